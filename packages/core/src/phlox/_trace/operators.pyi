@@ -176,7 +176,7 @@ class Operators:
         """Not supported: `flatten` gives the elements in one axis."""
 
     def flatten(self, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
-        """All elements of `a` along one axis (as ``numpy.ravel``)."""
+        """`a` flattened to a vector (as ``numpy.ravel``)."""
 
     @property
     def imag(self, /) -> Array:
@@ -238,7 +238,7 @@ class Operators:
         """The largest minus the smallest element of `a` over `axis` (as ``numpy.ptp``)."""
 
     def ravel(self, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
-        """All elements of `a` along one axis (as ``numpy.ravel``)."""
+        """`a` flattened to a vector (as ``numpy.ravel``)."""
 
     @property
     def real(self, /) -> Array:

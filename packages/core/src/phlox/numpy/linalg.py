@@ -218,7 +218,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     Args:
       x: array of shape (..., m, n).
       offset: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
-      dtype: dtype in which elements are summed and of the result; None is chosen as for `phlox.numpy.sum`.
+      dtype: dtype of the accumulator and of the result; None is chosen as for `phlox.numpy.sum`.
 
     Returns:
       An array of shape (...).

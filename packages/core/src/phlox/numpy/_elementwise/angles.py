@@ -98,7 +98,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
 
     Raises:
       DtypeError: `p` is complex.
-      AxisError: `p` has no such axis.
+      AxisError: `axis` is out of bounds for `p`.
 
     >>> unwrap(np.array([0, 3, 5, 0]), period=6)
     Array([0, 3, 5, 6], dtype=int32)

@@ -133,15 +133,14 @@ class AtIndex:
         """The elements at the index, ``x[index]`` with a choice of `mode`.
 
         Args:
-          indices_are_sorted, unique_indices: promises that the index arrays are ascending, and that no position occurs
-            twice, which allow faster code.
-          mode: the result for positions out of bounds: 'fill' (or 'drop') gives `fill_value`, 'clip' the element at
-            the edge, 'one_hot' zero; 'promise_in_bounds', the default, promises that there are none.
-          fill_value: number for 'fill'; None means nan, the smallest signed or largest unsigned integer, or
-            True.
-          out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid
-            out.
-          wrap_negative_indices: False makes negative positions out of bounds; by default they count from the end.
+          indices_are_sorted, unique_indices: promises that the index arrays are in ascending order and that no index
+            occurs twice, which allow faster code.
+          mode: treatment of out-of-bounds indices: 'fill' (or 'drop') returns `fill_value`, 'clip' takes the nearest
+            element, 'one_hot' returns zero; 'promise_in_bounds', the default, promises that there are none.
+          fill_value: value returned for out-of-bounds indices with mode 'fill'; None is nan for floats, the smallest
+            value of signed and the largest of unsigned integers, or True.
+          out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result.
+          wrap_negative_indices: False treats negative indices as out of bounds; by default they count from the end.
 
         Returns:
           An array of the shape of ``x[index]``, of the dtype of `x`.
@@ -241,11 +240,11 @@ class AtIndex:
         Args:
           func: function of an array of shape () that returns such an array of the same dtype. Where no index can occur
             twice, it is called with all elements at once, and must work elementwise.
-          indices_are_sorted, unique_indices: promises that the index arrays are ascending, and that no position occurs
-            twice, which allow faster code.
-          mode: what happens at positions outside of the array: 'drop', the default, leaves them out, 'clip' moves them
-            to the edge; 'promise_in_bounds' promises that there are none.
-          wrap_negative_indices: False makes negative positions out of bounds; by default they count from the end.
+          indices_are_sorted, unique_indices: promises that the index arrays are in ascending order and that no index
+            occurs twice, which allow faster code.
+          mode: treatment of out-of-bounds indices: 'drop', the default, skips their updates, 'clip' moves them to the
+            nearest element; 'promise_in_bounds' promises that there are none.
+          wrap_negative_indices: False treats negative indices as out of bounds; by default they count from the end.
 
         Returns:
           An array of the shape and dtype of `x`.

@@ -282,12 +282,12 @@ def take(
       indices: integer array of any shape, or a number. Negative ones count from the end, except with mode 'clip'.
       axis: axis of the positions; None flattens `a`.
       out: not supported, must be None.
-      mode: what indices outside give: 'fill', the default, `fill_value`; 'clip' the element at the edge; 'wrap' counts
-        on from the start; 'promise_in_bounds' promises that there are none.
-      unique_indices, indices_are_sorted: promises that no index occurs twice, and that they are ascending, which allow
-        faster code.
-      fill_value: number for 'fill'; None means nan, the smallest signed or largest unsigned integer, or
-        True.
+      mode: treatment of out-of-bounds indices: 'fill' (default) returns `fill_value`, 'clip' takes the nearest element
+        of the axis, 'wrap' starts again from the first; 'promise_in_bounds' promises that there are none.
+      unique_indices, indices_are_sorted: promises that no index occurs twice and that the indices are in ascending
+        order, which allow faster code.
+      fill_value: value returned for out-of-bounds indices with mode 'fill'; None is nan for floats, the smallest value
+        of signed and the largest of unsigned integers, or True.
 
     Returns:
       An array of the shape of `a` with the axes of `indices` in place of `axis`, of the dtype of `a`.
@@ -378,10 +378,10 @@ def take_along_axis(
       arr: array with at least one axis.
       indices: integer array with as many axes as `arr`, whose lengths broadcast to those of `arr` but for `axis`.
       axis: axis of the positions; None flattens both arrays.
-      mode: what indices outside give: 'fill', the default, `fill_value`; 'clip' the element at the edge; 'one_hot'
-        zero; 'promise_in_bounds' promises that there are none.
-      fill_value: number for 'fill'; None means nan, the smallest signed or largest unsigned integer, or
-        True.
+      mode: treatment of out-of-bounds indices: 'fill' (default) returns `fill_value`, 'clip' takes the nearest element
+        of the axis, 'one_hot' returns zero; 'promise_in_bounds' promises that there are none.
+      fill_value: value returned for out-of-bounds indices with mode 'fill'; None is nan for floats, the smallest value
+        of signed and the largest of unsigned integers, or True.
       wrap_negative_indices: whether negative indices count from the end; by default they do unless `mode` is
         'promise_in_bounds'.
 
@@ -446,7 +446,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
       An array of the dtype of `a`, of its shape without the two axes, followed by the axis of the diagonal.
 
     Raises:
-      AxisError: `a` has no such axes.
+      AxisError: an axis is out of bounds for `a`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))

@@ -58,11 +58,11 @@ def dot(
     Args:
       a: array of shape (..., n), or a scalar.
       b: array of shape (..., n, m) or (n,), or a scalar.
-      precision: how exactly the hardware multiplies: a `lax.Precision`, its name, or a pair, one for each operand; None
-        takes `default_matmul_precision` of the configuration.
-      preferred_element_type: the dtype to accumulate in and to return; None is the promoted dtype of `a` and `b`.
-      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid out;
-        None leaves the choice to the operands and the compiler.
+      precision: precision of the multiplications: a `lax.Precision`, its name, or a pair with one for each operand;
+        None is the configuration's `default_matmul_precision`.
+      preferred_element_type: dtype of the accumulator and of the result; None is the promoted dtype of `a` and `b`.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; with None the
+        operands and the compiler determine it.
 
     Returns:
       An array with the remaining axes of `a`, then those of `b`, of the promoted dtype or `preferred_element_type`.
@@ -313,7 +313,7 @@ def trace(
       a: array with at least two axes.
       offset: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
       axis1, axis2: the axes of the rows and of the columns, which must differ.
-      dtype: dtype in which elements are summed and of the result; by default as for `sum`.
+      dtype: dtype of the accumulator and of the result; by default as for `sum`.
       out: not supported, must be None: arrays cannot be changed in place.
 
     Returns:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def atleast_3d(*arys: ArrayLike) -> Any:
-    """The arrays with at least three axes (as ``numpy.atleast_3d``).
+    """Arrays as arrays with at least three axes (as ``numpy.atleast_3d``).
 
     Args:
       *arys: arrays or numbers.
@@ -57,14 +57,15 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     """The arrays, with at least three axes, joined along the third (as ``numpy.dstack``).
 
     Args:
-      tup: sequence of arrays that differ in length along the third axis only; others get axes as by `atleast_3d`.
+      tup: sequence of arrays of equal lengths along all axes but the third; those with fewer than three axes are
+        extended by `atleast_3d`.
       dtype: dtype of the result; None is the promoted dtype of the arrays.
 
     Returns:
       An array with at least three axes.
 
     Raises:
-      ShapeError: there is no array, or other lengths differ.
+      ShapeError: `tup` is empty, or lengths along other axes differ.
 
     >>> import phlox.numpy as jnp
     >>> jnp.dstack([jnp.zeros(2), jnp.ones(2)]).shape
@@ -77,13 +78,13 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Vectors as columns, and matrices as they are, side by side (as ``numpy.column_stack``).
 
     Args:
-      tup: sequence of vectors and matrices with as many rows.
+      tup: sequence of vectors and matrices with the same number of rows; a vector is one column.
 
     Returns:
       A matrix of the promoted dtype.
 
     Raises:
-      ShapeError: there is no array, or the numbers of rows differ.
+      ShapeError: `tup` is empty, or the numbers of rows differ.
 
     >>> import phlox.numpy as jnp
     >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -169,7 +170,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
     Raises:
       AxisError: `ary` has no axes.
-      ShapeError: the parts would not be equal.
+      ShapeError: the axis cannot be split into that many equal parts.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.vsplit(jnp.ones((4, 2)), 2)]
@@ -189,7 +190,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
     Raises:
       AxisError: `ary` has no axes.
-      ShapeError: the parts would not be equal.
+      ShapeError: the axis cannot be split into that many equal parts.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.hsplit(jnp.ones((2, 4)), 2)]
@@ -210,7 +211,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
     Raises:
       AxisError: `ary` has fewer than three axes.
-      ShapeError: the parts would not be equal.
+      ShapeError: the axis cannot be split into that many equal parts.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.dsplit(jnp.ones((1, 2, 4)), 2)]
@@ -225,7 +226,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
     Args:
       x: array of any dtype with at least one axis.
-      axis: the axis to cut along.
+      axis: axis along which to split.
 
     Returns:
       A tuple of arrays, as many as the axis is long.
@@ -292,18 +293,18 @@ def flipud(m: ArrayLike) -> Array:
 
 @functools.partial(jit, inline=True, static_argnames=("k", "axes"))
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """`m` turned by right angles, from the first of `axes` towards the second (as ``numpy.rot90``).
+    """`m` rotated by multiples of 90 degrees, from the first of `axes` towards the second (as ``numpy.rot90``).
 
     Args:
       m: array of any dtype with at least two axes.
-      k: how many times, not traced; negative numbers turn the other way.
-      axes: the two axes of the plane in which it is turned.
+      k: number of rotations by 90 degrees, not traced; negative numbers rotate in the opposite direction.
+      axes: the two axes of the plane of rotation.
 
     Returns:
       An array of the dtype of `m`; for odd `k` with the lengths of `axes` exchanged.
 
     Raises:
-      ShapeError: `m` has fewer than two axes, or `axes` names one twice.
+      ShapeError: `m` has fewer than two axes, or `axes` contains an axis twice.
 
     >>> import phlox.numpy as jnp
     >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
@@ -330,7 +331,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     Args:
       a: array of any dtype.
       axis: the axis to move.
-      start: the axis before which it will stand; the number of axes for the end.
+      start: the axis is moved before this position; the number of axes of `a` moves it to the end.
 
     Returns:
       An array of the dtype of `a`.

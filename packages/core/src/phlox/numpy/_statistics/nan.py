@@ -169,8 +169,8 @@ def nanmean(
 
     Args:
       a, axis, out, keepdims: as for `mean`.
-      dtype: dtype in which elements are summed and of the result; None is the dtype of `a`, or a float dtype for
-        integers and bools.
+      dtype: dtype of the accumulator and of the result; None is the dtype of `a`, or a float dtype for integers and
+        bools.
       where: array of bools that broadcasts to `a`, True for the elements to include; None includes all.
 
     Returns:

@@ -195,7 +195,7 @@ def quantile(
       q: a float between 0 and 1, or a vector of them, whose axis is the first one of the result.
       axis: axis or axes to reduce over; None reduces over all axes.
       out: not supported, must be None: arrays cannot be changed in place.
-      overwrite_input: only False is accepted.
+      overwrite_input: must be False, because arrays cannot be changed in place.
       method: what to give between two elements: 'linear' goes in proportion, 'lower' and 'higher' take one of them,
         'nearest' the closer one, 'midpoint' their mean; 'inverted_cdf' takes the first element that reaches the share.
       keepdims: True keeps the reduced axes, with length one.
@@ -329,7 +329,7 @@ def median(
       a: array of a real dtype; integers become floats.
       axis: axis or axes to reduce over; None reduces over all axes.
       out: not supported, must be None: arrays cannot be changed in place.
-      overwrite_input: only False is accepted.
+      overwrite_input: must be False, because arrays cannot be changed in place.
       keepdims: True keeps the reduced axes, with length one.
 
     Returns:

@@ -136,8 +136,8 @@ def sum(
     Args:
       a: array of any dtype and shape.
       axis: axis or axes to sum over; negative numbers count from the last axis; None sums over all axes.
-      dtype: dtype in which elements are summed and of the result; None sums bools and small integers in int32 or uint32
-        (int64 or uint64 in x64 mode), and 16-bit floats in float32.
+      dtype: dtype of the accumulator and of the result; None sums bools and small integers in int32 or uint32 (int64 or
+        uint64 in x64 mode), and 16-bit floats in float32.
       out: not supported, must be None: arrays cannot be changed in place.
       keepdims: True keeps the reduced axes, with length one.
       initial: initial value of the sum, a number; None is 0.
@@ -173,7 +173,7 @@ def prod(
 
     Args:
       a, axis, out, keepdims, where, promote_integers: as for `sum`.
-      dtype: dtype in which elements are multiplied and of the result; by default chosen as for `sum`.
+      dtype: dtype of the accumulator and of the result; by default chosen as for `sum`.
       initial: initial value of the product, a number; None is 1.
 
     Returns:
@@ -436,8 +436,8 @@ def mean(
     Args:
       a: array of any dtype and shape.
       axis: axis or axes to reduce over; None reduces over all axes.
-      dtype: dtype in which elements are summed and of the result; None is the dtype of `a`, or a float dtype for
-        integers and bools; 16-bit floats are summed in float32.
+      dtype: dtype of the accumulator and of the result; None is the dtype of `a`, or a float dtype for integers and
+        bools; 16-bit floats are summed in float32.
       out: not supported, must be None: arrays cannot be changed in place.
       keepdims: True keeps the reduced axes, with length one.
       where: array of bools that broadcasts to `a`, True for the elements to include; None includes all.
@@ -724,8 +724,8 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     Args:
       a: array of any dtype.
       axis: axis along which sums accumulate; None flattens `a`.
-      dtype: dtype in which elements are summed and of the result; None is the dtype of `a`, or int32 (int64 in x64
-        mode) for bools.
+      dtype: dtype of the accumulator and of the result; None is the dtype of `a`, or int32 (int64 in x64 mode) for
+        bools.
       out: not supported, must be None: arrays cannot be changed in place.
 
     Returns:
@@ -747,8 +747,8 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
     Args:
       a: array of any dtype.
       axis: axis along which products accumulate; None flattens `a`.
-      dtype: dtype in which elements are multiplied and of the result; None is the dtype of `a`, or int32 (int64 in x64
-        mode) for bools.
+      dtype: dtype of the accumulator and of the result; None is the dtype of `a`, or int32 (int64 in x64 mode) for
+        bools.
       out: not supported, must be None: arrays cannot be changed in place.
 
     Returns:
