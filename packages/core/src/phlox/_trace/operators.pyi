@@ -169,7 +169,7 @@ class Operators:
         preferred_element_type: DTypeLike | None = None,
         out_sharding: OutSharding = None,
     ) -> Array:
-        """The product of `a` and `b` over the last axis of `a` and the last but one of `b` (as ``numpy.dot``)."""
+        """The dot product: a sum over the last axis of `a` and the second to last axis of `b` (as ``numpy.dot``)."""
 
     @property
     def flat(self) -> NoReturn:

@@ -583,13 +583,13 @@ def stack(
     """Arrays joined along a new axis (as ``numpy.stack``).
 
     Args:
-      arrays: sequence of arrays of one shape; or one array, whose rows are stacked.
+      arrays: sequence of arrays of equal shapes; or one array, whose rows are stacked.
       axis: position of the new axis in the result.
       out: not supported, must be None: arrays cannot be changed in place.
       dtype: dtype of the result; None is the promoted dtype of the arrays.
 
     Returns:
-      An array with one more axis than the arrays, whose length is their number.
+      An array with a new axis of length ``len(arrays)``.
 
     Raises:
       ShapeError: `arrays` is empty, or the shapes differ.
