@@ -379,7 +379,7 @@ class AtIndex:
         mode: str | GatherScatterMode | None = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with `func`, a function of one element, applied to these elements, as often as an index occurs."""
+        """The array with `func` applied to the elements at the index, as often as an index occurs."""
 
     def divide(
         self,
@@ -403,7 +403,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The elements at the index, ``x[index]`` with a choice of `mode`."""
+        """The elements at the index, as ``x[index]``, with a choice of `mode`."""
 
     def max(
         self,

@@ -292,13 +292,13 @@ def _whole_power(x: Any, y: Any) -> Any:
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """`x1` to the power of `x2`, elementwise (as ``numpy.power``).
 
-    An integer as exponent, when it is known, is multiplied out, which is exact and keeps the dtype of `x1`; every
-    other exponent is promoted with `x1`.
+    A known integer exponent is computed by multiplication, which is exact and keeps the dtype of `x1`; every other
+    exponent is promoted with `x1`.
 
     Args:
       x1: the base, an array of any shape, or a number.
-      x2: the exponent, an array or a number that broadcasts to `x1`. Known are a Python integer and an integer array
-        without axes that is not traced.
+      x2: the exponent, an array or a number that broadcasts to `x1`. A Python integer, or an integer array of shape ()
+        that is not traced, is a known exponent.
 
     Returns:
       An array of the broadcast shape: of the dtype of `x1` if the exponent is a known integer, else of the promoted
@@ -334,7 +334,7 @@ pow = power
 
 @jit(inline=True)
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Like `power`, with integers converted to floats first (as ``numpy.float_power``).
+    """`x` to the power of `y`, with integers converted to floats first (as ``numpy.float_power``).
 
     Args:
       x, y: base and exponent, arrays or numbers that broadcast against each other.

@@ -261,7 +261,7 @@ def fix(x: ArrayLike, out: None = None) -> Array:
       out: not supported, must be None.
 
     Returns:
-      An array of the shape and dtype of `x`; integers and bools come back as they are.
+      An array of the shape and dtype of `x`; integers and bools are returned unchanged.
 
     Raises:
       DtypeError: `x` is complex.

@@ -130,7 +130,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The elements at the index, ``x[index]`` with a choice of `mode`.
+        """The elements at the index, as ``x[index]``, with a choice of `mode`.
 
         Args:
           indices_are_sorted, unique_indices: promises that the index arrays are in ascending order and that no index
@@ -233,7 +233,7 @@ class AtIndex:
         mode: str | GatherScatterMode | None = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with `func`, a function of one element, applied to these elements, as often as an index occurs.
+        """The array with `func` applied to the elements at the index, as often as an index occurs.
 
         With index arrays it has no derivative, unless `unique_indices` promises that no index occurs twice.
 
@@ -251,7 +251,7 @@ class AtIndex:
 
         Raises:
           DtypeError: `func` returns an array with axes or of another dtype.
-          UnsupportedError: `func` uses arrays from outside.
+          UnsupportedError: `func` uses arrays that are not its argument.
 
         >>> import phlox.numpy as jnp
         >>> jnp.array([1.0, 4.0]).at[1].apply(jnp.sqrt)

@@ -275,12 +275,12 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """Elements of `a` at `indices` along `axis`, or of the flattened array (as ``numpy.take``).
+    """Elements of `a` at `indices` along `axis` (as ``numpy.take``).
 
     Args:
       a: array of any shape.
       indices: integer array of any shape, or a number. Negative ones count from the end, except with mode 'clip'.
-      axis: axis of the positions; None flattens `a`.
+      axis: axis along which elements are taken; None takes them from the flattened array.
       out: not supported, must be None.
       mode: treatment of out-of-bounds indices: 'fill' (default) returns `fill_value`, 'clip' takes the nearest element
         of the axis, 'wrap' starts again from the first; 'promise_in_bounds' promises that there are none.
@@ -372,17 +372,18 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """For each place, the element of `arr` at ``indices[place]`` along `axis` (as ``numpy.take_along_axis``).
+    """Elements of `arr` at `indices` along `axis`, each index for its own vector (as ``numpy.take_along_axis``).
 
     Args:
       arr: array with at least one axis.
-      indices: integer array with as many axes as `arr`, whose lengths broadcast to those of `arr` but for `axis`.
-      axis: axis of the positions; None flattens both arrays.
+      indices: integer array with as many axes as `arr`; its shape broadcasts against that of `arr`, except along
+        `axis`.
+      axis: axis along which elements are taken; None flattens both arrays.
       mode: treatment of out-of-bounds indices: 'fill' (default) returns `fill_value`, 'clip' takes the nearest element
         of the axis, 'one_hot' returns zero; 'promise_in_bounds' promises that there are none.
       fill_value: value returned for out-of-bounds indices with mode 'fill'; None is nan for floats, the smallest value
         of signed and the largest of unsigned integers, or True.
-      wrap_negative_indices: whether negative indices count from the end; by default they do unless `mode` is
+      wrap_negative_indices: True lets negative indices count from the end; by default they do unless `mode` is
         'promise_in_bounds'.
 
     Returns:
@@ -435,12 +436,12 @@ def take_along_axis(
 
 @functools.partial(jit, inline=True, static_argnames=("offset", "axis1", "axis2"))
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The elements on a diagonal of two axes, along a new last axis (as ``numpy.diagonal``).
+    """The diagonals of `a` in the plane of two axes, along a new last axis (as ``numpy.diagonal``).
 
     Args:
       a: array with at least two axes.
       offset: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
-      axis1, axis2: axes of the rows and of the columns.
+      axis1, axis2: axes of the matrices' rows and columns.
 
     Returns:
       An array of the dtype of `a`, of its shape without the two axes, followed by the axis of the diagonal.
@@ -462,10 +463,10 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
 @functools.partial(jit, inline=True, static_argnames="k")
 def diag(v: ArrayLike, k: int = 0) -> Array:
-    """The diagonal of a matrix, or the matrix with this diagonal (as ``numpy.diag``).
+    """The diagonal of a matrix, or the matrix whose diagonal is a given vector (as ``numpy.diag``).
 
     Args:
-      v: a matrix, or a vector, which is put on the diagonal.
+      v: matrix whose diagonal is extracted, or vector that is put on the diagonal.
       k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
 
     Returns:
@@ -473,7 +474,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
     Raises:
       ShapeError: `v` is neither vector nor matrix.
-      ArgumentError: `k` is no integer.
+      ArgumentError: `k` is not an integer.
 
     >>> import phlox.numpy as jnp
     >>> jnp.diag(jnp.array([1, 2]))

@@ -88,8 +88,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
 @jit
 def inv(a: ArrayLike) -> Array:
-    """The inverses of square matrices (as ``numpy.linalg.inv``). `solve` is more accurate than a product with the
-    inverse.
+    """The inverses of square matrices (as ``numpy.linalg.inv``); `solve` is more accurate than a product with them.
 
     Args:
       a: array of shape (..., m, m): a stack of square matrices; integers become floats.

@@ -70,8 +70,7 @@ def _axis_and_position(function: str, a: Any, kth: int, axis: int) -> tuple[int,
 
 @functools.partial(jit, inline=True, static_argnames=("kth", "axis"))
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """`a` with element `kth` in its sorted position, smaller elements before it, others after it (as
-    ``numpy.partition``).
+    """`a` with element `kth` in its sorted position and smaller elements before it (as ``numpy.partition``).
 
     Smaller elements are in ascending order, the others in descending order; programs should rely on neither.
 

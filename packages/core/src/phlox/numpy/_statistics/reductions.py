@@ -591,7 +591,7 @@ def average(
     Args:
       a: array of any dtype; integers and bools become floats.
       axis: axis or axes to reduce over; None reduces over all axes.
-      weights: the weight of each element: an array of the shape of `a`, or of the lengths of the axes in `axis`; None
+      weights: weights of the elements: an array of the shape of `a`, or of the lengths of the axes in `axis`; None
         gives all elements equal weights.
       returned: True also returns the sum of the weights.
       keepdims: True keeps the reduced axes, with length one.
@@ -600,7 +600,7 @@ def average(
       An array of floats without the reduced axes, or with `returned` a pair of it and the sums of weights.
 
     Raises:
-      ShapeError: `weights` fit neither `a` nor the axes.
+      ShapeError: the shape of `weights` matches neither `a` nor the lengths of `axis`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
