@@ -336,7 +336,7 @@ def arange(
       ConcretizationTypeError: an argument is traced.
       ShapeError: an argument is not a scalar.
       DtypeError: an argument is complex, or the dtype is bool.
-      ArgumentError: an argument is no number.
+      ArgumentError: an argument is not a number.
 
     >>> arange(3), arange(1.0, 2.0, 0.5)
     (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
@@ -497,7 +497,7 @@ def eye(
 
     Raises:
       ShapeError: a length is negative.
-      ArgumentError: `k` is no integer.
+      ArgumentError: `k` is not an integer.
 
     >>> eye(2)
     Array([[1., 0.],
@@ -561,7 +561,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 
     Raises:
       ShapeError: a length is negative.
-      ArgumentError: `k` is no integer.
+      ArgumentError: `k` is not an integer.
 
     >>> tri(2)
     Array([[1., 0.],

@@ -249,8 +249,8 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = None, copy: bool | None = None) -> Array:
     """An array of another library, through the DLPack protocol (as ``numpy.from_dlpack``).
 
-    The memory is shared where the device allows it (for CPU arrays, when it is aligned), unless `copy` is true: then
-    writing to the original afterwards shows here too.
+    Unless `copy` is true, memory is shared where the device allows it (for CPU arrays, when it is aligned): later
+    writes to the original then change this array too.
 
     Args:
       external_array: an object with ``__dlpack__`` and ``__dlpack_device__``, in memory that the CPU can read.
@@ -261,7 +261,7 @@ def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = No
       An array of the same shape and dtype, 64-bit types becoming 32-bit unless x64 mode is on.
 
     Raises:
-      ArgumentError: the object offers no DLPack, or lies in memory that the CPU cannot read.
+      ArgumentError: the object does not support DLPack, or is in memory that the CPU cannot read.
 
     >>> from_dlpack(np.arange(3.0, dtype=np.float32))
     Array([0., 1., 2.], dtype=float32)

@@ -59,7 +59,7 @@ _HANNING, _HAMMING, _BLACKMAN = _cosines(0.5, -0.5), _cosines(0.54, -0.46), _cos
 
 
 def bartlett(M: int) -> Array:
-    """A triangle over `M` points, 0 at the ends (as ``numpy.bartlett``).
+    """The Bartlett window over `M` points: a triangle, 0 at the ends (as ``numpy.bartlett``).
 
     Args:
       M: number of points, not traced; negative numbers are treated as 0.
@@ -77,7 +77,7 @@ def bartlett(M: int) -> Array:
 
 
 def hanning(M: int) -> Array:
-    """A raised cosine over `M` points, 0 at the ends (as ``numpy.hanning``).
+    """The Hann window over `M` points: a raised cosine, 0 at the ends (as ``numpy.hanning``).
 
     Args:
       M: number of points, not traced; negative numbers are treated as 0.
@@ -95,7 +95,7 @@ def hanning(M: int) -> Array:
 
 
 def hamming(M: int) -> Array:
-    """A raised cosine over `M` points, 0.08 at the ends (as ``numpy.hamming``).
+    """The Hamming window over `M` points: a raised cosine, 0.08 at the ends (as ``numpy.hamming``).
 
     Args:
       M: number of points, not traced; negative numbers are treated as 0.
@@ -113,7 +113,7 @@ def hamming(M: int) -> Array:
 
 
 def blackman(M: int) -> Array:
-    """A sum of two cosines over `M` points, 0 at the ends (as ``numpy.blackman``).
+    """The Blackman window over `M` points: a sum of two cosines, 0 at the ends (as ``numpy.blackman``).
 
     Args:
       M: number of points, not traced; negative numbers are treated as 0.
@@ -135,7 +135,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
 
     Args:
       M: number of points, not traced; negative numbers are treated as 0.
-      beta: how fast it falls off towards the ends: a number, 0 for a rectangle.
+      beta: shape parameter of the window, a number; 0 gives a rectangular window, larger values a narrower one.
 
     Returns:
       A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.

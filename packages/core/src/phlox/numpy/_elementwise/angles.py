@@ -83,7 +83,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 @functools.partial(jit, static_argnames="axis")
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
-    """`p` with multiples of `period` added so that successive elements along `axis` differ by at most half of it (as
+    """`p` with multiples of `period` added so that successive elements differ by at most half of it (as
     ``numpy.unwrap``).
 
     Args:

@@ -69,8 +69,7 @@ s_, index_exp = np.s_, np.index_exp
 
 
 def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Any, ...]:
-    """Flat indices into an array of `shape` converted to a tuple of indices along each axis (as
-    ``numpy.unravel_index``).
+    """Flat indices into an array of `shape`, converted to indices along each axis (as ``numpy.unravel_index``).
 
     Args:
       indices: integer array of any shape, or a number: indices into the flattened array. Negative ones count from the

@@ -88,8 +88,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
 @functools.partial(jit, static_argnames=("mode",))
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
-    """QR decomposition of matrices: ``(Q, R)`` with ``a = Q R``, orthonormal columns and upper triangle (as
-    ``numpy.linalg.qr``).
+    """QR decomposition: ``a = Q R`` with orthonormal columns and an upper triangle (as ``numpy.linalg.qr``).
 
     Args:
       a: stack of matrices, ``(..., m, n)``.

@@ -63,7 +63,7 @@ def cov(
       bias: True divides by the number of observations N, False by N - 1.
       ddof: delta degrees of freedom: divides by N - `ddof`; None lets `bias` determine the divisor.
       fweights: frequency weights: vector of integers, the number of times each observation is repeated.
-      aweights: weights of the observations: vector of floats.
+      aweights: weights of the observations: vector of numbers.
       dtype: float or complex dtype of the computation; by default the promoted dtype of `m` and `y`.
 
     Returns:

@@ -116,8 +116,7 @@ def histogramdd(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Any, list[Any]]:
-    """The number of points in each bin of a multidimensional grid, and the edges along each axis (as
-    ``numpy.histogramdd``).
+    """The number of points in each bin of a grid, and the edges along each axis (as ``numpy.histogramdd``).
 
     Args:
       sample: real matrix of points, one in each row.
