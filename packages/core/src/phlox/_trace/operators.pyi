@@ -368,7 +368,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with `values` added to these elements, as often as an index occurs."""
+        """The array with `values` added to the elements at the index, as often as an index occurs."""
 
     def apply(
         self,
@@ -391,7 +391,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with these elements divided by `values`."""
+        """The array with the elements at the index divided by `values`."""
 
     def get(
         self,
@@ -415,7 +415,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with these elements raised to `values` where those are larger."""
+        """The array with the elements at the index replaced by their maximum with `values`."""
 
     def min(
         self,
@@ -427,7 +427,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with these elements lowered to `values` where those are smaller."""
+        """The array with the elements at the index replaced by their minimum with `values`."""
 
     def mul(
         self,
@@ -439,7 +439,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with these elements multiplied by `values`."""
+        """The array with the elements at the index multiplied by `values`."""
 
     def multiply(
         self,
@@ -451,7 +451,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with these elements multiplied by `values`."""
+        """The array with the elements at the index multiplied by `values`."""
 
     def power(
         self,
@@ -463,7 +463,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with these elements raised to the power `values`."""
+        """The array with the elements at the index raised to the power `values`."""
 
     def set(
         self,
@@ -475,7 +475,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with these elements replaced. A boolean mask works under `jit` too."""
+        """The array with the elements at the index replaced by `values`. A boolean mask works under `jit` too."""
 
     def subtract(
         self,
@@ -487,4 +487,4 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with `values` subtracted from these elements."""
+        """The array with `values` subtracted from the elements at the index."""

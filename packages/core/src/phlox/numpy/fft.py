@@ -362,7 +362,8 @@ def irfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: 
 
     Args:
       a: complex array of any shape.
-      s: lengths of the result along the axes; by default those of `a`, and ``2 * (length - 1)`` for the last of them.
+      s: lengths of the result along the axes; by default the lengths of `a`, with ``2 * (length - 1)`` along the last
+        axis.
       axes: axes along which to transform; by default all axes, or the last ``len(s)`` ones if `s` is given.
       norm: normalization, as for `fft`, where n is the product of the lengths.
 
@@ -461,7 +462,8 @@ def irfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str
 
     Args:
       a: complex array of any shape.
-      s: lengths of the result along the axes; by default those of `a`, and ``2 * (length - 1)`` for the last of them.
+      s: lengths of the result along the axes; by default the lengths of `a`, with ``2 * (length - 1)`` along the last
+        axis.
       axes: the two axes along which to transform.
       norm: normalization, as for `fft`, where n is the product of the lengths.
 

@@ -29,8 +29,8 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
       *args, **kwargs: further arguments of ``numpy.load``.
 
     Returns:
-      An array, 64-bit types becoming 32-bit unless x64 mode is on; of a file with several arrays what ``numpy.load``
-      returns, a mapping of names to NumPy arrays.
+      An array, 64-bit types becoming 32-bit unless x64 mode is on; for a file with several arrays, the mapping of names
+      to NumPy arrays that ``numpy.load`` returns.
 
     >>> import io
     >>> import phlox.numpy as jnp

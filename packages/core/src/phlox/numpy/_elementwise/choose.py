@@ -144,7 +144,7 @@ around = round
 
 @jit(inline=True)
 def rint(x: ArrayLike, /) -> Array:
-    """The nearest whole number, as a float; halves go to the even neighbour (as ``numpy.rint``).
+    """`x` rounded to the nearest integer, as a float; halves go to the even neighbour (as ``numpy.rint``).
 
     Args:
       x: array or number, of any shape; the real and imaginary parts of complex numbers are rounded separately.

@@ -64,7 +64,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Sequenc
     Args:
       func: function of an array and an axis number, whose result keeps or drops this axis, as a reduction does.
       a: array of any shape.
-      axes: axis or axes, in the order of the calls.
+      axes: sequence of axis numbers, in the order of the calls.
 
     Returns:
       The last result, an array with as many axes as `a`; an axis that `func` drops has length one.
@@ -95,7 +95,7 @@ def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: DTypeLike
     Args:
       function: function of ``len(shape)`` scalars, the indices along each axis.
       shape: shape of the array, a sequence of integers.
-      dtype: dtype of the indices that are passed to `function`; None is the default float dtype.
+      dtype: dtype of the indices that are passed to `function`; by default the default float dtype.
       **kwargs: further arguments of `function`.
 
     Returns:
@@ -123,8 +123,7 @@ def piecewise(
     *args: Any,
     **kw: Any,
 ) -> Array:
-    """A function defined piecewise: each element uses the last function whose condition is true (as
-    ``numpy.piecewise``).
+    """A piecewise function: each element uses the last one whose condition is true (as ``numpy.piecewise``).
 
     A function is called once, with one element, under `vmap`; all are computed everywhere.
 

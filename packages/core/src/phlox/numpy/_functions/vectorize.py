@@ -70,8 +70,8 @@ def vectorize(
 
     Returns:
       A function of the same arguments: axes before the core axes are broadcast, and precede the core axes of the
-      results. Calls raise `OptionError` where `signature` is not of this form, `ShapeError` where arguments do not
-      broadcast or do not fit it, and `ArgumentError` for another number of arguments or results.
+      results. Calls raise `OptionError` if `signature` is not of this form, `ShapeError` if arguments do not broadcast
+      or do not match it, and `ArgumentError` if the number of arguments or results differs from it.
 
     >>> import phlox.numpy as jnp
     >>> jnp.vectorize(lambda x, y: x + y)(jnp.ones((2, 1)), jnp.ones(3)).shape

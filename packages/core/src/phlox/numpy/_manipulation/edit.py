@@ -200,7 +200,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
 
     Raises:
       ConcretizationTypeError: `filt` is traced.
-      OptionError: `trim` is no string.
+      OptionError: `trim` is not a string.
 
     >>> import phlox.numpy as jnp
     >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))

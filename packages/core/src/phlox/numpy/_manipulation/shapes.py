@@ -384,13 +384,13 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 
 
 def atleast_1d(*arys: ArrayLike) -> Any:
-    """The arrays with at least one axis (as ``numpy.atleast_1d``).
+    """Arrays as arrays with at least one axis (as ``numpy.atleast_1d``).
 
     Args:
       *arys: arrays or numbers.
 
     Returns:
-      An array for one argument, a list of arrays for others; a number has shape (1,).
+      An array for one argument, a list of arrays for several; a number has shape (1,).
 
     >>> atleast_1d(1.0).shape
     (1,)
@@ -400,13 +400,13 @@ def atleast_1d(*arys: ArrayLike) -> Any:
 
 
 def atleast_2d(*arys: ArrayLike) -> Any:
-    """The arrays with at least two axes, new ones in front (as ``numpy.atleast_2d``).
+    """Arrays as arrays with at least two axes, new ones in front (as ``numpy.atleast_2d``).
 
     Args:
       *arys: arrays or numbers.
 
     Returns:
-      An array for one argument, a list of arrays for others; a number has shape (1, 1), a vector (1, n).
+      An array for one argument, a list of arrays for several; a number has shape (1, 1), a vector (1, n).
 
     >>> import phlox.numpy as jnp
     >>> jnp.atleast_2d(jnp.ones(3)).shape
@@ -443,7 +443,7 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
 
 
 def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: OutSharding = None) -> Array:
-    """`array` repeated along new axes and axes of length one (as ``numpy.broadcast_to``).
+    """`array` broadcast to a shape (as ``numpy.broadcast_to``).
 
     Args:
       array: array of any dtype.
@@ -477,7 +477,7 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: OutSharding = 
 
 
 def broadcast_arrays(*args: ArrayLike) -> tuple[Any, ...]:
-    """The arrays repeated to their common shape (as ``numpy.broadcast_arrays``).
+    """Arrays broadcast to their common shape (as ``numpy.broadcast_arrays``).
 
     Args:
       *args: arrays or numbers whose shapes broadcast, see `broadcast_shapes`.
@@ -547,7 +547,7 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
 
 
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
-    """The name of `concatenate` in the array API standard (as ``numpy.concat``).
+    """Arrays joined along an existing axis: `concatenate` in the array API standard (as ``numpy.concat``).
 
     Args:
       arrays, axis: as for `concatenate`.
@@ -607,7 +607,7 @@ def stack(
 
 
 def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """The arrays, with at least two axes, joined along the first (as ``numpy.vstack``).
+    """Arrays joined along the first axis; vectors are rows (as ``numpy.vstack``).
 
     Args:
       tup: sequence of arrays that differ in length along the first axis only; a vector counts as a row.
@@ -627,7 +627,7 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
 
 def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """The arrays joined along the second axis, vectors along the first (as ``numpy.hstack``).
+    """Arrays joined along the second axis, vectors along the first (as ``numpy.hstack``).
 
     Args:
       tup: sequence of arrays that differ in length along this axis only; a number counts as a vector.

@@ -38,7 +38,7 @@ def atleast_3d(*arys: ArrayLike) -> Any:
       *arys: arrays or numbers.
 
     Returns:
-      An array for one argument, a list of arrays for others; a vector has shape (1, n, 1), a matrix (m, n, 1).
+      An array for one argument, a list of arrays for several; a vector has shape (1, n, 1), a matrix (m, n, 1).
 
     >>> import phlox.numpy as jnp
     >>> jnp.atleast_3d(jnp.ones(3)).shape
@@ -54,7 +54,7 @@ def atleast_3d(*arys: ArrayLike) -> Any:
 
 
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """The arrays, with at least three axes, joined along the third (as ``numpy.dstack``).
+    """Arrays joined along the third axis (as ``numpy.dstack``).
 
     Args:
       tup: sequence of arrays of equal lengths along all axes but the third; those with fewer than three axes are
@@ -75,7 +75,7 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
 
 def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
-    """Vectors as columns, and matrices as they are, side by side (as ``numpy.column_stack``).
+    """Vectors, as columns, and matrices joined along the second axis (as ``numpy.column_stack``).
 
     Args:
       tup: sequence of vectors and matrices with the same number of rows; a vector is one column.
@@ -97,18 +97,18 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
 
 @jit(inline=True)
 def block(arrays: ArrayLike | list[ArrayLike]) -> Array:
-    """Nested lists of arrays joined to one: the innermost lists along the last axis (as ``numpy.block``).
+    """An array assembled from nested lists of blocks, the innermost lists along the last axis (as ``numpy.block``).
 
     Args:
-      arrays: an array, or lists of one depth with arrays in the innermost ones; the lists around these are joined along
-        the last axis but one, and so on.
+      arrays: an array, or nested lists of arrays, all of one depth; the innermost lists are joined along the last axis,
+        the lists around them along the second to last axis, and so on.
 
     Returns:
       An array of the promoted dtype, with as many axes as the deepest array, and at least as many as there are levels.
 
     Raises:
       ShapeError: lists have different depths or are empty, or lengths differ.
-      ArgumentError: there is a tuple in place of a list.
+      ArgumentError: `arrays` contains a tuple in place of a list.
 
     >>> import phlox.numpy as jnp
     >>> jnp.block([[jnp.eye(2), jnp.zeros((2, 1))], [jnp.ones((1, 3))]])
@@ -160,7 +160,7 @@ def _along(function: str, ary: Any, axis: int) -> int:
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """`split` along the first axis (as ``numpy.vsplit``).
+    """`ary` split along the first axis (as ``numpy.vsplit``).
 
     Args:
       ary, indices_or_sections: as for `split`.
@@ -180,7 +180,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """`split` along the second axis, of vectors along their only one (as ``numpy.hsplit``).
+    """`ary` split along the second axis, or along the first if it is a vector (as ``numpy.hsplit``).
 
     Args:
       ary, indices_or_sections: as for `split`.
@@ -201,7 +201,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
 
 def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """`split` along the third axis (as ``numpy.dsplit``).
+    """`ary` split along the third axis (as ``numpy.dsplit``).
 
     Args:
       ary, indices_or_sections: as for `split`.
@@ -222,14 +222,14 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
 @functools.partial(jit, inline=True, static_argnames="axis")
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The parts of `x` along `axis`, each without this axis (as ``numpy.unstack``).
+    """The subarrays of `x` along `axis`, without this axis (as ``numpy.unstack``).
 
     Args:
       x: array of any dtype with at least one axis.
       axis: axis along which to split.
 
     Returns:
-      A tuple of arrays, as many as the axis is long.
+      A tuple of ``x.shape[axis]`` arrays.
 
     Raises:
       ShapeError: `x` has no axes.
@@ -326,7 +326,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """`a` with one axis moved to stand before another (as ``numpy.rollaxis``). `moveaxis` says it more clearly.
+    """`a` with one axis moved before another (as ``numpy.rollaxis``); prefer `moveaxis`.
 
     Args:
       a: array of any dtype.
