@@ -95,10 +95,10 @@ class Operators:
         """Whether any element of `a` over `axis` is true (as ``numpy.any``)."""
 
     def argmax(self, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-        """The position of the first largest element, or of the first nan if there is one (as ``numpy.argmax``)."""
+        """Index of the first maximum along `axis`, or of the first nan if there is one (as ``numpy.argmax``)."""
 
     def argmin(self, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-        """The position of the first smallest element, or of the first nan if there is one (as ``numpy.argmin``)."""
+        """Index of the first minimum along `axis`, or of the first nan if there is one (as ``numpy.argmin``)."""
 
     def argpartition(self, kth: int, axis: int = -1) -> Array:
         """See `numpy.argpartition`."""
@@ -169,14 +169,14 @@ class Operators:
         preferred_element_type: DTypeLike | None = None,
         out_sharding: OutSharding = None,
     ) -> Array:
-        """The product of `a` and `b` over the last axis of `a` and the last but one of `b` (as ``numpy.dot``)."""
+        """The dot product: a sum over the last axis of `a` and the second to last axis of `b` (as ``numpy.dot``)."""
 
     @property
     def flat(self) -> NoReturn:
         """Not supported: `flatten` gives the elements in one axis."""
 
     def flatten(self, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
-        """All elements of `a` along one axis (as ``numpy.ravel``)."""
+        """`a` flattened to a vector (as ``numpy.ravel``)."""
 
     @property
     def imag(self, /) -> Array:
@@ -194,7 +194,7 @@ class Operators:
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
-        """The largest element of `a` over `axis`; nan where there is one (as ``numpy.max``)."""
+        """The largest element of `a` over `axis`; nan if any element is nan (as ``numpy.max``)."""
 
     def mean(
         self,
@@ -215,7 +215,7 @@ class Operators:
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
-        """The smallest element of `a` over `axis`; nan where there is one (as ``numpy.min``)."""
+        """The smallest element of `a` over `axis`; nan if any element is nan (as ``numpy.min``)."""
 
     def nonzero(
         self, *, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None, size: int | None = None
@@ -238,7 +238,7 @@ class Operators:
         """The largest minus the smallest element of `a` over `axis` (as ``numpy.ptp``)."""
 
     def ravel(self, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
-        """All elements of `a` along one axis (as ``numpy.ravel``)."""
+        """`a` flattened to a vector (as ``numpy.ravel``)."""
 
     @property
     def real(self, /) -> Array:
@@ -260,7 +260,7 @@ class Operators:
         """See `numpy.reshape`; the shape is one tuple or several numbers."""
 
     def round(self, decimals: int = 0, out: None = None) -> Array:
-        """`a` rounded to this many decimals; halves go to the even neighbour (as ``numpy.round``)."""
+        """`a` rounded to `decimals` decimal places; halves go to the even neighbour (as ``numpy.round``)."""
 
     def searchsorted(
         self, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
@@ -368,7 +368,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with `values` added to these elements, as often as an index occurs."""
+        """The array with `values` added to the elements at the index, as often as an index occurs."""
 
     def apply(
         self,
@@ -379,7 +379,7 @@ class AtIndex:
         mode: str | GatherScatterMode | None = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with `func`, a function of one element, applied to these elements, as often as an index occurs."""
+        """The array with `func` applied to the elements at the index, as often as an index occurs."""
 
     def divide(
         self,
@@ -391,7 +391,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with these elements divided by `values`."""
+        """The array with the elements at the index divided by `values`."""
 
     def get(
         self,
@@ -403,7 +403,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The elements at the index, ``x[index]`` with a choice of `mode`."""
+        """The elements at the index, as ``x[index]``, with a choice of `mode`."""
 
     def max(
         self,
@@ -415,7 +415,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with these elements raised to `values` where those are larger."""
+        """The array with the elements at the index replaced by their maximum with `values`."""
 
     def min(
         self,
@@ -427,7 +427,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with these elements lowered to `values` where those are smaller."""
+        """The array with the elements at the index replaced by their minimum with `values`."""
 
     def mul(
         self,
@@ -439,7 +439,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with these elements multiplied by `values`."""
+        """The array with the elements at the index multiplied by `values`."""
 
     def multiply(
         self,
@@ -451,7 +451,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with these elements multiplied by `values`."""
+        """The array with the elements at the index multiplied by `values`."""
 
     def power(
         self,
@@ -463,7 +463,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with these elements raised to the power `values`."""
+        """The array with the elements at the index raised to the power `values`."""
 
     def set(
         self,
@@ -475,7 +475,7 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with these elements replaced. A boolean mask works under `jit` too."""
+        """The array with the elements at the index replaced by `values`. A boolean mask works under `jit` too."""
 
     def subtract(
         self,
@@ -487,4 +487,4 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with `values` subtracted from these elements."""
+        """The array with `values` subtracted from the elements at the index."""

@@ -137,17 +137,17 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
     Args:
       a: real or complex array with at least one axis.
-      n: length to which the axis is cut, or filled with zeros, first; by default its own.
-      axis: axis of the transform.
-      norm: where the factor 1/n is applied: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
-        square root in both.
+      n: length of the transform: the input is cut or padded with zeros to it along `axis`; by default its length there.
+      axis: axis along which to transform.
+      norm: normalization: 'backward' (default) scales the inverse transforms by 1/n, 'forward' the forward ones, and
+        'ortho' both by 1/sqrt(n).
 
     Returns:
       An array of the shape of `a`, with length `n` along `axis`, of dtype complex64 (complex128 for 64-bit dtypes).
 
     Raises:
-      OptionError: there is no such `norm`, `n` is not positive, or `axis` is a tuple.
-      AxisError: `a` has no such axis.
+      OptionError: `norm` is not one of the listed names, `n` is not positive, or `axis` is a tuple.
+      AxisError: `axis` is out of bounds for `a`.
 
     >>> jnp.fft.fft(jnp.array([1.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
@@ -160,17 +160,17 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Args:
       a: real or complex array with at least one axis.
-      n: length to which the axis is cut, or filled with zeros, first; by default its own.
-      axis: axis of the transform.
-      norm: where the factor 1/n is applied: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
-        square root in both.
+      n: length of the transform: the input is cut or padded with zeros to it along `axis`; by default its length there.
+      axis: axis along which to transform.
+      norm: normalization: 'backward' (default) scales the inverse transforms by 1/n, 'forward' the forward ones, and
+        'ortho' both by 1/sqrt(n).
 
     Returns:
       An array of the shape of `a`, with length `n` along `axis`, of dtype complex64 (complex128 for 64-bit dtypes).
 
     Raises:
-      OptionError: there is no such `norm`, `n` is not positive, or `axis` is a tuple.
-      AxisError: `a` has no such axis.
+      OptionError: `norm` is not one of the listed names, `n` is not positive, or `axis` is a tuple.
+      AxisError: `axis` is out of bounds for `a`.
 
     >>> jnp.fft.ifft(jnp.array([2.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
@@ -179,23 +179,22 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """`fft` of real numbers: its first ``n // 2 + 1`` entries, of which the others are the mirror image (as
-    ``numpy.fft.rfft``).
+    """`fft` of real numbers: its first ``n // 2 + 1`` entries, which determine the others (as ``numpy.fft.rfft``).
 
     Args:
       a: real array with at least one axis.
-      n: length to which the axis is cut, or filled with zeros, first; by default its own.
-      axis: axis of the transform.
-      norm: where the factor 1/n is applied: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
-        square root in both.
+      n: length of the transform: the input is cut or padded with zeros to it along `axis`; by default its length there.
+      axis: axis along which to transform.
+      norm: normalization: 'backward' (default) scales the inverse transforms by 1/n, 'forward' the forward ones, and
+        'ortho' both by 1/sqrt(n).
 
     Returns:
       An array of the shape of `a`, with length ``n // 2 + 1`` along `axis`, of dtype complex64 (complex128 for 64-bit
       dtypes).
 
     Raises:
-      OptionError: there is no such `norm`, `n` is not positive, or `axis` is a tuple.
-      AxisError: `a` has no such axis.
+      OptionError: `norm` is not one of the listed names, `n` is not positive, or `axis` is a tuple.
+      AxisError: `axis` is out of bounds for `a`.
       DtypeError: `a` is complex.
 
     >>> jnp.fft.rfft(jnp.array([1.0, 0.0, 0.0]))
@@ -209,17 +208,17 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Args:
       a: complex array with at least one axis, the first ``n // 2 + 1`` entries of a spectrum.
-      n: length of the result along `axis`; by default the even one, ``2 * (a.shape[axis] - 1)``.
-      axis: axis of the transform.
-      norm: where the factor 1/n is applied: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
-        square root in both.
+      n: length of the result along `axis`; by default ``2 * (a.shape[axis] - 1)``, which is even.
+      axis: axis along which to transform.
+      norm: normalization: 'backward' (default) scales the inverse transforms by 1/n, 'forward' the forward ones, and
+        'ortho' both by 1/sqrt(n).
 
     Returns:
       A float array of the shape of `a`, with length `n` along `axis`.
 
     Raises:
-      OptionError: there is no such `norm`, `n` is not positive, or `axis` is a tuple.
-      AxisError: `a` has no such axis.
+      OptionError: `norm` is not one of the listed names, `n` is not positive, or `axis` is a tuple.
+      AxisError: `axis` is out of bounds for `a`.
 
     >>> jnp.fft.irfft(jnp.array([1.0, 1.0]))
     Array([1., 0.], dtype=float32)
@@ -228,21 +227,21 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """`fft` of a signal of which the mirror image is left out, so that its spectrum is real (as ``numpy.fft.hfft``).
+    """`fft` of a Hermitian-symmetric signal, given by its first half; its spectrum is real (as ``numpy.fft.hfft``).
 
     Args:
       a: complex array with at least one axis, the first ``n // 2 + 1`` entries of the signal.
-      n: length of the result along `axis`; by default the even one, ``2 * (a.shape[axis] - 1)``.
-      axis: axis of the transform.
-      norm: where the factor 1/n is applied: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
-        square root in both.
+      n: length of the result along `axis`; by default ``2 * (a.shape[axis] - 1)``, which is even.
+      axis: axis along which to transform.
+      norm: normalization: 'backward' (default) scales the inverse transforms by 1/n, 'forward' the forward ones, and
+        'ortho' both by 1/sqrt(n).
 
     Returns:
       A float array of the shape of `a`, with length `n` along `axis`.
 
     Raises:
-      OptionError: there is no such `norm`, `n` is not positive, or `axis` is a tuple.
-      AxisError: `a` has no such axis.
+      OptionError: `norm` is not one of the listed names, `n` is not positive, or `axis` is a tuple.
+      AxisError: `axis` is out of bounds for `a`.
 
     >>> jnp.fft.hfft(jnp.array([1.0, 1.0]))
     Array([2., 0.], dtype=float32)
@@ -257,18 +256,18 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Args:
       a: real array with at least one axis.
-      n: length to which the axis is cut, or filled with zeros, first; by default its own.
-      axis: axis of the transform.
-      norm: where the factor 1/n is applied: 'backward', the default: in the inverse; 'forward': in `fft`; 'ortho': its
-        square root in both.
+      n: length of the transform: the input is cut or padded with zeros to it along `axis`; by default its length there.
+      axis: axis along which to transform.
+      norm: normalization: 'backward' (default) scales the inverse transforms by 1/n, 'forward' the forward ones, and
+        'ortho' both by 1/sqrt(n).
 
     Returns:
       An array of the shape of `a`, with length ``n // 2 + 1`` along `axis`, of dtype complex64 (complex128 for 64-bit
       dtypes).
 
     Raises:
-      OptionError: there is no such `norm`, `n` is not positive, or `axis` is a tuple.
-      AxisError: `a` has no such axis.
+      OptionError: `norm` is not one of the listed names, `n` is not positive, or `axis` is a tuple.
+      AxisError: `axis` is out of bounds for `a`.
       DtypeError: `a` is complex.
 
     >>> jnp.fft.ihfft(jnp.array([2.0, 0.0]))
@@ -287,16 +286,17 @@ def fftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: st
 
     Args:
       a: real or complex array of any shape.
-      s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
-      axes: axes of the transform; by default all, or the last ones, as many as `s` has lengths.
-      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
+      s: lengths of the transform along `axes`: the input is cut or padded with zeros to them; by default its lengths
+        along `axes`.
+      axes: axes along which to transform; by default all axes, or the last ``len(s)`` ones if `s` is given.
+      norm: normalization, as for `fft`, where n is the product of the lengths.
 
     Returns:
       An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
 
     Raises:
-      OptionError: an axis occurs twice, `s` has another number of lengths than `axes`, a length is not positive, or
-        there is no such `norm`.
+      OptionError: an axis occurs twice, `s` and `axes` have different lengths, a length is not positive, or `norm` is
+        not one of the listed names.
       ShapeError: `s` has more lengths than `a` has axes.
 
     >>> jnp.fft.fftn(jnp.array([[1.0, 0.0], [0.0, 0.0]]))
@@ -311,16 +311,17 @@ def ifftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: s
 
     Args:
       a: real or complex array of any shape.
-      s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
-      axes: axes of the transform; by default all, or the last ones, as many as `s` has lengths.
-      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
+      s: lengths of the transform along `axes`: the input is cut or padded with zeros to them; by default its lengths
+        along `axes`.
+      axes: axes along which to transform; by default all axes, or the last ``len(s)`` ones if `s` is given.
+      norm: normalization, as for `fft`, where n is the product of the lengths.
 
     Returns:
       An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
 
     Raises:
-      OptionError: an axis occurs twice, `s` has another number of lengths than `axes`, a length is not positive, or
-        there is no such `norm`.
+      OptionError: an axis occurs twice, `s` and `axes` have different lengths, a length is not positive, or `norm` is
+        not one of the listed names.
       ShapeError: `s` has more lengths than `a` has axes.
 
     >>> jnp.fft.ifftn(jnp.ones((2, 2))).real
@@ -335,17 +336,18 @@ def rfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: s
 
     Args:
       a: real array of any shape.
-      s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
-      axes: axes of the transform; by default all, or the last ones, as many as `s` has lengths.
-      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
+      s: lengths of the transform along `axes`: the input is cut or padded with zeros to them; by default its lengths
+        along `axes`.
+      axes: axes along which to transform; by default all axes, or the last ``len(s)`` ones if `s` is given.
+      norm: normalization, as for `fft`, where n is the product of the lengths.
 
     Returns:
       An array of dtype complex64 (complex128 for 64-bit dtypes), with lengths `s` along the axes, but
       ``s[-1] // 2 + 1`` along the last.
 
     Raises:
-      OptionError: an axis occurs twice, `s` has another number of lengths than `axes`, a length is not positive, or
-        there is no such `norm`.
+      OptionError: an axis occurs twice, `s` and `axes` have different lengths, a length is not positive, or `norm` is
+        not one of the listed names.
       ShapeError: `s` has more lengths than `a` has axes.
       DtypeError: `a` is complex.
 
@@ -360,16 +362,17 @@ def irfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: 
 
     Args:
       a: complex array of any shape.
-      s: lengths of the result along the axes; by default those of `a`, and ``2 * (length - 1)`` for the last of them.
-      axes: axes of the transform; by default all, or the last ones, as many as `s` has lengths.
-      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
+      s: lengths of the result along the axes; by default the lengths of `a`, with ``2 * (length - 1)`` along the last
+        axis.
+      axes: axes along which to transform; by default all axes, or the last ``len(s)`` ones if `s` is given.
+      norm: normalization, as for `fft`, where n is the product of the lengths.
 
     Returns:
       A float array of the shape of `a`, with lengths `s` along the axes.
 
     Raises:
-      OptionError: an axis occurs twice, `s` has another number of lengths than `axes`, a length is not positive, or
-        there is no such `norm`.
+      OptionError: an axis occurs twice, `s` and `axes` have different lengths, a length is not positive, or `norm` is
+        not one of the listed names.
       ShapeError: `s` has more lengths than `a` has axes.
 
     >>> jnp.fft.irfftn(jnp.ones((2, 2)), s=(2, 3)).shape
@@ -383,17 +386,18 @@ def fft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str |
 
     Args:
       a: real or complex array of any shape.
-      s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
-      axes: the two axes.
-      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
+      s: lengths of the transform along `axes`: the input is cut or padded with zeros to them; by default its lengths
+        along `axes`.
+      axes: the two axes along which to transform.
+      norm: normalization, as for `fft`, where n is the product of the lengths.
 
     Returns:
       An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
 
     Raises:
-      OptionError: `axes` are not two, an axis occurs twice, `s` has another number of lengths than `axes`, a length is
-        not positive, or there is no such `norm`.
-      AxisError: `a` has no such axis.
+      OptionError: `axes` does not consist of two axes, an axis occurs twice, `s` and `axes` have different lengths, a
+        length is not positive, or `norm` is not one of the listed names.
+      AxisError: an axis is out of bounds for `a`.
 
     >>> jnp.fft.fft2(jnp.ones((2, 2))).real
     Array([[4., 0.],
@@ -407,17 +411,18 @@ def ifft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str 
 
     Args:
       a: real or complex array of any shape.
-      s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
-      axes: the two axes.
-      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
+      s: lengths of the transform along `axes`: the input is cut or padded with zeros to them; by default its lengths
+        along `axes`.
+      axes: the two axes along which to transform.
+      norm: normalization, as for `fft`, where n is the product of the lengths.
 
     Returns:
       An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
 
     Raises:
-      OptionError: `axes` are not two, an axis occurs twice, `s` has another number of lengths than `axes`, a length is
-        not positive, or there is no such `norm`.
-      AxisError: `a` has no such axis.
+      OptionError: `axes` does not consist of two axes, an axis occurs twice, `s` and `axes` have different lengths, a
+        length is not positive, or `norm` is not one of the listed names.
+      AxisError: an axis is out of bounds for `a`.
 
     >>> jnp.fft.ifft2(jnp.ones((2, 2))).real
     Array([[1., 0.],
@@ -431,18 +436,19 @@ def rfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str 
 
     Args:
       a: real array of any shape.
-      s: lengths to which the axes are cut, or filled with zeros, first; by default their own.
-      axes: the two axes.
-      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
+      s: lengths of the transform along `axes`: the input is cut or padded with zeros to them; by default its lengths
+        along `axes`.
+      axes: the two axes along which to transform.
+      norm: normalization, as for `fft`, where n is the product of the lengths.
 
     Returns:
       An array of dtype complex64 (complex128 for 64-bit dtypes), with lengths `s` along the axes, but
       ``s[-1] // 2 + 1`` along the last.
 
     Raises:
-      OptionError: `axes` are not two, an axis occurs twice, `s` has another number of lengths than `axes`, a length is
-        not positive, or there is no such `norm`.
-      AxisError: `a` has no such axis.
+      OptionError: `axes` does not consist of two axes, an axis occurs twice, `s` and `axes` have different lengths, a
+        length is not positive, or `norm` is not one of the listed names.
+      AxisError: an axis is out of bounds for `a`.
       DtypeError: `a` is complex.
 
     >>> jnp.fft.rfft2(jnp.ones((2, 3))).shape
@@ -456,17 +462,18 @@ def irfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str
 
     Args:
       a: complex array of any shape.
-      s: lengths of the result along the axes; by default those of `a`, and ``2 * (length - 1)`` for the last of them.
-      axes: the two axes.
-      norm: where the factor 1/(product of the lengths) is applied, as for `fft`.
+      s: lengths of the result along the axes; by default the lengths of `a`, with ``2 * (length - 1)`` along the last
+        axis.
+      axes: the two axes along which to transform.
+      norm: normalization, as for `fft`, where n is the product of the lengths.
 
     Returns:
       A float array of the shape of `a`, with lengths `s` along the axes.
 
     Raises:
-      OptionError: `axes` are not two, an axis occurs twice, `s` has another number of lengths than `axes`, a length is
-        not positive, or there is no such `norm`.
-      AxisError: `a` has no such axis.
+      OptionError: `axes` does not consist of two axes, an axis occurs twice, `s` and `axes` have different lengths, a
+        length is not positive, or `norm` is not one of the listed names.
+      AxisError: an axis is out of bounds for `a`.
 
     >>> jnp.fft.irfft2(jnp.ones((2, 2)), s=(2, 3)).shape
     (2, 3)
@@ -486,14 +493,14 @@ def _plain_number(function: str, n: Any, d: Any) -> None:
 def fftfreq(
     n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Device | Sharding | None = None
 ) -> Array:
-    """The frequencies of the entries of an `fft` of length `n` over samples at distances `d` (as
+    """The frequencies of the entries of an `fft` of length `n` over samples with spacing `d` (as
     ``numpy.fft.fftfreq``).
 
     Args:
       n: number of samples, at least 1.
-      d: distance of samples, a number or an array of shape ().
-      dtype: of the result; by default float32 (float64 in x64 mode).
-      device: a device or sharding to put the array on.
+      d: spacing of the samples, a number or an array of shape ().
+      dtype: dtype of the result; by default float32 (float64 in x64 mode).
+      device: device or sharding on which the array is placed.
 
     Returns:
       A vector of length `n`: 0, the positive and then the negative frequencies, in cycles per unit of `d`.
@@ -514,14 +521,14 @@ def fftfreq(
 def rfftfreq(
     n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Device | Sharding | None = None
 ) -> Array:
-    """The frequencies of the entries of an `rfft` of length `n` over samples at distances `d` (as
+    """The frequencies of the entries of an `rfft` of length `n` over samples with spacing `d` (as
     ``numpy.fft.rfftfreq``).
 
     Args:
       n: number of samples, at least 1.
-      d: distance of samples, a number or an array of shape ().
-      dtype: of the result; by default float32 (float64 in x64 mode).
-      device: a device or sharding to put the array on.
+      d: spacing of the samples, a number or an array of shape ().
+      dtype: dtype of the result; by default float32 (float64 in x64 mode).
+      device: device or sharding on which the array is placed.
 
     Returns:
       A vector of length ``n // 2 + 1``: the frequencies from 0, in cycles per unit of `d`.
@@ -545,17 +552,17 @@ def _shifted(function: str, x: Any, axes: Any, sign: int) -> Any:
 
 
 def fftshift(x: ArrayLike, axes: int | Ints | None = None) -> Array:
-    """`x` turned so that frequency 0 comes to the middle of the axes (as ``numpy.fft.fftshift``).
+    """`x` shifted so that frequency 0 is in the middle of the axes (as ``numpy.fft.fftshift``).
 
     Args:
       x: array of any shape.
-      axes: one axis or several; None means all.
+      axes: axis or axes to shift; None shifts all axes.
 
     Returns:
       An array of the shape and dtype of `x`.
 
     Raises:
-      AxisError: `x` has no such axis.
+      AxisError: an axis is out of bounds for `x`.
       ShapeError: an axis occurs twice.
 
     >>> jnp.fft.fftshift(jnp.array([0, 1, 2, -2, -1]))
@@ -569,13 +576,13 @@ def ifftshift(x: ArrayLike, axes: int | Ints | None = None) -> Array:
 
     Args:
       x: array of any shape.
-      axes: one axis or several; None means all.
+      axes: axis or axes to shift; None shifts all axes.
 
     Returns:
       An array of the shape and dtype of `x`.
 
     Raises:
-      AxisError: `x` has no such axis.
+      AxisError: an axis is out of bounds for `x`.
       ShapeError: an axis occurs twice.
 
     >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1, 2]))

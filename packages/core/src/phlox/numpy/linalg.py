@@ -61,13 +61,13 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
     Args:
       x1, x2: arrays of numbers, not bools, with vectors along `axis`; the other axes are broadcast.
-      axis: the axis of the vectors, in the result too; by default the last.
+      axis: axis of the arrays and of the result that holds the vectors, by default the last.
 
     Returns:
       An array of the broadcast shape, of the promoted dtype.
 
     Raises:
-      ShapeError: vectors have not three elements, or the other axes do not broadcast.
+      ShapeError: the vectors do not have three elements, or the other axes do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
@@ -118,7 +118,7 @@ def vecdot(
 
     Args:
       x1, x2: arrays with vectors of one length along `axis`; the other axes are broadcast.
-      axis: the axis of the vectors, by default the last.
+      axis: axis of both arrays that holds the vectors, by default the last.
       precision, preferred_element_type: as for `phlox.numpy.dot`.
 
     Returns:
@@ -149,7 +149,7 @@ def matmul(
       `preferred_element_type`.
 
     Raises:
-      ShapeError: `x1` or `x2` is a scalar, the lengths n differ, or the axes in front do not broadcast.
+      ShapeError: `x1` or `x2` is a scalar, the lengths n differ, or the leading axes do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.matmul(jnp.eye(2), jnp.array([3.0, 4.0]))
@@ -172,15 +172,17 @@ def tensordot(
 
     Args:
       x1, x2: arrays of any shape.
-      axes: a number n pairs the last n axes of `x1` with the first n of `x2`, in order; a pair of sequences names the
-        axes of `x1` and those of `x2`.
+      axes: axes to sum over. An integer n sums over the last n axes of `x1` and the first n axes of `x2`, in order; a
+        pair (axes of `x1`, axes of `x2`) names the axes.
       precision, preferred_element_type, out_sharding: as for `phlox.numpy.dot`.
 
     Returns:
-      An array with the remaining axes of `x1`, then those of `x2`, of the promoted dtype or `preferred_element_type`.
+      An array with the axes of `x1`, then the axes of `x2`, that are not summed over; its dtype is the promoted one or
+      `preferred_element_type`.
 
     Raises:
-      ShapeError: paired axes or the two sequences have different lengths, or n is greater than a number of axes.
+      ShapeError: paired axes or the two sequences have different lengths, or n is greater than the number of axes of
+        `x1` or `x2`.
       ArgumentError: `axes` is neither a number nor a pair.
 
     >>> import phlox.numpy as jnp
@@ -200,7 +202,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 
     Args:
       x: array of shape (..., m, n), of any dtype.
-      offset: which diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      offset: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
 
     Returns:
       An array of shape (..., length of the diagonal), of the dtype of `x`.
@@ -217,8 +219,8 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 
     Args:
       x: array of shape (..., m, n).
-      offset: which diagonal: 0 is the main one, positive numbers are above it, negative ones below.
-      dtype: the dtype to sum in and to return; None is chosen as for `phlox.numpy.sum`.
+      offset: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
+      dtype: dtype of the accumulator and of the result; None chooses it as for `phlox.numpy.sum`.
 
     Returns:
       An array of shape (...).
@@ -231,18 +233,19 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 
 
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -> Array:
-    """The product of several matrices, in the order that costs least (as ``numpy.linalg.multi_dot``).
+    """The product of several matrices, in the order with the fewest multiplications (as ``numpy.linalg.multi_dot``).
 
     Args:
-      arrays: sequence of two or more matrices that fit. The first may be a vector, which stands for a row, and the last
-        a vector, which is treated as a column.
+      arrays: sequence of two or more matrices whose product is defined. The first may be a vector, which is treated as
+        a row, and the last a vector, which is treated as a column.
       precision: as for `phlox.numpy.dot`.
 
     Returns:
-      A matrix of the promoted dtype; a vector where one of the ends is a vector, without axes where both are.
+      A matrix of the promoted dtype; a vector if the first or the last array is a vector, an array of shape () if both
+      are.
 
     Raises:
-      ShapeError: there are fewer than two arrays, or they do not fit.
+      ShapeError: there are fewer than two arrays, or their shapes do not match.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.multi_dot([jnp.ones(2), jnp.eye(2), jnp.ones((2, 3))])

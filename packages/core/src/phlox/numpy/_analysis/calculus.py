@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 @jit(inline=True)
 def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
-    """The differences of neighbours in the flattened array, between other elements (as ``numpy.ediff1d``).
+    """The differences between successive elements of the flattened array (as ``numpy.ediff1d``).
 
     Args:
       ary: array of any shape, not of bools.
-      to_end, to_begin: arrays or numbers, flattened and converted to the dtype of `ary`, that are put behind and before
-        the differences; None for nothing.
+      to_end, to_begin: arrays or numbers to append and prepend to the differences, flattened and converted to the dtype
+        of `ary`; None adds nothing.
 
     Returns:
-      A vector of the dtype of `ary`: ``ary.size - 1`` differences and what stands at the ends.
+      A vector of the dtype of `ary`: `to_begin`, ``ary.size - 1`` differences, then `to_end`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=0)
@@ -59,17 +59,17 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
 def diff(
     a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
 ) -> Array:
-    """The differences of neighbours along `axis`, taken `n` times (as ``numpy.diff``).
+    """The `n`-th differences between successive elements along `axis` (as ``numpy.diff``).
 
     Args:
-      a: array with at least one axis; bools differ where they are unequal.
-      n: how many times the differences are taken; 0 returns `a`.
-      axis: axis of the neighbours.
-      prepend, append: what is joined to the front and the back of `a` first: an array with the other axes of `a`, or a
-        number, which is treated as one element.
+      a: array with at least one axis; the difference of two bools is whether they are unequal.
+      n: number of times differences are taken; 0 returns `a`.
+      axis: axis along which differences are taken.
+      prepend, append: values to join to `a` at the start and the end of `axis` before taking differences: an array of
+        the shape of `a` along the other axes, or a number.
 
     Returns:
-      An array of the shape of the joined array, but shorter by `n` along `axis`, of the dtype to which all promote.
+      An array of the shape of the joined array, but shorter by `n` along `axis`, of the promoted dtype.
 
     Raises:
       ShapeError: `a` has no axes.
@@ -108,9 +108,9 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
 
     Args:
       y: samples, an array with at least one axis; integers become floats.
-      x: where the samples are: a vector, or an array of the shape of `y`.
-      dx: the distance of the samples without `x`: a number, or an array of distances.
-      axis: axis of the samples.
+      x: sample points: a vector, or an array of the shape of `y`; None means samples with spacing `dx`.
+      dx: spacing of the samples, used if `x` is None: a number, or an array of spacings.
+      axis: axis along which to integrate.
 
     Returns:
       An array of the shape of `y` without `axis`, of a float or complex dtype.
@@ -140,20 +140,21 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
 def gradient(
     f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None = None, edge_order: int | None = None
 ) -> Array | list[Array]:
-    """The derivative of samples `f` along each axis, by differences of second order inside (as ``numpy.gradient``).
+    """The gradient of samples `f` by second-order central differences (as ``numpy.gradient``).
 
     Args:
-      f: array with at least two elements along each of these axes; integers become floats.
-      *varargs: the distance of samples: a number for all axes, or a number or a vector of places for each axis.
-      axis: the axes to differentiate along, by default all.
-      edge_order: only None is supported: differences of first order at the ends.
+      f: array of samples, at least two along each of the axes; integers become floats.
+      *varargs: spacing of the samples: a number for all axes, or for each axis a number or a vector of coordinates; by
+        default 1.
+      axis: axis or axes along which to differentiate, by default all.
+      edge_order: not supported, must be None: differences at the ends are of first order.
 
     Returns:
       For one axis an array of the shape of `f`, else a list of such, one for each axis.
 
     Raises:
-      ShapeError: an axis has fewer than two samples, or a vector of places another length than its axis.
-      ArgumentError: there are neither one nor as many distances as axes.
+      ShapeError: an axis has fewer than two samples, or a vector of coordinates does not have the length of its axis.
+      ArgumentError: the number of spacings is neither one nor the number of axes.
       UnsupportedError: `edge_order` is not None.
 
     >>> import phlox.numpy as jnp
@@ -209,21 +210,22 @@ def interp(
     right: ArrayLike | str | None = None,
     period: ArrayLike | None = None,
 ) -> Array:
-    """The values at `x` of the broken line through the points (xp, fp), `xp` ascending (as ``numpy.interp``).
+    """Linear interpolation at `x` of the data points (xp, fp), `xp` ascending (as ``numpy.interp``).
 
     Args:
-      x: real array of any shape: where to interpolate.
-      xp, fp: vectors of one length: places of the points, which ascend, and values there.
-      left, right: values before the first and after the last point, by default those of the points; "extrapolate"
-        continues the line.
-      period: the line is repeated with this period; `xp` need not ascend then, and `left` and `right` have no effect.
+      x: real array of any shape: points at which to interpolate.
+      xp, fp: vectors of one length: coordinates of the data points, in ascending order, and the values there.
+      left, right: values to return for `x` before the first and after the last data point, by default the values of
+        these points; "extrapolate" extends the line.
+      period: period of the coordinates, a number; if it is given, `xp` need not ascend, and `left` and `right` have no
+        effect.
 
     Returns:
       An array of the shape of `x`, of the float or complex dtype to which `x`, `xp` and `fp` promote.
 
     Raises:
       ShapeError: `xp` and `fp` are not vectors of one length, or `period` has axes.
-      OptionError: `left` or `right` is a word other than "extrapolate".
+      OptionError: `left` or `right` is a string other than "extrapolate".
       DtypeError: `x` or `xp` is complex.
 
     >>> import phlox.numpy as jnp

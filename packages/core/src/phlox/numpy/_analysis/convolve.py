@@ -68,16 +68,16 @@ def convolve(
 
     Args:
       a, v: vectors with at least one element, promoted to one dtype.
-      mode: 'full' gives all ``len(a) + len(v) - 1`` entries, 'same' as many of their middle as the longer vector has,
-        'valid' those for which the shorter vector is completely inside the longer one.
+      mode: entries to return: 'full' returns all ``len(a) + len(v) - 1``, 'same' the middle ``max(len(a), len(v))``,
+        'valid' those where the vectors overlap completely.
       precision, preferred_element_type: as for `dot`.
 
     Returns:
       A vector of the promoted dtype, integers becoming floats; or of `preferred_element_type`.
 
     Raises:
-      ShapeError: `a` or `v` is no vector, or has no elements.
-      OptionError: there is no such `mode`.
+      ShapeError: `a` or `v` is not a vector, or has no elements.
+      OptionError: `mode` is not one of the listed names.
       DtypeError: `preferred_element_type` cannot hold the sums.
 
     >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 0.0, 3.0]))
@@ -105,15 +105,15 @@ def correlate(
 
     Args:
       a, v: vectors with at least one element, promoted to one dtype.
-      mode: which entries are returned, as for `convolve`: 'valid', 'same' or 'full'.
+      mode: entries to return, as for `convolve`: 'valid', 'same' or 'full'.
       precision, preferred_element_type: as for `dot`.
 
     Returns:
       A vector of the promoted dtype, integers becoming floats; or of `preferred_element_type`.
 
     Raises:
-      ShapeError: `a` or `v` is no vector, or has no elements.
-      OptionError: there is no such `mode`.
+      ShapeError: `a` or `v` is not a vector, or has no elements.
+      OptionError: `mode` is not one of the listed names.
       DtypeError: `preferred_element_type` cannot hold the sums.
 
     >>> jnp.correlate(jnp.array([1.0, 2.0, 4.0]), jnp.array([1.0, 10.0]))

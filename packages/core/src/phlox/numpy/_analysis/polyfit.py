@@ -32,18 +32,18 @@ def polyfit(
     w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Array | tuple[Array, ...]:
-    """The coefficients of the polynomial of degree `deg` that is nearest to points (x, y) (as ``numpy.polyfit``).
+    """The least-squares fit of a polynomial of degree `deg` to points (x, y) (as ``numpy.polyfit``).
 
-    Nearest means that the sum of the squared distances in y is smallest.
+    The coefficients minimize the sum of the squared residuals in y.
 
     Args:
       x: vector of n numbers.
-      y: vector of n numbers, or a matrix of n rows, of which each column is fitted by itself.
+      y: vector of n numbers, or a matrix of n rows, whose columns are fitted independently.
       deg: degree of the polynomial, not traced.
-      rcond: singular values below this part of the largest count as zero; None is ``len(x) * eps``.
-      full: whether to return ``(coefficients, residuals, rank, singular values, rcond)``.
+      rcond: singular values below this fraction of the largest one are treated as zero; None is ``len(x) * eps``.
+      full: True returns ``(coefficients, residuals, rank, singular values, rcond)``.
       w: vector of n weights, by which the distances are multiplied; None is 1 for all.
-      cov: whether to return ``(coefficients, their covariance)``; "unscaled" does not scale it by the residuals.
+      cov: True returns ``(coefficients, covariance matrix)``; "unscaled" does not scale the matrix by the residuals.
 
     Returns:
       An array of floats of shape (deg + 1,) or (deg + 1, columns of y), the highest power first; or a tuple, see `full`
@@ -51,7 +51,7 @@ def polyfit(
 
     Raises:
       OptionError: `deg` is negative, or there are too few points for a covariance.
-      ShapeError: `x` is not a vector or is empty, or `y` or `w` does not fit it.
+      ShapeError: `x` is not a vector or is empty, or the length of `y` or `w` differs from that of `x`.
 
     >>> x = jnp.arange(4.0)
     >>> jnp.round(jnp.polyfit(x, 2 * x + 1, 1), 3)

@@ -41,9 +41,9 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The values at `x` of the polynomial with coefficients `p` along its first axis (as ``numpy.polyval``).
 
     Args:
-      p: array of shape (degree + 1, ...), the highest power first.
-      x: array of any shape that broadcasts with the axes of `p` after the first.
-      unroll: how many steps of the loop over coefficients are written out; it has no effect on the values.
+      p: coefficients: an array of shape (degree + 1, ...), the highest power first.
+      x: points at which to evaluate: an array that broadcasts against the axes of `p` after the first.
+      unroll: number of steps of the loop over coefficients to unroll; no effect on the values.
 
     Returns:
       An array of the broadcast shape, of the promoted dtype.
@@ -71,7 +71,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
       a1, a2: vectors of coefficients, the highest power first.
 
     Returns:
-      A vector as long as the longer one, of the promoted dtype.
+      A vector of coefficients of the promoted dtype, of the length of the longer argument.
 
     >>> import phlox.numpy as jnp
     >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([10, 20, 30]))
@@ -91,7 +91,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
       a1, a2: vectors of coefficients, the highest power first.
 
     Returns:
-      A vector as long as the longer one, of the promoted dtype.
+      A vector of coefficients of the promoted dtype, of the length of the longer argument.
 
     >>> import phlox.numpy as jnp
     >>> jnp.polysub(jnp.array([10, 20, 30]), jnp.array([1, 2]))
@@ -106,7 +106,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
     Args:
       a1, a2: vectors of coefficients, the highest power first; integers become floats.
-      trim_leading_zeros: whether zeros in front of both are dropped first, which needs their values, not traced.
+      trim_leading_zeros: True drops leading zeros of both first, which requires that they are not traced.
 
     Returns:
       A vector of floats or complex numbers, of length ``len(a1) + len(a2) - 1``.
@@ -123,15 +123,15 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
-    """Quotient and rest of the division of two polynomials (as ``numpy.polydiv``).
+    """Quotient and remainder of the division of two polynomials (as ``numpy.polydiv``).
 
     Args:
       u, v: vectors of coefficients of dividend and divisor, the highest power first; integers become floats.
-      trim_leading_zeros: whether the rest begins with its first coefficient that is not nearly zero, which needs its
-        value, not traced; else the rest is as long as `u`.
+      trim_leading_zeros: True drops leading coefficients of the remainder that are nearly zero, which requires that the
+        arguments are not traced; with False it has the length of `u`.
 
     Returns:
-      A tuple (quotient, rest) of vectors of floats or complex numbers.
+      A tuple (quotient, remainder) of vectors of floats or complex numbers.
 
     >>> import phlox.numpy as jnp
     >>> jnp.polydiv(jnp.array([1.0, 0.0, -4.0]), jnp.array([1.0, 2.0]))
@@ -171,7 +171,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
     Args:
       p: vector of coefficients, the highest power first; integers become floats.
-      m: how many times to take the derivative, not traced.
+      m: order of the derivative, an integer, not traced.
 
     Returns:
       A vector of floats or complex numbers, shorter by `m`; empty where `p` is not longer than `m`.
@@ -197,15 +197,16 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
     Args:
       p: vector of coefficients, the highest power first; integers become floats.
-      m: how many times to integrate, not traced.
-      k: constants of integration: a number for all or a vector of `m`, that of the first integral first; None is 0.
+      m: number of integrations, an integer, not traced.
+      k: constants of integration: a number for all, or a vector of `m` numbers in the order of the integrations; None
+        is 0.
 
     Returns:
       A vector of floats or complex numbers, longer by `m`.
 
     Raises:
       ArgumentError: `m` is negative.
-      ShapeError: `k` has not `m` elements.
+      ShapeError: `k` does not have `m` elements.
 
     >>> import phlox.numpy as jnp
     >>> jnp.polyint(jnp.array([2.0, 2.0]))
@@ -227,11 +228,11 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
 @jit(inline=True)
 def poly(seq_of_zeros: ArrayLike) -> Array:
-    """The polynomial with these zeros and the first coefficient 1 (as ``numpy.poly``).
+    """The coefficients of the polynomial with the given zeros and leading coefficient 1 (as ``numpy.poly``).
 
     Args:
-      seq_of_zeros: vector of n zeros, or a square matrix of n rows, whose characteristic polynomial is returned: its
-        zeros are the eigenvalues. Integers become floats.
+      seq_of_zeros: vector of the n zeros, or a square matrix of n rows, whose characteristic polynomial is returned.
+        Integers become floats.
 
     Returns:
       A vector of n + 1 coefficients, the highest power first, of floats or complex numbers; complex for a matrix.
@@ -263,15 +264,15 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 
 
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
-    """Where the polynomial with coefficients `p` is zero (as ``numpy.roots``).
+    """The zeros of the polynomial with coefficients `p` (as ``numpy.roots``).
 
     Args:
       p: vector of n coefficients, the highest power first.
-      strip_zeros: whether leading zeros are dropped, for which their number must be known: set it to False in traced
-        functions. Then the result has nan for each of them, at the end.
+      strip_zeros: True drops leading zeros, which is not possible in traced functions; with False, the result ends with
+        a nan for each leading zero.
 
     Returns:
-      A vector of complex numbers: n - 1, less those for leading zeros that were dropped.
+      A vector of n - 1 complex numbers, fewer by the number of leading zeros that were dropped.
 
     Raises:
       ShapeError: `p` has more than one axis.

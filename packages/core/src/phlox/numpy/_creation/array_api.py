@@ -49,10 +49,10 @@ class ArrayNamespaceInfo:
         return [None, *devices()]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
-        """The dtypes of arrays that are made without naming one.
+        """The default dtypes of new arrays.
 
         Args:
-          device: a device; they are the same on all.
+          device: device, or None; the dtypes are the same on all devices.
 
         Returns:
           The dtypes by kind: "real floating", "complex floating", "integral" and "indexing".
@@ -69,7 +69,7 @@ class ArrayNamespaceInfo:
         """The standard's dtypes; those of 64 bits in x64 mode only.
 
         Args:
-          device: a device; they are the same on all.
+          device: device, or None; the dtypes are the same on all devices.
           kind: a kind of dtypes, such as "bool", "signed integer", "integral" or "numeric", or a tuple of such; None
             means all.
 
@@ -77,7 +77,7 @@ class ArrayNamespaceInfo:
           The dtypes by name.
 
         Raises:
-          OptionError: there is no such kind.
+          OptionError: `kind` is not a kind of dtypes.
         """
         found: dict[str, np.dtype] = {}
         for one in kind if isinstance(kind, tuple) else ("bool", "numeric") if kind is None else (kind,):

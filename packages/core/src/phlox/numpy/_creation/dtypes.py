@@ -100,19 +100,19 @@ _KINDS = {
 
 
 def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...]) -> bool:
-    """Whether a dtype is of a kind (as ``numpy.isdtype``).
+    """Whether a dtype belongs to a kind of dtypes (as ``numpy.isdtype``).
 
     Args:
       dtype: the dtype, or an object that has one.
-      kind: one of ``bool``, ``signed integer``, ``unsigned integer``, ``integral``, ``real floating``,
-        ``complex floating``, ``numeric``; another dtype; or a tuple of those, one of which must hold.
+      kind: one of ``bool``, ``signed integer``, ``unsigned integer``, ``integral``, ``real floating``, ``complex
+        floating``, ``numeric``; another dtype; or a tuple of those, of which one must apply.
 
     Returns:
       A Python bool.
 
     Raises:
-      OptionError: `kind` is a word that names neither a kind nor a dtype.
-      ArgumentError: `kind` is something else that is no dtype.
+      OptionError: `kind` is a string that names neither a kind nor a dtype.
+      ArgumentError: `kind` is neither a string nor a dtype nor a tuple of these.
 
     >>> import phlox.numpy as jnp
     >>> jnp.isdtype(jnp.bfloat16, "real floating"), jnp.isdtype("int8", ("bool", jnp.int16))
@@ -147,7 +147,7 @@ def finfo(dtype: DTypeLike | None) -> Any:
       An object with the limits as attributes.
 
     Raises:
-      ValueError: the dtype is of integers or bools.
+      ValueError: the dtype is an integer dtype or bool.
 
     >>> int(finfo("bfloat16").bits)
     16
@@ -165,7 +165,7 @@ def iinfo(int_type: DTypeLike) -> Any:
       An object with the limits as attributes.
 
     Raises:
-      ValueError: the dtype is not of integers.
+      ValueError: the dtype is not an integer dtype.
 
     >>> int(iinfo("int8").max)
     127
@@ -190,7 +190,7 @@ def result_type(*args: ArrayLike | DTypeLike | None) -> Any:
       A dtype; 64-bit types become 32-bit unless x64 mode is on.
 
     Raises:
-      ArgumentError: an argument is none of these, or there is none.
+      ArgumentError: an argument is not one of these, or there are no arguments.
 
     >>> result_type(np.int32(1), 2.0), result_type("float16", 1.0)
     (dtype('float32'), dtype('float16'))
@@ -199,7 +199,7 @@ def result_type(*args: ArrayLike | DTypeLike | None) -> Any:
 
 
 def scalar_type_of(x: Any) -> type:
-    """The Python type of numbers like those in an array or of a dtype (as ``jax.dtypes.scalar_type_of``).
+    """The Python number type that corresponds to the dtype of `x` (as ``jax.dtypes.scalar_type_of``).
 
     Args:
       x: an array, a number or a dtype.
@@ -208,7 +208,7 @@ def scalar_type_of(x: Any) -> type:
       bool, int, float or complex.
 
     Raises:
-      DtypeError: no Python number is like the elements, which are random keys for example.
+      DtypeError: no Python number type corresponds to the dtype, as for random keys.
 
     >>> scalar_type_of(np.ones(2)), scalar_type_of("int4")
     (<class 'float'>, <class 'int'>)
@@ -232,17 +232,17 @@ def _typed(x: Any) -> tuple[Any, bool]:
 
 
 def can_cast(from_: DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
-    """Whether values of one dtype can be held by another (as ``numpy.can_cast``).
+    """Whether one dtype can be converted to another under a casting rule (as ``numpy.can_cast``).
 
     Args:
       from_, to: dtypes, or arrays, whose dtype is used.
-      casting: what is allowed: 'no', 'equiv', 'safe', where no value is lost, 'same_kind' or 'unsafe'.
+      casting: conversions that are allowed: 'no', 'equiv', 'safe' (no value is lost), 'same_kind' or 'unsafe'.
 
     Returns:
       A bool.
 
     Raises:
-      DtypeError: an argument is no dtype.
+      DtypeError: an argument is not a dtype.
 
     >>> bool(can_cast("int8", "int32"))
     True
@@ -257,7 +257,7 @@ def isrealobj(x: Any) -> bool:
       x: an array, a number, or nested lists of these.
 
     Returns:
-      A Python bool, True as well where `x` is none of these.
+      A Python bool, True also if `x` is none of these.
 
     >>> isrealobj(1.0)
     True
@@ -272,7 +272,7 @@ def iscomplexobj(x: Any) -> bool:
       x: an array, a number, or nested lists of these.
 
     Returns:
-      A Python bool, False as well where `x` is none of these.
+      A Python bool, False also if `x` is none of these.
 
     >>> iscomplexobj(1j)
     True

@@ -29,8 +29,8 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
       *args, **kwargs: further arguments of ``numpy.load``.
 
     Returns:
-      An array, 64-bit types becoming 32-bit unless x64 mode is on; of a file with several arrays what ``numpy.load``
-      returns, a mapping of names to NumPy arrays.
+      An array, 64-bit types becoming 32-bit unless x64 mode is on; for a file with several arrays, the mapping of names
+      to NumPy arrays that ``numpy.load`` returns.
 
     >>> import io
     >>> import phlox.numpy as jnp
@@ -49,19 +49,19 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
 
 
 def frombuffer(buffer: bytes | Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
-    """The elements that bytes hold (as ``numpy.frombuffer``).
+    """A vector of the elements in a buffer of bytes (as ``numpy.frombuffer``).
 
     Args:
       buffer: bytes, or another object with Python's buffer protocol.
       dtype: dtype of the elements in `buffer`.
-      count: how many elements; -1 means all.
-      offset: bytes to skip first.
+      count: number of elements to read; -1 reads all.
+      offset: number of bytes to skip at the start of `buffer`.
 
     Returns:
       A vector of `dtype`, 64-bit types becoming 32-bit unless x64 mode is on.
 
     Raises:
-      ValueError: the number of bytes is no multiple of the size of an element.
+      ValueError: the number of bytes is not a multiple of the size of an element.
 
     >>> import phlox.numpy as jnp
     >>> jnp.frombuffer(bytes([1, 0, 2, 0]), "int16")
@@ -71,12 +71,12 @@ def frombuffer(buffer: bytes | Any, dtype: DTypeLike = float, count: int = -1, o
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Any:
-    """Refuses, as JAX's does: it reads from the world outside, which no traced function may.
+    """Not supported, as in JAX: it always raises, because traced functions cannot read files.
 
     Use ``jnp.asarray(numpy.fromfile(...))``.
 
     Args:
-      *args, **kwargs: not read.
+      *args, **kwargs: ignored.
 
     Returns:
       Nothing.
@@ -93,12 +93,12 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
 
 
 def fromiter(*args: Any, **kwargs: Any) -> Any:
-    """Refuses, as JAX's does: it uses up its argument, which no traced function may.
+    """Not supported, as in JAX: it always raises, because traced functions cannot consume iterators.
 
     Use ``jnp.asarray(numpy.fromiter(...))``.
 
     Args:
-      *args, **kwargs: not read.
+      *args, **kwargs: ignored.
 
     Returns:
       Nothing.
@@ -115,19 +115,19 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """The numbers that a text holds, between separators (as ``numpy.fromstring``).
+    """A vector of the numbers in a text, between separators (as ``numpy.fromstring``).
 
     Args:
-      string: the text.
+      string: text that contains the numbers.
       dtype: dtype of the numbers.
-      count: how many numbers are read; -1 means all.
-      sep: the separator between them; spaces around it are skipped.
+      count: number of numbers to read; -1 reads all.
+      sep: separator between the numbers; whitespace around it is skipped.
 
     Returns:
       A vector of `dtype`, 64-bit types becoming 32-bit unless x64 mode is on.
 
     Raises:
-      ValueError: the text has something else.
+      ValueError: the text contains anything else.
 
     >>> import phlox.numpy as jnp
     >>> jnp.fromstring("1, 2", "int32", sep=",")

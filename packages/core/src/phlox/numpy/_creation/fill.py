@@ -93,9 +93,9 @@ def zeros(
     """An array of zeros (as ``numpy.zeros``).
 
     Args:
-      shape: lengths of the axes, or one length.
-      dtype: of the elements; by default float32 (float64 in x64 mode).
-      device: a device or sharding to put the array on.
+      shape: shape of the array: a sequence of integers, or one integer for a vector.
+      dtype: dtype of the elements; by default float32 (float64 in x64 mode).
+      device: device or sharding on which the array is placed.
 
     Returns:
       An array of `shape` and `dtype`.
@@ -119,9 +119,9 @@ def ones(
     """An array of ones (as ``numpy.ones``).
 
     Args:
-      shape: lengths of the axes, or one length.
-      dtype: of the elements; by default float32 (float64 in x64 mode).
-      device: a device or sharding to put the array on.
+      shape: shape of the array: a sequence of integers, or one integer for a vector.
+      dtype: dtype of the elements; by default float32 (float64 in x64 mode).
+      device: device or sharding on which the array is placed.
 
     Returns:
       An array of `shape` and `dtype`.
@@ -142,12 +142,12 @@ def empty(
     device: Device | Sharding | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """An array whose values do not matter; they are zeros (as ``numpy.empty``).
+    """An uninitialized array; its elements are zeros, but programs should not rely on that (as ``numpy.empty``).
 
     Args:
-      shape: lengths of the axes, or one length.
-      dtype: of the elements; by default float32 (float64 in x64 mode).
-      device: a device or sharding to put the array on.
+      shape: shape of the array: a sequence of integers, or one integer for a vector.
+      dtype: dtype of the elements; by default float32 (float64 in x64 mode).
+      device: device or sharding on which the array is placed.
 
     Returns:
       An array of `shape` and `dtype`.
@@ -172,10 +172,10 @@ def full(
     """An array filled with `fill_value` (as ``numpy.full``).
 
     Args:
-      shape: lengths of the axes, or one length.
+      shape: shape of the array: a sequence of integers, or one integer for a vector.
       fill_value: number, or array that broadcasts to `shape`.
-      dtype: of the elements; by default that of `fill_value`.
-      device: a device or sharding to put the array on.
+      dtype: dtype of the elements; by default the dtype of `fill_value`.
+      device: device or sharding on which the array is placed.
 
     Returns:
       An array of `shape` and `dtype`.
@@ -213,9 +213,9 @@ def zeros_like(
 
     Args:
       a: array or number; its values are not read.
-      dtype: of the elements; by default that of `a`.
-      shape: lengths of the axes, or one length; by default those of `a`.
-      device: a device or sharding to put the array on.
+      dtype: dtype of the elements; by default the dtype of `a`.
+      shape: shape of the result: a sequence of integers or one integer; by default the shape of `a`.
+      device: device or sharding on which the array is placed.
 
     Returns:
       An array of `shape` and `dtype`.
@@ -238,9 +238,9 @@ def ones_like(
 
     Args:
       a: array or number; its values are not read.
-      dtype: of the elements; by default that of `a`.
-      shape: lengths of the axes, or one length; by default those of `a`.
-      device: a device or sharding to put the array on.
+      dtype: dtype of the elements; by default the dtype of `a`.
+      shape: shape of the result: a sequence of integers or one integer; by default the shape of `a`.
+      device: device or sharding on which the array is placed.
 
     Returns:
       An array of `shape` and `dtype`.
@@ -258,13 +258,13 @@ def empty_like(
     *,
     device: Device | Sharding | None = None,
 ) -> Array:
-    """An array like `prototype` whose values do not matter; they are zeros (as ``numpy.empty_like``).
+    """An uninitialized array like `prototype`; its elements are zeros (as ``numpy.empty_like``).
 
     Args:
       prototype: array or number; its values are not read.
-      dtype: of the elements; by default that of `prototype`.
-      shape: lengths of the axes, or one length; by default those of `prototype`.
-      device: a device or sharding to put the array on.
+      dtype: dtype of the elements; by default the dtype of `prototype`.
+      shape: shape of the result: a sequence of integers or one integer; by default the shape of `prototype`.
+      device: device or sharding on which the array is placed.
 
     Returns:
       An array of `shape` and `dtype`.
@@ -289,9 +289,9 @@ def full_like(
     Args:
       a: array or number; its values are not read.
       fill_value: number, or array that broadcasts to the shape.
-      dtype: of the elements; by default that of `a`.
-      shape: lengths of the axes, or one length; by default those of `a`.
-      device: a device or sharding to put the array on.
+      dtype: dtype of the elements; by default the dtype of `a`.
+      shape: shape of the result: a sequence of integers or one integer; by default the shape of `a`.
+      device: device or sharding on which the array is placed.
 
     Returns:
       An array of `shape` and `dtype`.
@@ -323,20 +323,20 @@ def arange(
     The arguments decide the length and must not be traced.
 
     Args:
-      start: first number; if it is given alone, it is `stop`, and the first number is 0.
-      stop: number before which the result ends.
-      step: difference of neighbours, by default 1; negative to count down.
-      dtype: of the result; by default that to which the arguments are promoted.
-      device: a device or sharding to put the array on.
+      start: first value; if it is the only argument, it is taken as `stop`, and the first value is 0.
+      stop: end of the interval, which is not included.
+      step: difference between successive values, by default 1; negative for descending values.
+      dtype: dtype of the result; by default the promoted dtype of the arguments.
+      device: device or sharding on which the array is placed.
 
     Returns:
       A vector of ``ceil((stop - start) / step)`` elements, or of none where that is negative.
 
     Raises:
       ConcretizationTypeError: an argument is traced.
-      ShapeError: an argument has axes.
+      ShapeError: an argument is not a scalar.
       DtypeError: an argument is complex, or the dtype is bool.
-      ArgumentError: an argument is no number.
+      ArgumentError: an argument is not a number.
 
     >>> arange(3), arange(1.0, 2.0, 0.5)
     (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
@@ -413,17 +413,18 @@ def linspace(
     """`num` evenly spaced numbers from `start` to `stop` (as ``numpy.linspace``), along a new `axis`.
 
     Args:
-      start, stop: first and last number; arrays broadcast against each other.
-      num: how many numbers, both ends included.
-      endpoint: False leaves out `stop`, and the distance is ``(stop - start) / num``.
-      retstep: return the distance between neighbours too.
-      dtype: of the result; by default the promoted dtype, a float one for integers. Integer dtypes round down.
-      axis: place of the new axis in the result.
-      device: a device or sharding to put the array on.
+      start, stop: first and last value; arrays broadcast against each other.
+      num: number of values to generate, including both ends.
+      endpoint: False excludes `stop`; then the step is ``(stop - start) / num``.
+      retstep: True also returns the step between successive values.
+      dtype: dtype of the result; by default the promoted dtype, a float one for integers. For integer dtypes, values
+        are rounded down.
+      axis: position of the new axis in the result.
+      device: device or sharding on which the array is placed.
 
     Returns:
-      An array of the broadcast shape with an axis of length `num`; with `retstep` that and the distance, which is nan
-      where there is none.
+      An array of the broadcast shape with an axis of length `num`; with `retstep` a pair of it and the step, which is
+      nan where there are no successive values.
 
     Raises:
       ShapeError: `num` is negative.
@@ -486,16 +487,17 @@ def eye(
     Args:
       N: number of rows.
       M: number of columns, by default `N`.
-      k: the number of the diagonal: 0 is the main one, positive above it, negative below; it may be traced.
-      dtype: of the elements; by default float32 (float64 in x64 mode).
-      device: a device or sharding to put the array on.
+      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it; may
+        be traced.
+      dtype: dtype of the elements; by default float32 (float64 in x64 mode).
+      device: device or sharding on which the array is placed.
 
     Returns:
       An array of shape ``(N, M)``.
 
     Raises:
       ShapeError: a length is negative.
-      ArgumentError: `k` is no integer.
+      ArgumentError: `k` is not an integer.
 
     >>> eye(2)
     Array([[1., 0.],
@@ -530,7 +532,7 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
 
     Args:
       n: number of rows and columns.
-      dtype: of the elements; by default float32 (float64 in x64 mode).
+      dtype: dtype of the elements; by default float32 (float64 in x64 mode).
 
     Returns:
       An array of shape ``(n, n)``.
@@ -550,15 +552,16 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     Args:
       N: number of rows.
       M: number of columns, by default `N`.
-      k: the number of the diagonal: 0 is the main one, positive above it, negative below; it may be traced.
-      dtype: of the elements; by default float32.
+      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it; may
+        be traced.
+      dtype: dtype of the elements; by default float32.
 
     Returns:
       An array of shape ``(N, M)``.
 
     Raises:
       ShapeError: a length is negative.
-      ArgumentError: `k` is no integer.
+      ArgumentError: `k` is not an integer.
 
     >>> tri(2)
     Array([[1., 0.],

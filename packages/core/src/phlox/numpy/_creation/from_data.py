@@ -50,22 +50,23 @@ def array(
     Python numbers give weakly typed scalars; lists of them do not.
 
     Args:
-      object: the data.
-      dtype: element type; by default that of the data, 64-bit types becoming 32-bit unless x64 mode is on.
-      copy: always honoured: the array never shares memory with `object`.
-      order: 'K', 'C', 'A' or None, which mean the same here: arrays have no memory order.
-      ndmin: new axes of length one are put in front until there are so many.
-      device: a device or sharding to put the array on.
-      out_sharding: its sharding over a mesh; not together with `device`.
+      object: data to convert.
+      dtype: dtype of the elements; by default the dtype of the data, 64-bit types becoming 32-bit unless x64 mode is
+        on.
+      copy: accepted for compatibility: the array never shares memory with `object`.
+      order: 'K', 'C', 'A' or None, all without effect: arrays have no memory order.
+      ndmin: minimum number of axes of the result; axes of length one are prepended as needed.
+      device: device or sharding on which the array is placed.
+      out_sharding: sharding of the array over a mesh; cannot be combined with `device`.
 
     Returns:
       An array of the shape of the data and of `dtype`.
 
     Raises:
-      ArgumentError: `object` is no array, or `device` is neither a device nor a sharding.
-      ShapeError: lists at one depth are of different lengths.
+      ArgumentError: `object` cannot be converted to an array, or `device` is neither a device nor a sharding.
+      ShapeError: nested lists at the same depth have different lengths.
       OverflowError: a Python integer does not fit the dtype.
-      OptionError: `device` and `out_sharding` are given.
+      OptionError: both `device` and `out_sharding` are given.
       UnsupportedError: `order` is 'F'.
 
     >>> array([[1, 2], [3, 4]])
@@ -108,22 +109,22 @@ def asarray(
     device: Device | Sharding | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Like `array`, but an array that is one already is returned as it is (as ``numpy.asarray``).
+    """The argument as an array; like `array`, but arrays are returned without a copy (as ``numpy.asarray``).
 
     Args:
-      a: the data, as for `array`.
-      dtype: element type; by default that of the data.
-      order: 'K', 'C', 'A' or None, which mean the same here: arrays have no memory order.
-      copy: True makes a new array of one that is given; None and False do not.
-      device: a device or sharding to put the array on.
-      out_sharding: its sharding over a mesh; not together with `device`.
+      a: data to convert, as for `array`.
+      dtype: dtype of the elements; by default the dtype of the data.
+      order: 'K', 'C', 'A' or None, all without effect: arrays have no memory order.
+      copy: True copies an array that needs no conversion; None and False return it itself.
+      device: device or sharding on which the array is placed.
+      out_sharding: sharding of the array over a mesh; cannot be combined with `device`.
 
     Returns:
       `a` itself if it is an array of phlox and nothing is to be changed, else an array of its shape and of `dtype`.
 
     Raises:
-      ArgumentError: `a` is no array, or a masked array of NumPy.
-      OptionError: `device` and `out_sharding` are given.
+      ArgumentError: `a` cannot be converted to an array, or is a masked array of NumPy.
+      OptionError: both `device` and `out_sharding` are given.
       UnsupportedError: `order` is 'F'.
 
     >>> asarray([1.0, 2.0])
@@ -248,19 +249,19 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = None, copy: bool | None = None) -> Array:
     """An array of another library, through the DLPack protocol (as ``numpy.from_dlpack``).
 
-    The memory is shared where the device allows it (for CPU arrays, when it is aligned), unless `copy` is true: then
-    writing to the original afterwards shows here too.
+    Unless `copy` is true, memory is shared where the device allows it (for CPU arrays, when it is aligned): later
+    writes to the original then change this array too.
 
     Args:
       external_array: an object with ``__dlpack__`` and ``__dlpack_device__``, in memory that the CPU can read.
-      device: a device or sharding to put the array on.
+      device: device or sharding on which the array is placed.
       copy: True makes a copy of the memory; None and False share it where possible.
 
     Returns:
       An array of the same shape and dtype, 64-bit types becoming 32-bit unless x64 mode is on.
 
     Raises:
-      ArgumentError: the object offers no DLPack, or lies in memory that the CPU cannot read.
+      ArgumentError: the object does not support DLPack, or is in memory that the CPU cannot read.
 
     >>> from_dlpack(np.arange(3.0, dtype=np.float32))
     Array([0., 1., 2.], dtype=float32)
@@ -296,8 +297,8 @@ def astype(
     Args:
       x: array or number, of any shape.
       dtype: dtype of the result; None means the default float dtype.
-      copy: make a new array also where `x` has this dtype already.
-      device: a device or sharding to put the array on.
+      copy: True makes a copy even if `x` already has this dtype.
+      device: device or sharding on which the array is placed.
 
     Returns:
       An array of the shape of `x` and of `dtype`.

@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 @functools.partial(jit, inline=True, static_argnames=("copy", "sparse", "indexing"))
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
-    """For vectors of coordinates, arrays with one of them for each point of their grid (as ``numpy.meshgrid``).
+    """Coordinate arrays of the grid that vectors of coordinates span (as ``numpy.meshgrid``).
 
     Args:
-      *xi: vectors, one for each axis of the grid.
-      copy: only True is supported: the results share no memory.
-      sparse: each result has length one along the axes of the other vectors.
-      indexing: "ij": the axes of the results are those of the vectors in order; "xy": the first two are exchanged.
+      *xi: vectors of coordinates, one for each axis of the grid.
+      copy: must be True: the results do not share memory.
+      sparse: True returns arrays of length one along the axes of the other vectors, which broadcast to the grid.
+      indexing: order of the axes: "ij" orders them as the vectors; "xy" (Cartesian) exchanges the first two.
 
     Returns:
       A tuple of arrays, one for each vector, of its dtype and with as many axes as there are vectors.
 
     Raises:
-      OptionError: `indexing` is neither, or `copy` is False.
-      ShapeError: an argument is no vector.
+      OptionError: `indexing` is neither "ij" nor "xy", or `copy` is False.
+      ShapeError: an argument is not a vector.
 
     >>> import phlox.numpy as jnp
     >>> meshgrid(np.array([1, 2]), np.array([3]))
@@ -77,12 +77,12 @@ def _open_or_full(vectors: Sequence[Any], order: Sequence[int], sparse: bool) ->
 def indices(
     dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
 ) -> Array | tuple[Array, ...]:
-    """The positions in an array of this shape: one array of indices for each axis, stacked (as ``numpy.indices``).
+    """The indices of the elements of an array of a given shape, stacked in one array (as ``numpy.indices``).
 
     Args:
-      dimensions: lengths of the axes, or one length.
-      dtype: of the indices, by default int32 (int64 in x64 mode).
-      sparse: return a tuple of arrays, each of length one along the axes of the others.
+      dimensions: shape of the array: a sequence of integers, or one integer for a vector.
+      dtype: dtype of the indices; by default int32 (int64 in x64 mode).
+      sparse: True returns a tuple of arrays in place of one, each of length one along the axes of the others.
 
     Returns:
       An array of shape ``(len(dimensions), *dimensions)``; with `sparse` a tuple of ``len(dimensions)`` arrays.
@@ -105,12 +105,12 @@ def ix_(*args: ArrayLike) -> tuple[Any, ...]:
       *args: vectors of indices, one for each axis.
 
     Returns:
-      A tuple of arrays of the dtypes of the vectors: array number k has its elements along axis k, and length one along
-      the others.
+      A tuple of arrays of the dtypes of the vectors: array k has its elements along axis k, and length one along the
+      other axes.
 
     Raises:
-      ShapeError: an argument is no vector.
-      UnsupportedError: an argument is of bools.
+      ShapeError: an argument is not a vector.
+      UnsupportedError: an argument is of dtype bool.
 
     >>> [i.shape for i in ix_(np.array([0, 2]), np.array([1, 0]))]
     [(2, 1), (1, 2)]
@@ -193,12 +193,12 @@ def logspace(
     """`base` to the power of `num` evenly spaced numbers from `start` to `stop` (as ``numpy.logspace``).
 
     Args:
-      start, stop: first and last exponent; arrays broadcast against each other.
-      num: how many numbers, both ends included.
+      start, stop: first and last exponent of `base`; arrays broadcast against each other.
+      num: number of values to generate, including both ends.
       endpoint: False leaves out `stop`.
-      base: number whose powers are returned.
-      dtype: of the result; by default the promoted dtype of `start` and `stop`, a float one for integers.
-      axis: place of the new axis in the result.
+      base: base of the powers, a number or an array.
+      dtype: dtype of the result; by default the promoted dtype of `start` and `stop`, a float one for integers.
+      axis: position of the new axis in the result.
 
     Returns:
       An array of the broadcast shape with an axis of length `num`.
@@ -225,14 +225,14 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """`num` numbers from `start` to `stop`, each the same multiple of the one before (as ``numpy.geomspace``).
+    """`num` numbers from `start` to `stop` in a geometric progression (as ``numpy.geomspace``).
 
     Args:
-      start, stop: first and last number, not zero; real ones have one sign. Arrays broadcast against each other.
-      num: how many numbers, both ends included.
+      start, stop: first and last value, not zero, and of the same sign if real; arrays broadcast against each other.
+      num: number of values to generate, including both ends.
       endpoint: False leaves out `stop`.
-      dtype: of the result; by default the promoted dtype of `start` and `stop`, a float one for integers.
-      axis: place of the new axis in the result.
+      dtype: dtype of the result; by default the promoted dtype of `start` and `stop`, a float one for integers.
+      axis: position of the new axis in the result.
 
     Returns:
       An array of the broadcast shape with an axis of length `num`.

@@ -16,18 +16,19 @@ from .._manipulation.shapes import reshape
 
 
 def view(a: Any, dtype: Any = None, type: None = None) -> Any:
-    """The bits of `a` read as `dtype` (as ``numpy.ndarray.view``).
+    """The bits of `a` reinterpreted as `dtype` (as ``numpy.ndarray.view``).
 
     Args:
       a: array of any dtype; a bool has 8 bits.
-      dtype: the dtype to read the bits as; None is that of `a`.
-      type: only None is accepted.
+      dtype: dtype of the result; None is the dtype of `a`.
+      type: not supported, must be None.
 
     Returns:
-      An array of `dtype`; where it has fewer or more bits than that of `a`, the last axis is longer or shorter.
+      An array of `dtype`; if its elements have fewer or more bits than those of `a`, the last axis is longer or
+      shorter.
 
     Raises:
-      ShapeError: the bits of the last axis are no whole number of new elements, or there is no axis.
+      ShapeError: the bits of the last axis do not make up a whole number of elements of `dtype`, or `a` has no axes.
       UnsupportedError: `type` is not None.
 
     >>> import phlox.numpy as jnp

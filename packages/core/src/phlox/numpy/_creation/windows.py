@@ -59,10 +59,10 @@ _HANNING, _HAMMING, _BLACKMAN = _cosines(0.5, -0.5), _cosines(0.54, -0.46), _cos
 
 
 def bartlett(M: int) -> Array:
-    """A triangle over `M` points, 0 at the ends (as ``numpy.bartlett``).
+    """The Bartlett window over `M` points: a triangle, 0 at the ends (as ``numpy.bartlett``).
 
     Args:
-      M: number of points, not traced; a negative one counts as 0.
+      M: number of points, not traced; negative numbers are treated as 0.
 
     Returns:
       A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
@@ -77,10 +77,10 @@ def bartlett(M: int) -> Array:
 
 
 def hanning(M: int) -> Array:
-    """A raised cosine over `M` points, 0 at the ends (as ``numpy.hanning``).
+    """The Hann window over `M` points: a raised cosine, 0 at the ends (as ``numpy.hanning``).
 
     Args:
-      M: number of points, not traced; a negative one counts as 0.
+      M: number of points, not traced; negative numbers are treated as 0.
 
     Returns:
       A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
@@ -95,10 +95,10 @@ def hanning(M: int) -> Array:
 
 
 def hamming(M: int) -> Array:
-    """A raised cosine over `M` points, 0.08 at the ends (as ``numpy.hamming``).
+    """The Hamming window over `M` points: a raised cosine, 0.08 at the ends (as ``numpy.hamming``).
 
     Args:
-      M: number of points, not traced; a negative one counts as 0.
+      M: number of points, not traced; negative numbers are treated as 0.
 
     Returns:
       A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
@@ -113,10 +113,10 @@ def hamming(M: int) -> Array:
 
 
 def blackman(M: int) -> Array:
-    """A sum of two cosines over `M` points, 0 at the ends (as ``numpy.blackman``).
+    """The Blackman window over `M` points: a sum of two cosines, 0 at the ends (as ``numpy.blackman``).
 
     Args:
-      M: number of points, not traced; a negative one counts as 0.
+      M: number of points, not traced; negative numbers are treated as 0.
 
     Returns:
       A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
@@ -134,8 +134,8 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     """The Kaiser window over `M` points, a quotient of Bessel functions `i0` (as ``numpy.kaiser``).
 
     Args:
-      M: number of points, not traced; a negative one counts as 0.
-      beta: how fast it falls off towards the ends: a number, 0 for a rectangle.
+      M: number of points, not traced; negative numbers are treated as 0.
+      beta: shape parameter of the window, a number; 0 gives a rectangular window, larger values a narrower one.
 
     Returns:
       A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.

@@ -59,11 +59,11 @@ sinc = unary("sinc", promoted_inexact, _sinc, "sin(pi x) / (pi x), which is 1 at
 
 @functools.partial(jit, static_argnames="deg", inline=True)
 def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """The angle of complex numbers in the plane, elementwise (as ``numpy.angle``).
+    """The angle (argument) of complex numbers, elementwise (as ``numpy.angle``).
 
     Args:
       z: array or number, of any shape; real numbers have the angle 0 or pi.
-      deg: in degrees instead of radians.
+      deg: True returns degrees, False radians.
 
     Returns:
       A float array of the shape of `z`, with values from -pi to pi, or from -180 to 180.
@@ -83,22 +83,22 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 @functools.partial(jit, static_argnames="axis")
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
-    """`p` with multiples of `period` added so that neighbours along `axis` differ by at most half of it (as
+    """`p` with multiples of `period` added so that successive elements differ by at most half of it (as
     ``numpy.unwrap``).
 
     Args:
       p: real array with at least one axis.
-      discont: neighbours that differ by less than this are not changed; None means half a period, and smaller
+      discont: threshold: successive elements that differ by less are not changed; None is half a period, and smaller
         values have the same effect.
-      axis: axis along which neighbours are compared.
-      period: number; by default a full turn in radians.
+      axis: axis along which successive elements are compared.
+      period: size of the range over which values wrap around, a number; by default 2 pi.
 
     Returns:
       An array of the shape of `p`, of the dtype to which `p` and `period` are promoted.
 
     Raises:
       DtypeError: `p` is complex.
-      AxisError: `p` has no such axis.
+      AxisError: `axis` is out of bounds for `p`.
 
     >>> unwrap(np.array([0, 3, 5, 0]), period=6)
     Array([0, 3, 5, 6], dtype=int32)

@@ -81,7 +81,7 @@ nextafter = binary(
     "nextafter",
     promoted_inexact,
     e.nextafter,
-    "The number of the dtype that follows x in the direction of y",
+    "The next representable number after x towards y",
     "0.0, 0.0",
     float_32("0."),
     raises=_COMPLEX,
@@ -124,7 +124,9 @@ def _floor_divide(x: Any, y: Any) -> Any:
 _options: dict[str, Any] = {"dtype": _OF_NUMBERS, "raises": _COMPLEX}
 remainder = binary("remainder", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int_32("2"), **_options)
 mod = binary("mod", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int_32("2"), **_options)
-fmod = binary("fmod", _numbers, _remainder, "The rest of x / y, with the sign of x", "-1, 3", int_32("-1"), **_options)
+fmod = binary(
+    "fmod", _numbers, _remainder, "The remainder of x / y, with the sign of x", "-1, 3", int_32("-1"), **_options
+)
 floor_divide = binary(
     "floor_divide",
     _numbers,
@@ -240,7 +242,7 @@ left_shift = bitwise_left_shift = binary(
     "left_shift",
     _numbers,
     logic.shift_left,
-    "The bits of x moved y places up, with zeros behind them",
+    "x with its bits shifted left by y positions, filled with zeros",
     "1, 3",
     int_32("8"),
     **_options,
@@ -249,7 +251,7 @@ right_shift = bitwise_right_shift = binary(
     "right_shift",
     _numbers,
     _shift_right,
-    "The bits of x moved y places down",
+    "x with its bits shifted right by y positions",
     "8, 3",
     int_32("1"),
     note="Copies of the sign bit come in at the top of signed integers, zeros at the top of unsigned ones.",
@@ -292,13 +294,13 @@ def _whole_power(x: Any, y: Any) -> Any:
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """`x1` to the power of `x2`, elementwise (as ``numpy.power``).
 
-    An integer as exponent, when it is known, is multiplied out, which is exact and keeps the dtype of `x1`; every
-    other exponent is promoted with `x1`.
+    A known integer exponent is computed by multiplication, which is exact and keeps the dtype of `x1`; every other
+    exponent is promoted with `x1`.
 
     Args:
       x1: the base, an array of any shape, or a number.
-      x2: the exponent, an array or a number that broadcasts to `x1`. Known are a Python integer and an integer array
-        without axes that is not traced.
+      x2: the exponent, an array or a number that broadcasts to `x1`. A Python integer, or an integer array of shape ()
+        that is not traced, is a known exponent.
 
     Returns:
       An array of the broadcast shape: of the dtype of `x1` if the exponent is a known integer, else of the promoted
@@ -334,7 +336,7 @@ pow = power
 
 @jit(inline=True)
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Like `power`, with integers converted to floats first (as ``numpy.float_power``).
+    """`x` to the power of `y`, with integers converted to floats first (as ``numpy.float_power``).
 
     Args:
       x, y: base and exponent, arrays or numbers that broadcast against each other.

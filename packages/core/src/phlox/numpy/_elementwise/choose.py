@@ -29,18 +29,19 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
     """`x` where `condition` is true, `y` elsewhere (as ``numpy.where``).
 
-    Both `x` and `y` are computed everywhere: a nan in the one that is not taken does not show in the value, but does in
-    the derivative.
+    Both `x` and `y` are computed everywhere: a nan in the one that is not selected does not appear in the result, but
+    does in its derivative.
 
     Args:
-      condition: array of bools, or of numbers, which count as true where they are not zero.
-      x, y: arrays or numbers; all three broadcast. Without both, the positions are returned where `condition` is true.
-      size, fill_value: for positions only, as for `nonzero`: how many are returned, which must be given where
-        `condition` is traced, and what is returned in place of positions that do not exist.
+      condition: array of bools; numbers are treated as True where they are not zero.
+      x, y: arrays or numbers from which elements are chosen, broadcast against `condition`. If both are left out, the
+        indices of the true elements are returned, as by `nonzero`.
+      size, fill_value: as for `nonzero`, only without `x` and `y`: number of indices to return, required where
+        `condition` is traced, and the index that pads the result.
 
     Returns:
-      An array of the broadcast shape, of the dtype to which `x` and `y` are promoted. Without these a tuple of index
-      vectors, one for each axis of `condition`.
+      An array of the broadcast shape, of the dtype to which `x` and `y` are promoted. Without `x` and `y`, a tuple of
+      index vectors, one for each axis of `condition`.
 
     Raises:
       ArgumentError: only one of `x` and `y` is given, or `size` or `fill_value` together with both.
@@ -69,7 +70,7 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
 
     Args:
       arr: real array of any shape, or a number.
-      min, max: bounds, arrays or numbers that broadcast to `arr`; None leaves that side open.
+      min, max: lower and upper bound, arrays or numbers that broadcast against `arr`; None means no bound.
 
     Returns:
       An array of the broadcast shape, of the dtype to which the arguments are promoted.
@@ -95,12 +96,13 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
 
 @jit(inline=True, static_argnames=("decimals", "out"))
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """`a` rounded to this many decimals; halves go to the even neighbour (as ``numpy.round``).
+    """`a` rounded to `decimals` decimal places; halves go to the even neighbour (as ``numpy.round``).
 
     Args:
-      a: array or number, of any shape, not of bools; of complex numbers both parts are rounded.
-      decimals: how many decimals remain; a negative number rounds to tens, hundreds, ….
-      out: only None is supported.
+      a: array or number, of any shape, not of bools; the real and imaginary parts of complex numbers are rounded
+        separately.
+      decimals: number of decimal places to keep; negative numbers round to tens, hundreds, ….
+      out: not supported, must be None.
 
     Returns:
       An array of the shape and dtype of `a`.
@@ -142,10 +144,10 @@ around = round
 
 @jit(inline=True)
 def rint(x: ArrayLike, /) -> Array:
-    """The nearest whole number, as a float; halves go to the even neighbour (as ``numpy.rint``).
+    """`x` rounded to the nearest integer, as a float; halves go to the even neighbour (as ``numpy.rint``).
 
     Args:
-      x: array or number, of any shape; of complex numbers both parts are rounded.
+      x: array or number, of any shape; the real and imaginary parts of complex numbers are rounded separately.
 
     Returns:
       An array of the shape of `x`, of its dtype; of integers and bools the default float dtype.
@@ -168,14 +170,14 @@ def nan_to_num(
     """`x` with nan and infinities replaced, by default by 0 and the largest finite numbers (as ``numpy.nan_to_num``).
 
     Args:
-      x: array or number, of any shape; of complex numbers the replacement is in both parts.
+      x: array or number, of any shape; complex numbers have their real and imaginary parts replaced separately.
       copy: has no effect: arrays are not changed in place.
-      nan: what replaces nan.
-      posinf, neginf: the replacements of infinities; None means the largest and the smallest finite number of the
-        dtype.
+      nan: value that replaces nan; a number.
+      posinf, neginf: values that replace positive and negative infinity; None is the largest or the smallest finite
+        number of the dtype.
 
     Returns:
-      An array of the shape and dtype of `x`; integers and bools come back as they are.
+      An array of the shape and dtype of `x`; integers and bools are returned unchanged.
 
     >>> import phlox.numpy as jnp
     >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan]))

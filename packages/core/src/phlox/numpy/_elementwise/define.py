@@ -139,7 +139,7 @@ def _finish(
     mirrored = f" (as ``numpy.{name}``)" if hasattr(np, name) else ""
     errors = f"  DtypeError: {raises}.\n" if raises else ""
     if name in _UFUNCS:
-        entries += "\n  out, where: only None is supported."
+        entries += "\n  out, where: not supported, must be None."
         errors += "  UnsupportedError: `out` or `where` is not None.\n"
     note = f"{note}\n\n" if note else ""
     if errors:

@@ -88,7 +88,7 @@ spacing = unary(
     "spacing",
     _real_numbers,
     _to_neighbour,
-    "The distance from x to the next number away from 0",
+    "The distance from x to the next representable number away from 0",
     "1.0",
     float_32("1.1920929e-07", weak=False),
     dtype=AS_FLOAT,
@@ -221,11 +221,11 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
 
 @jit(static_argnames="out", inline=True)
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
-    """The fraction and the whole part of `x`, both with its sign, elementwise (as ``numpy.modf``).
+    """The fractional and the integral part of `x`, both with its sign, elementwise (as ``numpy.modf``).
 
     Args:
       x: real array of any shape, or a number; integers become floats.
-      out: only None is supported.
+      out: not supported, must be None.
 
     Returns:
       Two arrays of the shape and dtype of `x`.
@@ -254,14 +254,14 @@ def _infinite(function: str, x: Any, sign: float) -> Any:
 
 
 def fix(x: ArrayLike, out: None = None) -> Array:
-    """`x` without its fraction, elementwise: the whole number next to it on the side of 0 (as ``numpy.fix``).
+    """`x` rounded towards zero, elementwise (as ``numpy.fix``).
 
     Args:
       x: real array of any shape, or a number.
-      out: only None is supported.
+      out: not supported, must be None.
 
     Returns:
-      An array of the shape and dtype of `x`; integers and bools come back as they are.
+      An array of the shape and dtype of `x`; integers and bools are returned unchanged.
 
     Raises:
       DtypeError: `x` is complex.
@@ -280,7 +280,7 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
 
     Args:
       x: real array of any shape, or a number.
-      out: only None is supported.
+      out: not supported, must be None.
 
     Returns:
       An array of bools, of the shape of `x`.
@@ -302,7 +302,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
 
     Args:
       x: real array of any shape, or a number.
-      out: only None is supported.
+      out: not supported, must be None.
 
     Returns:
       An array of bools, of the shape of `x`.

@@ -52,7 +52,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
       An array of the broadcast shape, of the promoted dtype.
 
     Raises:
-      DtypeError: the promoted dtype is not of integers.
+      DtypeError: the promoted dtype is not an integer dtype.
 
     >>> gcd(12, 18)
     Array(6, dtype=int32, weak_type=True)
@@ -84,7 +84,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
       An array of the broadcast shape, of the promoted dtype.
 
     Raises:
-      DtypeError: the promoted dtype is not of integers.
+      DtypeError: the promoted dtype is not an integer dtype.
 
     >>> lcm(4, 6)
     Array(12, dtype=int32, weak_type=True)
@@ -149,19 +149,20 @@ def _weights(function: str, bitorder: str) -> np.ndarray:
 
 @functools.partial(jit, static_argnames=("axis", "bitorder"))
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Where `a` is not zero as bits, eight in each uint8 (as ``numpy.packbits``).
+    """The elements of `a` packed as bits, eight in each uint8 (as ``numpy.packbits``).
 
     Args:
-      a: array of bools or integers, of any shape; what is not zero is a set bit.
+      a: array of bools or integers, of any shape; nonzero elements are packed as 1.
       axis: axis along which bits are packed; None flattens `a`.
-      bitorder: 'big' makes the first of eight the highest bit of the byte, 'little' the lowest.
+      bitorder: order of bits in a byte: 'big' puts the first of eight elements in the highest bit, 'little' in the
+        lowest.
 
     Returns:
-      A uint8 array, an eighth as long along `axis`; the last byte is filled up with zeros.
+      A uint8 array, an eighth as long along `axis`; the last byte is padded with zero bits.
 
     Raises:
       DtypeError: `a` is not of bools or integers.
-      OptionError: there is no such `bitorder`.
+      OptionError: `bitorder` is neither 'big' nor 'little'.
 
     >>> packbits(np.array([1, 0, 1]))
     Array([160], dtype=uint8)
@@ -187,17 +188,17 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
 
     Args:
       a: uint8 array of any shape.
-      axis: axis along which the bits are put; None flattens `a`.
+      axis: axis along which bits are unpacked; None flattens `a`.
       count: the number of bits to return, padded with zeros if there are fewer; a negative number drops that many bits
         at the end; None returns all.
-      bitorder: 'big' begins with the highest bit of each byte, 'little' with the lowest.
+      bitorder: order of bits in a byte: 'big' starts with the highest bit, 'little' with the lowest.
 
     Returns:
       A uint8 array, eight times as long as `a` along `axis`, or `count`.
 
     Raises:
       DtypeError: `a` is of another dtype.
-      OptionError: there is no such `bitorder`.
+      OptionError: `bitorder` is neither 'big' nor 'little'.
 
     >>> unpackbits(np.array([160], np.uint8), count=3)
     Array([1, 0, 1], dtype=uint8)

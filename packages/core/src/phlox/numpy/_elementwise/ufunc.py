@@ -43,13 +43,14 @@ class ufunc:
     """A function of single numbers that works elementwise on arrays, broadcast against each other (as ``numpy.ufunc``).
 
     Args:
-      func: the function of numbers.
-      nin, nout: how many arguments and results it has.
-      name: what it is called, by default as `func`.
-      nargs: the declared number of arguments, by default `nin`.
-      identity: the number that changes nothing when it is the other argument; None where there is none.
-      call: what computes on arrays; by default `func` is mapped over their elements.
-      reduce, accumulate, at, reduceat: what computes the methods of these names; by default loops over `func`.
+      func: function of scalars.
+      nin, nout: numbers of arguments and of results of `func`.
+      name: name of the ufunc, by default the name of `func`.
+      nargs: declared number of arguments; by default `nin`.
+      identity: identity element of the operation, as 0 is for addition; None if it has none.
+      call: function that computes the results for arrays; by default `func` is mapped over the elements.
+      reduce, accumulate, at, reduceat: functions that implement the methods of these names; by default, loops that call
+        `func`.
 
     The keywords `out` and `where` of calls raise `UnsupportedError` for all but None.
 
@@ -137,23 +138,26 @@ class ufunc:
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
-        """All elements along `axis` combined to one (as ``numpy.ufunc.reduce``).
+        """The elements along `axis` combined into one by repeated application (as ``numpy.ufunc.reduce``).
 
         Args:
           a: array of any shape.
-          axis: the axis to reduce; None flattens `a`.
-          dtype: the dtype to compute in and to return; None is that of the function of two elements.
-          out: only None is accepted: arrays cannot be changed in place.
-          keepdims: whether the axis is kept with length one.
-          initial: what to begin with; None is the identity, or the first element.
-          where: bools that broadcast to `a`: which elements take part; they need an identity or `initial`.
+          axis: axis to reduce over; None flattens `a`.
+          dtype: dtype of the computation and of the result; None is the dtype that the function returns for two
+            elements.
+          out: not supported, must be None: arrays cannot be changed in place.
+          keepdims: True keeps the reduced axis, with length one.
+          initial: initial value of the reduction; None is the identity or, if there is none, the first element.
+          where: array of bools that broadcasts to `a`, True for the elements to include; requires an identity or
+            `initial`.
 
         Returns:
           An array without the axis.
 
         Raises:
-          OptionError: the function has not two arguments and one result, or there is `where` and nothing to begin with.
-          ShapeError: there are no elements and nothing to begin with.
+          OptionError: the function does not have two arguments and one result, or `where` is given without an identity
+            or `initial`.
+          ShapeError: there are no elements, and neither an identity nor `initial`.
           DtypeError: `where` is not of bools.
           UnsupportedError: `out` is given, or several axes where a loop reduces.
 
@@ -181,19 +185,20 @@ class ufunc:
         return _reduce(a, where, initial, function=self, axis=axis, dtype=wanted, keepdims=keepdims)
 
     def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
-        """What `reduce` would give for the elements up to each one (as ``numpy.ufunc.accumulate``).
+        """Partial results of `reduce`: for each element, the reduction of all up to it (as ``numpy.ufunc.accumulate``).
 
         Args:
           a: array with at least one axis.
-          axis: the axis to combine along.
-          dtype: the dtype to compute in and to return; None is that of the function of two elements.
-          out: only None is accepted: arrays cannot be changed in place.
+          axis: axis along which results accumulate.
+          dtype: dtype of the computation and of the result; None is the dtype that the function returns for two
+            elements.
+          out: not supported, must be None: arrays cannot be changed in place.
 
         Returns:
           An array of the shape of `a`.
 
         Raises:
-          OptionError: the function has not two arguments and one result, or `axis` is not one axis.
+          OptionError: the function does not have two arguments and one result, or `axis` is not one axis.
 
         >>> jnp.maximum.accumulate(np.array([1, 3, 2, 5]))
         Array([1, 3, 3, 5], dtype=int32)
@@ -209,15 +214,16 @@ class ufunc:
         return _accumulate(a, function=self, axis=axis, dtype=wanted)
 
     def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
-        """`a` with the function applied at some places (as ``numpy.ufunc.at``, which changes `a`).
+        """`a` with the function applied to the elements at `indices` (as ``numpy.ufunc.at``, which changes `a`).
 
-        A place that is named twice is changed twice.
+        If an index occurs twice, the function is applied twice to its element.
 
         Args:
           a: array of any shape.
-          indices: what ``a[indices]`` takes: integers, slices, arrays of integers, or a tuple of these.
-          b: array of second arguments, which broadcasts to ``a[indices]``; None for a function of one argument.
-          inplace: must be False: arrays cannot be changed in place.
+          indices: index as in ``a[indices]``: an integer, a slice, an array of integers, or a tuple of these.
+          b: second argument of the function, an array that broadcasts to ``a[indices]``; None for a function of one
+            argument.
+          inplace: must be False, because arrays cannot be changed in place.
 
         Returns:
           A changed copy of `a`, of the dtype of the function's result.
@@ -255,16 +261,16 @@ class ufunc:
 
         Args:
           a: array with at least one axis.
-          indices: vector of integers, the places on `axis` where runs begin.
+          indices: vector of integers, the indices along `axis` at which runs begin.
           axis: the axis to reduce along.
           dtype: makes no difference where a loop reduces.
-          out: only None is accepted: arrays cannot be changed in place.
+          out: not supported, must be None: arrays cannot be changed in place.
 
         Returns:
           An array as long along `axis` as there are `indices`.
 
         Raises:
-          OptionError: the function has not two arguments and one result, or `axis` is not one axis.
+          OptionError: the function does not have two arguments and one result, or `axis` is not one axis.
           ShapeError: `a` has no axes, or `indices` is not a vector.
 
         >>> jnp.add.reduceat(jnp.arange(8), jnp.array([0, 4, 6]))
@@ -291,7 +297,7 @@ class ufunc:
           An array of shape ``A.shape + B.shape``.
 
         Raises:
-          OptionError: the function has not two arguments and one result.
+          OptionError: the function does not have two arguments and one result.
 
         >>> jnp.multiply.outer(jnp.arange(3), jnp.arange(2))
         Array([[0, 0],
@@ -330,10 +336,10 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Ar
     """The `ufunc` of a function of single numbers, which phlox can trace (as ``numpy.frompyfunc``).
 
     Args:
-      func: the function.
-      nin: how many arguments it has.
-      nout: how many results it has; several come as a tuple.
-      identity: the number that changes nothing when it is the other argument; None where there is none.
+      func: function of scalars.
+      nin: number of arguments of `func`.
+      nout: number of results of `func`; if there are several, `func` returns a tuple.
+      identity: identity element of the operation, as 0 is for addition; None if it has none.
 
     Returns:
       A `ufunc`: called with arrays, it applies `func` elementwise and broadcasts.

@@ -100,7 +100,7 @@ def _whole(primitive: Any) -> Callable[[Any], Any]:
 
 @jit(inline=True)
 def trunc(x: ArrayLike) -> Array:
-    """`x` without its fraction, elementwise (as ``numpy.trunc``).
+    """`x` with its fractional part removed, elementwise (as ``numpy.trunc``).
 
     Args:
       x: array of a real dtype or of bools.

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Array:
-    """``func1d(vector, *args, **kwargs)`` of all vectors along `axis` of `arr` (as ``numpy.apply_along_axis``).
+    """``func1d(vector, *args, **kwargs)`` applied to the vectors along `axis` of `arr` (as ``numpy.apply_along_axis``).
 
-    The axes of its results stand where `axis` stood. It is called once, under `vmap`.
+    The axes of its results replace `axis`. It is called once, under `vmap`.
 
     Args:
-      func1d: function of a vector that phlox can trace; it may return an array of any shape, or a pytree of arrays.
-      axis: axis of the vectors.
+      func1d: traceable function of a vector; it may return an array of any shape, or a pytree of arrays.
+      axis: axis along which the vectors lie.
       arr: array with at least one axis.
       *args, **kwargs: further arguments of `func1d`.
 
@@ -59,18 +59,18 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
 
 
 def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Sequence[int]) -> Array:
-    """``func(a, axis)`` for one axis after another, their number kept (as ``numpy.apply_over_axes``).
+    """``func(a, axis)`` applied for one axis after another, keeping the number of axes (as ``numpy.apply_over_axes``).
 
     Args:
-      func: function of an array and one of its axes, which keeps the axis or drops it, as a reduction does.
+      func: function of an array and an axis number, whose result keeps or drops this axis, as a reduction does.
       a: array of any shape.
-      axes: axes, in the order of the calls.
+      axes: sequence of axis numbers, in the order of the calls.
 
     Returns:
       The last result, an array with as many axes as `a`; an axis that `func` drops has length one.
 
     Raises:
-      ShapeError: `func` returns an array of another number of axes.
+      ShapeError: `func` returns an array with any other number of axes.
 
     >>> import phlox.numpy as jnp
     >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), (0, 1))
@@ -88,14 +88,14 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Sequenc
 
 
 def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: DTypeLike = float, **kwargs: Any) -> Array:
-    """``function(i, j, …)`` of the positions in an array of this shape (as ``numpy.fromfunction``).
+    """An array of the results of ``function(i, j, …)`` at each index (as ``numpy.fromfunction``).
 
     The function is called once, under `vmap`, with scalars of `dtype`.
 
     Args:
-      function: function of as many scalars as `shape` has lengths.
-      shape: lengths of the axes.
-      dtype: dtype of the positions that `function` gets, by default the default float dtype.
+      function: function of ``len(shape)`` scalars, the indices along each axis.
+      shape: shape of the array, a sequence of integers.
+      dtype: dtype of the indices that are passed to `function`; by default the default float dtype.
       **kwargs: further arguments of `function`.
 
     Returns:
@@ -123,21 +123,22 @@ def piecewise(
     *args: Any,
     **kw: Any,
 ) -> Array:
-    """For each element the last function whose condition holds, or a further one or 0 (as ``numpy.piecewise``).
+    """A piecewise function: each element uses the last one whose condition is true (as ``numpy.piecewise``).
 
     A function is called once, with one element, under `vmap`; all are computed everywhere.
 
     Args:
       x: array of any shape.
-      condlist: arrays of bools that broadcast to `x`.
-      funclist: a function or a number for each condition; one more is for elements where none holds, by default 0.
-      *args, **kw: passed on to each function after `x`.
+      condlist: sequence of arrays of bools that broadcast to `x`.
+      funclist: sequence with a function or a number for each condition, and optionally one more for elements where no
+        condition is true, by default 0.
+      *args, **kw: further arguments of the functions.
 
     Returns:
       An array of the broadcast shape, of the dtype of `x`.
 
     Raises:
-      ArgumentError: there are neither as many functions as conditions nor one more.
+      ArgumentError: the length of `funclist` is neither that of `condlist` nor one more.
 
     >>> import phlox.numpy as jnp
     >>> x = jnp.array([-1.0, 2.0])
@@ -181,12 +182,13 @@ def _elements_by_function(
 
 @jit(inline=True)
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
-    """The elements of the first array whose condition holds, or `default` (as ``numpy.select``).
+    """The elements of the first array whose condition is true, or `default` (as ``numpy.select``).
 
     Args:
-      condlist: arrays of bools.
-      choicelist: for each condition an array, whose elements are taken where it is the first to hold.
-      default: array or number for elements where no condition holds.
+      condlist: sequence of arrays of bools.
+      choicelist: sequence of arrays, one for each condition, whose elements are used where this condition is the first
+        that is true.
+      default: array or number used where no condition is true.
 
     Returns:
       An array of the shape to which all arguments broadcast, of the dtype to which `choicelist` and `default` promote.
@@ -214,22 +216,22 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
 def choose(
     a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out: None = None, mode: str = "raise"
 ) -> Array:
-    """For each place the element of the array ``choices[a[place]]`` (as ``numpy.choose``).
+    """Elements chosen from the arrays `choices` by the indices `a` (as ``numpy.choose``).
 
     Args:
-      a: integer array: numbers of arrays in `choices`, counted from 0.
-      choices: arrays, or one array whose first axis counts them; `a` and they broadcast.
-      out: only None is supported.
-      mode: what is done with numbers outside of ``range(len(choices))``: "raise" an error, for which `a` must not be
-        traced; "clip" takes the nearest one inside; "wrap" takes the remainder of the division by ``len(choices)``.
+      a: integer array: for each element, the index of the array in `choices` to take it from.
+      choices: sequence of arrays, or one array whose rows are these; they broadcast against `a`.
+      out: not supported, must be None.
+      mode: treatment of indices out of ``range(len(choices))``: "raise" an error, for which `a` must not be traced;
+        "clip" takes the nearest one inside; "wrap" takes the remainder of the division by ``len(choices)``.
 
     Returns:
       An array of the broadcast shape, of the dtype to which `choices` are promoted.
 
     Raises:
-      ArgumentError: `a` is not of integers, or, with mode "raise", has a number outside of the range.
+      ArgumentError: `a` is not of an integer dtype, or with mode "raise" has an index out of bounds.
       ConcretizationTypeError: `a` is traced, with mode "raise".
-      OptionError: there is no such `mode`.
+      OptionError: `mode` is not one of the listed names.
       UnsupportedError: `out` is not None.
 
     >>> import phlox.numpy as jnp

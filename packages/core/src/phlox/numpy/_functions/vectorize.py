@@ -63,14 +63,15 @@ def vectorize(
     """A version of `pyfunc` that broadcasts its arguments (as ``numpy.vectorize``), by nested `vmap`.
 
     Args:
-      pyfunc: a function of arrays that phlox can trace, written for arguments that have their core axes only.
-      excluded: positions or names of arguments that are passed as they are.
-      signature: core axes of arguments and results by name, as ``'(m,n),(n)->(m)'``; None is none for each argument.
+      pyfunc: traceable function of arrays, written for arguments with core axes only.
+      excluded: positions or names of arguments that are passed without broadcasting.
+      signature: names of the core axes of arguments and results, as in ``'(m,n),(n)->(m)'``; None means no core axes:
+        arguments are scalars.
 
     Returns:
       A function of the same arguments: axes before the core axes are broadcast, and precede the core axes of the
-      results. Calls raise `OptionError` where `signature` is not of this form, `ShapeError` where arguments do not
-      broadcast or do not fit it, and `ArgumentError` for another number of arguments or results.
+      results. Calls raise `OptionError` if `signature` is not of this form, `ShapeError` if arguments do not broadcast
+      or do not match it, and `ArgumentError` if the number of arguments or results differs from it.
 
     >>> import phlox.numpy as jnp
     >>> jnp.vectorize(lambda x, y: x + y)(jnp.ones((2, 1)), jnp.ones(3)).shape

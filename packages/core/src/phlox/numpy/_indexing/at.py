@@ -55,12 +55,12 @@ class How(NamedTuple):
 _ENTRIES = """\
 Args:
   values: array, number or list that broadcasts to the shape of ``x[index]``.
-  indices_are_sorted, unique_indices: promises that the index arrays are ascending, and that no position occurs twice,
-    which allow faster code.
-  mode: what happens at positions outside of the array: 'drop', the default, leaves them out, 'clip' moves them to the
-    edge; 'promise_in_bounds' promises that there are none.
-  out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid out.
-  wrap_negative_indices: False makes negative positions out of bounds; by default they count from the end.
+  indices_are_sorted, unique_indices: promises that the index arrays are in ascending order and that no index occurs
+    twice, which allow faster code.
+  mode: treatment of out-of-bounds indices: 'drop', the default, skips their updates, 'clip' moves them to the nearest
+    element; 'promise_in_bounds' promises that there are none.
+  out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result.
+  wrap_negative_indices: False treats negative indices as out of bounds; by default they count from the end.
 """
 
 
@@ -130,18 +130,17 @@ class AtIndex:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The elements at the index, ``x[index]`` with a choice of `mode`.
+        """The elements at the index, as ``x[index]``, with a choice of `mode`.
 
         Args:
-          indices_are_sorted, unique_indices: promises that the index arrays are ascending, and that no position occurs
-            twice, which allow faster code.
-          mode: the result for positions out of bounds: 'fill' (or 'drop') gives `fill_value`, 'clip' the element at
-            the edge, 'one_hot' zero; 'promise_in_bounds', the default, promises that there are none.
-          fill_value: number for 'fill'; None means nan, the smallest signed or largest unsigned integer, or
-            True.
-          out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid
-            out.
-          wrap_negative_indices: False makes negative positions out of bounds; by default they count from the end.
+          indices_are_sorted, unique_indices: promises that the index arrays are in ascending order and that no index
+            occurs twice, which allow faster code.
+          mode: treatment of out-of-bounds indices: 'fill' (or 'drop') returns `fill_value`, 'clip' takes the nearest
+            element, 'one_hot' returns zero; 'promise_in_bounds', the default, promises that there are none.
+          fill_value: value returned for out-of-bounds indices with mode 'fill'; None is nan for floats, the smallest
+            value of signed and the largest of unsigned integers, or True.
+          out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result.
+          wrap_negative_indices: False treats negative indices as out of bounds; by default they count from the end.
 
         Returns:
           An array of the shape of ``x[index]``, of the dtype of `x`.
@@ -169,28 +168,28 @@ class AtIndex:
 
     set = _writing(
         "set",
-        "The array with these elements replaced. A boolean mask works under `jit` too.",
+        "The array with the elements at the index replaced by `values`. A boolean mask works under `jit` too.",
         "jnp.zeros(3).at[1].set(5.0)",
         "Array([0., 5., 0.], dtype=float32)",
     )
 
     add = _writing(
         "add",
-        "The array with `values` added to these elements, as often as an index occurs.",
+        "The array with `values` added to the elements at the index, as often as an index occurs.",
         "jnp.zeros(2).at[jnp.array([0, 0])].add(1.0)",
         "Array([2., 0.], dtype=float32)",
     )
 
     subtract = _writing(
         "subtract",
-        "The array with `values` subtracted from these elements.",
+        "The array with `values` subtracted from the elements at the index.",
         "jnp.zeros(2).at[0].subtract(1.0)",
         "Array([-1.,  0.], dtype=float32)",
     )
 
     multiply = _writing(
         "multiply",
-        "The array with these elements multiplied by `values`.",
+        "The array with the elements at the index multiplied by `values`.",
         "jnp.ones(2).at[0].multiply(3.0)",
         "Array([3., 1.], dtype=float32)",
     )
@@ -199,28 +198,28 @@ class AtIndex:
 
     divide = _writing(
         "divide",
-        "The array with these elements divided by `values`.",
+        "The array with the elements at the index divided by `values`.",
         "jnp.ones(2).at[0].divide(2.0)",
         "Array([0.5, 1. ], dtype=float32)",
     )
 
     power = _writing(
         "power",
-        "The array with these elements raised to the power `values`.",
+        "The array with the elements at the index raised to the power `values`.",
         "jnp.array([2.0, 3.0]).at[0].power(2.0)",
         "Array([4., 3.], dtype=float32)",
     )
 
     min = _writing(
         "min",
-        "The array with these elements lowered to `values` where those are smaller.",
+        "The array with the elements at the index replaced by their minimum with `values`.",
         "jnp.array([1.0, 5.0]).at[1].min(3.0)",
         "Array([1., 3.], dtype=float32)",
     )
 
     max = _writing(
         "max",
-        "The array with these elements raised to `values` where those are larger.",
+        "The array with the elements at the index replaced by their maximum with `values`.",
         "jnp.array([1.0, 5.0]).at[0].max(3.0)",
         "Array([3., 5.], dtype=float32)",
     )
@@ -234,25 +233,25 @@ class AtIndex:
         mode: str | GatherScatterMode | None = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with `func`, a function of one element, applied to these elements, as often as an index occurs.
+        """The array with `func` applied to the elements at the index, as often as an index occurs.
 
         With index arrays it has no derivative, unless `unique_indices` promises that no index occurs twice.
 
         Args:
           func: function of an array of shape () that returns such an array of the same dtype. Where no index can occur
             twice, it is called with all elements at once, and must work elementwise.
-          indices_are_sorted, unique_indices: promises that the index arrays are ascending, and that no position occurs
-            twice, which allow faster code.
-          mode: what happens at positions outside of the array: 'drop', the default, leaves them out, 'clip' moves them
-            to the edge; 'promise_in_bounds' promises that there are none.
-          wrap_negative_indices: False makes negative positions out of bounds; by default they count from the end.
+          indices_are_sorted, unique_indices: promises that the index arrays are in ascending order and that no index
+            occurs twice, which allow faster code.
+          mode: treatment of out-of-bounds indices: 'drop', the default, skips their updates, 'clip' moves them to the
+            nearest element; 'promise_in_bounds' promises that there are none.
+          wrap_negative_indices: False treats negative indices as out of bounds; by default they count from the end.
 
         Returns:
           An array of the shape and dtype of `x`.
 
         Raises:
           DtypeError: `func` returns an array with axes or of another dtype.
-          UnsupportedError: `func` uses arrays from outside.
+          UnsupportedError: `func` uses arrays that are not its argument.
 
         >>> import phlox.numpy as jnp
         >>> jnp.array([1.0, 4.0]).at[1].apply(jnp.sqrt)

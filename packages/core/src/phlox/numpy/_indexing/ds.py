@@ -63,14 +63,14 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
 
     Args:
       start: position of the first element, an integer, or an integer array of shape (), which may be traced.
-      size: how many elements, a Python integer; None takes `start` for it, and begins at 0.
-      stride: distance of the elements, a Python integer; None means 1.
+      size: number of elements, a Python integer; with None, `start` is the number of elements, from index 0 on.
+      stride: step between the elements, a Python integer; None means 1.
 
     Returns:
-      A part of an index: a `Slice`, or a slice of Python for ``ds(None)``.
+      A `Slice` for use in an index, or a Python slice for ``ds(None)``.
 
     Raises:
-      OptionError: `stride` is negative, or no Python number.
+      OptionError: `stride` is negative, or not a Python number.
 
     >>> jnp.arange(10)[ds(jnp.array(4), 2)]
     Array([4, 5], dtype=int32)

@@ -32,25 +32,26 @@ def ravel_multi_index(
     *,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The flat positions in an array of shape `dims` of positions given for each axis (as ``numpy.ravel_multi_index``).
+    """Indices along each axis converted to flat indices into an array of shape `dims` (as ``numpy.ravel_multi_index``).
 
     Args:
-      multi_index: for each axis an integer array of positions, all of shapes that broadcast; or one array of these.
-      dims: lengths of the axes.
-      mode: what happens to positions outside: 'raise' (for values that are known, not under `jit`), 'clip', 'wrap', or
-        'ignore', which computes with them.
-      order: 'C' counts with the last axis changing fastest, 'F' with the first.
-      dtype: an integer dtype for the result, which must hold the number of elements; by default the promoted dtype of
-        the positions.
+      multi_index: sequence of integer arrays with the indices along each axis, which broadcast; or one array whose rows
+        are these.
+      dims: shape of the array, a sequence of integers.
+      mode: treatment of out-of-bounds indices: 'raise' raises an error (not possible under `jit`), 'clip' moves them to
+        the nearest end, 'wrap' wraps them around, 'ignore' computes with them unchanged.
+      order: order of the flattened array: 'C' with the last axis index changing fastest, 'F' with the first.
+      dtype: integer dtype of the result, wide enough for the number of elements; by default the promoted dtype of the
+        indices.
 
     Returns:
       An integer array of the broadcast shape.
 
     Raises:
-      ShapeError: there are not as many arrays of positions as axes.
-      OptionError: there is no such `mode` or `order`, or a position is out of bounds, with mode 'raise'.
-      DtypeError: positions are not integers, or `dtype` is none or too narrow.
-      ConcretizationTypeError: a position is traced, with mode 'raise'.
+      ShapeError: the number of index arrays differs from the number of axes.
+      OptionError: `mode` or `order` is not one of the listed names, or with mode 'raise' an index is out of bounds.
+      DtypeError: indices are not integers, or `dtype` is not an integer dtype or too narrow.
+      ConcretizationTypeError: an index is traced, with mode 'raise'.
 
     >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 0])), (2, 3))
     Array([2, 3], dtype=int32)

@@ -53,19 +53,20 @@ def first_places(mask: Any, size: int, fill: Any) -> Any:
 def nonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
 ) -> tuple[Array, ...]:
-    """The positions at which `a` is not zero, an array for each axis (as ``numpy.nonzero``).
+    """The indices of the nonzero elements of `a`, an array for each axis (as ``numpy.nonzero``).
 
     Args:
       a: array of any dtype with at least one axis.
-      size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
-      fill_value: the value of missing results: a number, or a tuple of one for each axis; None is 0.
+      size: number of indices to return; None returns all, which depends on the values of `a`: under `jit`, `size` is
+        required.
+      fill_value: index that pads the result to `size`: a number, or a tuple with a number for each axis; None is 0.
 
     Returns:
       A tuple of vectors of integers, one for each axis of `a`, of length `size`.
 
     Raises:
-      ConcretizationTypeError: `a` is traced and there is no `size`.
-      ShapeError: `a` has no axes, or `fill_value` is not one number for each.
+      ConcretizationTypeError: `a` is traced and `size` is not given.
+      ShapeError: `a` has no axes, or `fill_value` does not have one number for each axis.
 
     >>> jnp.nonzero(jnp.array([0, 5, 6]))
     (Array([1, 2], dtype=int32),)
@@ -93,18 +94,19 @@ def nonzero(
 def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
 ) -> Array:
-    """The positions in the flattened `a` at which it is not zero (as ``numpy.flatnonzero``).
+    """The indices of the nonzero elements of the flattened `a` (as ``numpy.flatnonzero``).
 
     Args:
       a: array of any dtype and shape.
-      size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
-      fill_value: the value of missing results: a number; None is 0.
+      size: number of indices to return; None returns all, which depends on the values of `a`: under `jit`, `size` is
+        required.
+      fill_value: index that pads the result to `size`, a number; None is 0.
 
     Returns:
       A vector of integers, of length `size`.
 
     Raises:
-      ConcretizationTypeError: `a` is traced and there is no `size`.
+      ConcretizationTypeError: `a` is traced and `size` is not given.
 
     >>> jnp.flatnonzero(jnp.array([[0, 5], [6, 0]]))
     Array([1, 2], dtype=int32)
@@ -115,18 +117,19 @@ def flatnonzero(
 def argwhere(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
 ) -> Array:
-    """The positions at which `a` is not zero, one in each row (as ``numpy.argwhere``).
+    """The indices of the nonzero elements of `a`, one element in each row (as ``numpy.argwhere``).
 
     Args:
       a: array of any dtype and shape.
-      size: how many positions to give; None gives all, which needs the values of `a`: under `jit` it must be given.
-      fill_value: the value of missing results: a number, or a tuple of one for each axis; None is 0.
+      size: number of indices to return; None returns all, which depends on the values of `a`: under `jit`, `size` is
+        required.
+      fill_value: index that pads the result to `size`: a number, or a tuple with a number for each axis; None is 0.
 
     Returns:
       A matrix of integers, with `size` rows and a column for each axis of `a`.
 
     Raises:
-      ConcretizationTypeError: `a` is traced and there is no `size`.
+      ConcretizationTypeError: `a` is traced and `size` is not given.
 
     >>> jnp.argwhere(jnp.array([[0, 5], [6, 0]]))
     Array([[0, 1],
@@ -150,21 +153,22 @@ def compress(
     ``numpy.compress``).
 
     Args:
-      condition: vector, in which all but 0 is true. It may be shorter than the axis, and longer where it is false there
-        or where there is a `size`.
+      condition: vector of bools; numbers other than 0 are treated as True. It may be shorter than the axis; it may be
+        longer if it is False beyond the end of the axis or if `size` is given.
       a: array of any dtype.
-      axis: the axis along which slices are taken; None flattens `a`.
-      size: how many to give, at most the length of the axis; None gives all. Under `jit` it must be given.
-      fill_value: a number to give where fewer are true.
-      out: only None is accepted: arrays cannot be changed in place.
+      axis: axis along which slices are selected; None selects elements of the flattened array.
+      size: number of slices in the result, at most the length of the axis; None returns all that are selected. Required
+        under `jit`.
+      fill_value: number that pads the result if fewer than `size` slices are selected.
+      out: not supported, must be None: arrays cannot be changed in place.
 
     Returns:
       An array of the dtype of `a`, of length `size` along `axis`; a vector where `axis` is None.
 
     Raises:
-      ShapeError: `condition` is not a vector, or true beyond the end of the axis.
+      ShapeError: `condition` is not a vector, or it is True beyond the end of the axis.
       OptionError: `size` is negative or more than the length of the axis.
-      ConcretizationTypeError: `condition` is traced and there is no `size`.
+      ConcretizationTypeError: `condition` is traced and `size` is not given.
 
     >>> jnp.compress(jnp.array([True, False, True]), jnp.array([4, 5, 6]))
     Array([4, 6], dtype=int32)
@@ -195,14 +199,14 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
     Args:
       condition: array of as many elements as `arr`.
       arr: array of any dtype and shape.
-      size: how many to give; None gives all. Under `jit` it must be given.
-      fill_value: a number to give if there are fewer.
+      size: number of elements in the result; None returns all that are selected. Required under `jit`.
+      fill_value: number that pads the result if fewer than `size` elements are selected.
 
     Returns:
       A vector of the dtype of `arr`, of length `size`.
 
     Raises:
-      ConcretizationTypeError: `condition` is traced and there is no `size`.
+      ConcretizationTypeError: `condition` is traced and `size` is not given.
       OptionError: `size` is negative or more than the number of elements.
 
     >>> jnp.extract(jnp.array([1, 0, 1]), jnp.array([4, 5, 6]))
@@ -224,20 +228,20 @@ def _repeated(values: Any, count: int) -> Any:
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """`arr` with the elements where `mask` is not zero replaced by `vals` in their order (as ``numpy.place``).
+    """`arr` with the elements where `mask` is not zero replaced by `vals`, in order (as ``numpy.place``).
 
     Args:
       arr: array of any dtype and shape.
       mask: array with as many elements as `arr`.
-      vals: array of at least one element, flattened; it begins again when it is used up.
-      inplace: must be False: arrays cannot be changed in place.
+      vals: values that replace the elements, flattened; repeated if there are too few. At least one.
+      inplace: must be False, because arrays cannot be changed in place.
 
     Returns:
       A new array of the shape and dtype of `arr`.
 
     Raises:
       ArgumentError: `inplace` is true.
-      ShapeError: `mask` has another number of elements, or `vals` none.
+      ShapeError: `mask` and `arr` differ in their numbers of elements, or `vals` is empty.
 
     >>> jnp.place(jnp.array([1, 2, 3]), jnp.array([True, False, True]), jnp.array([7, 8]), inplace=False)
     Array([7, 2, 8], dtype=int32)
@@ -255,16 +259,15 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 
 
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
-    """`a` with the elements at the flat positions `ind` replaced by `v`, which begin again when used up (as
-    ``numpy.put``).
+    """`a` with the elements at the flat indices `ind` replaced by `v` (as ``numpy.put``).
 
     Args:
       a: array of any dtype and shape.
-      ind: array of integers: positions in the flattened `a`.
-      v: array of new elements, flattened.
-      mode: what to do with positions outside. 'clip' moves them to the nearest end, 'wrap' counts around; None counts
-        negative ones from the end, then moves what is still outside to the nearest end.
-      inplace: must be False: arrays cannot be changed in place.
+      ind: array of integers: indices into the flattened `a`.
+      v: values to put there, flattened; repeated if there are too few.
+      mode: treatment of out-of-bounds indices: 'clip' moves them to the nearest end, 'wrap' wraps them around; with
+        None, negative ones count from the end, and those still out of bounds are moved to the nearest end.
+      inplace: must be False, because arrays cannot be changed in place.
 
     Returns:
       A new array of the shape and dtype of `a`.
@@ -272,7 +275,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     Raises:
       ArgumentError: `inplace` is true.
       UnsupportedError: `mode` is 'raise'.
-      OptionError: `mode` is another word.
+      OptionError: `mode` is not one of the listed names.
 
     >>> jnp.put(jnp.array([1, 2, 3]), jnp.array([0, -1]), jnp.array([7, 8]), inplace=False)
     Array([7, 2, 8], dtype=int32)
@@ -306,23 +309,22 @@ def put_along_axis(
     *,
     mode: str | None = None,
 ) -> Array:
-    """`arr` with ``values[place]`` at ``indices[place]`` along `axis` (as ``numpy.put_along_axis``): what
-    `take_along_axis` reads is written.
+    """`arr` with the elements that `take_along_axis` reads replaced by `values` (as ``numpy.put_along_axis``).
 
     Args:
       arr: array of any dtype.
-      indices: array of integers, positions on `axis`, with as many axes as `arr`; the other axes are broadcast.
-      values: array of new elements that broadcasts to `indices`, converted to the dtype of `arr`.
-      axis: the axis; None flattens `arr` and `indices`.
-      inplace: must be False: arrays cannot be changed in place.
-      mode: what to do with positions outside, as for ``x.at[...].set``; None leaves them out.
+      indices: array of integers: indices along `axis`, with as many axes as `arr`; the other axes are broadcast.
+      values: values to put there: an array that broadcasts to `indices`, converted to the dtype of `arr`.
+      axis: axis along which values are put; None flattens `arr` and `indices`.
+      inplace: must be False, because arrays cannot be changed in place.
+      mode: treatment of out-of-bounds indices, as for ``x.at[...].set``; with None their values are dropped.
 
     Returns:
       A new array of the shape and dtype of `arr`.
 
     Raises:
       ArgumentError: `inplace` is true.
-      ShapeError: `indices` has another number of axes than `arr`.
+      ShapeError: `indices` and `arr` differ in their numbers of axes.
 
     >>> jnp.put_along_axis(jnp.array([[1, 2], [3, 4]]), jnp.array([[1], [0]]), 9, 1, inplace=False)
     Array([[1, 9],

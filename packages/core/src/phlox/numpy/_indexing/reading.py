@@ -275,19 +275,19 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """Elements of `a` at `indices` along `axis`, or of the flattened array (as ``numpy.take``).
+    """Elements of `a` at `indices` along `axis` (as ``numpy.take``).
 
     Args:
       a: array of any shape.
       indices: integer array of any shape, or a number. Negative ones count from the end, except with mode 'clip'.
-      axis: axis of the positions; None flattens `a`.
-      out: only None is supported.
-      mode: what indices outside give: 'fill', the default, `fill_value`; 'clip' the element at the edge; 'wrap' counts
-        on from the start; 'promise_in_bounds' promises that there are none.
-      unique_indices, indices_are_sorted: promises that no index occurs twice, and that they are ascending, which allow
-        faster code.
-      fill_value: number for 'fill'; None means nan, the smallest signed or largest unsigned integer, or
-        True.
+      axis: axis along which elements are taken; None takes them from the flattened array.
+      out: not supported, must be None.
+      mode: treatment of out-of-bounds indices: 'fill' (default) returns `fill_value`, 'clip' takes the nearest element
+        of the axis, 'wrap' starts again from the first; 'promise_in_bounds' promises that there are none.
+      unique_indices, indices_are_sorted: promises that no index occurs twice and that the indices are in ascending
+        order, which allow faster code.
+      fill_value: value returned for out-of-bounds indices with mode 'fill'; None is nan for floats, the smallest value
+        of signed and the largest of unsigned integers, or True.
 
     Returns:
       An array of the shape of `a` with the axes of `indices` in place of `axis`, of the dtype of `a`.
@@ -295,7 +295,7 @@ def take(
     Raises:
       ArgumentError: `indices` are not integers.
       IndexingError: `axis` has no elements, but `indices` do.
-      OptionError: there is no such `mode`.
+      OptionError: `mode` is not one of the listed names.
       UnsupportedError: `out` is not None, or `mode` is 'raise'.
 
     >>> import phlox.numpy as jnp
@@ -372,17 +372,18 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """For each place, the element of `arr` at ``indices[place]`` along `axis` (as ``numpy.take_along_axis``).
+    """Elements of `arr` at `indices` along `axis`, each index for its own vector (as ``numpy.take_along_axis``).
 
     Args:
       arr: array with at least one axis.
-      indices: integer array with as many axes as `arr`, whose lengths broadcast to those of `arr` but for `axis`.
-      axis: axis of the positions; None flattens both arrays.
-      mode: what indices outside give: 'fill', the default, `fill_value`; 'clip' the element at the edge; 'one_hot'
-        zero; 'promise_in_bounds' promises that there are none.
-      fill_value: number for 'fill'; None means nan, the smallest signed or largest unsigned integer, or
-        True.
-      wrap_negative_indices: whether negative indices count from the end; by default they do unless `mode` is
+      indices: integer array with as many axes as `arr`; its shape broadcasts against that of `arr`, except along
+        `axis`.
+      axis: axis along which elements are taken; None flattens both arrays.
+      mode: treatment of out-of-bounds indices: 'fill' (default) returns `fill_value`, 'clip' takes the nearest element
+        of the axis, 'one_hot' returns zero; 'promise_in_bounds' promises that there are none.
+      fill_value: value returned for out-of-bounds indices with mode 'fill'; None is nan for floats, the smallest value
+        of signed and the largest of unsigned integers, or True.
+      wrap_negative_indices: True lets negative indices count from the end; by default they do unless `mode` is
         'promise_in_bounds'.
 
     Returns:
@@ -391,7 +392,7 @@ def take_along_axis(
     Raises:
       ShapeError: the arrays have different numbers of axes, or do not broadcast.
       IndexingError: `indices` are not integers, or `arr` has no elements.
-      OptionError: there is no such `mode`.
+      OptionError: `mode` is not one of the listed names.
 
     >>> import phlox.numpy as jnp
     >>> x = jnp.array([[3, 1, 2]])
@@ -435,18 +436,18 @@ def take_along_axis(
 
 @functools.partial(jit, inline=True, static_argnames=("offset", "axis1", "axis2"))
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The elements on a diagonal of two axes, along a new last axis (as ``numpy.diagonal``).
+    """The diagonals of `a` in the plane of two axes, along a new last axis (as ``numpy.diagonal``).
 
     Args:
       a: array with at least two axes.
-      offset: the number of the diagonal: 0 is the main one, positive above it, negative below.
-      axis1, axis2: axes of the rows and of the columns.
+      offset: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
+      axis1, axis2: axes of the matrices' rows and columns.
 
     Returns:
       An array of the dtype of `a`, of its shape without the two axes, followed by the axis of the diagonal.
 
     Raises:
-      AxisError: `a` has no such axes.
+      AxisError: an axis is out of bounds for `a`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
@@ -462,18 +463,18 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
 @functools.partial(jit, inline=True, static_argnames="k")
 def diag(v: ArrayLike, k: int = 0) -> Array:
-    """The diagonal of a matrix, or the matrix with this diagonal (as ``numpy.diag``).
+    """The diagonal of a matrix, or the matrix whose diagonal is a given vector (as ``numpy.diag``).
 
     Args:
-      v: a matrix, or a vector, which is put on the diagonal.
-      k: the number of the diagonal: 0 is the main one, positive above it, negative below.
+      v: matrix whose diagonal is extracted, or vector that is put on the diagonal.
+      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
 
     Returns:
       A vector, or a square matrix that is zero elsewhere, of the dtype of `v`.
 
     Raises:
       ShapeError: `v` is neither vector nor matrix.
-      ArgumentError: `k` is no integer.
+      ArgumentError: `k` is not an integer.
 
     >>> import phlox.numpy as jnp
     >>> jnp.diag(jnp.array([1, 2]))

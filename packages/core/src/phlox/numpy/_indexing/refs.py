@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None = None) -> Ref:
-    """A reference to an array that can be written, with `init_val` in it.
+    """A mutable reference to an array with the initial value `init_val`.
 
     Args:
-      init_val: an array, or a number. It is not changed by writes.
+      init_val: initial value, an array or a number; writes to the reference do not change it.
       memory_space, kind: accepted as in JAX; references do not differ by them here.
 
     Returns:
       A `Ref` of the shape and dtype of `init_val`.
 
     Raises:
-      ArgumentError: `init_val` is no array.
+      ArgumentError: `init_val` is not an array.
       RefError: `init_val` is a reference.
 
     >>> ref = new_ref(jnp.zeros(2))
@@ -60,7 +60,7 @@ def typeof(x: ArrayLike | Ref) -> Any:
       A `ShapedArray`, or the type of a reference.
 
     Raises:
-      ArgumentError: `x` is neither.
+      ArgumentError: `x` is none of these.
 
     >>> typeof(np.zeros((2, 3), np.float32))
     ShapedArray(float32[2,3])
@@ -74,7 +74,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     """A reference to an array of the type of `ty` (an array or a `ShapeDtypeStruct`), whose elements are not specified.
 
     Args:
-      ty: what has the shape and dtype: an array or a `ShapeDtypeStruct`.
+      ty: shape and dtype of the array: an array or a `ShapeDtypeStruct`.
       memory_space: accepted as in JAX; references do not differ by it here.
 
     Returns:
@@ -88,16 +88,16 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 
 
 def freeze(ref: Ref) -> Array:
-    """The array in `ref`, which is not to be used afterwards: in functions that are traced that is a `RefError`.
+    """The array in `ref`, after which `ref` must not be used: in traced functions, later uses raise `RefError`.
 
     Args:
-      ref: a reference. A view of a part of one is refused.
+      ref: reference; a view of a part of a reference is not accepted.
 
     Returns:
       The whole array.
 
     Raises:
-      RefError: `ref` is no reference, or is used after `free_ref`.
+      RefError: `ref` is not a reference, or is used after `free_ref`.
 
     >>> freeze(new_ref(1.0))
     Array(1., dtype=float32, weak_type=True)
@@ -112,16 +112,16 @@ def freeze(ref: Ref) -> Array:
 
 
 def free_ref(ref: Ref) -> tuple[()]:
-    """Says that `ref` is not used any more: in functions that are traced, later uses are a `RefError`.
+    """Declares that `ref` is not used any more: in traced functions, later uses raise `RefError`.
 
     Args:
-      ref: a reference, or a view of a part of one, for which nothing happens.
+      ref: reference; for a view of a part of a reference, nothing happens.
 
     Returns:
       The empty tuple.
 
     Raises:
-      RefError: `ref` is no reference, or is used after `freeze` or `free_ref`.
+      RefError: `ref` is not a reference, or is used after `freeze` or `free_ref`.
 
     >>> free_ref(new_ref(1.0))
     ()
@@ -133,11 +133,11 @@ def free_ref(ref: Ref) -> tuple[()]:
 
 
 def get(ref: Ref | RefView, idx: Any = None) -> Array:
-    """The elements at an index, as ``ref[idx]``; all of them without one.
+    """The elements at an index, as ``ref[idx]``; all elements without an index.
 
     Args:
-      ref: a reference, or a view of a part of one.
-      idx: an index as arrays take it; None for all elements.
+      ref: reference, or a view of a part of a reference.
+      idx: index, as for arrays; None selects all elements.
 
     Returns:
       An array of the dtype of the reference.
@@ -157,10 +157,10 @@ def set(ref: Ref | RefView, idx: Any, value: ArrayLike) -> None:
     """Replaces the elements at an index, as ``ref[idx] = value``.
 
     Args:
-      ref: a reference, or a view of a part of one.
-      idx: an index as arrays take it; None for all elements.
-      value: array of exactly the shape and dtype of these elements; for a single one also a Python number of the same
-        kind.
+      ref: reference, or a view of a part of a reference.
+      idx: index, as for arrays; None selects all elements.
+      value: new value: an array with the shape and dtype of the selected elements; for a single element also a Python
+        number of the same kind.
 
     Returns:
       None.
@@ -180,16 +180,16 @@ def set(ref: Ref | RefView, idx: Any, value: ArrayLike) -> None:
 
 
 def swap(ref: Ref | RefView, idx: Any, value: ArrayLike, _function_name: str = "ref_swap") -> Array:
-    """Replaces the elements at an index and returns those that were there.
+    """Replaces the elements at an index and returns the previous ones.
 
     Args:
-      ref: a reference, or a view of a part of one.
-      idx: an index as arrays take it; None for all elements.
-      value: array of exactly the shape and dtype of these elements, or a Python number, as for `set`.
+      ref: reference, or a view of a part of a reference.
+      idx: index, as for arrays; None selects all elements.
+      value: array with the shape and dtype of the selected elements, or a Python number, as for `set`.
       _function_name: accepted as in JAX; not read.
 
     Returns:
-      An array of the elements that were there.
+      An array of the previous elements.
 
     Raises:
       DtypeError: `value` has another dtype.
@@ -209,9 +209,9 @@ def addupdate(ref: Ref | RefView, idx: Any, x: ArrayLike) -> None:
     """Adds `x` to the elements at an index, as ``ref[idx] += x``.
 
     Args:
-      ref: a reference, or a view of a part of one.
-      idx: an index as arrays take it; None for all elements.
-      x: array of exactly the shape and dtype of these elements, or a Python number, as for `set`.
+      ref: reference, or a view of a part of a reference.
+      idx: index, as for arrays; None selects all elements.
+      x: array with the shape and dtype of the selected elements, or a Python number, as for `set`.
 
     Returns:
       None.

@@ -69,19 +69,19 @@ s_, index_exp = np.s_, np.index_exp
 
 
 def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Any, ...]:
-    """The positions along each axis of places counted row by row in an array of `shape` (as ``numpy.unravel_index``).
+    """Flat indices into an array of `shape`, converted to indices along each axis (as ``numpy.unravel_index``).
 
     Args:
-      indices: integer array of any shape, or a number: places in the flattened array. Negative ones count from the end;
-        those outside are moved to the edge.
-      shape: lengths of the axes, or one length; they may be traced.
+      indices: integer array of any shape, or a number: indices into the flattened array. Negative ones count from the
+        end; those out of bounds are moved to the nearest end.
+      shape: shape of the array: a sequence of integers, or one integer; they may be traced.
 
     Returns:
-      A tuple with an array of the shape of `indices` for each axis.
+      A tuple of index arrays of the shape of `indices`, one for each axis.
 
     Raises:
-      ShapeError: a length has axes.
-      DtypeError: a length is no integer.
+      ShapeError: a length is not a scalar.
+      DtypeError: a length is not an integer.
 
     >>> import phlox.numpy as jnp
     >>> jnp.unravel_index(jnp.array([5, -1]), (2, 3))
@@ -113,16 +113,16 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Any, ...]:
 def mask_indices(
     n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *, size: int | None = None
 ) -> tuple[Any, Any]:
-    """Where ``mask_func(x, k)`` of an n by n matrix of ones is not zero (as ``numpy.mask_indices``).
+    """The indices where ``mask_func(x, k)`` of an n by n matrix of ones is not zero (as ``numpy.mask_indices``).
 
     Args:
       n: number of rows and columns.
       mask_func: function of a matrix and of `k`, for example `triu` or `tril`.
-      k: its second argument.
-      size: how many places are returned; inside of traced functions it must be given.
+      k: second argument of `mask_func`, as the number of a diagonal.
+      size: number of indices to return; required in traced functions.
 
     Returns:
-      Two integer vectors: rows and columns of the places.
+      Two integer vectors: row and column indices of the nonzero elements.
 
     >>> import phlox.numpy as jnp
     >>> jnp.mask_indices(2, jnp.triu)

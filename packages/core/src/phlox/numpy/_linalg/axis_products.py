@@ -45,7 +45,7 @@ def vecdot(
 
     Args:
       x1, x2: arrays with vectors of one length along `axis`; the other axes are broadcast.
-      axis: the axis of the vectors, by default the last.
+      axis: axis of both arrays that holds the vectors, by default the last.
       precision, preferred_element_type: as for `dot`.
 
     Returns:
@@ -125,20 +125,21 @@ def cross(
 ) -> Array:
     """The cross products of vectors of two or three elements (as ``numpy.cross``).
 
-    Two elements stand for three with a 0; of two such vectors only the third element of the product is returned.
+    Vectors of two elements are extended by a third element 0; for two such vectors, only the third element of the
+    product is returned.
 
     Args:
       a, b: arrays of numbers, not bools, with vectors along one axis; the other axes are broadcast.
-      axisa, axisb: the axes of the vectors, of length 2 or 3.
-      axisc: the axis of the vectors in the result.
-      axis: sets all three; None leaves them unchanged.
+      axisa, axisb: axes of `a` and of `b` that hold the vectors, of length 2 or 3.
+      axisc: axis of the result that holds the vectors.
+      axis: axis that replaces `axisa`, `axisb` and `axisc`; None uses these three.
 
     Returns:
       An array of the promoted dtype, with vectors of three elements along `axisc`; for vectors of two elements without
       this axis.
 
     Raises:
-      ShapeError: vectors have neither two nor three elements, or the other axes do not broadcast.
+      ShapeError: the vectors have neither two nor three elements, or the other axes do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
@@ -167,13 +168,13 @@ def cross(
 
 @jit(inline=True)
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """The Kronecker product: each element of `a` times the whole of `b`, in its place (as ``numpy.kron``).
+    """The Kronecker product: blocks of `b`, multiplied by each element of `a` (as ``numpy.kron``).
 
     Args:
-      a, b: arrays of any shape; the one with fewer axes gets leading axes of length one.
+      a, b: arrays of any shape; leading axes of length one are prepended to the one with fewer axes.
 
     Returns:
-      An array of the promoted dtype, whose axes are as long as the products of the lengths in `a` and in `b`.
+      An array of the promoted dtype, whose length along each axis is the product of those of `a` and `b`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))

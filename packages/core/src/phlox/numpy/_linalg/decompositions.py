@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 
 
 class EighResult(NamedTuple):
-    """What `eigh` returns."""
+    """Result of `eigh`."""
 
     eigenvalues: Any
     eigenvectors: Any
 
 
 class EigResult(NamedTuple):
-    """What `eig` returns."""
+    """Result of `eig`."""
 
     eigenvalues: Any
     eigenvectors: Any
 
 
 class QRResult(NamedTuple):
-    """What `qr` returns."""
+    """Result of `qr`."""
 
     Q: Any
     R: Any
 
 
 class SVDResult(NamedTuple):
-    """What `svd` returns."""
+    """Result of `svd`."""
 
     U: Any
     S: Any
@@ -67,11 +67,11 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
     Args:
       a: stack of Hermitian matrices, ``(..., n, n)``.
-      upper: the upper triangle Lᴴ instead.
-      symmetrize_input: factor ``(a + aᴴ) / 2``; otherwise only the lower triangle of `a` is read.
+      upper: True returns the upper triangle Lᴴ instead of L.
+      symmetrize_input: True factors ``(a + aᴴ) / 2``; False reads only the lower triangle of `a`.
 
     Returns:
-      An array of the shape of `a`, of its dtype; integers become floats.
+      An array of the shape and dtype of `a`; integers become floats.
 
     Raises:
       ShapeError: the matrices are not square.
@@ -88,7 +88,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
 @functools.partial(jit, static_argnames=("mode",))
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
-    """Orthonormal columns times upper triangle: ``(Q, R)`` with ``a = Q R`` (as ``numpy.linalg.qr``).
+    """QR decomposition: ``a = Q R`` with orthonormal columns and an upper triangle (as ``numpy.linalg.qr``).
 
     Args:
       a: stack of matrices, ``(..., m, n)``.
@@ -100,7 +100,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
       for 'r'. The dtype is that of `a`; integers become floats.
 
     Raises:
-      OptionError: there is no such `mode`.
+      OptionError: `mode` is not one of the listed names.
       ShapeError: `a` has fewer than two axes.
 
     >>> import phlox.numpy as jnp
@@ -128,14 +128,15 @@ def svd(
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
-    """Singular values between orthonormal columns: ``(U, S, Vh)`` with ``a = U diag(S) Vh`` (as ``numpy.linalg.svd``).
+    """Singular value decomposition of matrices: ``(U, S, Vh)`` with ``a = U diag(S) Vh`` (as ``numpy.linalg.svd``).
 
     Args:
       a: stack of matrices, ``(..., m, n)``.
-      full_matrices: U and Vh are square; such have no derivatives unless `a` is square.
-      compute_uv: False returns only S.
-      hermitian: `a` is Hermitian; its singular values are computed by `eigh`.
-      subset_by_index: only the values with numbers from the first of these to before the second, and their vectors.
+      full_matrices: True returns square U and Vh, which have no derivatives unless `a` is square.
+      compute_uv: True also computes U and Vh; False returns only S.
+      hermitian: True promises that `a` is Hermitian; singular values are then computed by `eigh`.
+      subset_by_index: pair (start, stop): only the singular values with these indices, stop excluded, and their vectors
+        are computed; None computes all.
 
     Returns:
       An `SVDResult` of U ``(..., m, m)``, S ``(..., k)`` and Vh ``(..., n, n)``, where k is ``min(m, n)``; without
@@ -143,7 +144,7 @@ def svd(
 
     Raises:
       ShapeError: `a` has fewer than two axes, or `hermitian` is given and the matrices are not square.
-      OptionError: `subset_by_index` selects a part together with `full_matrices`.
+      OptionError: `subset_by_index` selects some of the values and `full_matrices` is true.
       UnsupportedError: `subset_by_index` selects a part on a CPU.
 
     >>> import phlox.numpy as jnp
@@ -208,15 +209,15 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
     Args:
       a: stack of Hermitian matrices, ``(..., n, n)``.
-      UPLO: 'L' or 'U', the triangle that is read when `symmetrize_input` is False; None means 'L'.
-      symmetrize_input: decompose ``(a + aᴴ) / 2``.
+      UPLO: 'L' or 'U': triangle that is read when `symmetrize_input` is False; None means 'L'.
+      symmetrize_input: True decomposes ``(a + aᴴ) / 2``; False reads only the triangle `UPLO` of `a`.
 
     Returns:
       An `EighResult`: real `eigenvalues` ``(..., n)`` and `eigenvectors` ``(..., n, n)`` of the dtype of `a`. Integers
       become floats.
 
     Raises:
-      OptionError: `UPLO` is something else.
+      OptionError: `UPLO` is neither 'L' nor 'U'.
       ShapeError: the matrices are not square.
 
     >>> import phlox.numpy as jnp
@@ -235,14 +236,14 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
 
     Args:
       a: stack of Hermitian matrices, ``(..., n, n)``.
-      UPLO: 'L' or 'U', the triangle that is read when `symmetrize_input` is False.
-      symmetrize_input: decompose ``(a + aᴴ) / 2``.
+      UPLO: 'L' or 'U': triangle that is read when `symmetrize_input` is False.
+      symmetrize_input: True decomposes ``(a + aᴴ) / 2``; False reads only the triangle `UPLO` of `a`.
 
     Returns:
       A float array ``(..., n)``.
 
     Raises:
-      OptionError: `UPLO` is something else.
+      OptionError: `UPLO` is neither 'L' nor 'U'.
       ShapeError: the matrices are not square.
 
     >>> import phlox.numpy as jnp
@@ -266,7 +267,7 @@ def _eig(function: str, a: Any, vectors: bool) -> list[Any]:
 def eig(a: ArrayLike) -> EigResult:
     """Eigenvalues and eigenvectors, in columns, of general matrices (as ``numpy.linalg.eig``): complex numbers.
 
-    Derivatives of eigenvectors are refused; see `phlox.lax.linalg.eig`.
+    Eigenvectors have no derivatives; see `phlox.lax.linalg.eig`.
 
     Args:
       a: stack of square matrices, ``(..., n, n)``.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` returns."""
+    """Result of `slogdet`."""
 
     sign: Any
     logabsdet: Any
@@ -135,7 +135,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
     Args:
       a: stack of square matrices, ``(..., n, n)``.
-      method: how they are factored: 'lu', which is the default, or 'qr'.
+      method: factorization that is used: 'lu' (default) or 'qr'.
 
     Returns:
       A `SlogdetResult` of two arrays ``(...,)``: `sign`, of the dtype of `a` (a complex number of absolute value 1 for
@@ -144,7 +144,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
     Raises:
       ShapeError: the matrices are not square.
-      OptionError: there is no such `method`.
+      OptionError: `method` is not one of the listed names.
       UnsupportedError: 'qr' of complex matrices.
 
     >>> import phlox.numpy as jnp

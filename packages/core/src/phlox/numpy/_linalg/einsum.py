@@ -46,21 +46,22 @@ def einsum(
     The axes may be given as lists of numbers after each operand too: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
 
     Args:
-      subscripts: a letter for each axis of each operand, and after "->" the axes of the result; without "->" those
-        whose letter occurs once, in alphabetical order. Letters that are missing in the result are summed over; one
-        that is repeated in an operand takes its diagonal. An ellipsis is for axes that broadcast.
+      subscripts: comma-separated subscripts, with a letter for each axis of each operand, then "->" and the letters of
+        the result; without "->", the result has the letters that occur once, in alphabetical order. Axes whose letter
+        is missing in the result are summed over; a letter repeated in one operand takes its diagonal. An ellipsis
+        stands for axes that broadcast.
       *operands: arrays.
-      out: only None is supported.
-      optimize: in which order operands are contracted: "auto" or another strategy of the library opt_einsum, True for
-        the best order there is, False for pairs from left to right, or a path as `einsum_path` gives.
+      out: not supported, must be None.
+      optimize: order of the contractions: "auto" or another strategy of the library opt_einsum, True for the optimal
+        order, False for pairs from left to right, or a path that `einsum_path` returned.
       precision, preferred_element_type: as for `dot`.
       _dot_general: function that is called in place of `lax.dot_general` where two operands are contracted.
 
     Returns:
-      An array with the axes of the result, of the promoted dtype or of `preferred_element_type`.
+      An array of the promoted dtype or of `preferred_element_type`.
 
     Raises:
-      ShapeError: subscripts do not fit the operands.
+      ShapeError: subscripts do not match the operands.
       UnsupportedError: a path contracts three operands at once, or `out` is not None.
 
     >>> jnp.einsum("ij,j->i", jnp.eye(2), jnp.array([3.0, 4.0]))
@@ -91,7 +92,7 @@ def einsum_path(
 
     Args:
       subscripts, *operands: as for `einsum`.
-      optimize: how the order is found, as for `einsum`.
+      optimize: strategy that determines the order, as for `einsum`.
 
     Returns:
       A list with the positions of the operands of each contraction, which `einsum` takes as `optimize`, and the report.

@@ -32,18 +32,18 @@ def norm(x: ArrayLike, ord: float | str | None = None, axis: Axis = None, keepdi
 
     Args:
       x: array of any shape; integers become floats.
-      ord: for vectors any number, inf or -inf, where None is 2; for matrices 'fro', which None is, 'nuc', 1, -1, 2, -2,
-        inf or -inf.
-      axis: one axis for vectors, two for matrices; None are all axes. With `ord` None as well, the whole array is one
-        vector of its elements.
-      keepdims: whether reduced axes are kept with length one.
+      ord: order of the norm. For vectors: any number, inf or -inf; None is 2. For matrices: 'fro', 'nuc', 1, -1, 2, -2,
+        inf or -inf; None is 'fro'.
+      axis: axis of the vectors, or pair of axes of the matrices; None uses all axes. If `ord` is None too, `x` is
+        flattened to one vector.
+      keepdims: True keeps the reduced axes, with length one.
 
     Returns:
       An array of real floats, without the axes of the vectors or matrices.
 
     Raises:
-      OptionError: there is no norm `ord` of vectors, or of matrices.
-      ShapeError: the norm is over more than two axes, or over none.
+      OptionError: `ord` is not an order of norms of vectors or matrices.
+      ShapeError: `axis` consists of more than two axes, or of none.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
@@ -118,15 +118,15 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
 
     Args:
       x: array of any shape.
-      axis: axis or axes of the vectors; None makes all elements one vector.
-      keepdims: whether reduced axes are kept with length one.
-      ord: any number, inf or -inf; 0 counts the elements that are not zero.
+      axis: axis or axes of the vectors; None flattens `x` to one vector.
+      keepdims: True keeps the reduced axes, with length one.
+      ord: order of the norm: any number, inf or -inf; 0 counts the nonzero elements.
 
     Returns:
       An array without the reduced axes, of a real dtype.
 
     Raises:
-      OptionError: `ord` is a word; or it is 0 and `x` has integers.
+      OptionError: `ord` is a string; or it is 0 and `x` is of an integer dtype.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]), ord=1)
@@ -145,14 +145,14 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "
 
     Args:
       x: array of shape (..., m, n); integers become floats.
-      keepdims: whether the last two axes are kept with length one.
-      ord: 'fro', 'nuc', 1, -1, 2, -2, inf or -inf.
+      keepdims: True keeps the last two axes, with length one.
+      ord: order of the norm: 'fro', 'nuc', 1, -1, 2, -2, inf or -inf.
 
     Returns:
       An array of real floats of shape (...).
 
     Raises:
-      OptionError: there is no norm `ord` of matrices.
+      OptionError: `ord` is not an order of matrix norms.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]), ord=2)
@@ -167,7 +167,8 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
 
     Args:
       x: array of shape (..., m, n), not empty; of square matrices unless `p` is None, 2 or -2.
-      p: the norm, as `ord` of `norm`; None and 2 give the ratio of the largest and the smallest singular value.
+      p: order of the norm, as `ord` of `norm`; None and 2 give the ratio of the largest and the smallest singular
+        value.
 
     Returns:
       An array of real floats of shape (...); inf for a singular matrix that is not all zeros.

@@ -51,21 +51,22 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The product of `a` and `b` over the last axis of `a` and the last but one of `b` (as ``numpy.dot``).
+    """The dot product: a sum over the last axis of `a` and the second to last axis of `b` (as ``numpy.dot``).
 
-    For vectors it is their inner product, for matrices the matrix product, for a scalar and an array their product.
+    For vectors it is the inner product, for matrices the matrix product, for a scalar and an array their product.
 
     Args:
       a: array of shape (..., n), or a scalar.
       b: array of shape (..., n, m) or (n,), or a scalar.
-      precision: how exactly the hardware multiplies: a `lax.Precision`, its name, or a pair, one for each operand; None
-        takes `default_matmul_precision` of the configuration.
-      preferred_element_type: the dtype to accumulate in and to return; None is the promoted dtype of `a` and `b`.
-      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid out;
-        None leaves the choice to the operands and the compiler.
+      precision: precision of the multiplications: a `lax.Precision`, its name, or a pair with one for each operand;
+        None is the configuration's `default_matmul_precision`.
+      preferred_element_type: dtype of the accumulator and of the result; None is the promoted dtype of `a` and `b`.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; with None the
+        operands and the compiler determine it.
 
     Returns:
-      An array with the remaining axes of `a`, then those of `b`, of the promoted dtype or `preferred_element_type`.
+      An array with the axes of `a`, then the axes of `b`, that are not summed over; its dtype is the promoted one or
+      `preferred_element_type`.
 
     Raises:
       ShapeError: the axes that are summed over have different lengths.
@@ -147,7 +148,7 @@ def matmul(
       `preferred_element_type`.
 
     Raises:
-      ShapeError: `a` or `b` is a scalar, the lengths n differ, or the axes in front do not broadcast.
+      ShapeError: `a` or `b` is a scalar, the lengths n differ, or the leading axes do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.matmul(jnp.eye(2), jnp.array([3.0, 4.0]))
@@ -192,7 +193,7 @@ def inner(
 
     Args:
       a: array of shape (..., n), or a scalar.
-      b: array of shape (..., n), or a scalar; its axes in front are not broadcast against those of `a`.
+      b: array of shape (..., n), or a scalar; its leading axes are not broadcast against the leading axes of `a`.
       precision, preferred_element_type: as for `dot`.
 
     Returns:
@@ -217,7 +218,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
     Args:
       a, b: arrays of any shape, with m and n elements.
-      out: only None is accepted: arrays cannot be changed in place.
+      out: not supported, must be None: arrays cannot be changed in place.
 
     Returns:
       An array of shape (m, n), of the promoted dtype.
@@ -253,15 +254,17 @@ def tensordot(
 
     Args:
       a, b: arrays of any shape.
-      axes: the axes to sum over. A number n pairs the last n axes of `a` with the first n of `b`, in order; a pair of
-        axes, or of equally long sequences of axes, names those of `a` and those of `b`.
+      axes: axes to sum over. An integer n sums over the last n axes of `a` and the first n axes of `b`, in order; a
+        pair (axes of `a`, axes of `b`), of integers or of sequences of one length, names the axes.
       precision, preferred_element_type, out_sharding: as for `dot`.
 
     Returns:
-      An array with the remaining axes of `a`, then those of `b`, of the promoted dtype or `preferred_element_type`.
+      An array with the axes of `a`, then the axes of `b`, that are not summed over; its dtype is the promoted one or
+      `preferred_element_type`.
 
     Raises:
-      ShapeError: paired axes or the two sequences have different lengths, or n is greater than a number of axes.
+      ShapeError: paired axes or the two sequences have different lengths, or n is greater than the number of axes of
+        `a` or `b`.
       ArgumentError: `axes` is neither a number nor a pair.
 
     >>> import phlox.numpy as jnp
@@ -311,13 +314,13 @@ def trace(
 
     Args:
       a: array with at least two axes.
-      offset: which diagonal: 0 is the main one, positive numbers are above it, negative ones below.
-      axis1, axis2: the axes of the rows and of the columns, which must differ.
-      dtype: the dtype to sum in and to return; by default as for `sum`.
-      out: only None is accepted: arrays cannot be changed in place.
+      offset: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
+      axis1, axis2: axes of the matrices' rows and columns; they must differ.
+      dtype: dtype of the accumulator and of the result; None chooses it as for `sum`.
+      out: not supported, must be None: arrays cannot be changed in place.
 
     Returns:
-      An array with the axes of `a` other than these two.
+      An array of the shape of `a` without `axis1` and `axis2`.
 
     Raises:
       ShapeError: `axis1` and `axis2` are the same axis.

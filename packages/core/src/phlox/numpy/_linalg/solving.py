@@ -57,7 +57,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
       it is not finite.
 
     Raises:
-      ShapeError: matrices are not square, or `b` does not fit them.
+      ShapeError: matrices are not square, or the shape of `b` does not match.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
@@ -88,7 +88,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
 @jit
 def inv(a: ArrayLike) -> Array:
-    """The inverses of square matrices (as ``numpy.linalg.inv``). `solve` is more exact than a product with one.
+    """The inverses of square matrices (as ``numpy.linalg.inv``); `solve` is more accurate than a product with them.
 
     Args:
       a: array of shape (..., m, m): a stack of square matrices; integers become floats.
@@ -121,13 +121,13 @@ def _one_of(function: str, first: str, x: Any, second: str, y: Any) -> Any:
 def pinv(
     a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
 ) -> Array:
-    """The pseudo-inverses of matrices, by Moore and Penrose (as ``numpy.linalg.pinv``).
+    """The Moore-Penrose pseudo-inverses of matrices (as ``numpy.linalg.pinv``).
 
     Args:
       a: array of shape (..., m, n): a stack of matrices; integers become floats.
-      rtol: singular values up to this fraction of the largest one count as zero: one for all matrices, or one for each;
-        None is ``10 * max(m, n) * eps``.
-      hermitian: whether the matrices are Hermitian, for which it is faster.
+      rtol: relative tolerance: singular values up to this fraction of the largest one are treated as zero; a number, or
+        an array with one for each matrix; None is ``10 * max(m, n) * eps``.
+      hermitian: True promises that the matrices are Hermitian, which allows a faster method.
       rcond: another name for `rtol`.
 
     Returns:
@@ -181,21 +181,21 @@ def _pinv_jvp(rtol: Any, hermitian: bool, primals: tuple[Any], tangents: tuple[A
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
 ) -> tuple[Array, Array, Array, Array]:
-    """The x that makes ``a @ x - b`` smallest, by the sum of squares (as ``numpy.linalg.lstsq``).
+    """The least-squares solution x of ``a @ x = b`` (as ``numpy.linalg.lstsq``).
 
     Args:
       a: matrix of shape (m, n); integers become floats.
-      b: vector of m elements, or a matrix of shape (m, k), of which each column is solved by itself.
-      rcond: singular values below this fraction of the largest one count as zero; None is ``max(m, n) * eps``, and a
-        negative number eps.
-      numpy_resid: whether there are no residuals where NumPy returns none. That depends on the rank, so it cannot be
-        jitted.
+      b: vector of m elements, or a matrix of shape (m, k), whose columns are solved for independently.
+      rcond: singular values below this fraction of the largest one are treated as zero; None is ``max(m, n) * eps``;
+        for a negative number eps is used.
+      numpy_resid: True returns empty residuals where NumPy does, which depends on the rank and is not possible under
+        `jit`.
 
     Returns:
       A tuple (x, residuals, rank, singular values): x of shape (n,) or (n, k), the residuals as sums of squares.
 
     Raises:
-      ShapeError: `a` is not a matrix, or `b` does not fit it.
+      ShapeError: `a` is not a matrix, or the shape of `b` does not match.
 
     >>> import phlox.numpy as jnp
     >>> x, _, rank, _ = jnp.linalg.lstsq(jnp.array([[1.0], [1.0]]), jnp.array([1.0, 3.0]))
@@ -243,13 +243,13 @@ _jitted_lstsq = functools.partial(jit, static_argnames=("numpy_resid",))(_lstsq)
 def matrix_rank(
     M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: ArrayLike | None = None
 ) -> Array:
-    """How many singular values of matrices are not zero (as ``numpy.linalg.matrix_rank``).
+    """The rank of matrices: the number of singular values that are not zero (as ``numpy.linalg.matrix_rank``).
 
     Args:
       M: array of shape (..., m, n): a stack of matrices. A vector has rank 1 unless all its elements are 0.
-      rtol: singular values up to this one count as zero, which is no fraction of the largest: one for all matrices, or
-        one for each; None is ``max(m, n) * eps`` times the largest.
-      hermitian: whether the matrices are Hermitian, for which it is faster.
+      rtol: absolute tolerance: singular values up to it are treated as zero; a number, or an array with one for each
+        matrix; None is ``max(m, n) * eps`` times the largest singular value.
+      hermitian: True promises that the matrices are Hermitian, which allows a faster method.
       tol: another name for `rtol`.
 
     Returns:
@@ -276,14 +276,14 @@ def matrix_rank(
 
 @functools.partial(jit, static_argnames=("n",))
 def matrix_power(a: ArrayLike, n: int) -> Array:
-    """Square matrices to a whole power (as ``numpy.linalg.matrix_power``).
+    """Square matrices raised to an integer power (as ``numpy.linalg.matrix_power``).
 
     Args:
       a: array of shape (..., m, m): a stack of square matrices.
-      n: the power, not traced: 0 gives identity matrices, a negative one is the power of the inverse.
+      n: exponent, an integer, not traced; 0 gives identity matrices, negative exponents are powers of the inverse.
 
     Returns:
-      An array of the shape of `a` and of its dtype; for negative powers of integers, of floats.
+      An array of the shape and dtype of `a`; of floats for negative powers of integers.
 
     Raises:
       ShapeError: matrices are not square.
@@ -322,15 +322,15 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of an array as a map from its last axes to the first `ind` ones (as ``numpy.linalg.tensorinv``).
 
     Args:
-      a: array whose first `ind` axes have together as many places as the others.
-      ind: the number of axes in front, not traced.
+      a: array in which the product of the lengths of the first `ind` axes equals that of the other axes.
+      ind: number of leading axes, not traced.
 
     Returns:
       An array of floats or complex numbers, with the last axes of `a` first, then the others.
 
     Raises:
       OptionError: `ind` is not positive.
-      ShapeError: the axes in front have another number of places than the others.
+      ShapeError: the product of the lengths of the first `ind` axes differs from that of the others.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.tensorinv(jnp.eye(6).reshape(2, 3, 6)).shape
@@ -352,15 +352,15 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     """The solution x of ``tensordot(a, x, x.ndim) = b`` (as ``numpy.linalg.tensorsolve``).
 
     Args:
-      a: array whose first axes are those of `b`, and whose last ones, with as many places, those of x.
+      a: array of shape ``b.shape + x.shape``, where x has as many elements as `b`.
       b: array of any shape.
-      axes: axes of `a` that are moved to its end first; None moves none.
+      axes: axes of `a` that are moved to its end before solving; None moves no axes.
 
     Returns:
       An array of floats or complex numbers, of the shape of the last axes of `a`.
 
     Raises:
-      ShapeError: `a` does not begin with the shape of `b`, or its last axes have another number of places.
+      ShapeError: `a` does not begin with the shape of `b`, or its remaining axes do not have as many elements as `b`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.tensorsolve(jnp.eye(6).reshape(2, 3, 6), jnp.ones((2, 3))).shape

@@ -47,8 +47,8 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros above the diagonal number `k` (as ``numpy.tril``).
 
     Args:
-      m: array of any dtype, of shape (..., rows, columns); axes before the last two number the matrices of a stack.
-      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      m: stack of matrices of any dtype, of shape (..., rows, columns).
+      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
 
     Returns:
       An array of the shape and dtype of `m`.
@@ -69,8 +69,8 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below the diagonal number `k` (as ``numpy.triu``).
 
     Args:
-      m: array of any dtype, of shape (..., rows, columns); axes before the last two number the matrices of a stack.
-      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      m: stack of matrices of any dtype, of shape (..., rows, columns).
+      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
 
     Returns:
       An array of the shape and dtype of `m`.
@@ -98,11 +98,11 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> Positions:
 
     Args:
       n: number of rows, not traced.
-      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
       m: number of columns; None is `n`.
 
     Returns:
-      Two vectors of integers, the rows and the columns, in the order of rows.
+      Two vectors of integers, the row and the column indices, in row-major order.
 
     >>> tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
@@ -115,11 +115,11 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> Positions:
 
     Args:
       n: number of rows, not traced.
-      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
       m: number of columns; None is `n`.
 
     Returns:
-      Two vectors of integers, the rows and the columns, in the order of rows.
+      Two vectors of integers, the row and the column indices, in row-major order.
 
     >>> triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
@@ -143,10 +143,10 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
       k: the diagonal, as for `tril_indices`.
 
     Returns:
-      Two vectors of integers, the rows and the columns.
+      Two vectors of integers, the row and the column indices.
 
     Raises:
-      ShapeError: `arr` has not two axes.
+      ShapeError: `arr` does not have two axes.
 
     >>> tril_indices_from(np.ones((2, 1)))
     (Array([0, 1], dtype=int32), Array([0, 0], dtype=int32))
@@ -163,10 +163,10 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
       k: the diagonal, as for `triu_indices`.
 
     Returns:
-      Two vectors of integers, the rows and the columns.
+      Two vectors of integers, the row and the column indices.
 
     Raises:
-      ShapeError: `arr` has not two axes.
+      ShapeError: `arr` does not have two axes.
 
     >>> triu_indices_from(np.ones((1, 2)))
     (Array([0, 0], dtype=int32), Array([0, 1], dtype=int32))
@@ -176,14 +176,14 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """The positions on the diagonal of an array with `ndim` axes of length `n` (as ``numpy.diag_indices``).
+    """The indices of the diagonal of an array with `ndim` axes of length `n` (as ``numpy.diag_indices``).
 
     Args:
       n: length of each axis, not traced.
       ndim: number of axes.
 
     Returns:
-      `ndim` times the vector of the integers 0 to n - 1: one for each axis.
+      A tuple of `ndim` vectors of the integers 0 to n - 1, one for each axis.
 
     Raises:
       ArgumentError: `n` or `ndim` is negative.
@@ -203,7 +203,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
       arr: array with two or more axes of one length, of which only the shape is used.
 
     Returns:
-      For each axis the vector of the integers 0 to n - 1, where n is its length.
+      A tuple of vectors of the integers 0 to n - 1, one for each axis, where n is the length of the axes.
 
     Raises:
       ShapeError: `arr` has fewer than two axes, or axes of different lengths.
@@ -227,7 +227,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 
     Args:
       v: array of any shape, with n elements.
-      k: the diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
 
     Returns:
       A square matrix with n + abs(k) rows, of the dtype of `v`.
@@ -246,9 +246,10 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 
     Args:
       a: matrix, or array with more axes of one length.
-      val: a number, or an array, whose elements are repeated, or cut off, to the length of the diagonal.
-      wrap: only False is supported.
-      inplace: must be False: arrays cannot be changed in place.
+      val: values of the diagonal: a number, or an array whose elements are repeated or cut off to the length of the
+        diagonal.
+      wrap: not supported, must be False.
+      inplace: must be False, because arrays cannot be changed in place.
 
     Returns:
       An array of the shape and dtype of `a`.
@@ -279,19 +280,19 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 
 @functools.partial(jit, inline=True, static_argnames=("N", "increasing"))
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
-    """The matrix of powers of `x`, of which each column is one power (as ``numpy.vander``).
+    """The Vandermonde matrix of `x`, whose columns are powers of `x` (as ``numpy.vander``).
 
     Args:
       x: vector of numbers, not bools.
-      N: number of columns, not traced; None is the length of `x`.
-      increasing: True begins with the 0th power; False ends with it.
+      N: number of columns, not traced; None is ``len(x)``.
+      increasing: True orders columns by increasing powers, False by decreasing powers.
 
     Returns:
       A matrix of shape (len(x), N), of the dtype of `x`.
 
     Raises:
       ShapeError: `x` is not a vector, or `N` is negative.
-      ArgumentError: `x` has bools.
+      ArgumentError: `x` is of dtype bool.
 
     >>> import phlox.numpy as jnp
     >>> jnp.vander(jnp.array([1, 2, 3]))

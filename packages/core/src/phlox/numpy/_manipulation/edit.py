@@ -34,8 +34,8 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
     Args:
       arr: array of any shape, or a number.
-      values: what follows it: with `axis`, an array that has the lengths of `arr` along all other axes.
-      axis: axis to join along; None flattens both.
+      values: array or number to append; if `axis` is given, it must have the shape of `arr` along all other axes.
+      axis: axis along which they are joined; None flattens both.
 
     Returns:
       An array of the promoted dtype; a vector if `axis` is None.
@@ -51,11 +51,11 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
 
 def resize(a: ArrayLike, new_shape: Shape) -> Array:
-    """The elements of `a` in an array of another size, cut off or repeated from the start (as ``numpy.resize``).
+    """`a` with the shape `new_shape`, its elements repeated or cut off as needed (as ``numpy.resize``).
 
     Args:
       a: array of any shape, read row by row; if it has no elements, the result is of zeros.
-      new_shape: lengths of the axes, none of them negative.
+      new_shape: shape of the result: an integer or a sequence of integers, not negative.
 
     Returns:
       An array of `new_shape`, of the dtype of `a`.
@@ -93,9 +93,9 @@ def delete(
 
     Args:
       arr: array of any shape.
-      obj: an integer, a slice, or an array of integers or of bools. It must not be traced, for the shape depends on it;
-        negative integers count from the end.
-      axis: axis of the elements; None flattens `arr`.
+      obj: indices of the elements to delete: an integer, a slice, or an array of integers or of bools; negative
+        integers count from the end. Must not be traced, because the shape of the result depends on it.
+      axis: axis along which elements are deleted; None flattens `arr`.
       assume_unique_indices: promises that the integers in `obj` are in bounds and that none occurs twice;
         then `obj` may be traced.
 
@@ -103,8 +103,8 @@ def delete(
       An array of the dtype of `arr`, shorter along `axis`; a vector if `axis` is None.
 
     Raises:
-      IndexError: a position is out of bounds.
-      ShapeError: a mask has another length than `axis`.
+      IndexError: an index is out of bounds.
+      ShapeError: an array of bools has another length than the axis.
       ArgumentError: `obj` is an array of neither integers nor bools.
       ConcretizationTypeError: `obj` is traced.
 
@@ -144,14 +144,14 @@ def _delete_unique(a: Any, obj: Any, at: int) -> Any:
 
 
 def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:
-    """`arr`, flattened or along `axis`, with `values` put before the positions `obj` (as ``numpy.insert``).
+    """`arr`, flattened or along `axis`, with `values` inserted before the indices `obj` (as ``numpy.insert``).
 
     Args:
       arr: array of any shape.
-      obj: an integer, a vector of integers or a slice: positions in `arr`, where negative ones count from the end, and
-        those outside are moved to the edge.
-      values: what is put there, broadcast, and converted to the dtype of `arr`.
-      axis: axis of the positions; None flattens `arr`.
+      obj: indices before which values are inserted: an integer, a vector of integers or a slice; negative ones count
+        from the end, those out of bounds are moved to the nearest end.
+      values: values to insert, broadcast and converted to the dtype of `arr`.
+      axis: axis along which values are inserted; None flattens `arr`.
 
     Returns:
       An array of the dtype of `arr`, longer along `axis`; a vector if `axis` is None.
@@ -191,16 +191,16 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
     """`filt` without the zeros at its front and back, along `axis` or all axes (as ``numpy.trim_zeros``).
 
     Args:
-      filt: array of any shape. It must not be traced, for the shape depends on it.
-      trim: where to cut: "f" at the front, "b" at the back, "fb" at both.
-      axis: one axis or several; None means all. Only what is zero along all other axes is cut.
+      filt: array of any shape; must not be traced, because the shape of the result depends on its values.
+      trim: ends to trim: "f" is the front, "b" the back, "fb" both.
+      axis: axis or axes to trim; None trims all. Only slices whose elements are all zero are removed.
 
     Returns:
       An array with as many axes as `filt`, of its dtype.
 
     Raises:
       ConcretizationTypeError: `filt` is traced.
-      OptionError: `trim` is no string.
+      OptionError: `trim` is not a string.
 
     >>> import phlox.numpy as jnp
     >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))

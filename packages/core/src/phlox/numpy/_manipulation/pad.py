@@ -72,13 +72,16 @@ def pad(
 
     Args:
       array: array of any dtype and shape.
-      pad_width: how many elements are added: an integer, a pair (before, after), or such a pair for each axis.
-      mode: where they are from. "constant": `constant_values`; "edge": the last element; "wrap": the other end;
-        "reflect" and "symmetric": mirrored without and with the last element, or turned about it with
-        ``reflect_type="odd"``; "linear_ramp": falling to `end_values`; "maximum", "minimum", "mean", "median": of the
-        axis, or of the `stat_length` elements next to the end; "empty": any. A function ``f(vector, (before, after),
-        axis, kwargs)`` gets each vector with zeros added, and returns it filled in.
-      **kwargs: what `mode` reads: `constant_values` and `end_values` (0 by default) and `stat_length` (by default all
+      pad_width: number of elements to add at the ends of the axes: an integer, a pair (before, after), or such a pair
+        for each axis.
+      mode: how the added elements are chosen. "constant": `constant_values`; "edge": the element at the end of the
+        axis; "wrap": elements from the opposite end; "reflect" and "symmetric": a mirror image without and with the
+        element at the end, subtracted from twice that element if ``reflect_type="odd"``; "linear_ramp": a linear ramp
+        from the element at the end to `end_values`; "maximum", "minimum", "mean", "median": this statistic of the whole
+        axis, or of the `stat_length` elements next to the end; "empty": unspecified values. A function ``f(vector,
+        (before, after), axis, kwargs)`` receives each vector padded with zeros, and returns it with the padding filled
+        in.
+      **kwargs: options of `mode`: `constant_values` and `end_values` (0 by default) and `stat_length` (by default all
         elements), each a number, a pair or a pair for each axis; `reflect_type`, "even" (default) or "odd".
 
     Returns:
@@ -87,8 +90,8 @@ def pad(
     Raises:
       ArgumentError: `pad_width` is a dict or not of integers, or a width is negative; `stat_length` is less than 1.
       ShapeError: `pad_width` or a value does not fit the number of axes; an axis of length 0 has no elements to take.
-      UnsupportedError: there is no such mode.
-      OptionError: the mode reads no such keyword, or `reflect_type` is another word.
+      UnsupportedError: `mode` is not one of the listed names.
+      OptionError: a keyword is not an option of the mode, or `reflect_type` is not one of the listed names.
 
     >>> import phlox.numpy as jnp
     >>> jnp.pad(jnp.array([1, 2, 3]), 1, "reflect")

@@ -32,11 +32,11 @@ def tile(A: ArrayLike, reps: Shape) -> Array:
 
     Args:
       A: array of any dtype and shape.
-      reps: how many times along each axis, not traced: a number for the last axis, or several numbers. The shorter of
-        `reps` and the shape of `A` gets ones in front.
+      reps: number of repetitions along each axis, not traced: an integer for the last axis, or a sequence of integers.
+        If `reps` and the shape of `A` differ in length, ones are prepended to the shorter.
 
     Returns:
-      An array of the dtype of `A`, along each axis as many times as long.
+      An array of the dtype of `A`, whose length along each axis is multiplied by the number of repetitions.
 
     >>> import phlox.numpy as jnp
     >>> jnp.tile(jnp.arange(2), 2)
@@ -79,16 +79,16 @@ def repeat(
 
     Args:
       a: array of any dtype.
-      repeats: an integer, or an array of them, one for each element.
-      axis: the axis along which elements are repeated; None flattens `a`.
-      total_repeat_length: the length of the result along `axis`, which inside of `jit` must be given for an array of
-        repeats. Too long results are cut; where the repeats give out, the last element is repeated.
+      repeats: number of repetitions: an integer, or an array of integers with one for each element.
+      axis: axis along which elements are repeated; None flattens `a`.
+      total_repeat_length: length of the result along `axis`, required under `jit` if `repeats` is an array. Longer
+        results are cut off, shorter ones are padded by repeating the last element.
 
     Returns:
       An array of the dtype of `a`; a vector where `axis` is None.
 
     Raises:
-      ShapeError: there are neither one nor as many repeats as elements.
+      ShapeError: `repeats` has neither one element nor one for each element along `axis`.
       ConcretizationTypeError: `repeats` is traced and there is no `total_repeat_length`.
 
     >>> import phlox.numpy as jnp
@@ -141,12 +141,13 @@ def _roll_by(a: Any, shift: Any, axis: int) -> Any:
 
 
 def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
-    """`a` with its elements moved `shift` places along `axis`, those past the end to the front (as ``numpy.roll``).
+    """`a` with its elements shifted along `axis`, those past the end moved to the front (as ``numpy.roll``).
 
     Args:
       a: array of any dtype and shape.
-      shift: how many places: an integer for all axes, or one for each; negative ones move to the front.
-      axis: axis or axes along which elements move; None flattens `a` and gives the result the shape of `a`.
+      shift: number of positions by which elements are shifted: an integer for all axes, or one for each; negative
+        numbers shift towards the front.
+      axis: axis or axes along which elements are shifted; None shifts the flattened array, then restores its shape.
 
     Returns:
       An array of the shape and dtype of `a`.

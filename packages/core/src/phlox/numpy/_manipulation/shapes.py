@@ -82,7 +82,7 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
 
     Args:
       a: array or number.
-      axis: axis or axes whose lengths are multiplied; None is all.
+      axis: axis or axes along which elements are counted; None counts all elements.
 
     Returns:
       An int.
@@ -121,18 +121,19 @@ def reshape(
 
     Args:
       a: array of any dtype and shape.
-      shape: the new lengths, not traced; one of them may be -1, which is replaced by the remaining length.
-      order: 'C' reads and writes with the last axis changing fastest, 'F' with the first; 'A' is 'F' for NumPy's arrays
-        that lie so in memory, else 'C'.
-      copy: makes no difference: arrays cannot be changed in place.
+      shape: new shape, not traced: an integer or a sequence of integers; one of them may be -1, for the length that is
+        inferred from the number of elements.
+      order: order in which elements are read and placed: 'C' with the last axis index changing fastest, 'F' with the
+        first; 'A' is 'F' for NumPy arrays in Fortran order in memory, else 'C'.
+      copy: has no effect: arrays cannot be changed in place.
 
     Returns:
-      An array of the dtype of `a` and the new shape.
+      An array of the new shape and the dtype of `a`.
 
     Raises:
-      ShapeError: the numbers of elements differ, or more than one length is negative.
+      ShapeError: `shape` has another number of elements than `a`, or more than one length is negative.
       ArgumentError: `shape` is traced or not of integers.
-      OptionError: `order` is another word.
+      OptionError: `order` is not one of the listed names.
 
     >>> import phlox.numpy as jnp
     >>> jnp.reshape(jnp.arange(4), (2, -1))
@@ -152,17 +153,18 @@ def reshape(
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
-    """All elements of `a` along one axis (as ``numpy.ravel``).
+    """`a` flattened to a vector (as ``numpy.ravel``).
 
     Args:
       a: array of any dtype and shape.
-      order: which axis changes fastest: 'C' the last, 'F' the first; 'A' as for `reshape`.
+      order: order in which elements are read: 'C' with the last axis index changing fastest, 'F' with the first; 'A' as
+        for `reshape`.
 
     Returns:
       A vector of the dtype of `a`.
 
     Raises:
-      OptionError: `order` is another word.
+      OptionError: `order` is not one of the listed names.
 
     >>> import phlox.numpy as jnp
     >>> jnp.ravel(jnp.ones((2, 2)))
@@ -189,13 +191,13 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 
     Args:
       a: array of any dtype and shape.
-      axes: for each axis of the result the axis of `a` that it is; None reverses the order.
+      axes: permutation of the axes: axis i of the result is axis ``axes[i]`` of `a`; None reverses their order.
 
     Returns:
       An array of the dtype of `a`.
 
     Raises:
-      ShapeError: `axes` does not name each axis of `a` once.
+      ShapeError: `axes` is not a permutation of the axes of `a`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.transpose(jnp.ones((2, 3))).shape
@@ -214,13 +216,13 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
 
     Args:
       a: array of any dtype and shape.
-      axes: for each axis of the result the axis of `a` that it is.
+      axes: permutation of the axes: axis i of the result is axis ``axes[i]`` of `a`.
 
     Returns:
       An array of the dtype of `a`.
 
     Raises:
-      ShapeError: `axes` does not name each axis of `a` once.
+      ShapeError: `axes` is not a permutation of the axes of `a`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -256,7 +258,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
     Args:
       a: array of any dtype.
-      axis1, axis2: the axes, counted from the end where negative.
+      axis1, axis2: axes to exchange; negative numbers count from the last axis.
 
     Returns:
       An array of the dtype of `a`.
@@ -287,12 +289,12 @@ def _transposed(a: Any, order: tuple[int, ...]) -> Any:
 
 
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
-    """`a` with some axes moved to new places, the others in their order (as ``numpy.moveaxis``).
+    """`a` with axes moved to other positions, the others in their original order (as ``numpy.moveaxis``).
 
     Args:
       a: array of any dtype.
       source: axis or axes of `a` to move.
-      destination: for each of them, its place among the axes of the result.
+      destination: position in the result of each axis in `source`; an integer or a sequence of them.
 
     Returns:
       An array of the dtype of `a`.
@@ -325,13 +327,13 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
 
     Args:
       a: array of any dtype and shape.
-      axis: the place or places of the new axes among those of the result.
+      axis: position or positions of the new axes in the result.
 
     Returns:
       An array of the dtype of `a`.
 
     Raises:
-      ShapeError: a place is named twice.
+      ShapeError: a position occurs twice.
 
     >>> import phlox.numpy as jnp
     >>> jnp.expand_dims(jnp.ones(3), (0, -1)).shape
@@ -368,7 +370,7 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 
     Args:
       m: array of any dtype and shape.
-      axis: axis or axes to reverse; None is all.
+      axis: axis or axes to reverse; None reverses all axes.
 
     Returns:
       An array of the shape and dtype of `m`.
@@ -382,13 +384,13 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 
 
 def atleast_1d(*arys: ArrayLike) -> Any:
-    """The arrays with at least one axis (as ``numpy.atleast_1d``).
+    """Arrays as arrays with at least one axis (as ``numpy.atleast_1d``).
 
     Args:
       *arys: arrays or numbers.
 
     Returns:
-      An array for one argument, a list of arrays for others; a number has shape (1,).
+      An array for one argument, a list of arrays for several; a number has shape (1,).
 
     >>> atleast_1d(1.0).shape
     (1,)
@@ -398,13 +400,13 @@ def atleast_1d(*arys: ArrayLike) -> Any:
 
 
 def atleast_2d(*arys: ArrayLike) -> Any:
-    """The arrays with at least two axes, new ones in front (as ``numpy.atleast_2d``).
+    """Arrays as arrays with at least two axes, new ones in front (as ``numpy.atleast_2d``).
 
     Args:
       *arys: arrays or numbers.
 
     Returns:
-      An array for one argument, a list of arrays for others; a number has shape (1, 1), a vector (1, n).
+      An array for one argument, a list of arrays for several; a number has shape (1, 1), a vector (1, n).
 
     >>> import phlox.numpy as jnp
     >>> jnp.atleast_2d(jnp.ones(3)).shape
@@ -421,12 +423,12 @@ def atleast_2d(*arys: ArrayLike) -> Any:
 
 
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
-    """The shape that arrays of these shapes have together (as ``numpy.broadcast_shapes``).
+    """The shape to which arrays of these shapes broadcast (as ``numpy.broadcast_shapes``).
 
     Lengths are compared from the last axis on: they agree, or one of them is 1 or missing.
 
     Args:
-      *shapes: shapes, or single lengths.
+      *shapes: shapes: tuples of integers, or single integers.
 
     Returns:
       A tuple of ints.
@@ -441,11 +443,11 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
 
 
 def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: OutSharding = None) -> Array:
-    """`array` repeated along new axes and axes of length one (as ``numpy.broadcast_to``).
+    """`array` broadcast to a shape (as ``numpy.broadcast_to``).
 
     Args:
       array: array of any dtype.
-      shape: the shape of the result, not traced; its last lengths are those of `array` where these are not 1.
+      shape: shape of the result, not traced; `array` must broadcast to it.
 
     Returns:
       An array of this shape, of the dtype of `array`.
@@ -475,7 +477,7 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: OutSharding = 
 
 
 def broadcast_arrays(*args: ArrayLike) -> tuple[Any, ...]:
-    """The arrays repeated to their common shape (as ``numpy.broadcast_arrays``).
+    """Arrays broadcast to their common shape (as ``numpy.broadcast_arrays``).
 
     Args:
       *args: arrays or numbers whose shapes broadcast, see `broadcast_shapes`.
@@ -516,18 +518,18 @@ def _concatenate(arrays: list[Any], axis: int) -> Any:
 
 
 def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
-    """The arrays joined along an axis they have (as ``numpy.concatenate``).
+    """Arrays joined along an existing axis (as ``numpy.concatenate``).
 
     Args:
       arrays: sequence of arrays that differ in length along `axis` only; or one array, whose rows are joined.
-      axis: the axis to join along; None flattens the arrays.
-      dtype: the dtype of the result; None is the promoted one.
+      axis: axis along which arrays are joined; None flattens them first.
+      dtype: dtype of the result; None is the promoted dtype of the arrays.
 
     Returns:
-      An array as long along `axis` as the arrays together.
+      An array whose length along `axis` is the sum of those of the arrays.
 
     Raises:
-      ShapeError: there is no array, the arrays have no axes, or other lengths differ.
+      ShapeError: `arrays` is empty, the arrays have no axes, or they differ in length along another axis.
       ArgumentError: `arrays` is not a sequence.
 
     >>> import phlox.numpy as jnp
@@ -545,16 +547,16 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
 
 
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
-    """The name of `concatenate` in the array API standard (as ``numpy.concat``).
+    """Arrays joined along an existing axis: `concatenate` in the array API standard (as ``numpy.concat``).
 
     Args:
       arrays, axis: as for `concatenate`.
 
     Returns:
-      An array of the promoted dtype, as long along `axis` as the arrays together.
+      An array of the promoted dtype, whose length along `axis` is the sum of those of the arrays.
 
     Raises:
-      ShapeError: there is no array, the arrays have no axes, or other lengths differ.
+      ShapeError: `arrays` is empty, the arrays have no axes, or they differ in length along another axis.
 
     >>> import phlox.numpy as jnp
     >>> jnp.concat([jnp.zeros(1), jnp.ones(1)])
@@ -578,19 +580,19 @@ def _stack(arrays: list[Any], axis: int) -> Any:
 def stack(
     arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """The arrays joined along a new axis (as ``numpy.stack``).
+    """Arrays joined along a new axis (as ``numpy.stack``).
 
     Args:
-      arrays: sequence of arrays of one shape; or one array, whose rows are stacked.
-      axis: the place of the new axis among those of the result.
-      out: only None is accepted: arrays cannot be changed in place.
-      dtype: the dtype of the result; None is the promoted one.
+      arrays: sequence of arrays of equal shapes; or one array, whose rows are stacked.
+      axis: position of the new axis in the result.
+      out: not supported, must be None: arrays cannot be changed in place.
+      dtype: dtype of the result; None is the promoted dtype of the arrays.
 
     Returns:
-      An array with one more axis, as long as there are arrays.
+      An array with a new axis of length ``len(arrays)``.
 
     Raises:
-      ShapeError: there is no array, or the shapes differ.
+      ShapeError: `arrays` is empty, or the shapes differ.
       UnsupportedError: `out` is not None.
 
     >>> import phlox.numpy as jnp
@@ -605,17 +607,17 @@ def stack(
 
 
 def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """The arrays, with at least two axes, joined along the first (as ``numpy.vstack``).
+    """Arrays joined along the first axis; vectors are rows (as ``numpy.vstack``).
 
     Args:
       tup: sequence of arrays that differ in length along the first axis only; a vector counts as a row.
-      dtype: the dtype of the result; None is the promoted one.
+      dtype: dtype of the result; None is the promoted dtype of the arrays.
 
     Returns:
       An array with at least two axes.
 
     Raises:
-      ShapeError: there is no array, or other lengths differ.
+      ShapeError: `tup` is empty, or lengths along other axes differ.
 
     >>> import phlox.numpy as jnp
     >>> jnp.vstack([jnp.zeros(2), jnp.ones(2)]).shape
@@ -625,17 +627,17 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
 
 def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """The arrays joined along the second axis, vectors along the first (as ``numpy.hstack``).
+    """Arrays joined along the second axis, vectors along the first (as ``numpy.hstack``).
 
     Args:
       tup: sequence of arrays that differ in length along this axis only; a number counts as a vector.
-      dtype: the dtype of the result; None is the promoted one.
+      dtype: dtype of the result; None is the promoted dtype of the arrays.
 
     Returns:
       An array with at least one axis.
 
     Raises:
-      ShapeError: there is no array, or other lengths differ.
+      ShapeError: `tup` is empty, or lengths along other axes differ.
 
     >>> import phlox.numpy as jnp
     >>> jnp.hstack([jnp.zeros(2), jnp.ones(1)])
@@ -653,18 +655,20 @@ def _split(ary: Any, bounds: tuple[int, ...], axis: int) -> list[Any]:
 
 
 def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
-    """`ary` cut into equal parts, or before the given places (as ``numpy.split``).
+    """`ary` split into equal parts, or at the given indices (as ``numpy.split``).
 
     Args:
       ary: array of any dtype.
-      indices_or_sections: the number of parts, or a sequence of the places on `axis` where parts but the first begin.
-      axis: the axis to cut along.
+      indices_or_sections: number of equal parts, or a sequence of indices along `axis` at which the second and further
+        parts begin.
+      axis: axis along which to split.
 
     Returns:
       A list of arrays of the dtype of `ary`.
 
     Raises:
-      ShapeError: the parts would not be equal (`array_split` takes these), or there is not one part.
+      ShapeError: the axis cannot be split into that many equal parts (see `array_split`), or the number of parts is
+        less than one.
 
     >>> import phlox.numpy as jnp
     >>> jnp.split(jnp.arange(4), 2)

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 def atleast_3d(*arys: ArrayLike) -> Any:
-    """The arrays with at least three axes (as ``numpy.atleast_3d``).
+    """Arrays as arrays with at least three axes (as ``numpy.atleast_3d``).
 
     Args:
       *arys: arrays or numbers.
 
     Returns:
-      An array for one argument, a list of arrays for others; a vector has shape (1, n, 1), a matrix (m, n, 1).
+      An array for one argument, a list of arrays for several; a vector has shape (1, n, 1), a matrix (m, n, 1).
 
     >>> import phlox.numpy as jnp
     >>> jnp.atleast_3d(jnp.ones(3)).shape
@@ -54,17 +54,18 @@ def atleast_3d(*arys: ArrayLike) -> Any:
 
 
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """The arrays, with at least three axes, joined along the third (as ``numpy.dstack``).
+    """Arrays joined along the third axis (as ``numpy.dstack``).
 
     Args:
-      tup: sequence of arrays that differ in length along the third axis only; others get axes as by `atleast_3d`.
-      dtype: the dtype of the result; None is the promoted one.
+      tup: sequence of arrays of equal lengths along all axes but the third; those with fewer than three axes are
+        extended by `atleast_3d`.
+      dtype: dtype of the result; None is the promoted dtype of the arrays.
 
     Returns:
       An array with at least three axes.
 
     Raises:
-      ShapeError: there is no array, or other lengths differ.
+      ShapeError: `tup` is empty, or lengths along other axes differ.
 
     >>> import phlox.numpy as jnp
     >>> jnp.dstack([jnp.zeros(2), jnp.ones(2)]).shape
@@ -74,16 +75,16 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
 
 def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
-    """Vectors as columns, and matrices as they are, side by side (as ``numpy.column_stack``).
+    """Vectors, as columns, and matrices joined along the second axis (as ``numpy.column_stack``).
 
     Args:
-      tup: sequence of vectors and matrices with as many rows.
+      tup: sequence of vectors and matrices with the same number of rows; a vector is one column.
 
     Returns:
       A matrix of the promoted dtype.
 
     Raises:
-      ShapeError: there is no array, or the numbers of rows differ.
+      ShapeError: `tup` is empty, or the numbers of rows differ.
 
     >>> import phlox.numpy as jnp
     >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -96,18 +97,18 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
 
 @jit(inline=True)
 def block(arrays: ArrayLike | list[ArrayLike]) -> Array:
-    """Nested lists of arrays joined to one: the innermost lists along the last axis (as ``numpy.block``).
+    """An array assembled from nested lists of blocks, the innermost lists along the last axis (as ``numpy.block``).
 
     Args:
-      arrays: an array, or lists of one depth with arrays in the innermost ones; the lists around these are joined along
-        the last axis but one, and so on.
+      arrays: an array, or nested lists of arrays, all of one depth; the innermost lists are joined along the last axis,
+        the lists around them along the second to last axis, and so on.
 
     Returns:
       An array of the promoted dtype, with as many axes as the deepest array, and at least as many as there are levels.
 
     Raises:
       ShapeError: lists have different depths or are empty, or lengths differ.
-      ArgumentError: there is a tuple in place of a list.
+      ArgumentError: `arrays` contains a tuple in place of a list.
 
     >>> import phlox.numpy as jnp
     >>> jnp.block([[jnp.eye(2), jnp.zeros((2, 1))], [jnp.ones((1, 3))]])
@@ -159,7 +160,7 @@ def _along(function: str, ary: Any, axis: int) -> int:
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """`split` along the first axis (as ``numpy.vsplit``).
+    """`ary` split along the first axis (as ``numpy.vsplit``).
 
     Args:
       ary, indices_or_sections: as for `split`.
@@ -169,7 +170,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
     Raises:
       AxisError: `ary` has no axes.
-      ShapeError: the parts would not be equal.
+      ShapeError: the axis cannot be split into that many equal parts.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.vsplit(jnp.ones((4, 2)), 2)]
@@ -179,7 +180,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """`split` along the second axis, of vectors along their only one (as ``numpy.hsplit``).
+    """`ary` split along the second axis, or along the first if it is a vector (as ``numpy.hsplit``).
 
     Args:
       ary, indices_or_sections: as for `split`.
@@ -189,7 +190,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
     Raises:
       AxisError: `ary` has no axes.
-      ShapeError: the parts would not be equal.
+      ShapeError: the axis cannot be split into that many equal parts.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.hsplit(jnp.ones((2, 4)), 2)]
@@ -200,7 +201,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
 
 def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """`split` along the third axis (as ``numpy.dsplit``).
+    """`ary` split along the third axis (as ``numpy.dsplit``).
 
     Args:
       ary, indices_or_sections: as for `split`.
@@ -210,7 +211,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
     Raises:
       AxisError: `ary` has fewer than three axes.
-      ShapeError: the parts would not be equal.
+      ShapeError: the axis cannot be split into that many equal parts.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.dsplit(jnp.ones((1, 2, 4)), 2)]
@@ -221,14 +222,14 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
 @functools.partial(jit, inline=True, static_argnames="axis")
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The parts of `x` along `axis`, each without this axis (as ``numpy.unstack``).
+    """The subarrays of `x` along `axis`, without this axis (as ``numpy.unstack``).
 
     Args:
       x: array of any dtype with at least one axis.
-      axis: the axis to cut along.
+      axis: axis along which to split.
 
     Returns:
-      A tuple of arrays, as many as the axis is long.
+      A tuple of ``x.shape[axis]`` arrays.
 
     Raises:
       ShapeError: `x` has no axes.
@@ -292,18 +293,18 @@ def flipud(m: ArrayLike) -> Array:
 
 @functools.partial(jit, inline=True, static_argnames=("k", "axes"))
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """`m` turned by right angles, from the first of `axes` towards the second (as ``numpy.rot90``).
+    """`m` rotated by multiples of 90 degrees, from the first of `axes` towards the second (as ``numpy.rot90``).
 
     Args:
       m: array of any dtype with at least two axes.
-      k: how many times, not traced; negative numbers turn the other way.
-      axes: the two axes of the plane in which it is turned.
+      k: number of rotations by 90 degrees, not traced; negative numbers rotate in the opposite direction.
+      axes: the two axes of the plane of rotation.
 
     Returns:
       An array of the dtype of `m`; for odd `k` with the lengths of `axes` exchanged.
 
     Raises:
-      ShapeError: `m` has fewer than two axes, or `axes` names one twice.
+      ShapeError: `m` has fewer than two axes, or `axes` contains an axis twice.
 
     >>> import phlox.numpy as jnp
     >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
@@ -325,12 +326,12 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """`a` with one axis moved to stand before another (as ``numpy.rollaxis``). `moveaxis` says it more clearly.
+    """`a` with one axis moved before another (as ``numpy.rollaxis``); prefer `moveaxis`.
 
     Args:
       a: array of any dtype.
       axis: the axis to move.
-      start: the axis before which it will stand; the number of axes for the end.
+      start: the axis is moved before this position; the number of axes of `a` moves it to the end.
 
     Returns:
       An array of the dtype of `a`.

@@ -36,7 +36,7 @@ def isclose(
       a, b: arrays or numbers that broadcast against each other.
       rtol: relative tolerance.
       atol: absolute tolerance.
-      equal_nan: two nan are close.
+      equal_nan: True treats two nan as close.
 
     Returns:
       An array of bools, of the broadcast shape.
@@ -69,7 +69,7 @@ def allclose(
       a, b: arrays or numbers that broadcast against each other.
       rtol: relative tolerance.
       atol: absolute tolerance.
-      equal_nan: two nan are close.
+      equal_nan: True treats two nan as close.
 
     Returns:
       A bool array of shape ().
@@ -87,7 +87,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
     Args:
       a1, a2: arrays, or lists of numbers.
-      equal_nan: two nan are equal.
+      equal_nan: True treats two nan as equal.
 
     Returns:
       A bool array of shape ().

@@ -24,18 +24,17 @@ if TYPE_CHECKING:
 
 @functools.partial(jit, inline=True, static_argnames="axis")
 def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
-    """The positions that sort by several keys along `axis`: by the last one, among equals by the one before, and so on
-    (as ``numpy.lexsort``).
+    """The indices that sort by several keys, of which the last is the primary one (as ``numpy.lexsort``).
 
     Args:
-      keys: a sequence of arrays of one shape, or an array of which each row is a key.
-      axis: the axis of a key to sort along, by default the last.
+      keys: sequence of arrays of equal shapes, or an array whose rows are the keys; the last key is the primary one.
+      axis: axis of the keys along which to sort, by default the last.
 
     Returns:
       An array of integers of the shape of one key.
 
     Raises:
-      ArgumentError: there are no keys.
+      ArgumentError: `keys` is empty.
       ShapeError: the keys have different shapes.
 
     >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([0, 1, 0])))
@@ -71,22 +70,22 @@ def _axis_and_position(function: str, a: Any, kth: int, axis: int) -> tuple[int,
 
 @functools.partial(jit, inline=True, static_argnames=("kth", "axis"))
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """`a` with the element at place `kth` along `axis` where sorting puts it, smaller ones before it and the others
-    after it (as ``numpy.partition``).
+    """`a` with element `kth` in its sorted position and smaller elements before it (as ``numpy.partition``).
 
-    The smaller ones are in ascending order, the others in descending one; programs should rely on neither.
+    Smaller elements are in ascending order, the others in descending order; programs should rely on neither.
 
     Args:
-      a: array of a real dtype; a nan counts as the largest.
-      kth: a place on the axis, not traced; negative ones count from the end.
-      axis: the axis to partition along, by default the last.
+      a: array of a real dtype; nan is treated as larger than every number.
+      kth: index along `axis` of the element that is put in its sorted position; not traced; negative numbers count from
+        the end.
+      axis: axis along which to partition, by default the last.
 
     Returns:
       An array of the shape and dtype of `a`.
 
     Raises:
       UnsupportedError: `a` is complex.
-      AxisError: `kth` is not a place on the axis.
+      AxisError: `kth` is out of bounds for the axis.
 
     >>> jnp.partition(jnp.array([3, 1, 2, 5, 0]), 2)
     Array([0, 1, 2, 5, 3], dtype=int32)
@@ -99,7 +98,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 @functools.partial(jit, inline=True, static_argnames=("kth", "axis"))
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The positions that partition `a` around place `kth` along `axis` (as ``numpy.argpartition``).
+    """The indices that partition `a` around index `kth` along `axis` (as ``numpy.argpartition``).
 
     Args:
       a, kth, axis: as for `partition`.
@@ -109,7 +108,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
     Raises:
       UnsupportedError: `a` is complex.
-      AxisError: `kth` is not a place on the axis.
+      AxisError: `kth` is out of bounds for the axis.
 
     >>> jnp.argpartition(jnp.array([3, 1, 2, 5, 0]), 2)
     Array([4, 1, 2, 0, 3], dtype=int32)

@@ -83,21 +83,22 @@ def _searchsorted(a: Any, v: Any, right: bool, method: str) -> Any:
 def searchsorted(
     a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
 ) -> Array:
-    """The places at which `v` could be inserted into the sorted vector `a` (as ``numpy.searchsorted``).
+    """The indices at which to insert `v` into sorted `a` so that it stays sorted (as ``numpy.searchsorted``).
 
     Args:
-      a: vector in ascending order, with nan at the end, or in the order of `sorter`.
-      v: array of any shape.
-      side: 'left' gives the first such place, 'right' the last one.
-      sorter: positions that sort `a`, if it is not sorted.
-      method: 'scan' halves the vector in a loop, 'scan_unrolled' without one, 'sort' sorts `a` and `v` together (good
-        for very many `v` on accelerators), 'compare_all' compares every element with every one (good for short `a`).
+      a: vector sorted in ascending order, nan last; or, if `sorter` is given, in any order.
+      v: values to insert, an array of any shape.
+      side: 'left' returns the first suitable index, 'right' the last one.
+      sorter: indices that sort `a`, as `argsort` returns them; None if `a` is sorted.
+      method: search algorithm: 'scan' is a binary search in a loop, 'scan_unrolled' the same with the loop unrolled,
+        'sort' sorts `a` and `v` together (good for many values `v` on accelerators), 'compare_all' compares each
+        element of `a` with each of `v` (good for short `a`).
 
     Returns:
-      An array of int32 of the shape of `v`, of numbers from 0 to ``len(a)``.
+      An array of indices from 0 to ``len(a)``, int32, of the shape of `v`.
 
     Raises:
-      OptionError: `side` or `method` is another word.
+      OptionError: `side` or `method` is not one of the listed names.
       ShapeError: `a` is not a vector.
 
     >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([0, 3, 9]))
@@ -117,18 +118,18 @@ def searchsorted(
 
 @functools.partial(jit, inline=True, static_argnames=("right", "method"))
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
-    """The number of the bin that each element of `x` is in (as ``numpy.digitize``).
+    """The index of the bin that contains each element of `x` (as ``numpy.digitize``).
 
     Bin i lies between ``bins[i - 1]`` and ``bins[i]``; bin 0 and bin ``len(bins)`` are for elements outside.
 
     Args:
       x: array of any shape.
-      bins: vector of bounds, which increase or decrease.
-      right: whether a bin contains the upper one of its bounds, in place of the lower one.
+      bins: vector of bin edges, in increasing or decreasing order.
+      right: True if a bin includes its right edge, False if it includes its left edge.
       method: as for `searchsorted`; None is 'scan'.
 
     Returns:
-      An array of int32 of the shape of `x`.
+      An array of bin indices, int32, of the shape of `x`.
 
     Raises:
       ShapeError: `bins` is not a vector.
@@ -157,21 +158,21 @@ def bincount(
     length: int | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The number of occurrences of each of the integers 0, 1, … in the vector `x` (as ``numpy.bincount``).
+    """The number of occurrences of each nonnegative integer in the vector `x` (as ``numpy.bincount``).
 
     Args:
-      x: vector of integers or bools; negative numbers count as 0.
-      weights: the weight of each element, instead of 1: an array of the shape of `x`.
-      minlength: the least length of the result, which has a place for the largest element of `x`.
-      length: the length of the result; greater numbers are not counted. None is chosen by values of `x`: under `jit`
-        it must be given.
+      x: vector of integers or bools; negative numbers are counted as 0.
+      weights: weights of the elements, which are summed in place of counts: an array of the shape of `x`.
+      minlength: minimum length of the result; it is longer if the largest element of `x` requires it.
+      length: length of the result; elements that are not less than it are not counted. None determines it from the
+        values of `x`; under `jit` it is required.
 
     Returns:
       A vector of integers, or of the dtype of `weights`.
 
     Raises:
-      ConcretizationTypeError: `x` is traced and there is no `length`.
-      DtypeError: `x` is not of integers.
+      ConcretizationTypeError: `x` is traced and `length` is not given.
+      DtypeError: `x` is not of an integer dtype.
       ShapeError: `x` is not a vector, or `weights` have another shape.
 
     >>> jnp.bincount(jnp.array([1, 2, 2]))

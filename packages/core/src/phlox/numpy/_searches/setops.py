@@ -48,19 +48,20 @@ def setdiff1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The different elements of `ar1` that are not in `ar2`, sorted (as ``numpy.setdiff1d``).
+    """The unique elements of `ar1` that are not in `ar2`, sorted (as ``numpy.setdiff1d``).
 
     Args:
       ar1, ar2: arrays of any shape, flattened.
-      assume_unique: whether the elements of `ar1` differ already; then they keep their order.
-      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
-      fill_value: the value of missing results; None is 0.
+      assume_unique: True promises that the elements of `ar1` are unique; the result then keeps their order.
+      size: number of elements in the result; None returns all, and is not possible under `jit`, where the shape must
+        not depend on values.
+      fill_value: value that pads the result to `size`; None is 0.
 
     Returns:
       A vector of the dtype of `ar1`, of length `size`.
 
     Raises:
-      ConcretizationTypeError: an array is traced and there is no `size`.
+      ConcretizationTypeError: an array is traced and `size` is not given.
 
     >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([1]))
     Array([2, 3], dtype=int32)
@@ -83,19 +84,20 @@ def setxor1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The different elements that are in one of the arrays alone, sorted (as ``numpy.setxor1d``).
+    """The unique elements that are in exactly one of two arrays, sorted (as ``numpy.setxor1d``).
 
     Args:
       ar1, ar2: arrays of any shape, flattened.
-      assume_unique: makes no difference.
-      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
-      fill_value: the value of missing results; None is the first one, or 0 if there is none.
+      assume_unique: accepted for compatibility; has no effect.
+      size: number of elements in the result; None returns all, and is not possible under `jit`, where the shape must
+        not depend on values.
+      fill_value: value that pads the result to `size`; None pads with its first element, or 0 if it is empty.
 
     Returns:
       A vector of the promoted dtype, of length `size`.
 
     Raises:
-      ConcretizationTypeError: an array is traced and there is no `size`.
+      ConcretizationTypeError: an array is traced and `size` is not given.
 
     >>> jnp.setxor1d(jnp.array([3, 1, 2]), jnp.array([1, 5]))
     Array([2, 3, 5], dtype=int32)
@@ -122,20 +124,21 @@ def intersect1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array, Array]:
-    """The different elements that are in both arrays, sorted (as ``numpy.intersect1d``).
+    """The unique elements that are in both arrays, sorted (as ``numpy.intersect1d``).
 
     Args:
       ar1, ar2: arrays of any shape, flattened.
-      assume_unique: makes no difference.
-      return_indices: whether to give the positions as well of the first occurrences in the flattened arrays.
-      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
-      fill_value: the value of missing results; None is the first one, or 0 if there is none.
+      assume_unique: accepted for compatibility; has no effect.
+      return_indices: True also returns the indices of the first occurrences in the flattened arrays.
+      size: number of elements in the result; None returns all, and is not possible under `jit`, where the shape must
+        not depend on values.
+      fill_value: value that pads the result to `size`; None pads with its first element, or 0 if it is empty.
 
     Returns:
       A vector of the promoted dtype, of length `size`; with `return_indices` a tuple of it and two vectors of integers.
 
     Raises:
-      ConcretizationTypeError: an array is traced and there is no `size`.
+      ConcretizationTypeError: an array is traced and `size` is not given.
 
     >>> jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([1, 3, 7]))
     Array([1, 3], dtype=int32)

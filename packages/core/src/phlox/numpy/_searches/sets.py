@@ -90,28 +90,29 @@ def unique(
     fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
-    """The different elements of the flattened `ar`, or its different slices along `axis`, sorted (as ``numpy.unique``).
+    """The unique elements of `ar`, or its unique slices along `axis`, sorted (as ``numpy.unique``).
 
     Args:
       ar: array of any dtype and shape.
-      return_index: whether to give the position at which each occurs first as well.
-      return_inverse: whether to give for each element of `ar` the number of its value in the result as well.
-      return_counts: whether to give how often each occurs as well.
-      axis: the axis along which slices are compared; None compares the elements.
-      equal_nan: whether nan is equal to nan here.
-      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
-      fill_value: the value of missing results; None is the smallest.
-      sorted: the result is sorted in any case.
+      return_index: True also returns the indices of the first occurrences of the unique elements.
+      return_inverse: True also returns, for each element of `ar`, the index of its value in the result.
+      return_counts: True also returns the number of occurrences of each unique element.
+      axis: axis whose slices are compared; None compares the elements of the flattened array.
+      equal_nan: True treats all nan as one value.
+      size: number of elements in the result; None returns all, and is not possible under `jit`, where the shape must
+        not depend on values.
+      fill_value: value that pads the result to `size`; None pads with the smallest element.
+      sorted: has no effect: the result is always sorted.
 
     Returns:
-      An array of the dtype of `ar`: a vector, or with `axis` the slices joined along it; `size` long. With a `return_`
-      option a tuple of it and arrays of integers, in the order of the options: vectors, but the inverse has the shape
-      of `ar` where `axis` is None.
+      An array of the dtype of `ar`: a vector of unique elements, or with `axis` the unique slices, joined along it.
+      With `return_` options, a tuple of it and the arrays of integers they ask for, in the order of the options:
+      vectors, except that the inverse has the shape of `ar` where `axis` is None.
 
     Raises:
-      ConcretizationTypeError: `ar` is traced and there is no `size`.
-      OptionError: `ar` is empty, and there is a `size` without a `fill_value`.
-      DtypeError: `ar` is of keys, which have no order.
+      ConcretizationTypeError: `ar` is traced and `size` is not given.
+      OptionError: `ar` is empty and `size` is given without `fill_value`.
+      DtypeError: `ar` is an array of random keys, which cannot be sorted.
 
     >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
@@ -167,7 +168,7 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLik
       A named tuple of vectors `values`, `indices` and `counts`, and of `inverse_indices` in the shape of `x`.
 
     Raises:
-      ConcretizationTypeError: `x` is traced and there is no `size`.
+      ConcretizationTypeError: `x` is traced and `size` is not given.
 
     >>> jnp.unique_all(jnp.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
@@ -178,7 +179,8 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLik
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueCountsResult:
-    """`unique` with how often each value occurs (as ``numpy.unique_counts``); each nan is different from the others.
+    """`unique` with the number of occurrences of each value (as ``numpy.unique_counts``); each nan is different from
+    the others.
 
     Args:
       x: array of any dtype and shape.
@@ -188,7 +190,7 @@ def unique_counts(
       A named tuple of vectors `values` and `counts`.
 
     Raises:
-      ConcretizationTypeError: `x` is traced and there is no `size`.
+      ConcretizationTypeError: `x` is traced and `size` is not given.
 
     >>> jnp.unique_counts(jnp.array([3, 1, 3])).values
     Array([1, 3], dtype=int32)
@@ -200,7 +202,7 @@ def unique_counts(
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueInverseResult:
-    """`unique` with the number of the value of each element (as ``numpy.unique_inverse``).
+    """`unique` with the indices that reconstruct `x` (as ``numpy.unique_inverse``).
 
     Args:
       x: array of any dtype and shape; each nan is different from the others.
@@ -210,7 +212,7 @@ def unique_inverse(
       A named tuple of the vector `values`, and of `inverse_indices` in the shape of `x`.
 
     Raises:
-      ConcretizationTypeError: `x` is traced and there is no `size`.
+      ConcretizationTypeError: `x` is traced and `size` is not given.
 
     >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
@@ -230,7 +232,7 @@ def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
       A vector of the dtype of `x`, of length `size`.
 
     Raises:
-      ConcretizationTypeError: `x` is traced and there is no `size`.
+      ConcretizationTypeError: `x` is traced and `size` is not given.
 
     >>> jnp.unique_values(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
@@ -247,19 +249,20 @@ def isin(
     *,
     method: str = "auto",
 ) -> Array:
-    """Which elements of `element` are among `test_elements` (as ``numpy.isin``).
+    """Whether each element of `element` is in `test_elements` (as ``numpy.isin``).
 
     Args:
-      element, test_elements: arrays of any shape; nan is never among others.
-      assume_unique: makes no difference.
-      invert: whether to say which elements are not among them.
-      method: 'compare_all' (and 'auto') compares every element with every one, 'binary_search' and 'sort' sort.
+      element, test_elements: arrays of any shape; nan is not equal to nan.
+      assume_unique: accepted for compatibility; has no effect.
+      invert: True returns the opposite: True for elements that are not in `test_elements`.
+      method: algorithm: 'compare_all' (and 'auto') compares each element with each test element; 'binary_search' and
+        'sort' sort first.
 
     Returns:
       An array of bools of the shape of `element`.
 
     Raises:
-      OptionError: `method` is another word.
+      OptionError: `method` is not one of the listed names.
 
     >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([3, 1]))
     Array([ True, False,  True], dtype=bool)
@@ -278,18 +281,19 @@ def isin(
 
 @composed
 def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """The different elements of both arrays, sorted (as ``numpy.union1d``).
+    """The unique elements of both arrays, sorted (as ``numpy.union1d``).
 
     Args:
       ar1, ar2: arrays of any shape, flattened.
-      size: the number of results; None: all, which depends on values, so `size` is required under `jit`.
-      fill_value: the value of missing results; None is the smallest.
+      size: number of elements in the result; None returns all, and is not possible under `jit`, where the shape must
+        not depend on values.
+      fill_value: value that pads the result to `size`; None pads with the smallest element.
 
     Returns:
       A vector of the promoted dtype, of length `size`.
 
     Raises:
-      ConcretizationTypeError: an array is traced and there is no `size`.
+      ConcretizationTypeError: an array is traced and `size` is not given.
 
     >>> jnp.union1d(jnp.array([3, 1]), jnp.array([1, 2]))
     Array([1, 2, 3], dtype=int32)

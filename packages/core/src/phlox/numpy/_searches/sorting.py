@@ -36,14 +36,14 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
-    """`a` with its elements in ascending order along `axis`, nan last (as ``numpy.sort``).
+    """A sorted copy of `a`: elements ascend along `axis`, nan last (as ``numpy.sort``).
 
     Args:
       a: array of any dtype; complex numbers are ordered by their real, then their imaginary parts.
-      axis: the axis to sort along, by default the last; None flattens `a`.
-      kind, order: only None is accepted: see `stable`; and arrays have no fields.
-      stable: whether elements that compare equal, as 0.0 and -0.0, keep their order.
-      descending: whether the order is the opposite, nan first.
+      axis: axis along which to sort, by default the last; None sorts the flattened array.
+      kind, order: not supported, must be None: `stable` chooses the algorithm, and arrays have no fields.
+      stable: True keeps the order of elements that compare equal, such as 0.0 and -0.0.
+      descending: True sorts in descending order, nan first.
 
     Returns:
       An array of the dtype of `a` and of its shape, or a vector where `axis` is None.
@@ -75,15 +75,15 @@ def argsort(
     descending: bool = False,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The positions that sort `a` along `axis` (as ``numpy.argsort``).
+    """The indices that sort `a` along `axis` (as ``numpy.argsort``).
 
     Args:
       a, axis, kind, order, descending: as for `sort`.
-      stable: whether positions of equal elements are in ascending order.
-      dtype: the dtype of the positions; None is int32 (int64 in x64 mode).
+      stable: True keeps the indices of equal elements in ascending order.
+      dtype: integer dtype of the indices; None is int32 (int64 in x64 mode).
 
     Returns:
-      An array of integers of the shape of `a`, or a vector where `axis` is None.
+      An array of indices of the shape of `a`, or a vector where `axis` is None.
 
     Raises:
       ArgumentError: `kind` or `order` is not None.

@@ -53,16 +53,17 @@ def cov(
     aweights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The covariances of variables, each observed as often as the others (as ``numpy.cov``).
+    """The covariance matrix of variables (as ``numpy.cov``).
 
     Args:
-      m: a vector, or a matrix with a variable in each row; integers become floats.
-      y: more variables, laid out alike.
-      rowvar: False if each column of `m` and `y` is a variable.
-      bias: divide by the number of observations, not by one less.
-      ddof: how many less to divide by; None leaves the choice to `bias`.
-      fweights: vector of integers, how often each observation occurred.
-      aweights: vector, how much each observation counts.
+      m: observations: a vector for one variable, or a matrix with a variable in each row and an observation in each
+        column; integers become floats.
+      y: additional variables, in the same form.
+      rowvar: True if rows of `m` and `y` are variables, False if columns are.
+      bias: True divides by the number of observations N, False by N - 1.
+      ddof: delta degrees of freedom: divides by N - `ddof`; None lets `bias` determine the divisor.
+      fweights: frequency weights: vector of integers, the number of times each observation is repeated.
+      aweights: weights of the observations: vector of numbers.
       dtype: float or complex dtype of the computation; by default the promoted dtype of `m` and `y`.
 
     Returns:
@@ -142,14 +143,15 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     """The correlation coefficients of variables: `cov` divided by the standard deviations (as ``numpy.corrcoef``).
 
     Args:
-      x: a vector, or a matrix with a variable in each row; integers become floats.
-      y: more variables, laid out alike.
-      rowvar: False if each column of `x` and `y` is a variable.
+      x: observations: a vector for one variable, or a matrix with a variable in each row and an observation in each
+        column; integers become floats.
+      y: additional variables, in the same form.
+      rowvar: True if rows of `x` and `y` are variables, False if columns are.
       dtype: float or complex dtype of the computation; by default the promoted dtype of `x` and `y`.
 
     Returns:
       A square matrix with a row and a column for each variable; an array of shape () for a single one. Elements lie
-      between -1 and 1; complex ones do so in both parts.
+      between -1 and 1; for complex ones, both parts do.
 
     Raises:
       ShapeError: `x` or `y` has more than two axes.

@@ -43,15 +43,16 @@ def cumulative_sum(
 
     Args:
       x: array with at least one axis.
-      axis: axis to sum along; only for vectors it may be left out.
-      dtype: of the sums; by default that of `x`, and for integers and bools one of at least 32 bits (64 in x64 mode).
-      include_initial: put a 0 in front of the sums, which makes the axis longer by one.
+      axis: axis along which sums accumulate; required unless `x` is a vector.
+      dtype: dtype of the sums; by default the dtype of `x`, for integers and bools an integer dtype of at least 32 bits
+        (64 in x64 mode).
+      include_initial: True starts the result with the initial sum 0, which makes `axis` longer by one.
 
     Returns:
-      An array of the shape of `x`, but for the longer axis, and of `dtype`.
+      An array of `dtype` and the shape of `x`, longer by one along `axis` with `include_initial`.
 
     Raises:
-      ShapeError: `x` is a number, or has several axes without `axis`.
+      ShapeError: `x` is a number, or has several axes and `axis` is None.
 
     >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
     Array([0, 1, 3, 6], dtype=int32)
@@ -70,15 +71,15 @@ def cumulative_prod(
 
     Args:
       x: array with at least one axis.
-      axis: axis to multiply along; only for vectors it may be left out.
-      dtype: of the products; by default that of `x`, and int32 (int64 in x64 mode) for bools.
-      include_initial: put a 1 in front of the products, which makes the axis longer by one.
+      axis: axis along which products accumulate; required unless `x` is a vector.
+      dtype: dtype of the products; by default the dtype of `x`, or int32 (int64 in x64 mode) for bools.
+      include_initial: True starts the result with the initial product 1, which makes `axis` longer by one.
 
     Returns:
-      An array of the shape of `x`, but for the longer axis, and of `dtype`.
+      An array of `dtype` and the shape of `x`, longer by one along `axis` with `include_initial`.
 
     Raises:
-      ShapeError: `x` is a number, or has several axes without `axis`.
+      ShapeError: `x` is a number, or has several axes and `axis` is None.
 
     >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
     Array([1, 1, 2, 6], dtype=int32)

@@ -33,10 +33,10 @@ def histogram_bin_edges(
 
     Args:
       a: real array of any shape; integers become floats.
-      bins: how many bins of one width there are, or a vector of edges, which is the result then.
-      range: the lowest and the highest edge; by default the smallest and the largest element, or half a unit around
-        these if they are equal.
-      weights: makes no difference.
+      bins: number of bins of equal width, or a vector of bin edges, which is then returned.
+      range: lower and upper edge of the bins; by default the smallest and the largest element, or 0.5 below and above
+        them if they are equal.
+      weights: accepted for compatibility; has no effect.
 
     Returns:
       A float vector of ascending edges, one more than there are bins.
@@ -74,11 +74,11 @@ def histogram(
     Args:
       a: real array of any shape; integers become floats.
       bins, range: as for `histogram_bin_edges`.
-      weights: what each element counts, of the shape of `a`.
-      density: divide by the total and the width of the bins, so that the integral is 1.
+      weights: weights of the elements, an array of the shape of `a`; None counts each element as 1.
+      density: True returns a probability density, whose integral over the bins is 1, in place of counts.
 
     Returns:
-      A float vector of counts, one for each bin, and the vector of edges, one more.
+      A float vector of counts, one for each bin, and the vector of edges, longer by one.
 
     Raises:
       ShapeError: `weights` are of another shape than `a`.
@@ -116,21 +116,23 @@ def histogramdd(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Any, list[Any]]:
-    """How many points are in each box of a grid, and the edges along each axis (as ``numpy.histogramdd``).
+    """The number of points in each bin of a grid, and the edges along each axis (as ``numpy.histogramdd``).
 
     Args:
       sample: real matrix of points, one in each row.
-      bins: how many bins of one width there are along every axis, or for each axis that or a vector of edges.
-      range: for each axis the lowest and highest edge, or None.
-      weights: vector: what each point counts.
-      density: divide by the total and the volumes of the boxes.
+      bins: number of bins of equal width along every axis, or a sequence with a number of bins or a vector of edges for
+        each axis.
+      range: sequence with the lower and upper edge of the bins, or None, for each axis.
+      weights: vector of weights of the points; None counts each point as 1.
+      density: True returns a probability density, whose integral is 1, in place of counts.
 
     Returns:
       An array of counts with an axis for each coordinate, int32 (int64 in x64 mode), or of floats with `weights` or
       `density`; and a list of the vectors of edges.
 
     Raises:
-      ShapeError: `sample` is no matrix, `weights` do not count its rows, or `bins` or `range` its columns.
+      ShapeError: `sample` is not a matrix, `weights` does not have one element for each row, or `bins` or `range` not
+        one for each column.
 
     >>> jnp.histogramdd(jnp.array([[1.0, 1.0], [2.0, 5.0], [2.0, 5.0]]), bins=2)[0]
     Array([[1, 0],
@@ -187,15 +189,15 @@ def histogram2d(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Any, Any, Any]:
-    """`histogramdd` of points with these two coordinates (as ``numpy.histogram2d``): counts, edges of x, edges of y.
+    """The histogram of points in the plane (as ``numpy.histogram2d``): counts, edges of x, edges of y.
 
     Args:
       x, y: real vectors of one length, the coordinates of the points.
-      bins: how many bins of one width there are along both axes, or for each axis that or a vector of edges; one vector
-        that is longer than two holds the edges of both.
-      range: for each axis the lowest and highest edge, or None.
-      weights: vector: what each point counts.
-      density: divide by the total and the areas of the boxes.
+      bins: number of bins of equal width along both axes, or a pair with a number of bins or a vector of edges for each
+        axis; one vector of more than two elements holds the edges of both axes.
+      range: sequence with the lower and upper edge of the bins, or None, for each axis.
+      weights: vector of weights of the points; None counts each point as 1.
+      density: True returns a probability density, whose integral is 1, in place of counts.
 
     Returns:
       A matrix of counts, whose rows belong to bins of `x`, as `histogramdd` returns it; and the two vectors of edges.

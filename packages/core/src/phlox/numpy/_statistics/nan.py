@@ -106,13 +106,13 @@ def nanmax(
 
     Args:
       a, axis, out, keepdims, initial: as for `max`.
-      where: bools that broadcast to `a`: which elements take part; it needs `initial`.
+      where: array of bools that broadcasts to `a`, True for the elements to include; requires `initial`.
 
     Returns:
       An array without the reduced axes, of the dtype of `a`; nan where all elements are nan, unless `initial` is given.
 
     Raises:
-      ShapeError: there are no elements, or `where` is given, and `initial` is not.
+      ShapeError: there are no elements to reduce, or `where` is given, without `initial`.
 
     >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 2.0]))
     Array(2., dtype=float32)
@@ -135,13 +135,13 @@ def nanmin(
 
     Args:
       a, axis, out, keepdims, initial: as for `min`.
-      where: bools that broadcast to `a`: which elements take part; it needs `initial`.
+      where: array of bools that broadcasts to `a`, True for the elements to include; requires `initial`.
 
     Returns:
       An array without the reduced axes, of the dtype of `a`; nan where all elements are nan, unless `initial` is given.
 
     Raises:
-      ShapeError: there are no elements, or `where` is given, and `initial` is not.
+      ShapeError: there are no elements to reduce, or `where` is given, without `initial`.
 
     >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 2.0]))
     Array(1., dtype=float32)
@@ -169,8 +169,9 @@ def nanmean(
 
     Args:
       a, axis, out, keepdims: as for `mean`.
-      dtype: the dtype to sum in and to return; None is that of `a`, or a float for integers and bools.
-      where: bools that broadcast to `a`: which elements take part; None is all.
+      dtype: dtype of the accumulator and of the result; None is the dtype of `a`, or a float dtype for integers and
+        bools.
+      where: array of bools that broadcasts to `a`, True for the elements to include; None includes all.
 
     Returns:
       An array without the reduced axes; nan where all elements are nan.
@@ -204,12 +205,12 @@ def nanvar(
 
     Args:
       a, axis, dtype, out, keepdims: as for `var`.
-      ddof: the number that the divisor is less than the number of elements (delta degrees of freedom).
-      where: bools that broadcast to `a`: which elements take part; None is all.
-      mean: the mean, if it is known already, of a shape that broadcasts with `a`; None computes it.
+      ddof: delta degrees of freedom: the sum of squares is divided by the number of elements minus `ddof`.
+      where: array of bools that broadcasts to `a`, True for the elements to include; None includes all.
+      mean: precomputed mean, an array that broadcasts against `a`; None computes the mean.
 
     Returns:
-      An array without the reduced axes, real unless `dtype` is complex; nan where the divisor is not above 0.
+      An array without the reduced axes, real unless `dtype` is complex; nan where the divisor is not positive.
 
     >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
@@ -242,7 +243,7 @@ def nanstd(
 
     Args:
       a, axis, out, ddof, keepdims, where, mean: as for `nanvar`.
-      dtype: a float or complex dtype to compute in and to return; None is chosen by `a`, as for `var`.
+      dtype: float or complex dtype of the computation and of the result; None chooses it by `a`, as for `var`.
 
     Returns:
       An array without the reduced axes: the square root of `nanvar`.
@@ -268,7 +269,7 @@ def _position(find: Callable[..., Any], worst: float, a: Any, axis: int | None, 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
 def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """The position of the first largest element that is not nan (as ``numpy.nanargmax``).
+    """Index of the first maximum along `axis`, nan left out (as ``numpy.nanargmax``).
 
     Args:
       a, axis, out, keepdims: as for `argmax`.
@@ -289,7 +290,7 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """The position of the first smallest element that is not nan (as ``numpy.nanargmin``).
+    """Index of the first minimum along `axis`, nan left out (as ``numpy.nanargmin``).
 
     Args:
       a, axis, out, keepdims: as for `argmin`.

@@ -188,28 +188,30 @@ def quantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """The values below which the shares `q` of the elements of `a` lie, over `axis` (as ``numpy.quantile``).
+    """The `q`-th quantiles of the elements of `a` over `axis` (as ``numpy.quantile``).
 
     Args:
       a: array of a real dtype; integers become floats.
-      q: a float between 0 and 1, or a vector of them, whose axis is the first one of the result.
-      axis: axis or axes to reduce; None is all.
-      out: only None is accepted: arrays cannot be changed in place.
-      overwrite_input: only False is accepted.
-      method: what to give between two elements: 'linear' goes in proportion, 'lower' and 'higher' take one of them,
-        'nearest' the closer one, 'midpoint' their mean; 'inverted_cdf' takes the first element that reaches the share.
-      keepdims: whether reduced axes are kept with length one.
-      weights: the weight of each element, of the shape of `a` or one for each along `axis`; for 'inverted_cdf' only.
+      q: probability or probabilities of the quantiles: a float from 0 to 1, or a vector of floats, whose axis is the
+        first one of the result.
+      axis: axis or axes to reduce over; None reduces over all axes.
+      out: not supported, must be None: arrays cannot be changed in place.
+      overwrite_input: must be False, because arrays cannot be changed in place.
+      method: how a quantile between two elements is determined: 'linear' interpolates, 'lower', 'higher' and 'nearest'
+        take one of the two, 'midpoint' takes their mean; 'inverted_cdf' takes the first element whose cumulative share
+        reaches `q`.
+      keepdims: True keeps the reduced axes, with length one.
+      weights: weights of the elements: an array of the shape of `a`, or a vector along `axis`; for 'inverted_cdf' only.
 
     Returns:
-      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where an element is.
+      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where an element is nan.
 
     Raises:
       DtypeError: `a` or `q` is complex, or `q` is not a float.
-      ShapeError: `q` has more than one axis, or `weights` do not fit `a`.
-      OptionError: `method` is another word, or `overwrite_input` is true.
-      UnsupportedError: there are `weights` for another method.
-      IndexingError: there are no elements.
+      ShapeError: `q` has more than one axis, or the shape of `weights` does not match `a`.
+      OptionError: `method` is not one of the listed names, or `overwrite_input` is true.
+      UnsupportedError: `weights` is given with another method.
+      IndexingError: there are no elements to reduce.
 
     >>> jnp.quantile(jnp.array([4.0, 1.0, 3.0]), jnp.array([0.5, 0.75]))
     Array([3. , 3.5], dtype=float32)
@@ -235,14 +237,14 @@ def nanquantile(
       a, q, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
 
     Returns:
-      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where all elements are.
+      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where all elements are nan.
 
     Raises:
       DtypeError: `a` or `q` is complex, or `q` is not a float.
-      ShapeError: `q` has more than one axis, or `weights` do not fit `a`.
-      OptionError: `method` is another word, or `overwrite_input` is true.
-      UnsupportedError: there are `weights` for another method.
-      IndexingError: there are no elements.
+      ShapeError: `q` has more than one axis, or the shape of `weights` does not match `a`.
+      OptionError: `method` is not one of the listed names, or `overwrite_input` is true.
+      UnsupportedError: `weights` is given with another method.
+      IndexingError: there are no elements to reduce.
 
     >>> jnp.nanquantile(jnp.array([4.0, 1.0, jnp.nan, 3.0]), 0.5)
     Array(3., dtype=float32)
@@ -263,21 +265,22 @@ def percentile(
     weights: ArrayLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """`quantile` with shares from 0 to 100 (as ``numpy.percentile``).
+    """The `q`-th percentiles of the elements of `a` over `axis` (as ``numpy.percentile``).
 
     Args:
       a, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
-      q: an integer or float between 0 and 100, or a vector of them, whose axis is the first one of the result.
+      q: percentage or percentages: an integer or float from 0 to 100, or a vector of these, whose axis is the first one
+        of the result.
 
     Returns:
-      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where an element is.
+      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where an element is nan.
 
     Raises:
       DtypeError: `a` or `q` is complex.
-      ShapeError: `q` has more than one axis, or `weights` do not fit `a`.
-      OptionError: `method` is another word, or `overwrite_input` is true.
-      UnsupportedError: there are `weights` for another method.
-      IndexingError: there are no elements.
+      ShapeError: `q` has more than one axis, or the shape of `weights` does not match `a`.
+      OptionError: `method` is not one of the listed names, or `overwrite_input` is true.
+      UnsupportedError: `weights` is given with another method.
+      IndexingError: there are no elements to reduce.
 
     >>> jnp.percentile(jnp.array([4.0, 1.0, 3.0]), 75)
     Array(3.5, dtype=float32)
@@ -301,17 +304,18 @@ def nanpercentile(
 
     Args:
       a, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
-      q: an integer or float between 0 and 100, or a vector of them, whose axis is the first one of the result.
+      q: percentage or percentages: an integer or float from 0 to 100, or a vector of these, whose axis is the first one
+        of the result.
 
     Returns:
-      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where all elements are.
+      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where all elements are nan.
 
     Raises:
       DtypeError: `a` or `q` is complex.
-      ShapeError: `q` has more than one axis, or `weights` do not fit `a`.
-      OptionError: `method` is another word, or `overwrite_input` is true.
-      UnsupportedError: there are `weights` for another method.
-      IndexingError: there are no elements.
+      ShapeError: `q` has more than one axis, or the shape of `weights` does not match `a`.
+      OptionError: `method` is not one of the listed names, or `overwrite_input` is true.
+      UnsupportedError: `weights` is given with another method.
+      IndexingError: there are no elements to reduce.
 
     >>> jnp.nanpercentile(jnp.array([4.0, 1.0, jnp.nan, 3.0]), 75)
     Array(3.5, dtype=float32)
@@ -323,22 +327,22 @@ def nanpercentile(
 def median(
     a: ArrayLike, axis: r.Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
-    """The element in the middle of the sorted `a` over `axis`, or the mean of the two there (as ``numpy.median``).
+    """The median of `a` over `axis`: the middle element in sorted order, or the mean of two (as ``numpy.median``).
 
     Args:
       a: array of a real dtype; integers become floats.
-      axis: axis or axes to reduce; None is all.
-      out: only None is accepted: arrays cannot be changed in place.
-      overwrite_input: only False is accepted.
-      keepdims: whether reduced axes are kept with length one.
+      axis: axis or axes to reduce over; None reduces over all axes.
+      out: not supported, must be None: arrays cannot be changed in place.
+      overwrite_input: must be False, because arrays cannot be changed in place.
+      keepdims: True keeps the reduced axes, with length one.
 
     Returns:
-      An array of floats without the reduced axes; nan where an element is.
+      An array of floats without the reduced axes; nan where an element is nan.
 
     Raises:
       DtypeError: `a` is complex.
       OptionError: `overwrite_input` is true.
-      IndexingError: there are no elements.
+      IndexingError: there are no elements to reduce.
 
     >>> jnp.median(jnp.array([4, 1, 3, 9]))
     Array(3.5, dtype=float32)
@@ -356,12 +360,12 @@ def nanmedian(
       a, axis, out, overwrite_input, keepdims: as for `median`.
 
     Returns:
-      An array of floats without the reduced axes; nan where all elements are.
+      An array of floats without the reduced axes; nan where all elements are nan.
 
     Raises:
       DtypeError: `a` is complex.
       OptionError: `overwrite_input` is true.
-      IndexingError: there are no elements.
+      IndexingError: there are no elements to reduce.
 
     >>> jnp.nanmedian(jnp.array([4.0, jnp.nan, 3.0]))
     Array(3.5, dtype=float32)

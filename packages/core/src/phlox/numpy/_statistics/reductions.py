@@ -135,13 +135,13 @@ def sum(
 
     Args:
       a: array of any dtype and shape.
-      axis: axis or axes to sum over, counted from the end where negative; None is all.
-      dtype: the dtype to sum in and to return; None sums bools and small integers as int32 or uint32 (of 64 bits in x64
-        mode), and floats of 16 bits in float32.
-      out: only None is accepted: arrays cannot be changed in place.
-      keepdims: whether reduced axes are kept with length one.
-      initial: a number to begin with; None is 0.
-      where: bools that broadcast to `a`: which elements take part; None is all.
+      axis: axis or axes to sum over; negative numbers count from the last axis; None sums over all axes.
+      dtype: dtype of the accumulator and of the result; None sums bools and small integers in int32 or uint32 (int64 or
+        uint64 in x64 mode), and 16-bit floats in float32.
+      out: not supported, must be None: arrays cannot be changed in place.
+      keepdims: True keeps the reduced axes, with length one.
+      initial: initial value of the sum, a number; None is 0.
+      where: array of bools that broadcasts to `a`, True for the elements to include; None includes all.
       promote_integers: False keeps the dtype of small integers, where `dtype` is None.
 
     Returns:
@@ -173,8 +173,8 @@ def prod(
 
     Args:
       a, axis, out, keepdims, where, promote_integers: as for `sum`.
-      dtype: the dtype to multiply in and to return; None is chosen as for `sum`.
-      initial: a number to begin with; None is 1.
+      dtype: dtype of the accumulator and of the result; by default chosen as for `sum`.
+      initial: initial value of the product, a number; None is 1.
 
     Returns:
       An array without the axes multiplied over, of the dtype that `sum` gives.
@@ -221,23 +221,23 @@ def max(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The largest element of `a` over `axis`; nan where there is one (as ``numpy.max``).
+    """The largest element of `a` over `axis`; nan if any element is nan (as ``numpy.max``).
 
     Elements that share the maximum share its derivative equally.
 
     Args:
       a: array of any dtype; complex numbers are ordered by their real, then their imaginary parts.
-      axis: axis or axes to reduce; None is all.
-      out: only None is accepted: arrays cannot be changed in place.
-      keepdims: whether reduced axes are kept with length one.
-      initial: a number that takes part everywhere; needed for axes of length 0 and with `where`.
-      where: bools that broadcast to `a`: which elements take part; None is all.
+      axis: axis or axes to reduce over; None reduces over all axes.
+      out: not supported, must be None: arrays cannot be changed in place.
+      keepdims: True keeps the reduced axes, with length one.
+      initial: number included in every comparison; required for axes of length 0 and with `where`.
+      where: array of bools that broadcasts to `a`, True for the elements to include; None includes all.
 
     Returns:
       An array without the reduced axes, of the dtype of `a`.
 
     Raises:
-      ShapeError: there are no elements, or `where` is given, and `initial` is not; `initial` has axes.
+      ShapeError: there are no elements to reduce, or `where` is given, without `initial`; `initial` has axes.
       DtypeError: `where` is not of bools.
 
     >>> import phlox.numpy as jnp
@@ -257,7 +257,7 @@ def min(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The smallest element of `a` over `axis`; nan where there is one (as ``numpy.min``).
+    """The smallest element of `a` over `axis`; nan if any element is nan (as ``numpy.min``).
 
     Elements that share the minimum share its derivative equally.
 
@@ -268,7 +268,7 @@ def min(
       An array without the reduced axes, of the dtype of `a`.
 
     Raises:
-      ShapeError: there are no elements, or `where` is given, and `initial` is not; `initial` has axes.
+      ShapeError: there are no elements to reduce, or `where` is given, without `initial`; `initial` has axes.
       DtypeError: `where` is not of bools.
 
     >>> import phlox.numpy as jnp
@@ -288,16 +288,16 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
     Args:
       a: array of numbers, not bools.
-      axis: axis or axes to reduce; None is all.
-      out: only None is accepted: arrays cannot be changed in place.
-      keepdims: whether reduced axes are kept with length one.
+      axis: axis or axes to reduce over; None reduces over all axes.
+      out: not supported, must be None: arrays cannot be changed in place.
+      keepdims: True keeps the reduced axes, with length one.
 
     Returns:
       An array without the reduced axes, of the dtype of `a`.
 
     Raises:
       ShapeError: there are no elements.
-      DtypeError: `a` has bools.
+      DtypeError: `a` is of dtype bool.
 
     >>> import phlox.numpy as jnp
     >>> jnp.ptp(jnp.array([1, 3, 2]))
@@ -326,11 +326,11 @@ def all(
     """Whether all elements of `a` over `axis` are true (as ``numpy.all``).
 
     Args:
-      a: array of any dtype; all numbers but 0 are true.
-      axis: axis or axes to reduce; None is all.
-      out: only None is accepted: arrays cannot be changed in place.
-      keepdims: whether reduced axes are kept with length one.
-      where: bools that broadcast to `a`: which elements take part; None is all.
+      a: array of any dtype; numbers other than 0 are treated as True.
+      axis: axis or axes to reduce over; None reduces over all axes.
+      out: not supported, must be None: arrays cannot be changed in place.
+      keepdims: True keeps the reduced axes, with length one.
+      where: array of bools that broadcasts to `a`, True for the elements to include; None includes all.
 
     Returns:
       An array of bools without the reduced axes; True where there are no elements.
@@ -361,11 +361,11 @@ def any(
     """Whether any element of `a` over `axis` is true (as ``numpy.any``).
 
     Args:
-      a: array of any dtype; all numbers but 0 are true.
-      axis: axis or axes to reduce; None is all.
-      out: only None is accepted: arrays cannot be changed in place.
-      keepdims: whether reduced axes are kept with length one.
-      where: bools that broadcast to `a`: which elements take part; None is all.
+      a: array of any dtype; numbers other than 0 are treated as True.
+      axis: axis or axes to reduce over; None reduces over all axes.
+      out: not supported, must be None: arrays cannot be changed in place.
+      keepdims: True keeps the reduced axes, with length one.
+      where: array of bools that broadcasts to `a`, True for the elements to include; None includes all.
 
     Returns:
       An array of bools without the reduced axes; False where there are no elements.
@@ -387,8 +387,8 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 
     Args:
       a: array of any dtype and shape.
-      axis: axis or axes to reduce; None is all.
-      keepdims: whether reduced axes are kept with length one.
+      axis: axis or axes to reduce over; None reduces over all axes.
+      keepdims: True keeps the reduced axes, with length one.
 
     Returns:
       An array of int32 (int64 in x64 mode) without the reduced axes.
@@ -435,12 +435,12 @@ def mean(
 
     Args:
       a: array of any dtype and shape.
-      axis: axis or axes to reduce; None is all.
-      dtype: the dtype to sum in and to return; None is that of `a`, or a float for integers and bools, and sums
-        floats of 16 bits in float32.
-      out: only None is accepted: arrays cannot be changed in place.
-      keepdims: whether reduced axes are kept with length one.
-      where: bools that broadcast to `a`: which elements take part; None is all.
+      axis: axis or axes to reduce over; None reduces over all axes.
+      dtype: dtype of the accumulator and of the result; None is the dtype of `a`, or a float dtype for integers and
+        bools; 16-bit floats are summed in float32.
+      out: not supported, must be None: arrays cannot be changed in place.
+      keepdims: True keeps the reduced axes, with length one.
+      where: array of bools that broadcasts to `a`, True for the elements to include; None includes all.
 
     Returns:
       An array without the reduced axes; nan where there are no elements.
@@ -504,14 +504,14 @@ def var(
 
     Args:
       a, axis, out, keepdims, where: as for `mean`.
-      dtype: the dtype to compute in and to return; None is that of `a`, or a float for integers and bools, and computes
-        floats of 16 bits in float32.
-      ddof: the number that the divisor is less than the number of elements (delta degrees of freedom).
-      mean: the mean, if it is known already, of a shape that broadcasts with `a`; None computes it.
+      dtype: dtype of the computation and of the result; None is the dtype of `a`, or a float dtype for integers and
+        bools; 16-bit floats are computed in float32.
+      ddof: delta degrees of freedom: the sum of squares is divided by the number of elements minus `ddof`.
+      mean: precomputed mean, an array that broadcasts against `a`; None computes the mean.
       correction: another name for `ddof`, from the array API standard.
 
     Returns:
-      An array without the reduced axes, real unless `dtype` is complex; nan where the divisor is not above 0.
+      An array without the reduced axes, real unless `dtype` is complex; nan where the divisor is not positive.
 
     Raises:
       OptionError: both `ddof` and `correction` are given.
@@ -563,10 +563,10 @@ def std(
 
     Args:
       a, axis, out, ddof, keepdims, where, mean, correction: as for `var`.
-      dtype: a float or complex dtype to compute in and to return; None is chosen as for `var`.
+      dtype: float or complex dtype of the computation and of the result; None chooses it as for `var`.
 
     Returns:
-      An array without the reduced axes, real unless `dtype` is complex; nan where the divisor is not above 0.
+      An array without the reduced axes, real unless `dtype` is complex; nan where the divisor is not positive.
 
     Raises:
       DtypeError: `dtype` is neither a float nor complex; `a` is complex and `dtype` is not; `where` is not of bools.
@@ -590,17 +590,17 @@ def average(
 
     Args:
       a: array of any dtype; integers and bools become floats.
-      axis: axis or axes to reduce; None is all.
-      weights: the weight of each element: an array of the shape of `a`, or of the lengths of the axes in `axis`; None
-        counts all alike.
-      returned: whether to return the sum of the weights as well.
-      keepdims: whether reduced axes are kept with length one.
+      axis: axis or axes to reduce over; None reduces over all axes.
+      weights: weights of the elements: an array of the shape of `a`, or of the lengths of the axes in `axis`; None
+        gives all elements equal weights.
+      returned: True also returns the sum of the weights.
+      keepdims: True keeps the reduced axes, with length one.
 
     Returns:
       An array of floats without the reduced axes, or with `returned` a pair of it and the sums of weights.
 
     Raises:
-      ShapeError: `weights` fit neither `a` nor the axes.
+      ShapeError: the shape of `weights` matches neither `a` nor the lengths of `axis`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
@@ -658,13 +658,13 @@ def _position(a: Any, axis: int | None, keepdims: bool, largest: bool) -> Any:
 
 
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """The position of the first largest element, or of the first nan if there is one (as ``numpy.argmax``).
+    """Index of the first maximum along `axis`, or of the first nan if there is one (as ``numpy.argmax``).
 
     Args:
       a: array of a real dtype or of bools.
-      axis: the axis to search; None flattens `a`.
-      out: only None is accepted: arrays cannot be changed in place.
-      keepdims: whether the axis, or with None all axes, are kept with length one.
+      axis: axis along which to search; None searches the flattened array.
+      out: not supported, must be None: arrays cannot be changed in place.
+      keepdims: True keeps the searched axis (all axes if `axis` is None), with length one.
 
     Returns:
       An array of int32 (int64 in x64 mode) without the axis.
@@ -682,13 +682,13 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 
 
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """The position of the first smallest element, or of the first nan if there is one (as ``numpy.argmin``).
+    """Index of the first minimum along `axis`, or of the first nan if there is one (as ``numpy.argmin``).
 
     Args:
       a: array of a real dtype or of bools.
-      axis: the axis to search; None flattens `a`.
-      out: only None is accepted: arrays cannot be changed in place.
-      keepdims: whether the axis, or with None all axes, are kept with length one.
+      axis: axis along which to search; None searches the flattened array.
+      out: not supported, must be None: arrays cannot be changed in place.
+      keepdims: True keeps the searched axis (all axes if `axis` is None), with length one.
 
     Returns:
       An array of int32 (int64 in x64 mode) without the axis.
@@ -723,9 +723,10 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
 
     Args:
       a: array of any dtype.
-      axis: the axis to sum along; None flattens `a`.
-      dtype: the dtype to sum in and to return; None is that of `a`, but int32 (int64 in x64 mode) for bools.
-      out: only None is accepted: arrays cannot be changed in place.
+      axis: axis along which sums accumulate; None flattens `a`.
+      dtype: dtype of the accumulator and of the result; None is the dtype of `a`, or int32 (int64 in x64 mode) for
+        bools.
+      out: not supported, must be None: arrays cannot be changed in place.
 
     Returns:
       An array of the shape of `a`, or a vector where `axis` is None.
@@ -745,9 +746,10 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
 
     Args:
       a: array of any dtype.
-      axis: the axis to multiply along; None flattens `a`.
-      dtype: the dtype to multiply in and to return; None is that of `a`, but int32 (int64 in x64 mode) for bools.
-      out: only None is accepted: arrays cannot be changed in place.
+      axis: axis along which products accumulate; None flattens `a`.
+      dtype: dtype of the accumulator and of the result; None is the dtype of `a`, or int32 (int64 in x64 mode) for
+        bools.
+      out: not supported, must be None: arrays cannot be changed in place.
 
     Returns:
       An array of the shape of `a`, or a vector where `axis` is None.
