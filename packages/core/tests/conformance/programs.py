@@ -126,6 +126,12 @@ PROGRAMS = {
     "lax.associative_scan": [
         (lambda m, x: m.lax.associative_scan(m.numpy.multiply, x), (F(5, 2),)),
         (lambda m, x: m.lax.associative_scan(m.numpy.add, x, reverse=True, axis=1), (F(2, 5),)),
+        (
+            lambda m, x, y: m.lax.associative_scan(
+                lambda a, b: (a[0] * b[0], a[1] * b[1]), (x, y), reverse=True, axis=-1
+            ),
+            (F(2, 5), F(2, 3, 5)),
+        ),
     ],
     "lax.custom_root": [(root, (F(3, low=0.5),))],
     "lax.custom_linear_solve": [(solved, (F(3, 3) + LOOSE, F(3)))],

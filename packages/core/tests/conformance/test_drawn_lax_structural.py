@@ -463,7 +463,7 @@ TABLE = {
     "lax.reduce_window_shape_tuple": window_shape,
     "lax.padtype_to_pads": pads,
     "lax.rng_bit_generator": bits,
-    "lax.associative_scan": lambda d: (lambda x: call(d.pick(Of("lax.add"), Of("lax.max"), Of("numpy.multiply")), x, **d.some(reverse=[True], axis=[d.integer(0, len(x.shape) - 1)])))(d.array(d.shape(1), "iiff")),
+    "lax.associative_scan": lambda d: (lambda x: call(d.pick(Of("lax.add"), Of("lax.max"), Of("numpy.multiply")), x, **d.pick({}, {"axis": d.integer(-len(x.shape), len(x.shape) - 1)}, {"reverse": True, "axis": d.integer(0, len(x.shape) - 1)})))(d.array(d.shape(1), "iiff")),
     "lax.shape_as_value": lambda d: call(d.shape()),
 }  # fmt: skip
 

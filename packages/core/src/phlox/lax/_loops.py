@@ -577,7 +577,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
         lengths.add(aval.shape[axis])
     if len(lengths) > 1:
         raise ShapeError(f"associative_scan: elems have different lengths along axis {axis}: {sorted(lengths)}")
-    front = [move_axis(rev(x, (axis,)) if reverse else x, axis, 0) for x in leaves]
+    axes = [axis % typeof(x).ndim for x in leaves]  # leaves may differ in rank
+    front = [move_axis(rev(x, (at,)) if reverse else x, at, 0) for x, at in zip(leaves, axes, strict=True)]
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
         out, out_tree = flatten(fn(elems_tree.unflatten(a), elems_tree.unflatten(b)))
@@ -585,5 +586,5 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
         return out
 
     found = running.associative_scan(combine, front, 0)
-    back = [move_axis(x, 0, axis) for x in found]
-    return elems_tree.unflatten([rev(x, (axis,)) if reverse else x for x in back])
+    back = [move_axis(x, 0, at) for x, at in zip(found, axes, strict=True)]
+    return elems_tree.unflatten([rev(x, (at,)) if reverse else x for x, at in zip(back, axes, strict=True)])
