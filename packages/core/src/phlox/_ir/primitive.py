@@ -87,6 +87,8 @@ class Primitive:
       series: how the coefficients of a Taylor series are computed (`_transform.jet`): the operation is "linear" in all
         inexact operands together, "bilinear" in two operands, or the "quotient" of two; None: by the jvp rule.
       program: name of the parameter with the Jaxpr that computes the results, or None.
+      operation: name of the StableHLO or CHLO operation that an elementwise primitive is lowered to, such as
+        "stablehlo.sine"; None where it is several. Documentation names it.
       unfused: whether XLA's older emitter of CPU loops suffices for a program of this operation alone: "operation" if
         its results have the same bits as those of the newer emitter, "layout" if the operation only becomes part of the
         loop of another one; None: the newer emitter is needed. See `_xla.pipeline`.
@@ -98,6 +100,7 @@ class Primitive:
         "multiple_results",
         "name",
         "nan_checked",
+        "operation",
         "program",
         "remembers",
         "series",
@@ -134,6 +137,7 @@ class Primitive:
         series: Series | None = None,
         program: str | None = None,
         unfused: Unfused | None = None,
+        operation: str | None = None,
         **rules: Callable[..., Any] | None,
     ):
         unknown = set(rules) - set(_RULES)
@@ -147,6 +151,7 @@ class Primitive:
         self.series = series
         self.program = program
         self.unfused = unfused
+        self.operation = operation
         for rule in _RULES:
             setattr(self, rule, rules.get(rule))
         #: compiled programs of this one operation, by the keys of the operands and the parameters

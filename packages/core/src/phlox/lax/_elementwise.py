@@ -19,36 +19,11 @@ from .._ops.structure.shape import convert
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike, DTypeLike
 
-#: names of operations in StableHLO or CHLO that differ from JAX's; comparisons and squares use other operations
-_OPERATIONS = {
-    "bitwise_and": "and",
-    "bitwise_not": "not",
-    "bitwise_or": "or",
-    "bitwise_xor": "xor",
-    "clz": "count_leading_zeros",
-    "cos": "cosine",
-    "div": "divide",
-    "exp": "exponential",
-    "exp2": "exponential",
-    "expm1": "exponential_minus_one",
-    "log1p": "log_plus_one",
-    "max": "maximum",
-    "min": "minimum",
-    "neg": "negate",
-    "population_count": "popcnt",
-    "pow": "power",
-    "rem": "remainder",
-    "sin": "sine",
-    "square": "multiply",
-    "sub": "subtract",
-    **dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne"), "compare"),
-}
-_CHLO = frozenset(("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "erf_inv", "erfc", "sinh"))
 
-
-def _mirrored(name: str) -> str:
-    """The StableHLO or CHLO operation that corresponds to a function, for its docstring."""
-    return f"{'CHLO' if name in _CHLO else 'StableHLO'}'s ``{_OPERATIONS.get(name, name)}``"
+def _mirrored(primitive: Primitive) -> str:
+    """The StableHLO or CHLO operation that a primitive is lowered to, for docstrings."""
+    dialect, _, operation = (primitive.operation or "").partition(".")
+    return f"{'CHLO' if dialect == 'chlo' else 'StableHLO'}'s ``{operation}``"
 
 
 #: for docstrings: the dtypes that a function takes
@@ -74,7 +49,7 @@ def _unary(
 
     args = f"x: array of {takes}, of any shape."
     raises = f"DtypeError: the elements of `x` are not {takes}."
-    return _named(function, name, what, args, returns, raises, example, result, note)
+    return _named(function, primitive, name, what, args, returns, raises, example, result, note)
 
 
 class Tolerance:
@@ -130,7 +105,7 @@ def _accurate(
         f"DtypeError: the elements of `x` are not {takes}.\n"
         "  UnsupportedError: `accuracy` is a `Tolerance`, which compilers for CPUs and GPUs ignore."
     )
-    return _named(function, name, what, args, _LIKE_X, raises, example, result)
+    return _named(function, primitive, name, what, args, _LIKE_X, raises, example, result)
 
 
 def _binary(
@@ -150,11 +125,12 @@ def _binary(
     raises = (
         f"DtypeError: the elements are not {takes}, or the dtypes differ.\n  ShapeError: the shapes are incompatible."
     )
-    return _named(function, name, what, args, returns, raises, example, result, note)
+    return _named(function, primitive, name, what, args, returns, raises, example, result, note)
 
 
 def _named(
     function: Callable[..., Any],
+    primitive: Primitive,
     name: str,
     what: str,
     args: str,
@@ -166,7 +142,7 @@ def _named(
 ) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
-    first = f"{what}, elementwise ({_mirrored(name)})."
+    first = f"{what}, elementwise ({_mirrored(primitive)})."
     function.__doc__ = (f"{first}\n\n{note}\n\n" if note else f"{first}\n\n") + (
         f"Args:\n  {args}\n\nReturns:\n  {returns}\n\n"
         f"Raises:\n  {raises}\n\n>>> from phlox import lax\n>>> lax.{name}({example})\n{result}\n"

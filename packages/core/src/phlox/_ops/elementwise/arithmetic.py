@@ -145,6 +145,7 @@ max_ = binary(
     nan_checked=False,
     light=True,
     unfused="operation",
+    operation="stablehlo.maximum",
 )
 
 min_ = binary(
@@ -155,6 +156,7 @@ min_ = binary(
     nan_checked=False,
     light=True,
     unfused="operation",
+    operation="stablehlo.minimum",
 )
 
 nextafter = binary("nextafter", "chlo.next_after", accepts=FLOAT, nan_checked=False, unfused="operation")
@@ -182,7 +184,9 @@ def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
     return real(mul(t, div(conj(x), safe)))
 
 
-sign = unary("sign", _sign_lower, accepts=NUMBER, derivative=ZERO, light=True, unfused="operation")
+sign = unary(
+    "sign", _sign_lower, accepts=NUMBER, derivative=ZERO, light=True, unfused="operation", operation="stablehlo.sign"
+)
 floor = unary(
     "floor", "stablehlo.floor", accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True, unfused="operation"
 )
@@ -280,6 +284,7 @@ square = unary(
     derivative=lambda x, out: mul(literal(x, 2), x),
     light=True,
     unfused="operation",
+    operation="stablehlo.multiply",
 )
 sqrt = unary(
     "sqrt",
@@ -345,6 +350,7 @@ exp2 = unary(
     accepts=INEXACT,
     tangent=lambda t, x, out: mul(literal(x, np.log(2)), mul(t, out)),
     unfused="operation",
+    operation="stablehlo.exponential",
 )
 expm1 = unary(
     "expm1",
@@ -481,4 +487,5 @@ complex_ = binary(
     result=_complex_of,
     nan_checked=False,
     series="linear",
+    operation="stablehlo.complex",
 )

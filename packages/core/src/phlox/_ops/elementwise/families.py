@@ -187,6 +187,7 @@ def unary(
     nan_checked: bool | None = None,
     light: bool = False,
     unfused: Unfused | None = None,
+    operation: str | None = None,
 ) -> Primitive:
     """An elementwise function of one operand, as a primitive with its rules.
 
@@ -204,7 +205,7 @@ def unary(
       eager: the function that computes the result when no trace is current; None for the compiled operation.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
-      unfused: see `Primitive`.
+      unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
 
     Returns:
       A `Primitive`, whose `bind` applies it.
@@ -247,6 +248,7 @@ def unary(
         light=light,
         series="linear" if derivative is LINEAR else None,
         unfused=unfused,
+        operation=lower if isinstance(lower, str) else operation,
     )
     return made
 
@@ -265,6 +267,7 @@ def binary(
     light: bool = False,
     series: Series | None = None,
     unfused: Unfused | None = None,
+    operation: str | None = None,
 ) -> Primitive:
     """An elementwise function of two operands, as a primitive with its rules.
 
@@ -284,7 +287,7 @@ def binary(
         divisor that is not zero; None for none.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
-      series, unfused: see `Primitive`.
+      series, unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
 
     Returns:
       A `Primitive`, whose `bind` applies it.
@@ -352,6 +355,7 @@ def binary(
         light=light,
         series=series,
         unfused=unfused,
+        operation=lower if isinstance(lower, str) else operation,
     )
     return made
 

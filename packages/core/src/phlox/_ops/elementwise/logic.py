@@ -43,6 +43,7 @@ def _comparison(
         nan_checked=False,
         light=True,
         unfused=unfused,
+        operation="stablehlo.compare",
     )
 
 
