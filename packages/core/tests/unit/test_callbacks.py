@@ -249,7 +249,10 @@ class Strange:
 
 def test_breakpoint_passes_over_what_it_cannot_look_at():
     def f(x):
-        strange, unsortable = Strange(), {1: x, "a": x}  # noqa: F841
+        strange, unsortable, cyclic, deep = Strange(), {1: x, "a": x}, [], []  # noqa: F841
+        cyclic.append({"a": cyclic})
+        for _ in range(10000):
+            deep = [deep]
         phlox.debug.breakpoint(stdin=io.StringIO("x\nc\n"), stdout=out, num_frames=1)
         return x
 

@@ -212,6 +212,27 @@ def breakpoint(
     return pure_callback(stop_and_return, types, token, *leaves)
 
 
+#: A variable with more levels of containers is shown as it is.
+MAX_DEPTH = 100
+
+
+def _nests_deeply(value: Any, above: frozenset[int], done: set[int]) -> bool:
+    """Whether containers hold themselves, or hold each other over more than `MAX_DEPTH` levels.
+
+    jaxlib's flatten, which recurses in C++, would end in an error for these, after which Python 3.12 raises
+    RecursionError everywhere: frames of programs and test runners do have such variables.
+    """
+    if not isinstance(value, dict | list | tuple) or id(value) in done:
+        return False
+    if id(value) in above or len(above) == MAX_DEPTH:
+        return True
+    inside = above | {id(value)}
+    if any(_nests_deeply(x, inside, done) for x in (value.values() if isinstance(value, dict) else value)):
+        return True
+    done.add(id(value))
+    return False
+
+
 def _variables(scopes: list[dict[str, Any]]) -> tuple[list[Any], Callable[[Any], list[dict[str, Any]]]]:
     """The arrays in the variables, and a function that makes the variables with other values for these arrays."""
     arrays: list[Any] = []
@@ -219,6 +240,9 @@ def _variables(scopes: list[dict[str, Any]]) -> tuple[list[Any], Callable[[Any],
     for scope in scopes:
         plan: dict[str, Any] = {}
         for name, value in scope.items():
+            if _nests_deeply(value, frozenset(), set()):
+                plan[name] = (None, value)
+                continue
             try:
                 leaves, tree = flatten(value)
                 dynamic, fixed = split_leaves(leaves)
