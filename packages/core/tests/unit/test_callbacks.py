@@ -1,5 +1,6 @@
 """What jax does not show about callbacks: errors with their causes, breakpoints, shardings, what may not be repeated."""
 
+import collections
 import io
 import threading
 
@@ -260,6 +261,21 @@ def test_breakpoint_passes_over_what_it_cannot_look_at():
     phlox.jit(f)(2.0)
     phlox.effects_barrier()
     assert "Array(2." in out.getvalue()
+
+
+def test_breakpoint_leaves_room_to_recurse():
+    """jaxlib's flatten of a variable that holds itself leaves Python 3.12 unable to call anything."""
+
+    def f(x):
+        cyclic = collections.OrderedDict()
+        cyclic["a"] = cyclic
+        phlox.debug.breakpoint(stdin=io.StringIO("c\n"), stdout=io.StringIO(), num_frames=1)
+        return x
+
+    for _ in range(20):
+        phlox.jit(lambda x: f(x))(2.0)
+    phlox.effects_barrier()
+    assert eval("(" * 50 + "1" + ")" * 50) == 1
 
 
 def test_breakpoint_quits():
