@@ -116,6 +116,9 @@ ARGUMENTS = {
     "add got incompatible shapes for broadcasting: (3,), (4,).": lambda m: ones(m, 3) + ones(m, 4),
     "add got incompatible shapes for broadcasting: (3,), (4,). ": lambda m: m.lax.add(ones(m, 3), ones(m, 4)),
     "Incompatible shapes for broadcasting: shapes=[(2, 3), (3, 2)]": lambda m: m.lax.broadcast_shapes((2, 3), (3, 2)),
+    "Incompatible shapes for broadcasting: shapes=[(3,), (2,), ()]": lambda m: m.numpy.where(
+        ones(m, 3) > 0, ones(m, 2), 0.0
+    ),
     "An overflow was encountered while parsing an argument to a jitted computation, whose argument path is x": lambda m: (
         m.jit(lambda x: x + 1)(2**31)
     ),

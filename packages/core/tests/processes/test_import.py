@@ -60,6 +60,16 @@ def test_what_few_programs_need_waits_until_it_is_needed():
     assert "DEBUG:phlox:" in out.stderr  # who reads the log later than he imported phlox misses nothing from then on
 
 
+def test_numpy_does_not_wait_for_lax():
+    program = """
+        import sys, phlox.numpy as jnp
+        for name in dir(jnp):
+            getattr(jnp, name)
+        print(jnp.add(1, 2), "phlox.lax" in sys.modules)
+    """
+    assert run(program).stdout.strip() == "3 False"
+
+
 def test_the_first_computation_brings_no_jax_either():
     program = """
         import sys

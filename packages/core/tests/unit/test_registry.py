@@ -97,10 +97,11 @@ def test_series_are_what_primitives_say(name):
                 np.testing.assert_allclose(host(doubled), factor * host(out), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES, *ELSEWHERE}))
+@pytest.mark.parametrize("name", [name for name in NAMES if primitive(name).program])
 def test_the_program_of_a_call_is_a_parameter(name):
     parameter = primitive(name).program
-    for example in table().get(name, ()) if parameter else ():
+    assert table()[name]
+    for example in table()[name]:
         assert jaxprs_in({parameter: example.params[parameter]})
 
 

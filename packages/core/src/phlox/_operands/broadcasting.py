@@ -32,19 +32,11 @@ def insert_axes(function: str, x: Any, axes: int | Sequence[int]) -> Any:
     return ops.broadcast_in_dim(x, shape=shape, broadcast_dimensions=kept)
 
 
-def repeat_to(x: Any, shape: tuple[int, ...]) -> Any:
-    """`x` broadcast to `shape`, which it must be broadcastable to."""
-    old = type_of(x).shape
-    if old == shape:
-        return x
-    return ops.broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(len(shape) - len(old), len(shape))))
-
-
 def where(condition: Any, x: Any, y: Any) -> Any:
     """`x` where `condition`, an array of bools, is true, and `y` elsewhere.
 
     All three are broadcast; `x` and `y` are promoted to one dtype.
     """
     x, y = promote_dtypes(x, y)
-    shape = common_shape("where", [type_of(v).shape for v in (condition, x, y)])
-    return logic.select_n(repeat_to(condition, shape), repeat_to(y, shape), repeat_to(x, shape))
+    shape = common_shape("", [type_of(v).shape for v in (condition, x, y)])
+    return logic.select_n(ops.broadcast_to(condition, shape), ops.broadcast_to(y, shape), ops.broadcast_to(x, shape))

@@ -13,7 +13,6 @@ from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
 from .._operands.checks import canonical_axes, check_one, integer, type_of
 from .._ops.linalg.fft import FftType
-from ..lax import fft as transform
 from ._creation.fill import arange
 from ._creation.from_data import asarray
 from ._elementwise.unary import conj
@@ -102,6 +101,8 @@ def _fitted(a: Any, lengths: Sequence[int]) -> Any:
 
 def _over_last(a: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
     """The transform over the last axes; XLA transforms at most three axes at once, so more take several operations."""
+    from ..lax import fft as transform  # here, as `phlox.numpy` does not wait for lax
+
     if len(lengths) <= 3:
         return transform(a, kind, lengths)
     some = 2 if len(lengths) == 4 else 3

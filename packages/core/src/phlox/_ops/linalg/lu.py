@@ -18,7 +18,7 @@ from ..elementwise.arithmetic import add
 from ..elementwise.families import literal, lowered_as
 from ..elementwise.logic import eq, ge, lt, select
 from ..reductions.reduce import reduce_sum
-from ..structure.shape import broadcast_in_dim, convert, iota, pad, reshape
+from ..structure.shape import broadcast_in_dim, broadcast_to, convert, iota, pad, reshape
 from ..structure.slicing import dynamic_slice, dynamic_update_slice
 from ..structure.sort import sort
 from .matrices import (
@@ -29,7 +29,6 @@ from .matrices import (
     lower_triangle,
     plus_identity,
     product,
-    repeat,
     take_rows,
     upper_triangle,
 )
@@ -40,7 +39,7 @@ def _permutation(pivots: Any, permutation_size: int) -> Any:
     """The permutation from 0, 1, 2 … by swapping the elements at i and ``pivots[i]``, for one i after the other."""
     stack = typeof(pivots).shape[:-1]
     shape = (*stack, permutation_size)
-    start = repeat(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
+    start = broadcast_to(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
     count = typeof(pivots).shape[-1]
     if not count:
         return start
@@ -57,7 +56,7 @@ def _permutation(pivots: Any, permutation_size: int) -> Any:
             y = dynamic_slice(order, j, slice_sizes=(1,))
             return dynamic_update_slice(dynamic_update_slice(order, x, j), y, i)
         # Each matrix of the stack has its own pivots.
-        places = repeat(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
+        places = broadcast_to(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
         here = eq(places, broadcast_in_dim(j, shape=shape, broadcast_dimensions=tuple(range(len(stack)))))
         y = reduce_sum(select(here, order, literal(order, 0)), axes=(len(stack),))
         y = reshape(y, new_sizes=(*stack, 1), dimensions=None)
@@ -109,7 +108,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], li
     left = plus_identity(_wider(lower_triangle(block(factors, (0, m), (0, k)), -1), (0, m - k)))
     right = _wider(upper_triangle(block(factors, (0, k), (0, n))), (n - k, 0))
     beyond = diagonal_matrix(convert(ge(iota(dtype=dtypes.int32, shape=(n,), dimension=0), np.int32(k)), aval.dtype))
-    right = add(right, repeat(beyond, typeof(right).shape))
+    right = add(right, broadcast_to(beyond, typeof(right).shape))
     inner = solve_triangular(left, take_rows(da, order), unit_diagonal=True)
     inner = solve_triangular(right, inner, left_side=False, lower=False)
     tangent = add(product(left, lower_triangle(inner, -1)), product(upper_triangle(inner), right))

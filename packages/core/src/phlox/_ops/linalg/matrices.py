@@ -22,7 +22,7 @@ from ..elementwise.arithmetic import add, conj, div, mul, real, sub
 from ..elementwise.families import INEXACT, check_kind, literal, same_dtype
 from ..elementwise.logic import eq, ge, le, select
 from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
-from ..structure.shape import broadcast_in_dim, convert, iota, reshape, transpose
+from ..structure.shape import broadcast_in_dim, broadcast_to, convert, iota, reshape, transpose
 from ..structure.slicing import along, slice_
 from .dot import Precision, dot_general
 
@@ -146,15 +146,7 @@ def hermitian_part(x: Any) -> Any:
 
 def filled(x: Any, value: Any) -> Any:
     """An array of the shape and dtype of `x`, filled with a number."""
-    return repeat(literal(x, value), typeof(x).shape)
-
-
-def repeat(x: Any, shape: Shape) -> Any:
-    """`x` broadcast to `shape` along new leading axes."""
-    have = typeof(x).shape
-    if have == shape:
-        return x
-    return broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(len(shape) - len(have), len(shape))))
+    return broadcast_to(literal(x, value), typeof(x).shape)
 
 
 def product(x: Any, y: Any, *more: Any) -> Any:
@@ -174,7 +166,7 @@ def product(x: Any, y: Any, *more: Any) -> Any:
 def _places(shape: Shape) -> tuple[Any, Any]:
     """The row number and the column number of each element."""
     rows, columns = (iota(dtype=dtypes.int32, shape=shape[-2:], dimension=i) for i in (0, 1))
-    return repeat(rows, shape), repeat(columns, shape)
+    return broadcast_to(rows, shape), broadcast_to(columns, shape)
 
 
 def lower_triangle(x: Any, k: int = 0) -> Any:

@@ -342,6 +342,14 @@ broadcast_in_dim = structural(
 )
 
 
+def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` broadcast to `shape`, along new leading axes and axes of length one."""
+    old = typeof(x).shape
+    if old == shape:
+        return x
+    return broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(len(shape) - len(old), len(shape))))
+
+
 def _squeeze_types(x: ShapedArray, dimensions: tuple[int, ...]) -> ShapedArray:
     if len(set(dimensions)) < len(dimensions):
         raise AxisError(f"squeeze of {x.short}: dimensions are not unique: {dimensions}", axes=dimensions)

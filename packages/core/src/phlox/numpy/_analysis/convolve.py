@@ -11,7 +11,6 @@ from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
 from ..._ops.windows.conv import check_preferred
-from ...lax import conv_general_dilated
 from .._elementwise.unary import conj
 from .._manipulation.shapes import flip
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 @functools.partial(jit, inline=True, static_argnames=("before", "after", "precision", "preferred"))
 def _slide(a: Any, v: Any, before: int, after: int, precision: Any, preferred: Any) -> Any:
     """The sums of products of `v` and a window of `a`, which is padded with zeros, for each position of the window."""
+    from ...lax import conv_general_dilated  # here, as `phlox.numpy` does not wait for lax
+
     out = conv_general_dilated(
         a[None, None], v[None, None], (1,), [(before, after)], precision=precision, preferred_element_type=preferred
     )

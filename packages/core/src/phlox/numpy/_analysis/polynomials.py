@@ -13,7 +13,6 @@ from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import check, integer, type_of
 from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
-from ...lax import scan
 from .._creation.fill import arange, ones, zeros
 from .._creation.from_data import asarray
 from .._elementwise.binary import add, divide, multiply
@@ -57,6 +56,8 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
 @functools.partial(jit, static_argnames="unroll")
 def _polyval(p: Any, x: Any, unroll: int) -> Any:
+    from ...lax import scan  # here, as `phlox.numpy` does not wait for lax
+
     p, x = promote_dtypes(p, x)
     shape = broadcast_shapes(type_of(p).shape[1:], type_of(x).shape)
     start = to_dtype(broadcast_to(0, shape), type_of(x).dtype)

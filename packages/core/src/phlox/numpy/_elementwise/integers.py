@@ -16,7 +16,6 @@ from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
 from ..._ops.structure import shape as ops
 from ..._ops.structure.slicing import along
-from ...lax import while_loop
 from .._manipulation.shapes import broadcast_arrays, moveaxis, ravel, reshape
 from .._statistics.reductions import sum
 from .binary import floor_divide, remainder
@@ -57,6 +56,8 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> gcd(12, 18)
     Array(6, dtype=int32, weak_type=True)
     """
+    from ...lax import while_loop  # here, as `phlox.numpy` does not wait for lax
+
     x1, x2 = (abs(x) for x in _whole_numbers("gcd", x1, x2))
 
     def divide(pair: Any) -> Any:

@@ -19,7 +19,6 @@ from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, 
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check, check_one, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
-from ...lax import fori_loop, scan
 from .._creation.fill import full
 from .._creation.from_data import asarray
 from .._functions.vectorize import vectorize
@@ -366,6 +365,8 @@ def _result_dtype(function: ufunc, *args: Any) -> Any:
 
 @functools.partial(jit, static_argnames=("function", "axis", "dtype", "keepdims"))
 def _reduce(a: Any, where: Any, initial: Any, function: ufunc, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    from ...lax import fori_loop  # here, as `phlox.numpy` does not wait for lax
+
     a = asarray(a)
     initial = function.identity if initial is None else initial
     dtype = _result_dtype(function, a, a) if dtype is None else dtype
@@ -393,6 +394,8 @@ def _reduce(a: Any, where: Any, initial: Any, function: ufunc, axis: Any, dtype:
 
 @functools.partial(jit, static_argnames=("function", "axis", "dtype"))
 def _accumulate(a: Any, function: ufunc, axis: int, dtype: Any) -> Any:
+    from ...lax import scan  # here, as `phlox.numpy` does not wait for lax
+
     a = asarray(a)
     dtype = _result_dtype(function, a, a) if dtype is None else dtype
     axis = canonical_axis(axis, a.ndim, function.__name__)
@@ -410,6 +413,8 @@ def _accumulate(a: Any, function: ufunc, axis: int, dtype: Any) -> Any:
 
 @functools.partial(jit, static_argnames=("function", "places"))
 def _at(arrays: Any, a: Any, *b: Any, function: ufunc, places: Any) -> Any:
+    from ...lax import fori_loop  # here, as `phlox.numpy` does not wait for lax
+
     dtype = _result_dtype(function, a, *b)
     a, b = asarray(a).astype(dtype), tuple(asarray(x).astype(dtype) for x in b)
     shape = broadcast_shapes(*[type_of(x).shape for x in arrays])
@@ -434,6 +439,8 @@ def _at(arrays: Any, a: Any, *b: Any, function: ufunc, places: Any) -> Any:
 
 @functools.partial(jit, static_argnames=("function", "axis"))
 def _reduceat(a: Any, indices: Any, function: ufunc, axis: int) -> Any:
+    from ...lax import fori_loop  # here, as `phlox.numpy` does not wait for lax
+
     a, indices = asarray(a), asarray(indices)
     axis = canonical_axis(axis, a.ndim, function.__name__)
     length = a.shape[axis]

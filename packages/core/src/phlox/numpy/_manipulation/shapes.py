@@ -473,7 +473,7 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: OutSharding = 
         raise ShapeError(
             f"broadcast_to: Incompatible shapes for broadcasting: {old} and requested shape {new}", shapes=[old, new]
         )
-    return ops.broadcast_in_dim(array, shape=new, broadcast_dimensions=tuple(range(offset, len(new))))
+    return ops.broadcast_to(array, new)
 
 
 def broadcast_arrays(*args: ArrayLike) -> tuple[Any, ...]:

@@ -14,7 +14,6 @@ from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.elementwise import logic
 from ..._trace.trace import Tracer
-from ...lax import fori_loop
 from .._creation.fill import zeros
 from .._elementwise.binary import maximum
 from .._elementwise.choose import where as choose
@@ -44,6 +43,8 @@ def _before(a: Any, b: Any) -> Any:
 
 def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
     """Binary search for all `v` at once; the position is greater than `low` and at most `high`."""
+    from ...lax import fori_loop  # here, as `phlox.numpy` does not wait for lax
+
     n = type_of(a).shape[0]
 
     def halve(_: Any, bounds: Any) -> Any:
