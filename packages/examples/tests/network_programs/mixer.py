@@ -21,7 +21,7 @@ class Mixer(nn.Layer):
 block = Mixer(nn.LayerNorm(64), nn.MLP((16, 32, 16)), nn.LayerNorm(64), nn.MLP((64, 128, 64)))
 model = nn.Sequential(
     *(nn.Conv(1, 64, (2, 2), strides=2), lambda x: x.reshape(len(x), 16, 64)),
-    *(nn.Stack(block, 4), nn.LayerNorm(64), nn.global_avg_pool, nn.Linear(64, 10)),
+    *(nn.Sequential(*4 * [block]), nn.LayerNorm(64), nn.global_avg_pool, nn.Linear(64, 10)),
 )
 
 

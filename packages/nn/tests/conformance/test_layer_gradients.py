@@ -7,6 +7,7 @@ import phlox
 import phlox.numpy as jnp
 from nn_layers import EXAMPLES, classes
 from phlox.test_util import check_grads
+from phlox_nn._norm import _moments
 
 KEY = phlox.random.key(0)
 
@@ -49,3 +50,24 @@ def test_gradients_are_slopes(name):
         ):
             assert a.dtype == jnp.float64
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def test_second_derivatives_of_statistics():
+    """The rule of mean and variance leaves terms out that are 0: they are so for further derivatives too."""
+
+    def written_out(x, axes):
+        mean = x.mean(axes, keepdims=True)
+        return mean, ((x - mean) ** 2).mean(axes, keepdims=True)
+
+    def total(statistics):
+        def f(x):
+            mean, var = statistics(x, (0, 2))
+            return (jnp.sin((x - mean) / jnp.sqrt(var + 0.1)) * jnp.arange(x.size).reshape(x.shape)).sum()
+
+        return f
+
+    with phlox.enable_x64(True):
+        x = phlox.random.normal(KEY, (3, 2, 4), jnp.float64)
+        ours, theirs = total(lambda x, axes: _moments(x, axes, True, None)), total(written_out)
+        for order in (phlox.grad, phlox.jacfwd, phlox.hessian, lambda f: phlox.jacfwd(phlox.hessian(f))):
+            np.testing.assert_allclose(order(ours)(x), order(theirs)(x), rtol=1e-10, atol=1e-10)
