@@ -11,7 +11,7 @@ import linecache
 import pprint
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -244,7 +244,8 @@ def _variables(scopes: list[dict[str, Any]]) -> tuple[list[Any], Callable[[Any],
                 plan[name] = (None, value)
                 continue
             try:
-                leaves, tree = flatten(value)
+                # jaxlib 0.12 warns of iterators among the leaves, and here they are not the user's mistake.
+                leaves, tree = flatten(value, lambda x: isinstance(x, Iterator))
                 dynamic, fixed = split_leaves(leaves)
             except Exception:  # dict keys that cannot be sorted, or an error in the code of a user's class
                 plan[name] = (None, value)
