@@ -23,6 +23,7 @@ _TREES = "dicts, tuples and lists of arrays; other containers through phlox.tree
 
 #: types that NumPy converts to arrays
 _NUMPY = (np.ndarray, np.generic, bool, int, float, complex)
+_PLAIN_DTYPES = frozenset(np.dtype(code) for code in "?bhilqBHILQefdFD")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +139,54 @@ def collate(records: Sequence[Any]) -> Any:
     """
     if not len(records):
         raise ArgumentError("collate: no examples", instead="a list of at least one", value=records)
+    columns = plain_columns(records)
+    if columns is not None:
+        return columns
     _, structure = tree_flatten(records[0])
     # tree.map over all records at once raises for different structures, with the path of the difference
     rows = phlox.tree.map(lambda *leaves: _Column(leaves), *records)
     columns = tree_leaves_with_path(rows)
     return structure.unflatten([_stacked(column.values, f"an example{keystr(path)}") for path, column in columns])
+
+
+def plain_columns(records: Sequence[Any]) -> Any:
+    """What `collate` makes of flat tuples, lists and dicts of NumPy arrays and numbers; None for everything else.
+
+    This is the usual kind of examples. Trees of each of them would take longer than all else that happens to a batch.
+    """
+    first, kind = records[0], type(records[0])
+    if kind is not dict and kind is not tuple and kind is not list:
+        return _plain_column(records)
+    if not first or set(map(type, records)) != {kind}:
+        return None
+    if kind is dict:
+        keys = first.keys()
+        if any(record.keys() != keys for record in records):
+            return None
+        columns = [_plain_column([record[key] for record in records]) for key in keys]
+        return None if any(column is None for column in columns) else dict(zip(keys, columns, strict=True))
+    if len(set(map(len, records))) > 1:
+        return None
+    columns = [_plain_column(column) for column in zip(*records, strict=True)]
+    return None if any(column is None for column in columns) else kind(columns)
+
+
+def _plain_column(values: Sequence[Any]) -> np.ndarray | None:
+    """Arrays of one shape and dtype, or numbers of one type, stacked; None for everything else."""
+    kind = type(values[0])
+    if set(map(type, values)) != {kind}:
+        return None
+    if kind is np.ndarray:
+        first = values[0]
+        if first.ndim == 0 or first.dtype not in _PLAIN_DTYPES:
+            return None
+        if len({(value.shape, value.dtype) for value in values}) > 1:
+            return None
+        return np.concatenate(values).reshape(len(values), *first.shape)  # as np.stack, in half of its time
+    if not issubclass(kind, np.number | np.bool_ | bool | int | float):
+        return None
+    column = np.asarray(values)
+    return column if column.dtype in _PLAIN_DTYPES else None
 
 
 class _Column:

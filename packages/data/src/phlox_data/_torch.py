@@ -12,6 +12,7 @@ from phlox.extend import warn
 
 from ._batches import Batches
 from ._extras import require
+from ._fetch import shorten
 from ._last import Last
 from ._stream import Stream
 
@@ -69,7 +70,7 @@ def _open(loader: Any) -> Iterator[Any]:
         context = getattr(loader, "multiprocessing_context", None) or multiprocessing
         if context.get_start_method() == "fork":
             _warn_of_fork(workers)
-    return iter(loader)
+    return shorten(iter(loader))
 
 
 def _warn_of_fork(workers: int) -> None:
