@@ -21,7 +21,7 @@ from typing import Any
 from phlox.errors import PhloxError
 from phlox.extend import Location, user_location
 
-_LITTLE, _MUCH = 1e-4, 2e-4  # seconds for each item that a thread must hide to be kept, and to be used again
+_LITTLE, _MUCH = 2e-4, 4e-4  # seconds for each item that a thread must hide to be kept, and to be used again
 _PAUSE_AFTER, _RESUME_AFTER = 8, 2  # so many items in a row must agree, as single times vary with the load of the machine
 _PATIENCE = 5.0  # seconds to wait for a thread to stop; a thread blocked in a read must not block the program
 
