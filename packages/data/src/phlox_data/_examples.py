@@ -51,7 +51,9 @@ class Examples:
 def examples(tree: Any, name: str, host: frozenset[str | int] = frozenset()) -> Examples:
     """The leaves of `tree` as NumPy arrays; NumPy arrays are not copied.
 
-    `name` is the name of `tree` in errors, `host` the names of what stays on the host. Raises `ArgumentError` and `DtypeError` for leaves that are not arrays, and
+    `name` is the name of `tree` in errors, `host` the names of what stays on the host.
+
+    Raises `ArgumentError` and `DtypeError` for leaves that are not arrays, and
     `AxisSizeError` if the lengths of first axes differ.
     """
     pairs, structure = tree_flatten_with_path(keep(tree, host))

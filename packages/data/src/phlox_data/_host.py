@@ -1,4 +1,4 @@
-"""The option `host`: entries of a batch that stay on the host as NumPy arrays, because no device knows text or bytes."""
+"""The option `host`: entries of a batch that stay on the host as NumPy arrays, since no device knows text or bytes."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ class OnHost:
 def check_names(host: Names) -> frozenset[str | int]:
     """The names as a set. Raises `ArgumentError` for a single string and for other things than names."""
     if isinstance(host, str) or not isinstance(host, Collection) or not all(isinstance(n, str | int) for n in host):
-        raise ArgumentError(
-            f"host={host!r} is no list of names", instead='host=["text"]', argument="host", value=host
-        )
+        raise ArgumentError(f"host={host!r} is no list of names", instead='host=["text"]', argument="host", value=host)
     return frozenset(host)
 
 
@@ -56,5 +54,6 @@ def keep(tree: Any, host: frozenset[str | int]) -> Any:
         pairs = zip(tree._fields, tree, strict=True)
         return type(tree)(*(OnHost(value) if name in host else keep(value, host) for name, value in pairs))
     if isinstance(tree, tuple | list):
-        return type(tree)(OnHost(value) if i in host else keep(value, host) for i, value in enumerate(tree))
+        made: list[Any] = [OnHost(value) if i in host else keep(value, host) for i, value in enumerate(tree)]
+        return made if isinstance(tree, list) else tuple(made)
     return tree

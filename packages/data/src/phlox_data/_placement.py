@@ -63,7 +63,7 @@ class Placement:
         """The leaves of a batch on their devices, but those that stay on the host."""
         rows = enumerate(batch.leaves)
         put = iter(self._put([leaf for i, leaf in rows if i not in batch.host]))
-        return [self._split(leaf) if i in batch.host else next(put) for i, leaf in enumerate(batch.leaves)]
+        return [self._split(np.array(leaf)) if i in batch.host else next(put) for i, leaf in enumerate(batch.leaves)]
 
     def _split(self, leaf: np.ndarray) -> np.ndarray:
         return leaf if self.parts is None else leaf.reshape(self.parts, len(leaf) // self.parts, *leaf.shape[1:])
