@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,17 @@ def _open(loader: Any, at: Position) -> Opened:
         loader.load_state_dict(at.state)
     batches = iter(loader)
     # Bound to this iterator where it has a state of its own: the loader's is that of the latest iterator.
-    return Opened(batches, 0 if at.state is not None else at.batch, getattr(batches, "state_dict", loader.state_dict))
+    state = getattr(batches, "state_dict", loader.state_dict)
+    return Opened(_leaving(loader, batches), 0 if at.state is not None else at.batch, state)
+
+
+def _leaving(loader: Any, batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches. Such a loader keeps its iterator, with which its workers would outlive the loop."""
+    try:
+        yield from batches
+    finally:
+        if not getattr(loader, "persistent_workers", False):
+            loader.load_state_dict({})
 
 
 def _warn_of_fork(workers: int) -> None:
