@@ -52,7 +52,8 @@ def keep(tree: Any, host: frozenset[str | int]) -> Any:
         return found if type(tree) is dict else type(tree)(found)  # type: ignore[call-arg]
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         pairs = zip(tree._fields, tree, strict=True)
-        return type(tree)(*(OnHost(value) if name in host else keep(value, host) for name, value in pairs))
+        fields: list[Any] = [OnHost(value) if name in host else keep(value, host) for name, value in pairs]
+        return type(tree)(*fields)
     if isinstance(tree, tuple | list):
         made: list[Any] = [OnHost(value) if i in host else keep(value, host) for i, value in enumerate(tree)]
         return made if isinstance(tree, list) else tuple(made)

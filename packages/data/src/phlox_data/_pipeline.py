@@ -14,7 +14,6 @@ from ._batches import whole_number
 from ._examples import examples
 from ._host import Names, OnHost, check_names
 from ._steps import Batch, Buffered, Filter, Iterated, Map, Mixed, Permuted, Repeat, Rows, Step, Take
-from ._workers import check_function
 
 
 class Pipeline(Iterable[Any]):
@@ -76,6 +75,8 @@ class Pipeline(Iterable[Any]):
         if processes and not workers:
             raise ArgumentError("map: processes without workers", instead="workers=4", argument="workers")
         if processes:
+            from ._workers import check_function
+
             check_function(f)
         return Pipeline(Map(self._step, f, whole_number(workers, "workers"), processes))
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from ._examples import collate
 from ._indexed import permutation
-from ._workers import map_ahead
 
 Items: TypeAlias = Iterator[tuple[int, Any]]
 
@@ -81,6 +80,8 @@ class Map(Step):
     def read(self, epoch: int, start: int, order: np.ndarray | None = None) -> Items:
         items = self.before.read(epoch, start, order)
         if self._workers:
+            from ._workers import map_ahead  # here, because it makes the import of this package slower by half
+
             return map_ahead(items, self._f, self._workers, self._processes, self.number)
         return self._mapped(items)
 

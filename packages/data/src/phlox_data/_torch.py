@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -70,6 +69,8 @@ def from_torch(
 def _open(loader: Any, at: Position) -> Opened:
     workers = getattr(loader, "num_workers", 0)
     if workers:
+        import multiprocessing
+
         context = getattr(loader, "multiprocessing_context", None) or multiprocessing
         if context.get_start_method() == "fork":
             _warn_of_fork(workers)

@@ -16,6 +16,8 @@ from typing import Any
 
 from phlox.errors import ArgumentError, PhloxError
 
+from ._steps import note
+
 _AHEAD = 2  # examples for each worker: one in work, and one that waits so that the worker need not
 
 
@@ -61,8 +63,6 @@ def _result(future: Future[Any], f: Callable[[Any], Any], step: int, number: int
             example=number,
         ) from error
     except Exception as error:
-        from ._steps import note
-
         error.add_note(note("map", f, step, number))
         raise
 

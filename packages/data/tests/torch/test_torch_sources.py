@@ -10,6 +10,7 @@ import webdataset
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from torchdata.stateful_dataloader import StatefulDataLoader
 
+import data_readme
 import phlox_data as data
 from data_protocol import check, left_early, values
 from phlox.errors import ArgumentError
@@ -95,7 +96,7 @@ def test_stateful_loaders_go_on_by_themselves(shuffle, prefetch):
 
 def test_stateful_loaders_with_workers():
     make = lambda: data.from_torch(
-        StatefulDataLoader(Streamed(), 2, num_workers=2, multiprocessing_context="forkserver"), host=["text"]
+        StatefulDataLoader(Streamed(), 2, num_workers=1, multiprocessing_context="forkserver"), host=["text"]
     )
     stopped = make()
     loop = iter(stopped)
@@ -128,6 +129,16 @@ def test_webdataset(shards):
     first = check(lambda: data.from_iterable(pipeline, host=[1], last="pad"), None, count="unknown")
     pairs = {(x, t) for (xs, ts), mask in first for x, t, m in zip(xs, ts, mask, strict=True) if m}
     assert pairs == {(i, f"row {i}") for i in range(12)}
+
+
+def test_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    for shard in range(4):
+        with webdataset.TarWriter(str(tmp_path / f"out/shards-{shard}.tar")) as tar:
+            tar.write({"__key__": f"{shard}", "cls": shard})
+    (numbers,) = data_readme.run("data.batches((images, labels), batch_size=128, seed=0)", "webdataset")["batch"]
+    assert sorted(numbers.tolist()) == [0, 1, 2, 3]
 
 
 def test_types_that_numpy_lacks():
