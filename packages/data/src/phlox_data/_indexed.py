@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,10 @@ class Indexed:
     def count(self, last: Last) -> int:
         return self._length // self.batch_size + (self.rest > 0 and last != "drop")
 
-    def read(self, epoch: int, start: int) -> Reading:
+    def check_resumable(self, epoch: int) -> None:
+        """Any batch can be the first."""
+
+    def read(self, epoch: int, start: int, state: Any = None) -> Reading:
         return Reading(self._batches(epoch, start), self.batch_size, skip=0)
 
     def _batches(self, epoch: int, start: int) -> Iterator[Examples]:

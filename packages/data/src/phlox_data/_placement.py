@@ -56,11 +56,20 @@ class Placement:
         """Yields the batches on their devices, as trees, or as `Padded` if there is a mask."""
         for batch, mask in pairs:
             self.check(len(batch), "a batch")
-            tree = batch.structure.unflatten(self._put(batch.leaves))
+            tree = batch.structure.unflatten(self._put_all(batch) if batch.host else self._put(batch.leaves))
             yield tree if mask is None else Padded(tree, self._put([mask])[0])
+
+    def _put_all(self, batch: Examples) -> list[Any]:
+        """The leaves of a batch on their devices, but those that stay on the host."""
+        rows = enumerate(batch.leaves)
+        put = iter(self._put([leaf for i, leaf in rows if i not in batch.host]))
+        return [self._split(np.array(leaf)) if i in batch.host else next(put) for i, leaf in enumerate(batch.leaves)]
+
+    def _split(self, leaf: np.ndarray) -> np.ndarray:
+        return leaf if self.parts is None else leaf.reshape(self.parts, len(leaf) // self.parts, *leaf.shape[1:])
 
     def _put(self, leaves: list[np.ndarray]) -> Any:
         # device_put must copy, because loaders may overwrite this batch with the next one.
         if self.parts is not None:
-            leaves = [leaf.reshape(self.parts, len(leaf) // self.parts, *leaf.shape[1:]) for leaf in leaves]
+            leaves = [self._split(leaf) for leaf in leaves]
         return phlox.device_put(leaves, self.target)
