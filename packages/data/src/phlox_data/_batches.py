@@ -78,6 +78,8 @@ class Batches:
         self._next_epoch = 0
         self._progress = Progress(0, 0, None)
         self._restored = False
+        if self._placement.shares is not None:
+            self._placement.shares.check(source)
         if source.batch_size is not None:
             self._placement.check(source.batch_size, "a batch")
         if source.rest and last == "keep":
@@ -106,9 +108,12 @@ class Batches:
             )
 
     def _begin(self, progress: Progress) -> Iterator[Any]:
-        reading = self._source.read(progress.epoch, progress.batch, progress.reader)
         notes: deque[Note] = deque()
-        placed = self._placement.put(finish(reading, self._last, notes))
+        if self._placement.shares is not None:
+            placed = self._placement.shares.put(self._source, progress.epoch, progress.batch, self._last, notes)
+        else:
+            reading = self._source.read(progress.epoch, progress.batch, progress.reader)
+            placed = self._placement.put(finish(reading, self._last, notes))
         self._progress, self._restored = progress, False
         return Loop(Ahead(placed, self._prefetch) if self._prefetch else placed, notes, progress)
 
