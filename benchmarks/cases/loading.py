@@ -149,13 +149,13 @@ print(max(0.0, statistics.median(shares)))
 """
 
 _KINDS: list[tuple[str, str, float, tuple[str, ...]]] = [
-    ("batches, to slicing and device_put", _SLICING, 1.1, ()),
-    ("from_torch, examples, to the recipe", _TORCH + _recipe("Examples()"), 0.67, ("torch",)),
-    ("from_torch, tensors, to the recipe", _TORCH + _recipe("tensors"), 0.67, ("torch",)),
-    ("from_torch, examples, to device_put", _TORCH + _bare("Examples()"), 1.0, ("torch",)),
-    ("from_torch, tensors, to device_put", _TORCH + _bare("tensors"), 1.0, ("torch",)),
-    ("from_tf, to device_put", _TF, 1.05, ("tensorflow",)),
-    ("waited for beside a step as long", _TORCH + _HIDDEN, 0.2, ("torch",)),
+    ("batches, to slicing", _SLICING, 1.1, ()),
+    ("torch arrays, to recipe", _TORCH + _recipe("Examples()"), 0.67, ("torch",)),
+    ("torch tensors, to recipe", _TORCH + _recipe("tensors"), 0.67, ("torch",)),
+    ("torch arrays, to bare", _TORCH + _bare("Examples()"), 1.0, ("torch",)),
+    ("torch tensors, to bare", _TORCH + _bare("tensors"), 1.0, ("torch",)),
+    ("tf, to as_numpy", _TF, 1.05, ("tensorflow",)),
+    ("share waited for", _TORCH + _HIDDEN, 0.2, ("torch",)),
 ]
 
 for _name, _program, _budget, _needs in _KINDS:
@@ -163,7 +163,7 @@ for _name, _program, _budget, _needs in _KINDS:
         _text = _PREPARE.replace("SHAPE", str(_shape)).replace("DTYPE", _dtype) + _program
         _kind = "x".join(map(str, _shape))
         started(
-            f"loading/{_name}: {_kind}",
+            f"loading/{_name}, {_kind}",
             _text,
             libraries=("phlox",),
             budget=_budget,
