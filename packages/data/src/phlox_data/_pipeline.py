@@ -23,9 +23,9 @@ class Pipeline(Iterable[Any]):
     number, provided that the functions given to `map` and `filter` depend only on their example. `from_iterable` makes
     `Batches` of a pipeline that ends with `batch`: these are put on devices ahead of the loop, and can be restored.
 
-    Steps before `shuffle` and `batch` see single examples, in the reading thread unless `map` has workers. Grain does
-    better where examples are many and small, over several machines, or where a checkpoint must not read skipped
-    examples again: see `from_grain`.
+    One thread reads, single examples before `batch`; `map` can have workers of its own. Grain does better where several
+    machines share the data, where storage is slow and many reads must wait at once, and where a stopped program must
+    not read again what `filter`, `mix` or a shuffle in a buffer have passed: see `from_grain`.
 
     >>> import phlox_data as data
     >>> squares = data.pipeline(range(10)).filter(lambda x: x % 2).map(lambda x: x * x).batch(2)

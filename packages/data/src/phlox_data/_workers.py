@@ -58,8 +58,9 @@ def _result(future: Future[Any], f: Callable[[Any], Any], step: int, number: int
     except BrokenExecutor as error:
         raise PhloxError(
             f"a worker process of map ended by itself, near example {number}",
-            instead="workers=0, which shows its error in this process; if memory was short, fewer workers. A program "
-            'that starts processes needs `if __name__ == "__main__":` around its work',
+            instead="workers=0, which shows its error in this process; if memory was short, fewer workers. Functions "
+            "must be those of a module, not of a notebook, and the work of a program stands under "
+            '`if __name__ == "__main__":`',
             example=number,
         ) from error
     except Exception as error:

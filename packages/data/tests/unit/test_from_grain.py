@@ -1,5 +1,6 @@
 """Batches of Grain, with the real library."""
 
+import json
 import threading
 
 import grain
@@ -45,6 +46,8 @@ def test_iter_datasets():
 
 def test_loaders():
     make = lambda: data.from_grain(loader())
+    next(iter(made := make()))
+    assert json.loads(json.dumps(made.state())) == made.state()
     first = check(make, None, count="unknown")
     assert sorted(x for batch in first for x in batch) == ROWS.tolist()
 
