@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ._examples import plain_columns
+import numpy as np
+
+from ._examples import as_numpy, plain_columns
 from ._extras import require
 
 
@@ -24,29 +26,26 @@ def shorten(batches: Iterator[Any]) -> Iterator[Any]:
     if getattr(batches, "_pin_memory", False):
         return batches
     fetcher.collate_fn = _collate
-    tensors = _tensors(getattr(fetcher, "dataset", None))
-    if tensors is not None:
-        fetcher.fetch = lambda numbers: _rows(tensors, numbers)
+    arrays = _arrays(getattr(fetcher, "dataset", None))
+    if arrays is not None:
+        # By NumPy: PyTorch starts threads to index a batch, and waits for them longer than the copy takes.
+        fetcher.fetch = lambda numbers: [array[np.asarray(numbers)] for array in arrays]
     return batches
 
 
-def _tensors(dataset: Any) -> Sequence[Any] | None:
-    """The tensors of a `TensorDataset`, if each has plain memory on the host."""
+def _arrays(dataset: Any) -> list[np.ndarray] | None:
+    """The tensors of a `TensorDataset` as arrays that share their memory, or None."""
     torch = require("torch")
-    if type(dataset) is not torch.utils.data.TensorDataset:
+    if type(dataset) is not torch.utils.data.TensorDataset or not all(map(_is_plain, dataset.tensors)):
         return None
-    plain = all(
-        type(tensor) is torch.Tensor and tensor.layout is torch.strided and tensor.device.type == "cpu"
-        for tensor in dataset.tensors
-    )
-    return dataset.tensors if plain else None
+    return [as_numpy(tensor, "a tensor") for tensor in dataset.tensors]
 
 
-def _rows(tensors: Sequence[Any], numbers: Sequence[int]) -> list[Any]:
-    """What `default_collate` makes of these rows of all tensors."""
+def _is_plain(tensor: Any) -> bool:
     torch = require("torch")
-    rows = torch.as_tensor(numbers)
-    return [tensor.detach()[rows] for tensor in tensors]
+    plain = type(tensor) is torch.Tensor and tensor.layout is torch.strided and tensor.device.type == "cpu"
+    known = not tensor.dtype.is_complex and not tensor.is_quantized and not tensor.is_neg()
+    return plain and known
 
 
 def _collate(records: Sequence[Any]) -> Any:

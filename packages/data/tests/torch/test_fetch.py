@@ -86,6 +86,15 @@ def test_datasets_of_tensors(tensors, options):
             same(mine, phlox.tree.map(torch.Tensor.detach, theirs))
 
 
+def test_numbers_from_the_end_and_of_other_types():
+    tensor = torch.arange(6.0).to(torch.bfloat16)
+    sampler = [[-1, 0], [np.int64(2), torch.tensor(3)]]
+    batches = data.from_torch(DataLoader(TensorDataset(tensor), batch_sampler=sampler))
+    assert [batch[0].tolist() for batch in batches] == [[5, 0], [2, 3]]
+    with pytest.raises(IndexError):
+        list(data.from_torch(DataLoader(TensorDataset(tensor), batch_sampler=[[6]])))
+
+
 def test_the_batches_are_copies():
     tensor = torch.arange(8.0)
     batches = list(data.from_torch(DataLoader(TensorDataset(tensor), 4)))
