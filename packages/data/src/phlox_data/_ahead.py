@@ -22,14 +22,18 @@ from phlox.errors import PhloxError
 from phlox.extend import Location, user_location
 
 _LITTLE, _MUCH = 2e-4, 4e-4  # seconds for each item that a thread must hide to be kept, and to be used again
-_PAUSE_AFTER, _RESUME_AFTER = 8, 2  # so many items in a row must agree, as single times vary with the load of the machine
+_PAUSE_AFTER, _RESUME_AFTER = (
+    8,
+    2,
+)  # so many items in a row must agree, as single times vary with the load of the machine
 _PATIENCE = 5.0  # seconds to wait for a thread to stop; a thread blocked in a read must not block the program
 
 
 class _Exchange:
     """Two queues between the threads: items in `ready`; in `room` a permit for each item that may be prepared.
 
-    An item in `ready` is a triple of its kind, its value, and the seconds that it took. SimpleQueue, because a finalizer may use these queues while one of their own methods runs, and after a fork.
+    An item in `ready` is a triple of its kind, its value, and the seconds that it took.
+    SimpleQueue, because a finalizer may use these queues while one of their own methods runs, and after a fork.
     """
 
     def __init__(self, size: int):

@@ -1,8 +1,8 @@
 """Batches of a DataLoader without worker processes, made in less time: equal ones, in the same order.
 
 Its time goes into examples: indexing tensors one by one, and turning arrays into tensors, of which this package makes
-arrays again. Both are unnecessary where the dataset and the collate function are PyTorch's own. The loader itself is not
-changed, only the iterator that was made for one epoch.
+arrays again. Both are unnecessary where the dataset and the collate function are PyTorch's own. The loader itself is
+not changed, only the iterator that was made for one epoch.
 """
 
 from __future__ import annotations

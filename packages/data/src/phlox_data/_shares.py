@@ -51,9 +51,9 @@ class Shares:
             raise ArgumentError(
                 "this source gives whole batches, while device= spreads them over several processes, of which each "
                 "must read its own share",
-                instead="batches, from_tfds or from_huggingface, which read by number; or a loader of this process's share (DataLoader "
-                "with a DistributedSampler, dataset.shard(process_count, process_index)) without device=, and "
-                "phlox.make_array_from_process_local_data(sharding, batch) in the loop",
+                instead="batches, from_tfds or from_huggingface, which read by number; or a loader of this process's "
+                "share (DataLoader with a DistributedSampler, dataset.shard(process_count, process_index)) without "
+                "device=, and phlox.make_array_from_process_local_data(sharding, batch) in the loop",
                 argument="device",
             )
 

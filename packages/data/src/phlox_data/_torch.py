@@ -46,8 +46,9 @@ def from_torch(
     a function makes them with a seeded generator, and for loaders whose order is unknown. A `StatefulDataLoader` of
     torchdata is restored by its own state instead, whatever its order, and reads nothing twice.
 
-    The loader runs in its own thread, `prefetch` batches ahead, or in that of the loop where this takes less time. If its workers are forked, there is a `RuntimeWarning`:
-    phlox has threads, and in forked processes these do not exist although they may hold locks.
+    The loader runs in its own thread, `prefetch` batches ahead, or in that of the loop where this takes less time. If
+    its workers are forked, there is a `RuntimeWarning`: phlox has threads, and in forked processes these do not exist
+    although they may hold locks.
 
     Raises `MissingExtraError` without torch, and in the loop what the loader raises, and what `batches` raises for
     arrays that no device can hold.

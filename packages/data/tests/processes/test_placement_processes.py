@@ -7,8 +7,8 @@ import socket
 import numpy as np
 import pytest
 
-import phlox_data  # noqa: F401  (the program below is text: this says what it needs to tools that read imports)
 from data_processes import finish, start
+from phlox_data._indexed import permutation
 
 _HEAD = """
 import json, os, sys
@@ -128,7 +128,7 @@ def no_settings_of_this_process(monkeypatch):
 
 
 def order(seed):
-    return np.arange(40) if seed is None else phlox_data._indexed.permutation(40, seed, 2)
+    return np.arange(40) if seed is None else permutation(40, seed, 2)
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
