@@ -18,7 +18,7 @@ from ._extras import require
 
 def shorten(batches: Iterator[Any]) -> Iterator[Any]:
     """`batches`, the iterator of a DataLoader, with a shorter way to the same batches where there is one."""
-    fetcher = getattr(batches, "_dataset_fetcher", None)  # private: without it, everything stays as it is
+    fetcher: Any = getattr(batches, "_dataset_fetcher", None)  # private: without it, everything stays as it is
     collate = getattr(fetcher, "collate_fn", None)
     data = require("torch").utils.data
     if collate is not data.default_collate or not getattr(fetcher, "auto_collation", False):

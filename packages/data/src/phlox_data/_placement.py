@@ -33,7 +33,7 @@ class Placement:
             raise ArgumentError(
                 f"device={device!r} is neither a device nor a sharding", instead="phlox.devices()[0]", argument="device"
             )
-        self.target = device
+        self.target: Any = device
         self.parts: int | None = None
         self.shares: Shares | None = None
         self._tiles = of_rows(device).tiles(1)[0] if isinstance(device, NamedSharding) else 1

@@ -57,16 +57,17 @@ class Shares:
                 argument="device",
             )
 
-    def put(self, source: Indexed, epoch: int, start: int, last: Last, notes: deque[Note]) -> Iterator[Any]:
+    def put(self, source: Any, epoch: int, start: int, last: Last, notes: deque[Note]) -> Iterator[Any]:
         """Yields the batches of an epoch as global arrays, as trees or as `Padded`; notes as those of `finish`."""
-        size = source.batch_size
-        for numbers in source.numbers(epoch, start):
+        indexed: Indexed = source  # see `check`
+        size = indexed.batch_size
+        for numbers in indexed.numbers(epoch, start):
             length = len(numbers)
             if length < size and last == "drop":
                 continue
             rows = self.rows(size if last == "pad" else length)
             # Padding repeats the last example, as `Examples.filled_up` does.
-            batch = source.take(numbers[np.minimum(rows, length - 1)])
+            batch = indexed.take(numbers[np.minimum(rows, length - 1)])
             notes.append(Note(length, None))
             if last != "pad":
                 yield self._tree(batch, rows, length)
