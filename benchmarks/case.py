@@ -22,7 +22,7 @@ class Case:
       quick: whether `./bench --quick` runs it.
       process: measured in a process of its own each time; `make` is then the text of a program with the library as
         ``LIBRARY``, which prints what it measured.
-      unit: of what is printed, seconds or bytes.
+      unit: of what is printed: s, B, or "of 1" for a ratio or a share, of which the median counts.
       needs: modules without which it is left out.
       environment: variables of such a process; ``FOLDER`` stands for a folder that its runs share.
     """
@@ -65,7 +65,7 @@ def started(name: str, program: str, **options: Any) -> None:
 
 def load() -> dict[str, Case]:
     """All cases, in the order in which they are reported."""
-    from .cases import compiled, devices, dispatch, eager, growth, networks, staging, starting
+    from .cases import compiled, devices, dispatch, eager, growth, loading, networks, staging, starting
 
-    assert all((starting, staging, dispatch, eager, compiled, devices, growth, networks))
+    assert all((starting, staging, dispatch, eager, compiled, devices, growth, networks, loading))
     return CASES

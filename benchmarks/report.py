@@ -20,6 +20,8 @@ def shown(value: float | None, unit: str) -> str:
     """A number with a unit that fits it."""
     if value is None:
         return ""
+    if unit == "of 1":
+        return f"{value:.2f}"
     if unit == "B":
         return f"{value / 2**20:.0f} MB"
     for size, name in ((1e-6, "ns"), (1e-3, "µs"), (1.0, "ms")):

@@ -7,7 +7,8 @@
         for x, y in train.epoch(epoch):
             ...
 
-Four functions, one for each kind of source, return `Batches`: `batches`, `from_torch`, `from_tf`, `from_tfds`.
+A function for each kind of source returns `Batches`: `batches` for arrays, `from_torch`, `from_tf`, `from_tfds`,
+`from_grain`, `from_huggingface`, and `from_iterable` for all others, among them a `pipeline` of this package.
 """
 
 from phlox.extend import hide_frames
@@ -16,8 +17,13 @@ from ._arrays import batches
 from ._batches import Batches
 from ._examples import collate
 from ._extras import require
+from ._grain import from_grain
+from ._huggingface import from_huggingface
+from ._iterable import from_iterable
 from ._last import Padded
 from ._local_tfds import local_tfds
+from ._loop import Report
+from ._pipeline import Pipeline, mix, pipeline
 from ._tf import from_tf
 from ._tfds import from_tfds
 from ._torch import from_torch
@@ -27,12 +33,19 @@ __all__ = [
     "Batches",
     "MissingExtraError",
     "Padded",
+    "Pipeline",
+    "Report",
     "batches",
     "collate",
+    "from_grain",
+    "from_huggingface",
+    "from_iterable",
     "from_tf",
     "from_tfds",
     "from_torch",
     "local_tfds",
+    "mix",
+    "pipeline",
     "require",
 ]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ._batches import Batches
 from ._examples import examples
+from ._host import Names, check_names
 from ._indexed import Indexed
 from ._last import Last, check_mode
 
@@ -20,6 +21,7 @@ def batches(
     device: Any = None,
     devices: Sequence[Any] | None = None,
     prefetch: int = 2,
+    host: Names = (),
 ) -> Batches:
     """Batches of arrays, put on devices while the program computes with earlier ones.
 
@@ -32,10 +34,15 @@ def batches(
       last: the treatment of a short batch at the end of an epoch. ``"keep"``: it is not changed; a jitted function is
         compiled once more for it. ``"drop"``: its examples are omitted in this epoch. ``"pad"``: all batches are
         `Padded`, a pair of batch and mask.
-      device: a device or a sharding to put batches on; by default the placement of new arrays.
+      device: a device or a sharding to put batches on; by default the placement of new arrays. With a `NamedSharding`
+        over several processes, `batch_size` is that of all together, and each process reads the examples of its own
+        devices.
       devices: several devices for `pmap`: arrays have shape ``(devices, per_device, ...)``, and each part is on its
         device. Then batches must divide evenly, a kept last one too.
-      prefetch: the number of batches that a thread prepares in advance; with 0 there is no thread.
+      prefetch: the number of batches that a thread prepares in advance; with 0 there is no thread. The thread is paused
+        while it would hide less than it costs; the loop's own thread then reads `source`.
+      host: names of entries that stay on the host as NumPy arrays, such as strings: keys of dicts, fields of named
+        tuples, positions in tuples. ``host=["text"]`` holds wherever ``"text"`` is a key; without it strings raise.
 
     Returns `Batches` of trees with the structure of `source`. Dtypes are those of `phlox.numpy.asarray`: 64-bit types
     become 32-bit unless x64 mode is on. Batches never share memory with `source`.
@@ -53,6 +60,6 @@ def batches(
     (1, 2) [4]
     """
     check_mode(last)
-    stored = examples(source, "source")
+    stored = examples(source, "source", check_names(host))
     indexed = Indexed(len(stored), stored.__getitem__, batch_size, seed, last)
     return Batches(indexed, last=last, device=device, devices=devices, prefetch=prefetch)

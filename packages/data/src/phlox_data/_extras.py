@@ -7,8 +7,9 @@ requirements of every program.
 from __future__ import annotations
 
 import importlib
-import sys
 from typing import Any
+
+from phlox.extend import warn
 
 from .errors import MissingExtraError
 
@@ -16,20 +17,21 @@ _COMMANDS = {
     "torch": "pip install torch==2.13.0",  # for other versions pip may choose builds with gigabytes of CUDA libraries
     "tensorflow": "pip install tensorflow-cpu",
     "tensorflow_datasets": "pip install tensorflow-datasets array_record",
+    "grain": "pip install grain",
+    "datasets": "pip install datasets",
 }
 
 
 def require(library: str) -> Any:
-    """The optional library of this name: ``"torch"``, ``"tensorflow"`` or ``"tensorflow_datasets"``.
+    """The optional library of this name: ``"torch"``, ``"tensorflow"``, ``"tensorflow_datasets"``, ``"grain"``, ...
 
-    Raises `MissingExtraError`, whose message has the command that installs it. If this call imports TensorFlow for the
-    first time, it hides the GPUs from TensorFlow, which would reserve all their memory although it only reads data.
+    Raises `MissingExtraError`, whose message has the command that installs it. From TensorFlow it hides the GPUs, of
+    which it would reserve all memory although it only reads data; with a `RuntimeWarning` if it has them already.
 
     >>> require("no_such_library")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
     MissingExtraError: ...
     """
-    imported_before = library in sys.modules
     module: Any = None
     try:
         module = importlib.import_module(library)
@@ -41,6 +43,19 @@ def require(library: str) -> Any:
         raise MissingExtraError(
             f"{library} is not installed", instead=command, name=library, library=library, command=command
         )
-    if library == "tensorflow" and not imported_before:
-        module.config.set_visible_devices([], "GPU")
+    if library == "tensorflow":
+        _hide_gpus(module)
     return module
+
+
+def _hide_gpus(tensorflow: Any) -> None:
+    if not tensorflow.config.get_visible_devices("GPU"):
+        return
+    try:
+        tensorflow.config.set_visible_devices([], "GPU")
+    except RuntimeError:  # it has initialized its devices
+        warn(
+            "TensorFlow has GPUs in use, and by default reserves all their memory, which phlox then lacks. Instead: "
+            'tf.config.set_visible_devices([], "GPU"), just after importing it',
+            RuntimeWarning,
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Indexed:
         self.batch_size = whole_number(batch_size, "batch_size", 1)
         self.rest = length % self.batch_size
         self._length = length
-        self._take = take
+        self.take = take
         self._seed = None if seed is None else whole_number(seed, "seed")
         if not self.count(last):
             raise AxisSizeError(
@@ -45,14 +46,25 @@ class Indexed:
     def count(self, last: Last) -> int:
         return self._length // self.batch_size + (self.rest > 0 and last != "drop")
 
-    def read(self, epoch: int, start: int) -> Reading:
+    def check_resumable(self, epoch: int) -> None:
+        """Any batch can be the first."""
+
+    def read(self, epoch: int, start: int, state: Any = None) -> Reading:
         return Reading(self._batches(epoch, start), self.batch_size, skip=0)
 
     def _batches(self, epoch: int, start: int) -> Iterator[Examples]:
+        return map(self.take, self._rows(epoch, start))
+
+    def numbers(self, epoch: int, start: int) -> Iterator[np.ndarray]:
+        """The numbers of the examples of each batch of an epoch, from batch `start` on."""
+        for rows in self._rows(epoch, start):
+            yield np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+
+    def _rows(self, epoch: int, start: int) -> Iterator[slice | np.ndarray]:
         order = None if self._seed is None else permutation(self._length, self._seed, epoch)
         for first in range(start * self.batch_size, self._length, self.batch_size):
             rows = slice(first, min(first + self.batch_size, self._length))
-            yield self._take(rows if order is None else order[rows])
+            yield rows if order is None else order[rows]
 
 
 def permutation(length: int, seed: int, epoch: int) -> np.ndarray:

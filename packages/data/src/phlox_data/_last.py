@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -48,16 +49,28 @@ class Reading(NamedTuple):
       batches: the batches.
       size: the length of a full batch; None: that of the first batch.
       skip: the number of batches that `finish` must skip.
+      state: the state of a reader that can go on from it, after the batch that it has read last.
     """
 
     batches: Iterator[Examples]
     size: int | None
     skip: int
+    state: Callable[[], Any] | None = None
 
 
-def finish(reading: Reading, last: Last) -> Iterator[tuple[Examples, np.ndarray | None]]:
-    """Drops, pads or keeps the short batch; yields pairs of batch and mask, which is None unless `last` is "pad"."""
-    _, size, skip = reading
+class Note(NamedTuple):
+    """What is known of a batch beside its contents: how many examples are in it, and the reader's state after it."""
+
+    examples: int
+    reader: dict[str, Any] | None
+
+
+def finish(reading: Reading, last: Last, notes: deque[Note]) -> Iterator[tuple[Examples, np.ndarray | None]]:
+    """Drops, pads or keeps the short batch; yields pairs of batch and mask, which is None unless `last` is "pad".
+
+    A note on each batch is added to `notes` before it is yielded.
+    """
+    _, size, skip, state = reading
     for batch in reading.batches:
         if not len(batch):
             continue
@@ -73,7 +86,10 @@ def finish(reading: Reading, last: Last) -> Iterator[tuple[Examples, np.ndarray 
             continue
         if skip:
             skip -= 1
-        elif last == "pad":
+            continue
+        # The full size is part of the state: the first batch after it may be the short one.
+        notes.append(Note(len(batch), None if state is None else {"size": size, "state": state()}))
+        if last == "pad":
             yield batch.filled_up(size) if short else batch, np.arange(size) < len(batch)
         else:
             yield batch, None

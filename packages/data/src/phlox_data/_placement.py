@@ -13,15 +13,18 @@ from phlox.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from ._examples import Examples
 from ._last import Padded
+from ._shares import Shares, of_rows
 
 
 class Placement:
     """Copies batches to devices.
 
-    `parts` is the number of devices for which batches are split, or None if batches keep their shape.
+    Attributes:
+      parts: the number of devices for which batches are split, or None if batches keep their shape.
+      shares: how this process reads its share, if the devices belong to several processes.
     """
 
-    __slots__ = ("parts", "target")
+    __slots__ = ("_tiles", "parts", "shares", "target")
 
     def __init__(self, device: Any, devices: Sequence[Any] | None):
         if device is not None and devices is not None:
@@ -30,13 +33,29 @@ class Placement:
             raise ArgumentError(
                 f"device={device!r} is neither a device nor a sharding", instead="phlox.devices()[0]", argument="device"
             )
-        self.target = device
-        self.parts = None
+        self.target: Any = device
+        self.parts: int | None = None
+        self.shares: Shares | None = None
+        self._tiles = of_rows(device).tiles(1)[0] if isinstance(device, NamedSharding) else 1
+        if isinstance(device, Sharding) and not device.is_fully_addressable:
+            if not isinstance(device, NamedSharding):
+                raise ArgumentError(
+                    f"device={device!r} spreads batches over several processes and is no NamedSharding",
+                    instead='NamedSharding(mesh, P("data"))',
+                    argument="device",
+                )
+            self.shares = Shares(device)
         if devices is not None:
             row = list(devices) if isinstance(devices, Sequence) else []
             if not row or not all(isinstance(d, phlox.Device) for d in row):
                 raise ArgumentError(
                     f"devices={devices!r} is no list of devices", instead="phlox.local_devices()", argument="devices"
+                )
+            if any(d.process_index != phlox.process_index() for d in row):
+                raise ArgumentError(
+                    "devices has some of other processes, whose batches this one cannot split",
+                    instead='device=NamedSharding(mesh, P("data")), for one program over all processes',
+                    argument="devices",
                 )
             # The sharding that pmap needs for its arguments, so that it copies nothing.
             self.target = NamedSharding(Mesh(np.array(row), ("pmap",)), PartitionSpec("pmap"))
@@ -44,23 +63,34 @@ class Placement:
 
     def check(self, length: int, what: str) -> None:
         """Raises `AxisSizeError` if a batch of this length cannot be split into equal parts; `what` describes it."""
-        if self.parts is not None and length % self.parts:
+        parts = self._tiles if self.parts is None else self.parts
+        if length % parts:
+            over = f"{parts} devices" if self.parts else f"the {parts} parts of device={self.target.spec}"
             raise AxisSizeError(
-                f"{what} of {length} examples cannot be split evenly over {self.parts} devices",
-                instead=f"a batch size that is a multiple of {self.parts}; last='drop' or 'pad' for the last batch",
+                f"{what} of {length} examples cannot be split evenly over {over}",
+                instead=f"a batch size that is a multiple of {parts}; last='drop' or 'pad' for the last batch",
                 sizes=[("", 0, (length,))],
-                devices=self.parts,
+                devices=parts,
             )
 
     def put(self, pairs: Iterator[tuple[Examples, np.ndarray | None]]) -> Iterator[Any]:
         """Yields the batches on their devices, as trees, or as `Padded` if there is a mask."""
         for batch, mask in pairs:
             self.check(len(batch), "a batch")
-            tree = batch.structure.unflatten(self._put(batch.leaves))
+            tree = batch.structure.unflatten(self._put_all(batch) if batch.host else self._put(batch.leaves))
             yield tree if mask is None else Padded(tree, self._put([mask])[0])
+
+    def _put_all(self, batch: Examples) -> list[Any]:
+        """The leaves of a batch on their devices, but those that stay on the host."""
+        rows = enumerate(batch.leaves)
+        put = iter(self._put([leaf for i, leaf in rows if i not in batch.host]))
+        return [self._split(np.array(leaf)) if i in batch.host else next(put) for i, leaf in enumerate(batch.leaves)]
+
+    def _split(self, leaf: np.ndarray) -> np.ndarray:
+        return leaf if self.parts is None else leaf.reshape(self.parts, len(leaf) // self.parts, *leaf.shape[1:])
 
     def _put(self, leaves: list[np.ndarray]) -> Any:
         # device_put must copy, because loaders may overwrite this batch with the next one.
         if self.parts is not None:
-            leaves = [leaf.reshape(self.parts, len(leaf) // self.parts, *leaf.shape[1:]) for leaf in leaves]
+            leaves = [self._split(leaf) for leaf in leaves]
         return phlox.device_put(leaves, self.target)

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from phlox.errors import ArgumentError
 
 from ._batches import whole_number
 from ._examples import examples
+from ._host import Names, check_names
 from ._last import Last, Reading
+
+
+class Position(NamedTuple):
+    """Where to begin reading: an epoch and a batch of it, or a state that an earlier reader had there."""
+
+    epoch: int
+    batch: int
+    state: Any = None
+
+
+class Opened(NamedTuple):
+    """An iterator over batches, how many of them are before the position that was asked for, and its state."""
+
+    batches: Iterator[Any]
+    skip: int = 0
+    state: Callable[[], Any] | None = None
 
 
 class Stream:
@@ -18,13 +35,14 @@ class Stream:
     Args:
       name: the public function's name, for errors.
       given: the iterable, or the function of the epoch's number.
-      open: the iterator to read an iterable with.
+      open: begins to read an iterable at a position. A state is given only to readers that have one.
       batch_size: the length of full batches, given by the user.
       size: returns the length of full batches of an iterable, or None.
       count: returns the number of batches of an iterable for a mode of the last batch, or None.
       unsteady: returns why an iterable may have another order each time it is read, or None. Its second argument is the
         result of a second call of the function for the same epoch; None for iterables that no function made.
       ordered: code for an iterable whose order depends only on the epoch's number, for errors.
+      host: names of what stays on the host.
     """
 
     batch_size: int | None
@@ -35,12 +53,13 @@ class Stream:
         name: str,
         given: Any,
         *,
-        open: Callable[[Any], Iterator[Any]],
+        open: Callable[[Any, Position], Opened],
         batch_size: int | None,
         size: Callable[[Any], int | None],
         count: Callable[[Any, Last], int | None],
         unsteady: Callable[[Any, Any], str | None],
         ordered: str,
+        host: Names = (),
     ):
         self._name = name
         self._given = given
@@ -49,15 +68,26 @@ class Stream:
         self._count = count
         self._unsteady = unsteady
         self._ordered = ordered
+        self._host = check_names(host)
+        self._steady_epoch: int | None = None
         self._is_function = callable(given) and not isinstance(given, Iterable)
-        if not self._is_function and (not isinstance(given, Iterable) or isinstance(given, Iterator)):
-            trouble = "can be read only once" if isinstance(given, Iterator) else "holds no batches"
-            raise ArgumentError(
-                f"{name}: {given!r} {trouble}", instead="a loader, or a function of the epoch's number that makes one"
-            )
+        if not self._is_function:
+            self._check_iterable(given)
         self.batch_size = None if batch_size is None else whole_number(batch_size, "batch_size", 1)
         if not self._is_function:
             self.batch_size = self._full(given)
+
+    def _check_iterable(self, batches: Any) -> None:
+        if isinstance(batches, Iterator):
+            trouble = "can be read only once"
+        elif not isinstance(batches, Iterable):
+            trouble = "holds no batches"
+        else:
+            return
+        raise ArgumentError(
+            f"{self._name}: {batches!r} {trouble}",
+            instead="a loader, or a function of the epoch's number that makes one",
+        )
 
     def count(self, last: Last) -> int | None:
         return None if self._is_function else self._count(self._given, last)
@@ -65,16 +95,43 @@ class Stream:
     def _full(self, batches: Any) -> int | None:
         return self._size(batches) if self.batch_size is None else self.batch_size
 
-    def read(self, epoch: int, start: int) -> Reading:
-        batches = self._given(epoch) if self._is_function else self._given
-        if start:
-            why = self._unsteady(batches, self._given(epoch) if self._is_function else None)
-            if why is not None:
-                raise ArgumentError(
-                    f"{self._name}: start={start} asks for the rest of an epoch, but {why}",
-                    instead=f"{self._name}({self._ordered})",
-                    start=start,
-                )
+    def check_resumable(self, epoch: int) -> None:
+        if self._steady_epoch != epoch:
+            self._check_steady(self._make(epoch), epoch, "state()")
+            self._steady_epoch = epoch
+
+    def _make(self, epoch: int) -> Any:
+        return self._given(epoch) if self._is_function else self._given
+
+    def _check_steady(self, batches: Any, epoch: int, asked: str) -> None:
+        again = self._make(epoch) if self._is_function else None
+        if again is batches and isinstance(again, Iterator):
+            why: str | None = "its function returns one iterator each time, which can be read only once"
+        else:
+            why = self._unsteady(batches, again)
+        if why is not None:
+            raise ArgumentError(
+                f"{self._name}: {asked} asks for the rest of an epoch, but {why}",
+                instead=f"{self._name}({self._ordered})",
+                epoch=epoch,
+            )
+
+    def read(self, epoch: int, start: int, state: Any = None) -> Reading:
+        batches = self._make(epoch)
+        size = self._full(batches)
+        if state is not None:
+            size, state = (state["size"] if size is None else size), state["state"]
+        elif start:
+            self._check_steady(batches, epoch, f"start={start}")
         # Opened here, before the thread starts, because loaders may fork processes, which is unsafe with threads.
-        opened = self._open(batches)
-        return Reading((examples(batch, "the batch") for batch in opened), self._full(batches), skip=start)
+        opened = self._open(batches, Position(epoch, start, state))
+        if state is not None and opened.state is None:
+            raise ArgumentError(
+                f"{self._name}: the state is that of a reader of another kind",
+                instead="a state of batches of the same source",
+                argument="state",
+            )
+        host = self._host
+        return Reading(
+            (examples(batch, "the batch", host) for batch in opened.batches), size, opened.skip, opened.state
+        )

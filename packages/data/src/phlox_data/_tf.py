@@ -9,8 +9,9 @@ from phlox.errors import ArgumentError
 
 from ._batches import Batches
 from ._extras import require
+from ._host import Names
 from ._last import Last
-from ._stream import Stream
+from ._stream import Opened, Position, Stream
 
 
 def from_tf(
@@ -21,6 +22,7 @@ def from_tf(
     device: Any = None,
     devices: Sequence[Any] | None = None,
     prefetch: int = 2,
+    host: Names = (),
 ) -> Batches:
     """Batches of a `tf.data.Dataset`, put on devices while the program computes with earlier ones.
 
@@ -31,15 +33,15 @@ def from_tf(
         ``lambda epoch: dataset.shuffle(10_000, seed=epoch).batch(128)``.
       batch_size: the length of a full batch, if the dataset does not provide it (it does with
         ``drop_remainder=True``); without it the first batch of an epoch counts as full.
-      last, device, devices, prefetch: as for `batches`.
+      last, device, devices, prefetch, host: as for `batches`.
 
     Returns `Batches` of trees with the structure of the dataset's elements. `start=n` of `Batches.epoch` reads and
-    skips n batches. It raises if the order may differ: for shuffles without a seed, for seeded ones that are not made
-    by a function for each epoch, because their state advances, and for ``deterministic=False``.
+    skips n batches, and so does `Batches.restore`. They raise if the order may differ: for shuffles without a seed, for
+    seeded ones that are not made by a function for each epoch, because their state advances, and for
+    ``deterministic=False``.
 
-    TensorFlow reserves all memory of all GPUs when it first uses one. If it is not imported yet, it is imported here
-    with the GPUs hidden from it; a program that imports it itself should first call
-    ``tf.config.set_visible_devices([], "GPU")``.
+    TensorFlow reserves all memory of all GPUs when it first uses one, so they are hidden from it here, also if the
+    program has imported it. If it has used a GPU already, there is a `RuntimeWarning`.
 
     Raises `MissingExtraError` without TensorFlow, and in the loop what the dataset raises, and what `batches` raises
     for arrays that no device can hold.
@@ -54,6 +56,7 @@ def from_tf(
         count=_count,
         unsteady=_unsteady,
         ordered="lambda epoch: dataset.shuffle(10_000, seed=epoch).batch(128)",
+        host=host,
     )
     return Batches(source, last=last, device=device, devices=devices, prefetch=prefetch)
 
@@ -64,8 +67,8 @@ def _checked(dataset: Any) -> Any:
     return dataset
 
 
-def _open(dataset: Any) -> Iterator[Any]:
-    return _checked(dataset).as_numpy_iterator()
+def _open(dataset: Any, at: Position) -> Opened:
+    return Opened(_checked(dataset).as_numpy_iterator(), at.batch)
 
 
 def _unsteady(dataset: Any, again: Any) -> str | None:

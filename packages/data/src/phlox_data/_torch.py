@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,8 +11,10 @@ from phlox.extend import warn
 
 from ._batches import Batches
 from ._extras import require
+from ._fetch import shorten
+from ._host import Names
 from ._last import Last
-from ._stream import Stream
+from ._stream import Opened, Position, Stream
 
 
 def from_torch(
@@ -24,6 +25,7 @@ def from_torch(
     device: Any = None,
     devices: Sequence[Any] | None = None,
     prefetch: int = 2,
+    host: Names = (),
 ) -> Batches:
     """Batches of a PyTorch `DataLoader`, put on devices while the program computes with earlier ones.
 
@@ -36,15 +38,17 @@ def from_torch(
         same each time.
       batch_size: the length of a full batch, if the loader does not provide it (with a `batch_sampler`, for example);
         without it the first batch of an epoch counts as full.
-      last, device, devices, prefetch: as for `batches`.
+      last, device, devices, prefetch, host: as for `batches`.
 
     Returns `Batches` of trees as the loader makes them (lists, for datasets of tuples), with arrays for tensors.
     Tensors are copied, detached from their gradients, bfloat16 and float8 included. `start=n` of `Batches.epoch` reads
-    and skips n batches. It raises if the order may differ: for random samplers, unless a function makes them with a
-    seeded generator, and for loaders whose order is unknown.
+    and skips n batches, and so does `Batches.restore`. They raise if the order may differ: for random samplers, unless
+    a function makes them with a seeded generator, and for loaders whose order is unknown. A `StatefulDataLoader` of
+    torchdata is restored by its own state instead, whatever its order, and reads nothing twice.
 
-    The loader runs in its own thread, `prefetch` batches ahead. If its workers are forked, there is a `RuntimeWarning`:
-    phlox has threads, and in forked processes these do not exist although they may hold locks.
+    The loader runs in its own thread, `prefetch` batches ahead, or in that of the loop where this takes less time. If
+    its workers are forked, there is a `RuntimeWarning`: phlox has threads, and in forked processes these do not exist
+    although they may hold locks.
 
     Raises `MissingExtraError` without torch, and in the loop what the loader raises, and what `batches` raises for
     arrays that no device can hold.
@@ -59,17 +63,36 @@ def from_torch(
         count=_count,
         unsteady=_unsteady,
         ordered="lambda epoch: DataLoader(..., shuffle=True, generator=torch.Generator().manual_seed(epoch))",
+        host=host,
     )
     return Batches(source, last=last, device=device, devices=devices, prefetch=prefetch)
 
 
-def _open(loader: Any) -> Iterator[Any]:
+def _open(loader: Any, at: Position) -> Opened:
     workers = getattr(loader, "num_workers", 0)
     if workers:
+        import multiprocessing
+
         context = getattr(loader, "multiprocessing_context", None) or multiprocessing
         if context.get_start_method() == "fork":
             _warn_of_fork(workers)
-    return iter(loader)
+    if not (hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict")):
+        return Opened(shorten(iter(loader)), at.batch)
+    if at.state is not None:
+        loader.load_state_dict(at.state)
+    batches = iter(loader)
+    # Bound to this iterator where it has a state of its own: the loader's is that of the latest iterator.
+    state = getattr(batches, "state_dict", loader.state_dict)
+    return Opened(_leaving(loader, batches), 0 if at.state is not None else at.batch, state)
+
+
+def _leaving(loader: Any, batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches. Such a loader keeps its iterator, with which its workers would outlive the loop."""
+    try:
+        yield from batches
+    finally:
+        if not getattr(loader, "persistent_workers", False):
+            loader.load_state_dict({})
 
 
 def _warn_of_fork(workers: int) -> None:

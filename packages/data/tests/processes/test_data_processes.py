@@ -9,6 +9,8 @@ EXTRAS = {
     "torch": ("from_torch", "pip install torch==2.13.0"),
     "tensorflow": ("from_tf", "pip install tensorflow-cpu"),
     "tensorflow_datasets": ("local_tfds", "pip install tensorflow-datasets array_record"),
+    "grain": ("from_grain", "pip install grain"),
+    "datasets": ("from_huggingface", "pip install datasets"),
 }
 
 
@@ -21,7 +23,8 @@ def test_import_starts_nothing_and_imports_no_extra():
             from phlox._xla import devices
             assert threading.active_count() == 1
             assert not devices.started()
-            print([name for name in ("torch", "tensorflow", "tensorflow_datasets", "jax") if name in sys.modules])
+            names = ("torch", "tensorflow", "tensorflow_datasets", "grain", "datasets", "webdataset", "torchdata", "jax")
+            print([name for name in (*names, "multiprocessing", "concurrent.futures") if name in sys.modules])
             """
         )
         == "[]"
@@ -41,7 +44,8 @@ def test_a_missing_extra_is_one_clear_error(library):
     function, command = EXTRAS[library]
     program = f"""
         import phlox_data as data
-        arguments = ("folder", "name", {{}}) if "{function}" == "local_tfds" else (lambda epoch: None,)
+        arguments = {{"local_tfds": ("folder", "name", {{}}), "from_huggingface": (None, 4)}}
+        arguments = arguments.get("{function}", (lambda epoch: None,))
         try:
             data.{function}(*arguments)
         except data.MissingExtraError as error:

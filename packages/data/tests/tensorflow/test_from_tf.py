@@ -183,23 +183,33 @@ def test_exceptions_of_the_dataset():
 
 
 @pytest.mark.parametrize("imported_before", [False, True])
-def test_gpus_are_hidden_when_this_is_what_imports_tensorflow(tmp_path, imported_before):
+@pytest.mark.parametrize("used", [False, True])
+def test_gpus_are_hidden_from_tensorflow_if_it_is_not_too_late(tmp_path, imported_before, used):
     """With a TensorFlow that writes down what it is asked: there may be no GPU here to hide."""
     (tmp_path / "tensorflow.py").write_text(
-        "asked = []\nclass config:\n    set_visible_devices = lambda *what: asked.append(what)\n"
+        f"""
+visible = ["a GPU"]
+class config:
+    get_visible_devices = lambda kind: visible
+    def set_visible_devices(devices, kind):
+        if {used}:
+            raise RuntimeError("Visible devices cannot be modified after being initialized")
+        visible[:] = devices
+"""
     )
     program = f"""
-        import sys
+        import sys, warnings
         sys.path.insert(0, {str(tmp_path)!r})
         if {imported_before}:
             import tensorflow
         import phlox_data as data
-        data.from_tf(lambda epoch: None)
-        data.require("tensorflow")
+        with warnings.catch_warnings(record=True) as caught:
+            data.from_tf(lambda epoch: None)
+            data.require("tensorflow")
         import tensorflow
-        print(tensorflow.asked)
+        print(tensorflow.visible, "GPUs in use" in str([w.message for w in caught]))
         """
-    assert output(program) == ("[]" if imported_before else "[([], 'GPU')]")
+    assert output(program) == ("['a GPU'] True" if used else "[] False")
 
 
 def test_the_real_tensorflow_takes_that_call():

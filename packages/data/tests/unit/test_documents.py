@@ -22,7 +22,8 @@ def test_examples_in_docstrings(name):
 def test_examples_are_there():
     finder = doctest.DocTestFinder()
     found = {test.name for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples}
-    for public in ["_arrays.batches", "_batches.Batches", "_examples.collate", "_last.Padded", "_tfds.from_tfds"]:
+    some = ["_arrays.batches", "_batches.Batches.state", "_examples.collate", "_last.Padded", "_tfds.from_tfds"]
+    for public in [*some, "_loop.Report", "_pipeline.mix", "_pipeline.Pipeline.map", "_iterable.from_iterable"]:
         assert f"phlox_data.{public}" in found
 
 
@@ -32,6 +33,18 @@ def test_all_names_are_there_and_documented():
         assert getattr(phlox_data, name).__doc__
 
 
+FIRST = "data.batches((images, labels), batch_size=128, seed=0)"
+
+
 def test_the_readme_runs():
-    names = data_readme.run("data.batches((images, labels), batch_size=128, seed=0)")
-    assert names["x"].shape == (len(names["phlox"].local_devices()), 128 // len(names["phlox"].local_devices()), 64)
+    names = data_readme.run(FIRST, "train.report()")
+    assert names["state"] == {"epoch": 2, "batch": 0}
+    assert names["train"].report().examples == 1000
+    assert names["x"].shape == (104, 64)
+
+
+@pytest.mark.parametrize("source", ["from_grain", "from_huggingface", "data.pipeline"])
+def test_sources_of_the_readme_run(source):
+    names = data_readme.run(FIRST, source)
+    assert len(data_readme.snippets(source)) == 1
+    assert names["batch"] is not None
