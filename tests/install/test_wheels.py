@@ -80,14 +80,29 @@ def test_what_a_wheel_says(wheels, name):
     assert not [file for file in files if "tests/" in file]
 
 
+def resolved(wheels, asked):
+    """The names of what pip would install for `asked` in an empty environment."""
+    report = wheels / "report.json"
+    options = ("--quiet", "--dry-run", "--ignore-installed", "--report", report, "--find-links", wheels)
+    pip(sys.executable, "install", *options, *asked)
+    return {item["metadata"]["name"].lower() for item in json.loads(report.read_text())["install"]}
+
+
 @pytest.mark.parametrize("name", NAMES.values())
 def test_a_wheel_brings_its_siblings(wheels, name):
-    report = wheels / f"{name}.json"
-    pip(sys.executable, "install", "--quiet", "--dry-run", "--ignore-installed", "--report", report, "-f", wheels, name)
-    installed = {item["metadata"]["name"] for item in json.loads(report.read_text())["install"]}
+    installed = resolved(wheels, [name])
     assert installed >= {name, "phlox", "jaxlib", "numpy"}
     siblings = {line.split("==")[0].split("[")[0] for line in metadata(wheels, name)[0].get_all("Requires-Dist")}
     assert installed & set(NAMES.values()) == {name} | siblings & set(NAMES.values())
+
+
+@pytest.mark.parametrize("name", NAMES.values())
+def test_extras_are_found(wheels, name):
+    extras = set(metadata(wheels, name)[0].get_all("Provides-Extra", ()))
+    # Each extra of phlox_examples is that of phlox_data. torch in the version that needs no CUDA, see the README.
+    if extras:
+        installed = resolved(wheels, [f"{name}[{','.join(sorted(extras))}]", *(["torch==2.13.0"] * ("torch" in extras))])
+        assert installed > resolved(wheels, [name])
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13"])
