@@ -133,8 +133,8 @@ def collate(records: Sequence[Any], host: Names = ()) -> Any:
     """Stacks single examples to a batch: each array gets a new first axis, along which the examples are stacked.
 
     Args:
-      records: trees of one structure with arrays, tensors or numbers as leaves.
-      host: names of entries that may hold anything else, such as strings; they become NumPy arrays too.
+      records: trees of one structure with arrays, tensors, numbers or strings as leaves.
+      host: names of entries that may hold anything else, such as lists of different length.
 
     Returns a tree of NumPy arrays. As `collate_fn` of a PyTorch `DataLoader` it makes batches without a detour over
     tensors, for datasets whose examples are NumPy arrays.
@@ -213,6 +213,8 @@ class _Column:
 def _stacked(values: Sequence[Any], name: str) -> np.ndarray:
     if isinstance(values[0], OnHost):
         return OnHost([value.value for value in values]).array(name)
+    if all(isinstance(value, str | bytes) for value in values):
+        return np.asarray(values)  # refused where batches are put on devices, unless `host` names it
     if not all(isinstance(value, _NUMPY) for value in values):
         values = [as_numpy(value, name) for value in values]
     shapes = {np.shape(value) for value in values}

@@ -37,7 +37,8 @@ def from_grain(
 
     Returns `Batches` of trees with the structure of the dataset's elements. `Batches.state` holds the state of Grain's
     iterator, and `Batches.restore` reads nothing twice; `start=n` of `Batches.epoch` reads and skips n batches. The
-    length is that of a `MapDataset`; others have none.
+    length is that of a `MapDataset`; others have none. Worker processes of Grain need the program to parse flags of
+    absl: ``absl.app.run(main)``.
 
     Raises `MissingExtraError` without Grain, and in the loop what the dataset raises, and what `batches` raises for
     arrays that no device can hold.

@@ -12,7 +12,7 @@ from phlox.errors import ArgumentError
 
 from ._batches import whole_number
 from ._examples import examples
-from ._host import Names, OnHost, check_names
+from ._host import OnHost
 from ._steps import Batch, Buffered, Filter, Iterated, Map, Mixed, Permuted, Repeat, Rows, Step, Take
 
 
@@ -88,13 +88,12 @@ class Pipeline(Iterable[Any]):
         """
         return Pipeline(Filter(self._step, f))
 
-    def batch(self, size: int, *, last: Literal["keep", "drop"] = "keep", host: Names = ()) -> Pipeline:
+    def batch(self, size: int, *, last: Literal["keep", "drop"] = "keep") -> Pipeline:
         """Examples stacked by `collate`, `size` at a time.
 
         Args:
           size: the number of examples of a batch.
           last: ``"keep"`` or ``"drop"`` for the short batch at the end; `from_iterable` can pad a kept one.
-          host: names of entries that may be strings, as for `collate`.
 
         Returns the pipeline with this step.
 
@@ -107,8 +106,7 @@ class Pipeline(Iterable[Any]):
                 instead="'keep' or 'drop'; from_iterable(..., last='pad')",
                 argument="last",
             )
-        names = sorted(check_names(host), key=str)
-        return Pipeline(Batch(self._step, whole_number(size, "size", 1), last == "drop", names))
+        return Pipeline(Batch(self._step, whole_number(size, "size", 1), last == "drop"))
 
     def shuffle(self, seed: int, *, buffer: int | None = None) -> Pipeline:
         """The examples in an order that depends on `seed` and the epoch's number.

@@ -106,11 +106,11 @@ class Filter(Step):
 
 
 class Batch(Step):
-    def __init__(self, before: Step, size: int, drop: bool, host: Sequence[str | int]):
+    def __init__(self, before: Step, size: int, drop: bool):
         super().__init__(before)
         if before.length is not None:
             self.length = before.length // size if drop else -(-before.length // size)
-        self.batch_size, self._size, self._drop, self._host = size, size, drop, host
+        self.batch_size, self._size, self._drop = size, size, drop
 
     def read(self, epoch: int, start: int, order: np.ndarray | None = None) -> Items:
         items = self.before.read(epoch, start * self._size)
@@ -118,10 +118,7 @@ class Batch(Step):
             rows = list(itertools.islice(items, self._size))
             if not rows or (self._drop and len(rows) < self._size):
                 return
-            yield number, named("batch", self._stack, [value for _, value in rows], self.number, *(i for i, _ in rows))
-
-    def _stack(self, values: list[Any]) -> Any:
-        return collate(values, self._host)
+            yield number, named("batch", collate, [value for _, value in rows], self.number, *(i for i, _ in rows))
 
 
 class Permuted(Step):

@@ -10,7 +10,7 @@ import pytest
 
 import phlox_data as data
 from data_threads import ours
-from phlox.errors import ArgumentError
+from phlox.errors import DtypeError
 from phlox_data import _ahead
 from phlox_data._ahead import Ahead
 
@@ -117,7 +117,7 @@ def test_even_an_exit_is_carried_over():
 
 
 def test_errors_name_the_users_loop():
-    with pytest.raises(ArgumentError, match=r"an example\['t'\] is 'abc'") as caught:
+    with pytest.raises(DtypeError, match=r"the batch\['t'\] has dtype <U3") as caught:
         for _ in data.from_tfds([{"t": "abc"}], 1):  # this line
             pass
     assert caught.value.where.file == __file__

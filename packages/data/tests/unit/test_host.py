@@ -50,7 +50,7 @@ def test_examples_of_a_sequence():
     records = [{"x": i, "text": text} for i, text in enumerate(TEXT.tolist())]
     batch = next(iter(data.from_tfds(records, 5, host=["text"], seed=0)))
     is_host(batch["text"], TEXT[np.asarray(batch["x"])].tolist())
-    made = data.from_iterable(data.pipeline(records).batch(2, host=["text"]), host=["text"])
+    made = data.from_iterable(data.pipeline(records).batch(2), host=["text"])
     is_host(next(iter(made))["text"], ["a", "bb"])
 
 

@@ -187,7 +187,6 @@ def test_threads_compute_ahead_and_end_with_the_loop():
         lambda: numbers().shuffle(None),
         lambda: numbers().batch(0),
         lambda: numbers().batch(2, last="pad"),
-        lambda: numbers().batch(2, host="text"),
         lambda: numbers().repeat(0),
         lambda: numbers().take(-1),
         lambda: data.mix([], [], 0),
