@@ -48,3 +48,10 @@ def test_sources_of_the_readme_run(source):
     names = data_readme.run(FIRST, source)
     assert len(data_readme.snippets(source)) == 1
     assert names["batch"] is not None
+
+
+def test_placement_of_the_readme_runs():
+    names = data_readme.run("import phlox\n", "NamedSharding(mesh")
+    count = len(names["phlox"].local_devices())
+    assert names["x"].shape == (count, 128 // count, 64)
+    assert names["mean"](names["images"]).shape == (64,)
