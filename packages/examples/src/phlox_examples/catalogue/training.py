@@ -1,0 +1,65 @@
+"""The programs that train networks."""
+
+from __future__ import annotations
+
+import argparse
+
+from .rows import Option, Program, positive, whole
+
+
+def _training(epochs: int, quick: int, batch_size: int, learning_rate: float) -> tuple[Option, ...]:
+    """The options that all trainings over epochs have."""
+    return (
+        Option("--epochs", whole(1), epochs, "how often to go through the training examples", quick),
+        Option("--batch-size", whole(1), batch_size, "examples in a step"),
+        Option("--learning-rate", positive, learning_rate, "of the optimizer", metavar="RATE"),
+    )
+
+
+def _uneven(options: argparse.Namespace) -> str | None:
+    if options.batch_size % options.devices:
+        return f"--batch-size {options.batch_size} cannot be split evenly over {options.devices} devices"
+    if options.devices % options.processes:
+        return f"--devices {options.devices} cannot be split evenly over {options.processes} processes"
+    return None
+
+
+_WIDTHS = Option("--widths", whole(1), [128, 128, 128], "sizes of the hidden layers", [16], many=True)
+
+PROGRAMS = (
+    Program(
+        "selu-mlp",
+        "a SELU network learns handwritten digits; stopped, it goes on (what ./train alone does)",
+        4,
+        (
+            *_training(30, 2, 64, 0.002),
+            Option("--half-life", positive, 6.0, "epochs after which the learning rate has halved", metavar="EPOCHS"),
+            _WIDTHS,
+            Option(
+                "--loader", str, "numpy", "the library that makes the batches", choices=("numpy", "torch", "tf", "tfds")
+            ),
+            Option(
+                "--checkpoint",
+                str,
+                None,
+                "save each epoch in DIR, and go on where an earlier run with the same settings stopped",
+                metavar="DIR",
+                decides=False,
+            ),
+        ),
+        ("epochs", "test_accuracy"),
+    ),
+    Program(
+        "data-parallel",
+        "batches split over devices, or over processes, give the losses of one device",
+        6,
+        (
+            Option("--devices", whole(1), 8, "how many; virtual ones on a CPU", 2),
+            Option("--processes", whole(1), 1, "over how many processes the devices are spread"),
+            *_training(10, 2, 64, 0.002),
+            _WIDTHS,
+        ),
+        ("losses", "largest_difference", "tolerance"),
+        refuses=_uneven,
+    ),
+)
