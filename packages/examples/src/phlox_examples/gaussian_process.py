@@ -86,7 +86,7 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
     with phlox.enable_x64(True), report.progress("Climbing", options.steps // CHUNK) as shown:
         t, y = map(jnp.asarray, measured(options.points, options.seed))
         times = jnp.linspace(0, SHOWN, 500)
-        optimizer = optim.adam(0.03)
+        optimizer = optim.adam(optim.cosine_decay_schedule(0.05, options.steps))
         logs = {name: jnp.log(jnp.asarray(value)) for name, value in FIRST.items()}
 
         def step(state: Any, _: Any) -> Any:

@@ -64,7 +64,8 @@ def transition(q: Any, key: Any, size: float, steps: int) -> Any:
     path_q, path_m = leapfrog(q, m, size, steps)
     new_q, new_m = path_q[-1], path_m[-1]
     lost = potential(new_q) + new_m @ new_m / 2 - potential(q) - m @ m / 2
-    probability = jnp.minimum(1.0, jnp.exp(-lost))
+    # A flight that leaves the numbers of 32 bits is not accepted.
+    probability = jnp.where(jnp.isfinite(lost), jnp.minimum(1.0, jnp.exp(-lost)), 0.0)
     return jnp.where(phlox.random.uniform(accept_key) < probability, new_q, q), probability
 
 
@@ -79,7 +80,7 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
 
     several = phlox.jit(lambda q, keys: phlox.lax.scan(step, q, keys))
     # The chains begin far apart, and what they draw in the first fifth is thrown away.
-    q = 3 * phlox.random.normal(first_key, (options.chains, 2))
+    q = 2 * phlox.random.normal(first_key, (options.chains, 2))
     keys = phlox.random.split(key, (options.draws * 6 // 5 // CHUNK, CHUNK))
     parts = []
     with report.progress("Drawing", len(keys)) as shown:

@@ -99,7 +99,7 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name, direction in {"gradient": descend, "cg": newton_cg, "newton": newton}.items():
             found[name] = phlox.jit(path, static_argnums=(0, 1))(direction, options.steps)
-        best = found["newton"][-1]
+        best = found["newton"][-1] - newton(found["newton"][-1])
         errors = {name: jnp.linalg.norm(weights - best, axis=1) for name, weights in found.items()}
         return {
             **{name: np.asarray(weights) for name, weights in found.items()},

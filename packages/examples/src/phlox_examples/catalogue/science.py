@@ -21,7 +21,7 @@ PROGRAMS = (
         8,
         (
             Option("--points", whole(10), 120, "how many are measured", 40),
-            Option("--steps", whole(50), 600, "of Adam", 50),
+            Option("--steps", whole(50), 300, "of Adam", 50),
         ),
         ("numbers", "log_probability", "inside_band"),
     ),
@@ -32,9 +32,39 @@ PROGRAMS = (
         (
             Option("--chains", whole(4), 64, "that run side by side", 8),
             Option("--draws", whole(100), 1000, "of each chain, after the first fifth more", 200),
-            Option("--flight", whole(1), 16, "leapfrog steps of a flight"),
-            Option("--step-size", positive, 0.3, "of the leapfrog rule", metavar="SIZE"),
+            Option("--flight", whole(1), 24, "leapfrog steps of a flight"),
+            Option("--step-size", positive, 0.12, "of the leapfrog rule", metavar="SIZE"),
         ),
         ("accepted", "mean", "variance", "r_hat", "effective"),
+    ),
+    Program(
+        "n-body",
+        "two galaxies pass each other; a symplectic rule keeps the energy where Runge-Kutta drifts",
+        10,
+        (
+            Option("--stars", whole(1), 500, "in each galaxy", 20),
+            Option("--steps", whole(1), 20, "between two of the 45 frames", 4),
+        ),
+        ("largest_energy_error", "energies", "planet_errors"),
+    ),
+    Program(
+        "molecular-dynamics",
+        "liquid argon: forces by grad of the energy of all pairs, energy conserved, neighbours in shells",
+        20,
+        (
+            Option("--cells", whole(3), 4, "of the crystal along each side, with 4 atoms each", 3),
+            Option("--steps", whole(150), 3000, "in which the atoms are left alone", 150),
+        ),
+        ("temperature", "energy_drift", "peak", "r", "g"),
+    ),
+    Program(
+        "mandelbrot",
+        "the Mandelbrot set by jvp of a while_loop: distances, light, and the area beside the known one",
+        10,
+        (
+            Option("--height", whole(8), 600, "of the pictures, in pixels", 48),
+            Option("--limit", whole(1), 1000, "steps after which a point counts as in the set", 100),
+        ),
+        ("area", "known_area"),
     ),
 )
