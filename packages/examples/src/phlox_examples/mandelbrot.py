@@ -99,7 +99,7 @@ def colors(view: tuple[Any, Any, Any], pixel: float) -> Any:
     smooth, distance, slope = view
     outside = np.isfinite(smooth)
     steps = np.where(outside, smooth, 1.0)
-    phase = 2 * np.pi * (0.62 + 0.27 * np.log(np.maximum(steps, 1.0)))
+    phase = 2 * np.pi * (0.79 + 0.51 * np.log(np.maximum(steps, 1.0)))
     hue = 0.5 + 0.5 * np.cos(phase[..., None] + np.array([0.0, 0.75, 1.7]))
     lamp = np.exp(1j * np.pi / 4)
     light = np.clip(((slope * lamp.conjugate()).real + 1.4) / 2.4, 0, 1)

@@ -31,7 +31,7 @@ from . import plots, report, results
 from .options import settings_of
 
 NAME = "molecular-dynamics"
-DENSITY, TEMPERATURE = 0.8442, 0.728
+DENSITY, TEMPERATURE, MELTING = 0.8442, 0.728, 2.0
 STEP, CUTOFF, BINS = 0.004, 2.5, 100
 CHUNK = 50  # steps between two measurements
 
@@ -87,7 +87,7 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
         start, length = crystal(options.cells)
         x = jnp.asarray(start)
         v = phlox.random.normal(phlox.random.key(options.seed), x.shape)
-        v = (v - v.mean(0)) * jnp.sqrt(2 * TEMPERATURE)
+        v = v - v.mean(0)
 
         def step(state: Any, _: Any) -> Any:
             x, v, force = state
@@ -96,19 +96,21 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
             force = -phlox.grad(potential)(x, length)
             return (x, v + STEP / 2 * force, force), None
 
-        def several(x: Any, v: Any, thermostat: Any) -> Any:
-            v = jnp.where(thermostat, v * jnp.sqrt(TEMPERATURE / temperature(v)), v)
+        def several(x: Any, v: Any, wanted: Any) -> Any:
+            # 0: left alone.
+            v = v * jnp.where(wanted > 0, jnp.sqrt(wanted / temperature(v)), 1.0)
             state = (x, v, -phlox.grad(potential)(x, length))
             (x, v, _), _ = phlox.lax.scan(step, state, length=CHUNK)
             return x, v, (potential(x, length), (v**2).sum() / 2, distances(x, length))
 
         several = phlox.jit(several)
         warm, free = options.steps // 3 // CHUNK, options.steps // CHUNK
+        wanted = [MELTING] * (warm // 2) + [TEMPERATURE] * (warm - warm // 2) + [0.0] * free
         energies, squared = [], []
         with report.progress("Moving", warm + free) as shown:
             shown.row("step", "temperature", "potential energy", "total energy")
             for number in shown.counted(range(warm + free)):
-                x, v, (low, high, pairs) = several(x, v, number < warm)
+                x, v, (low, high, pairs) = several(x, v, wanted[number])
                 energies.append([float(low), float(high)])
                 if number >= warm:
                     squared.append(pairs)

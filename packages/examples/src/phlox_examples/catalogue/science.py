@@ -52,7 +52,7 @@ PROGRAMS = (
         "liquid argon: forces by grad of the energy of all pairs, energy conserved, neighbours in shells",
         20,
         (
-            Option("--cells", whole(3), 4, "of the crystal along each side, with 4 atoms each", 3),
+            Option("--cells", whole(3), 5, "of the crystal along each side, with 4 atoms each", 3),
             Option("--steps", whole(150), 3000, "in which the atoms are left alone", 150),
         ),
         ("temperature", "energy_drift", "peak", "r", "g"),
