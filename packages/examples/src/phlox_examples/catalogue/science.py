@@ -67,4 +67,21 @@ PROGRAMS = (
         ),
         ("area", "known_area"),
     ),
+    Program(
+        "neural-ode",
+        "the law of a pendulum learnt from noisy swings: the gradient goes through the solver of the equation",
+        20,
+        (Option("--steps", whole(50), 2000, "of Adam", 100),),
+        ("losses", "error"),
+    ),
+    Program(
+        "double-slit",
+        "quantum mechanics: a wave packet passes two slits, by Fourier transforms; the stripes measured",
+        30,
+        (
+            Option("--points", whole(60), 480, "of the grid along the wall", 120),
+            Option("--steps", whole(1), 16, "between two of the 48 frames", 4),
+        ),
+        ("stripes", "apart", "expected", "norms", "hits"),
+    ),
 )
