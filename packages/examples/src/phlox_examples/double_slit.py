@@ -13,8 +13,8 @@ Fourier transform, where Laplace is multiplication by -k^2, the other one multip
 they err by h^3 in a step, and none of the wave gets lost. V is a wall with two slits, high but finite.
 
 At its edges the box is lined with what swallows waves, or they would come back. A screen in front of the far edge adds
-up what passes. Two slits at distance d, and a wave with number k, make stripes on a screen at distance L that are
-2 pi L / (k d) apart, if L is large; the exact places follow from the paths' lengths, r1 - r2 = n 2 pi / k.
+up what passes. The wave has the number k, that is, the length 2 pi / k. Where the paths from the two slits differ by
+half a wavelength, or one and a half, the two waves extinguish each other: there the screen must stay dark.
 """
 
 from __future__ import annotations
@@ -105,21 +105,21 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def bright(order: Any) -> Any:
-    """Where the stripes of each order should be: where the paths differ by that many wavelengths."""
+def expected(order: Any) -> Any:
+    """Where on the screen the paths from the slits differ by `order` wavelengths."""
     # All points of equal difference 2a lie on a hyperbola whose foci are the slits.
     a, c, distance = order * np.pi / NUMBER, APART / 2, SCREEN - WALL
     return a * np.sqrt(1 + distance**2 / (c**2 - a**2))
 
 
-def stripes(y: Any, hits: Any) -> Any:
-    """The measured places of the stripes of order 0 and 1, by parabolas through the largest values near by."""
+def dark(y: Any, hits: Any) -> Any:
+    """The measured places of the two dark stripes in the middle, by parabolas through the smallest values near by."""
     found = []
-    for place in bright(np.array([-1, 0, 1])):
-        near = np.flatnonzero(np.abs(y - place) < bright(1) / 2)
-        top = near[hits[near].argmax()]
-        left, middle, right = hits[top - 1 : top + 2]
-        found.append(y[top] + (y[1] - y[0]) * (left - right) / (2 * (left - 2 * middle + right)))
+    for place in expected(np.array([-0.5, 0.5])):
+        near = np.flatnonzero(np.abs(y - place) < expected(0.5) / 2)
+        low = near[hits[near].argmin()]
+        left, middle, right = hits[low - 1 : low + 2]
+        found.append(y[low] + (y[1] - y[0]) * (left - right) / (2 * (left - 2 * middle + right)))
     return np.array(found)
 
 
@@ -134,7 +134,7 @@ def draw(found: dict[str, Any], title: str) -> Figure:
         brightness = np.abs(psi) / np.abs(psi).max()
         # The phase as hue, the amplitude as brightness.
         turn = np.angle(psi)[..., None] + np.array([0.0, 2.1, 4.2])
-        image = (0.55 + 0.45 * np.cos(turn)) * brightness[..., None] ** 0.8
+        image = (0.55 + 0.45 * np.cos(turn)) * brightness[..., None] ** 0.55
         extent = (x[0], x[-1], y[0], y[-1])
         axes.imshow(image, origin="lower", extent=extent, aspect="auto", interpolation="bilinear")
         axes.imshow(wall, origin="lower", extent=extent, aspect="auto", cmap="gray", vmin=-1, vmax=1)
@@ -144,10 +144,10 @@ def draw(found: dict[str, Any], title: str) -> Figure:
     axes = panels[3]
     axes.fill_betweenx(y, found["hits"], color=plots.BLUE, alpha=0.35, linewidth=0)
     axes.plot(found["hits"], y, color=plots.BLUE, linewidth=1.5)
-    for order in (-2, -1, 0, 1, 2):
-        axes.axhline(bright(order), color=plots.ORANGE, linewidth=1, linestyle="--")
+    for order in (-1.5, -0.5, 0.5, 1.5):
+        axes.axhline(expected(order), color=plots.ORANGE, linewidth=1, linestyle="--")
     axes.set(xlim=(0, None), xticks=[])
-    axes.set_title("arrived on the screen;\ndashed: whole wavelengths", fontsize=10)
+    axes.set_title("arrived on the screen;\ndashed: where paths differ\nby n + 1/2 wavelengths", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 
@@ -157,14 +157,14 @@ def run(options: argparse.Namespace) -> None:
     settings = settings_of(options)
     results.make_folder(options.out, "--out")
     found = compute(options)
-    measured = stripes(found["y"], found["hits"])
-    apart, expected = (measured[2] - measured[0]) / 2, float(bright(1))
-    title = f"An electron passes two slits: stripes {apart:.2f} apart, by the paths' lengths {expected:.2f}"
+    measured = dark(found["y"], found["hits"])
+    apart, theory = float(measured[1] - measured[0]), float(2 * expected(0.5))
+    title = f"An electron passes two slits: dark stripes {apart:.2f} apart, by the lengths of the paths {theory:.2f}"
     contents = {
         "settings": settings,
-        "stripes": measured.tolist(),
-        "apart": float(apart),
-        "expected": expected,
+        "dark": measured.tolist(),
+        "apart": apart,
+        "expected": theory,
         "norms": found["norms"].tolist(),
         "hits": found["hits"].tolist(),
     }

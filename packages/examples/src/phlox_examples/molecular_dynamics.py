@@ -32,7 +32,7 @@ from .options import settings_of
 
 NAME = "molecular-dynamics"
 DENSITY, TEMPERATURE, MELTING = 0.8442, 0.728, 2.0
-STEP, CUTOFF, BINS = 0.004, 2.5, 100
+STEP, CUTOFF, BINS = 0.004, 2.5, 160
 CHUNK = 50  # steps between two measurements
 
 
@@ -157,8 +157,7 @@ def draw(found: dict[str, Any], title: str) -> Figure:
         axes.plot(times, values, color=color, linewidth=1.8)
         axes.annotate(name, (times[-1], values[-1]), (6, 0), textcoords="offset points", color=color, va="center")
     axes.axvspan(0, times[found["warm"] - 1], color=plots.GREY, alpha=0.15, linewidth=0)
-    axes.text(times[found["warm"] - 1] / 2, -2.2, "brought to\ntemperature", ha="center", va="center", color=plots.GREY)
-    axes.set(title="Energy of an atom", xlabel="time")
+    axes.set(title="Energy of an atom (grey: melted, and brought to temperature)", xlabel="time")
     plots.tidy(axes)
 
     axes = panels["g"]

@@ -32,7 +32,7 @@ from .options import settings_of
 
 NAME = "n-body"
 SOFTENING = 0.1
-DURATION = 9.0  # of the encounter; stars at radius 1 take 6.3 around
+DURATION = 7.2  # of the encounter; stars at radius 1 take 6.3 around
 FRAMES = 45
 TURNS, PER_TURN = 100, 320  # of the planet, and accelerations in each turn
 
@@ -159,7 +159,7 @@ def draw(found: dict[str, Any], title: str) -> Figure:
     panels = figure.subplot_mosaic("aabbccdd\neeeeffff", height_ratios=(3, 2))
     places = found["places"]
     half = places.shape[1] // 2
-    for name, number in zip("abcd", (0, FRAMES * 9 // 20, FRAMES * 12 // 20, FRAMES), strict=True):
+    for name, number in zip("abcd", (0, FRAMES * 25 // 45, FRAMES * 35 // 45, FRAMES), strict=True):
         axes = panels[name]
         for stars, color in ((places[number, :half], "#8ecbff"), (places[number, half:], "#ffb877")):
             axes.plot(*stars[1:, :2].T, ".", color=color, markersize=2.2, alpha=0.8, markeredgewidth=0)

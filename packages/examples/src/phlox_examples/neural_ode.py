@@ -31,7 +31,7 @@ from .options import settings_of
 NAME = "neural-ode"
 FRICTION, NOISE = 0.15, 0.05
 INTERVAL, SUBSTEPS = 0.25, 2  # time between two measurements, and steps of the solver in it
-SWINGS, MEASUREMENTS = 12, 40
+SWINGS, MEASUREMENTS, PART = 16, 40, 14
 WIDTH, CHUNK = 32, 50
 
 
@@ -74,8 +74,8 @@ def solve(f: Any, start: Any, count: int) -> Any:
 
 
 def starts(key: Any, count: int) -> Any:
-    """Where swings begin: up to 2.6 to each side, with speeds up to 1.5."""
-    return phlox.random.uniform(key, (count, 2), minval=-1, maxval=1) * jnp.array([2.6, 1.5])
+    """Where swings begin: up to 2 radians to each side, with speeds up to 1; none goes over the top."""
+    return phlox.random.uniform(key, (count, 2), minval=-1, maxval=1) * jnp.array([2.0, 1.0])
 
 
 def loss(params: Any, measured: Any, length: int) -> Any:
@@ -95,8 +95,8 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
 
     def step(state: Any, _: Any) -> Any:
         params, moments = state
-        # Parts of ten measurements: over longer ones an early error is a large one later, and hides what is right.
-        value, slope = phlox.value_and_grad(loss)(params, measured, 10)
+        # Parts of a swing: over whole ones an early error is a large one later, and hides what is right.
+        value, slope = phlox.value_and_grad(loss)(params, measured, PART)
         updates, moments = optimizer.update(slope, moments, params)
         return (optim.apply_updates(params, updates), moments), value
 
@@ -115,7 +115,7 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
     count = 2 * MEASUREMENTS
     true = phlox.jit(solve, static_argnums=(0, 2))(pendulum, unseen, count)
     guessed = phlox.jit(lambda params: solve(lambda x: network(params, x), unseen, count))(params)
-    grid = jnp.stack(jnp.meshgrid(jnp.linspace(-3.2, 3.2, 40), jnp.linspace(-2.6, 2.6, 40)), -1)
+    grid = jnp.stack(jnp.meshgrid(jnp.linspace(-2.4, 2.4, 40), jnp.linspace(-2.0, 2.0, 40)), -1)
     return {
         "losses": losses,
         "measured": np.asarray(measured),
@@ -141,12 +141,12 @@ def draw(found: dict[str, Any], title: str) -> Figure:
     shown = axes.pcolormesh(
         grid[..., 0], grid[..., 1], off, cmap="Oranges", vmin=0, vmax=1, shading="gouraud", rasterized=True
     )
-    figure.colorbar(shown, ax=axes, label="error of the learnt rate", shrink=0.7, location="bottom", aspect=40)
+    figure.colorbar(shown, ax=axes, label="error of the learnt rate", location="left", aspect=40)
     axes.streamplot(
         grid[0, :, 0], grid[:, 0, 1], field[..., 0], field[..., 1], color=plots.GREY, linewidth=0.8, density=1.2
     )
     axes.plot(*found["measured"].reshape(-1, 2).T, ".", color="black", markersize=3)
-    axes.set(xlim=(-3.2, 3.2), ylim=(-2.6, 2.6), xlabel="angle", ylabel="speed", title="Learnt arrows, and what was measured")
+    axes.set(xlim=(-2.4, 2.4), ylim=(-2, 2), xlabel="angle", ylabel="speed", title="Learnt arrows, and what was measured")
 
     times = INTERVAL * np.arange(len(found["true"]))
     axes = panels["swings"]
@@ -169,7 +169,7 @@ def draw(found: dict[str, Any], title: str) -> Figure:
         "variance of the noise", (0.5, NOISE**2), (0, -3), xycoords=("axes fraction", "data"),
         textcoords="offset points", color=plots.GREY, va="top"
     )  # fmt: skip
-    axes.set(title="Loss", xlabel="step", ylim=(NOISE**2 / 2.5, None))
+    axes.set(title="Loss", xlabel="step", ylim=(NOISE**2 / 5, None))
     plots.tidy(axes)
     return figure
 

@@ -82,6 +82,16 @@ PROGRAMS = (
             Option("--points", whole(60), 480, "of the grid along the wall", 120),
             Option("--steps", whole(1), 16, "between two of the 48 frames", 4),
         ),
-        ("stripes", "apart", "expected", "norms", "hits"),
+        ("dark", "apart", "expected", "norms", "hits"),
+    ),
+    Program(
+        "fluid",
+        "smoke stirred once becomes a letter: the first velocity of a fluid by gradient through its flow",
+        40,
+        (
+            Option("--points", whole(16), 64, "of the grid along each side", 32),
+            Option("--steps", whole(10), 300, "of Adam", 20),
+        ),
+        ("losses",),
     ),
 )
