@@ -77,6 +77,12 @@ def without_sources(velocity: Any) -> Any:
     return jnp.fft.irfft2(transformed - k * along, velocity.shape[-2:])
 
 
+def stirred(control: Any) -> Any:
+    """The first velocity: what Adam changes, smoothed, since fine waves would only tear the smoke."""
+    fine = (waves(control.shape[-1]) ** 2).sum(0)
+    return without_sources(jnp.fft.irfft2(jnp.fft.rfft2(control) * np.exp(-fine / 60), control.shape[-2:]))
+
+
 def flow(velocity: Any, smoke: Any) -> tuple[Any, Any]:
     """The smoke in the end, and before each step."""
 
@@ -86,29 +92,29 @@ def flow(velocity: Any, smoke: Any) -> tuple[Any, Any]:
         moved = without_sources(carried(velocity, velocity))
         return (moved, carried(smoke, velocity)), smoke
 
-    (_, end), before = phlox.lax.scan(step, (without_sources(velocity), smoke), length=STEPS)
+    (_, end), before = phlox.lax.scan(step, (velocity, smoke), length=STEPS)
     return end, before
 
 
-def difference(velocity: Any, smoke: Any, wanted: Any) -> Any:
+def difference(control: Any, smoke: Any, wanted: Any) -> Any:
     """The loss: the mean square difference of the last smoke from the wanted one."""
-    return ((flow(velocity, smoke)[0] - wanted) ** 2).mean()
+    return ((flow(stirred(control), smoke)[0] - wanted) ** 2).mean()
 
 
 def compute(options: argparse.Namespace) -> dict[str, Any]:
     """Finds the first velocity, and lets the smoke flow."""
     wanted, smoke = (jnp.asarray(f(options.points), "float32") for f in (letter, square))
     optimizer = optim.adam(optim.cosine_decay_schedule(0.04, options.steps))
-    velocity = 1e-3 * phlox.random.normal(phlox.random.key(options.seed), (2, options.points, options.points))
+    control = 1e-3 * phlox.random.normal(phlox.random.key(options.seed), (2, options.points, options.points))
 
     def step(state: Any, _: Any) -> Any:
-        velocity, moments = state
-        value, slope = phlox.value_and_grad(difference)(velocity, smoke, wanted)
-        updates, moments = optimizer.update(smooth(slope), moments, velocity)
-        return (optim.apply_updates(velocity, updates), moments), value
+        control, moments = state
+        value, slope = phlox.value_and_grad(difference)(control, smoke, wanted)
+        updates, moments = optimizer.update(slope, moments, control)
+        return (optim.apply_updates(control, updates), moments), value
 
     several = phlox.jit(lambda state: phlox.lax.scan(step, state, length=CHUNK))
-    state, losses = (velocity, optimizer.init(velocity)), []
+    state, losses = (control, optimizer.init(control)), []
     with report.progress("Stirring", options.steps // CHUNK) as shown:
         shown.row("step", "difference")
         for number in shown.counted(range(options.steps // CHUNK)):
@@ -116,7 +122,7 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
             losses += np.asarray(values).tolist()
             if number % 3 == 2:
                 shown.row(str(len(losses)), f"{losses[-1]:.5f}")
-    velocity = without_sources(state[0])
+    velocity = phlox.jit(stirred)(state[0])
     end, before = phlox.jit(flow)(velocity, smoke)
     return {
         "losses": losses,
@@ -126,16 +132,10 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def smooth(slope: Any) -> Any:
-    """A gradient without its fine waves, which would only tear the smoke."""
-    k = waves(slope.shape[-1])
-    return jnp.fft.irfft2(jnp.fft.rfft2(slope) * np.exp(-(k**2).sum(0) / 128), slope.shape[-2:])
-
-
 def draw(found: dict[str, Any], title: str) -> Figure:
     """The smoke from square to letter, the stirring, and the loss."""
-    figure = plots.figure(title, (12, 5.6))
-    panels = figure.subplot_mosaic("abcde\nxxyyy", height_ratios=(1, 1.1))
+    figure = plots.figure(title, (12, 6.6))
+    panels = figure.subplot_mosaic("abcd\nexyy")
     for name, number in zip("abcd", (0, STEPS // 3, 2 * STEPS // 3, STEPS), strict=True):
         panels[name].imshow(found["smoke"][number], cmap="magma", vmin=0, vmax=1, interpolation="bilinear")
         panels[name].set_title(f"time {number / STEPS:.2f}", fontsize=10)
@@ -148,11 +148,13 @@ def draw(found: dict[str, Any], title: str) -> Figure:
     places = (np.arange(u.shape[0]) + 0.5) / u.shape[0]
     speed = np.hypot(u, v)
     axes.imshow(found["smoke"][0], cmap="Greys", vmin=0, vmax=3, extent=(0, 1, 1, 0), interpolation="bilinear")
-    axes.streamplot(places, places, u, v, color=speed, cmap="viridis_r", density=1.5, linewidth=1.1, arrowsize=0.8)
-    axes.set(xticks=[], yticks=[], title="How it has to be stirred", xlim=(0, 1), ylim=(1, 0))
+    axes.streamplot(places, places, u, v, color=speed, cmap="viridis_r", density=1.3, linewidth=1.2, arrowsize=0.8)
+    axes.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(1, 0), aspect="equal")
+    axes.set_title("how it is stirred at time 0", fontsize=10)
     axes = panels["y"]
     axes.semilogy(found["losses"], color=plots.BLUE, linewidth=2)
-    axes.set(title="Difference from the wanted picture", xlabel="step of Adam", ylabel="mean square")
+    axes.set(title="Mean square difference from the wanted picture", xlabel="step of Adam")
+    axes.yaxis.tick_right()
     plots.tidy(axes)
     return figure
 
