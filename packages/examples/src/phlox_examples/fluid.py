@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 import phlox
 import phlox.numpy as jnp
@@ -31,6 +32,7 @@ from .options import settings_of
 NAME = "fluid"
 STEPS, STEP = 30, 1 / 30  # in time; the fluid is stirred once, at time 0
 CHUNK = 10
+SMOOTH = 200  # waves of the velocity with more than about the root of this in the box are left out
 
 
 def letter(points: int) -> Any:
@@ -80,7 +82,7 @@ def without_sources(velocity: Any) -> Any:
 def stirred(control: Any) -> Any:
     """The first velocity: what Adam changes, smoothed, since fine waves would only tear the smoke."""
     fine = (waves(control.shape[-1]) ** 2).sum(0)
-    return without_sources(jnp.fft.irfft2(jnp.fft.rfft2(control) * np.exp(-fine / 60), control.shape[-2:]))
+    return without_sources(jnp.fft.irfft2(jnp.fft.rfft2(control) * np.exp(-fine / SMOOTH), control.shape[-2:]))
 
 
 def flow(velocity: Any, smoke: Any) -> tuple[Any, Any]:
@@ -145,16 +147,20 @@ def draw(found: dict[str, Any], title: str) -> Figure:
         panels[name].set(xticks=[], yticks=[])
 
     axes, (v, u) = panels["x"], found["velocity"]
-    places = (np.arange(u.shape[0]) + 0.5) / u.shape[0]
-    speed = np.hypot(u, v)
+    some = slice(None, None, max(1, len(u) // 24))
+    places = ((np.arange(len(u)) + 0.5) / len(u))[some]
     axes.imshow(found["smoke"][0], cmap="Greys", vmin=0, vmax=3, extent=(0, 1, 1, 0), interpolation="bilinear")
-    axes.streamplot(places, places, u, v, color=speed, cmap="viridis_r", density=1.3, linewidth=1.2, arrowsize=0.8)
+    # Arrows point along the axes of the picture, whose y grows downwards.
+    axes.quiver(places, places, u[some, some], v[some, some], color=plots.BLUE, angles="xy", width=0.006)
     axes.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(1, 0), aspect="equal")
     axes.set_title("how it is stirred at time 0", fontsize=10)
     axes = panels["y"]
     axes.semilogy(found["losses"], color=plots.BLUE, linewidth=2)
     axes.set(title="Mean square difference from the wanted picture", xlabel="step of Adam")
     axes.yaxis.tick_right()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")
     plots.tidy(axes)
     return figure
 
@@ -168,4 +174,6 @@ def run(options: argparse.Namespace) -> None:
     title = f"Stirred once at the start, the smoke takes the form: {1 - last / first:.0%} of the difference is gone"
     contents = {"settings": settings, "losses": found["losses"]}
     written = results.write(options.out, NAME, contents, draw(found, title))
-    report.show(f"Difference from the letter: {first:.4f} unstirred, {last:.4f} in the end. Wrote {' and '.join(written)}.")
+    report.show(
+        f"Difference from the letter: {first:.4f} unstirred, {last:.4f} in the end. Wrote {' and '.join(written)}."
+    )

@@ -150,7 +150,9 @@ def draw(found: dict[str, Any], title: str) -> Figure:
 
     axes = panels["memory"]
     for i, color in enumerate((plots.BLUE, plots.ORANGE)):
-        axes.plot(found["autocorrelation"][:31, i], color=color, linewidth=2, marker="o", markersize=3, label=f"q{i + 1}")
+        axes.plot(
+            found["autocorrelation"][:31, i], color=color, linewidth=2, marker="o", markersize=3, label=f"q{i + 1}"
+        )
     axes.axhline(0, color="black", linewidth=0.8)
     axes.legend(frameon=False)
     axes.set(title="Autocorrelation", xlabel="draws apart")

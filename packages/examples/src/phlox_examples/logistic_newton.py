@@ -136,7 +136,11 @@ def draw(found: dict[str, Any], title: str) -> Figure:
     right.loglog(line, after[-1] * (line / before[-1]) ** 2, color=plots.GREY, linewidth=1)
     right.loglog(before, after, "o", color=plots.BLUE, markersize=8)
     right.annotate(
-        "slope 2: the error\nis squared", (before[-1], after[-1]), (18, -4), textcoords="offset points", color=plots.GREY
+        "slope 2: the error\nis squared",
+        (before[-1], after[-1]),
+        (18, -4),
+        textcoords="offset points",
+        color=plots.GREY,
     )
     right.set(xlabel="error before a Newton step", ylabel="after it", title=f"Measured order: {slope:.2f}")
     right.grid(alpha=0.25)

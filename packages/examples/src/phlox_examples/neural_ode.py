@@ -146,7 +146,9 @@ def draw(found: dict[str, Any], title: str) -> Figure:
         grid[0, :, 0], grid[:, 0, 1], field[..., 0], field[..., 1], color=plots.GREY, linewidth=0.8, density=1.2
     )
     axes.plot(*found["measured"].reshape(-1, 2).T, ".", color="black", markersize=3)
-    axes.set(xlim=(-2.4, 2.4), ylim=(-2, 2), xlabel="angle", ylabel="speed", title="Learnt arrows, and what was measured")
+    axes.set(
+        xlim=(-2.4, 2.4), ylim=(-2, 2), xlabel="angle", ylabel="speed", title="Learnt arrows, and what was measured"
+    )
 
     times = INTERVAL * np.arange(len(found["true"]))
     axes = panels["swings"]

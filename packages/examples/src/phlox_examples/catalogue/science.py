@@ -8,7 +8,7 @@ PROGRAMS = (
     Program(
         "logistic-newton",
         "Newton's method by hessian and by Hessian-vector products doubles its digits in each step",
-        2,
+        4,
         (
             Option("--steps", whole(8), 20, "of each method", 9),
             Option("--decay", positive, 0.001, "weight of the squared weights in the loss", metavar="NUMBER"),
@@ -28,7 +28,7 @@ PROGRAMS = (
     Program(
         "hmc",
         "Hamiltonian Monte Carlo with vmap over chains draws from a banana; R-hat and effective sample size",
-        4,
+        3,
         (
             Option("--chains", whole(4), 64, "that run side by side", 8),
             Option("--draws", whole(100), 1000, "of each chain, after the first fifth more", 200),
@@ -40,7 +40,7 @@ PROGRAMS = (
     Program(
         "n-body",
         "two galaxies pass each other; a symplectic rule keeps the energy where Runge-Kutta drifts",
-        10,
+        20,
         (
             Option("--stars", whole(1), 500, "in each galaxy", 20),
             Option("--steps", whole(1), 20, "between two of the 45 frames", 4),
@@ -60,7 +60,7 @@ PROGRAMS = (
     Program(
         "mandelbrot",
         "the Mandelbrot set by jvp of a while_loop: distances, light, and the area beside the known one",
-        10,
+        9,
         (
             Option("--height", whole(8), 600, "of the pictures, in pixels", 48),
             Option("--limit", whole(1), 1000, "steps after which a point counts as in the set", 100),
@@ -70,14 +70,14 @@ PROGRAMS = (
     Program(
         "neural-ode",
         "the law of a pendulum learnt from noisy swings: the gradient goes through the solver of the equation",
-        20,
+        10,
         (Option("--steps", whole(50), 2000, "of Adam", 100),),
         ("losses", "error"),
     ),
     Program(
         "double-slit",
         "quantum mechanics: a wave packet passes two slits, by Fourier transforms; the stripes measured",
-        30,
+        4,
         (
             Option("--points", whole(60), 480, "of the grid along the wall", 120),
             Option("--steps", whole(1), 16, "between two of the 48 frames", 4),
@@ -87,7 +87,7 @@ PROGRAMS = (
     Program(
         "fluid",
         "smoke stirred once becomes a letter: the first velocity of a fluid by gradient through its flow",
-        40,
+        12,
         (
             Option("--points", whole(16), 64, "of the grid along each side", 32),
             Option("--steps", whole(10), 300, "of Adam", 20),
