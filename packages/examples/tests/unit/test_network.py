@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from phlox_examples.network import training
 
 import phlox
 import phlox.numpy as jnp
-from phlox_examples.network import training
 from phlox_examples.options import Settings
 
 SETTINGS = Settings(seed=0, widths=(32, 32, 32), epochs=1, batch_size=8, learning_rate=0.01)
