@@ -28,7 +28,9 @@ def main(words: Sequence[str] | None = None) -> int:
         except ProgramError as error:
             return error.report()
         except ImportError as error:
-            command = getattr(error, "command", None)  # errors about optional libraries have the command to install them
+            command = getattr(
+                error, "command", None
+            )  # errors about optional libraries have the command to install them
             if command is None:
                 raise
             return ProgramError(f"{getattr(error, 'what', error)}. To install it: {_here(command)}").report()

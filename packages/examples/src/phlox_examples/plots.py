@@ -41,6 +41,14 @@ def picture(axes: Any, pixels: Any, title: str = "", color: str = "black") -> No
     axes.set(xticks=[], yticks=[])
 
 
+def signed(axes: Any, values: Any, largest: float | None = None) -> None:
+    """A small picture of positive (red) and negative (blue) numbers; the palest is 0."""
+    values = np.asarray(values)
+    largest = float(np.abs(values).max()) if largest is None else largest
+    axes.imshow(values, cmap="RdBu_r", vmin=-largest, vmax=largest, interpolation="nearest")
+    axes.set(xticks=[], yticks=[])
+
+
 def loss_curves(axes: Any, history: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> None:
     """Losses over epochs, on a logarithmic scale; `names` has for each metric of `history` what is written beside."""
     epochs = [row["epoch"] for row in history]
@@ -57,7 +65,7 @@ def accuracy_curve(axes: Any, history: Sequence[Mapping[str, Any]]) -> None:
     accuracy = [row["test_accuracy"] for row in history]
     curve(axes, [row["epoch"] for row in history], accuracy, ORANGE, f"{accuracy[-1]:.1%}")
     axes.set(title="Accuracy on test pictures", xlabel="epoch", ylabel="read correctly")
-    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
 
 
 def learning_curves(history: Sequence[Mapping[str, Any]], title: str) -> Figure:

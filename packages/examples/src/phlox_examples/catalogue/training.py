@@ -62,4 +62,43 @@ PROGRAMS = (
         ("losses", "largest_difference", "tolerance"),
         refuses=_uneven,
     ),
+    Program(
+        "cnn",
+        "a convolutional network reads digits, which a PyTorch DataLoader brings",
+        15,
+        _training(12, 1, 64, 0.001),
+        ("epochs", "test_accuracy"),
+        needs=("torch",),
+    ),
+    Program(
+        "resnet",
+        "shortcuts make deep networks trainable: the same network with and without them",
+        60,
+        (
+            Option("--blocks", whole(1), 16, "how many, of two convolutions each", 2),
+            *_training(8, 1, 64, 0.05),
+        ),
+        ("with_shortcuts", "without_shortcuts", "test_accuracy"),
+    ),
+    Program(
+        "vit",
+        "a vision transformer reads digits, and finds out how patches of pictures lie",
+        60,
+        _training(30, 1, 64, 0.001),
+        ("epochs", "test_accuracy", "similarity_of_neighbours", "similarity_far_away"),
+    ),
+    Program(
+        "mlp-mixer",
+        "digits are read without convolutions and without attention",
+        30,
+        _training(30, 1, 64, 0.002),
+        ("epochs", "test_accuracy"),
+    ),
+    Program(
+        "vae",
+        "a plane of all digits, and new ones drawn from it",
+        30,
+        _training(150, 2, 64, 0.002),
+        ("epochs", "lower_bound"),
+    ),
 )
