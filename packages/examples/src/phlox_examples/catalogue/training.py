@@ -101,4 +101,45 @@ PROGRAMS = (
         _training(150, 2, 64, 0.002),
         ("epochs", "lower_bound"),
     ),
+    Program(
+        "gpt",
+        "a transformer learns Python's documentation letter by letter, and writes some",
+        90,
+        (
+            *_training(6, 1, 64, 0.003),
+            Option("--layers", whole(1), 3, "of the transformer", 1),
+            Option("--pieces", whole(1), 1_000_000, "of the text to use at most, of 65 characters each", 256),
+        ),
+        ("epochs", "bits_per_character", "sample"),
+    ),
+    Program(
+        "lora",
+        "a network trained in PyTorch learns a new task by few numbers, and goes back",
+        15,
+        (
+            *_training(20, 2, 64, 0.01),
+            Option("--rank", whole(1), 4, "of the changes of each matrix"),
+            Option("--torch-epochs", whole(1), 20, "of the training in PyTorch", 3),
+        ),
+        ("epochs", "learnt", "frozen", "accuracy_before", "test_accuracy", "accuracy_in_torch"),
+        needs=("torch",),
+    ),
+    Program(
+        "tf-digits",
+        "tf.data shuffles, moves and batches digits, which are then read in all places",
+        20,
+        _training(15, 1, 64, 0.002),
+        ("moved", "as_they_are", "test_accuracy"),
+        needs=("tensorflow",),
+    ),
+    Program(
+        "per-example-gradients",
+        "wrong labels are found by the gradients of single examples: vmap(grad)",
+        5,
+        (
+            *_training(4, 2, 64, 0.002),
+            Option("--wrong", whole(1, 1000), 100, "how many labels are made wrong"),
+        ),
+        ("epochs", "found", "share_found"),
+    ),
 )
