@@ -59,7 +59,6 @@ class GPT(nn.Layer):
 
 def network(characters: int, layers: int) -> GPT:
     """A network for so many different characters."""
-    # Positions up to the end of what is written; in training only the first LENGTH occur, in writing the cache slides.
     attention = nn.MultiHeadAttention(FEATURES, 4, causal=True, cache_length=LENGTH)
     block = nn.Sequential(
         nn.Residual(nn.Sequential(nn.LayerNorm(FEATURES), attention)),

@@ -58,6 +58,16 @@ def loss_curves(axes: Any, history: Sequence[Mapping[str, Any]], names: Mapping[
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("")
+    part_names(axes)
+
+
+def part_names(axes: Any) -> None:
+    """Moves the names at the ends of two curves apart, if these end close to each other."""
+    low, high = sorted(axes.texts, key=lambda text: text.xy[1])
+    ends = axes.transData.transform([low.xy, high.xy])[:, 1]
+    if ends[1] - ends[0] < 0.04 * axes.bbox.height:
+        low.set_position((6, -7))
+        high.set_position((6, 7))
 
 
 def accuracy_curve(axes: Any, history: Sequence[Mapping[str, Any]]) -> None:

@@ -87,6 +87,8 @@ def run(options: argparse.Namespace) -> None:
     left.set(title="Loss of training pictures", xlabel="epoch", ylabel="cross entropy (nats)", yscale="log")
     right.set(title="Accuracy on test pictures", xlabel="epoch", ylabel="read correctly")
     right.yaxis.set_major_formatter(plots.PercentFormatter(1))
+    plots.part_names(left)
+    plots.part_names(right)
     contents = {
         "settings": settings_of(options),
         "with_shortcuts": histories[0],

@@ -94,6 +94,7 @@ def run(options: argparse.Namespace) -> None:
         plots.curve(axes, [row["epoch"] for row in history], [row["test_accuracy"] for row in history], color, name)
     axes.set(title="Accuracy on moved test pictures", xlabel="epoch", ylabel="read correctly")
     axes.yaxis.set_major_formatter(plots.PercentFormatter(1))
+    plots.part_names(axes)
     contents = {
         "settings": settings_of(options),
         "moved": histories[0],

@@ -31,7 +31,7 @@ from .errors import ProgramError
 from .fitting import fit
 from .options import settings_of
 
-SIDE = 16  # digits along a side of the plane
+SIDE = 14  # digits along a side of the plane
 
 
 class VAE(nn.Layer):
@@ -90,7 +90,8 @@ def run(options: argparse.Namespace) -> None:
     title = f"Two numbers tell all digits: log p(x) is at least {bound:.1f} nats a picture"
     figure = plots.figure(title, (11, 5.6))
     left, right = figure.subplots(1, 2)
-    left.imshow(drawn.transpose(0, 2, 1, 3).reshape(8 * SIDE, 8 * SIDE), cmap="gray_r")
+    drawn = np.pad(drawn, ((0, 0), (0, 0), (1, 1), (1, 1)))  # white between them
+    left.imshow(drawn.transpose(0, 2, 1, 3).reshape(10 * SIDE, 10 * SIDE), cmap="gray_r")
     left.set(title="What the decoder makes of each point of the plane", xticks=[], yticks=[])
     right.scatter(*means.T, c=labels, cmap="tab10", s=6, alpha=0.7)
     for digit in range(10):
