@@ -211,7 +211,9 @@ def compared_curves(curves: np.ndarray, name: str, title: str) -> Figure:
     some = difference > 0
     below.plot(steps[some], difference[some], ".", color=plots.GREY)
     below.axhline(TOLERANCE, color="black", linewidth=1)
-    below.annotate(f"at most {TOLERANCE:.0e} is allowed", (steps[-1], TOLERANCE), (0, 4), textcoords="offset points", ha="right")
+    below.annotate(
+        f"at most {TOLERANCE:.0e} is allowed", (steps[-1], TOLERANCE), (0, 4), textcoords="offset points", ha="right"
+    )
     below.set(xlabel="step (without a dot: no difference in 32 bits)", ylabel="difference (nats)")
     for axes in (above, below):
         plots.tidy(axes)

@@ -76,7 +76,10 @@ def run(options: argparse.Namespace) -> None:
     figure = plots.figure(f"An MLP-mixer reads {accuracy:.1%} of unseen digits", (11, 5))
     left, right = figure.subfigures(1, 2, width_ratios=(1.4, 1))
     plots.loss_curves(left.subplots(), history, {"loss": "training", "test_loss": "test"})
-    right.suptitle("What the 32 hidden units of the first block make of\nthe 4 x 4 places (red: they add, blue: they subtract)", fontsize=10)
+    right.suptitle(
+        "What the 32 hidden units of the first block make of\nthe 4 x 4 places (red: they add, blue: they subtract)",
+        fontsize=10,
+    )
     # A stack has the parameters of its layers along the first axis.
     weights = next(x for x in phlox.tree.leaves(state.ema["2"]) if x.shape == (4, 16, 32))
     for axes, unit in zip(right.subplots(6, 6).flat, [*np.asarray(weights)[0].T, *[None] * 4], strict=True):

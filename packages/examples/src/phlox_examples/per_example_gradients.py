@@ -65,9 +65,7 @@ def run(options: argparse.Namespace) -> None:
         {"image": train["image"], "label": labels}, options.batch_size, seed=options.seed, last="drop"
     )
     step = optim.make_step(loss, optim.adam(options.learning_rate))
-    state, history = fit(
-        step.init(model.init(phlox.random.key(options.seed))), step, batches, epochs=options.epochs
-    )
+    state, history = fit(step.init(model.init(phlox.random.key(options.seed))), step, batches, epochs=options.epochs)
 
     lengths = np.asarray(norms(state.params, train["image"], labels))
     order = np.argsort(-lengths)
@@ -84,7 +82,14 @@ def run(options: argparse.Namespace) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     right.suptitle("The longest gradients, and their labels (orange: wrong on purpose)", fontsize=10)
     for axes, place in zip(right.subplots(4, 6).flat, order, strict=False):
-        plots.picture(axes, train["image"][place].reshape(8, 8), f"“{labels[place]}”", plots.ORANGE if wrong[place] else "black")
-    contents = {"settings": settings_of(options), "epochs": history, "found": found, "share_found": found / options.wrong}
+        plots.picture(
+            axes, train["image"][place].reshape(8, 8), f"“{labels[place]}”", plots.ORANGE if wrong[place] else "black"
+        )
+    contents = {
+        "settings": settings_of(options),
+        "epochs": history,
+        "found": found,
+        "share_found": found / options.wrong,
+    }
     written = results.write(options.out, "per-example-gradients", contents, figure)
     report.show(f"Found {found} of {options.wrong} wrong labels. Wrote {' and '.join(written)}.")

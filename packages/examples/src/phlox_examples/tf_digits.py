@@ -82,7 +82,9 @@ def run(options: argparse.Namespace) -> None:
 
     # 4. The picture.
     moved_accuracy, plain_accuracy = (history[-1]["test_accuracy"] for history in histories)
-    title = f"Moved digits: {moved_accuracy:.1%} are read after learning from moved ones, {plain_accuracy:.1%} otherwise"
+    title = (
+        f"Moved digits: {moved_accuracy:.1%} are read after learning from moved ones, {plain_accuracy:.1%} otherwise"
+    )
     figure = plots.figure(title, (11, 4.8))
     left, right = figure.subfigures(1, 2)
     left.suptitle("The first pictures of a batch from tf.data", fontsize=10)
