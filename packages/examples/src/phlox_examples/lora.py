@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> None:
     left.axhline(upright, color=plots.GREY, linewidth=1, linestyle="--")
     left.annotate("the old network, upright digits", (0, upright), (4, 4), textcoords="offset points", color=plots.GREY)
     left.set(title="Accuracy on turned test pictures", xlabel="epoch", ylabel="read correctly", ylim=(0, 1.08))
-    left.yaxis.set_major_formatter(plots.PercentFormatter(1))
+    plots.percents(left)
     for number, name in enumerate(("0", "2", "4")):
         change = np.asarray(merged[name]["weight"]) - np.asarray(weights[name]["weight"])
         sizes = np.linalg.svd(change, compute_uv=False)[:10]

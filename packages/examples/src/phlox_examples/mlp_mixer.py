@@ -1,7 +1,8 @@
 """``./train mlp-mixer``: reading digits without convolutions and without attention.
 
 A picture is cut into 16 patches, each a vector of 64 features: a matrix x of 16 x 64. An MLP-mixer (Tolstikhin et al.
-2021) applies two small networks in turn, one along columns, which mixes places, and one along rows, which mixes features:
+2021) applies two small networks in turn, one along columns, which mixes places, and one along rows, which mixes
+features:
 
     x = x + mlp1(norm(x)^T)^T,      x = x + mlp2(norm(x)).
 

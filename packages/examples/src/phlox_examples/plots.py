@@ -27,6 +27,11 @@ def tidy(axes: Any) -> None:
     axes.margins(x=0.03)
 
 
+def percents(axes: Any) -> None:
+    """Shows what goes from 0 to 1 along y in percent."""
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+
+
 def curve(axes: Any, x: Any, y: Any, color: str, name: str) -> None:
     """A curve with its name at its end."""
     axes.plot(x, y, color=color, linewidth=2, marker="o" if len(x) <= 100 else None, markersize=3)
@@ -75,7 +80,7 @@ def accuracy_curve(axes: Any, history: Sequence[Mapping[str, Any]]) -> None:
     accuracy = [row["test_accuracy"] for row in history]
     curve(axes, [row["epoch"] for row in history], accuracy, ORANGE, f"{accuracy[-1]:.1%}")
     axes.set(title="Accuracy on test pictures", xlabel="epoch", ylabel="read correctly")
-    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    percents(axes)
 
 
 def learning_curves(history: Sequence[Mapping[str, Any]], title: str) -> Figure:

@@ -35,7 +35,7 @@ class Block(nn.Layer):
     shortcut: bool
 
     def __call__(self, x: Any) -> Any:
-        """The block applied to pictures (n, 8, 8, CHANNELS)."""
+        """The block applied to arrays (n, 4, 4, CHANNELS)."""
         change = self.convolutions(x)
         return nn.relu(x + change if self.shortcut else change)
 
@@ -45,7 +45,7 @@ def network(blocks: int, shortcut: bool) -> nn.Layer:
     convolution, norm = nn.Conv(CHANNELS, CHANNELS, (3, 3), use_bias=False), nn.BatchNorm(CHANNELS)
     block = Block(nn.Sequential(convolution, norm, nn.relu, convolution, norm), shortcut)
     return nn.Sequential(
-        *(nn.Conv(1, CHANNELS, (3, 3), use_bias=False), norm, nn.relu),
+        *(nn.Conv(1, CHANNELS, (3, 3), strides=2, use_bias=False), norm, nn.relu),
         *(nn.Stack(block, blocks), nn.global_avg_pool, nn.Linear(CHANNELS, 10)),
     )
 
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> None:
         plots.curve(right, epochs, [row["test_accuracy"] for row in history], color, name)
     left.set(title="Loss of training pictures", xlabel="epoch", ylabel="cross entropy (nats)", yscale="log")
     right.set(title="Accuracy on test pictures", xlabel="epoch", ylabel="read correctly")
-    right.yaxis.set_major_formatter(plots.PercentFormatter(1))
+    plots.percents(right)
     plots.part_names(left)
     plots.part_names(right)
     contents = {

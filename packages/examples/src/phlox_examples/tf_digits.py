@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> None:
     for history, color, name in zip(histories, (plots.BLUE, plots.ORANGE), ("moved", "as they are"), strict=True):
         plots.curve(axes, [row["epoch"] for row in history], [row["test_accuracy"] for row in history], color, name)
     axes.set(title="Accuracy on moved test pictures", xlabel="epoch", ylabel="read correctly")
-    axes.yaxis.set_major_formatter(plots.PercentFormatter(1))
+    plots.percents(axes)
     plots.part_names(axes)
     contents = {
         "settings": settings_of(options),
