@@ -207,11 +207,13 @@ def compared_curves(curves: np.ndarray, name: str, title: str) -> Figure:
 
     difference = np.abs(curves[0] - curves[1])
     below.set_yscale("log")
-    below.set_ylim(1e-9, 10 * max(TOLERANCE, difference.max()))
+    below.set_ylim(1e-9, 30 * max(TOLERANCE, difference.max()))
     some = difference > 0
     below.plot(steps[some], difference[some], ".", color=plots.GREY)
     below.axhline(TOLERANCE, color="black", linewidth=1)
-    below.annotate(f"at most {TOLERANCE:.0e} is allowed", (1, TOLERANCE), (0, -4), textcoords="offset points", va="top")
+    below.annotate(
+        f"at most {TOLERANCE:.0e} is allowed", (steps[-1], TOLERANCE), (0, 4), textcoords="offset points", ha="right"
+    )
     below.set(xlabel="step (without a dot: no difference in 32 bits)", ylabel="difference (nats)")
     for axes in (above, below):
         plots.tidy(axes)

@@ -27,6 +27,11 @@ def tidy(axes: Any) -> None:
     axes.margins(x=0.03)
 
 
+def percents(axes: Any) -> None:
+    """Shows what goes from 0 to 1 along y in percent."""
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+
+
 def curve(axes: Any, x: Any, y: Any, color: str, name: str) -> None:
     """A curve with its name at its end."""
     axes.plot(x, y, color=color, linewidth=2, marker="o" if len(x) <= 100 else None, markersize=3)
@@ -41,6 +46,14 @@ def picture(axes: Any, pixels: Any, title: str = "", color: str = "black") -> No
     axes.set(xticks=[], yticks=[])
 
 
+def signed(axes: Any, values: Any, largest: float | None = None) -> None:
+    """A small picture of positive (red) and negative (blue) numbers; the palest is 0."""
+    values = np.asarray(values)
+    largest = float(np.abs(values).max()) if largest is None else largest
+    axes.imshow(values, cmap="RdBu_r", vmin=-largest, vmax=largest, interpolation="nearest")
+    axes.set(xticks=[], yticks=[])
+
+
 def loss_curves(axes: Any, history: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> None:
     """Losses over epochs, on a logarithmic scale; `names` has for each metric of `history` what is written beside."""
     epochs = [row["epoch"] for row in history]
@@ -50,6 +63,16 @@ def loss_curves(axes: Any, history: Sequence[Mapping[str, Any]], names: Mapping[
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("")
+    part_names(axes)
+
+
+def part_names(axes: Any) -> None:
+    """Moves the names at the ends of two curves apart, if these end close to each other."""
+    low, high = sorted(axes.texts, key=lambda text: text.xy[1])
+    ends = axes.transData.transform([low.xy, high.xy])[:, 1]
+    if ends[1] - ends[0] < 0.04 * axes.bbox.height:
+        low.set_position((6, -7))
+        high.set_position((6, 7))
 
 
 def accuracy_curve(axes: Any, history: Sequence[Mapping[str, Any]]) -> None:
@@ -57,7 +80,7 @@ def accuracy_curve(axes: Any, history: Sequence[Mapping[str, Any]]) -> None:
     accuracy = [row["test_accuracy"] for row in history]
     curve(axes, [row["epoch"] for row in history], accuracy, ORANGE, f"{accuracy[-1]:.1%}")
     axes.set(title="Accuracy on test pictures", xlabel="epoch", ylabel="read correctly")
-    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    percents(axes)
 
 
 def learning_curves(history: Sequence[Mapping[str, Any]], title: str) -> Figure:

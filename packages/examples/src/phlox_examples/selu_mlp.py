@@ -24,7 +24,6 @@ from typing import Any
 import phlox
 import phlox_nn as nn
 import phlox_optim as optim
-from phlox_optim import metrics
 
 from . import digits, plots, report, results
 from .checkpoints import checkpoints
@@ -58,9 +57,7 @@ def run(options: argparse.Namespace) -> None:
         return optim.softmax_cross_entropy_with_integer_labels(scores, batch["label"]).mean()
 
     def measure(params: Any, batch: Any) -> dict[str, Any]:
-        scores = model.apply(params, batch["image"])
-        losses = optim.softmax_cross_entropy_with_integer_labels(scores, batch["label"])
-        return {"loss": losses.mean(), "accuracy": metrics.accuracy(scores, batch["label"])}
+        return digits.measure(model.apply(params, batch["image"]), batch["label"])
 
     # 3. The training. The learning rate depends on the step only, not on how many epochs will follow: so a training
     # can be made longer afterwards, and is the same as if it had been so long from the beginning.
