@@ -89,7 +89,7 @@ def test_data_parallel(clone):
     out, err = clone.train("data-parallel", "--devices", "8")
     assert err == ""
     lines = out.splitlines()
-    assert lines[0].split("   ") == ["epoch", "loss on 1 device", "on 8", "largest difference"]
+    assert lines[0].split("   ") == ["epoch", "loss on 1 device", "loss on 8", "largest difference"]
     assert len(lines) == 12
     found = numbers(clone, "out/data-parallel.json")
     assert found["settings"]["devices"] == 8

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> None:
     steps = digits.steps(data, options.batch_size)
     batches = functools.partial(phlox_data.batches, data.train, options.batch_size, seed=options.seed, last="drop")
 
-    where = f"on {options.devices}" if options.processes == 1 else f"on {options.devices} in {options.processes}"
+    where = f"loss on {options.devices}" + (f" in {options.processes}" if options.processes > 1 else "")
     step, state = make_step(options)
     with contextlib.ExitStack() as stack:
         if options.processes == 1:
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
         else:
             parallel = stack.enter_context(contextlib.closing(in_processes(options)))
         shown = stack.enter_context(report.progress("Training", 2 * steps * options.epochs))
-        shown.row("epoch", "loss on 1 device", f"{where:>12}", "largest difference")
+        shown.row("epoch", "loss on 1 device", where, "largest difference")
         losses = []  # for each epoch the losses of its steps, on one device and on all of them
         for epoch in range(options.epochs):
             first = []

@@ -91,7 +91,7 @@ def test_per_example_gradients():
 
     params = jax.tree.map(jnp.asarray, phlox.tree.map(np.asarray, params))
     gradients = jax.vmap(jax.grad(loss), (None, 0, 0))(params, images, labels)
-    np.testing.assert_allclose(ours, jax.vmap(optax.global_norm)(gradients), rtol=1e-4)
+    np.testing.assert_allclose(ours, jax.vmap(optax.tree.norm)(gradients), rtol=1e-4)
     # And one example by itself, without vmap.
     alone = jax.grad(loss)(params, images[7], labels[7])
-    np.testing.assert_allclose(ours[7], optax.global_norm(alone), rtol=1e-4)
+    np.testing.assert_allclose(ours[7], optax.tree.norm(alone), rtol=1e-4)

@@ -15,7 +15,7 @@ def test_results(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert err == ""
     lines = out.splitlines()
-    assert lines[0].split("   ") == ["epoch", "loss on 1 device", "on 4", "largest difference"]
+    assert lines[0].split("   ") == ["epoch", "loss on 1 device", "loss on 4", "largest difference"]
     found = results(tmp_path, "data-parallel")
     assert found["settings"]["devices"] == 4
     assert len(found["losses"]) == 2 * 22
@@ -57,7 +57,7 @@ def test_several_processes(tmp_path, capsys):
     run(*SMALL, "--devices", "4", "--processes", "2", "--out", tmp_path)
     out, err = capsys.readouterr()
     assert err == ""
-    assert out.splitlines()[0].split("   ")[2].strip() == "on 4 in 2"
+    assert out.splitlines()[0].split("   ")[2].strip() == "loss on 4 in 2"
     found = results(tmp_path, "data-parallel")
     assert found["settings"]["processes"] == 2
     assert found["largest_difference"] <= found["tolerance"]
