@@ -169,6 +169,5 @@ def run(options: argparse.Namespace) -> None:
         "hits": found["hits"].tolist(),
     }
     written = results.write(options.out, NAME, contents, draw(found, title))
-    report.show(
-        f"{found['hits'].sum() * (found['y'][1] - found['y'][0]):.1%} of the wave arrived. Wrote {' and '.join(written)}."
-    )
+    arrived = found["hits"].sum() * (found["y"][1] - found["y"][0])
+    report.show(f"{arrived:.1%} of the wave arrived. Wrote {' and '.join(written)}.")

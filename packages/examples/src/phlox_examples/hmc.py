@@ -172,7 +172,8 @@ def run(options: argparse.Namespace) -> None:
             figures = (f"{mean:.3f}", f"{MEAN[i]:.3f}", f"{variance:.3f}", f"{VARIANCE[i]:.3f}")
             shown.row(f"q{i + 1}", *figures, f"{found['r_hat'][i]:.4f}", f"{found['effective'][i]:.0f}")
     total = options.chains * options.draws
-    title = f"{options.chains} chains agree: R-hat {found['r_hat'].max():.4f}; {total:,} draws are worth {found['effective'].min():,.0f}"
+    worth = found["effective"].min()
+    title = f"{options.chains} chains agree: R-hat {found['r_hat'].max():.4f}; {total:,} draws are worth {worth:,.0f}"
     names = ("mean", "variance", "r_hat", "effective")
     contents = {"settings": settings, "accepted": found["accepted"], **{name: found[name].tolist() for name in names}}
     written = results.write(options.out, NAME, contents, draw(found, title))

@@ -42,7 +42,7 @@ METHODS = {
 
 
 def load(seed: int) -> tuple[Any, ...]:
-    """Measurements of 426 tumours to learn from and of 143 to test with, standardized, with a 1 in front; labels +-1."""
+    """Measurements of 426 tumours to learn from and of 143 to test with, standardized, a 1 in front; labels +-1."""
     data, benign = load_breast_cancer(return_X_y=True)
     learnt, tested, y, y_test = train_test_split(data, 2.0 * benign - 1, random_state=seed, stratify=benign)
     mean, std = learnt.mean(0), learnt.std(0)
@@ -159,7 +159,12 @@ def run(options: argparse.Namespace) -> None:
         for step in range(options.steps + 1):
             shown.row(str(step), *(f"{errors[name][step]:.1e}" for name in ("gradient", "newton", "cg")))
     steps = int(np.argmax(errors["newton"] < 1e-12))
-    title = f"Newton has 12 digits after {steps} steps; gradient descent is off by {errors['gradient'][-1]:.1f} after {options.steps}"
+    off = errors["gradient"][-1]
+    title = f"Newton has 12 digits after {steps} steps; gradient descent is off by {off:.1f} after {options.steps}"
+    if not (errors["newton"] < 1e-12).any():
+        title = (
+            f"After {options.steps} steps Newton is off by {errors['newton'][-1]:.0e}, gradient descent by {off:.1f}"
+        )
     contents = {
         "settings": settings,
         "errors": {name: values.tolist() for name, values in errors.items()},

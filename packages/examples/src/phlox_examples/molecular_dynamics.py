@@ -181,7 +181,8 @@ def run(options: argparse.Namespace) -> None:
     total = found["energies"][found["warm"] :].sum(1)
     drift = float(np.abs(total - total[0]).max())
     top = int(found["g"].argmax())
-    title = f"{len(found['atoms'])} atoms of liquid argon: energy kept to {drift:.0e}, neighbours at {found['r'][top]:.2f} diameters"
+    atoms, place = len(found["atoms"]), found["r"][top]
+    title = f"{atoms} atoms of liquid argon: energy kept to {drift:.0e}, neighbours at {place:.2f} diameters"
     contents = {
         "settings": settings,
         "temperature": found["temperature"],

@@ -1,4 +1,4 @@
-"""The programs that compute: what each writes, and that it obeys the laws which it explains."""
+"""The programs that compute obey the laws which they explain."""
 
 import functools
 import tempfile
@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 
 import phlox
 import phlox.numpy as jnp
-from example_runs import results, run, size_of_png
+from example_runs import results, run
 from phlox_examples import (
     double_slit,
     fluid,
@@ -22,27 +22,19 @@ from phlox_examples import (
     n_body,
     neural_ode,
 )
-from phlox_examples.catalogue import science
 from phlox_examples.options import parse
 
 
 @functools.cache
 def small(program):
-    """The numbers of a run with --quick, and the size of its picture."""
+    """The numbers that a run with --quick writes."""
     with tempfile.TemporaryDirectory() as folder:
         run(program, "--quick", "--out", folder)
-        return results(Path(folder), program), size_of_png(Path(folder) / f"{program}.png")
-
-
-@pytest.mark.parametrize("program", science.PROGRAMS, ids=lambda program: program.name)
-def test_what_a_program_writes(program):
-    found, (width, height) = small(program.name)
-    assert list(found) == ["program", "settings", *program.writes]
-    assert 1400 < width < 2000 and 600 < height < 1200
+        return results(Path(folder), program)
 
 
 def test_newton_squares_the_error():
-    found, _ = small("logistic-newton")
+    found = small("logistic-newton")
     errors = found["errors"]
     assert errors["newton"][9] < 1e-5 < 1 < errors["gradient"][9]
     np.testing.assert_allclose(errors["cg"], errors["newton"], rtol=1e-6, atol=1e-10)
@@ -164,7 +156,7 @@ def test_stars_attract_each_other_as_newton_says():
 
 
 def test_leapfrog_keeps_the_energy_and_runge_kutta_does_not():
-    errors = {name: np.array(values) for name, values in small("n-body")[0]["planet_errors"].items()}
+    errors = {name: np.array(values) for name, values in small("n-body")["planet_errors"].items()}
     assert errors["leapfrog"].max() < 1.01 * errors["leapfrog"][0]
     assert errors["runge_kutta"][0] < errors["leapfrog"][0]
     assert errors["runge_kutta"][-1] > 10 * errors["leapfrog"][-1]
@@ -272,5 +264,5 @@ def test_the_gradient_through_the_fluid():
         value = lambda d: float(fluid.difference(0.1 * control + d * direction, smoke, wanted))
         slope = float((phlox.grad(fluid.difference)(0.1 * control, smoke, wanted) * direction).sum())
         assert slope == pytest.approx((value(1e-7) - value(-1e-7)) / 2e-7, rel=1e-4)
-    losses = small("fluid")[0]["losses"]
+    losses = small("fluid")["losses"]
     assert losses[-1] < losses[0] / 3

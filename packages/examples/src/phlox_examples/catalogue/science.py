@@ -7,7 +7,7 @@ from .rows import Option, Program, positive, whole
 PROGRAMS = (
     Program(
         "logistic-newton",
-        "Newton's method by hessian and by Hessian-vector products doubles its digits in each step",
+        "Newton's method by hessian and by jvp of grad doubles its digits in each step",
         4,
         (
             Option("--steps", whole(8), 20, "of each method", 9),
@@ -17,7 +17,7 @@ PROGRAMS = (
     ),
     Program(
         "gaussian-process",
-        "a curve with error bars; its seven hyperparameters by the gradient of the marginal likelihood",
+        "a curve with error bars, its hyperparameters by the gradient of the likelihood",
         8,
         (
             Option("--points", whole(10), 120, "how many are measured", 40),
@@ -27,7 +27,7 @@ PROGRAMS = (
     ),
     Program(
         "hmc",
-        "Hamiltonian Monte Carlo with vmap over chains draws from a banana; R-hat and effective sample size",
+        "many chains draw from a banana by vmap; R-hat and effective sample size",
         3,
         (
             Option("--chains", whole(4), 64, "that run side by side", 8),
@@ -39,7 +39,7 @@ PROGRAMS = (
     ),
     Program(
         "n-body",
-        "two galaxies pass each other; a symplectic rule keeps the energy where Runge-Kutta drifts",
+        "two galaxies pass each other; leapfrog keeps the energy where Runge-Kutta drifts",
         20,
         (
             Option("--stars", whole(1), 500, "in each galaxy", 20),
@@ -49,7 +49,7 @@ PROGRAMS = (
     ),
     Program(
         "molecular-dynamics",
-        "liquid argon: forces by grad of the energy of all pairs, energy conserved, neighbours in shells",
+        "liquid argon: forces by grad of the energy, which is conserved; neighbours in shells",
         20,
         (
             Option("--cells", whole(3), 5, "of the crystal along each side, with 4 atoms each", 3),
@@ -59,7 +59,7 @@ PROGRAMS = (
     ),
     Program(
         "mandelbrot",
-        "the Mandelbrot set by jvp of a while_loop: distances, light, and the area beside the known one",
+        "the Mandelbrot set by jvp of a while_loop, and its area beside the known one",
         9,
         (
             Option("--height", whole(8), 600, "of the pictures, in pixels", 48),
@@ -69,14 +69,14 @@ PROGRAMS = (
     ),
     Program(
         "neural-ode",
-        "the law of a pendulum learnt from noisy swings: the gradient goes through the solver of the equation",
+        "the law of a pendulum is learnt from noisy swings, by gradients through the solver",
         10,
         (Option("--steps", whole(50), 2000, "of Adam", 100),),
         ("losses", "error"),
     ),
     Program(
         "double-slit",
-        "quantum mechanics: a wave packet passes two slits, by Fourier transforms; the stripes measured",
+        "a wave packet of quantum mechanics passes two slits; its stripes are measured",
         4,
         (
             Option("--points", whole(60), 480, "of the grid along the wall", 120),
@@ -86,7 +86,7 @@ PROGRAMS = (
     ),
     Program(
         "fluid",
-        "smoke stirred once becomes a letter: the first velocity of a fluid by gradient through its flow",
+        "smoke becomes a letter: how to stir a fluid, by the gradient through its flow",
         12,
         (
             Option("--points", whole(16), 64, "of the grid along each side", 32),
