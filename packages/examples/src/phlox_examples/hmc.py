@@ -55,7 +55,7 @@ def leapfrog(q: Any, m: Any, size: Any, steps: int) -> Any:
     return phlox.lax.scan(step, (q, m), length=steps)[1]
 
 
-def transition(q: Any, key: Any, size: float, steps: int) -> Any:
+def transition(q: Any, key: Any, size: Any, steps: int) -> Any:
     """One draw: the next position, and the probability with which the end of the flight was accepted."""
     momentum_key, size_key, accept_key = phlox.random.split(key, 3)
     m = phlox.random.normal(momentum_key, q.shape)

@@ -130,7 +130,8 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
             return accelerations(x, masses, SOFTENING)
 
         def step(state: Any, _: Any) -> Any:
-            return leapfrog(a, *state, h), None
+            x, v, last = state
+            return leapfrog(a, x, v, last, h), None
 
         def frame(x: Any, v: Any) -> Any:
             (x, v, _), _ = phlox.lax.scan(step, (x, v, a(x)), length=options.steps)
