@@ -185,7 +185,7 @@ class TestWithoutInstallation:
 
     def test_without_a_network(self, clone):
         # An index where nobody listens, as pip finds it offline.
-        nowhere = {**NO_INDEX, "PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"}
+        nowhere = {**NO_INDEX, "PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "1"}
         _, err = clone.train(status=1, **nowhere)
         assert err.startswith(INSTALLING)
         said = err.removeprefix(INSTALLING)

@@ -32,7 +32,7 @@ from .fitting import fit
 from .options import settings_of
 
 FEATURES, LENGTH = 96, 64
-WRITTEN = 480  # characters that it writes
+WRITTEN = 960  # characters that it writes
 START = "The "
 
 

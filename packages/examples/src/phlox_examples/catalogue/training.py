@@ -65,7 +65,7 @@ PROGRAMS = (
     Program(
         "cnn",
         "a convolutional network reads digits, which a PyTorch DataLoader brings",
-        15,
+        10,
         _training(12, 1, 64, 0.001),
         ("epochs", "test_accuracy"),
         needs=("torch",),
@@ -73,7 +73,7 @@ PROGRAMS = (
     Program(
         "resnet",
         "shortcuts make deep networks trainable: the same network with and without them",
-        60,
+        35,
         (
             Option("--blocks", whole(1), 16, "how many, of two convolutions each", 2),
             *_training(8, 1, 64, 0.05),
@@ -83,28 +83,28 @@ PROGRAMS = (
     Program(
         "vit",
         "a vision transformer reads digits, and shows on which pixels its scores depend",
-        60,
+        25,
         _training(30, 1, 64, 0.001),
         ("epochs", "test_accuracy"),
     ),
     Program(
         "mlp-mixer",
         "digits are read without convolutions and without attention",
-        30,
+        20,
         _training(30, 1, 64, 0.002),
         ("epochs", "test_accuracy"),
     ),
     Program(
         "vae",
         "a plane of all digits, and new ones drawn from it",
-        30,
+        10,
         _training(150, 2, 64, 0.002),
         ("epochs", "lower_bound"),
     ),
     Program(
         "gpt",
         "a transformer learns Python's documentation letter by letter, and writes some",
-        90,
+        80,
         (
             *_training(6, 1, 64, 0.003),
             Option("--layers", whole(1), 3, "of the transformer", 1),
@@ -127,7 +127,7 @@ PROGRAMS = (
     Program(
         "tf-digits",
         "tf.data shuffles, moves and batches digits, which are then read in all places",
-        20,
+        15,
         _training(15, 1, 64, 0.002),
         ("moved", "as_they_are", "test_accuracy"),
         needs=("tensorflow",),
