@@ -42,11 +42,10 @@ def test_the_first_run(first_run):
     clone, out, err = first_run
     assert err == INSTALLING
     lines = out.splitlines()
-    assert lines[0].split("   ") == ["epoch", "loss", "test loss", "test accuracy"]
-    assert [line.split()[0] for line in lines[1:31]] == [str(epoch) for epoch in range(1, 31)]
+    assert [line.split()[1] for line in lines[:30]] == [str(epoch) for epoch in range(1, 31)]
     found = numbers(clone, "out/selu-mlp.json")
     assert found["test_accuracy"] >= 0.97
-    assert lines[31] == (f"Test accuracy: {found['test_accuracy']:.2%}. Wrote out/selu-mlp.png and out/selu-mlp.json.")
+    assert lines[30] == (f"Test accuracy: {found['test_accuracy']:.2%}. Wrote out/selu-mlp.png and out/selu-mlp.json.")
     assert found["epochs"][-1]["loss"] < 0.1 < found["epochs"][0]["loss"]
     check_plot(clone.folder / "out" / "selu-mlp.png")
 
@@ -90,7 +89,7 @@ def test_data_parallel(clone):
     out, err = clone.train("data-parallel", "--devices", "8")
     assert err == ""
     lines = out.splitlines()
-    assert lines[0].split("   ") == ["epoch", "loss on 1 device", "on 8", "largest difference"]
+    assert lines[0].split("   ") == ["epoch", "loss on 1 device", "loss on 8", "largest difference"]
     assert len(lines) == 12
     found = numbers(clone, "out/data-parallel.json")
     assert found["settings"]["devices"] == 8
@@ -103,7 +102,7 @@ def test_killed_and_started_again(clone):
     words = ("--epochs", 60, "--out")
     clone.train(*words, "out/whole")
     kept = (*words, "out/parts", "--checkpoint", "out/checkpoints")
-    for lines in (1, 12, 7):  # the table's head is a line, too
+    for lines in (1, 12, 7):
         with clone.start(*kept) as process:
             for _ in itertools.islice(process.stdout, lines):
                 pass
@@ -112,7 +111,7 @@ def test_killed_and_started_again(clone):
         assert not (clone.folder / "out" / "parts" / "selu-mlp.json").exists()
     out, err = clone.train(*kept)
     assert err == ""
-    assert out.startswith("Epochs 1 to ")
+    assert out.startswith("Goes on after step ")
     assert numbers(clone, "out/parts/selu-mlp.json") == numbers(clone, "out/whole/selu-mlp.json")
 
     _, err = clone.train(*kept, "--seed", 1, status=2)
@@ -120,13 +119,19 @@ def test_killed_and_started_again(clone):
     assert err.count("\n") == 1
 
 
-def test_ctrl_c(clone):
-    with clone.start("--epochs", 100_000, "--out", "out/stopped") as process:
+@pytest.mark.parametrize(
+    ("number", "status", "said"), [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM")]
+)
+def test_stopped_by_a_signal(number, status, said, clone):
+    kept = ("--out", "out/stopped", "--checkpoint", f"out/stopped/{said}")
+    with clone.start("--epochs", 100_000, *kept) as process:
         for _ in itertools.islice(process.stdout, 3):
             pass
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, number)
         _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (130, "./train: stopped by Ctrl-C\n")
+    assert (process.returncode, err) == (status, f"./train: stopped by {said}\n")
+    out, _ = clone.train("--epochs", 1, *kept)
+    assert out.startswith("Goes on after step "), "what was learnt is kept"
 
 
 def test_a_library_that_is_missing(clone):
@@ -143,7 +148,7 @@ def test_a_library_that_is_missing(clone):
 
 
 REFUSED = {
-    "selu-mpl": "there is no program 'selu-mpl'; did you mean selu-mlp? (see ./train --help)",
+    "selu-mpl": "there is no program 'selu-mpl'; did you mean selu-mlp? (see ./train --list)",
     "--epcohs 3": "there is no option '--epcohs'; did you mean --epochs? (see ./train selu-mlp --help)",
     "selu-mlp --epochs 0": "--epochs: '0' is no whole number from 1 up (see ./train selu-mlp --help)",
     "data-parallel --devices 0": "--devices: '0' is no whole number from 1 up (see ./train data-parallel --help)",
@@ -177,6 +182,15 @@ class TestWithoutInstallation:
         for words, said in list(REFUSED.items())[:5]:
             assert clone.train(*words.split(), status=2) == ("", f"./train: {said}\n")
         assert not (clone.folder / ".venv").exists()
+
+    def test_without_a_network(self, clone):
+        # An index where nobody listens, as pip finds it offline.
+        nowhere = {**NO_INDEX, "PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "1"}
+        _, err = clone.train(status=1, **nowhere)
+        assert err.startswith(INSTALLING)
+        said = err.removeprefix(INSTALLING)
+        assert said.startswith("./train: there is no network: pip cannot reach its package index")
+        assert said.count("\n") == 1
 
     def test_an_installation_that_was_killed_begins_anew(self, clone):
         with clone.start() as process:

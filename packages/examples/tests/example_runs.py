@@ -2,6 +2,10 @@
 
 import json
 
+import matplotlib.image
+import numpy as np
+
+from phlox_examples.catalogue import PROGRAMS
 from phlox_examples.cli import main
 
 SMALL = ("--widths", "16", "--epochs", "3")
@@ -17,8 +21,29 @@ def results(folder, program="selu-mlp"):
     return json.loads((folder / f"{program}.json").read_text())
 
 
-def size_of_png(path):
-    """(width, height) of a picture, which must be a PNG."""
-    head = path.read_bytes()[:24]
-    assert head[:8] == b"\x89PNG\r\n\x1a\n"
-    return int.from_bytes(head[16:20]), int.from_bytes(head[20:24])
+def check_picture(path):
+    """A picture must be a PNG, of a size that pages show well, with something drawn in both halves of it."""
+    assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    pixels = matplotlib.image.imread(path)[..., :3]
+    height, width, _ = pixels.shape
+    assert 1000 < width < 3000 and 500 < height < 2500
+    for half in np.array_split(pixels, 2, axis=1):
+        assert (half < 0.9).any(-1).mean() > 0.002, f"one half of {path.name} is nearly empty"
+
+
+def programs(*needs):
+    """The names of the programs that need these optional libraries, and no others."""
+    return [name for name, program in PROGRAMS.items() if program.needs == needs]
+
+
+def check_quick_run(name, folder, capsys):
+    """``./train NAME --quick`` must write a picture and the numbers that the catalogue names, and no warnings."""
+    run(name, "--quick", "--out", folder)
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert f"{name}.png and " in out.splitlines()[-1]
+    found = results(folder, name)
+    assert set(found) == {"program", "settings", *PROGRAMS[name].writes}
+    assert found["program"] == name and found["settings"]["seed"] == 0
+    assert "NaN" not in (folder / f"{name}.json").read_text()
+    check_picture(folder / f"{name}.png")

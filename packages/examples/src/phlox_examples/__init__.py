@@ -1,5 +1,5 @@
 """phlox_examples: example programs. Run them with ``./train`` or ``python -m phlox_examples``.
 
-Read `selu_mlp` first, then `data_parallel`, then `network`, which both of them train. The other modules are for data,
-checkpoints, terminal output and result files.
+Each program is one file, which reads from top to bottom as a chapter; `catalogue` lists them. Read `selu_mlp` first,
+then `data_parallel`. The other modules are for options, data, checkpoints, terminal output and result files.
 """

@@ -1,17 +1,17 @@
-"""Checkpoints after each epoch, so that a program that was stopped can be continued.
+"""Checkpoints of `phlox_optim`, and beside them the settings of the training that they belong to.
 
-DIR/settings.json    the settings of the training: checkpoints with other settings are refused
-DIR/epochs/12        the state after epoch 12, written by `phlox_optim.checkpoint`
+DIR/settings.json    the settings: a training with other ones is refused
+DIR/steps/264        the state after step 264, written by `phlox_optim.checkpoint`
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
+from collections.abc import Iterator
 from typing import Any
-
-import numpy as np
 
 from phlox_optim.checkpoint import CheckpointManager
 
@@ -19,60 +19,43 @@ from .errors import ProgramError
 from .results import make_folder, write_json
 
 
-class Checkpoints:
-    """The checkpoints of one training. Use it in a ``with`` block, which waits until the last epoch is written.
+@contextlib.contextmanager
+def checkpoints(folder: str | None, settings: dict[str, Any]) -> Iterator[CheckpointManager | None]:
+    """A context manager for the `CheckpointManager` of a folder; for the folder None it is None.
 
     Args:
-      folder: the folder of the checkpoints; created if it does not exist.
-      settings: the settings of the training, as JSON values.
+      folder: the folder; created if it does not exist.
+      settings: what the training depends on. The number of epochs does not belong to it: a training with more of them
+        goes on where one with fewer has ended.
 
     Raises `ProgramError` if the folder cannot be written or belongs to another training.
     """
+    if folder is None:
+        yield None
+        return
+    make_folder(folder, "--checkpoint")
+    _agree(folder, json.loads(json.dumps({name: value for name, value in settings.items() if name != "epochs"})))
+    # Suppresses orbax's warning when it removes an incomplete save, which is expected.
+    logging.getLogger("absl").setLevel(logging.ERROR)
+    with CheckpointManager(os.path.join(folder, "steps"), max_to_keep=2) as manager:
+        yield manager
 
-    def __init__(self, folder: str, settings: dict[str, Any]):
-        self._folder = folder
-        make_folder(folder, "--checkpoint")
-        self._agree(json.loads(json.dumps(settings)))
-        # Suppresses orbax's warning when it removes an incomplete save, which is expected.
-        logging.getLogger("absl").setLevel(logging.ERROR)
-        self._manager = CheckpointManager(os.path.join(folder, "epochs"), max_to_keep=2)
 
-    def _agree(self, settings: dict[str, Any]) -> None:
-        path = os.path.join(self._folder, "settings.json")
-        if not os.path.exists(path):
-            write_json(path, settings)
-            return
-        try:
-            with open(path, encoding="utf-8") as file:
-                found = dict(json.load(file))
-        except (OSError, ValueError):
-            raise ProgramError(f"{path} cannot be read; choose another folder for --checkpoint") from None
-        names = [name for name in {**settings, **found} if settings.get(name) != found.get(name)]
-        if names:
-            theirs = ", ".join(f"{name} {found.get(name)}" for name in names)
-            ours = ", ".join(f"{name} {settings.get(name)}" for name in names)
-            raise ProgramError(
-                f"--checkpoint {self._folder} belongs to a training with {theirs}, and this one has {ours}: "
-                "choose the same settings or another folder"
-            )
-
-    def resume(self, state: Any, columns: int) -> tuple[Any, list[list[float]]]:
-        """The saved state and history (a row of `columns` metrics for each epoch) of the last saved epoch.
-
-        If nothing is saved yet, returns `state` and no rows.
-        """
-        done = self._manager.latest_step()
-        if done is None:
-            return state, []
-        saved = self._manager.restore(like={"state": state, "history": np.zeros((done, columns))})
-        return saved["state"], saved["history"].tolist()
-
-    def save(self, state: Any, history: list[list[float]]) -> None:
-        """Saves state and history after the last epoch of `history`, in the background."""
-        self._manager.save(len(history), {"state": state, "history": np.array(history)})
-
-    def __enter__(self) -> Checkpoints:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._manager.close()
+def _agree(folder: str, settings: dict[str, Any]) -> None:
+    path = os.path.join(folder, "settings.json")
+    if not os.path.exists(path):
+        write_json(path, settings)
+        return
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = dict(json.load(file))
+    except (OSError, ValueError):
+        raise ProgramError(f"{path} cannot be read; choose another folder for --checkpoint") from None
+    names = [name for name in {**settings, **found} if settings.get(name) != found.get(name)]
+    if names:
+        theirs = ", ".join(f"{name} {found.get(name)}" for name in names)
+        ours = ", ".join(f"{name} {settings.get(name)}" for name in names)
+        raise ProgramError(
+            f"--checkpoint {folder} belongs to a training with {theirs}, and this one has {ours}: "
+            "choose the same settings or another folder"
+        )

@@ -5,33 +5,59 @@ A program is imported only when it runs, so help and errors do not wait for the 
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
 
+from .catalogue import PROGRAMS
 from .errors import ProgramError
 from .options import parse
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the program that `words` (by default the command line) name. Returns the exit status."""
-    try:
-        options = parse(sys.argv[1:] if words is None else words)
-        if options.program == "selu-mlp":
-            from .selu_mlp import run
-        else:
-            from .data_parallel import run
-        run(options)
-    except ProgramError as error:
-        return error.report()
-    except ImportError as error:
-        command = getattr(error, "command", None)  # errors about optional libraries have the command that installs them
-        if command is None:
-            raise
-        return ProgramError(f"{getattr(error, 'what', error)}. To install it: {_here(command)}").report()
-    except KeyboardInterrupt:
-        return ProgramError("stopped by Ctrl-C", status=130).report()
+    with _terminated_as_by_ctrl_c() as received:
+        try:
+            options = parse(sys.argv[1:] if words is None else words)
+            importlib.import_module(f"{__package__}.{PROGRAMS[options.program].module}").run(options)
+        except ProgramError as error:
+            return error.report()
+        except ImportError as error:
+            command = getattr(
+                error, "command", None
+            )  # errors about optional libraries have the command to install them
+            if command is None:
+                raise
+            return ProgramError(f"{getattr(error, 'what', error)}. To install it: {_here(command)}").report()
+        except KeyboardInterrupt:
+            if received:
+                return ProgramError("stopped by SIGTERM", status=128 + signal.SIGTERM).report()
+            return ProgramError("stopped by Ctrl-C", status=128 + signal.SIGINT).report()
     return 0
+
+
+@contextlib.contextmanager
+def _terminated_as_by_ctrl_c() -> Iterator[list[int]]:
+    """Within it SIGTERM has the effect of Ctrl-C: what a training has learnt is saved. Yields the signals received."""
+    received: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        signal.raise_signal(signal.SIGINT)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    usual = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, usual)
 
 
 def _here(command: str) -> str:

@@ -1,60 +1,69 @@
-"""The command line: the programs, their options, and the valid values of each option.
+"""The command line: finds the program and reads its options, as the catalogue says.
 
-Imports only the standard library, so that ./train can show help and reject invalid options before it installs anything:
-it runs this module as a script, which prints help for --help, and nothing otherwise.
+Imports only the standard library: ./train runs this module as a script before it installs anything. It then prints the
+help or the list of programs where they are asked for, and nothing otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
-import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, NoReturn
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
+from .catalogue import PROGRAMS, Option, Program
+from .catalogue.rows import whole
 from .errors import ProgramError
 
-PROGRAMS = {
-    "selu-mlp": "train a SELU network on handwritten digits (what ./train alone does)",
-    "data-parallel": "train it on several devices with pmap and on one, and compare the losses",
-}
+DEFAULT = "selu-mlp"
 
-
-class Settings(NamedTuple):
-    """The options that determine the results of a training; those of a checkpoint must be equal."""
-
-    seed: int
-    widths: tuple[int, ...]
-    epochs: int
-    batch_size: int
-    learning_rate: float
-
-
-def settings_of(options: argparse.Namespace) -> Settings:
-    """The settings among the options of a program."""
-    return Settings(options.seed, tuple(options.widths), options.epochs, options.batch_size, options.learning_rate)
+COMMON = (
+    Option("--seed", whole(0, 2**32 - 1), 0, "of everything random"),
+    Option("--out", str, "out", "folder for the picture and the numbers", metavar="DIR", decides=False),
+)
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """The parsed options of a command line; `program` is the name of the program.
+    """The options of a command line; `program` is the name of the program.
 
-    Raises `ProgramError` for invalid words. For ``--help`` it prints the help and exits.
+    Raises `ProgramError` for invalid words. For ``--help`` and ``--list`` it prints what is asked for and exits.
     """
     if words and words[0] in ("-h", "--help"):
         _overview().parse_args(words[:1])
+    if words and words[0] == "--list":
+        print(listing())
+        raise SystemExit(0)
     named = bool(words) and not words[0].startswith("-")
-    program = words[0] if named else "selu-mlp"
-    if program not in PROGRAMS:
-        raise ProgramError(f"there is no program {program!r}{_meant(program, PROGRAMS)} (see ./train --help)")
-    parser = _selu_mlp() if program == "selu-mlp" else _data_parallel()
+    name = words[0] if named else DEFAULT
+    if name not in PROGRAMS:
+        raise ProgramError(f"there is no program {name!r}{_meant(name, PROGRAMS)} (see ./train --list)")
+    program = PROGRAMS[name]
+    parser = _parser_of(program, quick="--quick" in words)
     options, unknown = parser.parse_known_args(words[1:] if named else words)
     if unknown:
         parser.error(f"there is no option {unknown[0]!r}{_meant(unknown[0], parser._option_string_actions)}")
-    options.program = program
-    if program == "data-parallel" and options.batch_size % options.devices:
-        parser.error(f"--batch-size {options.batch_size} cannot be split evenly over {options.devices} devices")
+    options.program = name
+    if (wrong := program.refuses(options)) is not None:
+        parser.error(wrong)
     return options
+
+
+def settings_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that decide the numbers of a program, by name: ``settings`` of its JSON."""
+    rows = (*COMMON, *PROGRAMS[options.program].options)
+    return {name: getattr(options, name) for name in (_attribute(row) for row in rows if row.decides)}
+
+
+def listing() -> str:
+    """A table of all programs: name, seconds, what it shows."""
+    width = max(map(len, PROGRAMS))
+    rows = [f"{program.name:<{width}}  {program.seconds:>4} s  {program.shows}" for program in PROGRAMS.values()]
+    return "\n".join(rows)
+
+
+def _attribute(option: Option) -> str:
+    return option.name.removeprefix("--").replace("-", "_")
 
 
 def _meant(word: str, known: Iterable[str]) -> str:
@@ -80,92 +89,42 @@ def _parser(program: str, description: str, epilog: str) -> _Parser:
 
 
 def _overview() -> _Parser:
-    programs = "\n".join(f"  {name:<14} {text}" for name, text in PROGRAMS.items())
     parser = _parser(
         "",
-        "Trains networks with phlox. The first run installs what they need into .venv.",
-        f"programs:\n{programs}\n\nexamples:\n  ./train\n  ./train selu-mlp --epochs 50 --checkpoint out/checkpoints\n"
+        "Trains networks and computes with phlox, and draws what comes out. The first run installs what the programs\n"
+        "need into .venv. Each program writes a picture and its numbers: out/NAME.png and out/NAME.json.",
+        f"programs, with their seconds on two cores:\n{listing()}\n\nexamples:\n  ./train\n"
+        "  ./train selu-mlp --epochs 50 --checkpoint out/checkpoints\n"
         "  ./train data-parallel --devices 8\n  ./train data-parallel --help",
     )
     parser.usage = "./train [PROGRAM] [OPTION ...]"
+    parser.add_argument("--list", action="store_true", help="show the programs, how long each takes and what it shows")
     return parser
 
 
-def _selu_mlp() -> _Parser:
+def _parser_of(program: Program, quick: bool) -> _Parser:
+    what = program.shows[0].upper() + program.shows[1:]
+    needs = f"\nNeeds {' and '.join(program.needs)}." if program.needs else ""
+    name = program.name
     parser = _parser(
-        "selu-mlp",
-        "Trains a SELU network on scikit-learn's handwritten digits, prints loss and test accuracy of\n"
-        "each epoch, and writes a plot and the numbers: out/selu-mlp.png and out/selu-mlp.json.",
-        "examples:\n  ./train selu-mlp\n  ./train selu-mlp --widths 64 64 --learning-rate 0.001\n"
-        "  ./train selu-mlp --loader torch\n  ./train selu-mlp --epochs 100 --checkpoint out/checkpoints",
+        name,
+        f"{what}.\nTakes about {program.seconds} seconds on two cores.{needs}\n"
+        f"Writes a picture, out/{name}.png, and its numbers, out/{name}.json.",
+        "",
     )
-    _add_common(parser, epochs=30)
-    parser.add_argument(
-        "--loader",
-        choices=["numpy", "torch", "tf", "tfds"],
-        default="numpy",
-        help="the library that makes the batches (default: numpy)",
-    )
-    parser.add_argument(
-        "--checkpoint",
-        metavar="DIR",
-        help="save each epoch in DIR, and go on where an earlier run with the same settings stopped",
-    )
+    for row in (*program.options, *COMMON):
+        shown = " ".join(map(str, row.default)) if row.many else row.default
+        parser.add_argument(
+            row.name,
+            type=row.check,
+            metavar=None if row.choices else row.metavar,
+            choices=row.choices,
+            nargs="+" if row.many else None,
+            default=row.quick if quick and row.quick is not None else row.default,
+            help=row.help if row.default is None else f"{row.help} (default: {shown})",
+        )
+    parser.add_argument("--quick", action="store_true", help="a much smaller run, to see that everything works")
     return parser
-
-
-def _data_parallel() -> _Parser:
-    parser = _parser(
-        "data-parallel",
-        "Trains the network of selu-mlp with each batch split over several devices, and once more on one\n"
-        "device with the same batches. Prints both losses side by side and exits with status 1 if they\n"
-        "differ by more than 1e-5. Writes out/data-parallel.png and out/data-parallel.json.",
-        "examples:\n  ./train data-parallel\n  ./train data-parallel --devices 4 --batch-size 128",
-    )
-    parser.add_argument(
-        "--devices", type=_whole(1), default=8, metavar="N", help="how many; virtual ones on a CPU (default: 8)"
-    )
-    _add_common(parser, epochs=10)
-    return parser
-
-
-def _add_common(parser: _Parser, epochs: int) -> None:
-    def add(name: str, type: Callable[[str], object], metavar: str, default: object, help: str) -> None:
-        parser.add_argument(name, type=type, metavar=metavar, default=default, help=f"{help} (default: {default})")
-
-    add("--epochs", _whole(1), "N", epochs, "how often to go through the training pictures")
-    add("--batch-size", _whole(1), "N", 64, "pictures in a step, on all devices together")
-    add("--learning-rate", _rate, "RATE", 0.002, "of Adam; falls to 0 along half a cosine")
-    add("--seed", _whole(0, 2**32 - 1), "N", 0, "of everything random: split, order, first parameters, noise")
-    parser.add_argument(
-        "--widths",
-        type=_whole(1),
-        nargs="+",
-        default=[128, 128, 128],
-        metavar="N",
-        help="sizes of the hidden layers (default: 128 128 128)",
-    )
-    add("--out", str, "DIR", "out", "folder for the results")
-
-
-def _whole(least: int, most: float = math.inf) -> Callable[[str], int]:
-    def convert(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
-            up = "up" if most == math.inf else f"to {most}"
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} {up}")
-        return int(text)
-
-    return convert
-
-
-def _rate(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
-    return value
 
 
 if __name__ == "__main__":

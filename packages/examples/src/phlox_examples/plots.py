@@ -1,8 +1,8 @@
-"""The plots. Curves are labelled at their ends instead of in a legend."""
+"""What the pictures of the programs have in common. Curves are labelled at their ends instead of in a legend."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,62 +12,81 @@ from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter
 BLUE, ORANGE, GREY = "#2368a2", "#d1651a", "#6b6b6b"
 
 
-def learning_curves(history: Sequence[Sequence[float]], title: str) -> Figure:
-    """Loss and accuracy over epochs; each row of `history` has loss, test loss and test accuracy."""
-    loss, test_loss, accuracy = np.transpose(history)
-    epochs = np.arange(1, len(history) + 1)
-    figure = _figure(title)
-    left, right = figure.subplots(1, 2)
-
-    _curve(left, epochs, loss, BLUE, "training,\nnoisy pictures")
-    _curve(left, epochs, test_loss, ORANGE, "test")
-    left.set(title="Loss", xlabel="epoch", ylabel="cross entropy (nats)", yscale="log")
-    left.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    left.yaxis.set_major_formatter("{x:g}")
-    left.yaxis.set_minor_formatter("")
-
-    _curve(right, epochs, accuracy, ORANGE, f"{accuracy[-1]:.1%}")
-    right.set(title="Accuracy on test pictures", xlabel="epoch", ylabel="read correctly")
-    right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    return figure
+def figure(title: str, size: tuple[float, float] = (10, 4.8)) -> Figure:
+    """An empty figure of `size` inches with a title, which says the result."""
+    made = Figure(figsize=size, layout="constrained")
+    made.suptitle(title, fontsize=14, fontweight="bold")
+    return made
 
 
-def compared_curves(curves: np.ndarray, devices: int, tolerance: float, title: str) -> Figure:
-    """The losses of each step on one device and on several (the rows of `curves`), and their difference."""
-    steps = np.arange(1, curves.shape[1] + 1)
-    figure = _figure(title)
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-
-    above.plot(steps, curves[0], color=BLUE, linewidth=6, alpha=0.35, label="1 device")
-    above.plot(steps, curves[1], color=ORANGE, linewidth=1.5, label=f"{devices} devices")
-    above.set(ylabel="loss of a step (nats)")
-    above.legend(frameon=False)
-
-    difference = np.abs(curves[0] - curves[1])
-    below.semilogy(steps, difference, ".", color=GREY)
-    below.axhline(tolerance, color="black", linewidth=1)
-    below.annotate(f"at most {tolerance:.0e} is allowed", (1, tolerance), (0, -4), textcoords="offset points", va="top")
-    below.set(xlabel="step (without a dot: no difference at all)", ylabel="difference (nats)")
-    below.set_ylim(1e-18, 10 * max(tolerance, difference.max()))
-    for axes in (above, below):
-        _tidy(axes)
-    return figure
-
-
-def _figure(title: str) -> Figure:
-    figure = Figure(figsize=(10, 4.8), layout="constrained")
-    figure.suptitle(title, fontsize=14, fontweight="bold")
-    return figure
-
-
-def _curve(axes: Any, epochs: np.ndarray, values: np.ndarray, color: str, name: str) -> None:
-    axes.plot(epochs, values, color=color, linewidth=2, marker="o", markersize=3)
-    axes.annotate(name, (epochs[-1], values[-1]), (6, 0), textcoords="offset points", color=color, va="center")
-    _tidy(axes)
-
-
-def _tidy(axes: Any) -> None:
+def tidy(axes: Any) -> None:
+    """Whole numbers along x, a pale grid, and no frame at the top and at the right."""
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.margins(x=0.03)
+
+
+def percents(axes: Any) -> None:
+    """Shows what goes from 0 to 1 along y in percent."""
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+
+
+def curve(axes: Any, x: Any, y: Any, color: str, name: str) -> None:
+    """A curve with its name at its end."""
+    axes.plot(x, y, color=color, linewidth=2, marker="o" if len(x) <= 100 else None, markersize=3)
+    axes.annotate(name, (x[-1], y[-1]), (6, 0), textcoords="offset points", color=color, va="center")
+    tidy(axes)
+
+
+def picture(axes: Any, pixels: Any, title: str = "", color: str = "black") -> None:
+    """A grey picture, dark on white, with a short title."""
+    axes.imshow(np.asarray(pixels).squeeze(), cmap="gray_r", interpolation="nearest")
+    axes.set_title(title, fontsize=9, color=color)
+    axes.set(xticks=[], yticks=[])
+
+
+def signed(axes: Any, values: Any, largest: float | None = None) -> None:
+    """A small picture of positive (red) and negative (blue) numbers; the palest is 0."""
+    values = np.asarray(values)
+    largest = float(np.abs(values).max()) if largest is None else largest
+    axes.imshow(values, cmap="RdBu_r", vmin=-largest, vmax=largest, interpolation="nearest")
+    axes.set(xticks=[], yticks=[])
+
+
+def loss_curves(axes: Any, history: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> None:
+    """Losses over epochs, on a logarithmic scale; `names` has for each metric of `history` what is written beside."""
+    epochs = [row["epoch"] for row in history]
+    for (metric, name), color in zip(names.items(), (BLUE, ORANGE), strict=False):
+        curve(axes, epochs, [row[metric] for row in history], color, name)
+    axes.set(title="Loss", xlabel="epoch", ylabel="cross entropy (nats)", yscale="log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")
+    part_names(axes)
+
+
+def part_names(axes: Any) -> None:
+    """Moves the names at the ends of two curves apart, if these end close to each other."""
+    low, high = sorted(axes.texts, key=lambda text: text.xy[1])
+    ends = axes.transData.transform([low.xy, high.xy])[:, 1]
+    if ends[1] - ends[0] < 0.04 * axes.bbox.height:
+        low.set_position((6, -7))
+        high.set_position((6, 7))
+
+
+def accuracy_curve(axes: Any, history: Sequence[Mapping[str, Any]]) -> None:
+    """The accuracy on test pictures over epochs."""
+    accuracy = [row["test_accuracy"] for row in history]
+    curve(axes, [row["epoch"] for row in history], accuracy, ORANGE, f"{accuracy[-1]:.1%}")
+    axes.set(title="Accuracy on test pictures", xlabel="epoch", ylabel="read correctly")
+    percents(axes)
+
+
+def learning_curves(history: Sequence[Mapping[str, Any]], title: str) -> Figure:
+    """Loss and accuracy over epochs, from the metrics ``loss``, ``test_loss`` and ``test_accuracy``."""
+    made = figure(title)
+    left, right = made.subplots(1, 2)
+    loss_curves(left, history, {"loss": "training", "test_loss": "test"})
+    accuracy_curve(right, history)
+    return made

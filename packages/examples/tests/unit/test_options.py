@@ -1,5 +1,6 @@
 """The command line: what it takes, what it refuses, and that this needs nothing installed."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,8 @@ import pytest
 
 from example_runs import run
 from phlox_examples import options
-from phlox_examples.options import parse, settings_of
+from phlox_examples.catalogue import PROGRAMS
+from phlox_examples.options import listing, parse, settings_of
 
 
 def test_the_first_program_is_the_default():
@@ -16,21 +18,26 @@ def test_the_first_program_is_the_default():
     assert alone.program == "selu-mlp"
     assert parse(["selu-mlp"]) == alone
     assert parse(["--epochs", "30"]) == alone
-    assert settings_of(alone) == (0, (128, 128, 128), 30, 64, 0.002)
+    assert settings_of(alone) == {
+        "seed": 0, "epochs": 30, "batch_size": 64, "learning_rate": 0.002, "half_life": 6.0, "widths": [128, 128, 128],
+        "loader": "numpy",
+    }  # fmt: skip
 
 
 def test_options_are_read():
     words = "data-parallel --devices 4 --widths 8 9 --learning-rate 1e-3 --seed 7 --epochs 2 --batch-size 12 --out x"
     found = parse(words.split())
     assert (found.program, found.devices, found.out) == ("data-parallel", 4, "x")
-    assert settings_of(found) == (7, (8, 9), 2, 12, 1e-3)
+    assert settings_of(found) == {
+        "seed": 7, "devices": 4, "processes": 1, "epochs": 2, "batch_size": 12, "learning_rate": 1e-3, "widths": [8, 9]
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("selu-mpl", "there is no program 'selu-mpl'; did you mean selu-mlp? (see ./train --help)"),
-        ("mnist", "there is no program 'mnist' (see ./train --help)"),
+        ("selu-mpl", "there is no program 'selu-mpl'; did you mean selu-mlp? (see ./train --list)"),
+        ("mnist", "there is no program 'mnist' (see ./train --list)"),
         ("--epoch 3", "there is no option '--epoch'; did you mean --epochs? (see ./train selu-mlp --help)"),
         ("--epcohs=3", "there is no option '--epcohs=3'; did you mean --epochs?"),
         ("selu-mlp data-parallel", "there is no option 'data-parallel'"),
@@ -48,6 +55,7 @@ def test_options_are_read():
         ("--learning-rate fast", "--learning-rate: 'fast' is no number above 0"),
         ("--loader numy", "--loader: invalid choice: 'numy' (choose from "),
         ("data-parallel --devices 0", "--devices: '0' is no whole number from 1 up"),
+        ("data-parallel --processes 3", "--devices 8 cannot be split evenly over 3 processes"),
         ("data-parallel --devices 7", "--batch-size 64 cannot be split evenly over 7 devices"),
     ],
 )
@@ -59,27 +67,34 @@ def test_what_is_refused(words, said, capsys):
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", ["--help", "selu-mlp --help", "data-parallel -h"])
+@pytest.mark.parametrize("words", ["--help", *(f"{name} --help" for name in PROGRAMS), "data-parallel -h"])
 def test_help(words, capsys):
     with pytest.raises(SystemExit) as stop:
         parse(words.split())
     assert stop.value.code in (0, None)
     text = capsys.readouterr().out
     assert text.startswith("usage: ./train ")
-    assert "examples:\n  ./train" in text
     assert max(map(len, text.splitlines())) <= 120
-    for line in text.partition("examples:\n")[2].splitlines():
-        if "--help" not in line:
-            parse(line.split()[1:])
+    if words == "--help":
+        for line in text.partition("examples:\n")[2].splitlines():
+            if "--help" not in line:
+                parse(line.split()[1:])
+        assert listing() in text
+    else:
+        assert "--seed" in text and "--quick" in text and "seconds on two cores" in text
 
 
 def test_the_readme_shows_commands_that_work():
     text = (Path(__file__).parents[2] / "README.md").read_text()
     commands = [line.partition("#")[0].split() for line in text.splitlines() if line.startswith("./train")]
-    assert len(commands) == 5
+    assert len(commands) >= 5
     for _, *words in commands:
-        if words != ["--help"]:
+        if not {"--help", "--list"} & set(words):
             parse(words)
+    rows = re.findall(r"^\| `([a-z-]+)` \| (.*) \| (\d+) \|$", text, re.MULTILINE)
+    assert [row[0] for row in rows] == list(PROGRAMS)
+    for name, _, seconds in rows:
+        assert int(seconds) == PROGRAMS[name].seconds
 
 
 def test_neither_help_nor_refusals_need_what_is_not_python(tmp_path):

@@ -1,11 +1,13 @@
 """The first program, in small: what it writes, how it goes on after a stop, and what it refuses."""
 
+import signal
 import sys
 
 import numpy as np
 import pytest
 
-from example_runs import SMALL, results, run, size_of_png
+import phlox
+from example_runs import SMALL, check_picture, results, run
 from phlox_examples import selu_mlp
 
 
@@ -13,22 +15,30 @@ def test_results(tmp_path, capsys):
     run("selu-mlp", *SMALL, "--out", tmp_path / "new" / "folder")
     out, err = capsys.readouterr()
     assert err == ""
-    table = [line.split() for line in out.splitlines()[1:4]]
     found = results(tmp_path / "new" / "folder")
     assert found["program"] == "selu-mlp"
     assert found["settings"] == {
-        "seed": 0, "widths": [16], "epochs": 3, "batch_size": 64, "learning_rate": 0.002, "loader": "numpy"
+        "seed": 0, "epochs": 3, "batch_size": 64, "learning_rate": 0.002, "half_life": 6.0, "widths": [16],
+        "loader": "numpy",
     }  # fmt: skip
     assert [row["epoch"] for row in found["epochs"]] == [1, 2, 3]
-    for row, shown in zip(found["epochs"], table, strict=True):
-        assert shown == [
-            str(row["epoch"]), f"{row['loss']:.4f}", f"{row['test_loss']:.4f}", f"{row['test_accuracy']:.2%}"
-        ]  # fmt: skip
+    for row, line in zip(found["epochs"], out.splitlines(), strict=False):
+        assert line.startswith(f"epoch {row['epoch']}  step {row['step']}  loss {row['loss']:.4g}  ")
     assert found["epochs"][-1]["loss"] < found["epochs"][0]["loss"]
     assert found["test_accuracy"] == found["epochs"][-1]["test_accuracy"] > 0.5
-    width, height = size_of_png(tmp_path / "new" / "folder" / "selu-mlp.png")
-    assert 1000 < width < 3000 and 500 < height < 2000
+    check_picture(tmp_path / "new" / "folder" / "selu-mlp.png")
     assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == ["selu-mlp.json", "selu-mlp.png"]
+
+
+def test_activations_keep_mean_and_deviation():
+    """What SELU and its initialization are for."""
+    params = selu_mlp.network([512] * 8).init(phlox.random.key(0))
+    hidden = phlox.random.normal(phlox.random.key(1), (256, 64))
+    for number in range(8):
+        layer = params["layers"][str(number)]
+        hidden = phlox.nn.selu(hidden @ layer["weight"] + layer["bias"])
+        assert abs(float(hidden.mean())) < 0.1
+        assert 0.85 < float(hidden.std()) < 1.15
 
 
 def test_the_seed_decides_everything(tmp_path):
@@ -38,32 +48,51 @@ def test_the_seed_decides_everything(tmp_path):
     assert results(tmp_path / "a")["epochs"] != results(tmp_path / "c")["epochs"]
 
 
-def test_a_stopped_training_goes_on_exactly(tmp_path, monkeypatch, capsys):
-    train_epoch = selu_mlp.train_epoch
+@pytest.fixture
+def stopped(monkeypatch):
+    """Makes the next run receive a signal in the middle of its training, after so many steps."""
+    make_step = selu_mlp.optim.make_step
 
-    def stopped_in_epoch(number):
-        """As by Ctrl-C, in the middle of the epoch that is the n-th of this run."""
-        begun = iter(range(1, 100))
+    def after(steps, number):
+        def made(*args, **options):
+            step = make_step(*args, **options)
+            count = iter(range(1, 1000))
 
-        def stand_in(step, state, batches):
-            if next(begun) < number:
-                return train_epoch(step, state, batches)
-            next(iter(batches))
-            raise KeyboardInterrupt
+            class Stopping:
+                init = staticmethod(step.init)
 
-        return stand_in
+                def __call__(self, train, batch):
+                    if next(count) == steps:
+                        signal.raise_signal(number)
+                    return step(train, batch)
 
+            return Stopping()
+
+        monkeypatch.setattr(selu_mlp.optim, "make_step", made)
+
+    yield after
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "said"),
+    [(signal.SIGINT, 130, "stopped by Ctrl-C"), (signal.SIGTERM, 143, "stopped by SIGTERM")],
+)
+def test_a_stopped_training_goes_on_exactly(number, status, said, tmp_path, monkeypatch, stopped, capsys):
     run(*SMALL, "--out", tmp_path / "whole")
     kept = (*SMALL, "--checkpoint", tmp_path / "kept", "--out", tmp_path / "parts")
-    for number in (1, 3):
-        monkeypatch.setattr(selu_mlp, "train_epoch", stopped_in_epoch(number))
+    handler = signal.getsignal(signal.SIGTERM)
+    for steps in (7, 30):  # in the first epoch, and in the second of what is left
+        stopped(steps, number)
         capsys.readouterr()
-        run(*kept, status=130)
-        assert capsys.readouterr().err == "./train: stopped by Ctrl-C\n"
-    monkeypatch.setattr(selu_mlp, "train_epoch", train_epoch)
+        run(*kept, status=status)
+        assert capsys.readouterr().err == f"./train: {said}\n"
+        monkeypatch.undo()
+    assert signal.getsignal(signal.SIGTERM) is handler
+    assert not (tmp_path / "parts" / "selu-mlp.json").exists()
     run(*kept)
     out, _ = capsys.readouterr()
-    assert out.startswith("Epochs 1 to 2 are in ")
+    assert out.startswith("Goes on after step 37, which a checkpoint has.")
     assert results(tmp_path / "parts") == results(tmp_path / "whole")
 
     # Once more: nothing is left to train, and the results are the same.
@@ -71,10 +100,21 @@ def test_a_stopped_training_goes_on_exactly(tmp_path, monkeypatch, capsys):
     assert results(tmp_path / "again") == results(tmp_path / "whole")
 
 
+def test_more_epochs_go_on_from_fewer(tmp_path):
+    """Three epochs and then two more are bit for bit the training of five."""
+    words = ("--widths", "16", "--checkpoint", tmp_path / "kept", "--out")
+    run(*words, tmp_path / "three", "--epochs", 3)
+    run(*words, tmp_path / "five", "--epochs", 5)
+    run("--widths", "16", "--epochs", 5, "--out", tmp_path / "at once")
+    assert results(tmp_path / "five") == results(tmp_path / "at once")
+    assert results(tmp_path / "five")["epochs"][:3] == results(tmp_path / "three")["epochs"]
+    assert len(results(tmp_path / "five")["epochs"]) == 5
+
+
 def test_a_checkpoint_of_another_training_is_refused(tmp_path, capsys):
     words = ("--widths", "8", "--epochs", "1", "--out", tmp_path, "--checkpoint", tmp_path / "kept")
     run(*words)
-    for other in (["--seed", "1"], ["--widths", "9"], ["--epochs", "2"], ["--batch-size", "32"]):
+    for other in (["--seed", "1"], ["--widths", "9"], ["--half-life", "2"], ["--batch-size", "32"]):
         capsys.readouterr()
         run(*words, *other, status=2)
         name = other[0].removeprefix("--").replace("-", "_")
@@ -117,7 +157,9 @@ def test_more_in_a_batch_than_there_are(tmp_path, capsys):
 
 def test_a_training_that_explodes(tmp_path, capsys):
     run("--learning-rate", "1e30", "--epochs", "2", "--out", tmp_path, status=1)
-    assert capsys.readouterr().err == "./train: the loss has become infinite: choose a smaller --learning-rate\n"
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1, "no epochs after that"
+    assert err == "./train: the loss has become infinite: choose a smaller --learning-rate\n"
     assert not list(tmp_path.iterdir())
 
 

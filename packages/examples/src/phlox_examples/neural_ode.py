@@ -1,0 +1,188 @@
+"""``./train neural-ode``: the law of a pendulum, learnt from a few noisy swings.
+
+A pendulum with friction moves by x' = f(x), where x = (angle, speed) and
+
+    f(angle, speed) = (speed, -sin(angle) - 0.15 speed).
+
+The program does not know f. It has a network with the same two inputs and outputs in its place, and measurements of x
+along some swings. A solver goes from each first measurement along the network's arrows, and the loss is how far it
+passes from the other measurements. The gradient goes through all steps of the solver (Runge and Kutta's of order 4),
+which are one `scan`: so the network learns rates although only places were measured.
+
+What it has learnt is tried on swings that begin elsewhere. Between the measured swings it must have found the arrows
+by itself; two of these trials are drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import phlox
+import phlox.numpy as jnp
+import phlox_optim as optim
+
+from . import plots, report, results
+from .options import settings_of
+
+NAME = "neural-ode"
+FRICTION, NOISE = 0.15, 0.05
+INTERVAL, SUBSTEPS = 0.25, 2  # time between two measurements, and steps of the solver in it
+SWINGS, MEASUREMENTS, PART = 16, 40, 14
+WIDTH, CHUNK = 32, 50
+
+
+def pendulum(x: Any) -> Any:
+    """f, which the network has to find."""
+    angle, speed = x[..., 0], x[..., 1]
+    return jnp.stack([speed, -jnp.sin(angle) - FRICTION * speed], -1)
+
+
+def first_params(key: Any) -> Any:
+    """The network before training: two hidden layers, the last one small so that nothing moves at first."""
+    keys, sizes = phlox.random.split(key, 3), (2, WIDTH, WIDTH, 2)
+    scales = (1.0, 1.0, 0.1)
+    return [
+        {"w": scale * phlox.random.normal(key, (m, n)) / m**0.5, "b": jnp.zeros(n)}
+        for key, scale, m, n in zip(keys, scales, sizes[:-1], sizes[1:], strict=True)
+    ]
+
+
+def network(params: Any, x: Any) -> Any:
+    """The rate of change at `x`, as the network says."""
+    *hidden, last = params
+    for layer in hidden:
+        x = jnp.tanh(x @ layer["w"] + layer["b"])
+    return x @ last["w"] + last["b"]
+
+
+def solve(f: Any, start: Any, count: int) -> Any:
+    """The places (count, ...) at the times of measurements, the first one of which is `start`."""
+    h = INTERVAL / SUBSTEPS
+
+    def step(x: Any, _: Any) -> Any:
+        k1 = f(x)
+        k2 = f(x + h / 2 * k1)
+        k3 = f(x + h / 2 * k2)
+        k4 = f(x + h * k3)
+        return x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), x
+
+    return phlox.lax.scan(step, start, length=SUBSTEPS * (count - 1) + 1)[1][::SUBSTEPS]
+
+
+def starts(key: Any, count: int) -> Any:
+    """Where swings begin: up to 2 radians to each side, with speeds up to 1; none goes over the top."""
+    return phlox.random.uniform(key, (count, 2), minval=-1, maxval=1) * jnp.array([2.0, 1.0])
+
+
+def loss(params: Any, measured: Any, length: int) -> Any:
+    """How far the solver passes from the measurements, on average; swings are cut into parts of this length."""
+    parts = jnp.stack([measured[i : i + length] for i in range(0, len(measured) - length + 1, length - 1)], 1)
+    passed = solve(lambda x: network(params, x), parts[0], length)
+    return ((passed - parts) ** 2).mean()
+
+
+def compute(options: argparse.Namespace) -> dict[str, Any]:
+    """Trains, and follows swings that were not seen."""
+    keys = phlox.random.split(phlox.random.key(options.seed), 4)
+    measured = phlox.jit(solve, static_argnums=(0, 2))(pendulum, starts(keys[0], SWINGS), MEASUREMENTS)
+    measured = measured + NOISE * phlox.random.normal(keys[1], measured.shape)
+    optimizer = optim.adam(optim.cosine_decay_schedule(0.01, options.steps))
+    params = first_params(keys[2])
+
+    def step(state: Any, _: Any) -> Any:
+        params, moments = state
+        # Parts of a swing: over whole ones an early error is a large one later, and hides what is right.
+        value, slope = phlox.value_and_grad(loss)(params, measured, PART)
+        updates, moments = optimizer.update(slope, moments, params)
+        return (optim.apply_updates(params, updates), moments), value
+
+    several = phlox.jit(lambda state: phlox.lax.scan(step, state, length=CHUNK))
+    state, losses = (params, optimizer.init(params)), []
+    with report.progress("Training", options.steps // CHUNK) as shown:
+        shown.row("step", "     loss")
+        for number in shown.counted(range(options.steps // CHUNK)):
+            state, some = several(state)
+            losses += np.asarray(some).tolist()
+            if number % 4 == 3:
+                shown.row(str(len(losses)), f"{losses[-1]:.5f}")
+
+    params = state[0]
+    unseen = starts(keys[3], 50)
+    count = 2 * MEASUREMENTS
+    true = phlox.jit(solve, static_argnums=(0, 2))(pendulum, unseen, count)
+    guessed = phlox.jit(lambda params: solve(lambda x: network(params, x), unseen, count))(params)
+    grid = jnp.stack(jnp.meshgrid(jnp.linspace(-2.4, 2.4, 40), jnp.linspace(-2.0, 2.0, 40)), -1)
+    return {
+        "losses": losses,
+        "measured": np.asarray(measured),
+        "true": np.asarray(true),
+        "guessed": np.asarray(guessed),
+        "grid": np.asarray(grid),
+        "field": np.asarray(network(params, grid)),
+        "true_field": np.asarray(pendulum(grid)),
+    }
+
+
+def error(found: dict[str, Any]) -> float:
+    """The root mean square distance from the true angle, over all times of the unseen swings."""
+    return float(np.sqrt(((found["true"] - found["guessed"])[..., 0] ** 2).mean()))
+
+
+def draw(found: dict[str, Any], title: str) -> Figure:
+    """The learnt arrows among the measurements, two unseen swings, and the loss."""
+    figure = plots.figure(title, (12, 5.6))
+    panels = figure.subplot_mosaic([["field", "swings"], ["field", "loss"]], width_ratios=(1, 1), height_ratios=(3, 2))
+    axes, grid, field = panels["field"], found["grid"], found["field"]
+    off = np.linalg.norm(field - found["true_field"], axis=-1)
+    shown = axes.pcolormesh(
+        grid[..., 0], grid[..., 1], off, cmap="Oranges", vmin=0, vmax=1, shading="gouraud", rasterized=True
+    )
+    figure.colorbar(shown, ax=axes, label="error of the learnt rate", location="left", aspect=40)
+    axes.streamplot(
+        grid[0, :, 0], grid[:, 0, 1], field[..., 0], field[..., 1], color=plots.GREY, linewidth=0.8, density=1.2
+    )
+    axes.plot(*found["measured"].reshape(-1, 2).T, ".", color="black", markersize=3)
+    axes.set(
+        xlim=(-2.4, 2.4), ylim=(-2, 2), xlabel="angle", ylabel="speed", title="Learnt arrows, and what was measured"
+    )
+
+    times = INTERVAL * np.arange(len(found["true"]))
+    axes = panels["swings"]
+    order = np.argsort(-np.abs(found["true"][..., 0]).max(0))
+    for number, color in zip(order[[10, 30]], (plots.BLUE, plots.ORANGE), strict=True):
+        axes.plot(times, found["true"][:, number, 0], color=color, linewidth=6, alpha=0.3)
+        axes.plot(times, found["guessed"][:, number, 0], color=color, linewidth=1.6)
+    axes.axvline(INTERVAL * (MEASUREMENTS - 1), color=plots.GREY, linewidth=1)
+    axes.annotate(
+        "longer than\nany measurement", (INTERVAL * (MEASUREMENTS - 1), axes.get_ylim()[1]), (6, -2),
+        textcoords="offset points", color=plots.GREY, va="top", fontsize=9
+    )  # fmt: skip
+    axes.set(title="Two unseen swings: truth (wide), learnt (thin)", xlabel="time", ylabel="angle")
+    plots.tidy(axes)
+
+    axes = panels["loss"]
+    axes.semilogy(found["losses"], color=plots.BLUE)
+    axes.axhline(NOISE**2, color=plots.GREY, linewidth=1)
+    axes.annotate(
+        "variance of the noise", (0.5, NOISE**2), (0, -3), xycoords=("axes fraction", "data"),
+        textcoords="offset points", color=plots.GREY, va="top"
+    )  # fmt: skip
+    axes.set(title="Loss", xlabel="step", ylim=(NOISE**2 / 5, None))
+    plots.tidy(axes)
+    return figure
+
+
+def run(options: argparse.Namespace) -> None:
+    """Trains, tries what was learnt, and draws it."""
+    settings = settings_of(options)
+    results.make_folder(options.out, "--out")
+    found = compute(options)
+    off = error(found)
+    title = f"The law learnt from {SWINGS} noisy swings predicts new ones to {off:.2f} rad (noise: {NOISE})"
+    contents = {"settings": settings, "losses": found["losses"], "error": off}
+    written = results.write(options.out, NAME, contents, draw(found, title))
+    report.show(f"Unseen swings, twice as long, are predicted to {off:.3f} rad. Wrote {' and '.join(written)}.")
