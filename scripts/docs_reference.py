@@ -1,0 +1,83 @@
+"""Pages of the reference, one for each public module, made while mkdocs builds (a hook of mkdocs.yml).
+
+They are not files of the repository: which modules are public, and what each of them shows, is read from the packages,
+so a new name is on its page without a second list.
+"""
+
+import importlib
+import inspect
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from public_modules import public_modules
+
+PACKAGES = ("phlox", "phlox_nn", "phlox_optim", "phlox_data", "phlox_examples")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Imports all public modules, as mkdocstrings reads those that are imported."""
+    for name in public_modules():
+        if name != "phlox_examples.__main__":
+            importlib.import_module(name)
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages."""
+    names = sorted(public_modules(), key=lambda name: (PACKAGES.index(name.split(".")[0]), name))
+    pages = {f"api/{name}.md": page(importlib.import_module(name)) for name in names}
+    pages["api/index.md"] = overview(names)
+    for path, text in pages.items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def overview(names: list[str]) -> str:
+    """The first page of the reference: all modules with the first line of their docstrings."""
+    rows = []
+    for name in names:
+        first = (sys.modules[name].__doc__ or "").strip().split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+        rows.append(f"| [`{name}`]({name}.md) | {first.removeprefix(name + ':').strip()} |")
+    return "\n".join(["# Reference", "", "All public modules.", "", "| module | what it has |", "|---|---|", *rows, ""])
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """The names a module shows: those of `__all__`, else those without a leading underscore."""
+    listed = getattr(module, "__all__", None)
+    return sorted(listed or (name for name in vars(module) if not name.startswith("_")), key=str.lower)
+
+
+def page(module: ModuleType) -> str:
+    """The page of one module: what phlox defines with its docstring, the rest in a list that says whose it is."""
+    name = module.__name__
+    lines = [f"# {name}", "", f"::: {name}", "    options:", "      members: false", ""]
+    others = []
+    for entry in public_names(module):
+        value = getattr(module, entry)
+        if inspect.ismodule(value) or entry.startswith("__"):
+            continue
+        home = getattr(value, "__module__", None) or ""
+        if home.startswith("phlox") and (inspect.isclass(value) or inspect.isroutine(value)):
+            lines += [f"::: {name}.{entry}", ""]
+        else:
+            others.append(f"- `{entry}`: {kind(value)}")
+    if others:
+        lines += ["## Other names", "", *others, ""]
+    return "\n".join(lines)
+
+
+def kind(value: object) -> str:
+    """What a name without a docstring of phlox's own stands for."""
+    if isinstance(value, type) and not value.__module__.startswith("phlox"):
+        return f"`{value.__module__}.{value.__qualname__}`"
+    own = getattr(value, "__doc__", None)
+    if own and own != type(value).__doc__ and not isinstance(value, type):
+        return own.strip().split("\n\n")[0].replace("\n", " ")
+    if isinstance(value, str | int | float | complex | bool | None | type(...)):
+        return f"`{value!r}`"
+    return f"`{type(value).__name__}`"
