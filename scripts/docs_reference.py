@@ -49,7 +49,10 @@ def overview(names: list[str]) -> str:
 def public_names(module: ModuleType) -> list[str]:
     """The names a module shows: those of `__all__`, else those without a leading underscore."""
     listed = getattr(module, "__all__", None)
-    return sorted(listed or (name for name in vars(module) if not name.startswith("_")), key=str.lower)
+    if not listed:
+        named = module.__dir__() if "__dir__" in vars(module) else vars(module)
+        listed = [name for name in named if not name.startswith("_")]
+    return sorted(listed, key=str.lower)
 
 
 def page(module: ModuleType) -> str:
