@@ -20,27 +20,37 @@ PACKAGES = ("phlox", "phlox_nn", "phlox_optim", "phlox_data", "phlox_examples")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Imports all public modules, as mkdocstrings reads those that are imported."""
-    for name in public_modules():
-        if name != "phlox_examples.__main__":
+    """Imports all public modules, as mkdocstrings reads those that are imported, and lists their pages."""
+    for package in PACKAGES:
+        for name in names(package):
             importlib.import_module(name)
+    for entry in config.nav or []:
+        if "Reference" in entry:
+            groups = [{package: [f"api/{name}.md" for name in names(package)]} for package in PACKAGES]
+            entry["Reference"] = ["api/index.md", *groups]
     return config
+
+
+def names(package: str) -> list[str]:
+    """The public modules of a package; the one that only starts a program is not for importing."""
+    found = (name for name in public_modules() if name.split(".")[0] == package)
+    return sorted(name for name in found if not name.endswith("__main__"))
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages."""
-    names = sorted(public_modules(), key=lambda name: (PACKAGES.index(name.split(".")[0]), name))
-    pages = {f"api/{name}.md": page(importlib.import_module(name)) for name in names}
-    pages["api/index.md"] = overview(names)
+    modules = [name for package in PACKAGES for name in names(package)]
+    pages = {f"api/{name}.md": page(sys.modules[name]) for name in modules}
+    pages["api/index.md"] = overview(modules)
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
     return files
 
 
-def overview(names: list[str]) -> str:
+def overview(modules: list[str]) -> str:
     """The first page of the reference: all modules with the first line of their docstrings."""
     rows = []
-    for name in names:
+    for name in modules:
         first = (sys.modules[name].__doc__ or "").strip().split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
         rows.append(f"| [`{name}`]({name}.md) | {first.removeprefix(name + ':').strip()} |")
     return "\n".join(["# Reference", "", "All public modules.", "", "| module | what it has |", "|---|---|", *rows, ""])
@@ -65,7 +75,9 @@ def page(module: ModuleType) -> str:
         if inspect.ismodule(value) or entry.startswith("__"):
             continue
         home = getattr(value, "__module__", None) or ""
-        if home.startswith("phlox") and (inspect.isclass(value) or inspect.isroutine(value)):
+        # The copy of optax has its own documentation, and is loaded in a way that cannot be read without importing it.
+        ours = home.startswith("phlox") and "._vendor." not in home
+        if ours and (inspect.isclass(value) or inspect.isroutine(value)):
             lines += [f"::: {name}.{entry}", ""]
         else:
             others.append(f"- `{entry}`: {kind(value)}")
@@ -78,8 +90,9 @@ def kind(value: object) -> str:
     """What a name without a docstring of phlox's own stands for."""
     if isinstance(value, type) and not value.__module__.startswith("phlox"):
         return f"`{value.__module__}.{value.__qualname__}`"
-    own = getattr(value, "__doc__", None)
-    if own and own != type(value).__doc__ and not isinstance(value, type):
+    own = inspect.getdoc(value)
+    optax = "._vendor." in (getattr(value, "__module__", None) or "")
+    if own and own != type(value).__doc__ and (optax or not isinstance(value, type)):
         return own.strip().split("\n\n")[0].replace("\n", " ")
     if isinstance(value, str | int | float | complex | bool | None | type(...)):
         return f"`{value!r}`"
