@@ -74,7 +74,7 @@ def page(module: ModuleType) -> str:
         value = getattr(module, entry)
         if inspect.ismodule(value) or entry.startswith("__"):
             continue
-        home = getattr(value, "__module__", None) or ""
+        home = home_of(value)
         # The copy of optax has its own documentation, and is loaded in a way that cannot be read without importing it.
         ours = home.startswith("phlox") and "._vendor." not in home
         if ours and (inspect.isclass(value) or inspect.isroutine(value)):
@@ -86,12 +86,18 @@ def page(module: ModuleType) -> str:
     return "\n".join(lines)
 
 
+def home_of(value: object) -> str:
+    """The module in which the value is written, also where it is wrapped."""
+    inner = inspect.unwrap(value) if callable(value) else value
+    return getattr(inner, "__module__", None) or ""
+
+
 def kind(value: object) -> str:
     """What a name without a docstring of phlox's own stands for."""
     if isinstance(value, type) and not value.__module__.startswith("phlox"):
         return f"`{value.__module__}.{value.__qualname__}`"
     own = inspect.getdoc(value)
-    optax = "._vendor." in (getattr(value, "__module__", None) or "")
+    optax = "._vendor." in home_of(value)
     if own and own != type(value).__doc__ and (optax or not isinstance(value, type)):
         return own.strip().split("\n\n")[0].replace("\n", " ")
     if isinstance(value, str | int | float | complex | bool | None | type(...)):
