@@ -68,7 +68,8 @@ def public_names(module: ModuleType) -> list[str]:
 def page(module: ModuleType) -> str:
     """The page of one module: what phlox defines with its docstring, the rest in a list that says whose it is."""
     name = module.__name__
-    lines = [f"# {name}", "", f"::: {name}", "    options:", "      members: false", ""]
+    options = ["      members: false", "      show_root_heading: false", "      show_root_toc_entry: false"]
+    lines = [f"# {name}", "", f"::: {name}", "    options:", *options, ""]
     others = []
     for entry in public_names(module):
         value = getattr(module, entry)

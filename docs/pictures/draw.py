@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 FOLDER = Path(__file__).parent
-INK, BLUE, ORANGE, GREEN = "#7a8290", "#3b82c4", "#d9822b", "#2e9e6b"
+INK, BLUE, ORANGE, GREEN = "#808894", "#3b82c4", "#d9822b", "#2e9e6b"
 SHADES = [BLUE, ORANGE, GREEN, "#9b6fc0"]
 
 plt.rcParams.update(
@@ -45,7 +45,7 @@ def canvas(width: float, height: float) -> Any:
     return axes
 
 
-def cells(axes: Any, x: float, y: float, rows: list[list[Any]], colors: Any = BLUE, alpha: float = 0.25) -> None:
+def cells(axes: Any, x: float, y: float, rows: list[list[Any]], colors: Any = BLUE, alpha: float = 0.15) -> None:
     """A matrix of cells with its upper left corner at x, y; `colors` is one, or one for each row."""
     for i, row in enumerate(rows):
         color = colors if isinstance(colors, str) else colors[i]
@@ -57,7 +57,7 @@ def cells(axes: Any, x: float, y: float, rows: list[list[Any]], colors: Any = BL
 
 def box(axes: Any, x: float, y: float, width: float, text: str, color: str = ORANGE, height: float = 1) -> None:
     """A box with text."""
-    axes.add_patch(Rectangle((x, y), width, height, facecolor=color, alpha=0.25, edgecolor="none"))
+    axes.add_patch(Rectangle((x, y), width, height, facecolor=color, alpha=0.15, edgecolor="none"))
     axes.add_patch(Rectangle((x, y), width, height, facecolor="none", edgecolor=color))
     axes.text(x + width / 2, y + height / 2, text, ha="center", va="center")
 
