@@ -12,7 +12,7 @@ import nbformat
 
 REPOSITORY = Path(__file__).parents[1]
 sys.path.insert(0, str(REPOSITORY / "tests"))
-from pages import ERROR, pieces
+from pages import ERROR, pieces  # noqa: E402
 
 
 def notebook(page: Path) -> nbformat.NotebookNode:

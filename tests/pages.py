@@ -33,7 +33,7 @@ def pieces(page: str) -> list[Piece]:
     """The page as text and code, in order. Blocks in other languages than python are text."""
     found: list[Piece] = []
     start = 0
-    blocks = [m for m in BLOCK.finditer(page)]
+    blocks = list(BLOCK.finditer(page))
     for number, block in enumerate(blocks):
         if block["language"] != "python":
             continue

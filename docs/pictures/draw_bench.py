@@ -17,9 +17,11 @@ def main(file: Path) -> None:
         if case.get("ratio"):
             groups.setdefault(name.split("/")[0], []).append(case["ratio"])
     figure, axes = plt.subplots(figsize=(7, 0.32 * len(groups) + 0.8))
-    for row, (group, ratios) in enumerate(groups.items()):
+    for row, ratios in enumerate(groups.values()):
         colors = [BLUE if ratio <= 1.02 else ORANGE for ratio in ratios]
-        axes.scatter([max(ratio, 0.01) for ratio in ratios], [row] * len(ratios), s=26, c=colors, alpha=0.7, linewidths=0)
+        axes.scatter(
+            [max(ratio, 0.01) for ratio in ratios], [row] * len(ratios), s=26, c=colors, alpha=0.7, linewidths=0
+        )
     axes.axvline(1, color=INK, linewidth=1)
     axes.set_xscale("log")
     axes.set_xticks([0.01, 0.03, 0.1, 0.3, 1, 2], ["≤ 0.01", "0.03", "0.1", "0.3", "as jax", "2"])

@@ -19,7 +19,11 @@ TUTORIAL = sorted((REPOSITORY / "docs" / "tutorial").glob("*.md"))
 ELSEWHERE = {REPOSITORY / "docs" / "new-primitive.md"}
 WITH_CODE = [
     page
-    for page in (REPOSITORY / "README.md", REPOSITORY / "packages/core/README.md", *sorted(REPOSITORY.glob("docs/**/*.md")))
+    for page in (
+        REPOSITORY / "README.md",
+        REPOSITORY / "packages/core/README.md",
+        *sorted(REPOSITORY.glob("docs/**/*.md")),
+    )
     if any(piece.code for piece in pages.pieces(page.read_text())) and page not in ELSEWHERE
 ]
 
