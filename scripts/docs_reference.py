@@ -52,7 +52,9 @@ def overview(modules: list[str]) -> str:
     rows = []
     for name in modules:
         first = (sys.modules[name].__doc__ or "").strip().split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
-        rows.append(f"| [`{name}`]({name}.md) | {first.removeprefix(name + ':').strip()} |")
+        rows.append(
+            f"| [`{name}`]({name}.md) | {first.removeprefix(f'``{name}``:').removeprefix(f'{name}:').strip()} |"
+        )
     return "\n".join(["# Reference", "", "All public modules.", "", "| module | what it has |", "|---|---|", *rows, ""])
 
 
