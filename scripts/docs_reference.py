@@ -1,0 +1,108 @@
+"""Pages of the reference, one for each public module, made while mkdocs builds (a hook of mkdocs.yml).
+
+They are not files of the repository: which modules are public, and what each of them shows, is read from the packages,
+so a new name is on its page without a second list.
+"""
+
+import importlib
+import inspect
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from public_modules import public_modules
+
+PACKAGES = ("phlox", "phlox_nn", "phlox_optim", "phlox_data", "phlox_examples")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Imports all public modules, as mkdocstrings reads those that are imported, and lists their pages."""
+    for package in PACKAGES:
+        for name in names(package):
+            importlib.import_module(name)
+    for entry in config.nav or []:
+        if "Reference" in entry:
+            groups = [{package: [f"api/{name}.md" for name in names(package)]} for package in PACKAGES]
+            entry["Reference"] = ["api/index.md", *groups]
+    return config
+
+
+def names(package: str) -> list[str]:
+    """The public modules of a package; the one that only starts a program is not for importing."""
+    found = (name for name in public_modules() if name.split(".")[0] == package)
+    return sorted(name for name in found if not name.endswith("__main__"))
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages."""
+    modules = [name for package in PACKAGES for name in names(package)]
+    pages = {f"api/{name}.md": page(sys.modules[name]) for name in modules}
+    pages["api/index.md"] = overview(modules)
+    for path, text in pages.items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def overview(modules: list[str]) -> str:
+    """The first page of the reference: all modules with the first line of their docstrings."""
+    rows = []
+    for name in modules:
+        first = (sys.modules[name].__doc__ or "").strip().split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+        rows.append(
+            f"| [`{name}`]({name}.md) | {first.removeprefix(f'``{name}``:').removeprefix(f'{name}:').strip()} |"
+        )
+    return "\n".join(["# Reference", "", "All public modules.", "", "| module | what it has |", "|---|---|", *rows, ""])
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """The names a module shows: those of `__all__`, else those without a leading underscore."""
+    listed = getattr(module, "__all__", None)
+    if not listed:
+        named = module.__dir__() if "__dir__" in vars(module) else vars(module)
+        listed = [name for name in named if not name.startswith("_")]
+    return sorted(listed, key=str.lower)
+
+
+def page(module: ModuleType) -> str:
+    """The page of one module: what phlox defines with its docstring, the rest in a list that says whose it is."""
+    name = module.__name__
+    options = ["      members: false", "      show_root_heading: false", "      show_root_toc_entry: false"]
+    lines = [f"# {name}", "", f"::: {name}", "    options:", *options, ""]
+    others = []
+    for entry in public_names(module):
+        value = getattr(module, entry)
+        if inspect.ismodule(value) or entry.startswith("__"):
+            continue
+        home = home_of(value)
+        # The copy of optax has its own documentation, and is loaded in a way that cannot be read without importing it.
+        ours = home.startswith("phlox") and "._vendor." not in home
+        if ours and (inspect.isclass(value) or inspect.isroutine(value)):
+            lines += [f"::: {name}.{entry}", ""]
+        else:
+            others.append(f"- `{entry}`: {kind(value)}")
+    if others:
+        lines += ["## Other names", "", *others, ""]
+    return "\n".join(lines)
+
+
+def home_of(value: object) -> str:
+    """The module in which the value is written, also where it is wrapped."""
+    inner = inspect.unwrap(value) if callable(value) else value
+    return getattr(inner, "__module__", None) or ""
+
+
+def kind(value: object) -> str:
+    """What a name without a docstring of phlox's own stands for."""
+    if isinstance(value, type) and not value.__module__.startswith("phlox"):
+        return f"`{value.__module__}.{value.__qualname__}`"
+    own = inspect.getdoc(value)
+    optax = "._vendor." in home_of(value)
+    if own and own != type(value).__doc__ and (optax or not isinstance(value, type)):
+        return own.strip().split("\n\n")[0].replace("\n", " ")
+    if isinstance(value, str | int | float | complex | bool | None | type(...)):
+        return f"`{value!r}`"
+    return f"`{type(value).__name__}`"
