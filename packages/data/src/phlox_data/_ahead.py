@@ -5,7 +5,7 @@ freed, which stops the thread; the exit of the interpreter stops it too. This mo
 
 Two threads of Python that hand items over and wait for its global lock lose about a tenth of a millisecond for each
 item. Where reading or the consumer takes less than that, nothing is gained by the thread: it is paused, and the
-consumer's own thread takes the items, until both take longer.
+consumer's own thread takes the items, until both take longer. A `Pace` remembers this for the next epoch.
 """
 
 from __future__ import annotations
@@ -22,10 +22,7 @@ from phlox.errors import PhloxError
 from phlox.extend import Location, user_location
 
 _LITTLE, _MUCH = 2e-4, 4e-4  # seconds for each item that a thread must hide to be kept, and to be used again
-_PAUSE_AFTER, _RESUME_AFTER = (
-    8,
-    2,
-)  # so many items in a row must agree, as single times vary with the load of the machine
+_PAUSE_AFTER, _RESUME_AFTER = 8, 2  # items in a row that must agree, as single times vary with the machine's load
 _PATIENCE = 5.0  # seconds to wait for a thread to stop; a thread blocked in a read must not block the program
 
 
@@ -77,8 +74,15 @@ def _fill(items: Iterator[Any], exchange: _Exchange, where: Location | None) -> 
 
 def _stop(exchange: _Exchange, thread: threading.Thread) -> None:
     exchange.close()
-    if thread is not threading.current_thread():  # the garbage collector may run this finalizer in any thread
+    # The garbage collector may run this finalizer in any thread.
+    if thread.ident is not None and thread is not threading.current_thread():
         thread.join(_PATIENCE)
+
+
+class Pace:
+    """Whether the thread of the latest iterator over a source was paused, with which the next one begins."""
+
+    paused = False
 
 
 class Ahead(Iterator[Any]):
@@ -87,24 +91,28 @@ class Ahead(Iterator[Any]):
     Args:
       items: runs in the thread or in that of the consumer, with the context variables of the caller.
       size: the maximum number of items that are ready or in preparation, besides the one in use.
+      pace: that of the source.
 
     An exception in `items` is raised here with its own traceback, after the items before it.
     """
 
-    def __init__(self, items: Iterator[Any], size: int):
-        self._exchange = exchange = _Exchange(size)
+    def __init__(self, items: Iterator[Any], size: int, pace: Pace | None = None):
+        self._pace = Pace() if pace is None else pace
+        self._pausing = self._pace.paused
+        self._size = size
+        self._permits = 0 if self._pausing else size  # of the permits, those that the thread holds or will get
+        self._exchange = exchange = _Exchange(self._permits)
         self._items: Iterator[Any] | None = items
         self._where = user_location()
         self._context = contextvars.copy_context()
         self._lock = threading.Lock()  # several threads may share this iterator
-        self._size = self._permits = size  # of the permits, those that the thread holds or will get
-        self._pausing = False
         self._in_a_row = 0
         self._left: float | None = None  # the time at which the consumer got its item
         run = contextvars.copy_context().run
-        thread = threading.Thread(target=run, args=(_fill, items, exchange, self._where), name="phlox-data")
-        thread.daemon = True
-        thread.start()
+        self._thread = thread = threading.Thread(target=run, args=(_fill, items, exchange, self._where))
+        thread.name, thread.daemon = "phlox-data", True
+        if self._permits:
+            thread.start()
         self._stop = weakref.finalize(self, _stop, exchange, thread)
 
     def __next__(self) -> Any:
@@ -139,10 +147,12 @@ class Ahead(Iterator[Any]):
         other = hidden > _MUCH if self._pausing else hidden < _LITTLE
         self._in_a_row = self._in_a_row + 1 if other else 0
         if self._in_a_row == (_RESUME_AFTER if self._pausing else _PAUSE_AFTER):
-            self._pausing = not self._pausing
+            self._pausing = self._pace.paused = not self._pausing
             self._in_a_row = 0
 
     def _permit(self) -> None:
+        if self._thread.ident is None:
+            self._thread.start()
         while self._permits < self._size:
             self._permits += 1
             self._exchange.room.put(None)

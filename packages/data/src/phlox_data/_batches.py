@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from phlox.errors import ArgumentError
 
-from ._ahead import Ahead
+from ._ahead import Ahead, Pace
 from ._last import Last, Note, Reading, check_mode, finish
 from ._loop import Loop, Progress, Report
 from ._placement import Placement
@@ -74,6 +74,7 @@ class Batches:
         self._source = source
         self._last = last
         self._prefetch = whole_number(prefetch, "prefetch")
+        self._pace = Pace()
         self._placement = Placement(device, devices)
         self._next_epoch = 0
         self._progress = Progress(0, 0, None)
@@ -115,7 +116,7 @@ class Batches:
             reading = self._source.read(progress.epoch, progress.batch, progress.reader)
             placed = self._placement.put(finish(reading, self._last, notes))
         self._progress, self._restored = progress, False
-        return Loop(Ahead(placed, self._prefetch) if self._prefetch else placed, notes, progress)
+        return Loop(Ahead(placed, self._prefetch, self._pace) if self._prefetch else placed, notes, progress)
 
     def __iter__(self) -> Iterator[Any]:
         # A fresh object for each loop: the iterator of an earlier one may still be in use.

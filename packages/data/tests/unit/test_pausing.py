@@ -64,6 +64,21 @@ def test_the_thread_goes_on_when_it_is_worth_it(monkeypatch, always_pausing):
     assert not ours()
 
 
+def test_the_next_epoch_begins_as_the_last_one_ended(monkeypatch, always_pausing):
+    pace = _ahead.Pace()
+    assert {name for _, name in Ahead(threads(30), 2, pace)} == {"phlox-data", threading.current_thread().name}
+    made = Ahead(threads(30), 2, pace)
+    assert not ours()
+    start = [next(made) for _ in range(10)]
+    monkeypatch.setattr(_ahead, "_LITTLE", -1.0)
+    monkeypatch.setattr(_ahead, "_MUCH", -1.0)
+    rest = list(made)
+    assert [number for number, _ in start + rest] == list(range(30))
+    assert [name for _, name in (start[0], rest[-1])] == [threading.current_thread().name, "phlox-data"]
+    assert [name for _, name in Ahead(threads(5), 2, pace)] == ["phlox-data"] * 5
+    assert not ours()
+
+
 def test_errors_come_from_either_thread(always_pausing):
     for count in (2, 40):
         made = Ahead(threads(count, KeyError("the source's")), 2)
