@@ -18,6 +18,9 @@ from .._base.errors import AdoptionError
 
 __all__ = ["install"]
 
+#: elements of the closed-over arrays that become part of a program, as in JAX: see `fold_up_to`
+_FOLDED = 4096
+
 
 def install() -> None:
     """Makes every later ``import jax`` in this process, and in processes that multiprocessing starts, import phlox.
@@ -30,6 +33,7 @@ def install() -> None:
     Raises:
       AdoptionError: the real jax is imported already, and modules hold it.
     """
+    from .._xla.host_values import fold_up_to
     from . import _finder, _views
 
     loaded = sys.modules.get("jax")
@@ -43,6 +47,7 @@ def install() -> None:
             library="jax",
         )
     sys.meta_path.insert(0, _finder.JaxFinder())
+    fold_up_to(_FOLDED)
     _spawned_processes_too()
 
 
