@@ -40,7 +40,7 @@ def adopt(*names: str) -> Any:
     The libraries themselves, and the real jax, may be imported in the same process; nothing of theirs is changed.
     Libraries that a copy imports and that are built on jax become copies too: a copy of flax uses that of optax. The
     copies can also be imported, once this function or ``import phlox.adopted`` has run: ``from phlox.adopted import
-    optax``.
+    optax``. ``equinox, optax = phlox.adopt("equinox", "optax")`` makes two.
 
     Args:
       *names: names to import, such as ``"equinox"``, or files (``*.txt``) that list them, one a line.
@@ -52,9 +52,12 @@ def adopt(*names: str) -> Any:
       AdoptionError: a library is not installed.
       MissingNameError: a library uses a name of jax that phlox does not have.
 
-    >>> optax = phlox.adopt("optax")
-    >>> optax.sgd(0.5).update(jnp.ones(2), optax.EmptyState())[0]
-    Array([-0.5, -0.5], dtype=float32)
+    >>> phlox.adopt("no_such_library")
+    Traceback (most recent call last):
+    ...
+    phlox.errors.AdoptionError: phlox.adopt: there is no library 'no_such_library' here
+      at ...
+      instead: pip install no_such_library
     """
     listed = [name for given in names for name in (_read(given) if given.endswith(".txt") else [given])]
     _adopted.update(name.partition(".")[0] for name in listed)

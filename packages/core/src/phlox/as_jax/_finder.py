@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import FrameType, ModuleType
 
 from ..extend import compat
 from . import _views
@@ -29,11 +30,21 @@ class JaxFinder(MetaPathFinder):
         found = None if jax_name in compat.UNAVAILABLE else _module(jax_name)
         if found is None and (jax_name in compat.UNAVAILABLE or not compat.has_module(jax_name)):
             frame = _views.importer()
-            if not _views.excused(frame):
+            if _from_list() or not _views.excused(frame):
                 error = _views.missing(jax_name, frame, importing=True)
                 error.name = fullname
                 raise error
         return importlib.util.spec_from_loader(fullname, _ViewLoader(jax_name, found), is_package=True)
+
+
+def _from_list() -> bool:
+    """Whether ``from package import name`` is looking whether the name is a submodule; if not, it reads the name."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename in (__file__, "<frozen importlib._bootstrap>"):
+        if frame.f_code.co_name == "_handle_fromlist":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _module(jax_name: str) -> ModuleType | None:

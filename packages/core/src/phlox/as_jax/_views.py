@@ -49,7 +49,7 @@ class View(ModuleType):
             frame = sys._getframe(1)
             if compat.has_module(full) and full not in compat.UNAVAILABLE:
                 return importlib.import_module(f"{self.__name__}.{name}")
-            if _is_excused(frame):
+            if excused(frame):
                 found = Missing(full)
             else:
                 raise missing(full, frame) from None
@@ -189,12 +189,9 @@ def _is_importing(frame: FrameType) -> bool:
     return bool(getattr(frame.f_globals.get("__spec__"), "_initializing", False))
 
 
-def _is_excused(frame: FrameType | None) -> bool:
+def excused(frame: FrameType | None) -> bool:
     """Whether a missing name may be a placeholder: read by a module that is being imported, and not in a question."""
     return frame is not None and _is_importing(frame) and not _asks(frame)
-
-
-excused = _is_excused
 
 
 def _operation(frame: FrameType) -> str:
