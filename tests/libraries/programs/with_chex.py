@@ -44,7 +44,7 @@ class Test(chex.TestCase):
         chex.assert_trees_all_close(f(jnp.ones(2)), 2 * jnp.ones(2))
 
 
-import unittest  # noqa: E402
+import unittest
 
 result = unittest.TestResult()
 unittest.defaultTestLoader.loadTestsFromTestCase(Test).run(result)

@@ -27,7 +27,11 @@ distributions = {
 for name, d in distributions.items():
     sample, log_prob = d.sample_and_log_prob(seed=key, sample_shape=(3,))
     show(name, sample, log_prob, d.log_prob(sample))
-show("kl", distributions["normal"].kl_divergence(distrax.Normal(jnp.ones(2), 1.0)), distributions["categorical"].entropy())
+show(
+    "kl",
+    distributions["normal"].kl_divergence(distrax.Normal(jnp.ones(2), 1.0)),
+    distributions["categorical"].entropy(),
+)
 bijector = distrax.Chain([distrax.ScalarAffine(1.0, 2.0), distrax.Sigmoid()])
 show("bijector", bijector.forward_and_log_det(jnp.arange(3.0)), bijector.inverse(jnp.float32(2.0)))
 spline = distrax.RationalQuadraticSpline(jnp.linspace(-1, 1, 10), -1.0, 1.0)

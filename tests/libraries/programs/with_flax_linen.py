@@ -33,7 +33,10 @@ class State(train_state.TrainState):
 
 
 state = State.create(
-    apply_fn=model.apply, params=variables["params"], batch_stats=variables["batch_stats"], tx=optax.sgd(0.05, momentum=0.9)
+    apply_fn=model.apply,
+    params=variables["params"],
+    batch_stats=variables["batch_stats"],
+    tx=optax.sgd(0.05, momentum=0.9),
 )
 
 

@@ -1,6 +1,5 @@
 """flax.nnx: modules that hold their parameters, optimizers, random streams, transformations."""
 
-import jax
 import jax.numpy as jnp
 import optax
 from common import data, show

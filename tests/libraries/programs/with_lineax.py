@@ -17,7 +17,9 @@ f = lx.FunctionLinearOperator(lambda v: a @ v, jax.eval_shape(lambda: b))
 show("function", f.as_matrix(), lx.linear_solve(f, b).value)
 jacobian = lx.JacobianLinearOperator(lambda v, _: v**2 + a @ v, b)
 show("jacobian", jacobian.as_matrix(), lx.linear_solve(jacobian, b).value)
-show("tridiagonal", lx.linear_solve(lx.TridiagonalLinearOperator(jnp.diag(a), jnp.diag(a, -1), jnp.diag(a, 1)), b).value)
+show(
+    "tridiagonal", lx.linear_solve(lx.TridiagonalLinearOperator(jnp.diag(a), jnp.diag(a, -1), jnp.diag(a, 1)), b).value
+)
 show("diagonal", lx.linear_solve(lx.DiagonalLinearOperator(b), b).value)
 show("grad", jax.grad(lambda m: lx.linear_solve(lx.MatrixLinearOperator(m), b).value.sum())(a))
 show("vmap", jax.vmap(lambda v: lx.linear_solve(symmetric, v).value)(jnp.eye(3)))

@@ -15,7 +15,27 @@ def loss(p):
 
 optimizers = {
     name: getattr(optax, name)(1e-2)
-    for name in "adabelief adadelta adafactor adagrad adam adamax adamw amsgrad lamb lars lion nadam novograd radam rmsprop sgd sm3 yogi rprop".split()
+    for name in [
+        "adabelief",
+        "adadelta",
+        "adafactor",
+        "adagrad",
+        "adam",
+        "adamax",
+        "adamw",
+        "amsgrad",
+        "lamb",
+        "lars",
+        "lion",
+        "nadam",
+        "novograd",
+        "radam",
+        "rmsprop",
+        "sgd",
+        "sm3",
+        "yogi",
+        "rprop",
+    ]
 }
 optimizers |= {
     "accumulated": optax.MultiSteps(optax.adam(1e-2), every_k_schedule=2),
@@ -37,6 +57,18 @@ for name, optimizer in optimizers.items():
         p, state = step(p, state)
     show(name, p)
 logits, labels = jnp.linspace(-2, 2, 12).reshape(4, 3), jnp.array([0, 1, 2, 0])
-show("losses", optax.softmax_cross_entropy_with_integer_labels(logits, labels), optax.huber_loss(logits[:, 0], logits[:, 1]))
-show("more losses", optax.sigmoid_binary_cross_entropy(logits, logits > 0), optax.ctc_loss(logits[None].repeat(2, 0), jnp.zeros((2, 4)), labels[None].repeat(2, 0)[:, :2] + 1, jnp.zeros((2, 2))))
-show("schedules", [optax.exponential_decay(1.0, 5, 0.5)(i) for i in range(4)], optax.linear_onecycle_schedule(10, 1.0)(3))
+show(
+    "losses",
+    optax.softmax_cross_entropy_with_integer_labels(logits, labels),
+    optax.huber_loss(logits[:, 0], logits[:, 1]),
+)
+show(
+    "more losses",
+    optax.sigmoid_binary_cross_entropy(logits, logits > 0),
+    optax.ctc_loss(
+        logits[None].repeat(2, 0), jnp.zeros((2, 4)), labels[None].repeat(2, 0)[:, :2] + 1, jnp.zeros((2, 2))
+    ),
+)
+show(
+    "schedules", [optax.exponential_decay(1.0, 5, 0.5)(i) for i in range(4)], optax.linear_onecycle_schedule(10, 1.0)(3)
+)

@@ -13,8 +13,18 @@ def cubic(y, a):
 
 show("newton", optx.root_find(cubic, optx.Newton(1e-6, 1e-6), jnp.float32(1.0), jnp.float32(5.0)).value)
 show("chord", optx.root_find(cubic, optx.Chord(1e-6, 1e-6), jnp.float32(1.5), jnp.float32(5.0)).value)
-show("bisection", optx.root_find(cubic, optx.Bisection(1e-6, 1e-6), jnp.float32(1.0), jnp.float32(5.0), options={"lower": 0.0, "upper": 3.0}).value)
-show("fixed point", optx.fixed_point(lambda y, a: jnp.cos(a * y), optx.FixedPointIteration(1e-6, 1e-6), jnp.float32(0.5), jnp.float32(0.9)).value)
+show(
+    "bisection",
+    optx.root_find(
+        cubic, optx.Bisection(1e-6, 1e-6), jnp.float32(1.0), jnp.float32(5.0), options={"lower": 0.0, "upper": 3.0}
+    ).value,
+)
+show(
+    "fixed point",
+    optx.fixed_point(
+        lambda y, a: jnp.cos(a * y), optx.FixedPointIteration(1e-6, 1e-6), jnp.float32(0.5), jnp.float32(0.9)
+    ).value,
+)
 grad = jax.grad(lambda a: optx.root_find(cubic, optx.Newton(1e-6, 1e-6), jnp.float32(1.0), a).value)
 show("implicit gradient", grad(jnp.float32(5.0)))
 

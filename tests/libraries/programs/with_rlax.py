@@ -11,11 +11,19 @@ show("q-learning", jax.vmap(rlax.q_learning)(q, actions, rewards, discounts, q_n
 show("double q", jax.vmap(rlax.double_q_learning)(q, actions, rewards, discounts, q_next, q))
 show("sarsa", jax.vmap(rlax.sarsa)(q, actions, rewards, discounts, q_next, actions))
 series = jnp.linspace(-1, 1, 6)
-show("returns", rlax.lambda_returns(series, jnp.full(6, 0.9), series, 0.8), rlax.discounted_returns(series, jnp.full(6, 0.9), series))
+show(
+    "returns",
+    rlax.lambda_returns(series, jnp.full(6, 0.9), series, 0.8),
+    rlax.discounted_returns(series, jnp.full(6, 0.9), series),
+)
 show("advantages", rlax.truncated_generalized_advantage_estimation(series[:5], jnp.full(5, 0.9), 0.9, series))
 show("v-trace", rlax.vtrace_td_error_and_advantage(series[:5], series[1:], series[:5], jnp.full(5, 0.9), jnp.ones(5)))
 logits = jnp.linspace(-1, 1, 12).reshape(4, 3)
-show("policy", rlax.policy_gradient_loss(logits, jnp.array([0, 1, 2, 0]), jnp.ones(4), jnp.ones(4)), rlax.entropy_loss(logits, jnp.ones(4)))
+show(
+    "policy",
+    rlax.policy_gradient_loss(logits, jnp.array([0, 1, 2, 0]), jnp.ones(4), jnp.ones(4)),
+    rlax.entropy_loss(logits, jnp.ones(4)),
+)
 show("l2", rlax.l2_loss(series), rlax.huber_loss(series), rlax.signed_hyperbolic(series))
 d = rlax.epsilon_greedy(0.1)
 show("epsilon", d.sample(jax.random.PRNGKey(0), q), d.probs(q), rlax.softmax().logprob(actions, q))

@@ -19,10 +19,22 @@ joint = tfd.JointDistributionSequential([tfd.Normal(0.0, 1.0), lambda z: tfd.Nor
 sample = joint.sample(seed=key)
 show("joint", sample, joint.log_prob(sample))
 chain = tfb.Chain([tfb.Exp(), tfb.Shift(1.0), tfb.Scale(2.0)])
-show("bijector", chain.forward(jnp.arange(3.0)), chain.inverse(jnp.float32(3)), chain.forward_log_det_jacobian(jnp.float32(1), 0))
+show(
+    "bijector",
+    chain.forward(jnp.arange(3.0)),
+    chain.inverse(jnp.float32(3)),
+    chain.forward_log_det_jacobian(jnp.float32(1), 0),
+)
 kernel = tfp.mcmc.HamiltonianMonteCarlo(tfd.Normal(0.0, 1.0).log_prob, step_size=0.3, num_leapfrog_steps=3)
-show("hmc", jax.jit(lambda k: tfp.mcmc.sample_chain(5, current_state=jnp.float32(1), kernel=kernel, trace_fn=None, seed=k))(key))
-process = tfd.GaussianProcess(tfp.math.psd_kernels.ExponentiatedQuadratic(), jnp.linspace(0, 1, 4)[:, None], observation_noise_variance=0.1)
+show(
+    "hmc",
+    jax.jit(lambda k: tfp.mcmc.sample_chain(5, current_state=jnp.float32(1), kernel=kernel, trace_fn=None, seed=k))(
+        key
+    ),
+)
+process = tfd.GaussianProcess(
+    tfp.math.psd_kernels.ExponentiatedQuadratic(), jnp.linspace(0, 1, 4)[:, None], observation_noise_variance=0.1
+)
 show("process", process.log_prob(jnp.arange(4.0)))
 show("minimum", tfp.optimizer.lbfgs_minimize(lambda p: (jnp.sum((p - 1) ** 2), 2 * (p - 1)), jnp.zeros(2)).position)
 show("statistics", tfp.stats.percentile(jnp.arange(9.0), 30.0), tfp.math.lbeta(2.0, 3.0))

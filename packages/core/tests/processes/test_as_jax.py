@@ -1,6 +1,5 @@
 """phlox in the place of jax, in processes of their own: programs, modules, tracebacks, pytest, and jax that came first."""
 
-
 import subprocess
 import sys
 
@@ -131,7 +130,10 @@ def test_install_twice_in_a_program():
 def test_names_that_phlox_lacks():
     done = as_jax("-c", "import jax\njax.not_there")
     assert "MissingNameError: the program uses jax.not_there: phlox has nothing of this name" in done.stderr
-    assert as_jax("-c", "import jax; print(hasattr(jax, 'not_there'), getattr(jax.numpy, 'nope', 5))").stdout == "False 5\n"
+    assert (
+        as_jax("-c", "import jax; print(hasattr(jax, 'not_there'), getattr(jax.numpy, 'nope', 5))").stdout
+        == "False 5\n"
+    )
     done = as_jax("-c", "import jax.experimental.pallas")
     assert "instead: operations of jax.lax" in done.stderr
     done = as_jax("-c", "from jax.experimental import pallas")
@@ -141,5 +143,7 @@ def test_names_that_phlox_lacks():
 
 
 def test_the_real_jax_is_never_imported():
-    done = as_jax("-c", "import jax, sys; jax.numpy.ones(3).sum(); print([m for m in sys.modules if m.startswith('jax._src')])")
+    done = as_jax(
+        "-c", "import jax, sys; jax.numpy.ones(3).sum(); print([m for m in sys.modules if m.startswith('jax._src')])"
+    )
     assert done.stdout == "[]\n"

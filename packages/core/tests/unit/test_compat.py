@@ -12,7 +12,6 @@ from phlox.extend import compat
 from phlox.extend.core import Primitive
 
 
-
 def module(name):
     return importlib.import_module(f"phlox.adopted.{name}")
 

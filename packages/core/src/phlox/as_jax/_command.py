@@ -92,4 +92,3 @@ def _of_program(trace: TracebackType | None) -> TracebackType | None:
     while rest is not None and rest.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
         rest = rest.tb_next
     return rest or trace
-

@@ -179,5 +179,3 @@ def _installed(name: str) -> ModuleSpec:
             f"phlox.adopt: there is no library {name!r} here", instead=f"pip install {name}", library=name, name=name
         )
     return spec
-
-

@@ -149,9 +149,7 @@ class Missing(metaclass=_Placeholders):
         return f"<{self._jax_name}, which phlox lacks>"
 
 
-def missing(
-    jax_name: str, frame: FrameType | None, importing: bool = False
-) -> MissingNameError | MissingImportError:
+def missing(jax_name: str, frame: FrameType | None, importing: bool = False) -> MissingNameError | MissingImportError:
     """The error for the use of a name that phlox does not have, at the line that `frame` executes."""
     imports = importing or (frame is not None and _operation(frame) in ("IMPORT_FROM", "IMPORT_NAME"))
     library = library_of(frame)

@@ -14,16 +14,16 @@ import numpy as np
 
 from .. import lax, numpy as jnp
 from .._api.batching.vmap import vmap
+from .._api.configuration import default_matmul_precision
 from .._api.derivatives.closures import closure_convert
 from .._api.derivatives.custom import custom_vjp
 from .._api.derivatives.differentiate import vjp
-from .._api.configuration import default_matmul_precision
 from .._api.jit.jit import jit
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError
 from .._ir.avals import typeof_value
 from ..flatten_util import ravel_pytree
-from ..typing import Array, ArrayLike
+from ..typing import Array
 
 __all__ = ["odeint"]
 
@@ -41,18 +41,16 @@ _STAGES = np.array(
 )
 _STEP = np.array([35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0])
 _ERROR = _STEP - np.array([1951 / 21600, 0, 22642 / 50085, 451 / 720, -12231 / 42400, 649 / 6300, 1 / 60])
-_MIDDLE = (
-    np.array(
-        [
-            6025192743 / 30085553152,
-            0,
-            51252292925 / 65400821598,
-            -2691868925 / 45128329728,
-            187940372067 / 1594534317056,
-            -1776094331 / 19743644256,
-            11237099 / 235043384,
-        ]
-    )
+_MIDDLE = np.array(
+    [
+        6025192743 / 30085553152,
+        0,
+        51252292925 / 65400821598,
+        -2691868925 / 45128329728,
+        187940372067 / 1594534317056,
+        -1776094331 / 19743644256,
+        11237099 / 235043384,
+    ]
 )
 _SAFETY, _LARGEST, _SMALLEST = 0.9, 10.0, 0.2
 

@@ -141,7 +141,10 @@ UNAVAILABLE: dict[str, tuple[str, str]] = {
     "jax.experimental.host_callback": ("jax has removed it", "jax.pure_callback, jax.experimental.io_callback"),
     "jax.experimental.jax2tf": ("TensorFlow graphs are not written", "jax.export"),
     "jax.experimental.mosaic": ("kernels are not written in Python here", "operations of jax.lax, or jax.ffi"),
-    "jax.experimental.topologies": ("programs are compiled for devices that are there", "jax.jit(f).lower(x).compile()"),
+    "jax.experimental.topologies": (
+        "programs are compiled for devices that are there",
+        "jax.jit(f).lower(x).compile()",
+    ),
     "jax.experimental.serialize_executable": ("compiled programs are cached on disk by themselves", "jax.export"),
     "jax.experimental.key_reuse": ("the flag is jax.debug_key_reuse", "with jax.debug_key_reuse(True): ..."),
     "jax.extend.ifrt_programs": ("programs of the runtime are not built in Python here", "jax.jit"),

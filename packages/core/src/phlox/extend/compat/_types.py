@@ -11,13 +11,10 @@ import numpy as np
 from ..._base.errors import TypePromotionError as TypePromotionError
 from ..._base.native import native
 from ..._ir.avals import ShapedArray
-from ..._ir.dtypes import ExtendedDtype as ExtendedDType
 from ..._ir.jaxpr import Literal, Var
 from ..._ir.primitive import Primitive
 from ..._trace.refs import Ref as Ref
 from ..._trace.trace import typeof
-from ..._xla.array import Array as ArrayImpl
-from ..._xla.callbacks import effects_barrier as wait_for_tokens
 from ..._xla.devices import client as _client, devices
 
 #: an operand of an equation
