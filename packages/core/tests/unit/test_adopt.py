@@ -126,7 +126,7 @@ def test_a_library_that_asks_gets_an_answer(library):
 
 
 def test_missing_modules_say_what_to_use(library):
-    with pytest.raises(MissingImportError, match="instead: operations of jax.lax") as caught:
+    with pytest.raises(MissingImportError, match=r"instead: operations of jax\.lax") as caught:
         importlib.import_module("phlox.adopted.jax.experimental.pallas")
     assert caught.value.jax_name == "jax.experimental.pallas"
     assert isinstance(caught.value, ModuleNotFoundError)

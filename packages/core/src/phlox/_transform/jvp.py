@@ -46,7 +46,7 @@ class JVPTrace(Trace):
         return x, zero_tangent(x)
 
     def join(self, primal: Any, tangent: Any) -> Any:
-        """A tracer for the primal with this tangent; the primal itself if the tangent is a `Zero` or of dtype float0."""
+        """A tracer for the primal with this tangent; the primal itself if the tangent is a `Zero`, or float0."""
         if type(tangent) is Zero or getattr(tangent, "dtype", None) is dtypes.float0:
             return primal
         return JVPTracer(self, primal, tangent)

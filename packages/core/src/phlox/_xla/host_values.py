@@ -79,8 +79,8 @@ def fold_up_to(size: int) -> None:
 def as_literal(array: Array) -> Literal | None:
     """A scalar array that a function closes over, as a literal for its Jaxpr.
 
-    None if the array has axes (and is not as small as `fold_up_to` says), was placed on a device, consists of PRNG keys, or cannot be read: because it is deleted
-    or because transfers are guarded.
+    None if the array has axes (and is not as small as `fold_up_to` says), was placed on a device, consists of PRNG
+    keys, or cannot be read: because it is deleted or because transfers are guarded.
     """
     aval = array.aval
     if (aval.shape and aval.size > _folded["size"]) or array._key is not aval or dtypes.kind(aval.dtype) not in "biufc":

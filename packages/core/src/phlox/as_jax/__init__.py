@@ -32,6 +32,9 @@ def install() -> None:
 
     Raises:
       AdoptionError: the real jax is imported already, and modules hold it.
+
+    >>> phlox.as_jax.install()  # doctest: +SKIP
+    >>> import jax  # doctest: +SKIP
     """
     from .._xla.host_values import fold_up_to
     from . import _finder, _views

@@ -155,7 +155,7 @@ def missing(jax_name: str, frame: FrameType | None, importing: bool = False) -> 
     library = library_of(frame)
     reason, instead = compat.reason(jax_name)
     kind: Any = MissingImportError if imports else MissingNameError
-    return kind(  # type: ignore[no-any-return]
+    return kind(
         f"{library or 'the program'} uses {jax_name}: {reason}",
         instead=instead,
         where=Location(frame.f_code, frame.f_lasti, ()) if frame is not None else None,

@@ -170,7 +170,7 @@ def _backward(func: Any, rtol: float, atol: float, mxstep: float, hmax: float, r
 
     zeros = pytree.tree_map(jnp.zeros_like, args)
     (y_bar, t0_bar, args_bar), ts_bar = lax.scan(from_time, (y_bar, t0_bar, zeros), jnp.arange(len(ts) - 1, 0, -1))
-    return (y_bar, jnp.concatenate([jnp.array([t0_bar]), ts_bar[::-1]]), *args_bar)
+    return (y_bar, jnp.concatenate([jnp.stack([t0_bar]), ts_bar[::-1]]), *args_bar)
 
 
 _solve.defvjp(_forward, _backward)

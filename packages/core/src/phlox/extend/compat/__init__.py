@@ -9,7 +9,20 @@ current trace, modules below ``jax._src``. They stand here, apart from phlox's o
 from __future__ import annotations
 
 import importlib
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import statements
+    from . import (  # noqa: F401
+        _functions,
+        _hijax,
+        _partial_eval,
+        _registry,
+        _tables,
+        _traces,
+        _tracebacks,
+        _types,
+        _versions,
+    )
 
 __all__ = ["JAX_VERSION", "TABLE", "UNAVAILABLE", "Entry"]
 
@@ -45,15 +58,22 @@ jax._src.interpreters.partial_eval | * | extend.compat._partial_eval | flax
 jax._src.traceback_util | * | extend.compat._tracebacks | diffrax equinox flax lineax optimistix
 jax.extend.source_info_util | * | extend.compat._tracebacks | flax
 jax._src.source_info_util | * | extend.compat._tracebacks | flax
-jax.core | take_current_trace set_current_trace get_opaque_trace_state find_top_trace TraceTag | extend.compat._traces | flax haiku
-jax.extend.core | take_current_trace set_current_trace get_opaque_trace_state find_top_trace TraceTag | extend.compat._traces | equinox flax haiku
-jax._src.core | take_current_trace set_current_trace get_opaque_trace_state find_top_trace TraceTag | extend.compat._traces | equinox flax
+jax.core | take_current_trace set_current_trace | extend.compat._traces | flax haiku
+jax.core | get_opaque_trace_state find_top_trace TraceTag | extend.compat._traces | flax haiku
+jax.extend.core | take_current_trace set_current_trace | extend.compat._traces | equinox flax haiku
+jax.extend.core | get_opaque_trace_state find_top_trace TraceTag | extend.compat._traces | equinox flax haiku
+jax._src.core | take_current_trace set_current_trace | extend.compat._traces | equinox flax
+jax._src.core | get_opaque_trace_state find_top_trace TraceTag | extend.compat._traces | equinox flax
 jax.core | trace_state_clean | extend.compat._traces | numpyro haiku
 jax._src.core | trace_state_clean | extend.compat._traces | numpyro
-jax.core | Atom DropVar AbstractValue pytype_aval_mappings raise_to_shaped physical_aval | extend.compat._types | equinox haiku lineax tensorflow_probability
+jax.core | Atom DropVar AbstractValue | extend.compat._types | equinox haiku lineax tensorflow_probability
+jax.core | pytype_aval_mappings | extend.compat._types | tensorflow_probability
+jax.core | raise_to_shaped physical_aval | extend.compat._types | equinox lineax
 jax.extend.core | Atom DropVar AbstractValue | extend.compat._types | haiku
-jax._src.core | Atom DropVar AbstractValue pytype_aval_mappings raise_to_shaped physical_aval AxisSize | extend.compat._types | equinox lineax
-jax.core | ClosedJaxpr Jaxpr JaxprEqn Literal Primitive Var jaxpr_as_fun ensure_compile_time_eval | extend.core . | haiku treescope
+jax._src.core | Atom DropVar AbstractValue | extend.compat._types | equinox lineax
+jax._src.core | pytype_aval_mappings raise_to_shaped physical_aval AxisSize | extend.compat._types | equinox lineax
+jax.core | ClosedJaxpr Jaxpr JaxprEqn Literal | extend.core . | haiku treescope
+jax.core | Primitive Var jaxpr_as_fun ensure_compile_time_eval | extend.core . | haiku treescope
 jax.extend.core.primitives | call_p closed_call_p xla_pmap_p core_call_p | extend.compat._types | distrax numpyro
 jax._src.core | * | core extend.core errors . | chex equinox flax
 jax._src.ad_util | * | extend.core.primitives interpreters.ad | lineax

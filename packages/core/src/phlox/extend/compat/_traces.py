@@ -52,7 +52,7 @@ def get_opaque_trace_state(*, convention: str | None = None) -> OpaqueTraceState
 
 def find_top_trace(_xs: Iterable[Any]) -> Trace | None:
     """The current trace."""
-    return current_trace.get()  # type: ignore[no-any-return]
+    return current_trace.get()
 
 
 # equinox compares ``tracer._trace.main`` with ``find_top_trace(xs).main``.
