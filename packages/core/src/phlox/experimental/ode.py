@@ -155,7 +155,6 @@ def _backward(func: Any, rtol: float, atol: float, mxstep: float, hmax: float, r
         return (-slope, *pull(y_bar))
 
     y_bar = g[-1]
-    ts_bar: list[Any] = []
     t0_bar: Any = jnp.zeros((), ts.dtype)
 
     def from_time(carry: Any, i: Any) -> tuple[Any, Any]:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import st
         _partial_eval,
         _registry,
         _tables,
-        _traces,
         _tracebacks,
+        _traces,
         _types,
         _versions,
     )

@@ -11,10 +11,13 @@ import numpy as np
 from ..._base.errors import TypePromotionError as TypePromotionError
 from ..._base.native import native
 from ..._ir.avals import ShapedArray
+from ..._ir.dtypes import ExtendedDtype
 from ..._ir.jaxpr import Literal, Var
 from ..._ir.primitive import Primitive
 from ..._trace.refs import Ref as Ref
 from ..._trace.trace import typeof
+from ..._xla.array import Array
+from ..._xla.callbacks import effects_barrier
 from ..._xla.devices import client as _client, devices
 
 #: an operand of an equation
@@ -22,6 +25,9 @@ Atom = Var | Literal
 AbstractValue = ShapedArray
 DType = np.dtype
 AxisSize = int
+ArrayImpl = Array
+ExtendedDType = ExtendedDtype
+wait_for_tokens = effects_barrier
 XlaRuntimeError = native.JaxRuntimeError if hasattr(native, "JaxRuntimeError") else RuntimeError
 
 #: how classes become arrays; libraries copy the entry of one class to a class of their own
