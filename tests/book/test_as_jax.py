@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import phlox.as_jax  # the programs run in processes that need it
+
 FOLDER = Path(__file__).parent
 #: files whose programs do not compare phlox with jax, so that they can be rewritten to jax alone
 PROGRAMS = sorted(
@@ -26,7 +28,7 @@ def test_there_are_programs():
 def test_a_program_of_the_book(name, tmp_path):
     text = re.sub(r"\bphlox\b(?!_)", "jax", (FOLDER / name).read_text())
     (tmp_path / name).write_text(text)
-    paths = [str(p) for p in FOLDER.parents[1].glob("packages/*/src")]
+    paths = [str(Path(phlox.__file__).parents[1])]
     done = subprocess.run(
         [sys.executable, "-m", "phlox.as_jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / name)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([*paths, *filter(None, sys.path)])},
