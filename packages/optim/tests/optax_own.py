@@ -1,4 +1,4 @@
-"""Optax's own test files, which its wheel ships, on phlox: they are loaded like the rest of phlox_optim's private copy.
+"""Optax's own test files, which its wheel ships, on phlox: they are loaded like the rest of the private copy.
 
     python packages/optim/tests/optax_own.py [--jax] [FILE ...]
 
@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve()
-COPY = {"phlox": "phlox_optim._vendor.optax", "jax": "optax"}
+COPY = {"phlox": "phlox.adopted.optax", "jax": "optax"}
 
 
 def all_files():

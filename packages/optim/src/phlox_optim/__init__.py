@@ -7,8 +7,8 @@
     updates, state = adam.update(grads, state, params)
     params = optim.apply_updates(params, updates)
 
-The optimizers are optax's own code, loaded a second time with phlox in place of jax (see `phlox_optim._vendor`), so
-optax's documentation applies. ``import optax`` and ``import jax`` are not changed. The names listed here are tested
+The optimizers are optax's own code, loaded a second time with phlox in place of jax (see `phlox.adopt`), so optax's
+documentation applies. ``import optax`` and ``import jax`` are not changed. The names listed here are tested
 against optax on jax. Every other name of optax is available as ``phlox_optim.name``; if it needs a name of jax that
 phlox does not have, its use raises an error with that name.
 

@@ -7,19 +7,29 @@ would fail later, inside jax, with an unclear error about types.
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 from collections.abc import Callable
 from typing import Any
 
-from phlox.errors import ArgumentError
+import phlox
+from phlox.errors import AdoptionError, ArgumentError
 
-from ._vendor import COPY
+from .errors import MissingExtraError
+
+
+def _optax() -> Any:
+    try:
+        return phlox.adopt("optax")
+    except AdoptionError as error:
+        command = "pip install optax"
+        raise MissingExtraError(
+            "phlox_optim runs optax, which is not installed here", instead=command, command=command, name="optax"
+        ) from error
 
 
 def public(name: str) -> Any:
     """The object `name` of the copy; its functions raise for arguments that belong to plain optax."""
-    optax = importlib.import_module(COPY)
+    optax = _optax()
     try:
         found = getattr(optax, name)
     except AttributeError:
@@ -31,7 +41,7 @@ def public(name: str) -> Any:
 
 def names() -> list[str]:
     """All public names of the copy."""
-    return [name for name in dir(importlib.import_module(COPY)) if not name.startswith("_")]
+    return [name for name in dir(_optax()) if not name.startswith("_")]
 
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,7 +1,6 @@
 """Errors of phlox_optim, subclasses of those of `phlox.errors`: a message, the user's line, and what to write instead.
 
 PhloxError
-├── MissingNameError (AttributeError, NotImplementedError)  optax uses a name of jax that phlox does not have
 ├── MissingExtraError (ImportError)                         a package that an extra installs is not there
 └── CheckpointError (ValueError)                            a checkpoint cannot be written or read
     └── StepError (LookupError)                             there is no such step, or there is one already
@@ -9,15 +8,7 @@ PhloxError
 
 from phlox.errors import PhloxError
 
-__all__ = ["CheckpointError", "MissingExtraError", "MissingNameError", "StepError"]
-
-
-class MissingNameError(PhloxError, AttributeError, NotImplementedError):
-    """A used part of optax needs a name of jax that phlox does not have yet.
-
-    Attribute `jax_name` is the full name, such as ``jax.lax.cond``.
-    Fix: the names in ``phlox_optim.__all__`` do not need it; report the missing name.
-    """
+__all__ = ["CheckpointError", "MissingExtraError", "StepError"]
 
 
 class MissingExtraError(PhloxError, ImportError):

@@ -28,7 +28,7 @@ def test_dir_lists_what_is_ours_and_all_of_optax():
 
 def test_names_are_the_private_copys():
     assert phlox_optim.EmptyState is not optax.EmptyState
-    assert phlox_optim.EmptyState.__module__ == "phlox_optim._vendor.optax._src.base"
+    assert phlox_optim.EmptyState.__module__ == "phlox.adopted.optax._src.base"
     mine, theirs = (inspect.signature(o.adam).parameters.values() for o in (phlox_optim, optax))
     assert [(p.name, p.kind, p.default) for p in mine] == [(p.name, p.kind, p.default) for p in theirs]
     assert phlox_optim.adam.__doc__ == optax.adam.__doc__

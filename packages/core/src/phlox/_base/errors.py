@@ -44,6 +44,9 @@
     ├── RefError (ValueError)                  an invalid use of a reference
     │   └── CapturedRefsError                  … from outside of the traced function that uses it
     ├── UncheckedError (ValueError)            a `check` in a compiled program without `checkify`
+    ├── MissingNameError (AttributeError, NotImplementedError) a library uses a name of jax that phlox lacks
+    ├── MissingImportError (ModuleNotFoundError) … in an import statement
+    ├── AdoptionError (ImportError)            jax or a library cannot be stood for in this process
     ├── JaxprTypeError (TypeError)             a Jaxpr that is not well-typed
     └── InconclusiveDimensionOperation         a question about symbolic lengths without a single answer
 
@@ -60,6 +63,7 @@ from . import source
 from .native import native
 
 __all__ = [
+    "AdoptionError",
     "ArgumentError",
     "AxisError",
     "AxisNameError",
@@ -85,6 +89,8 @@ __all__ = [
     "KeyReuseError",
     "LateFlagError",
     "LeakedTracerError",
+    "MissingImportError",
+    "MissingNameError",
     "MissingRuleError",
     "NonConcreteBooleanIndexError",
     "NumberRangeError",
@@ -409,6 +415,37 @@ class UncheckedError(PhloxError, ValueError):
 
 class KeyReuseError(JAXTypeError, RuntimeError):
     """A PRNG key was used twice. Fix: ``key, subkey = phlox.random.split(key)``."""
+
+
+class MissingNameError(PhloxError, AttributeError, NotImplementedError):
+    """A program or library that runs on phlox as `jax` uses a name of jax that phlox does not have.
+
+    Attributes: `jax_name`, the full name, such as ``jax.experimental.pallas``; `library`, the package that uses it.
+    Cause: the name is private in jax, or belongs to a part of jax that phlox does not have.
+    Example: ``import jax.experimental.pallas`` under ``python -m phlox.as_jax``.
+    Fix: what the message names; docs/libraries.md lists what runs.
+    """
+
+    jax_name: str
+    library: str
+
+
+class MissingImportError(PhloxError, ModuleNotFoundError):
+    """As `MissingNameError`, in an import statement, so that ``except ImportError`` catches it."""
+
+    jax_name: str
+    library: str
+
+
+class AdoptionError(PhloxError, ImportError):
+    """phlox cannot stand for jax in this process, or a library that `phlox.adopt` names is not installed.
+
+    Attribute `library` is the name of the package.
+    Cause: the real jax was imported before `phlox.as_jax.install()`; a misspelt name.
+    Fix: call `install` first, or run ``python -m phlox.as_jax program.py``; install the package.
+    """
+
+    library: str
 
 
 # Tracebacks and pickles then show the public module.

@@ -49,7 +49,8 @@ class ShapedArray:
     physical: ShapedArray
     sharding: Any
 
-    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
+    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: Any = None) -> ShapedArray:
+        # Types carry no sharding: the argument is accepted because libraries pass that of another type.
         return shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
 
     def __reduce__(self) -> Any:
@@ -76,6 +77,10 @@ class ShapedArray:
         """The type of tangents: this type if its dtype is inexact, else one of dtype float0."""
         dtype = dtypes.tangent_dtype(self.dtype)
         return self if dtype is self.dtype else shaped(self.shape, dtype)
+
+    def to_tangent_aval(self) -> ShapedArray:
+        """JAX's name for `tangent`."""
+        return self.tangent()
 
     def strong(self) -> ShapedArray:
         """This type with ``weak_type=False``."""

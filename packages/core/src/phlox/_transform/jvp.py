@@ -13,6 +13,7 @@ from typing import Any
 
 from .._base.errors import RefError
 from .._base.source import Location
+from .._ir import dtypes
 from .._ir.primitive import Primitive, current_trace
 from .._trace.trace import Trace, Tracer, typeof
 from .array_operations import Zero, zero_tangent
@@ -45,8 +46,10 @@ class JVPTrace(Trace):
         return x, zero_tangent(x)
 
     def join(self, primal: Any, tangent: Any) -> Any:
-        """A tracer for the primal with this tangent; the primal itself if the tangent is a `Zero`."""
-        return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
+        """A tracer for the primal with this tangent; the primal itself if the tangent is a `Zero`, or float0."""
+        if type(tangent) is Zero or getattr(tangent, "dtype", None) is dtypes.float0:
+            return primal
+        return JVPTracer(self, primal, tangent)
 
     def rule(self, primitive: Primitive) -> Callable[..., Any]:
         return primitive.rule("jvp")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from .._base.errors import UnsupportedError
 from .._ir.primitive import Primitive
@@ -38,6 +38,9 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LowerFu
 def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, **_options: Any) -> Any:
     """Sets the lowering rule of a primitive.
 
+    A rule that builds MLIR is accepted, so that a library with such a rule can be imported. phlox lowers to StableHLO
+    as text: compiling a program with the primitive raises `UnsupportedError`. See `phlox.extend.Primitive`.
+
     Args:
       prim: the primitive.
       rule: a result of `lower_fun`.
@@ -47,9 +50,6 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, *
     Returns:
       `rule`.
 
-    Raises:
-      UnsupportedError: `rule` builds MLIR, but phlox lowers to StableHLO as text; see `phlox.extend.Primitive`.
-
     >>> from phlox.extend.core import Primitive
     >>> doubled_p = Primitive("documentation_doubled")
     >>> _ = doubled_p.def_abstract_eval(lambda x: x)
@@ -57,13 +57,22 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, *
     >>> float(phlox.jit(doubled_p.bind)(3.0))
     6.0
     """
-    if not isinstance(rule, LowerFun):
+    if isinstance(rule, LowerFun):
+        prim.lower = lowered_as(rule.fun, many=rule.multiple_results)
+    elif platform is None or prim.lower is None:  # a rule for one platform does not replace one that can be used
+        prim.lower = _refused(prim)
+    return rule
+
+
+def _refused(prim: Primitive) -> Callable[..., NoReturn]:
+    def lower(*_args: Any, **_params: Any) -> NoReturn:
         raise UnsupportedError(
             f"the lowering rule of {prim} builds MLIR, and phlox writes text",
             instead="mlir.lower_fun(f), or phlox.extend.Primitive(name, lower=...), whose rule writes StableHLO",
+            primitive=prim.name,
         )
-    prim.lower = lowered_as(rule.fun, many=rule.multiple_results)
-    return rule
+
+    return lower
 
 
 def __dir__() -> list[str]:

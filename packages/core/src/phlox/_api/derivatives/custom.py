@@ -30,7 +30,7 @@ from ..._transform.linearize import LinearizeTrace, TangentTrace
 from ..jit import arguments
 from .decorated import Decorated, no_rule, positional
 from .rule_results import Result, RuleName, checked_tangents, flat_cotangents, pair_of
-from .symbolic import CustomVJPPrimal, shown
+from .symbolic import CustomVJPPrimal, residual, shown
 
 if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec, Self, TypeVar, overload
@@ -447,7 +447,7 @@ class custom_vjp(_Custom[P, R]):
         def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             assert known.tree is not None
             given = known.tree.unflatten(map(shown, cotangents))
-            result = bwd(*fixed, residual_trees[0].unflatten(map(shown, residuals)), given)
+            result = bwd(*fixed, residual_trees[0].unflatten(map(residual, residuals)), given)
             example = in_tree.unflatten([0] * in_tree.num_leaves)
             if not isinstance(result, tuple | list) or len(result) != len(example):
                 raise TreeError(

@@ -115,6 +115,14 @@ def shown(x: Any) -> Any:
     return SymbolicZero(x.aval) if type(x) is Zero else as_array(x)
 
 
+def residual(x: Any) -> Any:
+    """A residual in the form that the bwd rule gets: as the fwd rule returned it, also a Python number.
+
+    Rules branch on such numbers, which an array in their place would not allow under `jit`.
+    """
+    return x if type(x) in (bool, int, float, complex) else shown(x)
+
+
 def hidden(x: Any) -> Any:
     """A tangent that a user's rule returned, in the form of transformations: `Zero` for `SymbolicZero`."""
     return Zero(x.aval) if type(x) is SymbolicZero else x

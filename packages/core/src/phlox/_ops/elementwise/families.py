@@ -327,7 +327,10 @@ def binary(
         out = made.bind(x, y, **params)
         aval = typeof(out)
         total: Any = Zero(aval.tangent())
-        if tangents is not ZERO:
+        if series == "linear" and not any(type(t) is Zero for t in given):
+            # One operation, as in JAX: a broadcast operand's cotangent is then rounded as in JAX.
+            total = made.bind(*given, **params)
+        elif tangents is not ZERO:
             for t, rule in zip(given, tangents, strict=True):
                 if type(t) is not Zero:
                     total = add(total, repeat_to(rule(t, x, y, out), aval.shape))

@@ -1,0 +1,181 @@
+"""Private copies of installed libraries that run on phlox, beside the libraries themselves on the real jax.
+
+    phlox.adopted.optax      optax's own files, loaded a second time
+    phlox.adopted.jax        what these files import as jax: views of phlox
+
+A copy runs the library's own bytecode. Only ``__import__`` is another: each module of a copy has builtins of its own,
+in which the import of jax, or of a library that is built on jax, leads to ``phlox.adopted``. So copies see each other,
+nothing is compiled twice, and tracebacks and `inspect` show the library's files. The names are importable: functions
+and classes of a copy are pickled as usual, and found again in another process.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import importlib.metadata
+import importlib.util
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import ModuleType
+from typing import Any
+
+from .._base.errors import AdoptionError
+from .._base.source import hide_frames
+
+PREFIX = "phlox.adopted."
+
+#: libraries built on jax whose distributions have other names, or do not say that they need jax
+_KNOWN = frozenset(("haiku", "jax", "jaxtyping", "orbax", "tensorflow_probability"))
+_adopted: set[str] = set()
+
+
+def adopt(*names: str) -> Any:
+    """Private copies of installed libraries that run on phlox.
+
+    The libraries themselves, and the real jax, may be imported in the same process; nothing of theirs is changed.
+    Libraries that a copy imports and that are built on jax become copies too: a copy of flax uses that of optax. The
+    copies can also be imported, once this function or ``import phlox.adopted`` has run: ``from phlox.adopted import
+    optax``. ``equinox, optax = phlox.adopt("equinox", "optax")`` makes two.
+
+    Args:
+      *names: names to import, such as ``"equinox"``, or files (``*.txt``) that list them, one a line.
+
+    Returns:
+      The module; for several names a tuple of modules.
+
+    Raises:
+      AdoptionError: a library is not installed.
+      MissingNameError: a library uses a name of jax that phlox does not have.
+
+    >>> phlox.adopt("no_such_library")
+    Traceback (most recent call last):
+    ...
+    phlox.errors.AdoptionError: phlox.adopt: there is no library 'no_such_library' here
+      at ...
+      instead: pip install no_such_library
+    """
+    listed = [name for given in names for name in (_read(given) if given.endswith(".txt") else [given])]
+    _adopted.update(name.partition(".")[0] for name in listed)
+    modules = tuple(importlib.import_module(PREFIX + name) for name in listed)
+    return modules[0] if len(modules) == 1 and not names[0].endswith(".txt") else modules
+
+
+def _read(path: str) -> list[str]:
+    with open(path, encoding="utf-8") as file:
+        lines = (line.partition("#")[0].strip() for line in file)
+        return [line for line in lines if line]
+
+
+@functools.cache
+def _is_built_on_jax(root: str) -> bool:
+    """Whether a package is jax, or needs jax according to the metadata of its distribution."""
+    if root in _KNOWN:
+        return True
+    if root in sys.stdlib_module_names or root in ("numpy", "scipy", "jaxlib", "phlox"):
+        return False
+    try:
+        needed = importlib.metadata.requires(root) or []
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return any(re.match(r"jax\b", line) and "extra ==" not in line for line in needed)
+
+
+def is_copied(root: str) -> bool:
+    """Whether copies import a copy of this package."""
+    return root in _adopted or _is_built_on_jax(root)
+
+
+def private(name: str) -> str:
+    """The name under which copies import the module `name`."""
+    return PREFIX + name if is_copied(name.partition(".")[0]) else name
+
+
+def _import(
+    name: str,
+    globals: Mapping[str, Any] | None = None,
+    locals: Mapping[str, Any] | None = None,
+    fromlist: Sequence[str] | None = (),
+    level: int = 0,
+) -> Any:
+    """``__import__`` for the modules of copies."""
+    if level == 0:
+        root = name.partition(".")[0]
+        if root == "importlib":
+            found = builtins.__import__(name, globals, locals, fromlist, 0)
+            return _Importlib(found)
+        if is_copied(root):
+            module = builtins.__import__(PREFIX + name, globals, locals, fromlist or ("__name__",), 0)
+            return module if fromlist else sys.modules[PREFIX + root]
+    return builtins.__import__(name, globals, locals, fromlist, level)
+
+
+class _Importlib(ModuleType):
+    """`importlib` or `importlib.util` for the modules of copies: names of modules are those of the copies."""
+
+    def __init__(self, real: ModuleType):
+        super().__init__(real.__name__)
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._real, name)
+        if name in ("import_module", "find_spec"):
+            return lambda module, package=None: found(private(module), package)
+        return _Importlib(found) if isinstance(found, ModuleType) and name == "util" else found
+
+
+_builtins = {**vars(builtins), "__import__": _import}
+
+
+class CopyFinder(MetaPathFinder):
+    """Finds ``phlox.adopted.<library>`` and the modules below it in the library's own folder."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not fullname.startswith(PREFIX):
+            return None
+        name = fullname[len(PREFIX) :]
+        if "." in name:
+            spec = PathFinder.find_spec(fullname, path)
+            origin = spec.origin if spec is not None else None
+            places = spec.submodule_search_locations if spec is not None else None
+        else:
+            spec = _installed(name)
+            origin, places = spec.origin, spec.submodule_search_locations
+            for folder in places or ():
+                hide_frames(folder)  # so that errors point at the user's line
+        if spec is None or origin is None or not origin.endswith(".py"):
+            if spec is not None and places is not None:  # a folder without __init__.py
+                spec = ModuleSpec(fullname, None, is_package=True)
+                spec.submodule_search_locations = list(places)
+            return spec
+        return importlib.util.spec_from_file_location(
+            fullname,
+            origin,
+            loader=_CopyLoader(fullname, origin),
+            submodule_search_locations=None if places is None else list(places),
+        )
+
+
+class _CopyLoader(SourceFileLoader):
+    """Runs a file of a library, from the library's own bytecode, with builtins in which ``__import__`` is `_import`."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__["__builtins__"] = _builtins
+        super().exec_module(module)
+
+
+def _installed(name: str) -> ModuleSpec:
+    """The library that ``import name`` would import, found without importing it."""
+    known = sys.modules.get(name)
+    spec = known.__spec__ if known is not None else importlib.util.find_spec(name)
+    if spec is None:
+        raise AdoptionError(
+            f"phlox.adopt: there is no library {name!r} here", instead=f"pip install {name}", library=name, name=name
+        )
+    return spec

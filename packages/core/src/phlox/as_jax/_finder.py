@@ -1,0 +1,77 @@
+"""The import hook that finds the modules of jax in phlox, under their own names or below a private package."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import FrameType, ModuleType
+
+from ..extend import compat
+from . import _views
+
+
+class JaxFinder(MetaPathFinder):
+    """Finds ``jax`` and all modules below it. `prefix` stands before these names: ``phlox.adopted.`` for copies."""
+
+    def __init__(self, prefix: str = ""):
+        self._prefix = prefix
+        self._root = prefix + "jax"
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self._root and not fullname.startswith(self._root + "."):
+            return None
+        jax_name = fullname[len(self._prefix) :]
+        found = None if jax_name in compat.UNAVAILABLE else _module(jax_name)
+        if found is None and (jax_name in compat.UNAVAILABLE or not compat.has_module(jax_name)):
+            frame = _views.importer()
+            if _from_list() or not _views.excused(frame):
+                error = _views.missing(jax_name, frame, importing=True)
+                error.name = fullname
+                raise error
+        return importlib.util.spec_from_loader(fullname, _ViewLoader(jax_name, found), is_package=True)
+
+
+def _from_list() -> bool:
+    """Whether ``from package import name`` is looking whether the name is a submodule; if not, it reads the name."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename in (__file__, "<frozen importlib._bootstrap>"):
+        if frame.f_code.co_name == "_handle_fromlist":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _module(jax_name: str) -> ModuleType | None:
+    """The module of phlox for this module of jax, or None."""
+    name = compat.home_of_module(jax_name) or "phlox" + jax_name[len("jax") :]
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if not f"{name}.".startswith(f"{error.name}."):
+            raise  # phlox has the module, and one of its own imports is missing
+    parent, _, last = name.rpartition(".")
+    if not parent or compat.has_module(jax_name):
+        return None
+    try:  # some modules are attributes of their parents only
+        found = getattr(importlib.import_module(parent), last, None)
+    except ModuleNotFoundError:
+        return None
+    return found if isinstance(found, ModuleType) else None
+
+
+class _ViewLoader(Loader):
+    def __init__(self, jax_name: str, target: ModuleType | None):
+        self._jax_name = jax_name
+        self._target = target
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _views.View(spec.name, self._jax_name, self._target)
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass

@@ -1,0 +1,226 @@
+"""``phlox.extend.compat``: what libraries take from the inside of JAX.
+
+Libraries that say ``import jax`` use some names that no program would use: wrappers of functions, tables of rules, the
+current trace, modules below ``jax._src``. They stand here, apart from phlox's own modules, which know nothing of them;
+`phlox.as_jax` and `phlox.adopt` present them. `TABLE` lists each name with the library that asks for it, and
+`UNAVAILABLE` the parts of JAX that phlox does not have, with what to use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import statements
+    from . import (  # noqa: F401
+        _functions,
+        _hijax,
+        _partial_eval,
+        _registry,
+        _tables,
+        _tracebacks,
+        _traces,
+        _types,
+        _versions,
+    )
+
+__all__ = ["JAX_VERSION", "TABLE", "UNAVAILABLE", "Entry"]
+
+#: the version of JAX that phlox stands for; libraries choose code by it
+JAX_VERSION = "0.10.2"
+
+
+class Entry(NamedTuple):
+    """One line of `TABLE`.
+
+    Attributes:
+      module: the module of JAX.
+      names: the names in it; ``("*",)`` for every name that one of `homes` has.
+      homes: modules below ``phlox``, of which the first that has the name provides it; "." is phlox itself.
+      libraries: those that ask for it.
+    """
+
+    module: str
+    names: tuple[str, ...]
+    homes: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+
+# module of jax | names | modules of phlox | libraries that use them
+_LINES = """
+jax | __version__ __version_info__ | extend.compat._versions | chex equinox flax haiku
+jax.version | __version__ __version_info__ | extend.compat._versions | numpyro
+jax.extend.linear_util | * | extend.compat._functions | distrax flax haiku numpyro
+jax._src.linear_util | * | extend.compat._functions | flax
+jax.linear_util | * | extend.compat._functions | haiku
+jax.interpreters.partial_eval | * | extend.compat._partial_eval | flax
+jax._src.interpreters.partial_eval | * | extend.compat._partial_eval | flax
+jax._src.traceback_util | * | extend.compat._tracebacks | diffrax equinox flax lineax optimistix
+jax.extend.source_info_util | * | extend.compat._tracebacks | flax
+jax._src.source_info_util | * | extend.compat._tracebacks | flax
+jax.core | take_current_trace set_current_trace | extend.compat._traces | flax haiku
+jax.core | get_opaque_trace_state find_top_trace TraceTag | extend.compat._traces | flax haiku
+jax.extend.core | take_current_trace set_current_trace | extend.compat._traces | equinox flax haiku
+jax.extend.core | get_opaque_trace_state find_top_trace TraceTag | extend.compat._traces | equinox flax haiku
+jax._src.core | take_current_trace set_current_trace | extend.compat._traces | equinox flax
+jax._src.core | get_opaque_trace_state find_top_trace TraceTag | extend.compat._traces | equinox flax
+jax.core | trace_state_clean | extend.compat._traces | numpyro haiku
+jax._src.core | trace_state_clean | extend.compat._traces | numpyro
+jax.core | Atom DropVar AbstractValue | extend.compat._types | equinox haiku lineax tensorflow_probability
+jax.core | pytype_aval_mappings | extend.compat._types | tensorflow_probability
+jax.core | raise_to_shaped physical_aval | extend.compat._types | equinox lineax
+jax.extend.core | Atom DropVar AbstractValue | extend.compat._types | haiku
+jax._src.core | Atom DropVar AbstractValue | extend.compat._types | equinox lineax
+jax._src.core | pytype_aval_mappings raise_to_shaped physical_aval AxisSize | extend.compat._types | equinox lineax
+jax.core | ClosedJaxpr Jaxpr JaxprEqn Literal | extend.core . | haiku treescope
+jax.core | Primitive Var jaxpr_as_fun ensure_compile_time_eval | extend.core . | haiku treescope
+jax.extend.core.primitives | call_p closed_call_p xla_pmap_p core_call_p | extend.compat._types | distrax numpyro
+jax._src.core | * | core extend.core errors . | chex equinox flax
+jax._src.ad_util | * | extend.core.primitives interpreters.ad | lineax
+jax._src.ad_util | SymbolicZero | custom_derivatives | equinox
+jax._src.api | * | . api_util | flax
+jax._src.api_util | * | api_util | flax
+jax._src.array | ArrayImpl | extend.compat._types | orbax
+jax._src.callback | * | . experimental | equinox
+jax._src.checkify | * | experimental.checkify | chex
+jax._src.compiler | backend_compile backend_compile_and_load | extend.compat._types | chex
+jax._src.config | * | . | flax
+jax._src.custom_derivatives | * | . custom_derivatives | equinox
+jax._src.dispatch | wait_for_tokens | extend.compat._types | equinox
+jax._src.distributed | global_state | extend.compat._types | orbax
+jax._src.dtypes | TypePromotionError DType ExtendedDType | extend.compat._types | chex flax
+jax._src.dtypes | * | dtypes | equinox flax
+jax._src.flatten_util | * | flatten_util | blackjax
+jax._src.lax.lax | * | lax extend.core.primitives | lineax
+jax._src.lax.control_flow | * | lax extend.core.primitives | equinox
+jax._src.lib | jaxlib_extension_version version | extend.compat._versions | flax
+jax._src.literals | TypedFloat TypedInt TypedComplex TypedNdArray | extend.compat._types | equinox
+jax._src.mesh | * | sharding . | flax
+jax._src.nn.initializers | * | nn.initializers | flax
+jax._src.numpy.lax_numpy | * | numpy | numpyro
+jax._src.numpy.util | * | numpy extend.compat._types | jaxopt
+jax._src.prng | * | extend.random random | flax
+jax._src.public_test_util | * | test_util | chex
+jax._src.random | * | random | numpyro
+jax._src.sharding_impls | * | sharding . | flax
+jax._src.state.types | AbstractRef | extend.compat._types | flax
+jax._src.tree_util | _registry | extend.compat._registry | flax
+jax._src.tree_util | * | tree_util | orbax
+jax._src.typing | * | typing | numpyro
+jax._src.util | safe_map safe_zip unzip2 unzip3 split_list partition_list wraps | extend.compat._functions | equinox
+jax._src.xla_bridge | _backends | extend.compat._types | chex
+jax._src.xla_bridge | * | . | chex
+jax._src.interpreters.ad | * | interpreters.ad | equinox
+jax._src.interpreters.batching | * | interpreters.batching | equinox
+jax._src.interpreters.mlir | * | interpreters.mlir | equinox
+jax._src.interpreters.pxla | * | extend.compat._types | flax
+jax.extend.backend | get_backend backends | extend.compat._types | flax
+jax.extend.sharding | * | sharding | flax
+jax.lib.xla_bridge | get_backend | extend.compat._types | rlax numpyro
+jax.lib.xla_extension | XlaRuntimeError | extend.compat._types | equinox
+jax.interpreters.batching | axis_primitive_batchers not_mapped NotMapped BatchTracer | extend.compat._tables | equinox
+jax.interpreters.mlir | emit_python_callback ir_constant | extend.compat._tables | equinox
+jax.interpreters.ad | JVPTracer deflinear zeros_like_aval | extend.compat._tables | equinox haiku
+jax.interpreters.xla | canonicalize_dtype_handlers pytype_aval_mappings | extend.compat._types | tensorflow_probability
+jax.interpreters.pxla | thread_resources | extend.compat._types | flax
+jax.experimental.hijax | * | extend.compat._hijax | flax
+"""
+
+
+def _entries() -> tuple[Entry, ...]:
+    lines = [[part.strip() for part in line.split("|")] for line in _LINES.strip().splitlines()]
+    return tuple(Entry(module, *(tuple(part.split()) for part in rest)) for module, *rest in lines)
+
+
+#: every name that libraries take from JAX's inside
+TABLE = _entries()
+
+_NAMED = {f"{entry.module}.{name}": entry.homes for entry in TABLE for name in entry.names if name != "*"}
+_FORWARDED: dict[str, tuple[str, ...]] = {entry.module: entry.homes for entry in TABLE if entry.names == ("*",)}
+_MODULES = {
+    ".".join(parts[:count])
+    for parts in (entry.module.split(".") for entry in TABLE)
+    for count in range(1, len(parts) + 1)
+}
+
+#: parts of JAX that phlox does not have: why, and what to use
+UNAVAILABLE: dict[str, tuple[str, str]] = {
+    "jax.experimental.pallas": (
+        "kernels are not written in Python here; XLA makes them from the operations",
+        "operations of jax.lax, or a kernel of your own by jax.ffi",
+    ),
+    "jax.experimental.colocated_python": (
+        "there are no Python processes beside the devices of another host",
+        "jax.experimental.io_callback, which runs on the host of the device",
+    ),
+    "jax.experimental.array_serialization": (
+        "files of sharded arrays are the subject of another package",
+        "phlox_optim.checkpoint, or orbax with NumPy arrays",
+    ),
+    "jax.experimental.gda_serialization": ("jax has removed it", "phlox_optim.checkpoint"),
+    "jax.experimental.host_callback": ("jax has removed it", "jax.pure_callback, jax.experimental.io_callback"),
+    "jax.experimental.jax2tf": ("TensorFlow graphs are not written", "jax.export"),
+    "jax.experimental.mosaic": ("kernels are not written in Python here", "operations of jax.lax, or jax.ffi"),
+    "jax.experimental.topologies": (
+        "programs are compiled for devices that are there",
+        "jax.jit(f).lower(x).compile()",
+    ),
+    "jax.experimental.serialize_executable": ("compiled programs are cached on disk by themselves", "jax.export"),
+    "jax.experimental.key_reuse": ("the flag is jax.debug_key_reuse", "with jax.debug_key_reuse(True): ..."),
+    "jax.extend.ifrt_programs": ("programs of the runtime are not built in Python here", "jax.jit"),
+    "jax.tools": ("these tools are not there", "jax.jit(f).lower(x).as_text()"),
+}
+
+
+def has(jax_name: str) -> bool:
+    """Whether `TABLE` has this full name."""
+    return jax_name in _NAMED
+
+
+def find(jax_name: str) -> Any:
+    """The object that stands for a full name of `TABLE`."""
+    return _first(_NAMED[jax_name], jax_name.rpartition(".")[2])
+
+
+def forwarded(jax_module: str, name: str) -> Any:
+    """The name in one of the modules that stand for all of `jax_module`; `AttributeError` if none has it."""
+    return _first(_FORWARDED.get(jax_module, ()), name)
+
+
+def _first(homes: tuple[str, ...], name: str) -> Any:
+    for home in homes:
+        try:
+            return getattr(importlib.import_module("phlox" if home == "." else f"phlox.{home}"), name)
+        except AttributeError:
+            continue
+    raise AttributeError(name)
+
+
+def has_module(jax_module: str) -> bool:
+    """Whether `TABLE` has names of this module of JAX, or of one below it."""
+    return jax_module in _MODULES
+
+
+def home_of_module(jax_module: str) -> str | None:
+    """The module of phlox that stands for a module of JAX of another path; None if there is none."""
+    return None
+
+
+def names_of(jax_module: str) -> list[str]:
+    """The names of `TABLE` in a module of JAX."""
+    return [name for entry in TABLE if entry.module == jax_module for name in entry.names if name != "*"]
+
+
+def reason(jax_name: str) -> tuple[str, str]:
+    """Why phlox lacks a name of JAX, and what to use instead."""
+    parts = jax_name.split(".")
+    for count in range(len(parts), 1, -1):
+        if found := UNAVAILABLE.get(".".join(parts[:count])):
+            return found
+    if "_src" in parts:
+        return "it is private in jax, and phlox has nothing of this name", "a public function of jax"
+    return "phlox has nothing of this name", "docs/libraries.md lists what is there"
+
+
+def __dir__() -> list[str]:
+    return __all__

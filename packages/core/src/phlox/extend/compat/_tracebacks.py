@@ -1,0 +1,36 @@
+"""``jax._src.traceback_util`` and ``jax.extend.source_info_util``: which frames belong to libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from ..._base.source import hide_frames, is_internal
+
+
+def register_exclusion(path: str) -> None:
+    """Hides the frames of a file, or of the files of a folder, in locations and errors."""
+    hide_frames(path)
+
+
+def include_frame(frame: FrameType) -> bool:
+    """Whether a frame belongs to the program."""
+    return not is_internal(frame.f_code.co_filename)
+
+
+def api_boundary(fun: Callable[..., Any] | None = None, **_options: Any) -> Any:
+    """`fun` itself: phlox trims tracebacks where it calls a user's function."""
+    return (lambda decorated: decorated) if fun is None else fun
+
+
+def current() -> None:
+    """The location of the current operation; phlox finds it where an operation is recorded."""
+    return None
+
+
+def user_context(*_args: Any, **_kwargs: Any) -> Any:
+    """A context that does nothing."""
+    import contextlib
+
+    return contextlib.nullcontext()

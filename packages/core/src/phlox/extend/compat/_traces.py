@@ -1,0 +1,69 @@
+"""The current trace and its identity, as flax, haiku and equinox ask for them."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..._ir.primitive import current_trace
+from ..._trace.trace import Trace, Tracer
+
+
+@contextlib.contextmanager
+def take_current_trace() -> Iterator[Trace | None]:
+    """Yields the current trace; inside of the context there is none, and operations are executed at once."""
+    trace = current_trace.get()
+    with set_current_trace(None):
+        yield trace
+
+
+@contextlib.contextmanager
+def set_current_trace(trace: Trace | None) -> Iterator[None]:
+    """A context in which `trace` is the current one."""
+    token = current_trace.set(trace)
+    try:
+        yield
+    finally:
+        current_trace.reset(token)
+
+
+class OpaqueTraceState:
+    """The identity of the current trace: two are equal if the same trace was current."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        trace = current_trace.get()
+        self._trace = None if trace is None else weakref.ref(trace)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpaqueTraceState) and self._alive() is other._alive()
+
+    def _alive(self) -> Any:
+        return self if self._trace is not None and self._trace() is None else self._trace and self._trace()
+
+
+def get_opaque_trace_state(*, convention: str | None = None) -> OpaqueTraceState:
+    """The state that tells whether an object is used under the trace under which it was made."""
+    return OpaqueTraceState()
+
+
+def find_top_trace(_xs: Iterable[Any]) -> Trace | None:
+    """The current trace."""
+    return current_trace.get()
+
+
+# equinox compares ``tracer._trace.main`` with ``find_top_trace(xs).main``.
+Tracer._trace = property(lambda tracer: tracer.owner)  # type: ignore[attr-defined]
+Trace.main = property(lambda trace: trace)  # type: ignore[attr-defined]
+
+
+class TraceTag:
+    """A mark by which a trace knows its tracers in JAX; phlox's tracers know their trace."""
+
+
+def trace_state_clean() -> bool:
+    """Whether no transformation is running."""
+    return current_trace.get() is None

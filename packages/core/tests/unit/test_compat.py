@@ -1,0 +1,139 @@
+"""What libraries take from jax's inside: every name of the table is there, and does what the library needs."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+import phlox
+import phlox.adopted
+import phlox.numpy as jnp
+from phlox.extend import compat
+from phlox.extend.core import Primitive
+
+
+def module(name):
+    return importlib.import_module(f"phlox.adopted.{name}")
+
+
+@pytest.mark.parametrize("entry", compat.TABLE, ids=lambda entry: f"{entry.module} {' '.join(entry.names)}")
+def test_every_name_is_there(entry):
+    assert entry.libraries
+    view = module(entry.module)
+    for name in entry.names:
+        if name == "*":
+            assert all(importlib.import_module(f"phlox.{home}".removesuffix("..")) for home in entry.homes)
+        else:
+            getattr(view, name)
+            assert name in dir(view)
+
+
+@pytest.mark.parametrize("name", compat.UNAVAILABLE)
+def test_what_is_not_there_says_what_to_use(name):
+    with pytest.raises(ModuleNotFoundError, match="instead: ") as caught:
+        module(name)
+    assert caught.value.jax_name == name
+
+
+def test_transformations_of_functions():
+    lu = module("jax.extend.linear_util")
+
+    @lu.transformation_with_aux
+    def doubled(factor, *args):
+        out = yield tuple(factor * x for x in args), {}
+        yield out, "aux"
+
+    fun, aux = doubled(lu.wrap_init(lambda x, y: x + y), 2)
+    with pytest.raises(lu.StoreException):
+        aux()
+    assert fun.call_wrapped(1, 2) == 6
+    assert aux() == "aux"
+
+    @lu.transformation2
+    def negated(f, sign, *args):
+        return sign * f(*args)
+
+    assert negated(lu.wrap_init(lambda x: x), -1).call_wrapped(3) == -3
+
+
+def test_a_function_of_partly_known_values():
+    pe = module("jax.interpreters.partial_eval")
+    fun = module("jax.extend.linear_util").wrap_init(lambda x, y: (x * 2, jnp.sin(y), y + 1))
+    unknown = pe.PartialVal.unknown(phlox.core.ShapedArray((3,), "float32"))
+    _, outs, _ = pe.trace_to_jaxpr_nounits(fun, [unknown, pe.PartialVal.known(jnp.float32(0))])
+    assert [out.is_known() for out in outs] == [False, True, True]
+    assert outs[0].get_aval().shape == (3,)
+    assert float(outs[2].get_known()) == 1
+
+
+def test_traces():
+    core = module("jax.core")
+    outside, seen = core.get_opaque_trace_state(convention="flax"), []
+
+    def f(x):
+        seen.append(core.get_opaque_trace_state())
+        assert seen[0] == core.get_opaque_trace_state() and seen[0] != outside
+        assert not core.trace_state_clean()
+        with core.take_current_trace() as trace:
+            assert core.trace_state_clean()
+            assert isinstance(jnp.ones(2) + 1, phlox.Array)
+            with core.set_current_trace(trace):
+                assert core.get_opaque_trace_state() == seen[0]
+        assert core.find_top_trace((x,)).main is x._trace.main
+        return x
+
+    phlox.jit(f)(1.0)
+    assert outside == core.get_opaque_trace_state() and core.trace_state_clean()
+
+
+def test_batching_rules_with_the_axis():
+    p = Primitive("compat_test_batched")
+    p.def_impl(lambda x: x)
+    module("jax.interpreters.batching").axis_primitive_batchers[p] = lambda size, name, _main, args, dims: (
+        args[0] * size,
+        dims[0],
+    )
+    assert phlox.vmap(p.bind)(jnp.ones(4)).tolist() == [4.0] * 4
+
+
+def test_lowering_rules_that_build_mlir_are_refused_when_they_are_used():
+    p = Primitive("compat_test_mlir")
+    p.def_impl(lambda x: x)
+    p.def_abstract_eval(lambda x: x)
+    mlir = module("jax.interpreters.mlir")
+    mlir.register_lowering(p, lambda ctx, x: [x])
+    assert p.bind(1.0) == 1.0
+    with pytest.raises(phlox.errors.UnsupportedError, match="builds MLIR"):
+        phlox.jit(p.bind)(1.0)
+    mlir.register_lowering(p, mlir.lower_fun(lambda x: 2 * x, multiple_results=False))
+    mlir.register_lowering(p, lambda ctx, x: [x], platform="cuda")
+    assert phlox.jit(p.bind)(1.0) == 2.0
+
+
+def test_the_registry_of_containers():
+    registry = module("jax._src.tree_util")._registry
+    assert list in registry and dict in registry and type(None) in registry
+    assert int not in registry
+
+
+def test_types_take_a_sharding():
+    aval = phlox.typeof(jnp.ones((2, 3)))
+    assert phlox.core.ShapedArray(aval.shape, aval.dtype, sharding=aval.sharding) is aval
+    assert aval.to_tangent_aval() is aval
+
+
+def test_hijax_values_cannot_be_made():
+    hijax = module("jax.experimental.hijax")
+
+    class Mine(hijax.HiPrimitive):
+        pass
+
+    with pytest.raises(phlox.errors.UnsupportedError, match="hijax"):
+        Mine("mine").bind(1)
+    with pytest.raises(phlox.errors.UnsupportedError):
+        hijax.Box(1)
+
+
+def test_code_stays_small():
+    folder = Path(compat.__file__).parent
+    assert sum(len(file.read_text().splitlines()) for file in folder.glob("*.py")) <= 1000
