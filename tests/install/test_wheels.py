@@ -101,7 +101,9 @@ def test_extras_are_found(wheels, name):
     extras = set(metadata(wheels, name)[0].get_all("Provides-Extra", ()))
     # Each extra of phlox_examples is that of phlox_data. torch in the version that needs no CUDA, see the README.
     if extras:
-        installed = resolved(wheels, [f"{name}[{','.join(sorted(extras))}]", *(["torch==2.13.0"] * ("torch" in extras))])
+        installed = resolved(
+            wheels, [f"{name}[{','.join(sorted(extras))}]", *(["torch==2.13.0"] * ("torch" in extras))]
+        )
         assert installed > resolved(wheels, [name])
 
 

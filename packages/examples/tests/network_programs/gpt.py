@@ -22,12 +22,12 @@ class GPT(nn.Layer):
 
 
 attention = nn.MultiHeadAttention(64, 4, causal=True, cache_length=64)
-block = nn.Sequential(
+block = [
     nn.Residual(nn.Sequential(nn.LayerNorm(64), attention)),
     nn.Residual(nn.Sequential(nn.LayerNorm(64), nn.MLP((64, 256, 64)))),
-)
-size = len(CHARACTERS)
-model = GPT(nn.Embedding(size, 64), nn.Embedding(64, 64), nn.Sequential(*3 * [block]), nn.LayerNorm(64), nn.Linear(64, size))
+]
+size, blocks = len(CHARACTERS), nn.Sequential(*3 * block)
+model = GPT(nn.Embedding(size, 64), nn.Embedding(64, 64), blocks, nn.LayerNorm(64), nn.Linear(64, size))
 
 
 def loss(params, tokens):
