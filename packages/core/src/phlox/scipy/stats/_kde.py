@@ -212,7 +212,7 @@ class gaussian_kde:
         mean, cov = jnp.atleast_1d(jnp.squeeze(jnp.asarray(mean))), jnp.atleast_2d(cov)
         if mean.shape != (self.d,) or cov.shape != (self.d, self.d):
             raise ShapeError(
-                f"integrate_gaussian: the estimate is of dimension {self.d}, got the mean {type_of(mean).short} and the "
+                f"integrate_gaussian: the estimate has {self.d} dimensions, got the mean {type_of(mean).short} and the "
                 f"cov {type_of(cov).short}",
                 shapes=[mean.shape, cov.shape],
             )
@@ -360,4 +360,4 @@ def _resample(kde: gaussian_kde, key: Any, shape: tuple[int, ...]) -> Any:
     dataset, covariance = promote_dtypes(kde.dataset, kde.covariance)
     zero = jnp.zeros(kde.d, type_of(covariance).dtype)
     noise = random.multivariate_normal(around, zero, covariance, shape=shape, dtype=type_of(dataset).dtype)
-    return dataset[:, at] + noise.T
+    return dataset[:, at] + jnp.moveaxis(noise, -1, 0)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
-from ..special import betaln, xlog1py, xlogy
+from ..special import gammaln, xlog1py, xlogy
 from ._shared import shifted
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
     k, n, p = shifted("nbinom.logpmf", k, n, p, loc)
     inside = k >= 0
     y = jnp.where(inside, k, 1)
-    ways = -jnp.log(y + n) - betaln(n, y + 1)
+    ways = gammaln(y + n) - gammaln(n) - gammaln(y + 1)
     out = jnp.where(inside, ways + xlogy(n, p) + xlog1py(y, -p), -jnp.inf)
     return jnp.where((n >= 0) & (p >= 0) & (p <= 1) & (k == k), out, jnp.nan)
 

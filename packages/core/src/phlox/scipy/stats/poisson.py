@@ -10,7 +10,7 @@ from ... import numpy as jnp
 from ..._api.jit.jit import jit
 from ..._operands.checks import type_of
 from ..._operands.promotion import promoted_inexact
-from ..special import entr, gammaincc, gammaln, xlogy
+from ..special import gammaincc, gammaln, xlogy
 from ._shared import shifted
 
 if TYPE_CHECKING:
@@ -101,12 +101,13 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """
     mu, loc = promoted_inexact("poisson.entropy", mu, loc)
     mu = mu + jnp.zeros_like(loc)
-    small, large = jnp.where(mu < 100, mu, 1), jnp.where(mu < 100, 100, mu)
-    terms = entr(pmf(jnp.arange(256, dtype=type_of(mu).dtype), jnp.expand_dims(small, -1)))
+    small, large = jnp.where((mu > 0) & (mu < 100), mu, 1), jnp.where(mu < 100, 100, mu)
+    logs = logpmf(jnp.arange(256, dtype=type_of(mu).dtype), jnp.expand_dims(small, -1))
     inverse_mu = 1 / large
     correction = jnp.polyval(_EXPANSION.astype(type_of(mu).dtype), inverse_mu)
-    out = jnp.where(mu < 100, jnp.sum(terms, axis=-1), 0.5 * jnp.log(2 * np.pi * np.e * large) + correction)
-    return jnp.where(mu >= 0, out, jnp.nan)
+    asymptotic = 0.5 * jnp.log(2 * np.pi * np.e * large) + correction
+    out = jnp.where(mu < 100, -jnp.sum(jnp.exp(logs) * logs, axis=-1), asymptotic)
+    return jnp.where(mu > 0, out, jnp.where(mu == 0, 0, jnp.nan))
 
 
 def __dir__() -> list[str]:
