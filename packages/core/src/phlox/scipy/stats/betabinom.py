@@ -36,7 +36,7 @@ def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLik
     k = jnp.floor(k)
     inside = (k >= 0) & (k <= n)
     y, m = jnp.where(inside, k, 0), jnp.where(inside, n, 1)
-    ways = -jnp.log1p(m) - betaln(m - y + 1, y + 1)
+    ways = jnp.where((y == 0) | (y == m), 0, -jnp.log1p(m) - betaln(m - y + 1, y + 1))
     out = jnp.where(inside, ways + betaln(y + a, m - y + b) - betaln(a, b), -jnp.inf)
     return jnp.where((n >= 0) & (a > 0) & (b > 0) & (k == k), out, jnp.nan)
 

@@ -34,7 +34,7 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
     k, n, p = shifted("binom.logpmf", k, n, p, loc)
     inside = (k >= 0) & (k <= n)
     y, m = jnp.where(inside, k, 0), jnp.where(inside, n, 1)
-    ways = -jnp.log1p(m) - betaln(m - y + 1, y + 1)
+    ways = jnp.where((y == 0) | (y == m), 0, -jnp.log1p(m) - betaln(m - y + 1, y + 1))
     out = jnp.where(inside, ways + xlogy(y, p) + xlog1py(m - y, -p), -jnp.inf)
     return jnp.where((n >= 0) & (p >= 0) & (p <= 1) & (k == k), out, jnp.nan)
 
