@@ -34,6 +34,7 @@ from conformance import (
     test_numpy_reductions,
     test_numpy_shapes,
     test_numpy_statistics,
+    test_scipy_special,
     test_scipy_stats,
     test_special,
 )
@@ -55,6 +56,7 @@ TESTS = [
     test_lax_products,
     test_lax_structural,
     test_special,
+    test_scipy_special,
     test_scipy_stats,
     test_linalg,
     test_fft,

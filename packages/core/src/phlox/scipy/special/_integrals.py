@@ -28,7 +28,7 @@ def _inverse(x: Any, edge: float) -> Any:
 
 
 def _from_root(x: Any, slope: Any, root: float, rest: float) -> Any:
-    """log(x / r) + (x - r) * slope, where r, root + rest, is not a float of the dtype: it is 0 at r, and accurate near."""
+    """log(x / r) + (x - r) * slope for r = root + rest, which is no float of the dtype; accurate near r too."""
     high = float(np.asarray(root, type_of(x).dtype))
     distance = x - high
     close = jnp.abs(distance) < 0.2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from ..._ir import dtypes
 from ..._operands.checks import type_of
 from ._elementary import real_inexact
 
+if TYPE_CHECKING:
+    from ...typing import Array
 
-def at_least_single(function: str, *args: Any) -> tuple[list[Any], Any]:
+
+def at_least_single(function: str, *args: Any) -> tuple[list[Array], Any]:
     """Promoted real operands of a function without weak types, narrow floats as float32; the result's dtype."""
     found = real_inexact(function, *args)
     dtype = type_of(found[0]).dtype
@@ -30,8 +33,3 @@ def chebyshev(coefficients: Sequence[float], t: Any) -> Any:
     for c in coefficients[:0:-1]:
         here, before = 2 * t * here - before + c, here
     return t * here - before + coefficients[0]
-
-
-def between(x: Any, low: float, high: float) -> Any:
-    """`x`, limited to where a series holds: elsewhere another branch gives the result."""
-    return jnp.clip(x, low, high)

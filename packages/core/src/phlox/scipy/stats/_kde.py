@@ -209,14 +209,15 @@ class gaussian_kde:
         >>> round(float(gaussian_kde(jnp.arange(3.0)).integrate_gaussian(1.0, 1.0)), 3)
         0.258
         """
-        mean, cov = jnp.atleast_1d(jnp.squeeze(jnp.asarray(mean))), jnp.atleast_2d(cov)
-        if mean.shape != (self.d,) or cov.shape != (self.d, self.d):
+        center: Any = jnp.atleast_1d(jnp.squeeze(jnp.asarray(mean)))
+        around: Any = jnp.atleast_2d(cov)
+        if center.shape != (self.d,) or around.shape != (self.d, self.d):
             raise ShapeError(
-                f"integrate_gaussian: the estimate has {self.d} dimensions, got the mean {type_of(mean).short} and the "
-                f"cov {type_of(cov).short}",
-                shapes=[mean.shape, cov.shape],
+                f"integrate_gaussian: an estimate of {self.d} dimensions, with the mean {type_of(center).short} and "
+                f"the cov {type_of(around).short}",
+                shapes=[center.shape, around.shape],
             )
-        return _density(self.dataset, self.weights, self.covariance + cov, mean[:, None], log=False)[0]
+        return _density(self.dataset, self.weights, self.covariance + around, center[:, None], log=False)[0]
 
     def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
         """The integral of a density of one dimension from `low` to `high`.
@@ -239,10 +240,10 @@ class gaussian_kde:
                 shapes=[jnp.shape(low), jnp.shape(high)],
             )
         sigma = jnp.sqrt(self.covariance[0, 0])
-        low, high = ((limit - self.dataset[0]) / sigma for limit in (low, high))
+        start, end = ((limit - self.dataset[0]) / sigma for limit in (low, high))
         # Far above the mean both values of ndtr are nearly 1: there the interval is reflected.
-        above = low + high > 0
-        share = ndtr(jnp.where(above, -low, high)) - ndtr(jnp.where(above, -high, low))
+        above = start + end > 0
+        share = ndtr(jnp.where(above, -start, end)) - ndtr(jnp.where(above, -end, start))
         return jnp.sum(self.weights * share)
 
     def integrate_kde(self, other: gaussian_kde) -> Array:

@@ -77,7 +77,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     shape = list(type_of(x).shape)
     if not shape[place]:
         del shape[place]
-        nothing = jnp.full(shape, np.nan, float), jnp.zeros(shape, float)
+        found: tuple[Any, ...] = jnp.full(shape, np.nan, float), jnp.zeros(shape, float)
     else:
         ordered = jnp.sort(x, axis=place)
         position = lax.broadcasted_iota(dtypes.canonicalize_dtype(int), tuple(shape), place)
@@ -85,11 +85,11 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
         length = position - start + 1
         # The first longest run is that of the smallest value; the place of its last element is found.
         at = jnp.argmax(length, axis=place, keepdims=True)
-        nothing = tuple(jnp.squeeze(jnp.take_along_axis(y, at, axis=place), axis=place) for y in (ordered, length))
+        found = tuple(jnp.squeeze(jnp.take_along_axis(y, at, axis=place), axis=place) for y in (ordered, length))
     if keepdims:
         axes = tuple(range(rank)) if axis is None else place
-        nothing = tuple(jnp.expand_dims(y, axes) for y in nothing)
-    return ModeResult(*nothing)
+        found = tuple(jnp.expand_dims(y, axes) for y in found)
+    return ModeResult(*found)
 
 
 @functools.partial(jit, static_argnames=("method", "axis", "nan_policy"))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import numpy as jnp
 from ..._operands.promotion import promoted_inexact
 
+if TYPE_CHECKING:
+    from ...typing import Array
 
-def standardized(function: str, x: Any, *parameters: Any) -> tuple[Any, ...]:
+
+def standardized(function: str, x: Any, *parameters: Any) -> tuple[Array, ...]:
     """((x - loc) / scale, the other parameters, scale) of promoted arguments, of which loc and scale are the last.
 
     Where `scale` is not positive there is no distribution, and the first result is nan.
@@ -18,13 +21,13 @@ def standardized(function: str, x: Any, *parameters: Any) -> tuple[Any, ...]:
     return (jnp.where(scale > 0, (x - loc) / scale, jnp.nan), *rest, scale)
 
 
-def shifted(function: str, k: Any, *parameters: Any) -> tuple[Any, ...]:
+def shifted(function: str, k: Any, *parameters: Any) -> tuple[Array, ...]:
     """(k - loc, the other parameters) of promoted arguments, of which loc is the last."""
     k, *rest, loc = promoted_inexact(function, k, *parameters)
     return (k - loc, *rest)
 
 
-def inverse(function: str, q: Any, *parameters: Any) -> tuple[Any, ...]:
+def inverse(function: str, q: Any, *parameters: Any) -> tuple[Array, ...]:
     """The promoted arguments of an inverse, of which scale is the last; `q` is nan where there is no result."""
     q, *rest, scale = promoted_inexact(function, q, *parameters)
     return (jnp.where((q >= 0) & (q <= 1) & (scale > 0), q, jnp.nan), *rest, scale)

@@ -74,7 +74,8 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> round(float(pdf(0.5)), 3)
     0.255
     """
-    return jnp.exp(logpdf(x, loc, scale))
+    z, scale = standardized("cauchy.pdf", x, loc, scale)
+    return 1 / (np.pi * scale * (1 + jnp.square(z)))
 
 
 @jit(inline=True)

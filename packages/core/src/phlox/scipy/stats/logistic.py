@@ -54,21 +54,21 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 
 @jit(inline=True)
-def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def ppf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of `cdf` of the logistic distribution (as ``scipy.stats.logistic.ppf``).
 
     Args:
-      q: probabilities, an array of any shape; integers are converted to floats.
+      x: probabilities, an array of any shape; integers are converted to floats.
       loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
-        `q`.
+        `x`.
 
     Returns:
-      An array of the broadcast shape, of the promoted floating dtype; nan where `q` is not between 0 and 1.
+      An array of the broadcast shape, of the promoted floating dtype; nan where `x` is not between 0 and 1.
 
-    >>> round(float(ppf(0.3)), 3)
-    -0.847
+    >>> round(float(ppf(0.5)), 3)
+    0.0
     """
-    q, loc, scale = inverse("logistic.ppf", q, loc, scale)
+    q, loc, scale = inverse("logistic.ppf", x, loc, scale)
     return loc + scale * logit(q)
 
 
@@ -92,21 +92,21 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 
 @jit(inline=True)
-def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def isf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of `sf` of the logistic distribution (as ``scipy.stats.logistic.isf``).
 
     Args:
-      q: probabilities, an array of any shape; integers are converted to floats.
+      x: probabilities, an array of any shape; integers are converted to floats.
       loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
-        `q`.
+        `x`.
 
     Returns:
-      An array of the broadcast shape, of the promoted floating dtype; nan where `q` is not between 0 and 1.
+      An array of the broadcast shape, of the promoted floating dtype; nan where `x` is not between 0 and 1.
 
-    >>> round(float(isf(0.3)), 3)
-    0.847
+    >>> round(float(isf(0.5)), 3)
+    0.0
     """
-    q, loc, scale = inverse("logistic.isf", q, loc, scale)
+    q, loc, scale = inverse("logistic.isf", x, loc, scale)
     return loc - scale * logit(q)
 
 
