@@ -34,6 +34,8 @@ from conformance import (
     test_numpy_reductions,
     test_numpy_shapes,
     test_numpy_statistics,
+    test_scipy_special,
+    test_scipy_stats,
     test_special,
 )
 from conformance.harness import A, Special, _slots, case_of, inputs
@@ -54,6 +56,8 @@ TESTS = [
     test_lax_products,
     test_lax_structural,
     test_special,
+    test_scipy_special,
+    test_scipy_stats,
     test_linalg,
     test_fft,
     test_lax_convolutions,

@@ -72,6 +72,7 @@ from conformance import (
     test_random_samplers,
     test_refs,
     test_remat,
+    test_scipy_stats,
     test_stages,
     test_stax,
     test_transforms,
@@ -112,6 +113,7 @@ ELSEWHERE = {
     ],
     "lax.linalg": [test_linalg],
     "scipy.linalg": [test_linalg],
+    "scipy.stats": [test_scipy_stats],
     "nn": [test_nn],
     "nn.initializers": [test_nn],
     "image": [test_image],
@@ -154,7 +156,18 @@ ELSEWHERE = {
     "experimental.checkify": [test_checkify],
     "monitoring": [test_configuration],
 }
-MODULES = ["ops", "numpy.fft", "numpy.linalg", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
+DISTRIBUTIONS = (
+    "bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace logistic "
+    "multinomial multivariate_normal nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy"
+)
+MODULES = [
+    "ops",
+    "numpy.fft",
+    "numpy.linalg",
+    "scipy.special",
+    *(f"scipy.stats.{name}" for name in DISTRIBUTIONS.split()),
+    *ELSEWHERE,
+]
 
 #: Names that say nothing of values: annotations, settings, handles of devices and caches. Their tests are in tests/unit.
 NO_VALUES = {

@@ -1,6 +1,7 @@
 """``phlox.scipy.special``: special functions."""
 
 from ...nn import logsumexp
+from ._bessel import bessel_jn
 from ._elementary import (
     boxcox,
     boxcox1p,
@@ -17,6 +18,7 @@ from ._elementary import (
     xlog1py,
     xlogy,
 )
+from ._error import dawsn, erfcx, owens_t, wofz
 from ._gamma import (
     bernoulli,
     beta,
@@ -35,6 +37,8 @@ from ._gamma import (
     poch,
     polygamma,
 )
+from ._harmonics import lpmn, lpmn_values, sph_harm_y
+from ._integrals import exp1, expi, expn, fresnel, sici, spence
 from ._normal import (
     i0,
     i0e,
@@ -44,27 +48,37 @@ from ._normal import (
     ndtr,
     ndtri,
 )
+from ._series import hyp1f1, hyp2f1, zeta
 
 __all__ = [
     "bernoulli",
+    "bessel_jn",
     "beta",
     "betainc",
     "betaln",
     "boxcox",
     "boxcox1p",
     "comb",
+    "dawsn",
     "digamma",
     "entr",
     "erf",
     "erfc",
+    "erfcx",
     "erfinv",
+    "exp1",
+    "expi",
     "expit",
+    "expn",
     "factorial",
+    "fresnel",
     "gamma",
     "gammainc",
     "gammaincc",
     "gammaln",
     "gammasgn",
+    "hyp1f1",
+    "hyp2f1",
     "i0",
     "i0e",
     "i1",
@@ -75,15 +89,23 @@ __all__ = [
     "loggamma",
     "logit",
     "logsumexp",
+    "lpmn",
+    "lpmn_values",
     "multigammaln",
     "ndtr",
     "ndtri",
+    "owens_t",
     "poch",
     "polygamma",
     "rel_entr",
+    "sici",
     "softmax",
+    "spence",
+    "sph_harm_y",
+    "wofz",
     "xlog1py",
     "xlogy",
+    "zeta",
 ]
 
 

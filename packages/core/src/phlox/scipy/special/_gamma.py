@@ -230,7 +230,7 @@ _SERIES = (
 def _log_ratio(a: Any, b: Any) -> Any:
     """log(gamma(b) / gamma(a + b)) for b >= 8 and a <= b, without cancellation of large numbers."""
     h = a / b
-    x = h / (1 + h)
+    x, share = 1 / (1 + h), h / (1 + h)
     # (1 - x**n) / (1 - x) for n = 1, 3, … 11
     sums: list[Any] = [1.0]
     for _ in range(5):
@@ -239,7 +239,7 @@ def _log_ratio(a: Any, b: Any) -> Any:
     w = _SERIES[5] * sums[5] * t + _SERIES[4] * sums[4]
     for c, s in zip(_SERIES[3::-1], sums[3::-1], strict=True):
         w = w * t + c * s
-    w = w * (x / b)
+    w = w * (share / b)
     u, v = (b + (a - 0.5)) * lax.log1p(h), a * (lax.log(b) - 1.0)
     return jnp.where(u <= v, (w - v) - u, (w - u) - v)
 

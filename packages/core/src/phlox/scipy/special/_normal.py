@@ -82,11 +82,11 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
 def _log_ndtr(x: Any, order: int) -> Any:
-    lower, upper = (-20, 8) if x.dtype == np.float64 else (-10, 5)
-    high = x > upper
+    lower = -20 if x.dtype == np.float64 else -10
+    high = x > 0
     share = _ndtr(jnp.where(high, -x, jnp.maximum(x, lower)))
     low = _far_below(jnp.minimum(x, lower), order)
-    return jnp.where(high, -share, jnp.where(x > lower, jnp.log(share), low))
+    return jnp.where(high, jnp.log1p(-share), jnp.where(x > lower, jnp.log(share), low))
 
 
 @_log_ndtr.defjvp

@@ -1,9 +1,77 @@
-"""``phlox.scipy.stats``: probability distributions."""
+"""``phlox.scipy.stats``: probability distributions, and statistics of samples."""
 
-from . import norm
+from typing import TYPE_CHECKING
 
-__all__ = ["norm"]
+from ..._base.lazy_imports import on_demand
 
+if TYPE_CHECKING:
+    from . import (
+        bernoulli,
+        beta,
+        betabinom,
+        binom,
+        cauchy,
+        chi2,
+        dirichlet,
+        expon,
+        gamma,
+        gennorm,
+        geom,
+        gumbel_l,
+        gumbel_r,
+        laplace,
+        logistic,
+        multinomial,
+        multivariate_normal,
+        nbinom,
+        norm,
+        pareto,
+        poisson,
+        t,
+        truncnorm,
+        uniform,
+        vonmises,
+        wrapcauchy,
+    )
+    from ._kde import gaussian_kde
+    from ._samples import mode, rankdata, sem
 
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = on_demand(
+    __name__,
+    "bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace logistic "
+    "multinomial multivariate_normal nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy",
+    {"_kde": "gaussian_kde", "_samples": "mode rankdata sem"},
+)
+
+__all__ = [
+    "bernoulli",
+    "beta",
+    "betabinom",
+    "binom",
+    "cauchy",
+    "chi2",
+    "dirichlet",
+    "expon",
+    "gamma",
+    "gaussian_kde",
+    "gennorm",
+    "geom",
+    "gumbel_l",
+    "gumbel_r",
+    "laplace",
+    "logistic",
+    "mode",
+    "multinomial",
+    "multivariate_normal",
+    "nbinom",
+    "norm",
+    "pareto",
+    "poisson",
+    "rankdata",
+    "sem",
+    "t",
+    "truncnorm",
+    "uniform",
+    "vonmises",
+    "wrapcauchy",
+]

@@ -1,0 +1,77 @@
+"""Bessel functions of the first kind of whole orders."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import lax, numpy as jnp
+from ..._api.derivatives.custom import custom_jvp
+from ..._api.jit.jit import jit
+from ..._operands.checks import type_of
+from ._shared import at_least_single
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1, 2))
+def _bessel_jn(z: Any, v: int, count: int) -> Any:
+    """J(k - 1) = 2 k / z J(k) - J(k + 1) from a high order down, divided by J0 + 2 (J2 + J4 + ...) = 1 (Miller)."""
+    orders = jnp.reshape(jnp.arange(v + 1), (v + 1,) + (1,) * type_of(z).ndim)
+    safe = jnp.where(z == 0, 1, z)
+    large = 1e15 if type_of(z).dtype == np.float32 else 1e140
+
+    def down(i: Any, state: Any) -> Any:
+        after, here, total, found = state
+        k = count - i
+        before = 2 * k.astype(type_of(z).dtype) / safe * here - after
+        # Numbers that grow too large are made smaller all together.
+        scale = jnp.where(jnp.abs(before) > large, 1 / large, 1)
+        before, here = before * scale, here * scale
+        found = jnp.where(orders == k - 1, before, found * scale)
+        total = total * scale + jnp.where(k == 1, before, jnp.where(k % 2 == 1, 2 * before, 0))
+        return here, before, total, found
+
+    zero = jnp.zeros_like(z)
+    start = zero, jnp.full_like(z, 1 / large), zero, jnp.stack([zero] * (v + 1))
+    _, _, total, found = lax.fori_loop(0, count, down, start)
+    return jnp.where(z == 0, jnp.where(orders == 0, 1, 0), found / total)
+
+
+@_bessel_jn.defjvp
+def _bessel_jn_jvp(v: int, count: int, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (z,), (t,) = primals, tangents
+    more = _bessel_jn(z, v + 1, max(count, v + 3))
+    before = jnp.concatenate([-more[1:2], more[:v]])
+    return more[: v + 1], t * 0.5 * (before - more[1:])
+
+
+@functools.partial(jit, static_argnames=("v", "n_iter"))
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
+    """The Bessel functions of the first kind of the orders 0 to `v`.
+
+    By the recurrence of Miller from the order `n_iter` down, which must be well above both `v` and abs(z).
+
+    Args:
+      z: real array of any shape; integers are converted to floats.
+      v: the highest order, an integer known while tracing.
+      n_iter: where the recurrence begins.
+
+    Returns:
+      An array of shape ``(v + 1, *z.shape)``, of the floating dtype of `z`.
+
+    Raises:
+      DtypeError: `z` is complex.
+
+    >>> [round(float(y), 4) for y in bessel_jn(1.0, v=1)]
+    [0.7652, 0.4401]
+    """
+    order, count = operator.index(v), operator.index(n_iter)
+    (z,), dtype = at_least_single("bessel_jn", z)
+    if order < 0:
+        return jnp.zeros((0, *type_of(z).shape), dtype)
+    return _bessel_jn(z, order, max(count, order + 2)).astype(dtype)

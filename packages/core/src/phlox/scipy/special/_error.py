@@ -1,0 +1,193 @@
+"""Relatives of the error function: erfcx, Dawson's integral, the Faddeeva function, and Owen's T function."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import lax, numpy as jnp
+from ..._api.derivatives.custom import custom_jvp
+from ..._api.jit.jit import jit
+from ..._ir import dtypes
+from ..._operands.checks import check, type_of
+from ..._operands.promotion import promote_inexact
+from . import _tables as tables
+from ._shared import at_least_single, chebyshev
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+
+@jit(inline=True)
+def erfcx(x: ArrayLike) -> Array:
+    """exp(x**2) * erfc(x), elementwise, without overflow for large x (as ``scipy.special.erfcx``).
+
+    For real numbers from a Chebyshev series in (x - 3.75) / (x + 3.75) (Shepherd and Laframboise 1981, Chebyshev
+    approximation of (1 + 2x) exp(x²) erfc x); for complex ones from `wofz`.
+
+    Args:
+      x: real or complex array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and inexact dtype of `x`.
+
+    >>> round(float(erfcx(100.0)), 6)
+    0.005642
+    """
+    (given,) = promote_inexact(*check("erfcx", x))
+    if dtypes.kind(type_of(given).dtype) == "c":
+        return _wofz(1j * given)
+    (x,), dtype = at_least_single("erfcx", x)
+    above = jnp.abs(x)
+    # At infinity the quotient would be nan.
+    t = jnp.where(above > 1e18, 1, (above - 3.75) / (jnp.where(above > 1e18, 0, above) + 3.75))
+    out = chebyshev(tables.ERFCX, t) / (1 + 2 * above)
+    low = jnp.where(x < 0, x, 0)
+    out = jnp.where(x < 0, 2 * _exp_square(low) - out, out)
+    return jnp.where(x == x, out, jnp.nan).astype(dtype)
+
+
+def _exp_square(x: Any) -> Any:
+    """exp(x**2); the square is of two parts, as its rounding error would be multiplied by its size."""
+    limited = jnp.where(jnp.abs(x) > 100, 0, x)
+    high = jnp.round(limited * 16) / 16
+    rest = (limited - high) * (limited + high)
+    return jnp.where(jnp.abs(x) > 100, jnp.inf, jnp.exp(high * high) * jnp.exp(rest))
+
+
+@jit(inline=True)
+def dawsn(x: ArrayLike) -> Array:
+    """Dawson's integral, exp(-x**2) times the integral of exp(t**2) from 0 to x (as ``scipy.special.dawsn``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
+
+    >>> round(float(dawsn(1.0)), 4)
+    0.5381
+    """
+    (x,), dtype = at_least_single("dawsn", x)
+    far = jnp.abs(x) > 5
+    near = jnp.where(far, 0, x)
+    small = near / (1 + near * near) * chebyshev(tables.DAWSON_SMALL, near * near * (2 / 25) - 1)
+    inverse = 1 / jnp.where(far, x, 5)
+    large = 0.5 * inverse * chebyshev(tables.DAWSON_LARGE, 50 * inverse * inverse - 1)
+    return jnp.where(far, large, small).astype(dtype)
+
+
+@functools.cache
+def _weideman(n: int) -> tuple[float, np.ndarray]:
+    """Scale and coefficients of Weideman's rational approximation (1994, Computation of the complex error function)."""
+    length = math.sqrt(n / math.sqrt(2))
+    k = np.arange(-2 * n + 1, 2 * n)
+    t = length * np.tan(k * math.pi / (4 * n))
+    values = np.concatenate([[0.0], np.exp(-t * t) * (length * length + t * t)])
+    series = np.real(np.fft.fft(np.fft.fftshift(values))) / (4 * n)
+    return length, series[1 : n + 1][::-1]
+
+
+@custom_jvp
+def _wofz(z: Any) -> Any:
+    dtype = type_of(z).dtype
+    length, coefficients = _weideman(24 if dtype == np.complex64 else 52)
+    upper = jnp.where(jnp.imag(z) < 0, -z, z)
+    far = jnp.abs(upper) > 1e4
+    y = jnp.where(far, 1j, upper)
+    below = length - 1j * y
+    ratio = (length + 1j * y) / below
+    near = 2 * jnp.polyval(coefficients.astype(dtype), ratio) / (below * below) + (1 / math.sqrt(math.pi)) / below
+    distant = jnp.where(far, upper, 1)
+    out = jnp.where(far, (1j / math.sqrt(math.pi)) / distant * (1 + 0.5 / distant / distant), near)
+    lower = jnp.imag(z) < 0
+    square = jnp.where(lower, z, 0)
+    return jnp.where(lower, 2 * jnp.exp(-square * square) - out, out).astype(dtype)
+
+
+@_wofz.defjvp
+def _wofz_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (z,), (t,) = primals, tangents
+    w = _wofz(z)
+    return w, t * (2j / math.sqrt(math.pi) - 2 * z * w).astype(type_of(w).dtype)
+
+
+@jit(inline=True)
+def wofz(z: ArrayLike) -> Array:
+    """The Faddeeva function exp(-z**2) * erfc(-1j * z), elementwise (as ``scipy.special.wofz``).
+
+    By the rational approximation of Weideman (1994, Computation of the complex error function).
+
+    Args:
+      z: real or complex array of any shape.
+
+    Returns:
+      An array of the shape of `z`, complex.
+
+    >>> complex(wofz(0.0))
+    (1+0j)
+    """
+    (z,) = promote_inexact(*check("wofz", z))
+    return _wofz(jnp.asarray(z, dtypes.to_complex(type_of(z).dtype)))
+
+
+# --- Owen's T function ----------------------------------------------------------------------------------
+
+
+@custom_jvp
+def _owens_t(h: Any, a: Any) -> Any:
+    dtype = type_of(h).dtype
+    h, size = jnp.abs(h), jnp.abs(a)
+    # T(h, a) for a > 1 from T(a h, 1 / a), in which the integral is over a part of [0, 1].
+    over = size > 1
+    slope = jnp.where(over, 1 / jnp.where(over, size, 1), size)
+    height = jnp.where(over, jnp.where(h == 0, 0, h * size), h)
+    # Beyond 40 / h the integrand is less than the smallest number.
+    end = jnp.minimum(slope, 40 / jnp.maximum(height, 1))
+    nodes, weights = np.polynomial.legendre.leggauss(20 if dtype == np.float32 else 40)
+    u = jnp.expand_dims(end, -1) * (0.5 * (nodes + 1)).astype(dtype)
+    squares = jnp.square(jnp.minimum(jnp.expand_dims(height, -1), 1e4))
+    inside = jnp.exp(-0.5 * squares * (1 + u * u)) / (1 + u * u)
+    part = end * jnp.sum(inside * (weights / (4 * math.pi)).astype(dtype), axis=-1)
+    tail, beyond = 0.5 * lax.erfc(h * math.sqrt(0.5)), 0.5 * lax.erfc(height * math.sqrt(0.5))
+    out = jnp.where(over, 0.5 * (tail + beyond) - tail * beyond - part, part)
+    out = jnp.where((h == jnp.inf) & (a == a), 0, jnp.where(size == jnp.inf, 0.5 * tail, out))
+    return jnp.where((h == h) & (a == a), jnp.sign(a) * out, jnp.nan).astype(dtype)
+
+
+@_owens_t.defjvp
+def _owens_t_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (h, a), (s, t) = primals, tangents
+    density = jnp.exp(-0.5 * h * h)
+    by_h = -0.5 / math.sqrt(2 * math.pi) * density * lax.erf(a * h * math.sqrt(0.5))
+    by_a = density * jnp.exp(-0.5 * h * h * a * a) / (2 * math.pi * (1 + a * a))
+    out = _owens_t(h, a)
+    return out, (s * by_h + t * by_a).astype(type_of(out).dtype)
+
+
+@jit(inline=True)
+def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
+    """Owen's T function, elementwise (as ``scipy.special.owens_t``).
+
+    The probability that X > h and 0 < Y < a X for independent standard normal X and Y.
+
+    Args:
+      h, a: real arrays that broadcast with each other; integers are converted to floats.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
+
+    Raises:
+      DtypeError: an argument is complex.
+
+    >>> round(float(owens_t(0.0, 1.0)), 4)
+    0.125
+    """
+    (h, a), dtype = at_least_single("owens_t", h, a)
+    return _owens_t(*jnp.broadcast_arrays(h, a)).astype(dtype)

@@ -1,0 +1,52 @@
+"""What the distributions share: arguments in standard form, and logarithms of complements."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ... import numpy as jnp
+from ..._operands.promotion import promoted_inexact
+
+if TYPE_CHECKING:
+    from ...typing import Array
+
+
+def standardized(function: str, x: Any, *parameters: Any) -> tuple[Array, ...]:
+    """((x - loc) / scale, the other parameters, scale) of promoted arguments, of which loc and scale are the last.
+
+    Where `scale` is not positive there is no distribution, and the first result is nan.
+    """
+    x, *rest, loc, scale = promoted_inexact(function, x, *parameters)
+    return (jnp.where(scale > 0, (x - loc) / scale, jnp.nan), *rest, scale)
+
+
+def shifted(function: str, k: Any, *parameters: Any) -> tuple[Array, ...]:
+    """(k - loc, the other parameters) of promoted arguments, of which loc is the last."""
+    k, *rest, loc = promoted_inexact(function, k, *parameters)
+    return (k - loc, *rest)
+
+
+def inverse(function: str, q: Any, *parameters: Any) -> tuple[Array, ...]:
+    """The promoted arguments of an inverse, of which scale is the last; `q` is nan where there is no result."""
+    q, *rest, scale = promoted_inexact(function, q, *parameters)
+    return (jnp.where((q >= 0) & (q <= 1) & (scale > 0), q, jnp.nan), *rest, scale)
+
+
+def log1mexp(x: Any) -> Any:
+    """log(1 - exp(-x)) for x >= 0, accurate at both ends (Mächler 2012, Accurately computing log(1 - exp(-|a|)))."""
+    small = x < math.log(2)
+    near = jnp.log(-jnp.expm1(-jnp.where(small, x, 1)))
+    return jnp.where(small, near, jnp.log1p(-jnp.exp(-jnp.where(small, 1, x))))
+
+
+def log1mexpexp(z: Any) -> Any:
+    """log(1 - exp(-exp(z))), also where exp(z) is too small for the dtype."""
+    small = z < -17
+    return jnp.where(small, z - 0.5 * jnp.exp(z), log1mexp(jnp.exp(jnp.where(small, 0, z))))
+
+
+def log_share(share: Any, other: Any) -> Any:
+    """log(share), where `other` is 1 - share: by it if `share` is nearly 1."""
+    large = share > 0.5
+    return jnp.where(large, jnp.log1p(-jnp.where(large, other, 0)), jnp.log(jnp.where(large, 1, share)))

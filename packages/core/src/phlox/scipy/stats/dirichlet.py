@@ -1,0 +1,81 @@
+"""``phlox.scipy.stats.dirichlet``: the Dirichlet distribution, of shares that sum to 1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ... import numpy as jnp
+from ..._api.jit.jit import jit
+from ..._base.errors import ShapeError
+from ..._operands.checks import check, type_of
+from ..._operands.promotion import promote_inexact
+from ..special import gammaln, xlogy
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+__all__ = ["logpdf", "pdf"]
+
+
+@jit(inline=True)
+def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
+    """The logarithm of the density of the Dirichlet distribution at `x` (as ``scipy.stats.dirichlet.logpdf``).
+
+    Args:
+      x: shares, real, in the first of any number of axes; the last share may be left out.
+      alpha: concentrations, a vector of positive numbers.
+
+    Returns:
+      An array of the shape of `x` without its first axis, of the promoted floating dtype: -inf where a share is
+      negative or the shares do not sum to 1.
+
+    Raises:
+      ShapeError: `alpha` is not a vector, or `x` has another number of shares.
+
+    >>> round(float(logpdf(jnp.array([0.2, 0.8]), jnp.array([2.0, 3.0]))), 3)
+    0.429
+    """
+    x, alpha = promote_inexact(*check("dirichlet.logpdf", x, alpha))
+    x_shape, shape = type_of(x).shape, type_of(alpha).shape
+    if len(shape) != 1:
+        raise ShapeError(f"dirichlet: alpha must be a vector, got {type_of(alpha).short}", shapes=[shape])
+    count = x_shape[0] if x_shape else None
+    if count not in (shape[0], shape[0] - 1):
+        raise ShapeError(
+            f"dirichlet: x must have as many rows as alpha has elements, or one less; got {type_of(x).short} and "
+            f"{type_of(alpha).short}",
+            shapes=[x_shape, shape],
+        )
+    if count != shape[0]:
+        x = jnp.concatenate([x, 1 - jnp.sum(x, axis=0, keepdims=True)])
+    if len(x_shape) > 1:
+        alpha = jnp.reshape(alpha, (-1,) + (1,) * (len(x_shape) - 1))
+    normalizer = jnp.sum(gammaln(alpha)) - gammaln(jnp.sum(alpha))
+    out = jnp.sum(xlogy(alpha - 1, x), axis=0) - normalizer
+    inside = jnp.all(x >= 0, axis=0) & (jnp.abs(jnp.sum(x, axis=0) - 1) < 1e-6)
+    return jnp.where(inside, out, -jnp.inf)
+
+
+@jit(inline=True)
+def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
+    """The density of the Dirichlet distribution at `x` (as ``scipy.stats.dirichlet.pdf``).
+
+    Args:
+      x: shares, real, in the first of any number of axes; the last share may be left out.
+      alpha: concentrations, a vector of positive numbers.
+
+    Returns:
+      An array of the shape of `x` without its first axis, of the promoted floating dtype: 0 where a share is negative
+      or the shares do not sum to 1.
+
+    Raises:
+      ShapeError: `alpha` is not a vector, or `x` has another number of shares.
+
+    >>> round(float(pdf(jnp.array([0.2, 0.8]), jnp.array([2.0, 3.0]))), 3)
+    1.536
+    """
+    return jnp.exp(logpdf(x, alpha))
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,75 @@
+"""``phlox.scipy.stats.multinomial``: the multinomial distribution, of counts of outcomes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ... import numpy as jnp
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError
+from ..._ir import dtypes
+from ..._operands.checks import check, type_of
+from ..._operands.promotion import promote_dtypes, promote_inexact
+from ..special import gammaln, xlogy
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+__all__ = ["logpmf", "pmf"]
+
+
+@jit(inline=True)
+def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
+    """The logarithm of the probability of the counts `x` (as ``scipy.stats.multinomial.logpmf``).
+
+    Args:
+      x: counts of outcomes, integers, in the last axis.
+      n: number of trials, an integer or an array of integers of the shape of `x` without its last axis.
+      p: probabilities of the outcomes, in the last axis; they broadcast with `x`.
+
+    Returns:
+      An array of the shape of `x` without its last axis, of the floating dtype of `p`; -inf where the counts do not
+      sum to `n`.
+
+    Raises:
+      ArgumentError: `x` or `n` are not integers.
+
+    >>> round(float(logpmf(jnp.array([1, 2]), 3, jnp.array([0.5, 0.5]))), 3)
+    -0.981
+    """
+    (p,) = promote_inexact(*check("multinomial.logpmf", p))
+    x, n = promote_dtypes(*check("multinomial.logpmf", x, n))
+    if dtypes.kind(type_of(x).dtype) not in "iu":
+        raise ArgumentError(f"multinomial: x and n must be integers, got {type_of(x).short} and {type_of(n).short}")
+    dtype = type_of(p).dtype
+    complete = jnp.sum(x, axis=-1) == n
+    inside = jnp.all(x >= 0, axis=-1)
+    counts, trials = jnp.maximum(x, 0).astype(dtype), jnp.asarray(n).astype(dtype)
+    out = gammaln(trials + 1) + jnp.sum(xlogy(counts, p) - gammaln(counts + 1), axis=-1)
+    return jnp.where(complete & inside, out, -jnp.inf)
+
+
+@jit(inline=True)
+def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
+    """The probability of the counts `x` (as ``scipy.stats.multinomial.pmf``).
+
+    Args:
+      x: counts of outcomes, integers, in the last axis.
+      n: number of trials, an integer or an array of integers of the shape of `x` without its last axis.
+      p: probabilities of the outcomes, in the last axis; they broadcast with `x`.
+
+    Returns:
+      An array of the shape of `x` without its last axis, of the floating dtype of `p`; 0 where the counts do not sum
+      to `n`.
+
+    Raises:
+      ArgumentError: `x` or `n` are not integers.
+
+    >>> round(float(pmf(jnp.array([1, 2]), 3, jnp.array([0.5, 0.5]))), 3)
+    0.375
+    """
+    return jnp.exp(logpmf(x, n, p))
+
+
+def __dir__() -> list[str]:
+    return __all__

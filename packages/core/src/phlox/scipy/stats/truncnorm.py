@@ -1,0 +1,182 @@
+"""``phlox.scipy.stats.truncnorm``: the truncated normal distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ... import lax, numpy as jnp
+from ..._api.jit.jit import jit
+from ..special import log_ndtr, ndtr
+from . import norm
+from ._shared import log1mexp, log_share, standardized
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayLike
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
+
+def _where_valid(z: Any, a: Any, b: Any, out: Any) -> Any:
+    return jnp.where((a < b) & (z == z), out, jnp.nan)
+
+
+def _inside(z: Any, a: Any, b: Any) -> Any:
+    """`z` where it is between the bounds, and elsewhere a number by which no derivative becomes nan."""
+    return jnp.where((z > a) & (z < b), z, jnp.where(jnp.isfinite(a), a, jnp.where(jnp.isfinite(b), b, 0)))
+
+
+def _log_mass(a: Any, b: Any) -> Any:
+    """The logarithm of the probability that a standard normal number is between `a` and `b`."""
+    above = a > 0
+    one_side = above | (b <= 0)
+    # An interval above 0 is reflected: the distribution function is accurate far below 0.
+    low = jnp.where(one_side, jnp.where(above, -b, a), -2)
+    high = jnp.where(one_side, jnp.where(above, -a, b), -1)
+    endless = low == -jnp.inf
+    log_high = log_ndtr(jnp.where(high == -jnp.inf, -1, high), norm.SERIES)
+    ratio = log_high - log_ndtr(jnp.where(endless, -1, low), norm.SERIES)
+    tail = log_high + jnp.where(endless, 0, log1mexp(jnp.where(endless | (ratio <= 0), 1, ratio)))
+    tail = jnp.where((high == -jnp.inf) | (~endless & (ratio <= 0)), -jnp.inf, tail)
+    below, beyond = jnp.where(one_side, -1, a), jnp.where(one_side, -1, -b)
+    mass = -0.5 * (lax.erf(below * math.sqrt(0.5)) + lax.erf(beyond * math.sqrt(0.5)))
+    middle = log_share(mass, ndtr(below) + ndtr(beyond))
+    return jnp.where(one_side, tail, middle)
+
+
+def _log_share(z: Any, a: Any, b: Any, above: bool) -> Any:
+    """The logarithm of the probability above `z`, or below; where it is nearly 1, from that of the other side."""
+    y = _inside(z, a, b)
+    total = _log_mass(a, b)
+    this, other = _log_mass(a, y) - total, _log_mass(y, b) - total
+    this, other = (other, this) if above else (this, other)
+    out = jnp.where(this > -0.1, jnp.log1p(-jnp.exp(jnp.where(this > -0.1, other, -1))), this)
+    none, full = (z >= b, z <= a) if above else (z <= a, z >= b)
+    return _where_valid(z, a, b, jnp.where(none, -jnp.inf, jnp.where(full, 0, out)))
+
+
+@jit(inline=True)
+def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density of the truncated normal distribution at `x` (as
+    ``scipy.stats.truncnorm.logpdf``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+      a, b: lower and upper bound, in multiples of `scale` from `loc`; they broadcast with `x`.
+      loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
+        `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
+
+    >>> round(float(logpdf(0.5, -1.0, 2.0)), 3)
+    -0.844
+    """
+    z, a, b, scale = standardized("truncnorm.logpdf", x, a, b, loc, scale)
+    out = norm.logpdf(jnp.clip(z, a, b)) - (_log_mass(a, b) + jnp.log(scale))
+    return _where_valid(z, a, b, jnp.where((z < a) | (z > b), -jnp.inf, out))
+
+
+@jit(inline=True)
+def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density of the truncated normal distribution at `x` (as ``scipy.stats.truncnorm.pdf``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+      a, b: lower and upper bound, in multiples of `scale` from `loc`; they broadcast with `x`.
+      loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
+        `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
+
+    >>> round(float(pdf(0.5, -1.0, 2.0)), 3)
+    0.43
+    """
+    return jnp.exp(logpdf(x, a, b, loc, scale))
+
+
+@jit(inline=True)
+def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability that a number of the truncated normal distribution is above `x` (as
+    ``scipy.stats.truncnorm.logsf``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+      a, b: lower and upper bound, in multiples of `scale` from `loc`; they broadcast with `x`.
+      loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
+        `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
+
+    >>> round(float(logsf(0.5, -1.0, 2.0)), 3)
+    -1.052
+    """
+    z, a, b, scale = standardized("truncnorm.logsf", x, a, b, loc, scale)
+    return _log_share(z, a, b, above=True)
+
+
+@jit(inline=True)
+def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability that a number of the truncated normal distribution is above `x` (as
+    ``scipy.stats.truncnorm.sf``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+      a, b: lower and upper bound, in multiples of `scale` from `loc`; they broadcast with `x`.
+      loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
+        `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
+
+    >>> round(float(sf(0.5, -1.0, 2.0)), 3)
+    0.349
+    """
+    return jnp.exp(logsf(x, a, b, loc, scale))
+
+
+@jit(inline=True)
+def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability that a number of the truncated normal distribution is at most `x` (as
+    ``scipy.stats.truncnorm.logcdf``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+      a, b: lower and upper bound, in multiples of `scale` from `loc`; they broadcast with `x`.
+      loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
+        `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
+
+    >>> round(float(logcdf(0.5, -1.0, 2.0)), 3)
+    -0.429
+    """
+    z, a, b, scale = standardized("truncnorm.logcdf", x, a, b, loc, scale)
+    return _log_share(z, a, b, above=False)
+
+
+@jit(inline=True)
+def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability that a number of the truncated normal distribution is at most `x` (as
+    ``scipy.stats.truncnorm.cdf``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+      a, b: lower and upper bound, in multiples of `scale` from `loc`; they broadcast with `x`.
+      loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
+        `x`.
+
+    Returns:
+      An array of the broadcast shape, of the promoted floating dtype.
+
+    >>> round(float(cdf(0.5, -1.0, 2.0)), 3)
+    0.651
+    """
+    return jnp.exp(logcdf(x, a, b, loc, scale))
+
+
+def __dir__() -> list[str]:
+    return __all__
