@@ -34,6 +34,7 @@ from conformance import (
     test_numpy_reductions,
     test_numpy_shapes,
     test_numpy_statistics,
+    test_scipy_fft,
     test_special,
 )
 from conformance.harness import A, Special, _slots, case_of, inputs
@@ -59,6 +60,7 @@ TESTS = [
     test_lax_convolutions,
     test_lax_windows,
     test_image,
+    test_scipy_fft,
 ]
 MODULES = ["numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ops", "image"]
 

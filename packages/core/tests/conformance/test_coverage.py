@@ -19,7 +19,10 @@ import jax.flatten_util
 import jax.image
 import jax.monitoring
 import jax.ops
+import jax.scipy.fft
 import jax.scipy.linalg
+import jax.scipy.optimize
+import jax.scipy.sparse.linalg
 import jax.scipy.special
 import jax.scipy.stats
 import jax.stages
@@ -72,6 +75,8 @@ from conformance import (
     test_random_samplers,
     test_refs,
     test_remat,
+    test_scipy_optimize,
+    test_scipy_sparse,
     test_stages,
     test_stax,
     test_transforms,
@@ -112,6 +117,8 @@ ELSEWHERE = {
     ],
     "lax.linalg": [test_linalg],
     "scipy.linalg": [test_linalg],
+    "scipy.optimize": [test_scipy_optimize],
+    "scipy.sparse.linalg": [test_scipy_sparse],
     "nn": [test_nn],
     "nn.initializers": [test_nn],
     "image": [test_image],
@@ -154,7 +161,7 @@ ELSEWHERE = {
     "experimental.checkify": [test_checkify],
     "monitoring": [test_configuration],
 }
-MODULES = ["ops", "numpy.fft", "numpy.linalg", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
+MODULES = ["ops", "numpy.fft", "numpy.linalg", "scipy.fft", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
 
 #: Names that say nothing of values: annotations, settings, handles of devices and caches. Their tests are in tests/unit.
 NO_VALUES = {
