@@ -35,6 +35,7 @@ from conformance import (
     test_numpy_shapes,
     test_numpy_statistics,
     test_scipy_fft,
+    test_scipy_signal,
     test_special,
 )
 from conformance.harness import A, Special, _slots, case_of, inputs
@@ -61,6 +62,7 @@ TESTS = [
     test_lax_windows,
     test_image,
     test_scipy_fft,
+    test_scipy_signal,
 ]
 MODULES = ["numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ops", "image"]
 

@@ -22,6 +22,7 @@ import jax.ops
 import jax.scipy.fft
 import jax.scipy.linalg
 import jax.scipy.optimize
+import jax.scipy.signal
 import jax.scipy.sparse.linalg
 import jax.scipy.special
 import jax.scipy.stats
@@ -161,7 +162,7 @@ ELSEWHERE = {
     "experimental.checkify": [test_checkify],
     "monitoring": [test_configuration],
 }
-MODULES = ["ops", "numpy.fft", "numpy.linalg", "scipy.fft", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
+MODULES = ["ops", "numpy.fft", "numpy.linalg", "scipy.fft", "scipy.signal", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
 
 #: Names that say nothing of values: annotations, settings, handles of devices and caches. Their tests are in tests/unit.
 NO_VALUES = {

@@ -1,6 +1,6 @@
 """A line search for the strong Wolfe conditions: J. Nocedal and S. J. Wright, Numerical Optimization, 3.5 and 3.6.
 
-Where values no longer differ, the conditions are those for slopes of W. W. Hager and H. Zhang, SIAM J. Optim. 16, 2005.
+Where values no longer differ, slopes decide, by the conditions of W. W. Hager and H. Zhang, SIAM J. Optim. 16, 2005.
 
 A loop whose every turn evaluates the function once: first steps grow until they bracket a point that satisfies the
 conditions, then the bracket shrinks. So a program has the function once, and not once for each of these cases.
@@ -95,8 +95,8 @@ def _inside(s: Search) -> Any:
 def line_search(f: Objective, x: Any, direction: Any, start: Point, first: Any, growths: int) -> Found:
     """A point on the line from `x` along `direction` that satisfies the strong Wolfe conditions.
 
-    `start` is the point of step 0, `first` the first step to try, `growths` the largest number of steps outwards. Without
-    a solution, the point is the best one found: its value is not above that of `start`.
+    `start` is the point of step 0, `first` the first step to try, `growths` the largest number of steps outwards.
+    Without a solution, the point is the best one found: its value is not above that of `start`.
     """
     dtype = type_of(start.slope).dtype
     eps = np.asarray(dtypes.finfo(dtype).eps, dtype)
@@ -125,9 +125,8 @@ def line_search(f: Objective, x: Any, direction: Any, start: Point, first: Any, 
         kept = _choose(high, new, _choose(turns, s.low, s.high))
         # The third point of the cubic is the one that the bracket has lost.
         old = _choose(s.within & (high | turns), s.high, s.low)
-        return Search(
-            low, kept, old, s.within | high | turns, done, s.grown + jnp.where(s.within, 0, 1), s.shrunk + jnp.where(s.within, 1, 0)
-        )  # fmt: skip
+        grown, shrunk = s.grown + jnp.where(s.within, 0, 1), s.shrunk + jnp.where(s.within, 1, 0)
+        return Search(low, kept, old, s.within | high | turns, done, grown, shrunk)
 
     zero = jnp.zeros((), bool)
     last = lax.while_loop(unfinished, turn, Search(start, start, start, zero, zero, 0, 0))

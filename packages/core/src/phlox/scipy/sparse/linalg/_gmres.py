@@ -146,9 +146,9 @@ def gmres(
       TreeError: `x0` has another structure than `b`.
       ArgumentError: `A` or `M` is neither a matrix nor a function.
 
-    >>> x, info = gmres(jnp.array([[4.0, 1.0], [2.0, 3.0]]), jnp.array([1.0, 2.0]))
-    >>> x.round(4)
-    Array([0.1, 0.6], dtype=float32)
+    >>> x, info = gmres(jnp.array([[4.0, 1.0], [2.0, 3.0]]), jnp.array([6.0, 8.0]))
+    >>> x.round()
+    Array([1., 2.], dtype=float32)
     """
     if solve_method not in ("incremental", "batched"):
         raise OptionError(f"gmres: solve_method={solve_method!r}", instead="'incremental' or 'batched'")
