@@ -162,7 +162,16 @@ ELSEWHERE = {
     "experimental.checkify": [test_checkify],
     "monitoring": [test_configuration],
 }
-MODULES = ["ops", "numpy.fft", "numpy.linalg", "scipy.fft", "scipy.signal", "scipy.special", "scipy.stats.norm", *ELSEWHERE]
+MODULES = [
+    "ops",
+    "numpy.fft",
+    "numpy.linalg",
+    "scipy.fft",
+    "scipy.signal",
+    "scipy.special",
+    "scipy.stats.norm",
+    *ELSEWHERE,
+]
 
 #: Names that say nothing of values: annotations, settings, handles of devices and caches. Their tests are in tests/unit.
 NO_VALUES = {

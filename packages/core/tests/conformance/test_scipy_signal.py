@@ -117,7 +117,9 @@ def test_function_that_removes_trends(axis):
             judge.same_values(np.asarray(a), b.astype(np.asarray(a).dtype), tolerance=1e-5)
 
 
-@pytest.mark.parametrize("options", [{"nperseg": 5}, {"nperseg": 8, "noverlap": 6}, {"nperseg": 9, "nfft": 12}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"nperseg": 5}, {"nperseg": 8, "noverlap": 6}, {"nperseg": 9, "nfft": 12}], ids=str
+)
 @pytest.mark.parametrize("shape", [(40,), (2, 40)])
 def test_there_and_back(shape, options):
     """Odd segments too, which jax cannot invert."""
@@ -140,9 +142,15 @@ def test_narrow_floats():
     """Their transforms are computed in 32 bits, where jax refuses them."""
     x = signal_of(16, dtype="float16")
     for name in ("fftconvolve", "welch", "stft", "detrend"):
-        run = lambda x, name=name: getattr(signal, name)(x, x[:3]) if name == "fftconvolve" else getattr(signal, name)(x)
-        for mine, exact in zip(phlox.tree.leaves(run(x[:8])), phlox.tree.leaves(run(x[:8].astype("float32"))), strict=True):
-            judge.same_values(np.asarray(mine).astype("complex64"), np.asarray(exact).astype("complex64"), tolerance=2e-2)
+        run = lambda x, name=name: (
+            getattr(signal, name)(x, x[:3]) if name == "fftconvolve" else getattr(signal, name)(x)
+        )
+        for mine, exact in zip(
+            phlox.tree.leaves(run(x[:8])), phlox.tree.leaves(run(x[:8].astype("float32"))), strict=True
+        ):
+            judge.same_values(
+                np.asarray(mine).astype("complex64"), np.asarray(exact).astype("complex64"), tolerance=2e-2
+            )
 
 
 def test_warnings():

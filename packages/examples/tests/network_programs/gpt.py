@@ -27,7 +27,9 @@ block = nn.Sequential(
     nn.Residual(nn.Sequential(nn.LayerNorm(64), nn.MLP((64, 256, 64)))),
 )
 size = len(CHARACTERS)
-model = GPT(nn.Embedding(size, 64), nn.Embedding(64, 64), nn.Sequential(*3 * [block]), nn.LayerNorm(64), nn.Linear(64, size))
+model = GPT(
+    nn.Embedding(size, 64), nn.Embedding(64, 64), nn.Sequential(*3 * [block]), nn.LayerNorm(64), nn.Linear(64, size)
+)
 
 
 def loss(params, tokens):

@@ -12,7 +12,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import OptionError, ShapeError, UnsupportedError
 from ..._base.strictness import lenient
 from ..._ir import dtypes
-from ..._operands.checks import canonical_axes, check, type_of
+from ..._operands.checks import canonical_axes, check, check_one, type_of
 from ..._operands.promotion import promote_inexact
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Sequen
     axes = tuple(sorted(set(canonical_axes(None if axes is None else axes, len(shape1), "fftconvolve"))))
     if any(n != m for i, (n, m) in enumerate(zip(shape1, shape2, strict=True)) if i not in axes):
         raise ShapeError(
-            f"fftconvolve: lengths of {type_of(in1).short} and {type_of(in2).short} differ along axes other than {axes}",
+            f"fftconvolve: lengths of {type_of(in1).short} and {type_of(in2).short} differ along others than {axes}",
             shapes=[shape1, shape2],
         )
     return _by_spectra(in1, in2, wanted=tuple(_wanted("fftconvolve", mode, shape1, shape2, axes)), axes=axes)
@@ -192,19 +192,16 @@ def correlate(
     >>> correlate(jnp.array([1.0, 2.0, 4.0]), jnp.array([1.0, 10.0]), mode="valid")
     Array([21., 42.], dtype=float32)
     """
-    (in2,) = check("correlate", in2)
-    return convolve(in1, jnp.flip(jnp.conj(in2)), mode, method, precision)
+    return convolve(in1, jnp.flip(jnp.conj(check_one("correlate", in2))), mode, method, precision)
 
 
-def _check_boundary(function: str, boundary: str, fillvalue: float, *operands: Any) -> Any:
+def _check_boundary(function: str, boundary: str, fillvalue: float, *operands: Any) -> None:
     if boundary != "fill" or fillvalue != 0:
         raise UnsupportedError(
             f"{function}: boundary={boundary!r}, fillvalue={fillvalue!r}", instead="phlox.numpy.pad, and mode='valid'"
         )
-    operands = check(function, *operands)
-    if bad := [type_of(x).short for x in operands if type_of(x).ndim != 2]:
+    if bad := [type_of(x).short for x in check(function, *operands) if type_of(x).ndim != 2]:
         raise ShapeError(f"{function}: takes matrices, got {bad[0]}")
-    return operands
 
 
 @lenient
@@ -237,7 +234,7 @@ def convolve2d(
            [2., 4., 2.],
            [1., 2., 1.]], dtype=float32)
     """
-    in1, in2 = _check_boundary("convolve2d", boundary, fillvalue, in1, in2)
+    _check_boundary("convolve2d", boundary, fillvalue, in1, in2)
     return _convolved("convolve2d", in1, in2, mode, precision)
 
 
@@ -273,7 +270,8 @@ def correlate2d(
     Array([[21.],
            [43.]], dtype=float32)
     """
-    in1, in2 = _checked("correlate2d", *_check_boundary("correlate2d", boundary, fillvalue, in1, in2), mode)
+    _check_boundary("correlate2d", boundary, fillvalue, in1, in2)
+    in1, in2 = _checked("correlate2d", in1, in2, mode)
     shape1, shape2 = type_of(in1).shape, type_of(in2).shape
     wanted = _wanted("correlate2d", mode, shape1, shape2, (0, 1))
     if mode == "same":

@@ -29,7 +29,7 @@ def _summed(parts: Any, step: int) -> Any:
 
 @functools.partial(jit, inline=True, static_argnames=("nperseg", "noverlap", "nfft", "onesided", "boundary"))
 def _signal(spectra: Any, win: Any, nperseg: int, noverlap: int, nfft: int, onesided: bool, boundary: bool) -> Any:
-    """The signal of spectra [..., count, frequencies]: the sum of the segments, each weighted by the window once more."""
+    """The signal of spectra [..., count, frequencies]: the sum of the segments, weighted by the window once more."""
     inverse = jnp.fft.irfft if onesided else jnp.fft.ifft
     parts = inverse(spectra, nfft)[..., :nperseg] * (jnp.sum(win) * win)
     step, count = nperseg - noverlap, type_of(parts).shape[-2]
@@ -77,6 +77,7 @@ def istft(
       ShapeError: the spectra have one axis, or time and frequencies are the same axis.
 
     >>> x = jnp.array([1.0, 2.0, 3.0, 2.0, 1.0, 0.0, 1.0, 2.0])
+    >>> from phlox.scipy.signal import stft
     >>> istft(stft(x, nperseg=4)[2], nperseg=4)[1].round()
     Array([1., 2., 3., 2., 1., 0., 1., 2.], dtype=float32)
     """

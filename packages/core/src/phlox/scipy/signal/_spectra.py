@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
-from ..._base.errors import ArgumentError, OptionError, ShapeError
+from ..._base.errors import OptionError, ShapeError
 from ..._base.source import warn
 from ..._base.strictness import lenient, users
 from ..._ir import dtypes
@@ -43,7 +43,9 @@ def _extended(x: Any, count: int, boundary: str | None) -> Any:
     if how is None or not count:
         return x
     if boundary == "odd" and count > type_of(x).shape[-1] - 1:
-        raise OptionError(f"boundary='odd' continues a signal of {type_of(x).shape[-1]} points by {count}", instead="'zeros'")
+        raise OptionError(
+            f"boundary='odd' continues a signal of {type_of(x).shape[-1]} points by {count}", instead="'zeros'"
+        )
     return _pad_last(x, count, count, **how)
 
 
@@ -58,7 +60,16 @@ def _to_length(x: Any, length: int) -> Any:
     static_argnames=("nperseg", "noverlap", "nfft", "detrend", "onesided", "boundary", "padded", "axis"),
 )
 def _transformed(
-    x: Any, win: Any, nperseg: int, noverlap: int, nfft: int, detrend: Any, onesided: bool, boundary: Any, padded: bool, axis: int
+    x: Any,
+    win: Any,
+    nperseg: int,
+    noverlap: int,
+    nfft: int,
+    detrend: Any,
+    onesided: bool,
+    boundary: Any,
+    padded: bool,
+    axis: int,
 ) -> Any:
     """The transforms of all segments, [..., segments, frequencies], of a signal along the last axis."""
     step = nperseg - noverlap
@@ -123,8 +134,8 @@ def _spectra(
         onesided = False
 
     options = {
-        "nperseg": nperseg, "noverlap": noverlap, "nfft": nfft, "detrend": users(detrend) if callable(detrend) else detrend,
-        "onesided": onesided, "boundary": boundary, "padded": padded, "axis": axis,
+        "nperseg": nperseg, "noverlap": noverlap, "nfft": nfft, "onesided": onesided, "boundary": boundary,
+        "detrend": users(detrend) if callable(detrend) else detrend, "padded": padded, "axis": axis,
     }  # fmt: skip
     signals = [_to_length(jnp.moveaxis(signal, axis, -1), max(lengths)) for signal in signals]
     length = max(lengths) + (2 * (nperseg // 2) if boundary is not None else 0)
@@ -186,7 +197,20 @@ def stft(
     ((3, 5), Array([0.  , 0.25, 0.5 ], dtype=float32))
     """
     return _spectra(
-        "stft", x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, "spectrum", axis, boundary, padded
+        "stft",
+        x,
+        None,
+        fs,
+        window,
+        nperseg,
+        noverlap,
+        nfft,
+        detrend,
+        return_onesided,
+        "spectrum",
+        axis,
+        boundary,
+        padded,
     )
 
 

@@ -19,7 +19,9 @@ def named_window(function: str, window: Any, length: int) -> Any:
     try:
         from scipy.signal import get_window
     except ImportError:
-        raise UnsupportedError(f"{function}: window={window!r} needs SciPy", instead="window='hann', or an array") from None
+        raise UnsupportedError(
+            f"{function}: window={window!r} needs SciPy", instead="window='hann', or an array"
+        ) from None
     return get_window(window, length)
 
 
@@ -32,7 +34,9 @@ def windowed(function: str, window: Any, nperseg: int | None, length: int, dtype
     if isinstance(window, str | tuple):
         size = length if nperseg is None else nperseg
         if size > length:
-            warn(f"nperseg={size} is greater than the length of the signal, {length}, which is used for it", UserWarning)
+            warn(
+                f"nperseg={size} is greater than the length of the signal, {length}, which is used for it", UserWarning
+            )
             size = length
         return jnp.asarray(named_window(function, window, size), dtype), size
     found = jnp.asarray(window, dtype)
