@@ -36,6 +36,8 @@ from conformance import (
     test_numpy_statistics,
     test_scipy_special,
     test_scipy_stats,
+    test_scipy_fft,
+    test_scipy_signal,
     test_special,
 )
 from conformance.harness import A, Special, _slots, case_of, inputs
@@ -63,6 +65,8 @@ TESTS = [
     test_lax_convolutions,
     test_lax_windows,
     test_image,
+    test_scipy_fft,
+    test_scipy_signal,
 ]
 MODULES = ["numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ops", "image"]
 

@@ -19,7 +19,11 @@ import jax.flatten_util
 import jax.image
 import jax.monitoring
 import jax.ops
+import jax.scipy.fft
 import jax.scipy.linalg
+import jax.scipy.optimize
+import jax.scipy.signal
+import jax.scipy.sparse.linalg
 import jax.scipy.special
 import jax.scipy.stats
 import jax.stages
@@ -73,6 +77,8 @@ from conformance import (
     test_refs,
     test_remat,
     test_scipy_stats,
+    test_scipy_optimize,
+    test_scipy_sparse,
     test_stages,
     test_stax,
     test_transforms,
@@ -114,6 +120,8 @@ ELSEWHERE = {
     "lax.linalg": [test_linalg],
     "scipy.linalg": [test_linalg],
     "scipy.stats": [test_scipy_stats],
+    "scipy.optimize": [test_scipy_optimize],
+    "scipy.sparse.linalg": [test_scipy_sparse],
     "nn": [test_nn],
     "nn.initializers": [test_nn],
     "image": [test_image],
@@ -166,6 +174,10 @@ MODULES = [
     "numpy.linalg",
     "scipy.special",
     *(f"scipy.stats.{name}" for name in DISTRIBUTIONS.split()),
+    "scipy.fft",
+    "scipy.signal",
+    "scipy.special",
+    "scipy.stats.norm",
     *ELSEWHERE,
 ]
 

@@ -92,3 +92,26 @@ def composed(fun: _F) -> _F:
         return run(True, fun, args, kwargs)
 
     return call  # type: ignore[return-value]
+
+
+def lenient(fun: _F) -> _F:
+    """Decorator for library functions whose body is all the library's own: `lenient_promotion` around each call."""
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if _inside() is None and not config.current().strict:
+            return fun(*args, **kwargs)
+        with lenient_promotion():
+            return fun(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def users(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A user's function for a library to call: its expressions obey the user's flags."""
+
+    @functools.wraps(fun, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return run(False, fun, args, kwargs)
+
+    return call

@@ -1,0 +1,129 @@
+"""`minimize`: the arguments and the result of all methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ... import numpy as jnp
+from ..._api.derivatives.grad import value_and_grad
+from ..._api.jit.jit import jit
+from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
+from ..._base.strictness import lenient, users
+from ..._ir import dtypes
+from ..._operands.checks import check_one, type_of
+from ..._operands.promotion import to_dtype
+from ._bfgs import bfgs
+from ._lbfgs import lbfgs
+
+if TYPE_CHECKING:
+    from ...typing import Array
+
+METHODS: dict[str, Any] = {"bfgs": bfgs, "l-bfgs-experimental-do-not-rely-on-this": lbfgs}
+
+
+class OptimizeResults(NamedTuple):
+    """The minimum that `minimize` found, and how.
+
+    Attributes:
+      x: the argument of the lowest value found.
+      success: whether the gradient at `x` is as small as asked.
+      status: 0 where it is; 1 after the largest number of iterations; of BFGS, 3 where a line search has narrowed to
+        nothing and 5 where it has gone outwards too often; of L-BFGS, 2 and 3 after the largest number of values and
+        gradients, 4 where a step gained too little, 5 after a line search without a solution.
+      fun: the value at `x`.
+      jac: the gradient at `x`.
+      hess_inv: the estimate of the inverse Hessian; None of L-BFGS, which has none.
+      nfev: number of evaluations of the function.
+      njev: number of evaluations of the gradient.
+      nit: number of iterations.
+    """
+
+    x: Array
+    success: bool | Array
+    status: int | Array
+    fun: Array
+    jac: Array
+    hess_inv: Array | None
+    nfev: int | Array
+    njev: int | Array
+    nit: int | Array
+
+
+@lenient
+def minimize(
+    fun: Callable[..., Any],
+    x0: Array,
+    args: tuple[Any, ...] = (),
+    *,
+    method: str,
+    tol: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> OptimizeResults:
+    """A local minimum of a function of a vector, by its gradients (as ``scipy.optimize.minimize``).
+
+    The result has no reverse-mode derivatives. For those, give the condition that the gradient vanishes to
+    `phlox.lax.custom_root`.
+
+    Args:
+      fun: function ``fun(x, *args)`` with a real scalar result, which can be differentiated.
+      x0: first guess, a vector of floats; for L-BFGS also of complex numbers.
+      args: further arguments of `fun`, a tuple.
+      method: 'BFGS', whose memory grows with the square of the number of variables, or
+        'l-bfgs-experimental-do-not-rely-on-this', which remembers some steps only.
+      tol: the largest norm of the gradient that counts as zero; ``options["gtol"]`` goes before it.
+      options: for both methods `maxiter`, `norm` (the order of the norm, inf by default) and `gtol`; for BFGS
+        `line_search_maxiter`; for L-BFGS `maxcor`, `ftol`, `maxfun`, `maxgrad` and `maxls`.
+
+    Returns:
+      An `OptimizeResults`.
+
+    Raises:
+      OptionError: an unknown method.
+      ArgumentError: `args` is no tuple, or the method has no such option.
+      ShapeError: `x0` is not a vector.
+      DtypeError: `x0` has no floats, or complex numbers for BFGS.
+
+    >>> result = minimize(lambda x, center: ((x - center) ** 2).sum(), jnp.zeros(2), (3.0,), method="BFGS")
+    >>> result.x.round(), bool(result.success)
+    (Array([3., 3.], dtype=float32), True)
+    """
+    chosen = METHODS.get(method.lower())
+    if chosen is None:
+        raise OptionError(f"minimize: method={method!r}", instead="'BFGS'")
+    if not isinstance(args, tuple):
+        raise ArgumentError(f"minimize: args must be a tuple, got {args!r:.60}", instead="(args,)", argument="args")
+    options = {} if options is None else dict(options)
+    known = chosen.__code__.co_varnames[2 : chosen.__code__.co_argcount]
+    if unknown := sorted(set(options) - set(known)):
+        raise ArgumentError(f"minimize: {method} has no option {', '.join(unknown)}", instead=", ".join(known))
+    if tol is not None:
+        options.setdefault("gtol", tol)
+    x0 = check_one("minimize", x0)
+    kind = dtypes.kind(type_of(x0).dtype)
+    if kind != "f" and (kind != "c" or chosen is bfgs):
+        raise DtypeError(f"minimize: x0 has {type_of(x0).short}", instead="a vector of floats")
+    if type_of(x0).ndim != 1:
+        raise ShapeError(
+            f"minimize: x0 must be a vector, got {type_of(x0).short}",
+            instead="phlox.flatten_util.ravel_pytree, which makes a vector of any tree",
+            shapes=[type_of(x0).shape],
+        )
+    objective = value_and_grad(users(fun))
+
+    def run(x0: Any) -> OptimizeResults:
+        real = dtypes.real_part(type_of(x0).dtype)
+        kinds = []
+
+        def f(x: Any) -> tuple[Any, Any]:
+            value, gradient = objective(x, *args)
+            kinds.append(type_of(value).dtype)
+            return to_dtype(value, real), gradient
+
+        last = chosen(f, to_dtype(x0, type_of(x0).dtype), **options)
+        value = to_dtype(last.value, kinds[0])
+        inverse = last.memory if chosen is bfgs else None
+        state = last.x, last.converged, last.status, value, last.gradient
+        return OptimizeResults(*state, inverse, last.evaluations, last.evaluations, last.steps)
+
+    return jit(run)(jnp.asarray(x0))

@@ -1,0 +1,11 @@
+"""``phlox.scipy.sparse.linalg``: iterative solvers of linear systems, with implicit derivatives."""
+
+from ._bicgstab import bicgstab
+from ._cg import cg
+from ._gmres import gmres
+
+__all__ = ["bicgstab", "cg", "gmres"]
+
+
+def __dir__() -> list[str]:
+    return __all__
