@@ -34,10 +34,10 @@ from conformance import (
     test_numpy_reductions,
     test_numpy_shapes,
     test_numpy_statistics,
-    test_scipy_special,
-    test_scipy_stats,
     test_scipy_fft,
     test_scipy_signal,
+    test_scipy_special,
+    test_scipy_stats,
     test_special,
 )
 from conformance.harness import A, Special, _slots, case_of, inputs
