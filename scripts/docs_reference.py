@@ -79,7 +79,7 @@ def page(module: ModuleType) -> str:
             continue
         home = home_of(value)
         # The copy of optax has its own documentation, and is loaded in a way that cannot be read without importing it.
-        ours = home.startswith("phlox") and "._vendor." not in home
+        ours = home.startswith("phlox") and ".adopted." not in home
         if ours and (inspect.isclass(value) or inspect.isroutine(value)):
             lines += [f"::: {name}.{entry}", ""]
         else:
@@ -100,7 +100,7 @@ def kind(value: object) -> str:
     if isinstance(value, type) and not value.__module__.startswith("phlox"):
         return f"`{value.__module__}.{value.__qualname__}`"
     own = inspect.getdoc(value)
-    optax = "._vendor." in home_of(value)
+    optax = ".adopted." in home_of(value)
     if own and own != type(value).__doc__ and (optax or not isinstance(value, type)):
         return own.strip().split("\n\n")[0].replace("\n", " ")
     if isinstance(value, str | int | float | complex | bool | None | type(...)):
