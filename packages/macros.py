@@ -32,9 +32,14 @@ def suite(area, kind, sources, alone=False, **fields):
     )
 
 
-def package(name):
-    """A package of the repository: sources, tests by what they need, and a wheel as pip would build it."""
-    python_sources(name="src", sources=["src/**/*.py"], dependencies=[":data"])
+def package(name, by_name=()):
+    """A package of the repository: sources, tests by what they need, and a wheel as pip would build it.
+
+    Sources that find the others by names in strings are given as `by_name`.
+    """
+    python_sources(name="src", sources=["src/**/*.py", *("!" + path for path in by_name)], dependencies=[":data"])
+    if by_name:
+        python_sources(name="by-name", sources=by_name, dependencies=[":src"])
     resources(name="data", sources=["src/**/*", "!**/*.py", "!**/*.egg-info/**"])
 
     # What lies outside the named folders is a unit test.
