@@ -37,9 +37,10 @@ def package(name, by_name=()):
 
     Sources that find the others by names in strings are given as `by_name`.
     """
-    python_sources(name="src", sources=["src/**/*.py", *("!" + path for path in by_name)], dependencies=[":data"])
+    python_sources(name="modules", sources=["src/**/*.py", *("!" + path for path in by_name)], dependencies=[":data"])
     if by_name:
-        python_sources(name="by-name", sources=by_name, dependencies=[":src"])
+        python_sources(name="by-name", sources=by_name, dependencies=[":modules"])
+    target(name="src", dependencies=[":modules", ":by-name"] if by_name else [":modules"])
     resources(name="data", sources=["src/**/*", "!**/*.py", "!**/*.egg-info/**"])
 
     # What lies outside the named folders is a unit test.

@@ -47,12 +47,20 @@ def pip(python, *words):
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory):
+def fresh(tmp_path_factory):
+    """The Python of a fresh environment, with pip, which the environment of the tests may lack."""
+    folder = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", folder)
+    return folder / "bin/python"
+
+
+@pytest.fixture(scope="module")
+def wheels(fresh, tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheels")
     # pip leaves folders in the sources that it builds from.
     ignored = shutil.ignore_patterns("tests", "build", "*.egg-info", "__pycache__")
     sources = shutil.copytree(REPOSITORY / "packages", folder / "packages", ignore=ignored)
-    pip(sys.executable, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, *(sources / name for name in NAMES))
+    pip(fresh, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, *(sources / name for name in NAMES))
     return folder
 
 
@@ -80,31 +88,31 @@ def test_what_a_wheel_says(wheels, name):
     assert not [file for file in files if "tests/" in file]
 
 
-def resolved(wheels, asked):
+def resolved(fresh, wheels, asked):
     """The names of what pip would install for `asked` in an empty environment."""
     report = wheels / "report.json"
     options = ("--quiet", "--dry-run", "--ignore-installed", "--report", report, "--find-links", wheels)
-    pip(sys.executable, "install", *options, *asked)
+    pip(fresh, "install", *options, *asked)
     return {item["metadata"]["name"].lower() for item in json.loads(report.read_text())["install"]}
 
 
 @pytest.mark.parametrize("name", NAMES.values())
-def test_a_wheel_brings_its_siblings(wheels, name):
-    installed = resolved(wheels, [name])
+def test_a_wheel_brings_its_siblings(fresh, wheels, name):
+    installed = resolved(fresh, wheels, [name])
     assert installed >= {name, "phlox", "jaxlib", "numpy"}
     siblings = {line.split("==")[0].split("[")[0] for line in metadata(wheels, name)[0].get_all("Requires-Dist")}
     assert installed & set(NAMES.values()) == {name} | siblings & set(NAMES.values())
 
 
 @pytest.mark.parametrize("name", NAMES.values())
-def test_extras_are_found(wheels, name):
+def test_extras_are_found(fresh, wheels, name):
     extras = set(metadata(wheels, name)[0].get_all("Provides-Extra", ()))
     # Each extra of phlox_examples is that of phlox_data. torch in the version that needs no CUDA, see the README.
     if extras:
         installed = resolved(
-            wheels, [f"{name}[{','.join(sorted(extras))}]", *(["torch==2.13.0"] * ("torch" in extras))]
+            fresh, wheels, [f"{name}[{','.join(sorted(extras))}]", *(["torch==2.13.0"] * ("torch" in extras))]
         )
-        assert installed > resolved(wheels, [name])
+        assert installed > resolved(fresh, wheels, [name])
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13"])

@@ -292,9 +292,11 @@ def kinds(m):
 
 
 def test_functions_of_users_are_given_arrays():
-    mine = kinds(phlox)
-    assert set(mine) == set(kinds(jax))
-    assert {place: found for place, found in mine.items() if not found <= {"array", "tracer"}} == {}
+    mine, theirs = kinds(phlox), kinds(jax)
+    assert set(mine) == set(theirs)
+    # Residuals that are Python numbers stay such for every bwd rule, as with jax.vjp: rules branch on them.
+    given = {False: {"array", "tracer"}, True: {"array", "tracer"} | theirs["custom_vjp vjp bwd"]}
+    assert {place: found for place, found in mine.items() if not found <= given[place.endswith(" bwd")]} == {}
 
 
 def test_arrays_of_rules_can_be_looked_at():

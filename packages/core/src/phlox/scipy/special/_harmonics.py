@@ -147,8 +147,9 @@ def sph_harm_y(
     """
     if diff_n is not None:
         raise UnsupportedError(f"sph_harm_y: diff_n={diff_n!r} is not there", instead="phlox.grad")
+    # The values of `n` are known here even where jit traces the other arguments.
+    size = int(np.max(n, initial=0)) if n_max is None else operator.index(n_max)
     n, m, theta, phi = (check_one("sph_harm_y", x) for x in (n, m, theta, phi))
-    size = int(jnp.max(n)) if n_max is None else operator.index(n_max)
     return _harmonics(n, m, *promote_inexact(theta, phi), size)
 
 

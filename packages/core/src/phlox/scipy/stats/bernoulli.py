@@ -93,7 +93,9 @@ def ppf(q: ArrayLike, p: ArrayLike) -> Array:
     1.0
     """
     q, p = promoted_inexact("bernoulli.ppf", q, p)
-    out = jnp.where(q > 1 - p, jnp.ones_like(q), jnp.zeros_like(q))
+    # Only a Python number leaves the type weak, as in jax.
+    one = jnp.ones_like(q) if q.ndim == 0 else jnp.ones(q.shape, q.dtype)
+    out = jnp.where(q > 1 - p, one, 0 * one)
     return _where_valid(q, p, jnp.where((q < 0) | (q > 1), jnp.nan, out))
 
 
