@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import phlox.as_jax  # the programs run in processes that need it
+import phlox
 
 FOLDER = Path(__file__).parent
 #: files whose programs do not compare phlox with jax, so that they can be rewritten to jax alone

@@ -14,7 +14,6 @@ from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check_one, type_of
-from ..._operands.promotion import promote_inexact
 
 if TYPE_CHECKING:
     from ...typing import Array
@@ -150,7 +149,10 @@ def sph_harm_y(
     # The values of `n` are known here even where jit traces the other arguments.
     size = int(np.max(n, initial=0)) if n_max is None else operator.index(n_max)
     n, m, theta, phi = (check_one("sph_harm_y", x) for x in (n, m, theta, phi))
-    return _harmonics(n, m, *promote_inexact(theta, phi), size)
+    # Integers count as the default float, as in jax; there are no complex numbers of half precision.
+    kinds = [x.dtype if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.result_type(float) for x in (theta, phi)]
+    dtype = jnp.promote_types(jnp.promote_types(*kinds), jnp.float32)
+    return _harmonics(n, m, theta.astype(dtype), phi.astype(dtype), size)
 
 
 @functools.partial(jit, static_argnums=(4,))
