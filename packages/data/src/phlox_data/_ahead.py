@@ -22,7 +22,7 @@ from phlox.errors import PhloxError
 from phlox.extend import Location, user_location
 
 _LITTLE, _MUCH = 2e-4, 4e-4  # seconds for each item that a thread must hide to be kept, and to be used again
-_PAUSE_AFTER, _RESUME_AFTER = 8, 2  # items in a row that must agree, as single times vary with the machine's load
+_PAUSE_AFTER, _RESUME_AFTER = 3, 2  # items in a row that must agree, as single times vary with the machine's load
 _PATIENCE = 5.0  # seconds to wait for a thread to stop; a thread blocked in a read must not block the program
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import ml_dtypes
@@ -26,6 +27,7 @@ _TREES = "dicts, tuples and lists of arrays; other containers through phlox.tree
 #: types that NumPy converts to arrays
 _NUMPY = (np.ndarray, np.generic, bool, int, float, complex)
 _PLAIN_DTYPES = frozenset(np.dtype(code) for code in "?bhilqBHILQefdFD")
+_SHAPE, _DTYPE = attrgetter("shape"), attrgetter("dtype")  # read without a loop of Python's
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ def _plain_column(values: Sequence[Any]) -> np.ndarray | None:
         first = values[0]
         if first.ndim == 0 or first.dtype not in _PLAIN_DTYPES:
             return None
-        if len({(value.shape, value.dtype) for value in values}) > 1:
+        if len(set(map(_SHAPE, values))) > 1 or len(set(map(_DTYPE, values))) > 1:
             return None
         return np.concatenate(values).reshape(len(values), *first.shape)  # as np.stack, in half of its time
     if not issubclass(kind, np.number | np.bool_ | bool | int | float):
