@@ -1,6 +1,8 @@
 """Programs run in a process of their own, if asked with libraries out of sight."""
 
+import json
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -44,3 +46,19 @@ def output(program, *arguments, without=()):
     status, out, err = finish(start(program, *arguments, without=without))
     assert (status, err) == (0, ""), f"exit status {status}\n{out}\n{err}"
     return out.strip()
+
+
+def together(program, count):
+    """What each of `count` processes that work together wrote, as JSON. Their arguments: port, number, `count`."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    running = [start(program, port, me, count) for me in range(count)]
+    try:
+        ends = [finish(process) for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    for status, out, err in ends:
+        assert status == 0, f"exit status {status}\n{out}\n{err}"
+    return [json.loads(out) for _, out, _ in ends]

@@ -1,13 +1,11 @@
 """Several processes that read one epoch: each its share, and all together every example exactly once."""
 
-import json
 import os
-import socket
 
 import numpy as np
 import pytest
 
-from data_processes import finish, start
+from data_processes import together
 from phlox_data._indexed import permutation
 
 _HEAD = """
@@ -102,22 +100,6 @@ out.flush()
 phlox.distributed.shutdown()
 """
 )
-
-
-def together(program, count):
-    """What each of `count` processes that work together wrote."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    running = [start(program, port, me, count) for me in range(count)]
-    try:
-        ends = [finish(process) for process in running]
-    finally:
-        for process in running:
-            process.kill()
-    for status, out, err in ends:
-        assert status == 0, f"exit status {status}\n{out}\n{err}"
-    return [json.loads(out) for _, out, _ in ends]
 
 
 @pytest.fixture(autouse=True)
