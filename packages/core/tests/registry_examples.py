@@ -237,7 +237,7 @@ def _calls() -> dict[str, list[Example]]:
     fwd = Rule(lambda ps, perturbed: ([ps[0] ** 2], [ps[0]]), "square_fwd")
     bwd = Rule(lambda res, cts: [2 * res[0] * cts[0]], "square_bwd")
     mesh = Mesh(np.array(phlox.devices()[:1]), ("i",))
-    over = {"mesh": mesh, "manual": ("i",)}
+    over = {"mesh": mesh, "manual": ("i",), "check_vma": False}
     part = PartitionSpec("i")
     whole = PartitionSpec()
     scale = np.float64(1.5)
@@ -583,6 +583,8 @@ def examples() -> dict[str, list[Example]]:
 #: Primitives that only make sense inside of another transformation; `test_registry.py` says which test has them.
 ELSEWHERE = {
     "psum": "test_vmap.py and test_pmap.py",
+    "psum_invariant": "test_shard_map.py of conformance",
+    "pvary": "test_shard_map.py of conformance",
     "pmax": "test_vmap.py and test_pmap.py",
     "pmin": "test_vmap.py and test_pmap.py",
     "axis_index": "test_vmap.py and test_pmap.py",

@@ -29,6 +29,8 @@ class ShapedArray:
       shape: tuple of ints.
       dtype: a numpy dtype or `ExtendedDtype`.
       weak_type: True for values made from Python scalars, whose dtype gives way in promotion.
+      vma: inside of `shard_map`, the names of the mesh axes along which values differ between devices ("varying manual
+        axes"); a frozenset.
       short: ``f32[3,4]``, the form of printed Jaxprs and error messages.
       physical: the type of the array in memory; it differs for extended dtypes such as PRNG keys.
       text: ``tensor<3x4xf32>``, the type of the physical array in StableHLO text.
@@ -37,11 +39,24 @@ class ShapedArray:
     The last four are computed at the first access.
     """
 
-    __slots__ = ("__weakref__", "dtype", "ndim", "physical", "shape", "sharding", "short", "size", "text", "weak_type")
+    __slots__ = (
+        "__weakref__",
+        "dtype",
+        "ndim",
+        "physical",
+        "shape",
+        "sharding",
+        "short",
+        "size",
+        "text",
+        "vma",
+        "weak_type",
+    )
 
     shape: Shape
     dtype: Dtype
     weak_type: bool
+    vma: frozenset[Any]
     ndim: int
     size: int
     short: str
@@ -54,7 +69,8 @@ class ShapedArray:
         return shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
 
     def __reduce__(self) -> Any:
-        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+        plain = ShapedArray, (self.shape, self.dtype, self.weak_type)
+        return (_varying, (ShapedArray(*plain[1]), self.vma)) if self.vma else plain
 
     if not TYPE_CHECKING:  # with __getattr__, a type checker would accept every attribute name
 
@@ -66,17 +82,22 @@ class ShapedArray:
             return value
 
     def update(self, **changes: Any) -> ShapedArray:
-        """This type with some of shape, dtype and weak_type replaced."""
-        return shaped(
+        """This type with some of shape, dtype, weak_type and vma replaced."""
+        made = shaped(
             tuple(changes.get("shape", self.shape)),
             changes.get("dtype", self.dtype),
             changes.get("weak_type", self.weak_type),
         )
+        return made.varying(changes.get("vma", self.vma))
+
+    def varying(self, vma: frozenset[Any]) -> ShapedArray:
+        """This type with values that vary along exactly the axes `vma`."""
+        return self if vma == self.vma else _varying(self, vma)
 
     def tangent(self) -> ShapedArray:
         """The type of tangents: this type if its dtype is inexact, else one of dtype float0."""
         dtype = dtypes.tangent_dtype(self.dtype)
-        return self if dtype is self.dtype else shaped(self.shape, dtype)
+        return self if dtype is self.dtype else shaped(self.shape, dtype).varying(self.vma)
 
     def to_tangent_aval(self) -> ShapedArray:
         """JAX's name for `tangent`."""
@@ -84,7 +105,7 @@ class ShapedArray:
 
     def strong(self) -> ShapedArray:
         """This type with ``weak_type=False``."""
-        return shaped(self.shape, self.dtype) if self.weak_type else self
+        return shaped(self.shape, self.dtype).varying(self.vma) if self.weak_type else self
 
     def str_short(self, short_dtypes: bool = True) -> str:
         """JAX's name for `short`; ``float32[3,4]`` with ``short_dtypes=False``."""
@@ -92,7 +113,7 @@ class ShapedArray:
 
     def __str__(self) -> str:
         weak = "~" if self.weak_type else ""
-        return f"{weak}{dtypes.full_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+        return f"{weak}{dtypes.full_name(self.dtype)}[{','.join(map(str, self.shape))}]{_axes_text(self.vma)}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -100,7 +121,15 @@ class ShapedArray:
 
 
 def _short(aval: ShapedArray) -> str:
-    return f"{dtypes.short_name(aval.dtype)}[{','.join(map(str, aval.shape))}]"
+    return f"{dtypes.short_name(aval.dtype)}[{','.join(map(str, aval.shape))}]{_axes_text(aval.vma)}"
+
+
+def _axes_text(vma: frozenset[Any]) -> str:
+    """``{V:i}`` or ``{V:(i,j)}``, as JAX prints it; nothing for values that do not vary."""
+    if not vma:
+        return ""
+    names = sorted(map(str, vma))
+    return f"{{V:{names[0] if len(names) == 1 else '(' + ','.join(names) + ')'}}}"
 
 
 def _text(aval: ShapedArray) -> str:
@@ -111,7 +140,9 @@ def _text(aval: ShapedArray) -> str:
 def _physical(aval: ShapedArray) -> ShapedArray:
     if isinstance(aval.dtype, ExtendedDtype):
         return shaped((*aval.shape, *aval.dtype.element_shape), aval.dtype.physical)
-    return shaped(aval.shape, dtypes.bool_) if aval.dtype == dtypes.float0 else aval
+    if aval.dtype == dtypes.float0:
+        return shaped(aval.shape, dtypes.bool_)
+    return shaped(aval.shape, aval.dtype, aval.weak_type) if aval.vma else aval
 
 
 #: the attributes that are computed at first access; sharding.py, which this layer cannot import, adds `sharding`
@@ -127,6 +158,26 @@ def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
     return found
 
 
+def _varying(aval: ShapedArray, vma: frozenset[Any]) -> ShapedArray:
+    """The unique type like `aval` of values that vary along the axes `vma`."""
+    if not vma:
+        return shaped(aval.shape, aval.dtype, aval.weak_type)
+    key = (aval.shape, aval.dtype, aval.weak_type, vma)
+    found = _interned.get(key)
+    if found is None:
+
+        def make() -> ShapedArray:
+            made = _made(*key[:3])
+            made.vma = vma
+            return made
+
+        found = _interned.add(key, make)
+    return found
+
+
+_NOWHERE: frozenset[Any] = frozenset()
+
+
 def _made(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
     if any(n < 0 for n in shape):
         raise ShapeError(f"an array has no shape {shape}: lengths must not be negative", shapes=[shape])
@@ -134,6 +185,7 @@ def _made(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
     made.shape = tuple([n if type(n) is int else int(n) for n in shape])  # lengths may be NumPy integers
     made.dtype = dtype
     made.weak_type = weak_type
+    made.vma = _NOWHERE
     made.ndim = len(shape)
     made.size = math.prod(made.shape)
     return made

@@ -17,6 +17,9 @@ The rules, with the operands written ``*args`` and the parameters of the equatio
                                              the step), and is sent the results of each
     eager(*args, **params)                -> outputs; replaces "compile and execute" when no trace is current
     axes(params)                          -> names of the mapped axes that a collective works over
+    vma(avals, params)                    -> the mesh axes along which the results vary, where values are tracked (inside
+                                             of shard_map); None: the rule `types` has said it. Without this rule
+                                             they vary along all axes along which an operand does
     effects(params)                       -> the effects of the operation, see _ir.effects; all primitives that hold
                                              Jaxprs have this rule
     narrow(eqn, used)                     -> the equation, or a cheaper one that computes the used results only
@@ -65,6 +68,7 @@ _RULES = (
     "narrow",
     "divide",
     "show",
+    "vma",
     "requires",
     "checked",
 )
@@ -123,6 +127,7 @@ class Primitive:
     narrow: Any
     divide: Any
     show: Any
+    vma: Any
     requires: Any
     checked: Any
 
@@ -223,7 +228,17 @@ class Primitive:
                 instead="a list of types" if self.multiple_results else "the type alone",
                 primitive=self.name,
             )
+        for a in avals:
+            if a.vma:
+                return self._varying(avals, params, found)
         return found
+
+    def _varying(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], found: Any) -> Any:
+        """The result types `found`, with the axes along which results vary. Rules on shapes need not know of them."""
+        vma = frozenset().union(*[a.vma for a in avals]) if self.vma is None else self.vma(avals, params)
+        if vma is None:
+            return found
+        return [a.varying(vma) for a in found] if self.multiple_results else found.varying(vma)
 
     def rule(self, name: str) -> Callable[..., Any]:
         """The rule of this name. Raises `MissingRuleError` if the primitive has none."""
@@ -272,6 +287,11 @@ def parameter_error(
 
 
 _TYPED_LIMIT = 4096
+
+
+def vma_in_types(avals: Sequence[ShapedArray], params: dict[str, Any]) -> None:
+    """The rule `vma` of primitives whose results have the types that their Jaxprs return."""
+
 
 #: for each rule, the message when it is missing (in JAX's words) and the transformation that needs it
 _MISSING = {

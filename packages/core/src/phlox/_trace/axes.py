@@ -11,8 +11,9 @@ from .._base.errors import AxisNameError
 
 AxisName = Any
 _T = TypeVar("_T")
-#: name and size of each mapped axis in scope, outermost first; a tuple, so that it can be part of cache keys
-axis_env: ContextVar[tuple[tuple[AxisName, int], ...]] = ContextVar("phlox_axes", default=())
+#: name and size of each mapped axis in scope, outermost first; a tuple, so that it can be part of cache keys. Axes of a
+#: shard_map that tracks over which axes values vary (see `varying.py` of _transform) have True as a third entry.
+axis_env: ContextVar[tuple[tuple[Any, ...], ...]] = ContextVar("phlox_axes", default=())
 
 
 def run_with_axis(name: AxisName, size: int, fun: Callable[[], _T]) -> _T:
@@ -28,13 +29,18 @@ def run_with_axis(name: AxisName, size: int, fun: Callable[[], _T]) -> _T:
 
 
 @contextmanager
-def only_axes(axes: tuple[tuple[AxisName, int], ...]) -> Iterator[None]:
+def only_axes(axes: tuple[tuple[Any, ...], ...]) -> Iterator[None]:
     """A context in which exactly `axes` are in scope, for tracing a program that runs elsewhere."""
     token = axis_env.set(axes)
     try:
         yield
     finally:
         axis_env.reset(token)
+
+
+def tracked_axes() -> tuple[AxisName, ...]:
+    """The axes in scope along which types say whether values vary (`ShapedArray.vma`)."""
+    return tuple([entry[0] for entry in axis_env.get() if len(entry) > 2])
 
 
 def axis_size(name: AxisName) -> int:
@@ -44,10 +50,10 @@ def axis_size(name: AxisName) -> int:
         for one in name:
             product *= axis_size(one)
         return product
-    for known, size in reversed(axis_env.get()):
+    for known, size, *_ in reversed(axis_env.get()):
         if known == name:
             return size
-    scope = ", ".join(repr(known) for known, _ in axis_env.get()) or "none"
+    scope = ", ".join(repr(known) for known, *_ in axis_env.get()) or "none"
     raise AxisNameError(
         f"unbound axis name: {name} (axes in scope: {scope})",
         instead=f"call this inside vmap or pmap with axis_name={name!r}",

@@ -40,7 +40,8 @@ class BatchTracer(Tracer):
         self.value = value
         self.dim = dim
         whole = typeof(value)
-        self.aval = shaped(whole.shape[:dim] + whole.shape[dim + 1 :], whole.dtype, whole.weak_type)
+        aval = shaped(whole.shape[:dim] + whole.shape[dim + 1 :], whole.dtype, whole.weak_type)
+        self.aval = aval.varying(whole.vma) if whole.vma else aval
 
 
 class BatchTrace(Trace):

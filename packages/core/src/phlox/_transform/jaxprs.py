@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .._base.errors import DtypeError, ShapeError
-from .._ir.avals import shaped
 from .._ir.jaxpr import ClosedJaxpr, Jaxpr, Var, hoist_consts, memoized
 from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
@@ -17,6 +16,7 @@ from .batch import BatchAxis, Dim, place_axis, run_batched
 from .jvp import jvp
 from .linearize import linearize
 from .transpose import Linear, backward_pass
+from .varying import as_varying_all
 
 
 def restage(fun: Any, in_avals: Sequence[Any], like: Jaxpr) -> ClosedJaxpr:
@@ -164,11 +164,12 @@ def batch_jaxpr(
                 outs = [x if d is None and not must else place_axis(x, d, 0, axis.size) for x, d, must in forced]
                 dims = [None if d is None and not must else 0 for d, must in zip(dims, out_dims, strict=True)]
                 _check_kept(closed, axis, outs, dims)
+                outs = as_varying_all(outs, closed.out_avals)
             positions[:] = dims
             return outs
 
         in_avals = [
-            aval if d is None else shaped((*aval.shape[:d], axis.size, *aval.shape[d:]), aval.dtype, aval.weak_type)
+            aval if d is None else aval.update(shape=(*aval.shape[:d], axis.size, *aval.shape[d:]))
             for aval, d in zip(closed.in_avals, in_dims, strict=True)
         ]
         return restage(fun, in_avals, closed.jaxpr), positions

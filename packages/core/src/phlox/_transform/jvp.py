@@ -17,6 +17,7 @@ from .._ir import dtypes
 from .._ir.primitive import Primitive, current_trace
 from .._trace.trace import Trace, Tracer, typeof
 from .array_operations import Zero, zero_tangent
+from .varying import as_varying_all
 
 
 class JVPTracer(Tracer):
@@ -110,7 +111,8 @@ def push_forward(
         return [trace.split(out) for out in fun(*tracers)]
 
     pairs = trace.run(run)
-    return [p for p, _ in pairs], [t for _, t in pairs]
+    outs = [p for p, _ in pairs]
+    return outs, as_varying_all([t for _, t in pairs], [typeof(p) for p in outs])
 
 
 def jvp(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._api.jit import arguments
-from .._api.jit.bodies import Staged, missing, operands_of, paths, staged, strong_results
+from .._api.jit.bodies import Staged, missing, operands_of, paths, staged, strong_results, varying_results
 from .._api.jit.reference_arguments import closed_over
 from .._api.jit.user_functions import user_call
 from .._base import pytree
@@ -25,9 +25,12 @@ from .._operands.promotion import to_dtype
 from .._ops.control import branch
 from .._ops.elementwise import logic
 from .._ops.structure.shape import own
+from .._trace.axes import axis_env
 from .._trace.interpret import eval_jaxpr
 from .._trace.refs import Ref, values, with_captured_refs, with_ref_values, write_all
 from .._trace.trace import Tracer, typeof
+from .._transform.jaxprs import restage
+from .._transform.varying import as_varying
 
 if TYPE_CHECKING:
     from ..typing import ArrayLike
@@ -191,6 +194,9 @@ def _branches(
     tree: Any,
     order: Sequence[int],
 ) -> Any:
+    apart = typeof(index).vma
+    if apart:  # devices take different branches: what a derivative adds up over all of them, it must add up outside
+        leaves = [_apart(x, apart) for x in leaves]
     avals = [typeof(x) for x in leaves]
     made = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
     programs = [made[i] for i in range(len(funs))]
@@ -202,15 +208,20 @@ def _branches(
         )
         pytree.check_same(first.out_tree, other.out_tree, what)
     closed = _one_type(function, programs, roles)
+    given = [one.consts for one in programs]
+    if apart:
+        given = [[_apart(c, apart) for c in consts] for consts in given]
+        closed = [_taking_apart(program, apart) for program in closed]
+    closed = _varying_alike(closed, apart)
     if len(closed) == 1:
-        outs = eval_jaxpr(closed[0].jaxpr, [], *first.consts, *leaves)
+        outs = eval_jaxpr(closed[0].jaxpr, [], *given[0], *leaves)
         return first.out_tree.unflatten([own(x) for x in outs])
     returned = _returned(closed, [len(one.consts) for one in programs])
     closed = [_without_results(program, returned) for program in closed]
     consts: list[Any] = []
     branches = tuple(closed)
     if any(one.consts for one in programs):
-        opened = [_opened(program, one.consts) for one, program in zip(programs, closed, strict=True)]
+        opened = [_opened(program, consts) for consts, program in zip(given, closed, strict=True)]
         consts, branches = branch.with_shared_constants(opened, order)
     outs = iter(branch.cond.bind(index, *consts, *leaves, branches=branches))
     return first.out_tree.unflatten([next(outs) if place is None else own(leaves[place]) for place in returned])
@@ -244,6 +255,27 @@ def _without_results(program: ClosedJaxpr, returned: Sequence[int | None]) -> Cl
     jaxpr = program.jaxpr
     make = lambda: ClosedJaxpr(jaxpr.replace(outvars=[jaxpr.outvars[i] for i in wanted]), program.consts)  # noqa: E731
     return memoized(jaxpr, ("results", *wanted), make)
+
+
+def _apart(x: Any, axes: frozenset[Any]) -> Any:
+    """A value declared as varying along `axes` besides those along which it does."""
+    aval = typeof(x)
+    return as_varying(x, aval.varying(aval.vma | axes))
+
+
+def _taking_apart(program: ClosedJaxpr, axes: frozenset[Any]) -> ClosedJaxpr:
+    """The branch with inputs that vary along `axes`."""
+    avals = [a.varying(a.vma | axes) for a in program.in_avals]
+    make = lambda: restage(lambda *xs: eval_jaxpr(program.jaxpr, [], *xs), avals, program.jaxpr)  # noqa: E731
+    return memoized(program.jaxpr, ("taking apart", tuple(avals), axis_env.get()), make)
+
+
+def _varying_alike(programs: Sequence[ClosedJaxpr], chosen_by: frozenset[Any]) -> list[ClosedJaxpr]:
+    """The branches with results that vary along the same mesh axes, and along those along which the choice does."""
+    vma = [
+        chosen_by.union(*[a.vma for a in column]) for column in zip(*[one.out_avals for one in programs], strict=True)
+    ]
+    return [varying_results(one, vma) for one in programs]
 
 
 def _one_type(function: str, programs: Sequence[Staged], roles: Sequence[str]) -> list[ClosedJaxpr]:

@@ -14,6 +14,7 @@ from .._operands.broadcasting import insert_axes, where
 from .._operands.checks import canonical_axis, check, type_of
 from .._operands.promotion import to_dtype
 from .._ops.spmd import exchange as ops
+from .._ops.spmd.collectives import varying_over
 from .._ops.structure import shape
 from ._parallel import AxisGroups, AxisName, axis_index, axis_size, group_size, groups_of, names_of, psum
 
@@ -71,7 +72,7 @@ def all_gather(
 
     def one(leaf: Any) -> Any:
         return ops.all_gather.bind(
-            leaf,
+            varying_over(leaf, names),
             all_gather_dimension=canonical_axis(axis, type_of(leaf).ndim + (not tiled), "all_gather"),
             axis_name=names,
             axis_index_groups=groups,
@@ -123,7 +124,7 @@ def psum_scatter(
 
     def one(leaf: Any) -> Any:
         return ops.reduce_scatter.bind(
-            leaf,
+            varying_over(leaf, names),
             scatter_dimension=canonical_axis(scatter_dimension, type_of(leaf).ndim, "psum_scatter"),
             axis_name=names,
             axis_index_groups=groups,
@@ -194,7 +195,12 @@ def all_to_all(
                 split += 1
             leaf = insert_axes("all_to_all", leaf, at)
         out = ops.all_to_all.bind(
-            leaf, axis_name=names, split_axis=split, concat_axis=at, axis_index_groups=groups, axis_size=size
+            varying_over(leaf, names),
+            axis_name=names,
+            split_axis=split,
+            concat_axis=at,
+            axis_index_groups=groups,
+            axis_size=size,
         )
         return shape.squeeze(out, dimensions=(split,)) if moves else out
 
@@ -252,7 +258,7 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     names = names_of(axis_name)
     pairs = tuple((int(source), int(target)) for source, target in perm)
     ops.check_pairs(pairs, axis_size(names))
-    return _each("ppermute", x, lambda leaf: ops.ppermute.bind(leaf, axis_name=names, perm=pairs))
+    return _each("ppermute", x, lambda leaf: ops.ppermute.bind(varying_over(leaf, names), axis_name=names, perm=pairs))
 
 
 def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
@@ -314,21 +320,24 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
 
 
 def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
-    """`x`, declared as varying along mapped axes (as ``jax.lax.pcast``); phlox does not track this, and returns `x`
-    unchanged.
+    """`x`, declared as varying along mesh axes (as ``jax.lax.pcast``), in a `shard_map` that tracks them.
+
+    A value that is equal on all devices gets a type that varies by itself where it meets one that does. This function
+    does it earlier: a gradient with respect to its result is that of each device alone, not the sum over the devices.
+    Elsewhere, as in `vmap`, `pmap` and with ``check_vma=False``, `x` is returned unchanged.
 
     Args:
-      x: pytree of arrays.
+      x: pytree of arrays that do not vary along the axes.
       axis_name: name of the mapped axis, or a tuple of names.
       to: "varying".
 
     Returns:
-      `x`.
+      A pytree of the same values.
 
     Raises:
       AxisNameError: no mapped axis has this name.
       ArgumentError: `axis_name` is a set.
-      OptionError: `to` is none of "varying", "reduced" and "unreduced".
+      OptionError: `to` is none of "varying", "reduced" and "unreduced", or an array varies along one of the axes.
       UnsupportedError: `to` is "reduced" or "unreduced".
 
     >>> import phlox
@@ -341,19 +350,30 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
         raise OptionError(f"pcast: to={to!r}", instead="'varying'")
     if to != "varying":
         raise UnsupportedError(f"pcast: to={to!r}", instead="to='varying'")
-    names_of(axis_name)
-    return x
+    names = names_of(axis_name)
+
+    def one(leaf: Any) -> Any:
+        already = [name for name in names if name in type_of(leaf).vma]
+        if already:
+            raise OptionError(
+                f"Unsupported pcast from=varying, to='varying': a value of type {type_of(leaf).short} varies along "
+                f"{already[0]!r}",
+                instead="the axes along which it does not vary",
+            )
+        return varying_over(leaf, names)
+
+    return _each("pcast", x, one)
 
 
 def pvary(x: Any, axis_name: AxisName) -> Any:
-    """The older name of ``pcast(x, axis_name, to="varying")`` (as ``jax.lax.pvary``).
+    """The older name of ``pcast(x, axis_name, to="varying")`` (as ``jax.lax.pvary``), for any axes.
 
     Args:
       x: pytree of arrays.
       axis_name: name of the mapped axis, or a tuple of names.
 
     Returns:
-      `x`, unchanged.
+      A pytree of the same values, which vary along these axes and those along which they did before.
 
     Raises:
       AxisNameError: no mapped axis has this name.
@@ -362,7 +382,8 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
     >>> phlox.vmap(lambda x: pvary(x, "i") + 1, axis_name="i")(np.arange(2))
     Array([1, 2], dtype=int32)
     """
-    return pcast(x, axis_name, to="varying")
+    names = names_of(axis_name)
+    return _each("pvary", x, lambda leaf: varying_over(leaf, [n for n in names if n not in type_of(leaf).vma]))
 
 
 def ragged_all_to_all(

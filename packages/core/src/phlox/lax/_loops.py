@@ -32,6 +32,7 @@ from .._trace.trace import Tracer, typeof
 from .._transform.array_operations import move_axis
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
+from .._transform.varying import as_varying
 from ._structural import concatenate, reshape, rev
 
 if TYPE_CHECKING:
@@ -51,7 +52,12 @@ def _settle(avals: list[ShapedArray], run: Callable[[list[ShapedArray]], Staged]
         out.update(weak_type=False) if a.weak_type and a.shape == out.shape and a.dtype != out.dtype else a
         for a, out in zip(avals, first.out_avals, strict=False)
     ]
-    return (wider, run(wider)) if wider != avals else (avals, first)
+    avals, step = (wider, run(wider)) if wider != avals else (avals, first)
+    while True:  # inside of shard_map: what varies between devices after a step may do so before the next one
+        wider = [a.varying(a.vma | out.vma) for a, out in zip(avals, step.out_avals, strict=False)]
+        if len(wider) < len(avals) or wider == avals:
+            return avals, step
+        avals, step = wider, run(wider)
 
 
 def _check_carry(
@@ -167,12 +173,22 @@ def _while(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry],
     )
     _check_carry("while_loop", "body_fun", body_fun, carry_tree, avals, body, body.out_tree)
     go_on = staged("while_loop", "cond_fun", cond_fun, tree, avals)
-    if [a.update(weak_type=False) for a in go_on.out_avals] != [_BOOL] or go_on.out_tree.num_nodes != 1:
+    if [a.update(weak_type=False, vma=frozenset()) for a in go_on.out_avals] != [
+        _BOOL
+    ] or go_on.out_tree.num_nodes != 1:
         got = ", ".join(a.short for a in go_on.out_avals)
         raise DtypeError(
             f"while_loop: cond_fun must return a boolean scalar, but got {_what(go_on)}. This {go_on.name} returned: "
             f"{got or 'nothing'}"
         )
+    while not all(go_on.out_avals[0].vma <= a.vma for a in avals):  # devices stop after different numbers of turns
+        stops = go_on.out_avals[0].vma
+        avals, body = _settle(
+            [a.varying(a.vma | stops) for a in avals],
+            lambda types: staged("while_loop", "body_fun", body_fun, tree, types),
+        )
+        go_on = staged("while_loop", "cond_fun", cond_fun, tree, avals)
+    body = body.varying([a.vma for a in avals])
     leaves = [_as_type(x, a) for x, a in zip(leaves, avals, strict=True)]
     # A part of the carry that the body returns unchanged becomes a constant, unless the condition reads it.
     unasked = unused_inputs(go_on.closed.jaxpr)[len(go_on.consts) :]
@@ -228,7 +244,7 @@ _BOOL = typeof(np.bool_(True))
 
 def _as_type(x: Any, aval: ShapedArray) -> Any:
     """An initial value converted to the type that the carry has in the loop."""
-    return x if typeof(x).dtype == aval.dtype else to_dtype(x, aval.dtype, aval.weak_type)
+    return as_varying(x if typeof(x).dtype == aval.dtype else to_dtype(x, aval.dtype, aval.weak_type), aval)
 
 
 @user_call
@@ -430,6 +446,7 @@ def _scan(
         what = f"scan body output must be a pair, got {len(parts)} values."
         raise ArgumentError(f"{what} f ({body.name}) returns (carry, y)")
     _check_carry("scan", "f", f, carry_tree, avals, body, parts[0])
+    body = body.varying([a.vma for a in avals])
     # Results that are inputs of f exist already, and parts of the carry that f returns unchanged become constants.
     start = [_as_type(x, a) for x, a in zip(leaves[:count], avals, strict=True)]
     kept = _kept(body, count)

@@ -100,7 +100,12 @@ def _collective(primitive: Any, function: str, x: Any, axis_name: AxisName, axis
     arrays = check(function, *leaves)
     if function == "psum":
         arrays = [to_dtype(a, dtypes.int32) if type_of(a).dtype == dtypes.bool_ else a for a in arrays]
-    return tree.unflatten(primitive.bind(*arrays, axes=names, axis_index_groups=groups) if arrays else [])
+    if not arrays:
+        return tree.unflatten([])
+    if primitive is ops.psum:
+        return tree.unflatten(ops.total(arrays, names, groups))
+    arrays = [ops.varying_over(x, names) for x in arrays]
+    return tree.unflatten(primitive.bind(*arrays, axes=names, axis_index_groups=groups))
 
 
 def psum(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -> Any:

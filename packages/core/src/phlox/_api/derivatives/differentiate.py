@@ -24,6 +24,7 @@ from ..._transform.array_operations import Zero, instantiate
 from ..._transform.jvp import jvp as jvp_flat
 from ..._transform.linearize import linearize as linearize_flat
 from ..._transform.transpose import Linear, Unwanted, backward_pass
+from ..._transform.varying import as_varying_all
 from ..jit import arguments
 from ..jit.user_functions import FlatFunction
 
@@ -348,6 +349,7 @@ class Pullback:
     def flat(self, cotangents: Sequence[Any], wanted: Sequence[bool] | None = None) -> list[Any]:
         """Cotangents of the leaves of the arguments; None for those that are not wanted."""
         present = [ct for ct, has in zip(cotangents, self.form.nonzero, strict=True) if has]
+        present = as_varying_all(present, [a for a, has in zip(self.out_avals, self.form.nonzero, strict=True) if has])
         wishes = [True] * len(self.in_avals) if wanted is None else wanted
         has_derivative = [dtypes.is_inexact(a.dtype) for a in self.in_avals]
         asked = [wish for wish, has in zip(wishes, has_derivative, strict=True) if has]

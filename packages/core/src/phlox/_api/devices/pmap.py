@@ -247,7 +247,7 @@ def _map(
         )
     specs = (*[PartitionSpec()] * len(consts), *in_specs)
     out_specs = tuple(_spec(d, name) for d in out_dims)
-    outs = spmd.bind(closed, [*consts, *leaves], mesh, specs, out_specs, (name,))
+    outs = spmd.bind(closed, [*consts, *leaves], mesh, specs, out_specs, (name,), False)
     return flat.out_tree.unflatten(outs)
 
 

@@ -63,8 +63,9 @@ def shard_map(
       mesh: the devices; None for the mesh of the context, see `set_mesh`.
       axis_names: the mesh axes that `f` is mapped over; by default all. Shardings along the others are left to the
         compiler.
-      check_vma: accepted as in JAX. It is not checked that results which a spec does not split are equal on all
-        devices.
+      check_vma: whether types track along which mesh axes values vary (``phlox.typeof(x).vma``). Then a result that may
+        differ between devices must be split by its spec, and gradients inside of `f` with respect to a value that is
+        equal on all devices are summed up over them. With False none of this is checked or done.
 
     Returns:
       A function of whole arrays, which takes positional arguments only. A result whose part has length n along an axis
@@ -73,7 +74,8 @@ def shard_map(
     Raises:
       ArgumentError: in a call, when a leaf of the specs is no `PartitionSpec`.
       DeviceError: in a call, when there is no mesh.
-      OptionError: in a call, when `axis_names` has a name that is no axis of the mesh.
+      OptionError: in a call, when `axis_names` has a name that is no axis of the mesh, or a result may differ between
+        devices along an axis that its spec does not name.
       ShapeError: in a call, when an axis cannot be split evenly, or a spec is too long or names an axis that the mesh
         lacks.
       TreeError: in a call, when specs are no prefix of the arguments or the result.
@@ -85,8 +87,8 @@ def shard_map(
     Array([1., 1.], dtype=float32)
     """
     if f is None:
-        return lambda g: _mapped("shard_map", g, mesh, in_specs, out_specs, frozenset(axis_names))
-    return _mapped("shard_map", f, mesh, in_specs, out_specs, frozenset(axis_names))
+        return lambda g: _mapped("shard_map", g, mesh, in_specs, out_specs, frozenset(axis_names), check_vma)
+    return _mapped("shard_map", f, mesh, in_specs, out_specs, frozenset(axis_names), check_vma)
 
 
 def smap(
@@ -133,12 +135,18 @@ def smap(
         return axes if axes is Infer else pytree.tree_map(spec, axes, is_leaf=pytree.is_none)
 
     if f is None:
-        return lambda g: _mapped("smap", g, None, specs(in_axes), specs(out_axes), frozenset([axis_name]))
-    return _mapped("smap", f, None, specs(in_axes), specs(out_axes), frozenset([axis_name]))
+        return lambda g: _mapped("smap", g, None, specs(in_axes), specs(out_axes), frozenset([axis_name]), True)
+    return _mapped("smap", f, None, specs(in_axes), specs(out_axes), frozenset([axis_name]), True)
 
 
 def _mapped(
-    function: str, f: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any, names: frozenset[Any]
+    function: str,
+    f: Callable[..., Any],
+    mesh: Any,
+    in_specs: Any,
+    out_specs: Any,
+    names: frozenset[Any],
+    check_vma: bool,
 ) -> Callable[..., Any]:
     arguments.check_callable(function, f)
     compiled: dict[Any, Callable[..., Any]] = {}
@@ -157,7 +165,7 @@ def _mapped(
         except TypeError:  # a static argument is not hashable
             key, run = None, None
         if run is None:
-            program = _Program(function, f, where, in_tree, tuple(specs), fixed, out_specs, names)
+            program = _Program(function, f, where, in_tree, tuple(specs), fixed, out_specs, names, check_vma)
             run = function_of(JitFunction(program, Options(inline=True)))
             if key is not None:
                 compiled[key] = run
@@ -260,14 +268,17 @@ class _Program:
         fixed: tuple[Any, ...],
         out_specs: Any,
         names: frozenset[Any],
+        check_vma: bool,
     ):
         self.function, self.f, self.mesh, self.in_tree = function, f, mesh, in_tree
         self.specs, self.fixed, self.out_specs, self.names = specs, fixed, out_specs, names
+        self.check_vma = check_vma
         self.__name__ = arguments.fun_name(f)
 
     def __call__(self, *arrays: Any) -> Any:
         given = [s for s in self.specs if s is not None]
         manual = tuple(axis for axis in self.mesh.axis_names if not self.names or axis in self.names)
+        tracked = manual if self.check_vma else ()
         flat = FlatFunction(self.f, self.in_tree)
         out_specs: list[PartitionSpec] = []
 
@@ -275,14 +286,14 @@ class _Program:
             moving, still = iter(parts), iter(self.fixed)
             outs = flat(*[next(still) if s is None else next(moving) for s in self.specs])
             out_specs[:] = self._out_specs(flat.out_tree, outs)
-            return outs
+            return [spmd.leaving(x, spec, tracked) for x, spec in zip(outs, out_specs, strict=True)]
 
-        avals = [spmd.part_aval(typeof(x), self.mesh, spec) for x, spec in zip(arrays, given, strict=True)]
-        with spmd.inside(self.mesh, manual):
+        avals = [spmd.part_aval(typeof(x), self.mesh, spec, tracked) for x, spec in zip(arrays, given, strict=True)]
+        with spmd.inside(self.mesh, manual, self.check_vma):
             jaxpr, consts = stage(on_parts, avals, name=self.__name__)
         in_specs = (*[PartitionSpec()] * len(consts), *given)
         closed = ClosedJaxpr(hoist_consts(jaxpr))
-        outs = spmd.bind(closed, [*consts, *arrays], self.mesh, in_specs, tuple(out_specs), manual)
+        outs = spmd.bind(closed, [*consts, *arrays], self.mesh, in_specs, tuple(out_specs), manual, self.check_vma)
         return flat.out_tree.unflatten(outs)
 
     def _out_specs(self, tree: PyTreeDef, outs: Sequence[Any]) -> list[PartitionSpec]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.leaks import no_leaks
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, typeof
+from ..._transform.varying import as_varying_all
 from . import arguments
 
 missing: Any = object()
@@ -53,6 +55,15 @@ class Staged:
     @property
     def out_avals(self) -> list[ShapedArray]:
         return self.closed.out_avals
+
+    def varying(self, vma: Sequence[frozenset[Any]]) -> Staged:
+        """This function with its first results declared as varying along the axes `vma`."""
+        program = varying_results(self.closed, [*vma, *[a.vma for a in self.out_avals[len(vma) :]]])
+        if program is self.closed:
+            return self
+        made = copy.copy(self)
+        made.closed = program
+        return made
 
 
 _known: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, Staged]] = weakref.WeakKeyDictionary()
@@ -111,6 +122,21 @@ def strong_results(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
         return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name)[0])
 
     return memoized(closed.jaxpr, ("strong", tuple(strong)), make)
+
+
+def varying_results(closed: ClosedJaxpr, vma: Sequence[frozenset[Any]]) -> ClosedJaxpr:
+    """The program with results that vary along the axes `vma`, which are those along which they do or more."""
+    wanted = [a.varying(axes) for a, axes in zip(closed.out_avals, vma, strict=True)]
+    if wanted == closed.out_avals:
+        return closed
+
+    def make() -> ClosedJaxpr:
+        def fun(*xs: Any) -> list[Any]:
+            return as_varying_all(eval_jaxpr(closed.jaxpr, closed.consts, *xs), wanted)
+
+        return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name)[0])
+
+    return memoized(closed.jaxpr, ("varying", tuple(vma), axis_env.get()), make)
 
 
 def program_of_element(name: str, func: Callable[[Any], Any], aval: ShapedArray) -> ClosedJaxpr:

@@ -13,8 +13,8 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered, refuse_io
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, effects_inside, memoized, narrowed, only
-from ..._ir.primitive import Primitive
-from ..._trace.axes import axis_env
+from ..._ir.primitive import Primitive, vma_in_types
+from ..._trace.axes import axis_env, tracked_axes
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate, zeros
@@ -39,7 +39,12 @@ def _any(columns: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
 
 
 def _types(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[ShapedArray]:
-    return branches[0].out_avals
+    outs = branches[0].out_avals
+    if not tracked_axes():
+        return outs
+    # A branch returns zeros where only others have a residual or a cotangent; these do not vary.
+    columns = zip(*[branch.out_avals for branch in branches], strict=True)
+    return [a.varying(index.vma.union(*[one.vma for one in column])) for a, column in zip(outs, columns, strict=True)]
 
 
 def _eager(index: Any, *operands: Any, branches: Branches) -> list[Any]:
@@ -312,6 +317,7 @@ cond = Primitive(
     "cond",
     multiple_results=True,
     types=_types,
+    vma=vma_in_types,
     lower=_lower,
     jvp=_jvp,
     linearize=_linearize,

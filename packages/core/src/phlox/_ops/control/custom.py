@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 from ..._base.errors import DerivativeError, UnexpectedTracerError
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
-from ..._ir.primitive import Primitive
+from ..._ir.primitive import Primitive, vma_in_types
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
 from ..._trace.trace import recorder, typeof
@@ -283,6 +283,7 @@ custom_jvp_call = Primitive(
     "custom_jvp_call",
     multiple_results=True,
     types=_types,
+    vma=vma_in_types,
     lower=_lower,
     jvp=_custom_jvp_jvp,
     transpose=_custom_jvp_transpose,
@@ -433,6 +434,7 @@ custom_vjp_call = Primitive(
     "custom_vjp_call",
     multiple_results=True,
     types=_types,
+    vma=vma_in_types,
     lower=_lower,
     jvp=_custom_vjp_jvp,
     batch=_custom_vjp_batch,
@@ -492,6 +494,7 @@ custom_lin = Primitive(
     "custom_lin",
     multiple_results=True,
     types=lambda *avals, bwd, num_res, out_avals: list(out_avals),
+    vma=vma_in_types,
     lower=_no_forward_mode,
     eager=_no_forward_mode,
     transpose=_lin_transpose,

@@ -14,7 +14,7 @@ from ..._base.errors import DerivativeError
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered, refuse_io
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoist_consts, hoisted, memoized
-from ..._ir.primitive import Primitive
+from ..._ir.primitive import Primitive, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
@@ -318,6 +318,7 @@ while_p = Primitive(
     "while",
     multiple_results=True,
     types=_types,
+    vma=vma_in_types,
     lower=_lower,
     jvp=_jvp,
     linearize=_linearize,

@@ -27,7 +27,7 @@ from ..._ir.jaxpr import (
     only,
     prune,
 )
-from ..._ir.primitive import Primitive, primitive
+from ..._ir.primitive import Primitive, primitive, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
@@ -232,6 +232,7 @@ checkpoint = Primitive(
     "remat2",
     multiple_results=True,
     types=_types,
+    vma=vma_in_types,
     lower=_lower,
     jvp=_jvp,
     linearize=_linearize,

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._ir import dtypes
-from ..._ir.avals import ShapedArray, shaped
+from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized, narrowed, only, prune
-from ..._ir.primitive import Primitive
+from ..._ir.primitive import Primitive, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
@@ -43,12 +43,12 @@ Params = dict[str, Any]
 
 def stacked(aval: ShapedArray, length: int) -> ShapedArray:
     """The type of `length` values of type `aval`, stacked along a new first axis."""
-    return shaped((length, *aval.shape), aval.dtype, aval.weak_type)
+    return aval.update(shape=(length, *aval.shape))
 
 
 def row_of(aval: ShapedArray) -> ShapedArray:
     """The type of one slice along the first axis."""
-    return shaped(aval.shape[1:], aval.dtype, aval.weak_type)
+    return aval.update(shape=aval.shape[1:])
 
 
 def _types(
@@ -570,6 +570,7 @@ scan = Primitive(
     "scan",
     multiple_results=True,
     types=_types,
+    vma=vma_in_types,
     lower=_lower,
     jvp=_jvp,
     linearize=_linearize,

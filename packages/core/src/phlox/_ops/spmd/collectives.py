@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._base.errors import AxisNameError, UnsupportedError
+from ..._base.errors import AxisNameError, OptionError, UnsupportedError
 from ..._ir import dtypes
-from ..._ir.avals import shaped
-from ..._ir.primitive import Primitive
-from ..._trace.axes import axis_size
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.primitive import Primitive, vma_in_types
+from ..._trace.axes import axis_size, tracked_axes
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, instantiate
 from ..._transform.batch import BatchAxis, Dim
@@ -75,10 +75,12 @@ def _reduction(
     jvp: Callable[..., Any],
     transpose: Callable[..., Any] | None = None,
     count: bool = False,
+    vma: Callable[..., Any] | None = None,
 ) -> Primitive:
     """psum, pmax or pmin: any number of operands, each reduced elementwise over mapped axes.
 
-    `count` is true for a sum: an unmapped operand is multiplied by the number of examples.
+    `count` is true for a sum: an unmapped operand is multiplied by the number of examples. `vma` is the rule
+    of that name.
     """
 
     def lower(f: Function, *xs: Value, axes: Axes, axis_index_groups: Groups) -> list[Value]:
@@ -110,6 +112,7 @@ def _reduction(
         name,
         multiple_results=True,
         types=lambda *avals, axes, axis_index_groups: list(avals),
+        vma=vma,
         lower=lower,
         jvp=jvp,
         transpose=transpose,
@@ -122,16 +125,82 @@ def _reduction(
     return made
 
 
+def _without_axes(avals: Sequence[ShapedArray], params: dict[str, Any]) -> frozenset[Any]:
+    return frozenset().union(*[a.vma for a in avals]) - frozenset(params["axes"])
+
+
+def _extremum_vma(avals: Sequence[ShapedArray], params: dict[str, Any]) -> frozenset[Any]:
+    if params["axis_index_groups"] is None:
+        return _without_axes(avals, params)
+    return frozenset().union(*[a.vma for a in avals])
+
+
+def varying_over(x: Any, axes: Axes) -> Any:
+    """`x` for a collective over `axes`: declared as varying along those of them that are tracked."""
+    tracked = tracked_axes()
+    missing = tuple(axis for axis in tracked if axis in axes and axis not in typeof(x).vma) if tracked else ()
+    return pvary.bind(x, axes=missing) if missing else x
+
+
+def _check_alike(xs: Sequence[Any], axes: Axes, tracked: Axes) -> None:
+    """Raises unless each value varies along all tracked axes or along none, as JAX does: one of both is a mistake."""
+    for x in xs:
+        aval = typeof(x)
+        missing = tuple(axis for axis in tracked if axis not in aval.vma)
+        if 0 < len(missing) < len(tracked):
+            raise OptionError(
+                f"psum over the axes {axes} of a value of type {aval.short}, which varies along some of them only",
+                instead=f"phlox.lax.pcast(x, {missing!r}, to='varying') first, or the axes along which it varies",
+            )
+
+
+def _pvary_jvp(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    out = pvary.bind(x, axes=axes)
+    if type(t) is Zero:
+        return out, Zero(typeof(out).tangent())
+    return out, pvary.bind(t, axes=axes)
+
+
+def _pvary_transpose(ct: Any, x: Any, axes: Axes) -> list[Any]:
+    if type(ct) is Zero:
+        return [Zero(x.aval)]
+    return psum_invariant.bind(varying_over(ct, axes), axes=axes, axis_index_groups=None)
+
+
+#: declares a value as varying along axes of a `shard_map`; it computes nothing
+pvary = Primitive(
+    "pvary",
+    types=lambda x, axes: x.varying(x.vma | frozenset(axes)),
+    vma=vma_in_types,
+    lower=lambda f, x, axes: x,
+    jvp=_pvary_jvp,
+    transpose=_pvary_transpose,
+    batch=lambda axis, args, dims, axes: (pvary.bind(*args, axes=axes), dims[0]),
+    extend=lambda params, trailing, *avals: params,
+    eager=lambda x, axes: x,
+    nan_checked=False,
+    light=True,
+    series="linear",
+)
+
+
 def unbound(axes: Axes) -> Any:
     """The eager rule of collectives: raises, because no axis is mapped."""
     raise AxisNameError(f"unbound axis name: {axes[0]!r}", instead="call this inside vmap or pmap", axis=axes[0])
 
 
-def _psum_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    outs = psum.bind(*primals, **params)
-    moving = [t for t in tangents if type(t) is not Zero]
-    summed = iter(psum.bind(*moving, **params)) if moving else iter(())
-    return outs, [t if type(t) is Zero else next(summed) for t in tangents]
+def _psum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        outs = make().bind(*primals, **params)
+        moving = [varying_over(t, params["axes"]) for t in tangents if type(t) is not Zero]
+        summed = iter(make().bind(*moving, **params)) if moving else iter(())
+        return outs, [
+            Zero(typeof(out).tangent()) if type(t) is Zero else next(summed)
+            for t, out in zip(tangents, outs, strict=True)
+        ]
+
+    return jvp
 
 
 def _psum_transpose(cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
@@ -142,7 +211,36 @@ def _psum_transpose(cotangents: Sequence[Any], *args: Any, **params: Any) -> lis
     return [ct if is_linear(x) else None for ct, x in zip(found, args, strict=True)]
 
 
-psum = _reduction("psum", "stablehlo.add", reduce_sum, jvp=_psum_jvp, transpose=_psum_transpose, count=True)
+def _psum_invariant_transpose(cotangents: Sequence[Any], *args: Any, axes: Axes, **_: Any) -> list[Any]:
+    # The result is one value, of which every device's operand is a summand.
+    found = [
+        Zero(x.aval if is_linear(x) else ct.aval) if type(ct) is Zero else pvary.bind(ct, axes=axes)
+        for ct, x in zip(cotangents, args, strict=True)
+    ]
+    return [ct if is_linear(x) else None for ct, x in zip(found, args, strict=True)]
+
+
+psum = _reduction(
+    "psum", "stablehlo.add", reduce_sum, jvp=_psum_jvp(lambda: psum), transpose=_psum_transpose, count=True
+)
+psum_invariant = _reduction(
+    "psum_invariant",
+    "stablehlo.add",
+    reduce_sum,
+    jvp=_psum_jvp(lambda: psum_invariant),
+    transpose=_psum_invariant_transpose,
+    count=True,
+    vma=_without_axes,
+)
+
+
+def total(xs: Sequence[Any], axes: Axes, axis_index_groups: Groups) -> list[Any]:
+    """The sums over mapped axes; they do not vary along axes that are tracked, unless each group has its own."""
+    tracked = tuple(axis for axis in tracked_axes() if axis in axes)
+    if not tracked or axis_index_groups is not None:
+        return psum.bind(*[varying_over(x, axes) for x in xs], axes=axes, axis_index_groups=axis_index_groups)
+    _check_alike(xs, axes, tracked)
+    return psum_invariant.bind(*[varying_over(x, axes) for x in xs], axes=axes, axis_index_groups=None)
 
 
 def _extremum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
@@ -155,15 +253,15 @@ def _extremum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
                 continue
             # Examples that hold the extremum get equal parts of its tangent.
             hit = convert(eq(x, out), typeof(x).dtype)
-            total, holders = psum.bind(mul(t, hit), hit, **params)
-            moved.append(div(total, select(eq(holders, literal(holders, 0)), literal(holders, 1), holders)))
+            summed, holders = total([mul(t, hit), hit], **params)
+            moved.append(div(summed, select(eq(holders, literal(holders, 0)), literal(holders, 1), holders)))
         return outs, moved
 
     return jvp
 
 
-pmax = _reduction("pmax", larger, reduce_max, jvp=_extremum_jvp(lambda: pmax))
-pmin = _reduction("pmin", smaller, reduce_min, jvp=_extremum_jvp(lambda: pmin))
+pmax = _reduction("pmax", larger, reduce_max, jvp=_extremum_jvp(lambda: pmax), vma=_extremum_vma)
+pmin = _reduction("pmin", smaller, reduce_min, jvp=_extremum_jvp(lambda: pmin), vma=_extremum_vma)
 
 # --- axis_index -----------------------------------------------------------------------------------------
 
@@ -205,9 +303,14 @@ def _index_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis
     return iota(dtype=dtypes.int32, shape=(axis.size,), dimension=0), 0
 
 
+def _index_types(axis_name: Any) -> ShapedArray:
+    plain = shaped((), dtypes.int32)
+    return plain.varying(frozenset([axis_name])) if axis_name in tracked_axes() else plain
+
+
 axis_index = Primitive(
     "axis_index",
-    types=lambda axis_name: shaped((), dtypes.int32),
+    types=_index_types,
     lower=_index_lower,
     batch=_index_batch,
     axes=lambda params: (params["axis_name"],),

@@ -24,7 +24,7 @@ from ..elementwise.families import NUMBER, check_kind, literal
 from ..reductions.reduce import combined, reduce_sum
 from ..structure.shape import concatenate, reshape
 from ..structure.slicing import slice_
-from .collectives import Axes, Groups, channel, groups, groups_text, ints_of_rows, unbound
+from .collectives import Axes, Groups, channel, groups, groups_text, ints_of_rows, unbound, varying_over
 
 Params = dict[str, Any]
 
@@ -51,7 +51,9 @@ def _exchange(
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
         out = made.bind(x, **params)
-        return out, Zero(typeof(out).tangent()) if type(t) is Zero else made.bind(t, **params)
+        if type(t) is Zero:
+            return out, Zero(typeof(out).tangent())
+        return out, made.bind(varying_over(t, params["axis_name"]), **params)
 
     def transposed(ct: Any, x: Any, **params: Any) -> list[Any]:
         return [Zero(x.aval) if type(ct) is Zero else transpose(ct, **params)]

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..._base.errors import EffectError, ShapeError
-from ..._ir.avals import ShapedArray, shaped
+from ..._base.errors import EffectError, OptionError, ShapeError
+from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoist_consts
 from ..._ir.primitive import Primitive
@@ -24,6 +24,7 @@ from ..._transform.array_operations import Zero, fill, insert_axis
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
 from ..._transform.transpose import is_linear
+from ..._transform.varying import as_varying
 from ..._xla.lower import lower_jaxpr
 from ..._xla.mesh import Mesh, PartitionSpec, axes_of, tiles
 from ..._xla.program import spec_text
@@ -49,20 +50,52 @@ def _scaled(shape: tuple[int, ...], mesh: Mesh, spec: PartitionSpec, into_parts:
     return tuple(n // k for n, k in zip(shape, pieces, strict=True))
 
 
-def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec) -> ShapedArray:
-    """The type of one device's shard of an array."""
-    return shaped(_scaled(aval.shape, mesh, spec, True), aval.dtype, aval.weak_type)
+def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, tracked: Names = ()) -> ShapedArray:
+    """The type of one device's shard of an array; it varies along the axes of the spec, as far as they are tracked."""
+    vma = aval.vma | (_named(spec) & frozenset(tracked))
+    return aval.update(shape=_scaled(aval.shape, mesh, spec, True), vma=vma)
+
+
+def _named(spec: PartitionSpec) -> frozenset[Any]:
+    """The mesh axes that a spec splits over."""
+    return frozenset(axis for entry in spec for axis in axes_of(entry))
+
+
+def leaving(x: Any, spec: PartitionSpec, tracked: Names) -> Any:
+    """A result of one device, declared as varying along the tracked axes over which the results are put together.
+
+    Raises `OptionError` if it varies along others: which device's result is meant?
+    """
+    aval = typeof(x)
+    more = aval.vma & frozenset(tracked) - _named(spec)
+    if more:
+        names = ", ".join(repr(axis) for axis in tracked if axis in more)
+        raise OptionError(
+            "shard_map was given out_specs which require replication which can't be statically inferred given the "
+            f"mesh: {spec} for a result of type {aval.short}, which may differ between the devices along {names}",
+            instead="psum, pmean or all_gather_invariant of the result; the axis in out_specs; or check_vma=False if "
+            "the results are equal",
+            spec=spec,
+        )
+    return as_varying(x, aval.varying(aval.vma | (_named(spec) & frozenset(tracked))))
 
 
 @contextmanager
-def inside(mesh: Mesh, manual: Names) -> Iterator[None]:
-    """Puts the manual axes in scope, for collectives."""
-    with only_axes((*axis_env.get(), *[(name, size) for name, size in mesh.shape.items() if name in manual])):
+def inside(mesh: Mesh, manual: Names, check_vma: bool) -> Iterator[None]:
+    """Puts the manual axes in scope, for collectives; with `check_vma` types track along which of them values vary."""
+    mark = (True,) if check_vma else ()
+    with only_axes((*axis_env.get(), *[(name, size, *mark) for name, size in mesh.shape.items() if name in manual])):
         yield
 
 
 def bind(
-    jaxpr: ClosedJaxpr, args: Sequence[Any], mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
+    jaxpr: ClosedJaxpr,
+    args: Sequence[Any],
+    mesh: Mesh,
+    in_specs: Specs,
+    out_specs: Specs,
+    manual: Names,
+    check_vma: bool,
 ) -> list[Any]:
     """Binds `shard_map`; constants of the closed jaxpr become replicated operands."""
     if jaxpr.consts:
@@ -70,21 +103,40 @@ def bind(
         in_specs = (*[PartitionSpec()] * len(jaxpr.consts), *in_specs)
         jaxpr = ClosedJaxpr(hoist_consts(jaxpr.jaxpr))
     return shard_map.bind(
-        *args, jaxpr=jaxpr, mesh=mesh, in_specs=tuple(in_specs), out_specs=tuple(out_specs), manual=manual
+        *args,
+        jaxpr=jaxpr,
+        mesh=mesh,
+        in_specs=tuple(in_specs),
+        out_specs=tuple(out_specs),
+        manual=manual,
+        check_vma=check_vma,
     )
 
 
 def _types(
-    *avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
+    *avals: ShapedArray,
+    jaxpr: ClosedJaxpr,
+    mesh: Mesh,
+    in_specs: Specs,
+    out_specs: Specs,
+    manual: Names,
+    check_vma: bool,
 ) -> list[ShapedArray]:
     return [
-        shaped(_scaled(a.shape, mesh, spec, False), a.dtype, a.weak_type)
+        a.update(shape=_scaled(a.shape, mesh, spec, False), vma=a.vma - frozenset(manual))
         for a, spec in zip(jaxpr.out_avals, out_specs, strict=True)
     ]
 
 
 def _lower(
-    f: Function, *args: Value, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
+    f: Function,
+    *args: Value,
+    jaxpr: ClosedJaxpr,
+    mesh: Mesh,
+    in_specs: Specs,
+    out_specs: Specs,
+    manual: Names,
+    check_vma: bool,
 ) -> list[Value]:
     def shardings(specs: Specs, ranks: Sequence[int]) -> str:
         return ", ".join(f"<{spec_text(f.module, mesh, spec, rank)}>" for spec, rank in zip(specs, ranks, strict=True))
@@ -127,14 +179,15 @@ def _jvp(
     in_specs: Specs,
     out_specs: Specs,
     manual: Names,
+    check_vma: bool,
 ) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(type(t) is not Zero for t in tangents)
-    with inside(mesh, manual):
+    with inside(mesh, manual, check_vma):
         derived, present = jvp_jaxpr(jaxpr, nonzero)
     given = [t for t in tangents if type(t) is not Zero]
     specs = (*in_specs, *[s for s, has in zip(in_specs, nonzero, strict=True) if has])
     out = (*out_specs, *[s for s, has in zip(out_specs, present, strict=True) if has])
-    results = bind(derived, [*primals, *given], mesh, specs, out, manual)
+    results = bind(derived, [*primals, *given], mesh, specs, out, manual, check_vma)
     count = len(out_specs)
     return results[:count], fill(results[count:], present, [typeof(x) for x in results[:count]])
 
@@ -147,13 +200,18 @@ def _linearize(
     in_specs: Specs,
     out_specs: Specs,
     manual: Names,
+    check_vma: bool,
 ) -> tuple[list[Any], list[Any]]:
     wanted = tuple(type(t) is not Zero for t in tangents)
-    with inside(mesh, manual):
+    with inside(mesh, manual, check_vma):
         split = linearize_jaxpr(jaxpr, wanted)
         count = len(out_specs)
-        # Residuals differ between devices: they are results with a new leading axis, split over all manual axes.
-        stacked = PartitionSpec(manual)
+        # Residuals differ between devices: they are results with a new leading axis, split over the manual axes along
+        # which they vary.
+        stacked = [
+            PartitionSpec(tuple(axis for axis in manual if axis in a.vma) if check_vma else manual)
+            for a in split.primal.out_avals[count:]
+        ]
 
         def with_axis(*xs: Any) -> list[Any]:
             outs = eval_jaxpr(split.primal.jaxpr, split.primal.consts, *xs)
@@ -170,20 +228,23 @@ def _linearize(
             return eval_jaxpr(split.linear.jaxpr, split.linear.consts, *plain)
 
         in_avals = [
-            shaped((1, *a.shape), a.dtype, a.weak_type) if i < len(fresh) and fresh[i] else a
+            a.update(shape=(1, *a.shape)) if i < len(fresh) and fresh[i] else a
             for i, a in enumerate(split.linear.in_avals)
         ]
         linear = restage(without_axis, in_avals, jaxpr.jaxpr)
-    extra = len(primal.out_avals) - count
-    results = bind(primal, primals, mesh, in_specs, (*out_specs, *[stacked] * extra), manual)
+    results = bind(primal, primals, mesh, in_specs, (*out_specs, *stacked), manual, check_vma)
     sources: dict[str, Sequence[Any]] = {"in": primals, "out": results}
-    specs = {"in": in_specs, "out": (*out_specs, *[stacked] * extra)}
+    specs = {"in": in_specs, "out": (*out_specs, *stacked)}
     residuals = [sources[kind][i] for kind, i in split.residuals]
     linear_specs = [specs[kind][i] for kind, i in split.residuals]
     linear_specs += [s for s, want in zip(in_specs, wanted, strict=True) if want]
     tangent_specs = tuple(s for s, has in zip(out_specs, split.nonzero, strict=True) if has)
     given = [t for t in tangents if type(t) is not Zero]
-    outs = bind(linear, [*residuals, *given], mesh, tuple(linear_specs), tangent_specs, manual) if tangent_specs else []
+    outs = (
+        bind(linear, [*residuals, *given], mesh, tuple(linear_specs), tangent_specs, manual, check_vma)
+        if tangent_specs
+        else []
+    )
     return results[:count], fill(outs, split.nonzero, [typeof(x) for x in results[:count]])
 
 
@@ -201,13 +262,14 @@ def _transpose(
     in_specs: Specs,
     out_specs: Specs,
     manual: Names,
+    check_vma: bool,
 ) -> list[Any]:
     linear = tuple(is_linear(x) for x in args)
     nonzero = tuple(type(ct) is not Zero for ct in cotangents)
     ct_specs = [s for s, has in zip(out_specs, nonzero, strict=True) if has]
     arg_specs = [s for s, is_lin in zip(in_specs, linear, strict=True) if not is_lin]
     result_specs = [s for s, is_lin in zip(in_specs, linear, strict=True) if is_lin]
-    with inside(mesh, manual):
+    with inside(mesh, manual, check_vma):
         derived, present = transpose_jaxpr(jaxpr, linear, nonzero)
         result_specs = [s for s, there in zip(result_specs, present, strict=True) if there]
 
@@ -215,14 +277,17 @@ def _transpose(
             values, cts = list(xs[: len(arg_specs)]), list(xs[len(arg_specs) :])
             # The cotangent of a replicated result is divided among the devices that hold it; the cotangent of a
             # replicated operand is the sum over devices.
+            # Where types track how values vary, `backward_pass` has done both.
             for i, spec in enumerate(ct_specs):
-                copies = _unmapped(manual, spec)
+                copies = () if check_vma else _unmapped(manual, spec)
                 if copies:
                     share = 1
                     for axis in copies:
                         share *= mesh.shape[axis]
                     cts[i] = div(cts[i], literal(cts[i], share))
             outs = eval_jaxpr(derived.jaxpr, derived.consts, *values, *cts)
+            if check_vma:
+                return outs
             return [
                 psum.bind(x, axes=copies, axis_index_groups=None)[0] if (copies := _unmapped(manual, spec)) else x
                 for x, spec in zip(outs, result_specs, strict=True)
@@ -230,7 +295,7 @@ def _transpose(
 
         program = restage(adjusted, derived.in_avals, jaxpr.jaxpr)
     given = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
-    found = iter(bind(program, given, mesh, (*arg_specs, *ct_specs), tuple(result_specs), manual))
+    found = iter(bind(program, given, mesh, (*arg_specs, *ct_specs), tuple(result_specs), manual, check_vma))
     there = iter(present)
     return [(next(found) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in args]
 
@@ -244,23 +309,36 @@ def _batch(
     in_specs: Specs,
     out_specs: Specs,
     manual: Names,
+    check_vma: bool,
 ) -> tuple[list[Any], list[Dim]]:
     pieces = math.prod(mesh.shape[name] for name in axis.spmd)
     if axis.size % pieces:
         raise ShapeError(f"a batch of {axis.size} cannot be split evenly over {pieces} devices (spmd_axis_name)")
-    with inside(mesh, manual):
+    with inside(mesh, manual, check_vma):
         derived, out_dims = batch_jaxpr(jaxpr, axis._replace(size=axis.size // pieces), tuple(dims))
+        if check_vma and axis.spmd:  # along these axes devices have other examples
+            spread = frozenset(axis.spmd) & frozenset(manual)
+            avals = [a if d is None else a.varying(a.vma | spread) for a, d in zip(derived.in_avals, dims, strict=True)]
+            program = derived
+            derived = restage(lambda *xs: eval_jaxpr(program.jaxpr, program.consts, *xs), avals, jaxpr.jaxpr)
     specs = tuple(insert_entry(s, d, axis.spmd) for s, d in zip(in_specs, dims, strict=True))
     out = tuple(insert_entry(s, d, axis.spmd) for s, d in zip(out_specs, out_dims, strict=True))
-    return bind(derived, args, mesh, specs, out, manual), out_dims
+    return bind(derived, args, mesh, specs, out, manual, check_vma), out_dims
 
 
 def _checked(
-    checks: Any, *args: Any, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: Names
+    checks: Any,
+    *args: Any,
+    jaxpr: ClosedJaxpr,
+    mesh: Mesh,
+    in_specs: Specs,
+    out_specs: Specs,
+    manual: Names,
+    check_vma: bool,
 ) -> list[Any]:
     """Each device has its own `Error`; the result is that of the first device with an error."""
     leaves = checks.leaves
-    with inside(mesh, manual):
+    with inside(mesh, manual, check_vma):
         program, tree = checks.program(jaxpr, jaxpr.in_avals)
         width = tree.num_leaves
 
@@ -272,7 +350,7 @@ def _checked(
         stacked = restage(fun, program.in_avals, program.jaxpr)
     each = PartitionSpec(tuple(name for name in mesh.axis_names if name in manual))
     in_specs = (*[PartitionSpec()] * len(leaves), *in_specs)
-    outs = bind(stacked, [*leaves, *args], mesh, in_specs, (*[each] * width, *out_specs), manual)
+    outs = bind(stacked, [*leaves, *args], mesh, in_specs, (*[each] * width, *out_specs), manual, check_vma)
     results = checks.results(outs, tree)
     checks.error = checks.error.reduced()
     return results
@@ -280,13 +358,14 @@ def _checked(
 
 def _show(eqn: Any, printer: Any) -> dict[str, Any]:
     params = eqn.params
-    return {name: params[name] for name in ("in_specs", "jaxpr", "manual", "mesh", "out_specs")}
+    return {name: params[name] for name in ("check_vma", "in_specs", "jaxpr", "manual", "mesh", "out_specs")}
 
 
 shard_map = Primitive(
     "shard_map",
     multiple_results=True,
     types=_types,
+    vma=lambda avals, params: None if params["check_vma"] else frozenset().union(*[a.vma for a in avals]),
     lower=_lower,
     jvp=_jvp,
     linearize=_linearize,

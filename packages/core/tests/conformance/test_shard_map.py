@@ -1,0 +1,292 @@
+"""Inside of shard_map: along which mesh axes values vary, and derivatives there, as in jax, on eight devices.
+
+A gradient with respect to a value that all devices share is the sum over them; see `_transform/varying.py`.
+"""
+
+import itertools
+
+import jax
+import jax.numpy
+import numpy as np
+import pytest
+
+import phlox
+
+X = np.linspace(-1.0, 2.0, 16, dtype=np.float32).reshape(8, 2)
+W = np.array([0.5, -1.5], np.float32)
+B = np.float32(0.7)
+
+
+def mesh(m):
+    return m.make_mesh((4, 2), ("x", "y"), axis_types=(m.sharding.AxisType.Auto,) * 2)
+
+
+def tanh(m, w, b, x):
+    return m.numpy.tanh(x * w + b)
+
+
+def summed(m, w, b, x):
+    return tanh(m, w, b, x).sum()
+
+
+def over_devices(m, w, b, x):
+    return m.lax.psum(summed(m, w, b, x), "x") ** 2
+
+
+def mean_over_devices(m, w, b, x):
+    return m.lax.pmean(tanh(m, w, b, x).mean(), "x") + (w**2).sum()
+
+
+def gathered(m, w, b, x):
+    return (m.lax.all_gather(x * w, "x", tiled=True) * m.numpy.arange(8.0)[:, None]).sum() * b
+
+
+def permuted(m, w, b, x):
+    return (m.lax.ppermute(x * w, "x", [(0, 1), (1, 2), (2, 3), (3, 0)]) * x).sum() * b
+
+
+def scattered(m, w, b, x):
+    return (m.lax.psum_scatter(m.numpy.ones((4, 2)) * w * x[:1], "x", tiled=True) ** 2).sum() + b
+
+
+def exchanged(m, w, b, x):
+    return (m.lax.all_to_all(m.numpy.ones((4, 2)) * w * x[:1], "x", 0, 0, tiled=True) * x[:1]).sum() * b
+
+
+def largest(m, w, b, x):
+    return m.lax.pmax(m.lax.stop_gradient((x * w).sum()), "x") * b + (x * w).sum()
+
+
+def jitted(m, w, b, x):
+    return m.jit(lambda w, b: m.numpy.sin(w * b).sum())(w, b) + m.jit(summed, static_argnums=0)(m, w, b, x)
+
+
+def scanned(m, w, b, x):
+    def step(c, row):
+        c = m.numpy.sin(c * b) + row * w
+        return c, c.sum()
+
+    last, rows = m.lax.scan(step, x[0], x)
+    return last.sum() + (rows**2).sum()
+
+
+def scanned_alone(m, w, b, x):
+    c, _ = m.lax.scan(lambda c, _: (m.numpy.sin(c * b), None), w, None, length=3)
+    return (c * x).sum()
+
+
+def chosen(m, w, b, x):
+    return m.lax.cond(b > 0, lambda w: (w * x).sum(), lambda w: (w * x * x).sum(), w)
+
+
+def chosen_by_device(m, w, b, x):
+    at = m.lax.axis_index("x")
+    if m is jax:  # whose sum over devices in one branch waits for those that took the other one, for ever
+        return m.numpy.where(at % 2 == 0, (w * x).sum(), (w * x).prod() * b)
+    return m.lax.switch(at % 2, [lambda w: (w * x).sum(), lambda w: (w * x).prod() * b], w)
+
+
+def recomputed(m, w, b, x):
+    return m.checkpoint(lambda w: m.numpy.sin(m.numpy.cos(w * x) * b).sum())(w)
+
+
+def mapped_rows(m, w, b, x):
+    return m.vmap(lambda row: m.numpy.dot(row, w) ** 2 * b)(x).sum()
+
+
+def mapped_weights(m, w, b, x):
+    return m.vmap(lambda one: m.numpy.sin(x * one).sum() * b)(w).sum()
+
+
+def by_own_rule(m, w, b, x):
+    @m.custom_jvp
+    def f(w):
+        return w**2
+
+    f.defjvp(lambda primals, tangents: (f(*primals), 3 * primals[0] * tangents[0]))
+    return (f(w) * x).sum() * b
+
+
+def repeated(m, w, b, x):
+    def body(c):
+        i, total = c
+        return i + 1, total + m.numpy.cos(total * b)
+
+    return m.lax.while_loop(lambda c: c[0] < 3, body, (0, (x * w).sum()))[1]
+
+
+def declared(m, w, b, x):
+    own = m.lax.pcast(w, "x", to="varying")
+    return (own**3).sum() * b + (own * x).sum()
+
+
+def reshaped(m, w, b, x):
+    table = m.numpy.concatenate([w, w[::-1] * b]).reshape(2, 2)
+    return m.numpy.einsum("ij,jk->", x, table) + x[m.numpy.array([1, 0])].sum() * table[0, 1]
+
+
+BODIES = [
+    summed,
+    over_devices,
+    mean_over_devices,
+    gathered,
+    permuted,
+    scattered,
+    exchanged,
+    largest,
+    jitted,
+    scanned,
+    scanned_alone,
+    chosen,
+    chosen_by_device,
+    recomputed,
+    mapped_rows,
+    mapped_weights,
+    by_own_rule,
+    declared,
+    reshaped,
+]
+
+
+def gradient(m, body):
+    """Of shared and of own arguments, inside."""
+    f = lambda w, b, x: m.grad(lambda *args: body(m, *args), (0, 1, 2))(w, b, x)
+    specs = (m.P(), m.P(), m.P("x"))
+    return m.jit(m.shard_map(f, mesh=mesh(m), in_specs=specs, out_specs=specs))(W, B, X)
+
+
+def gradient_outside(m, body):
+    """Of the whole function; each device returns its own value."""
+    f = m.shard_map(
+        lambda w, b, x: m.numpy.ones(1) * body(m, w, b, x),
+        mesh=mesh(m),
+        in_specs=(m.P(), m.P(), m.P("x")),
+        out_specs=m.P("x"),
+    )
+    return m.jit(m.grad(lambda *args: (f(*args) * m.numpy.arange(1.0, 5)).sum(), (0, 1, 2)))(W, B, X)
+
+
+def derivative_of_derivative(m, body):
+    loss = lambda w, b, x: m.lax.pmean(body(m, w, b, x), "x")
+    inner = lambda w, b, x: m.grad(lambda w: (m.grad(loss)(w, b, x) ** 2).sum())(w)
+    f = m.shard_map(inner, mesh=mesh(m), in_specs=(m.P(), m.P(), m.P("x")), out_specs=m.P())
+    return m.jit(f)(W, B, X)
+
+
+def batched(m, body):
+    f = lambda w, b, x: m.grad(lambda w: body(m, w, b, x))(w)
+    mapped = m.shard_map(f, mesh=mesh(m), in_specs=(m.P(), m.P(), m.P("x")), out_specs=m.P())
+    return m.jit(m.vmap(mapped, (0, None, None)))(np.stack([W, 2 * W]), B, X)
+
+
+def forward(m, body):
+    f = lambda w, b, x: m.numpy.ones(1) * m.jvp(lambda w, b: body(m, w, b, x), (w, b), (w, b))[1]
+    specs = (m.P(), m.P(), m.P("x"))
+    return m.jit(m.shard_map(f, mesh=mesh(m), in_specs=specs, out_specs=m.P("x")))(W, B, X)
+
+
+@pytest.mark.parametrize("way", [gradient, gradient_outside, derivative_of_derivative, batched, forward])
+@pytest.mark.parametrize("body", BODIES)
+def test_derivatives(way, body):
+    def found(m):
+        return [np.asarray(x) for x in m.tree.leaves(way(m, body))]
+
+    for ours, theirs in itertools.zip_longest(found(phlox), found(jax)):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-5)
+
+
+def test_forward_mode_through_while_loop():
+    ours, theirs = (forward(m, repeated) for m in (phlox, jax))
+    np.testing.assert_allclose(ours, theirs, rtol=2e-5)
+
+
+def test_types_say_along_which_axes_values_vary():
+    def seen(m):
+        types = []
+
+        def f(w, x):
+            lax, jnp = m.lax, m.numpy
+            values = [
+                w,
+                x,
+                w * x,
+                jnp.where(x > 0, w, 0.0),
+                lax.psum(x, "x"),
+                lax.pmax(x, "x"),
+                lax.axis_index("y"),
+                lax.all_gather(x, ("x", "y")),
+                lax.pcast(w, "y", to="varying") * x,
+                jnp.ones(2),
+                m.jit(lambda x: lax.psum(x, "x"))(x),
+                m.vmap(lambda row: row + w)(x),
+                lax.scan(lambda c, row: (c + row, c), x[0], x)[1],
+                lax.cond(w.sum() > 0, lambda: x, lambda: -x),
+            ]
+            types.extend(str(m.typeof(value)) for value in values)
+            return x
+
+        m.shard_map(f, mesh=mesh(m), in_specs=(m.P(), m.P("x")), out_specs=m.P("x"))(W, X)
+        return types
+
+    ours = seen(phlox)
+    assert ours == seen(jax)
+    assert ours[2] == "float32[2,2]{V:x}" and ours[7] == "float32[8,2,2]{V:(x,y)}"
+
+
+@pytest.mark.parametrize(
+    ("f", "spec"),
+    [
+        (lambda m, w, x: x * w, ()),  # which device's result?
+        (lambda m, w, x: m.lax.all_gather(x, "x"), ()),
+        (lambda m, w, x: m.lax.psum(x, ("x", "y")), ()),  # varies along one of the two
+        (lambda m, w, x: m.lax.pcast(x, "x", to="varying"), ("x",)),
+    ],
+)
+def test_mistakes_are_refused(f, spec):
+    for m in (phlox, jax):
+        mapped = m.shard_map(lambda w, x: f(m, w, x), mesh=mesh(m), in_specs=(m.P(), m.P("x")), out_specs=m.P(*spec))
+        with pytest.raises(ValueError):
+            mapped(W, X)
+
+
+def test_loops_and_branches_need_no_pcast():
+    """Where jax asks for a pcast of the start value, phlox makes the carry vary by itself."""
+
+    def ours(w, x):
+        total = phlox.lax.fori_loop(0, 3, lambda i, c: c + x * w, phlox.numpy.zeros_like(W))
+        return total.sum() + phlox.lax.cond(w[0] > 0, lambda: x.sum(), lambda: 0.0 * w.sum())
+
+    def theirs(w, x):
+        zero = jax.lax.pcast(jax.numpy.zeros_like(W), "x", to="varying")
+        total = jax.lax.fori_loop(0, 3, lambda i, c: c + x * w, zero)
+        other = lambda: jax.lax.pcast(0.0 * w.sum(), "x", to="varying")
+        return total.sum() + jax.lax.cond(w[0] > 0, lambda: x.sum(), other)
+
+    def run(m, f):
+        inner = lambda w, x: m.grad(lambda w: f(w, x[0]))(w)
+        return m.shard_map(inner, mesh=mesh(m), in_specs=(m.P(), m.P("x")), out_specs=m.P())(W, X)
+
+    np.testing.assert_allclose(run(phlox, ours), run(jax, theirs), rtol=1e-5)
+
+
+def test_branches_that_devices_choose_give_results_that_vary():
+    """jax calls such a result equal on all devices, which it is not."""
+    seen = []
+
+    def f(w, x):
+        out = phlox.lax.cond(x[0, 0] > 0, lambda: w, lambda: 2 * w)
+        seen.append(phlox.typeof(out).vma)
+        return out
+
+    mapped = phlox.shard_map(f, mesh=mesh(phlox), in_specs=(phlox.P(), phlox.P("x")), out_specs=phlox.P("x"))
+    np.testing.assert_array_equal(mapped(W, X).reshape(4, 2)[::3], [2 * W, W])
+    assert seen[0] == frozenset("x")
+
+
+def test_without_check_vma_gradients_are_those_of_each_device():
+    def of(m):
+        f = lambda w, b, x: m.grad(lambda w: summed(m, w, b, x))(w)
+        specs = (m.P(), m.P(), m.P("x"))
+        return m.shard_map(f, mesh=mesh(m), in_specs=specs, out_specs=m.P("x"), check_vma=False)(W, B, X)
+
+    np.testing.assert_allclose(of(phlox), of(jax), rtol=1e-5)
