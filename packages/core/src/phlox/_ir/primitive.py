@@ -17,7 +17,7 @@ The rules, with the operands written ``*args`` and the parameters of the equatio
                                              the step), and is sent the results of each
     eager(*args, **params)                -> outputs; replaces "compile and execute" when no trace is current
     axes(params)                          -> names of the mapped axes that a collective works over
-    vma(avals, params)                    -> the mesh axes along which the results vary, where values are tracked (inside
+    vma(avals, params)                    -> the mesh axes along which the results vary, where that is tracked (inside
                                              of shard_map); None: the rule `types` has said it. Without this rule
                                              they vary along all axes along which an operand does
     effects(params)                       -> the effects of the operation, see _ir.effects; all primitives that hold

@@ -383,7 +383,7 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
     Array([1, 2], dtype=int32)
     """
     names = names_of(axis_name)
-    return _each("pvary", x, lambda leaf: varying_over(leaf, [n for n in names if n not in type_of(leaf).vma]))
+    return _each("pvary", x, lambda leaf: varying_over(leaf, names))
 
 
 def ragged_all_to_all(
