@@ -19,8 +19,11 @@ import jax.flatten_util
 import jax.image
 import jax.monitoring
 import jax.ops
+import jax.scipy.cluster.vq
 import jax.scipy.fft
+import jax.scipy.integrate
 import jax.scipy.linalg
+import jax.scipy.ndimage
 import jax.scipy.optimize
 import jax.scipy.signal
 import jax.scipy.sparse.linalg
@@ -176,6 +179,9 @@ MODULES = [
     *(f"scipy.stats.{name}" for name in DISTRIBUTIONS.split()),
     "scipy.fft",
     "scipy.signal",
+    "scipy.ndimage",
+    "scipy.integrate",
+    "scipy.cluster.vq",
     *ELSEWHERE,
 ]
 
