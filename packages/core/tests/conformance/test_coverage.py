@@ -22,6 +22,7 @@ import jax.ops
 import jax.scipy.cluster.vq
 import jax.scipy.fft
 import jax.scipy.integrate
+import jax.scipy.interpolate
 import jax.scipy.linalg
 import jax.scipy.ndimage
 import jax.scipy.optimize
@@ -79,6 +80,7 @@ from conformance import (
     test_random_samplers,
     test_refs,
     test_remat,
+    test_scipy_interpolate,
     test_scipy_optimize,
     test_scipy_sparse,
     test_scipy_stats,
@@ -121,6 +123,7 @@ ELSEWHERE = {
         test_lax_windows,
     ],
     "lax.linalg": [test_linalg],
+    "scipy.interpolate": [test_scipy_interpolate],
     "scipy.linalg": [test_linalg],
     "scipy.stats": [test_scipy_stats],
     "scipy.optimize": [test_scipy_optimize],
