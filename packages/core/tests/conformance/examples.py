@@ -35,6 +35,7 @@ from conformance import (
     test_numpy_shapes,
     test_numpy_statistics,
     test_scipy_fft,
+    test_scipy_others,
     test_scipy_signal,
     test_scipy_special,
     test_scipy_stats,
@@ -66,6 +67,7 @@ TESTS = [
     test_lax_windows,
     test_image,
     test_scipy_fft,
+    test_scipy_others,
     test_scipy_signal,
 ]
 MODULES = ["numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "ops", "image"]

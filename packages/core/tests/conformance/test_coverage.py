@@ -19,8 +19,12 @@ import jax.flatten_util
 import jax.image
 import jax.monitoring
 import jax.ops
+import jax.scipy.cluster.vq
 import jax.scipy.fft
+import jax.scipy.integrate
+import jax.scipy.interpolate
 import jax.scipy.linalg
+import jax.scipy.ndimage
 import jax.scipy.optimize
 import jax.scipy.signal
 import jax.scipy.sparse.linalg
@@ -76,6 +80,7 @@ from conformance import (
     test_random_samplers,
     test_refs,
     test_remat,
+    test_scipy_interpolate,
     test_scipy_optimize,
     test_scipy_sparse,
     test_scipy_stats,
@@ -118,6 +123,7 @@ ELSEWHERE = {
         test_lax_windows,
     ],
     "lax.linalg": [test_linalg],
+    "scipy.interpolate": [test_scipy_interpolate],
     "scipy.linalg": [test_linalg],
     "scipy.stats": [test_scipy_stats],
     "scipy.optimize": [test_scipy_optimize],
@@ -176,6 +182,9 @@ MODULES = [
     *(f"scipy.stats.{name}" for name in DISTRIBUTIONS.split()),
     "scipy.fft",
     "scipy.signal",
+    "scipy.ndimage",
+    "scipy.integrate",
+    "scipy.cluster.vq",
     *ELSEWHERE,
 ]
 

@@ -5,8 +5,22 @@ from typing import TYPE_CHECKING
 from .._base.lazy_imports import on_demand
 
 if TYPE_CHECKING:
-    from . import fft, linalg, optimize, signal, sparse, special, stats
+    from . import cluster, fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, special, stats
 
-__getattr__, __dir__ = on_demand(__name__, "fft linalg optimize signal sparse special stats")
+__getattr__, __dir__ = on_demand(
+    __name__, "cluster fft integrate interpolate linalg ndimage optimize signal sparse special stats"
+)
 
-__all__ = ["fft", "linalg", "optimize", "signal", "sparse", "special", "stats"]
+__all__ = [
+    "cluster",
+    "fft",
+    "integrate",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "special",
+    "stats",
+]
