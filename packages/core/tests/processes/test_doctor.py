@@ -147,3 +147,10 @@ def test_usage():
     for arguments in ([], ["docter"], ["doctor", "--jsno"]):
         done = doctor(arguments=arguments)
         assert done.returncode == 2 and "usage: python -m phlox" in done.stderr
+
+
+def test_importing_phlox_does_not_load_it():
+    done = run(
+        "import sys, phlox, phlox.numpy; print({'argparse', 'phlox.__main__', 'phlox._doctor'} & set(sys.modules))"
+    )
+    assert done.stdout == "set()\n"
