@@ -292,23 +292,31 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def variables_of(name: str) -> tuple[str, ...]:
+    """The environment variables that give this flag its first value; of those that are set, the first counts."""
+    ours = "PHLOX_" + name.upper()
+    # JAX's variables for its compilation cache are not read: that folder belongs to jax.
+    return (ours,) if "compilation_cache" in name else (ours, "JAX_" + name.upper())
+
+
 def _from_environment() -> Settings:
     values = {name: flag.default for name, flag in FLAGS.items()}
     for name in _NAMES:
-        # JAX's variables for its compilation cache are not read: that folder belongs to jax.
-        jaxs = None if "compilation_cache" in name else os.environ.get("JAX_" + name.upper())
-        text = os.environ.get("PHLOX_" + name.upper())
-        try:
-            if text is not None or jaxs is not None:
-                values.update(_checked({name: jaxs if text is None else text}))
-        except ConfigError as error:
-            if text is not None:
-                raise
-            warnings.warn(f"JAX_{name.upper()}={jaxs} is not followed: {error}", RuntimeWarning, stacklevel=2)
-    for name in sorted(os.environ):
-        prefix, _, flag = name.partition("_")
-        if prefix == "PHLOX" and flag.lower() not in FLAGS and not flag.startswith(_OTHER_VARIABLES):
-            _warn_of_unknown(name, flag.lower())
+        for variable in variables_of(name):
+            text = os.environ.get(variable)
+            if text is None:
+                continue
+            try:
+                values.update(_checked({name: text}))
+            except ConfigError as error:
+                if variable.startswith("PHLOX_"):
+                    raise
+                warnings.warn(f"{variable}={text} is not followed: {error}", RuntimeWarning, stacklevel=2)
+            break
+    for variable in sorted(os.environ):
+        if variable.startswith("PHLOX_") and not is_read(variable):
+            hint = near_name(variable) or ", as there is no such flag"
+            warnings.warn(f"the environment variable {variable} has no effect{hint}", RuntimeWarning, stacklevel=2)
     return Settings(values)
 
 
@@ -316,12 +324,19 @@ def _from_environment() -> Settings:
 _OTHER_VARIABLES = ("TEST_", "PANTS")
 
 
-def _warn_of_unknown(name: str, flag: str) -> None:
+def is_read(variable: str) -> bool:
+    """Whether a variable ``PHLOX_...`` sets a flag, or is one of the project's own tools."""
+    flag = variable.removeprefix("PHLOX_")
+    return flag.lower() in FLAGS or flag.startswith(_OTHER_VARIABLES)
+
+
+def near_name(variable: str) -> str:
+    """What a variable that sets no flag may have been meant for, as the end of a message; or ""."""
     import difflib
 
-    near = difflib.get_close_matches(flag, _NAMES, 1)
-    hint = f"; did you mean PHLOX_{near[0].upper()}?" if near else ", as there is no such flag"
-    warnings.warn(f"the environment variable {name} has no effect{hint}", RuntimeWarning, stacklevel=2)
+    prefix, _, flag = variable.partition("_")
+    near = difflib.get_close_matches(flag.lower(), _NAMES, 1)
+    return f"; did you mean {prefix}_{near[0].upper()}?" if near else ""
 
 
 class _Scope:

@@ -32,6 +32,11 @@ def _make_cpu_client() -> Client:
 _MAKERS = {"cpu": _make_cpu_client}
 
 
+def platforms() -> list[str]:
+    """Names of the platforms that a client can be made for, whether or not this machine has their devices."""
+    return sorted(_ALIASES)
+
+
 def client(platform: str | None = None) -> Client:
     """The client of `platform`; None: of the first available platform of the flag `platforms`, or of the CPU."""
     if platform is None:
@@ -43,7 +48,7 @@ def client(platform: str | None = None) -> Client:
         return found
     kind = _ALIASES.get(name)
     if kind is None:
-        raise DeviceError(f"unknown backend {name!r}", instead="one of " + ", ".join(sorted(_ALIASES)), backend=name)
+        raise DeviceError(f"unknown backend {name!r}", instead="one of " + ", ".join(platforms()), backend=name)
     with _lock:
         if name not in _clients:
             _clients[name] = _MAKERS[kind]()
@@ -66,7 +71,7 @@ def _first_available(asked: str) -> str:
         return name
     raise DeviceError(
         f"none of the platforms {asked!r} is there",
-        instead=f"PHLOX_PLATFORMS (or JAX_PLATFORMS) with one of {', '.join(sorted(_ALIASES))}, or not set",
+        instead=f"PHLOX_PLATFORMS (or JAX_PLATFORMS) with one of {', '.join(platforms())}, or not set",
         backend=asked,
     )
 

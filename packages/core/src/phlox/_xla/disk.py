@@ -45,7 +45,7 @@ def directory() -> str:
 
 def load(key: str) -> bytes | None:
     """The entry of this key; None if there is none or if it is damaged."""
-    folder = _folder()
+    folder = usable_folder()
     if folder is None:
         return None
     try:
@@ -88,7 +88,7 @@ def _head(key: str, payload: bytes) -> bytes:
 
 def store(key: str, payload: bytes) -> None:
     """Writes an entry. The file appears by renaming, so that other processes never see a part of it."""
-    folder = _folder()
+    folder = usable_folder()
     if folder is None:
         return
     import tempfile
@@ -114,7 +114,7 @@ def store(key: str, payload: bytes) -> None:
 
 def discard(key: str) -> None:
     """Removes an entry that turned out to be unusable."""
-    folder = _folder()
+    folder = usable_folder()
     if folder is not None:
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(folder, key + _SUFFIX))
@@ -133,7 +133,7 @@ def clear() -> None:
             os.unlink(path)
 
 
-def _folder() -> str | None:
+def usable_folder() -> str | None:
     """The cache folder, created if it does not exist; None if the cache is off or the folder is not private."""
     if not config.current().enable_compilation_cache:
         return None

@@ -11,7 +11,8 @@ import numpy as np
 from ..._xla import devices
 
 
-def _version(package: str) -> str:
+def version_of(package: str) -> str:
+    """The version of an installed distribution, or "unknown"."""
     from importlib import metadata  # slow to import, like the modules imported below
 
     try:
@@ -37,8 +38,8 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
     there = devices.devices()
     lines = [
-        f"phlox:  {_version('phlox')}",
-        f"jaxlib: {_version('jaxlib')}",
+        f"phlox:  {version_of('phlox')}",
+        f"jaxlib: {version_of('jaxlib')}",
         f"numpy:  {np.__version__}",
         f"python: {' '.join(sys.version.split())}",
         f"device info: {there[0].device_kind}-{len(there)}, {devices.local_device_count()} local devices",

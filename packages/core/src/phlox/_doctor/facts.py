@@ -1,0 +1,136 @@
+"""What is installed and set: versions, platforms, plugins, devices, the cache, environment variables.
+
+It only reads; the clients of platforms that the user did not exclude are started, as an array would start them.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib import metadata
+from typing import Any
+
+import phlox
+
+from .._api.debug.environment import version_of
+from .._base import config
+from .._base.errors import DeviceError
+from .._xla import devices, disk
+
+#: Variables that are no flag of phlox, and what reads them.
+_READERS = {
+    "JAX_COORDINATOR_ADDRESS": "phlox.distributed.initialize, if it is given no address",
+    "XDG_CACHE_HOME": "phlox, for the folder of its cache",
+    "XLA_FLAGS": "XLA, when it starts",
+    "TF_CPP_MIN_LOG_LEVEL": "XLA's log; phlox sets it to 1 if it is not set",
+    "TF_CPP_MAX_VLOG_LEVEL": "XLA's log",
+    "TF_CPP_VMODULE": "XLA's log",
+}
+_PREFIXES = ("JAX_", "PHLOX_", "PJRT_", "XLA_")
+
+
+def versions() -> dict[str, str]:
+    """Versions of phlox, of what it stands on, of Python and of the system."""
+    return {
+        "phlox": phlox.__version__,
+        **{name: version_of(name) for name in ("jaxlib", "numpy", "ml_dtypes")},
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+    }
+
+
+def platforms() -> tuple[dict[str, list[Any]], list[dict[str, Any]]]:
+    """This process's devices by platform, and the state of each platform: those of the flag `platforms`, or all."""
+    asked = config.current().platforms
+    names = [name.strip() for name in asked.split(",")] if asked else devices.platforms()
+    found: dict[str, list[Any]] = {}
+    states = []
+    for name in names:
+        try:
+            found[name] = devices.local_devices(backend=name)
+        except (DeviceError, RuntimeError) as error:
+            state = f"not there: {str(error).splitlines()[0]}"
+        else:
+            count = len(found[name])
+            state = f"{count} device{'s' * (count > 1)}, runtime {devices.client(name).platform_version}"
+        states.append({"name": name, "devices": len(found.get(name, ())), "state": state})
+    return found, states
+
+
+def plugins() -> list[dict[str, str]]:
+    """Installed PJRT plugins, which jax would load. phlox loads none: it runs on the platforms that jaxlib contains."""
+    state = f"installed, not loaded: phlox runs on {', '.join(devices.platforms())} only"
+    found = []
+    for entry in metadata.entry_points(group="jax_plugins"):
+        version = entry.dist.version if entry.dist is not None else "unknown"
+        found.append({"name": entry.name, "version": version, "state": state})
+    return sorted(found, key=lambda row: row["name"])
+
+
+def device(one: Any) -> dict[str, Any]:
+    """Kind and memory of a device. The memory is None if the device does not count it, as CPUs do not."""
+    return {
+        "name": str(one),
+        "platform": one.platform,
+        "kind": one.device_kind,
+        "memory": one.memory_stats(),
+        "memory_kinds": sorted(memory.kind for memory in one.addressable_memories()),
+    }
+
+
+def host() -> dict[str, Any]:
+    """Processors that this process may use, and the machine's memory."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not on all systems
+        memory = None
+    return {"processors": usable, "memory_bytes": memory}
+
+
+def cache() -> dict[str, Any]:
+    """The state of the disk cache: "on", "off", "not used" (a warning says why) or "not writable"."""
+    info, settings = disk.info(), config.current()
+    if not settings.enable_compilation_cache:
+        state = "off"
+    elif disk.usable_folder() is None:
+        state = "not used"
+    else:
+        state = "on" if os.access(info.directory, os.W_OK) else "not writable"
+    return {"state": state, "max_bytes": settings.compilation_cache_max_size, **info._asdict()}
+
+
+def variables() -> list[dict[str, Any]]:
+    """The variables of phlox, JAX and XLA that are set. What nothing reads has None for `read_by`, and a `note`."""
+    names = sorted(name for name in os.environ if name in _READERS or name.startswith(_PREFIXES))
+    return [{"name": name, "value": os.environ[name], **_reader(name)} for name in names]
+
+
+def _reader(variable: str) -> dict[str, str | None]:
+    reader = _READERS.get(variable)
+    prefix, _, rest = variable.partition("_")
+    flag = rest.lower()
+    if reader is None and flag in config.FLAGS and prefix in ("JAX", "PHLOX"):
+        return _reader_of_flag(variable, flag)
+    if reader is None and prefix == "PHLOX" and config.is_read(variable):
+        reader = "the tests of phlox"
+    if reader is not None:
+        return {"read_by": reader, "note": None}
+    if prefix == "XLA":
+        return {"read_by": None, "note": "phlox does not read it"}
+    hint = config.near_name(variable) if prefix in ("JAX", "PHLOX") else ""
+    return {"read_by": None, "note": f"nothing reads it{hint}"}
+
+
+def _reader_of_flag(variable: str, flag: str) -> dict[str, str | None]:
+    names = config.variables_of(flag)
+    if variable not in names:
+        return {"read_by": None, "note": f"nothing reads it: phlox has a folder of its own, see {names[0]}"}
+    if next(name for name in names if name in os.environ) != variable:
+        return {"read_by": None, "note": f"not read, as {names[0]} is set"}
+    try:
+        config.FLAGS[flag].parse(os.environ[variable])
+    except (ValueError, TypeError) as error:
+        return {"read_by": None, "note": f"not followed: it takes {error}"}
+    return {"read_by": f"the flag {flag}", "note": None}
