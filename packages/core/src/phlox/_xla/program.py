@@ -269,16 +269,18 @@ def lower(
     results: Sequence[str] = (),
     in_shardings: Sequence[Sharding | None] | None = None,
     out_shardings: Sequence[Sharding | None] | None = None,
+    portable: bool = False,
 ) -> Lowering:
     """Lowers `jaxpr` for arguments (constants first) with these keys.
 
     `donated` are the indices of the arguments whose buffers outputs may reuse; `results` are the names of the outputs.
-    `in_shardings` and `out_shardings` are the required shardings of arguments and outputs.
+    `in_shardings` and `out_shardings` are the required shardings of arguments and outputs. In a `portable` text
+    operations such as `sort` have the form that is good on all platforms.
     """
     where = plan(keys, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings)
     if watched():
         donated = frozenset()
-    write = functools.partial(module_text, jaxpr, name, where, keys, donated, results, out_shardings)
+    write = functools.partial(module_text, jaxpr, name, where, keys, donated, results, out_shardings, portable)
     with timed(LOWER, "lowering of jit(%s)", name):
         text, module = write()
     located = functools.partial(write, locations=True)
@@ -297,6 +299,7 @@ def module_text(
     donated: frozenset[int] = frozenset(),
     results: Sequence[str] = (),
     out_shardings: Sequence[Sharding | None] | None = None,
+    portable: bool = False,
     *,
     locations: bool = False,
 ) -> tuple[str, Module]:
@@ -305,7 +308,7 @@ def module_text(
     shardy = where.mesh is not None and all(
         isinstance(s, NamedSharding) and s.mesh.lies_like(where.mesh) for s in asked_for
     )
-    module = Module(where.devices, shardy or len(where.devices) == 1, where.mesh, locations)
+    module = Module(where.devices, shardy or len(where.devices) == 1, where.mesh, locations, portable)
     arguments = []
     for i, (key, sharding) in enumerate(zip(keys, where.shardings, strict=True)):
         attributes = ["jax.buffer_donor = true"] if i in donated else []

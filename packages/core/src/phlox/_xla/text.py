@@ -73,6 +73,8 @@ class Module:
       callbacks: Python functions that the program calls, by index.
       kept: objects that the text refers to by address, and that must therefore stay alive.
       known: symbols of functions, and other values that rules cache for this module.
+      portable: whether the program may run on other platforms than that of `devices`, so that rules write the form that
+        is good on all of them.
       locations: whether lines have locations: name scopes and source lines, which profiles show. The text that is the
         cache key has none, so that equal programs from different lines are one entry.
       when_compiled: functions to call when the program is compiled.
@@ -89,18 +91,25 @@ class Module:
         "mesh_of_arguments",
         "meshes",
         "names",
+        "portable",
         "positions",
         "shardy",
         "when_compiled",
     )
 
     def __init__(
-        self, devices: tuple[Any, ...] = (None,), shardy: bool = True, mesh: Any = None, locations: bool = False
+        self,
+        devices: tuple[Any, ...] = (None,),
+        shardy: bool = True,
+        mesh: Any = None,
+        locations: bool = False,
+        portable: bool = False,
     ) -> None:
         self.devices = devices
         self.shardy = shardy
         self.mesh_of_arguments = mesh
         self.locations = locations
+        self.portable = portable
         self.functions: list[str] = []
         self.names: dict[str, int] = {}
         self.known: dict[Any, Any] = {}

@@ -326,7 +326,7 @@ def _export(
     _check_effects(traced.fun_name, program.effects)
     kept = tuple(i for i, u in enumerate(used) if u)
     invars = [program.invars[i] for i in kept]
-    lowering = lower(program.replace(invars=invars), traced.fun_name, [v.aval for v in invars])
+    lowering = lower(program.replace(invars=invars), traced.fun_name, [v.aval for v in invars], portable=True)
     if len(lowering.where.devices) > 1:
         raise UnsupportedError(
             f"export of {traced.fun_name}, which runs on {len(lowering.where.devices)} devices",

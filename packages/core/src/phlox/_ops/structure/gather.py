@@ -247,15 +247,7 @@ def _gather_lower(
 ) -> Value:
     numbers = dimension_numbers
     out = f.out
-    text = (
-        f"dimension_numbers = #stablehlo.gather<offset_dims = {ints(numbers.offset_dims)}, "
-        f"collapsed_slice_dims = {ints(numbers.collapsed_slice_dims)}, "
-        f"operand_batching_dims = {ints(numbers.operand_batching_dims)}, "
-        f"start_indices_batching_dims = {ints(numbers.start_indices_batching_dims)}, "
-        f"start_index_map = {ints(numbers.start_index_map)}, index_vector_dim = {indices.aval.ndim - 1}>, "
-        f"indices_are_sorted = {flag(indices_are_sorted)}, slice_sizes = {i64_array(slice_sizes)}"
-    )
-    result = f.op("stablehlo.gather", [operand, indices], out, text)
+    result = _plain_gather(f, operand, indices, out, numbers, slice_sizes, indices_are_sorted)
     if mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
         return result
     limits = [operand.aval.shape[d] - slice_sizes[d] for d in numbers.start_index_map]
@@ -266,6 +258,41 @@ def _gather_lower(
         fill_value = 0
     fill = f.constant(default_fill(out.dtype) if fill_value is None else fill_value, out)
     return f.select(valid, result, fill)
+
+
+def _plain_gather(
+    f: Function,
+    operand: Value,
+    indices: Value,
+    out: ShapedArray,
+    numbers: GatherDimensionNumbers,
+    slice_sizes: Ints,
+    indices_are_sorted: bool,
+) -> Value:
+    """StableHLO's gather, which clamps indices."""
+    text = (
+        f"dimension_numbers = #stablehlo.gather<offset_dims = {ints(numbers.offset_dims)}, "
+        f"collapsed_slice_dims = {ints(numbers.collapsed_slice_dims)}, "
+        f"operand_batching_dims = {ints(numbers.operand_batching_dims)}, "
+        f"start_indices_batching_dims = {ints(numbers.start_indices_batching_dims)}, "
+        f"start_index_map = {ints(numbers.start_index_map)}, index_vector_dim = {indices.aval.ndim - 1}>, "
+        f"indices_are_sorted = {flag(indices_are_sorted)}, slice_sizes = {i64_array(slice_sizes)}"
+    )
+    return f.op("stablehlo.gather", [operand, indices], out, text)
+
+
+def numbers_along(rank: int, axis: int) -> GatherDimensionNumbers:
+    """The dimension numbers for reading single elements along `axis` at indices of the operand's rank plus one."""
+    rest = tuple(i for i in range(rank) if i != axis)
+    return GatherDimensionNumbers((), (axis,), (axis,), rest, rest)
+
+
+def gather_along(f: Function, x: Value, places: Value, axis: int) -> Value:
+    """In a lowering rule: the elements of `x` at the positions `places` along `axis`; shapes are equal elsewhere."""
+    shape = places.aval.shape
+    indices = f.unlike("stablehlo.reshape", places, shaped((*shape, 1), places.aval.dtype))
+    out = shaped(shape, x.aval.dtype)
+    return _plain_gather(f, x, indices, out, numbers_along(len(shape), axis), (1,) * len(shape), False)
 
 
 def _in_bounds(f: Function, indices: Value, limits: Sequence[int]) -> Value:

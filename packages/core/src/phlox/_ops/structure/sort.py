@@ -13,7 +13,8 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, move_axis
 from ..._transform.batch import BatchAxis, Dim
 from ..._xla.text import Function, Value, flag
-from .gather import GatherDimensionNumbers, GatherScatterMode, gather
+from .gather import GatherScatterMode, gather, numbers_along
+from .packed_sort import fits, packed_sort
 from .shape import iota, reshape
 
 
@@ -26,6 +27,8 @@ def _sort_types(*xs: ShapedArray, dimension: int, is_stable: bool, num_keys: int
 
 
 def _sort_lower(f: Function, *xs: Value, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
+    if fits(f, xs, dimension, is_stable, num_keys):
+        return packed_sort(f, xs, dimension, [_ordered(f, x) for x in xs[:num_keys]])
     scalars = [shaped((), x.aval.dtype) for x in xs for _ in range(2)]
 
     def body(g: Function, *pairs: Value) -> list[Value]:
@@ -84,12 +87,10 @@ def take_along(x: Any, order: Any, axis: int) -> Any:
     shape = typeof(x).shape
     if 0 in shape:
         return x
-    rest = tuple(i for i in range(len(shape)) if i != axis)
-    numbers = GatherDimensionNumbers((), (axis,), (axis,), rest, rest)
     return gather(
         x,
         reshape(order, new_sizes=(*typeof(order).shape, 1), dimensions=None),
-        dimension_numbers=numbers,
+        dimension_numbers=numbers_along(len(shape), axis),
         slice_sizes=(1,) * len(shape),
         unique_indices=True,
         indices_are_sorted=False,

@@ -1,0 +1,108 @@
+"""Sorts on CPUs, which pack keys and positions: the bits of the results are those of JAX, and other platforms keep
+their form.
+"""
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+
+import judge
+import phlox
+
+KINDS = [np.float32, np.float16, ml_dtypes.bfloat16, np.int32, np.uint32, np.int16, np.uint8, np.int8, np.bool_]
+SHAPES = [((40,), 0), ((1,), 0), ((0, 3), 0), ((2,), 0), ((3, 33), 1), ((33, 3), 0), ((2, 17, 3), 1), ((300, 2), 0)]
+
+
+def bits(x):
+    x = np.asarray(x)
+    return x.view(np.dtype(f"u{x.dtype.itemsize}"))
+
+
+def drawn(random, kind, shape):
+    """Any bits, so nans of many payloads, infinities and denormals; and among them many ties and signed zeros."""
+    dtype = np.dtype(kind)
+    if dtype.kind == "b":
+        return random.random(shape) < 0.5
+    x = random.integers(0, 256, (*shape, dtype.itemsize), dtype=np.uint8).view(dtype)[..., 0]
+    few = np.array([0.0, 0, 1, 3, 1]).astype(dtype)
+    if dtype.kind not in "iu":
+        few = np.concatenate([few, np.array([-0.0, -0.0, -1, np.inf, -np.inf, np.nan, -np.nan], dtype)])
+    return np.where(random.random(shape) < 0.6, random.choice(few, shape), x)
+
+
+def same(got, expected):
+    got, expected = (x if isinstance(x, list | tuple) else [x] for x in (got, expected))
+    assert len(got) == len(expected)
+    for x, y in zip(got, expected, strict=True):
+        assert np.asarray(x).dtype == np.asarray(y).dtype
+        np.testing.assert_array_equal(bits(x), bits(y))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: np.dtype(kind).name)
+def test_sorts_have_the_bits_of_jax(kind):
+    random = np.random.default_rng(0)
+    for shape, axis in SHAPES:
+        x = drawn(random, kind, shape)
+        for descending in (False, True):
+            options = {"axis": axis, "descending": descending}
+            same(phlox.numpy.sort(x, **options), jax.numpy.sort(x, **options))
+            same(phlox.numpy.argsort(x, **options), jax.numpy.argsort(x, **options))
+
+
+@pytest.mark.parametrize("num_keys", [1, 2, 3])
+@pytest.mark.parametrize("is_stable", [False, True])
+def test_sorts_of_several_operands_have_the_bits_of_jax(num_keys, is_stable):
+    random = np.random.default_rng(1)
+    for shape, axis in SHAPES:
+        for _ in range(judge.CASES):
+            kinds = random.choice([*map(np.dtype, KINDS), np.dtype(np.complex64)], 4)
+            operands = [drawn(random, kind, shape) if kind.kind != "c" else random.normal(size=shape).astype(kind)
+                        for kind in kinds]  # fmt: skip
+            options = {"dimension": axis, "num_keys": num_keys, "is_stable": is_stable}
+            same(phlox.lax.sort(operands, **options), jax.lax.sort(operands, **options))
+
+
+def test_sorts_with_64_bit_types_have_the_bits_of_jax():
+    random = np.random.default_rng(2)
+    with phlox.enable_x64(True), jax.enable_x64(True):
+        for kind in (np.float64, np.int64, np.uint64):
+            wide, narrow = drawn(random, kind, (3, 50)), drawn(random, np.float32, (3, 50))
+            for operands in ([wide, narrow], [narrow, wide], [wide]):
+                same(phlox.lax.sort(operands), jax.lax.sort(operands))
+            same(phlox.numpy.argsort(narrow), jax.numpy.argsort(narrow))
+
+
+def test_transformed_sorts_have_the_bits_of_jax():
+    random = np.random.default_rng(3)
+    x, weights = drawn(random, np.float32, (5, 30)), random.normal(size=(5, 30)).astype(np.float32)
+
+    def gradient(m):
+        return m.jit(m.grad(lambda x: (m.numpy.sort(x, axis=0) * weights).sum()))(x)
+
+    def tangents(m):
+        return m.jvp(lambda x, y: m.lax.sort([x, y], num_keys=1), (x, weights), (weights, x))[1]
+
+    for f in (gradient, tangents):
+        same(f(phlox), f(jax))
+    for axes, args in (((0, 0), (x, weights)), ((1, 0), (x.T, weights)), ((0, None), (x, weights[0]))):
+        same(*(m.vmap(lambda a, b, m=m: m.lax.sort([a, b], num_keys=2), axes)(*args) for m in (phlox, jax)))
+
+
+def test_the_form_depends_on_the_platform():
+    x = np.ones((3, 4), np.float32)
+    packed, plain = "UNSIGNED : (tensor<ui64>, tensor<ui64>)", "TOTALORDER"
+    for f in (phlox.numpy.sort, phlox.numpy.argsort, lambda x: phlox.numpy.median(x, axis=0)):
+        text = phlox.jit(f).lower(x).as_text()
+        assert packed in text and plain not in text
+        exported = phlox.export.export(phlox.jit(f))(x).mlir_module()
+        assert packed not in exported and plain in exported
+
+
+def test_sorts_that_no_64_bits_hold_and_sorts_of_integers_keep_their_form():
+    single, pair = np.ones(4, np.float32), [np.ones(4, np.float32)] * 2
+    for operands, options in ((np.ones(4, np.int32), {}), (pair, {"num_keys": 2}), (single, {"is_stable": False})):
+        text = phlox.jit(lambda xs, options=options: phlox.lax.sort(xs, **options)).lower(operands).as_text()
+        assert "ui64" not in text
+    pair = [np.ones(4, np.float16)] * 2
+    assert "ui64" in phlox.jit(lambda xs: phlox.lax.sort(xs, num_keys=2)).lower(pair).as_text()
