@@ -155,7 +155,7 @@ UNAVAILABLE: dict[str, tuple[str, str]] = {
     ),
     "jax.experimental.array_serialization": (
         "files of sharded arrays are the subject of another package",
-        "phlox_optim.checkpoint, or orbax with NumPy arrays",
+        "phlox_optim.checkpoint, or orbax",
     ),
     "jax.experimental.gda_serialization": ("jax has removed it", "phlox_optim.checkpoint"),
     "jax.experimental.host_callback": ("jax has removed it", "jax.pure_callback, jax.experimental.io_callback"),
