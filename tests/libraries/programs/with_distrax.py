@@ -36,4 +36,25 @@ bijector = distrax.Chain([distrax.ScalarAffine(1.0, 2.0), distrax.Sigmoid()])
 show("bijector", bijector.forward_and_log_det(jnp.arange(3.0)), bijector.inverse(jnp.float32(2.0)))
 spline = distrax.RationalQuadraticSpline(jnp.linspace(-1, 1, 10), -1.0, 1.0)
 show("spline", spline.forward(jnp.linspace(-1, 1, 5)))
+inferred = distrax.Lambda(lambda x: jnp.tanh(2.0 * x) + 1.0)
+show("lambda", inferred.forward(jnp.arange(3.0)), inferred.inverse(jnp.array([0.5, 1.0, 1.5])))
+show("lambda, log det", inferred.inverse_and_log_det(jnp.array([0.5, 1.0, 1.5])))
+jitted = distrax.Lambda(jax.jit(lambda x: jnp.exp(x) / 3.0))
+show("lambda, jitted", jitted.inverse(jnp.array([0.5, 1.0, 1.5])))
+masked = distrax.MaskedCoupling(
+    mask=jnp.arange(4) % 2 == 0,
+    bijector=lambda p: distrax.ScalarAffine(p[..., 0], p[..., 1]),
+    conditioner=lambda x: x[..., None] * jnp.array([0.1, 2.0]),
+)
+show("coupling", masked.forward_and_log_det(jnp.arange(4.0)), masked.inverse(jnp.arange(4.0)))
+zeros = jnp.array([0.0, 0.3, 0.7])
+show("gradient of an entropy", jax.grad(lambda p: distrax.Categorical(probs=p).entropy())(zeros))
+show(
+    "gradient of a multinomial",
+    jax.grad(lambda p: distrax.Multinomial(5, probs=p).log_prob(jnp.array([0.0, 2.0, 3.0])))(zeros),
+)
+show(
+    "divergence",
+    jax.grad(lambda p: distrax.Categorical(probs=p).kl_divergence(distrax.Categorical(probs=jnp.ones(3) / 3)))(zeros),
+)
 show("grad", jax.grad(lambda s: distrax.Normal(0.0, s).log_prob(1.0))(2.0))

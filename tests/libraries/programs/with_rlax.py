@@ -28,4 +28,6 @@ show("l2", rlax.l2_loss(series), rlax.huber_loss(series), rlax.signed_hyperbolic
 d = rlax.epsilon_greedy(0.1)
 show("epsilon", d.sample(jax.random.PRNGKey(0), q), d.probs(q), rlax.softmax().logprob(actions, q))
 show("categorical", rlax.categorical_l2_project(jnp.linspace(0, 1, 5), jnp.full(5, 0.2), jnp.linspace(0, 1, 5) * 0.5))
+show("entropy of a policy", rlax.softmax(0.5).entropy(q), jax.grad(lambda x: rlax.softmax().entropy(x).sum())(q))
+show("divergence", jax.grad(lambda x: rlax.categorical_kl_divergence(x, q_next).sum())(q))
 show("gradient", jax.grad(lambda p: rlax.q_learning(p, 0, 1.0, 0.9, q_next[0]) ** 2)(q[0]))

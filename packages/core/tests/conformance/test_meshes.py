@@ -1,11 +1,13 @@
 """Meshes, shard_map and smap, resharding, and arrays made of parts: values and places as in jax, on eight devices."""
 
 import jax
+import jax.experimental.layout
 import jax.numpy
 import numpy as np
 import pytest
 
 import phlox
+import phlox.experimental.layout
 
 P = {phlox: phlox.P, jax: jax.P}
 X = np.arange(16.0, dtype=np.float32).reshape(8, 2)
@@ -148,6 +150,24 @@ def put(m):
     return placed(a), b, c, e, same, x.is_deleted(), a.committed, e.committed, m.device_put(x, m.memory.Space.Device)
 
 
+def put_by_formats(m):
+    Format, Layout = m.experimental.layout.Format, m.experimental.layout.Layout
+    where = m.NamedSharding(mesh(m), m.P("x"))
+    a = m.device_put(X, Format(Layout((0, 1)), where))
+    b = m.device_put({"p": X, "q": X[0], "r": 3.0}, {"p": Format(None, where), "q": m.devices()[1], "r": Format()})
+    c = m.jit(lambda x: m.device_put(x, Format(None, where)) * 2)(X)  # in jax, its place is left to the compiler
+    d = m.device_put(m.numpy.asarray(X), Format())
+    flags = a.committed, b["p"].committed, b["r"].committed, d.committed
+    return placed(a), placed(b["p"]), placed(b["q"]), b["r"], c, d, flags
+
+
+def devices_of_this_process(m):
+    by = lambda devices: m.NamedSharding(m.sharding.Mesh(np.array(devices), ("x",)), m.P("x"))
+    shardings = by(m.devices()[::-1]), by(m.devices()[2:4]), m.sharding.SingleDeviceSharding(m.devices()[3])
+    found = [s._addressable_device_assignment for s in shardings]
+    return [type(f).__name__ for f in found], [d.id for f in found for d in f]
+
+
 def dynamic_slices(m):
     x = m.numpy.asarray(X)
     y = m.numpy.arange(10)
@@ -185,7 +205,8 @@ def shardings_of_jit(m):
 
 PROGRAMS = [
     axes_of_types, shardings_of_jit, parts, sums, two_axes, trees, static, decorated, closed_over, derivatives, some_axes, of_the_context, mapped_by_axes, inferred,
-    resharded, from_callback, from_single_device_arrays, from_process_local_data, put, dynamic_slices,
+    resharded, from_callback, from_single_device_arrays, from_process_local_data, put, put_by_formats,
+    devices_of_this_process, dynamic_slices,
 ]  # fmt: skip
 
 
@@ -215,6 +236,11 @@ def by_callback(m, part, **options):
     return m.make_array_from_callback((8,), m.NamedSharding(mesh(m), m.P("x")), lambda index: part, **options)
 
 
+def formatted(m, order):
+    layout = m.experimental.layout
+    return layout.Format(layout.Layout(order), m.sharding.SingleDeviceSharding(m.devices()[0]))
+
+
 REFUSED = {
     "no such axis": lambda m: over(m, in_specs=("z",)),
     "no such axis of results": lambda m: over(m, out_specs=("z",)),
@@ -238,6 +264,9 @@ REFUSED = {
     "spec without a mesh": lambda m: m.device_put(X, m.P("x")),
     "reshard without a mesh": lambda m: m.reshard(X, m.P("x")),
     "donated and shared": lambda m: m.device_put(X, m.devices()[0], donate=True, may_alias=True),
+    "layout without a sharding": lambda m: m.experimental.layout.Format(m.experimental.layout.Layout((0, 1))),
+    "layout of another rank": lambda m: m.device_put(X, formatted(m, (0,))),
+    "layout of another rank for one leaf": lambda m: m.device_put([X, X[0]], formatted(m, (0, 1))),
     "part of another shape": lambda m: by_callback(m, np.ones(3)),
     "part of another dtype": lambda m: by_callback(m, np.ones(2, np.int32), dtype=np.float32),
     "no sharding": lambda m: m.make_array_from_callback((8,), m.devices()[0], lambda index: np.ones(8)),

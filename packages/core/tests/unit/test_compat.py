@@ -122,6 +122,18 @@ def test_types_take_a_sharding():
     assert aval.to_tangent_aval() is aval
 
 
+def test_types_of_tangents_by_the_older_name():
+    assert phlox.typeof(jnp.ones(3)).at_least_vspace() is phlox.typeof(jnp.ones(3))
+    assert str(phlox.typeof(jnp.arange(3)).at_least_vspace()) == "float0[3]"
+
+
+def test_primitives_say_whether_they_call_a_jaxpr():
+    primitives = module("jax.extend.core.primitives")
+    assert primitives.call_p.call_primitive and primitives.closed_call_p.call_primitive
+    for other in (primitives.jit_p, primitives.add_p, primitives.custom_jvp_call_p, Primitive("calls_nothing")):
+        assert other.call_primitive is False
+
+
 def test_hijax_values_cannot_be_made():
     hijax = module("jax.experimental.hijax")
 

@@ -5,6 +5,7 @@ import pytest
 
 import phlox
 from phlox import P, errors, jit, lax, vmap
+from phlox.experimental.layout import Format, Layout
 
 
 def test_mapped_functions_are_compiled_once():
@@ -65,3 +66,13 @@ def test_reshard_in_a_program_places_its_result():
         phlox.reshard(1.0, where)
     with pytest.raises(errors.OptionError):
         phlox.reshard(x, phlox.devices()[0])
+
+
+def test_device_put_refuses_another_order_of_axes():
+    where = phlox.sharding.SingleDeviceSharding(phlox.devices()[0])
+    with pytest.raises(errors.OptionError, match=r"instead: Layout\(\(0, 1\)\), or the transposed array"):
+        phlox.device_put(np.ones((2, 3)), Format(Layout((1, 0)), where))
+    with pytest.raises(errors.ShapeError, match=r"has 1 axes, the array 2"):
+        phlox.device_put(np.ones((2, 3)), Format(Layout((0,)), where))
+    with pytest.raises(errors.OptionError, match="a layout without a sharding"):
+        Format(Layout((0, 1)))

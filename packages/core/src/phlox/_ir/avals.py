@@ -103,6 +103,10 @@ class ShapedArray:
         """JAX's name for `tangent`."""
         return self.tangent()
 
+    def at_least_vspace(self) -> ShapedArray:
+        """JAX's older name for `tangent`."""
+        return self.tangent()
+
     def strong(self) -> ShapedArray:
         """This type with ``weak_type=False``."""
         return shaped(self.shape, self.dtype).varying(self.vma) if self.weak_type else self

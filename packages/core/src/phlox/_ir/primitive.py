@@ -113,6 +113,9 @@ class Primitive:
         *_RULES,
     )
 
+    #: whether the operation is a call of the parameter ``call_jaxpr``: JAX's attribute, which libraries ask for
+    call_primitive = False
+
     types: Any
     lower: Any
     jvp: Any

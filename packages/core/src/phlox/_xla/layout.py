@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from .._base.errors import OptionError
 from .sharding import Sharding
 
 
@@ -33,3 +34,10 @@ class Format:
 
     layout: Layout | None = None
     sharding: Sharding | None = None
+
+    def __post_init__(self) -> None:
+        if self.layout is not None and self.sharding is None:
+            raise OptionError(
+                f"Format: a layout without a sharding: {self.layout}",
+                instead="Format(layout, x.sharding), or Format() for a layout that the compiler chooses",
+            )

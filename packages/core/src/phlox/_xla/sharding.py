@@ -107,6 +107,12 @@ class Sharding:
         return frozenset(d for d in self.devices if d.process_index == d.client.process_index())
 
     @property
+    def _addressable_device_assignment(self) -> tuple[Device, ...]:
+        """`addressable_devices` in the order of `devices`: JAX's private name, by which orbax reads arrays."""
+        local = self.addressable_devices
+        return tuple(d for d in self.devices if d in local)
+
+    @property
     def is_fully_addressable(self) -> bool:
         """True when all devices belong to this process."""
         return len(self.addressable_devices) == len(self.devices)

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..._base import pytree
-from ..._base.errors import ArgumentError, OptionError
+from ..._base.errors import ArgumentError, OptionError, ShapeError
 from ..._ir.avals import typeof_value
 from ..._ops.structure.shape import copy
 from ..._trace.trace import Tracer, not_an_array
 from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, move, physical, put
 from ..._xla.devices import Device
+from ..._xla.layout import Format
 from ..._xla.mesh import PartitionSpec
 from ..._xla.sharding import NamedSharding, Sharding, single_device
 from ..._xla.transfer_guard import explicit
@@ -20,7 +21,7 @@ from .memory import Space
 from .meshes import named, reshard as _reshard
 
 
-def _sharding(device: Any) -> Sharding | None:
+def _sharding(device: Any, x: Any = None) -> Sharding | None:
     device = named("device_put", device)
     if device is None or isinstance(device, Sharding):
         return device
@@ -28,10 +29,29 @@ def _sharding(device: Any) -> Sharding | None:
         return single_device(device)
     if isinstance(device, Space):
         return None  # devices have one kind of memory here
+    if isinstance(device, Format):
+        return _sharding_of_format(device, x)
     raise ArgumentError(
         f"device_put: Received invalid value {device!r}, which is neither a device nor a sharding",
         instead="phlox.devices()[0]",
     )
+
+
+def _sharding_of_format(format: Format, x: Any) -> Sharding | None:
+    """The sharding of `format`, whose layout must be that of all arrays here."""
+    order = None if format.layout is None else tuple(format.layout.major_to_minor)
+    ndim = np.ndim(x)
+    if order is not None and len(order) != ndim:
+        raise ShapeError(
+            f"device_put: the layout {format.layout} has {len(order)} axes, the array {ndim}",
+            instead=f"Layout({tuple(range(ndim))})",
+        )
+    if order is not None and order != tuple(range(ndim)):
+        raise OptionError(
+            f"device_put: arrays have their axes in order, not as in {format.layout}",
+            instead=f"Layout({tuple(range(ndim))}), or the transposed array",
+        )
+    return format.sharding
 
 
 def _put(x: Any, sharding: Sharding | None, fresh: bool) -> Any:
@@ -57,9 +77,9 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
     Args:
       x: array or number, or a tree of those.
-      device: a `Device`, a `Sharding`, a `PartitionSpec` (of the mesh of the context, see `set_mesh`), or a tree of
-        those that is a prefix of `x`. With None, arrays stay where they are and everything else goes to the default
-        device.
+      device: a `Device`, a `Sharding`, a `PartitionSpec` (of the mesh of the context, see `set_mesh`), an
+        `experimental.layout.Format` whose layout is None or has the axes in order, or a tree of those that is a prefix
+        of `x`. With None, arrays stay where they are and everything else goes to the default device.
       src: not used; accepted as in JAX.
       donate: True (or a tree of bools) if `x` is not used afterwards, which allows to reuse its memory. No platform
         does so; the arrays stay valid.
@@ -72,7 +92,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     Raises:
       ArgumentError: a leaf of `x` is no array, or a leaf of `device` is neither a device nor a sharding.
       DeviceError: a `PartitionSpec` is given without a mesh in the context.
-      OptionError: a leaf has both `donate` and `may_alias`.
+      OptionError: a leaf has both `donate` and `may_alias`, or the layout of a `Format` has another order of axes.
+      ShapeError: the layout of a `Format` has another number of axes than the array.
       TreeError: the tree of `device`, `donate` or `may_alias` is no prefix of `x`.
 
     >>> import phlox
@@ -87,7 +108,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     if device is None or type(device) is Device or isinstance(device, Sharding):
         places = [_sharding(device)] * len(leaves)
     else:
-        places = [_sharding(d) for d in spread("device", device)]
+        places = [_sharding(d, leaf) for d, leaf in zip(spread("device", device), leaves, strict=True)]
     given, shared = spread("donate", donate), spread("may_alias", may_alias)
     if any(d and a for d, a in zip(given, shared, strict=True)):
         raise OptionError("device_put: may_alias and donate cannot be True at the same time.", instead="one of them")

@@ -155,7 +155,15 @@ UNAVAILABLE: dict[str, tuple[str, str]] = {
     ),
     "jax.experimental.array_serialization": (
         "files of sharded arrays are the subject of another package",
-        "phlox_optim.checkpoint, or orbax with NumPy arrays",
+        "phlox_optim.checkpoint, or orbax",
+    ),
+    "jax.experimental.custom_partitioning": (
+        "the compiler does not ask Python how to split an operation over devices",
+        "jax.shard_map, in which each device computes its part",
+    ),
+    "jax.experimental.compute_on": (
+        "a program is compiled for devices of one kind",
+        "jax.pure_callback for a part on the host; jax.device_put between programs of different devices",
     ),
     "jax.experimental.gda_serialization": ("jax has removed it", "phlox_optim.checkpoint"),
     "jax.experimental.host_callback": ("jax has removed it", "jax.pure_callback, jax.experimental.io_callback"),

@@ -59,10 +59,16 @@ class TypedNdArray:
     """A constant of a Jaxpr in JAX; phlox's are arrays."""
 
 
+class CallPrimitive(Primitive):
+    """A call of the Jaxpr in the parameter ``call_jaxpr``."""
+
+    call_primitive = True
+
+
 #: calls of Jaxprs as older JAX had them; no Jaxpr contains them
-call_p = Primitive("compat_call", multiple_results=True)
+call_p = CallPrimitive("compat_call", multiple_results=True)
 core_call_p = call_p
-closed_call_p = Primitive("compat_closed_call", multiple_results=True)
+closed_call_p = CallPrimitive("compat_closed_call", multiple_results=True)
 xla_pmap_p = Primitive("compat_pmap", multiple_results=True)
 
 #: the mesh of the older context manager, which is always empty here
