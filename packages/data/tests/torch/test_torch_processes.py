@@ -4,7 +4,9 @@ import os
 from collections import Counter
 
 import pytest
+import torch  # noqa: F401  (the programs below import both, which Pants cannot see in a text)
 
+import phlox_data  # noqa: F401
 from data_processes import together
 
 _PROGRAM = """
