@@ -112,7 +112,7 @@ def push_forward(
 
     pairs = trace.run(run)
     outs = [p for p, _ in pairs]
-    return outs, as_varying_all([t for _, t in pairs], [typeof(p) for p in outs])
+    return outs, as_varying_all([t for _, t in pairs], map(typeof, outs))
 
 
 def jvp(

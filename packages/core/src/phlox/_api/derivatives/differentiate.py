@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -349,7 +350,7 @@ class Pullback:
     def flat(self, cotangents: Sequence[Any], wanted: Sequence[bool] | None = None) -> list[Any]:
         """Cotangents of the leaves of the arguments; None for those that are not wanted."""
         present = [ct for ct, has in zip(cotangents, self.form.nonzero, strict=True) if has]
-        present = as_varying_all(present, [a for a, has in zip(self.out_avals, self.form.nonzero, strict=True) if has])
+        present = as_varying_all(present, itertools.compress(self.out_avals, self.form.nonzero))
         wishes = [True] * len(self.in_avals) if wanted is None else wanted
         has_derivative = [dtypes.is_inexact(a.dtype) for a in self.in_avals]
         asked = [wish for wish, has in zip(wishes, has_derivative, strict=True) if has]

@@ -73,8 +73,7 @@ def leaving(x: Any, spec: PartitionSpec, tracked: Names) -> Any:
         raise OptionError(
             "shard_map was given out_specs which require replication which can't be statically inferred given the "
             f"mesh: {spec} for a result of type {aval.short}, which may differ between the devices along {names}",
-            instead="psum, pmean or all_gather_invariant of the result; the axis in out_specs; or check_vma=False if "
-            "the results are equal",
+            instead="psum or pmean of the result; the axis in out_specs; or check_vma=False if the results are equal",
             spec=spec,
         )
     return as_varying(x, aval.varying(aval.vma | (_named(spec) & frozenset(tracked))))
