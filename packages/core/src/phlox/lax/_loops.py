@@ -173,9 +173,8 @@ def _while(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry],
     )
     _check_carry("while_loop", "body_fun", body_fun, carry_tree, avals, body, body.out_tree)
     go_on = staged("while_loop", "cond_fun", cond_fun, tree, avals)
-    if [a.update(weak_type=False, vma=frozenset()) for a in go_on.out_avals] != [
-        _BOOL
-    ] or go_on.out_tree.num_nodes != 1:
+    answers = [a.update(weak_type=False, vma=frozenset()) for a in go_on.out_avals]
+    if answers != [_BOOL] or go_on.out_tree.num_nodes != 1:
         got = ", ".join(a.short for a in go_on.out_avals)
         raise DtypeError(
             f"while_loop: cond_fun must return a boolean scalar, but got {_what(go_on)}. This {go_on.name} returned: "

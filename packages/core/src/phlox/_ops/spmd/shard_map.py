@@ -249,7 +249,7 @@ def _linearize(
 
 def _unmapped(manual: Names, spec: PartitionSpec) -> Names:
     """Manual axes over which a spec does not split: along them the array is replicated."""
-    used = {axis for entry in spec for axis in axes_of(entry)}
+    used = _named(spec)
     return tuple(axis for axis in manual if axis not in used)
 
 
