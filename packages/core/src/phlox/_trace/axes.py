@@ -40,7 +40,8 @@ def only_axes(axes: tuple[tuple[Any, ...], ...]) -> Iterator[None]:
 
 def tracked_axes() -> tuple[AxisName, ...]:
     """The axes in scope along which types say whether values vary (`ShapedArray.vma`)."""
-    return tuple([entry[0] for entry in axis_env.get() if len(entry) > 2])
+    scope = axis_env.get()
+    return tuple([entry[0] for entry in scope if len(entry) > 2]) if scope else ()
 
 
 def axis_size(name: AxisName) -> int:

@@ -7,7 +7,7 @@ mode the cotangent of a value that is equal on all devices is the sum of what th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from .._ir.avals import ShapedArray
@@ -31,9 +31,9 @@ def as_varying(x: Any, aval: ShapedArray) -> Any:
     return primitive("psum_invariant").bind(x, axes=less, axis_index_groups=None)[0] if less else x
 
 
-def as_varying_all(xs: Sequence[Any], avals: Iterable[ShapedArray]) -> list[Any]:
+def as_varying_all(xs: list[Any], avals: Iterable[ShapedArray]) -> list[Any]:
     """`as_varying` of each; `avals` is not read where no axis is tracked."""
-    return [as_varying(x, a) for x, a in zip(xs, avals, strict=True)] if tracked_axes() else list(xs)
+    return [as_varying(x, a) for x, a in zip(xs, avals, strict=True)] if tracked_axes() else xs
 
 
 def in_order(axes: frozenset[Any]) -> tuple[Any, ...]:

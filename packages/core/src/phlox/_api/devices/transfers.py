@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +13,14 @@ from ..._ops.structure.shape import copy
 from ..._trace.trace import Tracer, not_an_array
 from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, move, physical, put
 from ..._xla.devices import Device
-from ..._xla.layout import Format
 from ..._xla.mesh import PartitionSpec
 from ..._xla.sharding import NamedSharding, Sharding, single_device
 from ..._xla.transfer_guard import explicit
 from .memory import Space
 from .meshes import named, reshard as _reshard
+
+if TYPE_CHECKING:
+    from ..._xla.layout import Format
 
 
 def _sharding(device: Any, x: Any = None) -> Sharding | None:
@@ -29,6 +31,8 @@ def _sharding(device: Any, x: Any = None) -> Sharding | None:
         return single_device(device)
     if isinstance(device, Space):
         return None  # devices have one kind of memory here
+    from ..._xla.layout import Format  # rare, and made of dataclasses, which take their time to define
+
     if isinstance(device, Format):
         return _sharding_of_format(device, x)
     raise ArgumentError(
