@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..._base.errors import OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
@@ -21,6 +23,8 @@ from .shape import iota, reshape
 def _sort_types(*xs: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:
     if any(x.shape != xs[0].shape for x in xs) or not 0 <= dimension < max(1, xs[0].ndim):
         raise ShapeError(f"sort along axis {dimension}: shapes must agree, got {', '.join(x.short for x in xs)}")
+    if not isinstance(is_stable, bool | np.bool_):
+        raise OptionError(f"sort: is_stable={is_stable!r} is neither True nor False", value=is_stable)
     if not 1 <= num_keys <= len(xs):
         raise OptionError(f"sort: num_keys={num_keys} of {len(xs)} operands", value=num_keys)
     return list(xs)

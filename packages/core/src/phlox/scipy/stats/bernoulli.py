@@ -75,7 +75,7 @@ def cdf(k: ArrayLike, p: ArrayLike) -> Array:
     1.0
     """
     k, p = promoted_inexact("bernoulli.cdf", k, p)
-    return _where_valid(k, p, jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1)))
+    return _where_valid(k, p, jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, _one_for(k))))
 
 
 @jit(inline=True)
@@ -93,10 +93,14 @@ def ppf(q: ArrayLike, p: ArrayLike) -> Array:
     1.0
     """
     q, p = promoted_inexact("bernoulli.ppf", q, p)
-    # Only a Python number leaves the type weak, as in jax.
-    one = jnp.ones_like(q) if q.ndim == 0 else jnp.ones(q.shape, q.dtype)
+    one = _one_for(q)
     out = jnp.where(q > 1 - p, one, 0 * one)
     return _where_valid(q, p, jnp.where((q < 0) | (q > 1), jnp.nan, out))
+
+
+def _one_for(x: Any) -> Any:
+    """1 for each element of promoted `x`. Only a Python number leaves the type of the result weak, as in jax."""
+    return jnp.ones_like(x) if x.ndim == 0 else jnp.ones(x.shape, x.dtype)
 
 
 def __dir__() -> list[str]:

@@ -46,8 +46,11 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> round(float(logpdf(0.5)), 3)
     -1.044
     """
+    weak = type_of(x).weak_type
     z, scale = standardized("norm.logpdf", x, loc, scale)
-    return -(0.5 * jnp.square(z) + (jnp.log(scale) + HALF_LOG_TWO_PI))
+    # Bools and numbers that are weak are together weak; only a weak `x` leaves the result so, as in jax.
+    constant = HALF_LOG_TWO_PI if weak else np.asarray(HALF_LOG_TWO_PI, type_of(z).dtype)
+    return -(0.5 * jnp.square(z) + (jnp.log(scale) + constant))
 
 
 @jit(inline=True)
