@@ -46,10 +46,9 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> round(float(logpdf(0.5)), 3)
     -1.044
     """
-    weak = type_of(x).weak_type
     z, scale = standardized("norm.logpdf", x, loc, scale)
-    # Bools and numbers that are weak are together weak; only a weak `x` leaves the result so, as in jax.
-    constant = HALF_LOG_TWO_PI if weak else np.asarray(HALF_LOG_TWO_PI, type_of(z).dtype)
+    # An array of bools and weak numbers are together weak; the result is only where `x` is a single number, as in jax.
+    constant = np.asarray(HALF_LOG_TWO_PI, type_of(z).dtype) if type_of(x).shape else HALF_LOG_TWO_PI
     return -(0.5 * jnp.square(z) + (jnp.log(scale) + constant))
 
 
