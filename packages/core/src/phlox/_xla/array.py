@@ -7,7 +7,7 @@ programs (see `placement`). Users never get the buffer: the real jax, if it is i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,10 @@ from .._trace.trace import ArrayLike, Tracer, check_index, check_number, check_t
 from . import transfer
 from .devices import Device, client, default_device
 from .placement import Key, is_committed, key_for, sharding_of
-from .sharding import NativeSharding, Sharding, single_device
+from .sharding import NativeSharding, Sharding, one_device_in, single_device
+
+if TYPE_CHECKING:
+    from .layout import Format
 
 
 class _ArrayType(type):
@@ -144,6 +147,13 @@ class Array(ArrayLike, metaclass=_ArrayType):
         return sharding_of(self._key)
 
     @property
+    def format(self) -> Format:
+        """Layout and sharding. Arrays have their axes in order on each device."""
+        from .layout import Format, Layout  # rare, and made of dataclasses, which take their time to define
+
+        return Format(Layout(tuple(range(self.ndim)), ()), self.sharding)
+
+    @property
     def device(self) -> Device | Sharding:
         """The device that holds the array, or the sharding when there are several."""
         sharding = self.sharding
@@ -179,7 +189,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
         sharding = self.sharding
         aval = shaped(sharding.shard_shape(self.shape), self.dtype, self.weak_type)
         mine = {
-            device: wrap(buf, aval, key_for(aval, single_device(device), True))
+            device: wrap(buf, aval, key_for(aval, one_device_in(device, sharding.kind), True))
             for device, buf in transfer.pieces(self._buf, aval.physical, sharding)
         }
         found = []

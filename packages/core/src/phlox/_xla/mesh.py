@@ -263,14 +263,33 @@ class Mesh(Axes):
         return self._hash
 
 
+class _Unconstrained:
+    """The class of `PartitionSpec.UNCONSTRAINED`, of which there is one."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self) -> str:
+        return "UNCONSTRAINED"
+
+
+UNCONSTRAINED = _Unconstrained()
+
+
 class PartitionSpec(tuple[Any, ...]):
     """For each axis of an array, the mesh axis (or tuple of mesh axes) that it is split over, or None.
+
+    The entry `UNCONSTRAINED` leaves the axis to the compiler, in constraints inside of programs.
 
     >>> PartitionSpec("data", None)
     P('data', None)
     """
 
     __slots__ = ()
+
+    UNCONSTRAINED = UNCONSTRAINED
 
     def __new__(cls, *partitions: Any) -> PartitionSpec:
         return super().__new__(cls, (tuple(p) if isinstance(p, list) else p for p in partitions))
@@ -287,7 +306,7 @@ P = PartitionSpec
 
 def axes_of(entry: Any) -> tuple[Any, ...]:
     """The mesh axes in one entry of a PartitionSpec, as a tuple."""
-    if entry is None:
+    if entry is None or entry is UNCONSTRAINED:
         return ()
     return entry if isinstance(entry, tuple) else (entry,)
 

@@ -25,10 +25,19 @@ from .compile import JaxRuntimeError, compile_text
 from .devices import Device, default_device
 from .host_values import operand
 from .lower import Argument, lower_module, result_info
-from .mesh import Mesh, PartitionSpec, axes_of
+from .mesh import UNCONSTRAINED, Mesh, PartitionSpec, axes_of
 from .pipeline import Overrides, pipeline
 from .placement import Key, aval_of, is_committed, key_for, sharding_of
-from .sharding import CompilerSharding, HloSharding, NamedSharding, Sharding, from_hlo, interned, single_device
+from .sharding import (
+    CompilerSharding,
+    HloSharding,
+    NamedSharding,
+    Sharding,
+    from_hlo,
+    interned,
+    one_device_in,
+    single_device,
+)
 from .text import Module, quoted
 from .transfer import result_handler
 from .watch import Watch, watch, watched
@@ -49,12 +58,14 @@ def plan(
     device: Device | None = None,
     mesh: Mesh | None = None,
     shardings: Sequence[Sharding | None] | None = None,
+    out_shardings: Sequence[Sharding | None] | None = None,
 ) -> Plan:
     """Chooses the devices of a program, and the shardings of its arguments, from the keys of the arguments.
 
-    `device`, `mesh` and `shardings` (one for each argument, or None) are requirements of the program; arguments with a
-    sharding are moved to it. They and the committed arguments must agree on the devices, else a `DeviceError` is
-    raised. Without either, the flag `default_device` decides, and without that the devices of the first argument.
+    `device`, `mesh`, `shardings` and `out_shardings` (one for each argument or result, or None) are requirements of the
+    program; arguments with a sharding are moved to it. They and the committed arguments must agree on the devices, else
+    a `DeviceError` is raised. Without either, the flag `default_device` decides, and without that the devices of the
+    first argument.
     """
     if device is not None:
         return Plan((device,), True, (single_device(device),) * len(keys), None)
@@ -65,6 +76,9 @@ def plan(
             demands.setdefault(wanted.devices, "the program")
         elif is_committed(key):
             demands.setdefault(sharding_of(key).devices, aval_of(key).short)
+    results = [s for s in out_shardings or () if s is not None]
+    for wanted in results:
+        demands.setdefault(wanted.devices, "the results")
     if mesh is not None:
         demands.setdefault(tuple(mesh.devices.flat), "the program")
     if len(demands) > 1:
@@ -81,9 +95,11 @@ def plan(
     else:
         devices = sharding_of(keys[0]).devices
     if len(devices) == 1:
-        return Plan(devices, bool(demands), (single_device(devices[0]),) * len(keys), None)
+        given = [sharding_of(key) if wanted is None else wanted for key, wanted in zip(keys, asked, strict=True)]
+        kinds = [s.kind if s.devices == devices else None for s in given]
+        return Plan(devices, bool(demands), tuple(one_device_in(devices[0], kind) for kind in kinds), None)
     if mesh is None:
-        known = [s for s in (*asked, *map(sharding_of, keys)) if isinstance(s, NamedSharding)]
+        known = [s for s in (*asked, *map(sharding_of, keys), *results) if isinstance(s, NamedSharding)]
         mesh = known[0].mesh if known else None
     whole: Sharding = (
         interned(NamedSharding(mesh, PartitionSpec()))
@@ -131,18 +147,22 @@ class Program:
         out_avals: Sequence[ShapedArray],
         out_shardings: Sequence[Sharding | None] | None = None,
         watch: Watch | None = None,
+        kinds: Sequence[str | None] = (),
     ):
         self.executable = executable
         self.execute = executable.execute_sharded
         self.text = text
         #: for each argument the sharding it must be moved to, or None; empty if no argument must be moved
         self.arrange = [
-            None if _same_layout(key, sharding) else sharding
-            for key, sharding in zip(in_keys, where.shardings, strict=True)
+            None if lies_as(key, sharding) else sharding for key, sharding in zip(in_keys, where.shardings, strict=True)
         ]
         if not any(self.arrange):
             self.arrange = []
         shardings = _output_shardings(executable, where, out_avals)
+        if kinds:
+            shardings = [
+                s if kind is None else s.with_memory_kind(kind) for s, kind in zip(shardings, kinds, strict=True)
+            ]
         if out_shardings is not None:
             shardings = [asked or found for asked, found in zip(out_shardings, shardings, strict=True)]
         self.out_avals = list(out_avals)
@@ -182,12 +202,12 @@ class Program:
         return outs
 
 
-def _same_layout(key: Key, sharding: Sharding) -> bool:
+def lies_as(key: Key, sharding: Sharding) -> bool:
+    """Whether arrays with this key have their parts where arrays with this sharding have them."""
     here = sharding_of(key)
     if here == sharding:
         return True
-    ndim = aval_of(key).physical.ndim
-    return here.devices == sharding.devices and here.hlo(ndim) == sharding.hlo(ndim)
+    return here.is_equivalent_to(sharding, aval_of(key).physical.ndim)
 
 
 def explain_failure(arrays: Sequence[Array], names: Sequence[str] | str = "an array") -> None:
@@ -230,6 +250,8 @@ class Lowering(NamedTuple):
     watch: Watch | None
     #: compiler options from `pipeline`
     advice: Overrides
+    #: the kind of memory of each result that is not in the default memory of its device; empty if all are
+    kinds: Sequence[str | None]
 
     def compile(self, overrides: Overrides = ()) -> Program:
         """Compiles the program, or loads it from the disk cache; `overrides` are compiler options of the user."""
@@ -253,7 +275,16 @@ class Lowering(NamedTuple):
             )
         for tell in module.when_compiled:
             tell()
-        program = Program(executable, self.text, self.where, self.keys, self.out_avals, self.out_shardings, self.watch)
+        program = Program(
+            executable,
+            self.text,
+            self.where,
+            self.keys,
+            self.out_avals,
+            self.out_shardings,
+            self.watch,
+            self.kinds,
+        )
         if self.effects or module.callbacks:
             program.execute = observed(executable, self.effects)
         return program
@@ -277,7 +308,7 @@ def lower(
     `in_shardings` and `out_shardings` are the required shardings of arguments and outputs. In a `portable` text
     operations such as `sort` have the form that is good on all platforms.
     """
-    where = plan(keys, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings)
+    where = plan(keys, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings, out_shardings=out_shardings)
     if watched():
         donated = frozenset()
     write = functools.partial(module_text, jaxpr, name, where, keys, donated, results, out_shardings, portable)
@@ -286,8 +317,19 @@ def lower(
     located = functools.partial(write, locations=True)
     avals = [v.aval for v in jaxpr.outvars]
     advice = pipeline(jaxpr) if where.devices[0].platform == "cpu" else ()
+    moved = memory_kinds(jaxpr)
+    kinds = [moved.get(v) for v in jaxpr.outvars] if moved else ()
     return Lowering(
-        text, where, keys, avals, out_shardings, module, jaxpr.effects, located, name, watch(jaxpr, name), advice
+        text, where, keys, avals, out_shardings, module, jaxpr.effects, located, name, watch(jaxpr, name), advice, kinds
+    )
+
+
+def memory_kinds(jaxpr: Jaxpr) -> dict[Any, str]:
+    """The variables that equations put into memory of another kind, and the kinds."""
+    return memoized(
+        jaxpr,
+        "memory_kinds",
+        lambda: {eqn.outvars[0]: kind for eqn in jaxpr.eqns if (kind := eqn.params.get("memory_kind")) is not None},
     )
 
 
@@ -314,13 +356,19 @@ def module_text(
         attributes = ["jax.buffer_donor = true"] if i in donated else []
         if len(where.devices) > 1:
             attributes.append(sharding_attribute(module, sharding, aval_of(key).physical.ndim, shardy))
+        if sharding.kind is not None:
+            attributes.append(memory_attribute(sharding.kind))
         arguments.append(Argument(aval_of(key), tuple(attributes)))
+    kinds = memory_kinds(jaxpr)
     attributes_out: list[tuple[str, ...]] = []
     for i, v in enumerate(jaxpr.outvars):
         given = [result_info(results[i])] if results else []
         asked = out_shardings[i] if out_shardings else None
         if asked is not None and len(where.devices) > 1:
             given.append(sharding_attribute(module, asked, v.aval.physical.ndim, shardy))
+        kind = asked.kind if asked is not None else kinds.get(v)
+        if kind is not None:
+            given.append(memory_attribute(kind))
         attributes_out.append(tuple(given))
     text = lower_module(
         jaxpr,
@@ -330,6 +378,11 @@ def module_text(
         module=module,
     )
     return text, module
+
+
+def memory_attribute(kind: str) -> str:
+    """The attribute for the kind of memory of an argument or result."""
+    return f"mhlo.memory_kind = {quoted(kind)}"
 
 
 def sharding_attribute(module: Module, sharding: Sharding, ndim: int, shardy: bool) -> str:
@@ -343,8 +396,10 @@ def spec_text(module: Module, mesh: Mesh, spec: PartitionSpec, ndim: int) -> str
     """A PartitionSpec for an array with `ndim` axes in Shardy's syntax: ``@mesh, [{"i"}, {}]``."""
     symbol = module.mesh_symbol(mesh)
     entries = (*spec, *((None,) * (ndim - len(spec))))
-    dims = ", ".join("{" + ", ".join(quoted(str(axis)) for axis in axes_of(entry)) + "}" for entry in entries)
-    return f"@{symbol}, [{dims}]"
+    dims = [
+        "?" if entry is UNCONSTRAINED else ", ".join(quoted(str(axis)) for axis in axes_of(entry)) for entry in entries
+    ]
+    return f"@{symbol}, [{', '.join(f'{{{dim}}}' for dim in dims)}]"
 
 
 def donatable(donated: Sequence[int], avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> frozenset[int]:

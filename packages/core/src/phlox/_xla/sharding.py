@@ -15,7 +15,7 @@ from .._base.errors import DeviceError, OptionError, ShapeError
 from .._base.native import hlo, native
 from .._ir.avals import LAZY_ATTRIBUTES
 from .devices import Device, first_device
-from .mesh import AbstractMesh, Mesh, PartitionSpec, axes_of, check_spec, tiles
+from .mesh import UNCONSTRAINED, AbstractMesh, Mesh, PartitionSpec, axes_of, check_spec, tiles
 
 HloSharding = hlo.HloSharding
 Index = tuple[slice, ...]
@@ -40,7 +40,7 @@ class NativeSharding(native.Sharding):  # type: ignore[misc]
         self._internal_device_list = native.DeviceList(devices)
         self._device_assignment = devices
         self.device_set = frozenset(devices)
-        self.memory_kind = self._memory_kind = None
+        self.memory_kind = self._memory_kind = public.kind
         self.hlo = hlo
         self.public = public
 
@@ -59,14 +59,16 @@ class NativeSharding(native.Sharding):  # type: ignore[misc]
 class Sharding:
     """How an array is split over devices: which devices, and which part of the array each one holds."""
 
-    __slots__ = ("__weakref__", "_natives", "devices")
+    __slots__ = ("__weakref__", "_natives", "devices", "kind")
 
     #: all devices, in the order of the program's partitions
     devices: tuple[Device, ...]
-    memory_kind = None
+    #: the kind of memory, where it is not the default of the devices
+    kind: str | None
 
-    def __init__(self, devices: tuple[Device, ...]):
+    def __init__(self, devices: tuple[Device, ...], memory_kind: str | None = None):
         self.devices = devices
+        self.kind = None if memory_kind is None else _checked_kind(devices, memory_kind)
         self._natives: dict[int, Any] = {}
 
     def hlo(self, ndim: int) -> Any:
@@ -90,11 +92,14 @@ class Sharding:
         """True when some of the devices belong to this process."""
         return bool(self.addressable_devices)
 
+    @property
+    def memory_kind(self) -> str | None:
+        """The kind of memory in which the devices hold the array, such as 'device' or 'pinned_host'."""
+        return self.kind or self.devices[0].default_memory().kind
+
     def with_memory_kind(self, kind: str) -> Sharding:
-        """This sharding: devices have one kind of memory here. Raises `OptionError` for a kind other than 'device'."""
-        if kind not in ("device", None):
-            raise OptionError(f"memory of kind {kind!r}", instead="'device'")
-        return self
+        """The same sharding in memory of this kind. Raises `OptionError` for a kind that the devices do not have."""
+        raise NotImplementedError
 
     @property
     def num_devices(self) -> int:
@@ -175,8 +180,21 @@ class Sharding:
         raise NotImplementedError
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """True when both shardings put the same parts of an array with `ndim` axes on the same devices."""
-        return self.devices == other.devices and self.hlo(ndim) == other.hlo(ndim)
+        """True when both shardings put the same parts of an array with `ndim` axes into the same memories."""
+        return self.devices == other.devices and self.kind == other.kind and self.hlo(ndim) == other.hlo(ndim)
+
+
+def _checked_kind(devices: tuple[Device, ...], kind: str) -> str | None:
+    """`kind`, or None if it is the default of the devices. Raises `OptionError` if they have no such memory."""
+    local = next((d for d in devices if d.process_index == d.client.process_index()), None)
+    if local is None:  # only its own process knows the memories of a device
+        return kind
+    known = [memory.kind for memory in local.addressable_memories()]
+    if kind not in known:
+        raise OptionError(
+            f"Could not find memory of kind {kind!r} addressable by {local}", instead=", ".join(map(repr, known))
+        )
+    return None if kind == local.default_memory().kind else kind
 
 
 class SingleDeviceSharding(Sharding):
@@ -184,13 +202,16 @@ class SingleDeviceSharding(Sharding):
 
     __slots__ = ()
 
-    def __init__(self, device: Device):
-        super().__init__((device,))
+    def __init__(self, device: Device, *, memory_kind: str | None = None):
+        super().__init__((device,), memory_kind)
 
     @property
     def device(self) -> Device:
         """The device."""
         return self.devices[0]
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        return SingleDeviceSharding(self.device, memory_kind=kind)
 
     def hlo(self, ndim: int) -> Any:
         return _replicated
@@ -206,13 +227,13 @@ class SingleDeviceSharding(Sharding):
         return (0,) * ndim
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SingleDeviceSharding) and self.devices == other.devices
+        return isinstance(other, SingleDeviceSharding) and self.devices == other.devices and self.kind == other.kind
 
     def __hash__(self) -> int:
         return hash(self.devices)
 
     def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self.device!r})"
+        return f"SingleDeviceSharding(device={self.device!r}{_kind_text(self)})"
 
 
 class NamedSharding(Sharding):
@@ -230,7 +251,9 @@ class NamedSharding(Sharding):
 
     def __init__(self, mesh: Any, spec: PartitionSpec | tuple[Any, ...], *, memory_kind: str | None = None):
         if isinstance(mesh, Mesh):
-            super().__init__(tuple(mesh.devices.flat))
+            super().__init__(tuple(mesh.devices.flat), memory_kind)
+        else:
+            self.kind = memory_kind
         self.mesh: Mesh = mesh
         self.spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
         check_spec(mesh, self.spec)
@@ -241,8 +264,19 @@ class NamedSharding(Sharding):
         raise AttributeError(f"NamedSharding has no attribute {name!r}")
 
     def update(self, mesh: Any = None, spec: Any = None, memory_kind: str | None = None) -> NamedSharding:
-        """A copy with another mesh or spec."""
-        return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
+        """A copy with another mesh, spec or kind of memory."""
+        return NamedSharding(
+            self.mesh if mesh is None else mesh,
+            self.spec if spec is None else spec,
+            memory_kind=memory_kind or self.kind,
+        )
+
+    @property
+    def memory_kind(self) -> str | None:
+        return self.kind if isinstance(self.mesh, AbstractMesh) else super().memory_kind
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
     def _order(self, ndim: int) -> tuple[list[int], list[int]]:
         """The number of pieces of each array axis and the number of replicas; and the mesh axes in the order in which
@@ -255,6 +289,11 @@ class NamedSharding(Sharding):
         return [*pieces, self.mesh.size // int(np.prod(pieces))], cutting + rest
 
     def hlo(self, ndim: int) -> Any:
+        if UNCONSTRAINED in self.spec:
+            raise OptionError(
+                f"Unconstrained dims are not allowed in the sharding of an array: {self.spec}",
+                instead="UNCONSTRAINED only in phlox.lax.with_sharding_constraint",
+            )
         if self.is_fully_replicated:
             return _replicated
         pieces, order = self._order(ndim)
@@ -282,13 +321,22 @@ class NamedSharding(Sharding):
         return all(count == 1 for count in tiles(self.mesh, self.spec, len(self.spec)))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, NamedSharding) and self.mesh == other.mesh and self.spec == other.spec
+        return (
+            isinstance(other, NamedSharding)
+            and self.mesh == other.mesh
+            and self.spec == other.spec
+            and self.kind == other.kind
+        )
 
     def __hash__(self) -> int:
         return hash((self.mesh, self.spec))
 
     def __repr__(self) -> str:
-        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r}{_kind_text(self)})"
+
+
+def _kind_text(sharding: Sharding) -> str:
+    return "" if sharding.kind is None else f", memory_kind={sharding.kind!r}"
 
 
 #: the attribute `sharding` of avals: a mesh without axes, which in JAX means that the type does not name a sharding
@@ -300,9 +348,12 @@ class CompilerSharding(Sharding):
 
     __slots__ = ("_hlo",)
 
-    def __init__(self, devices: tuple[Device, ...], hlo: Any):
-        super().__init__(devices)
+    def __init__(self, devices: tuple[Device, ...], hlo: Any, memory_kind: str | None = None):
+        super().__init__(devices, memory_kind)
         self._hlo = hlo
+
+    def with_memory_kind(self, kind: str) -> CompilerSharding:
+        return CompilerSharding(self.devices, self._hlo, kind)
 
     def hlo(self, ndim: int) -> Any:
         return self._hlo
@@ -322,13 +373,18 @@ class CompilerSharding(Sharding):
         return tuple(int(i) for i in np.unravel_index(order.index(position), shape)[:ndim])
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, CompilerSharding) and self.devices == other.devices and self._hlo == other._hlo
+        return (
+            isinstance(other, CompilerSharding)
+            and self.devices == other.devices
+            and self._hlo == other._hlo
+            and self.kind == other.kind
+        )
 
     def __hash__(self) -> int:
         return hash((self.devices, hash(self._hlo)))
 
     def __repr__(self) -> str:
-        return f"CompilerSharding({self._hlo!r})"
+        return f"CompilerSharding({self._hlo!r}{_kind_text(self)})"
 
 
 _replicated = HloSharding.replicate()
@@ -338,10 +394,15 @@ _single: dict[Device, SingleDeviceSharding] = {}
 
 
 def single_device(device: Device) -> SingleDeviceSharding:
-    """The unique `SingleDeviceSharding` of `device`."""
+    """The unique `SingleDeviceSharding` of `device`, in its default memory."""
     found = _single.get(device)
     # setdefault is atomic, so two threads get the same object.
     return _single.setdefault(device, SingleDeviceSharding(device)) if found is None else found
+
+
+def one_device_in(device: Device, kind: str | None) -> SingleDeviceSharding:
+    """The `SingleDeviceSharding` of `device` in memory of this kind; None for its default."""
+    return single_device(device) if kind is None else SingleDeviceSharding(device, memory_kind=kind)
 
 
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
@@ -349,22 +410,26 @@ def make_single_device_sharding(device: Device, *, memory_kind: str | None = Non
 
     Args:
       device: the device.
-      memory_kind: accepted as in JAX; devices have one kind of memory here.
+      memory_kind: the kind of its memory, such as 'pinned_host'; None for its default.
 
     Returns:
       A `SingleDeviceSharding`.
+
+    Raises:
+      OptionError: the device has no memory of this kind.
 
     >>> import phlox
     >>> make_single_device_sharding(phlox.devices()[0]).num_devices
     1
     """
-    return single_device(device)
+    made = SingleDeviceSharding(device, memory_kind=memory_kind)
+    return made if made.kind else single_device(device)
 
 
 @functools.lru_cache(4096)
 def interned(sharding: Sharding) -> Sharding:
     """The first sharding that was passed here and equals this one, so that caches can compare shardings by identity."""
-    if isinstance(sharding, SingleDeviceSharding):
+    if isinstance(sharding, SingleDeviceSharding) and sharding.kind is None:
         return single_device(sharding.device)
     return sharding
 

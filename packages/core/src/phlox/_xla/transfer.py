@@ -18,7 +18,7 @@ from .._ir.avals import ShapedArray, shaped
 from . import transfer_guard
 from .devices import Device
 from .import_guard import no_jax
-from .sharding import Sharding, single_device
+from .sharding import Sharding, one_device_in, single_device
 
 _COPY = native.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _ALWAYS_COPY = native.ArrayCopySemantics.ALWAYS_COPY
@@ -57,7 +57,7 @@ def buffer_maker(aval: ShapedArray, sharding: Sharding, kind: Any) -> Callable[[
 def _host_to_device(aval: ShapedArray, sharding: Sharding) -> Callable[[np.ndarray], Any]:
     """A function that copies NumPy arrays of this physical type to devices, laid out by `sharding`."""
     devices = list(sharding.devices)
-    if len(devices) == 1 and is_local(devices[0]):
+    if len(devices) == 1 and is_local(devices[0]) and sharding.kind is None:
         # One of jaxlib's own shardings: for phlox's, the C++ code would call Python methods.
         target = native.GSPMDSharding(devices, sharding.native(aval.ndim).hlo)
         return lambda host: _batched_device_put(aval, target, [host], devices, True, False, _COPY, True)
@@ -153,7 +153,7 @@ def pieces(buf: Any, part: ShapedArray, sharding: Sharding) -> list[tuple[Device
     with no_jax:
         parts = buf._arrays
     return [
-        (device, piece._rewrap_with_aval_and_sharding(part, single_device(device).native(part.ndim)))
+        (device, piece._rewrap_with_aval_and_sharding(part, one_device_in(device, sharding.kind).native(part.ndim)))
         for device, piece in zip(local, parts, strict=True)
     ]
 
@@ -175,7 +175,7 @@ def copy(buf: Any, aval: ShapedArray, sharding: Sharding) -> Any:
     if is_whole(sharding, aval.shape):
         return put_buffer(buffer_to_numpy(buf, aval, sharding), aval, sharding)
     part = shaped(sharding.shard_shape(aval.shape), aval.dtype)
-    held = [(piece, single_device(device)) for device, piece in pieces(buf, part, sharding)]
+    held = [(piece, one_device_in(device, sharding.kind)) for device, piece in pieces(buf, part, sharding)]
     return assemble(aval, sharding, [copy(piece, part, where) for piece, where in held])
 
 

@@ -6,7 +6,7 @@ import enum
 
 
 class Space(enum.Enum):
-    """A kind of memory. Here all arrays are in `Device` memory, the only kind that devices have."""
+    """A kind of memory, for `device_put`: that of the device, or that of its host which the device can read."""
 
     Device = enum.auto()
     Host = enum.auto()

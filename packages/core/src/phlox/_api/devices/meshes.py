@@ -16,7 +16,7 @@ import numpy as np
 from ..._base import config, pytree
 from ..._base.errors import ArgumentError, DeviceError, OptionError, ShapeError
 from ..._ir.primitive import current_trace
-from ..._ops.spmd.reshard import reshard_p
+from ..._ops.spmd.reshard import laid_out
 from ..._trace.trace import Tracer, typeof
 from ..._xla.array import ArrayImpl, move
 from ..._xla.devices import Device, devices as all_devices
@@ -225,5 +225,5 @@ def _reshard(x: Any, sharding: Any) -> Any:
     if len(sharding.spec) > aval.ndim:
         raise ShapeError(f"reshard: {sharding.spec} has more entries than {aval.short} has axes", spec=sharding.spec)
     if isinstance(x, Tracer) or current_trace.get() is not None:
-        return reshard_p.bind(x, mesh=sharding.mesh, spec=sharding.spec)
+        return laid_out(x, sharding)
     return move(x if type(x) is ArrayImpl else as_array(x), sharding)

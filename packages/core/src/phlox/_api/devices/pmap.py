@@ -128,7 +128,12 @@ def pmap(
 
         axes = dynamic_axes(args)
         shardings = pytree.tree_map(place, axes, is_leaf=pytree.is_none)
-        options = Options(static_argnums=statics, donate_argnums=donated, in_shardings=Prefix.of((shardings, place(0))))
+        options = Options(
+            static_argnums=statics,
+            donate_argnums=donated,
+            in_shardings=Prefix.of((shardings, place(0))),
+            moves_arguments=True,
+        )
         return function_of(JitFunction(over_devices, options))
 
     def jitted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -191,6 +191,8 @@ def _mesh(function: str, mesh: Any, names: frozenset[Any]) -> Mesh:
 def _check(function: str, what: str, mesh: Mesh, spec: Any, names: frozenset[Any]) -> PartitionSpec:
     if not isinstance(spec, PartitionSpec):
         raise ArgumentError(f"{function}: {what} has {spec!r}, which is no PartitionSpec", instead="phlox.P(...)")
+    if PartitionSpec.UNCONSTRAINED in spec:
+        raise OptionError(f"{function}: {what} has {spec}", instead="None for an axis that is not split")
     check_spec(mesh, spec)
     outside = [axis for entry in spec for axis in axes_of(entry) if names and axis not in names]
     if outside:

@@ -9,15 +9,16 @@ import numpy as np
 from ..._base import pytree
 from ..._base.errors import ArgumentError, OptionError, ShapeError
 from ..._ir.avals import typeof_value
+from ..._ops.spmd.reshard import laid_out
 from ..._ops.structure.shape import copy
 from ..._trace.trace import Tracer, not_an_array
 from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, move, physical, put
-from ..._xla.devices import Device
+from ..._xla.devices import Device, default_device
 from ..._xla.mesh import PartitionSpec
-from ..._xla.sharding import NamedSharding, Sharding, single_device
+from ..._xla.sharding import Sharding, single_device
 from ..._xla.transfer_guard import explicit
 from .memory import Space
-from .meshes import named, reshard as _reshard
+from .meshes import named
 
 if TYPE_CHECKING:
     from ..._xla.layout import Format
@@ -30,7 +31,7 @@ def _sharding(device: Any, x: Any = None) -> Sharding | None:
     if type(device) is Device:
         return single_device(device)
     if isinstance(device, Space):
-        return None  # devices have one kind of memory here
+        return _sharding_in(device, x)
     from ..._xla.layout import Format  # rare, and made of dataclasses, which take their time to define
 
     if isinstance(device, Format):
@@ -39,6 +40,15 @@ def _sharding(device: Any, x: Any = None) -> Sharding | None:
         f"device_put: Received invalid value {device!r}, which is neither a device nor a sharding",
         instead="phlox.devices()[0]",
     )
+
+
+def _sharding_in(space: Space, x: Any) -> Sharding | None:
+    """The sharding of `x` in memory of this kind."""
+    if space is Space.Any:
+        return None
+    here = x.sharding if type(x) is ArrayImpl else single_device(default_device())
+    default = here.devices[0].default_memory().kind
+    return here.with_memory_kind(default if space is Space.Device else "pinned_host")
 
 
 def _sharding_of_format(format: Format, x: Any) -> Sharding | None:
@@ -60,7 +70,7 @@ def _sharding_of_format(format: Format, x: Any) -> Sharding | None:
 
 def _put(x: Any, sharding: Sharding | None, fresh: bool) -> Any:
     if isinstance(x, Tracer):
-        return _reshard(x, sharding) if isinstance(sharding, NamedSharding) else copy(x)
+        return copy(x) if sharding is None else laid_out(x, sharding)
     if type(x) is ArrayImpl:
         there = x if sharding is None else move(x, sharding)
         return there.__deepcopy__({}) if fresh else there
@@ -81,9 +91,10 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
     Args:
       x: array or number, or a tree of those.
-      device: a `Device`, a `Sharding`, a `PartitionSpec` (of the mesh of the context, see `set_mesh`), an
-        `experimental.layout.Format` whose layout is None or has the axes in order, or a tree of those that is a prefix
-        of `x`. With None, arrays stay where they are and everything else goes to the default device.
+      device: a `Device`, a `Sharding`, a `PartitionSpec` (of the mesh of the context, see `set_mesh`), a
+        `memory.Space`, an `experimental.layout.Format` whose layout is None or has the axes in order, or a tree of
+        those that is a prefix of `x`. With None, arrays stay where they are and everything else goes to the default
+        device.
       src: not used; accepted as in JAX.
       donate: True (or a tree of bools) if `x` is not used afterwards, which allows to reuse its memory. No platform
         does so; the arrays stay valid.

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._base import config, pytree, strictness
-from ..._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
+from ..._base.errors import CapturedRefsError, DeviceError, RefError, UnexpectedTracerError
 from ..._base.monitoring import TRACE, on, timed
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.tracebacks import trim
 from ..._ir.avals import ShapedArray, scalar_aval, typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, prune, with_literals
 from ..._ops.control.call import jit_p
+from ..._ops.spmd.reshard import laid_out as laid_out_as
 from ..._trace.axes import axis_env
 from ..._trace.leaks import no_leaks
 from ..._trace.refs import Ref
@@ -27,8 +28,8 @@ from ..._trace.trace import Tracer, check_live
 from ..._xla.array import Array, ArrayImpl
 from ..._xla.devices import Device, local_devices
 from ..._xla.host_values import as_array, as_literal
-from ..._xla.placement import aval_of
-from ..._xla.program import Lowering, Program, explain_failure, lower
+from ..._xla.placement import Placed, aval_of
+from ..._xla.program import Lowering, Program, explain_failure, lies_as, lower
 from . import arguments, donation, reference_arguments as references
 from .caches import Caches, Stats, bounded, caches_for
 from .calling import FAILURES, MAX_ARRAYS, function_of, specialize
@@ -46,6 +47,11 @@ if TYPE_CHECKING:
     from . import stages
     from .options import JitOptions
     from .stages import Jitted
+
+
+def _constrained(values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
+    """The values with the shardings of a function that is called by another jitted function."""
+    return [laid_out_as(x, s) for x, s in zip(values, shardings, strict=True)]
 
 
 class Traced(NamedTuple):
@@ -386,6 +392,8 @@ class JitFunction:
         kept = [i for i in range(len(keys)) if used[offset + i]]
         kept_consts = [c for c, u in zip(consts, used, strict=False) if u]
         invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
+        if ins is not None and not options.moves_arguments:
+            self._check_places(in_tree, statics, keys, ins)
         donated = donation.leaves(self.options, args, kwargs, arguments.positions(statics))
         usable = donation.usable(donated, kept, len(kept_consts), invars, jaxpr.outvars)
         lowering = lower(
@@ -400,6 +408,20 @@ class JitFunction:
         )
         taken = frozenset(kept[i - len(kept_consts)] for i in usable)
         return LoweredCall(lowering, traced, keys, kept_consts, kept, donated, taken)
+
+    def _check_places(self, in_tree: PyTreeDef, statics: Any, keys: Sequence[Any], asked: Sequence[Any]) -> None:
+        """Raises for a committed argument that lies elsewhere than `in_shardings` says."""
+        for i, (key, wanted) in enumerate(zip(keys, asked, strict=True)):
+            if wanted is not None and type(key) is Placed and key.committed and not lies_as(key, wanted):
+                name = self._names_in(in_tree, statics)[i]
+                raise DeviceError(
+                    f"Sharding passed to jit does not match the sharding on the respective arg: in_shardings has "
+                    f"{wanted} for {name}, {key.aval.short}, which lies as {key.sharding}",
+                    instead="phlox.device_put of the argument first, or no in_shardings: programs take arguments "
+                    "as they lie",
+                    argument=name,
+                    sharding=key.sharding,
+                )
 
     # -- inside another transformation
 
@@ -424,9 +446,12 @@ class JitFunction:
             if not self._threads_refs:
                 raise
             return self._reference_call(in_tree, statics, ref_places).run(leaves)
-        outs = jit_p.bind(
-            *traced.consts, *described(leaves), jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False
-        )
+        given, asked_in, asked_out = described(leaves), self._options.in_shardings, self._options.out_shardings
+        if asked_in is not None and not self._options.moves_arguments:
+            given = _constrained(given, asked_in.spread((args, kwargs)))
+        outs = jit_p.bind(*traced.consts, *given, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
+        if asked_out is not None:
+            outs = _constrained(outs, asked_out.spread(_typed(traced)))
         return traced.out_tree.unflatten(outs)
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -70,6 +70,8 @@ class Options(NamedTuple):
     compiler_options: Overrides = ()
     #: those of "static" and "donate" for which both numbers and names were given, so that neither is completed
     as_given: tuple[str, ...] = ()
+    #: whether arguments are moved to `in_shardings` wherever they lie, as those of `pmap` are
+    moves_arguments: bool = False
 
 
 def as_overrides(options: CompilerOptions | None) -> Overrides:

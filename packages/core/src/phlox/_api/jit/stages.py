@@ -15,12 +15,15 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.refs import Ref
 from ..._trace.trace import Tracer, not_an_array
 from ..._xla import analysis as inspection
+from ..._xla.array import ArrayImpl, move
 from ..._xla.bindings import parse
 from ..._xla.compile import JaxRuntimeError
 from ..._xla.devices import Device
+from ..._xla.host_values import as_array
 from ..._xla.layout import Format, Layout
 from ..._xla.pipeline import Overrides
-from ..._xla.program import Lowering
+from ..._xla.placement import Placed, is_committed, sharding_of
+from ..._xla.program import Lowering, lies_as
 from .options import CompilerOptions, Prefix, as_overrides
 from .programs import laid_out, struct_of
 
@@ -318,7 +321,33 @@ class Compiled(Stage):
                     instead="the jitted function itself, inside of grad, vmap and jit",
                     aval=x.aval,
                 )
-        return self._run(leaves)
+        return self._run(self._placed(leaves))
+
+    def _placed(self, leaves: list[Any]) -> list[Any]:
+        """The leaves where the program reads them: uncommitted arrays are moved, others must lie there."""
+        call, lowering = self._call, self._lowering
+        for i, key, wanted in zip(
+            call.kept, lowering.keys[call.hidden :], lowering.where.shardings[call.hidden :], strict=True
+        ):
+            x = leaves[i]
+            if type(x) is not ArrayImpl:
+                if type(key) is Placed:  # lowered for an array that lies elsewhere than new ones
+                    leaves[i] = move(as_array(x), sharding_of(key), committed=is_committed(key))
+                continue
+            if x._key is key:
+                continue
+            if x.committed and not lies_as(x._key, wanted):
+                name = call.names()[i]
+                raise DeviceError(
+                    f"Computation was compiled for input shardings that disagree with the shardings of arguments "
+                    f"passed to it: argument {name}, {x.aval.short}, lies as {x.sharding}, and was compiled for "
+                    f"{wanted}",
+                    instead="phlox.device_put of the argument to the sharding of compiled.input_shardings",
+                    argument=name,
+                    sharding=x.sharding,
+                )
+            leaves[i] = move(x, sharding_of(key), committed=is_committed(key))
+        return leaves
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program: the same as calling this object."""

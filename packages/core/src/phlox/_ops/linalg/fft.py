@@ -13,6 +13,8 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis
+from ..._xla.mesh import UNCONSTRAINED, PartitionSpec
+from ..._xla.program import spec_text
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import conj, mul
 from ..structure.shape import broadcast_in_dim, structural
@@ -93,7 +95,24 @@ def _turn(f: Function, x: Value, order: list[int], out: ShapedArray) -> Value:
     return f.unlike("stablehlo.transpose", x, out, f", dims = {order}")
 
 
+def _unsplit(f: Function, x: Value, length: int) -> Value:
+    """`x` with its last axis whole on each device, where XLA's partitioner would end the process: it has a transform of
+    parts that are split along this axis, which checks that the length divides by the square of their number."""
+    module = f.module
+    count = len(module.devices)
+    free = module.shardy and module.mesh_of_arguments is not None and (not f.axes or f.auto)
+    if count == 1 or not free or x.aval.ndim < 3 or length % count**2 == 0:
+        return x
+    mesh = module.mesh_of_arguments
+    where = spec_text(module, mesh, PartitionSpec(*[UNCONSTRAINED] * (x.aval.ndim - 1)), x.aval.ndim)
+    out = f.fresh()
+    f.line(f"{out} = sdy.sharding_constraint {x} <{where}> : {x.aval.text}")
+    return Value(out, x.aval)
+
+
 def _plain(f: Function, x: Value, fft_type: FftType, lengths: Ints, out: ShapedArray) -> Value:
+    if fft_type is FftType.FFT and len(lengths) == 1:
+        x = _unsplit(f, x, lengths[0])
     kind = f"fft_type = #stablehlo<fft_type {fft_type.name}>"
     return f.op("stablehlo.fft", [x], out, f"{kind}, fft_length = {i64_array(lengths)}")
 

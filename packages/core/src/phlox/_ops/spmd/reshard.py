@@ -1,4 +1,5 @@
-"""The primitive `reshard`: the identity, whose result has the sharding of a PartitionSpec on a mesh."""
+"""The primitives `reshard` and `to_memory`: the identity, whose result has the sharding of a PartitionSpec on a mesh,
+or lies in memory of another kind."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
 from ..._xla.mesh import Mesh, PartitionSpec
 from ..._xla.program import spec_text
-from ..._xla.text import Function, Value
+from ..._xla.sharding import NamedSharding, Sharding
+from ..._xla.text import Function, Value, quoted
+from ..control.barrier import platform_of
+from ..structure.shape import structural
 
 
 def insert_entry(spec: PartitionSpec, dim: Dim, names: tuple[Any, ...] = ()) -> PartitionSpec:
@@ -56,3 +60,28 @@ reshard_p = Primitive(
     extend=lambda params, trailing, *avals: params,
     nan_checked=False,
 )
+
+
+def _to_memory_lower(f: Function, x: Value, memory_kind: str | None) -> Value:
+    if platform_of(f) == "cpu":  # all kinds of memory of a CPU are the same
+        return x
+    attributes = 'call_target_name = "annotate_device_placement", has_side_effect = true'
+    placement = f"mhlo.frontend_attributes = {{_xla_buffer_placement = {quoted(memory_kind or 'device')}}}"
+    return f.op("stablehlo.custom_call", [x], x.aval, attributes, marks=placement)
+
+
+to_memory = structural(
+    "to_memory",
+    types=lambda x, memory_kind: x,
+    lower=_to_memory_lower,
+    transpose=lambda ct, aval, memory_kind: to_memory(ct, memory_kind=None),  # where it came from is not known
+    batch=lambda x, dim, memory_kind: (to_memory(x, memory_kind=memory_kind), dim),
+    extend=lambda params, trailing, x: params,
+)
+
+
+def laid_out(x: Any, sharding: Sharding | None) -> Any:
+    """`x`, a value of a trace, with `sharding`; a sharding that names no mesh only has a kind of memory there."""
+    if isinstance(sharding, NamedSharding):
+        x = reshard_p.bind(x, mesh=sharding.mesh, spec=sharding.spec)
+    return x if sharding is None or sharding.kind is None else to_memory(x, memory_kind=sharding.kind)

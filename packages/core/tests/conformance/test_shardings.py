@@ -1,0 +1,139 @@
+"""Shardings of arguments and results of jitted functions, constraints that leave axes to the compiler, kinds of memory,
+and programs compiled ahead of time: what lies where, and what is refused, as in jax on eight devices."""
+
+import jax
+import numpy as np
+import pytest
+
+import phlox
+
+X = np.arange(128, dtype=np.float32).reshape(16, 8)
+
+
+def mesh(m):
+    return m.make_mesh((4, 2), ("x", "y"), axis_types=(m.sharding.AxisType.Auto,) * 2)
+
+
+def over(m, *spec, **options):
+    return m.NamedSharding(mesh(m), m.P(*spec), **options)
+
+
+def put(m, *spec, **options):
+    return m.device_put(X, over(m, *spec, **options))
+
+
+def lies(x):
+    """Elements, the part on each device, and the kind of memory."""
+    parts = [(s.device.id, str(s.index), np.asarray(s.data)) for s in x.addressable_shards]
+    return np.asarray(x), sorted(parts, key=lambda part: part[0]), x.sharding.memory_kind
+
+
+def results_of_new_arrays(m):
+    made = m.jit(lambda: m.numpy.ones((8, 2)), out_shardings=over(m, "x"))()
+    both = m.jit(lambda x: (x * 2, x.sum()), out_shardings=(over(m, "y"), over(m)))
+    return lies(made), [lies(x) for x in both(X)], [lies(x) for x in both(m.numpy.asarray(X))], lies(made + 1)
+
+
+def moved_new_arrays(m):
+    f = m.jit(lambda x: x * 2, in_shardings=over(m, "x"))
+    return lies(f(X)), lies(f(m.numpy.asarray(X))), lies(f(put(m, "x"))), lies(f(put(m, ("x",), None)))
+
+
+def functions_inside_of_functions(m):
+    inner = m.jit(lambda a, b: {"sum": a + b}, in_shardings=(over(m, "y"), None), out_shardings=over(m, None, "x"))
+    outer = m.jit(lambda a: inner(a, a * 2)["sum"])
+    gradient = m.grad(lambda a: (inner(a, a * 2)["sum"] ** 2).sum())
+    return lies(outer(X)), np.asarray(gradient(X)), lies(m.vmap(inner, (0, None))(X[None], X)["sum"])
+
+
+def left_to_the_compiler(m):
+    some = over(m, "y", m.P.UNCONSTRAINED)
+    f = m.jit(lambda x: m.lax.with_sharding_constraint(x * 2, some))
+    return np.asarray(f(put(m, None, "x"))), repr(m.P("x", m.P.UNCONSTRAINED)), f(put(m, "x")).sharding.spec[0]
+
+
+def compiled_ahead(m):
+    double = m.jit(lambda x, y: x * 2 + y.sum())
+    here, there = double.lower(put(m, "x"), X).compile(), double.lower(X, X).compile()
+    return lies(here(put(m, "x"), X)), lies(here(m.numpy.asarray(X), X)), lies(here(X, X)), np.asarray(there(X, X))
+
+
+def memory(m):
+    kinds = [x.kind for x in m.devices()[0].addressable_memories()]
+    usual, host = over(m, "x"), over(m, "x", memory_kind="pinned_host")
+    alike = usual == usual.with_memory_kind("device"), usual == host, usual.is_equivalent_to(host, 2)
+    single = m.sharding.SingleDeviceSharding(m.devices()[1], memory_kind="unpinned_host")
+    there = m.device_put(X, host)
+    moved = m.device_put(there, usual), m.device_put(put(m, "x"), host), m.device_put(X, single)
+    kept = m.jit(lambda x: x * 2, out_shardings=host)(X), m.jit(lambda x: x, in_shardings=host)(X)
+    inside = m.jit(lambda x: m.device_put(x * 2, host))(put(m, "x"))
+    spaces = m.device_put(m.numpy.ones(3), m.memory.Space.Host), m.device_put(there, m.memory.Space.Device)
+    told = usual.memory_kind, host.memory_kind, host.update(spec=m.P("y")).memory_kind, kinds, alike
+    arrays = (there, *moved, kept[0], inside, *spaces)
+    return told, [lies(x) for x in arrays], there.addressable_shards[0].data.sharding.memory_kind, np.asarray(kept[1])
+
+
+def formats(m):
+    x = put(m, "x")
+    return x.format.layout.major_to_minor, x.format.sharding == x.sharding, x[0].format.layout.major_to_minor
+
+
+def donated(m):
+    x, y = put(m, "x"), m.device_put(X, over(m, "y"))
+    return lies(m.jit(lambda x, y: x + y, donate_argnums=0)(x, y)), x.is_deleted(), y.is_deleted()
+
+
+PROGRAMS = [
+    results_of_new_arrays, moved_new_arrays, functions_inside_of_functions, left_to_the_compiler, compiled_ahead, memory,
+    formats, donated,
+]  # fmt: skip
+
+
+def _same(mine, theirs):
+    if isinstance(theirs, list | tuple):
+        assert len(mine) == len(theirs)
+        for a, b in zip(mine, theirs, strict=True):
+            _same(a, b)
+    elif isinstance(theirs, np.ndarray):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5)
+    else:
+        assert mine == theirs
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_like_jax(program):
+    _same(program(phlox), program(jax))
+
+
+def ahead(m, given, called):
+    return m.jit(lambda x: x * 2).lower(given).compile()(called)
+
+
+REFUSED = {
+    "committed elsewhere than in_shardings": lambda m: m.jit(lambda x: x, in_shardings=over(m, "x"))(put(m, "y")),
+    "committed to one device": lambda m: m.jit(lambda x: x, in_shardings=over(m))(m.device_put(X, m.devices()[1])),
+    "another memory than in_shardings": lambda m: m.jit(
+        lambda x: x, in_shardings=over(m, "x", memory_kind="pinned_host")
+    )(put(m, "x")),
+    "results on other devices": lambda m: m.jit(lambda x: x, out_shardings=over(m, "x"))(
+        m.device_put(X, m.devices()[1])
+    ),
+    "compiled for another sharding": lambda m: ahead(m, put(m, "x"), put(m, None, "y")),
+    "compiled for one device": lambda m: ahead(m, X, put(m, "x")),
+    "compiled for another device": lambda m: ahead(m, X, m.device_put(X, m.devices()[1])),
+    "unknown memory": lambda m: over(m, "x", memory_kind="tape"),
+    "unconstrained argument": lambda m: m.jit(lambda x: x, in_shardings=over(m, m.P.UNCONSTRAINED))(X),
+    "unconstrained result": lambda m: m.jit(lambda x: x, out_shardings=over(m, m.P.UNCONSTRAINED))(X),
+    "unconstrained spec": lambda m: m.shard_map(
+        lambda x: x, mesh=mesh(m), in_specs=m.P(m.P.UNCONSTRAINED), out_specs=m.P()
+    )(X),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_like_jax(name):
+    with pytest.raises(ValueError):
+        REFUSED[name](jax)
+    with pytest.raises(ValueError):
+        REFUSED[name](phlox)
