@@ -108,6 +108,7 @@ if TYPE_CHECKING:
         monitoring,
         nn,
         ops,
+        profiler,
         random,
         ref,
         scipy,
@@ -138,7 +139,7 @@ __getattr__, __dir__ = on_demand(
     __name__,
     "ad ad_checkpoint api_util checkpoint_policies core custom_batching custom_derivatives debug "
     "distributed dlpack dtypes example_libraries experimental export extend ffi flatten_util image interpreters "
-    "lax monitoring nn ops random ref scipy sharding stages typing",
+    "lax monitoring nn ops profiler random ref scipy sharding stages typing",
     {
         "_api.devices.assemble": (
             "device_put_replicated device_put_sharded make_array_from_callback make_array_from_process_local_data "
@@ -272,6 +273,7 @@ __all__ = [
     "process_count",
     "process_index",
     "process_indices",
+    "profiler",
     "pure_callback",
     "random",
     "ref",

@@ -19,6 +19,14 @@ OPTIMIZERS = {
     "momentum": lambda o: o.momentum(0.1, 0.9),
     "nesterov": lambda o: o.nesterov(step_size=0.05, mass=0.8),
     "adam": lambda o: o.adam(0.01),
+    "adamax": lambda o: o.adamax(0.01),
+    "adamax, options": lambda o: o.adamax(o.constant(0.1), b1=0.8, b2=0.9, eps=1e-6),
+    "adagrad": lambda o: o.adagrad(0.1),
+    "adagrad, options": lambda o: o.adagrad(o.exponential_decay(0.1, 5, 0.9), momentum=0.5),
+    "rmsprop": lambda o: o.rmsprop(0.01),
+    "rmsprop, options": lambda o: o.rmsprop(0.01, gamma=0.5, eps=1e-3),
+    "rmsprop_momentum": lambda o: o.rmsprop_momentum(0.01),
+    "rmsprop_momentum, options": lambda o: o.rmsprop_momentum(0.01, 0.5, 1e-3, 0.5),
     "adam, options": lambda o: o.adam(o.polynomial_decay(0.1, 10, 0.01), b1=0.8, b2=0.9, eps=1e-6),
 }
 SCHEDULES = {
@@ -61,6 +69,47 @@ def test_twenty_steps(name):
         return get_params(state), loss(m, get_params(state))
 
     both(run)
+
+
+@pytest.mark.parametrize("options", [{}, {"momentum": 0.5}])
+def test_sm3(options):
+    """Beside jax, which cannot compile its steps: its state has shapes among the arrays."""
+
+    def run(m, compiled):
+        init, update, get_params = library(m).sm3(0.1, **options)
+
+        def step(i, state):
+            return update(i, m.grad(lambda p: loss(m, p))(get_params(state)), state)
+
+        step = m.jit(step) if compiled else step
+        state = init(m.tree.map(m.numpy.asarray, PARAMS))
+        for i in range(20):
+            state = step(i, state)
+        return get_params(state)
+
+    for compiled in (False, True):
+        agree(outcome(run, phlox, (compiled,)), outcome(run, jax, (False,)), NEAR, "")
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "momentum"])
+def test_states_are_unpacked(name):
+    def run(m):
+        o = library(m)
+        init, update, get_params = OPTIMIZERS[name](o)
+        state = update(0, PARAMS, init(PARAMS))
+        marked = o.unpack_optimizer_state(state)
+        points = m.tree.leaves(marked)
+        assert all(isinstance(point, o.JoinPoint) and list(point) == [point.subtree] for point in points)
+        again = o.pack_optimizer_state(marked)
+        assert m.tree.structure(again) == m.tree.structure(state)
+        return [point.subtree for point in points], get_params(again)
+
+    both(run)
+
+
+def test_states_that_are_not_marked_are_refused():
+    with pytest.raises(TypeError, match="a leaf is Array"):
+        library(phlox).pack_optimizer_state({"w": phlox.numpy.ones(2)})
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

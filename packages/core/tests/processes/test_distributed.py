@@ -168,3 +168,84 @@ def test_what_is_missing_or_wrong(arguments, kind):
         """,
         JAX_COORDINATOR_ADDRESS=None,
     )
+
+
+#: One of the processes is told to end: both agree on a step after it.
+PREEMPTION = """
+import os, signal, time
+from phlox.experimental import multihost_utils
+
+last = None
+for step in range(200):
+    if multihost_utils.reached_preemption_sync_point(step):
+        last = step
+        break
+    if me == 1 and step == 5:
+        os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.05)
+every = multihost_utils.process_allgather(np.int32(last))
+assert every[0] == every[1] > 5, every
+phlox.distributed.shutdown()
+print("done", me)
+"""
+
+
+def test_the_step_before_the_end():
+    assert together(BLOCK_JAX + PREEMPTION) == ["done 0", "done 1"]
+
+
+LIVE = """
+from phlox.experimental import multihost_utils
+
+with multihost_utils.live_devices(phlox.devices()) as alive:
+    assert alive == phlox.devices()
+    mesh = phlox.sharding.Mesh(np.array(alive), ("i",))
+    multihost_utils.sync_global_devices("inside")
+try:
+    with multihost_utils.live_devices(phlox.devices()):
+        raise KeyError("both")
+except KeyError:
+    pass
+with multihost_utils.live_devices(phlox.local_devices()) as alive:
+    assert alive == phlox.local_devices()
+for wrong in ([], [d for d in phlox.devices() if d.process_index != me]):
+    try:
+        with multihost_utils.live_devices(wrong):
+            raise AssertionError
+    except ValueError:
+        pass
+print("done", me)
+"""
+
+
+def test_live_devices():
+    assert together(BLOCK_JAX + LIVE) == ["done 0", "done 1"]
+
+
+#: What users of a single process get.
+ALONE = """
+import numpy as np
+import phlox, phlox.numpy as jnp
+from phlox import P
+from phlox.experimental import multihost_utils as m
+
+assert not m.reached_preemption_sync_point(3)
+m.sync_global_devices("alone")
+m.assert_equal({"a": jnp.ones(3)}, "never")
+assert m.process_allgather({"a": np.ones(2)}, tiled=True)["a"].shape == (2,)
+assert m.process_allgather({"a": np.ones(2)})["a"].shape == (1, 2)
+assert m.process_allgather(1.0).shape == (1,) and m.broadcast_one_to_all(jnp.arange(3)).tolist() == [0, 1, 2]
+mesh = phlox.sharding.Mesh(np.array(phlox.devices()), ("i",))
+x = m.host_local_array_to_global_array({"a": np.arange(4)}, mesh, P("i"))
+assert m.global_array_to_host_local_array(x, mesh, P())["a"].tolist() == [0, 1, 2, 3]
+try:
+    with m.live_devices(phlox.devices()):
+        raise AssertionError
+except RuntimeError as error:
+    assert "initialize" in str(error)
+print("done")
+"""
+
+
+def test_one_process():
+    assert run(BLOCK_JAX + ALONE, XLA_FLAGS="--xla_force_host_platform_device_count=2").stdout == "done\n"

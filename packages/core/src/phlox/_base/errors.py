@@ -20,6 +20,7 @@
     ├── AxisSizeError (ValueError)             mapped axes of unequal size
     ├── AxisNameError (NameError)              a collective names an axis that is not mapped
     ├── DeviceError (RuntimeError, ValueError) a device or backend does not exist, or too few devices
+    ├── ProcessFailureError (RuntimeError)     other processes failed while this one worked with their devices
     ├── DeletedArrayError (RuntimeError)       an array whose buffer was donated or deleted
     ├── DerivativeError (TypeError, ValueError) a derivative of something that has none
     ├── MissingRuleError (NotImplementedError) a primitive or a custom function has no rule for this
@@ -39,7 +40,7 @@
     ├── InvalidValueError (FloatingPointError) a nan or an infinity, with the flags debug_nans and debug_infs
     ├── LeakedTracerError                      a traced value outlived its trace, with check_tracer_leaks
     ├── TransferError (RuntimeError)           a transfer between host and devices that transfer_guard forbids
-    ├── RefusedError (RuntimeError)            tracing or running with no_tracing, no_execution
+    ├── RefusedError (RuntimeError)            tracing or running with no_tracing, no_execution; a second profile
     ├── IndexingError (IndexError, TypeError)   an invalid index
     ├── RefError (ValueError)                  an invalid use of a reference
     │   └── CapturedRefsError                  … from outside of the traced function that uses it
@@ -98,6 +99,7 @@ __all__ = [
     "OptionError",
     "PaddingError",
     "PhloxError",
+    "ProcessFailureError",
     "RefError",
     "RefusedError",
     "ShapeError",
@@ -262,6 +264,15 @@ class DeviceError(PhloxError, RuntimeError, ValueError):
     """A device or backend does not exist, or there are fewer devices than the program needs."""
 
 
+class ProcessFailureError(PhloxError, RuntimeError):
+    """Other processes failed inside of ``live_devices``. Attribute `failed_devices` is the set of their devices.
+
+    Fix: go on with the devices of the next ``live_devices``, from the state that was saved last.
+    """
+
+    failed_devices: Any
+
+
 class DeletedArrayError(PhloxError, RuntimeError):
     """An array was used after its buffer was donated to a computation or deleted.
 
@@ -392,7 +403,10 @@ class TransferError(PhloxError, RuntimeError):
 
 
 class RefusedError(PhloxError, RuntimeError):
-    """A function was traced while the flag `no_tracing` is on, or a program was run while `no_execution` is on."""
+    """A function was traced while the flag `no_tracing` is on, or a program was run while `no_execution` is on.
+
+    Also what is not possible at this time: a second profile while one is recorded.
+    """
 
 
 class RefError(PhloxError, ValueError):

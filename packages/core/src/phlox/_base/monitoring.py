@@ -10,7 +10,7 @@ import functools
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -38,6 +38,8 @@ _events: list[Listener] = []
 _durations: list[Listener] = []
 _spans: list[Listener] = []
 _scalars: list[Listener] = []
+#: while a profile is recorded: makes contexts that appear in it under this name
+annotation: Callable[[str], AbstractContextManager[Any]] | None = None
 
 
 class Account:
@@ -340,7 +342,11 @@ def timed(event: str, stage: str, name: str) -> Iterator[None]:
     """A context that records and logs the duration of a stage of program `name`. `stage` contains ``%s`` for the name,
     as "tracing %s for jit" (JAX's words)."""
     start = time.time()
-    yield
+    if annotation is None:
+        yield
+    else:
+        with annotation(stage % name):
+            yield
     end = time.time()
     log_stage(f"Finished {stage} in %.9f sec", name, end - start)
     record_event_duration_secs(event, end - start, fun_name=name)

@@ -133,6 +133,12 @@ def clear() -> None:
             os.unlink(path)
 
 
+def forget_folders() -> None:
+    """Forgets which folders are usable, so that they are looked at again."""
+    _usable.clear()
+    _state["warned"] = False
+
+
 def usable_folder() -> str | None:
     """The cache folder, created if it does not exist; None if the cache is off or the folder is not private."""
     if not config.current().enable_compilation_cache:

@@ -13,7 +13,7 @@ New programs should use `phlox_optim`, which runs optax.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from .. import numpy as jnp
@@ -22,9 +22,13 @@ from .._base.errors import ArgumentError, OptionError
 from .._base.pytree import PyTreeDef
 
 __all__ = [
+    "JoinPoint",
     "Optimizer",
     "OptimizerState",
+    "Step",
+    "adagrad",
     "adam",
+    "adamax",
     "clip_grads",
     "constant",
     "exponential_decay",
@@ -34,11 +38,17 @@ __all__ = [
     "momentum",
     "nesterov",
     "optimizer",
+    "pack_optimizer_state",
     "piecewise_constant",
     "polynomial_decay",
+    "rmsprop",
+    "rmsprop_momentum",
     "sgd",
+    "sm3",
+    "unpack_optimizer_state",
 ]
 
+Step = int
 Schedule = Callable[[Any], Any]
 
 
@@ -237,6 +247,242 @@ def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> tup
         return x - schedule(i) * mean / (jnp.sqrt(square) + eps), m, v
 
     return init, update, lambda state: state[0]
+
+
+@optimizer
+def adamax(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> tuple[Any, Any, Any]:
+    """Adamax: as `adam`, with a decaying maximum of gradients in place of the root of their mean square. Source: Kingma
+    and Ba, 2015, section 7.
+
+    Args:
+      step_size: a number, or a schedule, which is a function of the step number.
+      b1, b2: the decay rates of the running mean of gradients and of the maximum.
+      eps: added to the divisor, to keep the step finite.
+
+    Returns:
+      An `Optimizer`.
+
+    Raises:
+      ArgumentError: `step_size` is neither a number nor a function.
+
+    >>> init, update, get_params = adamax(0.5)
+    >>> get_params(update(0, jnp.array([1.0, -2.0]), init(jnp.zeros(2)))).round(4)
+    Array([-0.5,  0.5], dtype=float32)
+    """
+    schedule = make_schedule(step_size)
+
+    def init(x0: Any) -> Any:
+        return x0, jnp.zeros_like(x0), jnp.zeros_like(x0)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, m, largest = state
+        m = (1 - b1) * g + b1 * m
+        largest = jnp.maximum(b2 * largest, jnp.abs(g))
+        step = schedule(i) / (1 - jnp.asarray(b1, m.dtype) ** (i + 1))
+        return x - step * m / (largest + eps), m, largest
+
+    return init, update, lambda state: state[0]
+
+
+@optimizer
+def adagrad(step_size: Any, momentum: Any = 0.9) -> tuple[Any, Any, Any]:
+    """Adagrad: steps divided by the root of the sum of all squared gradients. Source: Duchi, Hazan and Singer, 2011.
+
+    Args:
+      step_size: a number, or a schedule, which is a function of the step number.
+      momentum: the decay rate of the running mean of the scaled gradients.
+
+    Returns:
+      An `Optimizer`.
+
+    Raises:
+      ArgumentError: `step_size` is neither a number nor a function.
+
+    >>> init, update, get_params = adagrad(0.5, momentum=0.0)
+    >>> get_params(update(0, jnp.array([1.0, -2.0]), init(jnp.zeros(2))))
+    Array([-0.5,  0.5], dtype=float32)
+    """
+    schedule = make_schedule(step_size)
+
+    def init(x0: Any) -> Any:
+        return x0, jnp.zeros_like(x0), jnp.zeros_like(x0)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, total, m = state
+        total = total + jnp.square(g)
+        m = (1.0 - momentum) * (g * _inverse_root(total)) + momentum * m
+        return x - schedule(i) * m, total, m
+
+    return init, update, lambda state: state[0]
+
+
+def _inverse_root(x: Any) -> Any:
+    """1 / sqrt(x), and 0 where x is 0: no gradient has come yet."""
+    return jnp.where(x > 0, 1.0 / jnp.sqrt(x), 0.0)
+
+
+@optimizer
+def rmsprop(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8) -> tuple[Any, Any, Any]:
+    """RMSProp: steps divided by the root of a running mean of squared gradients. Source: Tieleman and Hinton, 2012.
+
+    Args:
+      step_size: a number, or a schedule, which is a function of the step number.
+      gamma: the decay rate of the running mean.
+      eps: added to the mean, to keep the step finite.
+
+    Returns:
+      An `Optimizer`.
+
+    Raises:
+      ArgumentError: `step_size` is neither a number nor a function.
+
+    >>> init, update, get_params = rmsprop(0.5, gamma=0.0)
+    >>> get_params(update(0, jnp.array([1.0, -2.0]), init(jnp.zeros(2))))
+    Array([-0.5,  0.5], dtype=float32)
+    """
+    schedule = make_schedule(step_size)
+
+    def init(x0: Any) -> Any:
+        return x0, jnp.zeros_like(x0)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, mean = state
+        mean = mean * gamma + jnp.square(g) * (1.0 - gamma)
+        return x - schedule(i) * g / jnp.sqrt(mean + eps), mean
+
+    return init, update, lambda state: state[0]
+
+
+@optimizer
+def rmsprop_momentum(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8, momentum: Any = 0.9) -> tuple[Any, Any, Any]:
+    """As `rmsprop`, with a velocity that sums up the steps.
+
+    Args:
+      step_size: a number, or a schedule, which is a function of the step number.
+      gamma: the decay rate of the running mean of squared gradients.
+      eps: added to the mean, to keep the step finite.
+      momentum: the factor of the velocity at each step, from 0 to 1.
+
+    Returns:
+      An `Optimizer`.
+
+    Raises:
+      ArgumentError: `step_size` is neither a number nor a function.
+
+    >>> init, update, get_params = rmsprop_momentum(0.5, gamma=0.0)
+    >>> get_params(update(0, jnp.array([1.0, -2.0]), init(jnp.zeros(2))))
+    Array([-0.5,  0.5], dtype=float32)
+    """
+    schedule = make_schedule(step_size)
+
+    def init(x0: Any) -> Any:
+        return x0, jnp.zeros_like(x0), jnp.zeros_like(x0)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, mean, velocity = state
+        mean = mean * gamma + jnp.square(g) * (1.0 - gamma)
+        velocity = momentum * velocity + schedule(i) * g / jnp.sqrt(mean + eps)
+        return x - velocity, mean, velocity
+
+    return init, update, lambda state: state[0]
+
+
+@optimizer
+def sm3(step_size: Any, momentum: Any = 0.9) -> tuple[Any, Any, Any]:
+    """SM3: as `adagrad`, with sums for each index of each axis only, which takes little memory. Source: Anil, Gupta,
+    Koren and Singer, "Memory-Efficient Adaptive Optimization", 2019.
+
+    Args:
+      step_size: a number, or a schedule, which is a function of the step number.
+      momentum: the decay rate of the running mean of the scaled gradients.
+
+    Returns:
+      An `Optimizer`.
+
+    Raises:
+      ArgumentError: `step_size` is neither a number nor a function.
+
+    >>> init, update, get_params = sm3(0.5, momentum=0.0)
+    >>> get_params(update(0, jnp.array([[1.0, -2.0]]), init(jnp.zeros((1, 2)))))
+    Array([[-0.5,  0.5]], dtype=float32)
+    """
+    schedule = make_schedule(step_size)
+
+    def init(x0: Any) -> Any:
+        x = jnp.asarray(x0)
+        # One vector for each axis; a number has itself.
+        return x, jnp.zeros_like(x), [jnp.zeros(n, x.dtype) for n in x.shape] or [jnp.zeros_like(x)]
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, m, sums = state
+        axes = range(jnp.ndim(x))
+        along = [jnp.expand_dims(s, [a for a in axes if a != axis]) for axis, s in enumerate(sums)] if axes else sums
+        total = functools.reduce(jnp.minimum, along) + jnp.square(g)
+        m = (1.0 - momentum) * (g * _inverse_root(total)) + momentum * m
+        sums = [total.max([a for a in axes if a != axis]) for axis in axes] or [total]
+        return x - schedule(i) * m, m, sums
+
+    return init, update, lambda state: state[0]
+
+
+# --- states as trees ------------------------------------------------------------------------------------
+
+
+class JoinPoint:
+    """A leaf that holds a tree: where the state of one array begins in a tree of `unpack_optimizer_state`."""
+
+    def __init__(self, subtree: Any):
+        self.subtree = subtree
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.subtree
+
+
+def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
+    """The state of an optimizer as a tree like the parameters, to be written to a file.
+
+    Args:
+      opt_state: a state.
+
+    Returns:
+      A tree like the parameters, whose leaves are `JoinPoint`; their attribute `subtree` is the state of one array.
+
+    >>> init, update, get_params = momentum(0.1, mass=0.9)
+    >>> unpack_optimizer_state(init({"w": jnp.ones(2)}))["w"].subtree
+    (Array([1., 1.], dtype=float32), Array([0., 0.], dtype=float32))
+    """
+    pairs = zip(opt_state.packed_state, opt_state.subtree_defs, strict=True)
+    return opt_state.tree_def.unflatten([JoinPoint(subtree.unflatten(packed)) for packed, subtree in pairs])
+
+
+def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
+    """The inverse of `unpack_optimizer_state`.
+
+    Args:
+      marked_pytree: a tree whose leaves are `JoinPoint`.
+
+    Returns:
+      The state of an optimizer.
+
+    Raises:
+      ArgumentError: a leaf is no `JoinPoint`.
+
+    >>> init, update, get_params = momentum(0.1, mass=0.9)
+    >>> state = init({"w": jnp.ones(2)})
+    >>> get_params(pack_optimizer_state(unpack_optimizer_state(state)))
+    {'w': Array([1., 1.], dtype=float32)}
+    """
+    points, tree = pytree.flatten(marked_pytree)
+    for point in points:
+        if not isinstance(point, JoinPoint):
+            raise ArgumentError(
+                f"pack_optimizer_state: a leaf is {type(point).__name__}",
+                instead="a tree of unpack_optimizer_state",
+                argument="marked_pytree",
+                value=point,
+            )
+    states = [pytree.flatten(point.subtree) for point in points]
+    return OptimizerState(tuple(tuple(s) for s, _ in states), tree, tuple(t for _, t in states))
 
 
 # --- schedules ------------------------------------------------------------------------------------------

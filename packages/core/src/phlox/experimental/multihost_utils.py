@@ -7,6 +7,8 @@ processes. The data is exchanged by programs that run on one device of each proc
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,20 +16,24 @@ import numpy as np
 from .._api.devices.assemble import make_array_from_process_local_data, make_array_from_single_device_arrays
 from .._api.jit.jit import jit
 from .._base import pytree
-from .._base.errors import OptionError
+from .._base.errors import DeviceError, OptionError, ProcessFailureError
 from .._trace.trace import typeof
+from .._xla import preemption
 from .._xla.array import Array, logical, move, physical, put
-from .._xla.devices import devices, local_devices, process_count, process_index
+from .._xla.devices import Device, devices, local_devices, process_count, process_index
 from .._xla.mesh import Mesh, PartitionSpec
 from .._xla.replication import replicated
 from .._xla.sharding import NamedSharding, Sharding, single_device
 
 __all__ = [
+    "ProcessFailureError",
     "assert_equal",
     "broadcast_one_to_all",
     "global_array_to_host_local_array",
     "host_local_array_to_global_array",
+    "live_devices",
     "process_allgather",
+    "reached_preemption_sync_point",
     "sync_global_devices",
 ]
 
@@ -203,6 +209,81 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
         return logical(made, x.aval.update(shape=shape[: x.ndim]))
 
     return _laid_out("global_array_to_host_local_array", own, global_inputs, global_mesh, pspecs)
+
+
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether all processes are at the step at which they should save their state, because one of them has to end.
+
+    A cluster that takes a machine away sends SIGTERM to its processes. The processes then agree on a step that none of
+    them has reached yet. All begin at the same step and call this function at every step, from the first on, which
+    begins to listen for the signal: it no longer ends the process by itself.
+
+    Args:
+      step_id: number of the step.
+
+    Returns:
+      True at the step that the processes have agreed upon. False without `phlox.distributed.initialize`.
+
+    >>> reached_preemption_sync_point(0)
+    False
+    """
+    return preemption.is_last_step(step_id)
+
+
+@contextmanager
+def live_devices(devices: Sequence[Device]) -> Iterator[list[Device]]:
+    """A context for programs on those of the devices whose processes are alive.
+
+    All processes that have some of the devices enter it together and get equal lists, and leave it together: if one of
+    them fails inside of it, the others get the same error. A process that fails ends the whole program unless the
+    connection is one that survives it.
+
+    Args:
+      devices: devices, among them some of this process.
+
+    Returns:
+      A context manager, which gives the list of devices that are alive, by their ids.
+
+    Raises:
+      DeviceError: the program was not started with `phlox.distributed.initialize`, or no device is of this process.
+      OptionError: no device is given.
+      ProcessFailureError: a process failed inside of the context.
+
+    >>> with live_devices(phlox.devices()) as alive:
+    ...     mesh = phlox.sharding.Mesh(alive, "i")
+    Traceback (most recent call last):
+    DeviceError: ...
+    """
+    if not len(devices):
+        raise OptionError("live_devices: no devices are given", instead="phlox.devices()")
+    before = _alive(devices)
+    try:
+        yield sorted(before, key=lambda device: device.id)
+    except Exception as error:
+        _check_alive(before, devices, error)
+        raise
+    _check_alive(before, devices, None)
+
+
+def _alive(devices: Sequence[Device]) -> dict[Device, int]:
+    """The devices of processes that are alive, with a number that changes when a process is restarted."""
+    processes = {device.process_index for device in devices}
+    if process_index() not in processes:
+        raise DeviceError("live_devices: none of the devices is of this process", instead="phlox.devices()")
+    found = preemption.alive(processes)
+    if found is None:
+        raise DeviceError(
+            "live_devices: there are no other processes", instead="phlox.distributed.initialize() before it"
+        )
+    return {device: found[device.process_index] for device in devices if device.process_index in found}
+
+
+def _check_alive(before: dict[Device, int], devices: Sequence[Device], cause: Exception | None) -> None:
+    after = _alive(devices)
+    failed = {device for device, start in before.items() if after.get(device) != start}
+    if failed:
+        names = ", ".join(sorted(map(str, failed)))
+        raise ProcessFailureError(f"the processes of these devices failed: {names}", failed_devices=failed) from cause
 
 
 def _laid_out(function: str, lay: Any, tree: Any, mesh: Mesh, pspecs: Any) -> Any:

@@ -112,8 +112,10 @@ def specialize(function: Any, parameters: Parameters, static: frozenset[int], fu
     """
     names, optional = parameters.names, sorted(parameters.optional)
     code = _compiled(_text(parameters, static, full_calls_only))
-    # The text calls parameters p0, p1, … as the user's names could hide its own; callers need the user's names.
-    code = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
+    # The text calls parameters p0, p1, … as the user's names could hide its own; callers need the user's names, and
+    # profiles show the name of the code.
+    varnames = (*names, *code.co_varnames[len(names) :])
+    code = code.replace(co_varnames=varnames, co_name=f"jit({function.__name__})")
     function.__defaults__ = (MISSING,) * sum(i < parameters.positional for i in optional)
     function.__kwdefaults__ = {names[i]: MISSING for i in optional if i >= parameters.positional}
     function.__code__ = code

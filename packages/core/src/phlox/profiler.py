@@ -1,0 +1,404 @@
+"""``phlox.profiler``: records what a program does and when, and what its memory is used for, as ``jax.profiler`` does.
+
+Recording is done by XLA's profiler; this module starts and stops it, and names what it shows. TensorBoard's profiler
+plugin (xprof) and Perfetto show the result. Nothing of this module runs in programs that do not import it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ._base import monitoring
+from ._base.errors import ArgumentError, OptionError, RefusedError
+from ._base.wrapping import wraps
+from ._xla import profiling
+from ._xla.profiling import ProfileData, ProfileEvent, ProfilePlane, profiler
+
+__all__ = [
+    "ProfileData",
+    "ProfileEvent",
+    "ProfileOptions",
+    "ProfilePlane",
+    "StepTraceAnnotation",
+    "TraceAnnotation",
+    "annotate_function",
+    "device_memory_profile",
+    "register_subprocess",
+    "save_device_memory_profile",
+    "start_server",
+    "start_trace",
+    "stop_server",
+    "stop_trace",
+    "trace",
+]
+
+
+class ProfileOptions(profiler.ProfileOptions):  # type: ignore[misc]
+    """What is recorded: attributes to be set before it is given to `trace`.
+
+    Attributes:
+      host_tracer_level: detail of what the runtime does on the host: 0 nothing, 1 only annotations of users, 2 also
+        the important parts of XLA's runtime (the default), 3 all parts.
+      python_tracer_level: 1 records all calls of Python functions (the default), 0 none. Recording them makes Python
+        slower, by up to several times.
+      enable_hlo_proto: whether the compiled programs are part of the recording, with the names of `named_scope` and the
+        lines of the user's program of each operation. True by default.
+      duration_ms: milliseconds after which recording ends by itself; 0 for never.
+      session_id: name of the folder of this recording; empty for the time of day.
+      advanced_configuration: a dict of further options of XLA's profiler for some platforms.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> options = ProfileOptions()
+    >>> options.python_tracer_level = 0
+    >>> with trace(folder, profiler_options=options):
+    ...     _ = jnp.arange(3) + 1
+    """
+
+
+class TraceAnnotation(profiler.TraceMe):  # type: ignore[misc]
+    """A context that appears under a name in the recording, with the time that it took.
+
+    Args:
+      name: the name that is shown.
+      **kwargs: further data that is shown with it: strings or numbers.
+
+    >>> with TraceAnnotation("loading", examples=3):
+    ...     batch = jnp.ones((3, 2))
+    """
+
+
+class StepTraceAnnotation(TraceAnnotation):
+    """As `TraceAnnotation`, for one step of training: TensorBoard shows the times of steps side by side.
+
+    Args:
+      name: the name that is shown.
+      **kwargs: further data; ``step_num`` is the number of the step.
+
+    >>> for step in range(2):
+    ...     with StepTraceAnnotation("train", step_num=step):
+    ...         weights = jnp.ones(3)
+    """
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        super().__init__(name, _r=1, **kwargs)
+
+
+class _Recording:
+    """The recording that is being made: XLA makes one at a time in a process."""
+
+    def __init__(self, session: Any, log_dir: str, perfetto_trace: bool, perfetto_link: bool) -> None:
+        self.session, self.log_dir = session, log_dir
+        self.perfetto_trace, self.perfetto_link = perfetto_trace, perfetto_link
+
+
+_recording: _Recording | None = None
+_server: Any = None
+_lock = threading.Lock()
+
+
+def start_trace(
+    log_dir: os.PathLike[str] | str,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+) -> None:
+    """Begins to record what this process and its devices do, until `stop_trace` is called.
+
+    Args:
+      log_dir: the folder for recordings, as TensorBoard's ``--logdir``. It and its parents are made. Each recording
+        goes to a folder of its own, ``log_dir/plugins/profile/<time>``.
+      create_perfetto_link: True: `stop_trace` prints an address that shows the recording in Perfetto, and waits until
+        it is opened in a browser on this machine.
+      create_perfetto_trace: True: `stop_trace` also writes ``perfetto_trace.json.gz``, which https://ui.perfetto.dev
+        opens.
+      profiler_options: what is recorded; None for all.
+
+    Returns:
+      None.
+
+    Raises:
+      RefusedError: a recording is being made already.
+
+    >>> import tempfile
+    >>> start_trace(tempfile.mkdtemp())
+    >>> y = jnp.arange(3) + 1
+    >>> stop_trace()
+    """
+    global _recording
+    with _lock:
+        if _recording is not None:
+            raise RefusedError(
+                f"start_trace: profile has already been started, into {_recording.log_dir!r}",
+                instead="stop_trace() before it; a process makes one recording at a time",
+            )
+        profiler.clear_metadata()
+        profiler.set_metadata("platform_version", profiling.start_clients())
+        session = profiler.ProfilerSession(ProfileOptions() if profiler_options is None else profiler_options)
+        _recording = _Recording(
+            session, os.fspath(log_dir), create_perfetto_trace or create_perfetto_link, create_perfetto_link
+        )
+        monitoring.annotation = TraceAnnotation
+
+
+def stop_trace() -> None:
+    """Ends the recording that `start_trace` began, and writes it to the folder given there.
+
+    Files ``<host>.xplane.pb`` (for TensorBoard) and ``<host>.trace.json.gz`` (Chrome's format, of which Perfetto's file
+    is a copy) are written.
+
+    Returns:
+      None.
+
+    Raises:
+      RefusedError: no recording is being made.
+
+    >>> import tempfile
+    >>> start_trace(tempfile.mkdtemp(), create_perfetto_trace=True)
+    >>> stop_trace()
+    """
+    global _recording
+    with _lock:
+        if _recording is None:
+            raise RefusedError("stop_trace: no profile started", instead="start_trace(folder) before it")
+        made, _recording = _recording, None
+        monitoring.annotation = None
+        made.session.stop_and_export(made.log_dir)
+        profiler.clear_metadata()
+    if made.perfetto_trace:
+        path = _write_for_perfetto(made.log_dir)
+        if made.perfetto_link:
+            _offer_to_perfetto(path)
+
+
+@contextmanager
+def trace(
+    log_dir: os.PathLike[str] | str,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+) -> Iterator[None]:
+    """A context that is recorded: `start_trace` before it, `stop_trace` after it, also after an error.
+
+    Devices run while Python goes on: use ``block_until_ready`` inside of the context, or the end may be missing.
+
+    Args:
+      log_dir: as for `start_trace`.
+      create_perfetto_link: as for `start_trace`.
+      create_perfetto_trace: as for `start_trace`.
+      profiler_options: as for `start_trace`.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      RefusedError: a recording is being made already.
+
+    >>> import tempfile
+    >>> with trace(tempfile.mkdtemp()):
+    ...     _ = phlox.jit(jnp.sin)(1.0).block_until_ready()
+    """
+    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+    try:
+        yield
+    finally:
+        stop_trace()
+
+
+def annotate_function(func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any) -> Callable[..., Any]:
+    """A function that appears in the recording at each call, as with `TraceAnnotation`.
+
+    Args:
+      func: a function of any arguments.
+      name: the name that is shown; None for the function's qualified name.
+      **decorator_kwargs: further data that is shown with it: strings or numbers.
+
+    Returns:
+      A function that is called as `func` is and returns the same.
+
+    Raises:
+      ArgumentError: `func` cannot be called.
+
+    >>> @annotate_function
+    ... def load(count):
+    ...     return jnp.ones((count, 2))
+    >>> load(3).shape
+    (3, 2)
+    """
+    if not callable(func):
+        raise ArgumentError(
+            f"annotate_function takes a function, got {func!r}",
+            instead="functools.partial(annotate_function, name=...) as decorator, if a name is given",
+            argument="func",
+            value=func,
+        )
+    shown = name or getattr(func, "__qualname__", None) or getattr(func, "__name__", None) or type(func).__name__
+
+    @wraps(func)
+    def annotated(*args: Any, **kwargs: Any) -> Any:
+        with TraceAnnotation(shown, **decorator_kwargs):
+            return func(*args, **kwargs)
+
+    return annotated
+
+
+def start_server(port: int, requires_backend: bool = True) -> Any:
+    """Starts a server by which TensorBoard ("capture profile") records this process from outside.
+
+    Args:
+      port: port of the server, on all interfaces of this machine.
+      requires_backend: whether the devices are started first, which recordings of some of them need.
+
+    Returns:
+      The server; `stop_server` stops it.
+
+    Raises:
+      OptionError: there is a server already.
+      OSError: the port is in use.
+
+    >>> server = start_server(9012)
+    >>> stop_server()
+    """
+    global _server
+    with _lock:
+        if _server is not None:
+            raise OptionError("start_server: only one profiler server can be active at a time", instead="stop_server()")
+        # XLA's server only logs that it found the port in use.
+        socket.create_server(("", port)).close()
+        if requires_backend:
+            profiling.start_clients()
+        _server = profiler.start_server(port)
+        return _server
+
+
+def stop_server() -> None:
+    """Stops the server that `start_server` started, once no other reference to it is left.
+
+    Returns:
+      None.
+
+    Raises:
+      OptionError: there is no server.
+
+    >>> server = start_server(9012)
+    >>> stop_server()
+    """
+    global _server
+    with _lock:
+        if _server is None:
+            raise OptionError("stop_server: no active profiler server", instead="start_server(port) before it")
+        _server = None
+
+
+def register_subprocess(pid: int, port: int) -> Callable[[], None]:
+    """Has XLA record another process together with this one, as for processes that load data.
+
+    Args:
+      pid: number of the process.
+      port: port of the server that it started with `start_server`.
+
+    Returns:
+      A function that ends it. Its deletion ends it too.
+
+    Raises:
+      RuntimeError: the process is registered already, does not answer within half a minute, or is this one.
+
+    >>> end = register_subprocess(worker.pid, 9013)  # doctest: +SKIP
+    """
+    end: Callable[[], None] = profiler.register_subprocess(pid, port)
+    return end
+
+
+def device_memory_profile(backend: str | None = None) -> bytes:
+    """What takes the memory of the devices: arrays and compiled programs by the lines of Python that made them.
+
+    Args:
+      backend: name of a platform; None for the default one.
+
+    Returns:
+      A compressed protocol buffer in the format of pprof (https://github.com/google/pprof), with the number and the
+      bytes of what each line has made and is still alive.
+
+    Raises:
+      DeviceError: there is no such backend.
+
+    >>> import gzip
+    >>> len(gzip.decompress(device_memory_profile())) > 0
+    True
+    """
+    return gzip.compress(profiling.heap_profile(backend))
+
+
+def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | None = None) -> None:
+    """Writes `device_memory_profile` to a file, for ``pprof --web <file>``.
+
+    Args:
+      filename: the file.
+      backend: name of a platform; None for the default one.
+
+    Returns:
+      None.
+
+    Raises:
+      DeviceError: there is no such backend.
+
+    >>> import os, tempfile
+    >>> save_device_memory_profile(os.path.join(tempfile.mkdtemp(), "memory.prof"))
+    """
+    Path(filename).write_bytes(device_memory_profile(backend))
+
+
+def _write_for_perfetto(log_dir: str) -> Path:
+    """Copies the trace that was written last without its `metadata`, which Perfetto does not take."""
+    folders = (Path(log_dir).absolute() / "plugins" / "profile").iterdir()
+    latest = max(folders, key=os.path.getmtime)
+    (source,) = latest.glob("*.trace.json.gz")
+    with gzip.open(source) as file:
+        content = json.load(file)
+    content.pop("metadata", None)
+    target = latest / "perfetto_trace.json.gz"
+    with gzip.open(target, "wt") as file:
+        json.dump(content, file)
+    return target
+
+
+def _offer_to_perfetto(path: Path, port: int = 9001) -> None:
+    """Prints the address that shows this file in Perfetto, and serves the file until it has been fetched.
+
+    Perfetto's page runs in the user's browser and may only fetch from this port of the same machine.
+    """
+    from http.server import HTTPServer, SimpleHTTPRequestHandler
+
+    fetched = threading.Event()
+
+    class OneFile(SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path != f"/{path.name}":
+                self.send_error(404)
+                return
+            super().do_GET()
+            fetched.set()
+
+        def end_headers(self) -> None:
+            self.send_header("Access-Control-Allow-Origin", "https://ui.perfetto.dev")
+            super().end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", port), lambda *given: OneFile(*given, directory=str(path.parent))) as server:
+        print(f"Open URL in browser: https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{port}/{path.name}", flush=True)
+        while not fetched.is_set():
+            server.handle_request()
+
+
+def __dir__() -> list[str]:
+    return __all__
