@@ -20,6 +20,7 @@
     ├── AxisSizeError (ValueError)             mapped axes of unequal size
     ├── AxisNameError (NameError)              a collective names an axis that is not mapped
     ├── DeviceError (RuntimeError, ValueError) a device or backend does not exist, or too few devices
+    ├── DistributedError (RuntimeError)        the processes of a distributed program do not find each other
     ├── DeletedArrayError (RuntimeError)       an array whose buffer was donated or deleted
     ├── DerivativeError (TypeError, ValueError) a derivative of something that has none
     ├── MissingRuleError (NotImplementedError) a primitive or a custom function has no rule for this
@@ -77,6 +78,7 @@ __all__ = [
     "DeletedArrayError",
     "DerivativeError",
     "DeviceError",
+    "DistributedError",
     "DtypeError",
     "EffectError",
     "ExportError",
@@ -260,6 +262,16 @@ class AxisNameError(PhloxError, NameError):
 
 class DeviceError(PhloxError, RuntimeError, ValueError):
     """A device or backend does not exist, or there are fewer devices than the program needs."""
+
+
+class DistributedError(PhloxError, RuntimeError):
+    """The processes of a distributed program do not find each other, or one has failed.
+
+    Attributes: `address` of process 0, `process_id`, `num_processes`, as far as they matter.
+    Cause: a wrong address, a process that was not started, two with the same number, different numbers of processes.
+    Example: ``phlox.distributed.initialize("10.0.0.1:1234", 2, 1)`` while nothing listens at that address.
+    Fix: what the message names; docs/guides/processes.md shows how to start processes.
+    """
 
 
 class DeletedArrayError(PhloxError, RuntimeError):
