@@ -50,6 +50,13 @@ def _text(value: Any) -> str | None:
     return None if value is None else os.fspath(value)
 
 
+def _devices(value: Any) -> str:
+    text = str(value)
+    if text != "all" and not all(part.strip().isdecimal() for part in text.split(",")):
+        raise ValueError("'all', or numbers of devices as '0,2'")
+    return text
+
+
 def _one_of(*choices: str | None) -> Callable[[Any], Any]:
     def parse(value: Any) -> Any:
         if value not in choices:
@@ -129,6 +136,8 @@ FLAGS: dict[str, Flag] = {
         "Number of virtual CPU devices (0: what XLA_FLAGS says, or 1).",
     ),
     "platforms": Flag(_text, None, False, "Platforms in order of preference, as 'cuda,cpu'."),
+    "cuda_visible_devices": Flag(_devices, "all", False, "NVIDIA GPUs to use: 'all', or numbers as '0,2'."),
+    "rocm_visible_devices": Flag(_devices, "all", False, "AMD GPUs to use: 'all', or numbers as '0,2'."),
     "enable_compilation_cache": Flag(_boolean, True, False, "Keep compiled programs on disk between processes."),
     "compilation_cache_dir": Flag(_text, None, False, "Folder of the disk cache (default: the user's cache folder)."),
     "compilation_cache_max_size": Flag(_integer, 1 << 30, False, "Maximal size of the disk cache in bytes."),
@@ -320,12 +329,12 @@ def _from_environment() -> Settings:
     return Settings(values)
 
 
-#: prefixes of environment variables that the project's own tools read
-_OTHER_VARIABLES = ("TEST_", "PANTS")
+#: prefixes of environment variables that `phlox.launch` sets, or that the project's own tools read
+_OTHER_VARIABLES = ("LAUNCH_", "TEST_", "PANTS")
 
 
 def is_read(variable: str) -> bool:
-    """Whether a variable ``PHLOX_...`` sets a flag, or is one of the project's own tools."""
+    """Whether a variable ``PHLOX_...`` sets a flag, or is one of `phlox.launch` or of the project's own tools."""
     flag = variable.removeprefix("PHLOX_")
     return flag.lower() in FLAGS or flag.startswith(_OTHER_VARIABLES)
 

@@ -20,7 +20,8 @@
     ├── AxisSizeError (ValueError)             mapped axes of unequal size
     ├── AxisNameError (NameError)              a collective names an axis that is not mapped
     ├── DeviceError (RuntimeError, ValueError) a device or backend does not exist, or too few devices
-    ├── ProcessFailureError (RuntimeError)     other processes failed while this one worked with their devices
+    ├── DistributedError (RuntimeError)        the processes of a distributed program do not find each other
+    │   └── ProcessFailureError                other processes failed while this one worked with their devices
     ├── DeletedArrayError (RuntimeError)       an array whose buffer was donated or deleted
     ├── DerivativeError (TypeError, ValueError) a derivative of something that has none
     ├── MissingRuleError (NotImplementedError) a primitive or a custom function has no rule for this
@@ -78,6 +79,7 @@ __all__ = [
     "DeletedArrayError",
     "DerivativeError",
     "DeviceError",
+    "DistributedError",
     "DtypeError",
     "EffectError",
     "ExportError",
@@ -264,14 +266,23 @@ class DeviceError(PhloxError, RuntimeError, ValueError):
     """A device or backend does not exist, or there are fewer devices than the program needs."""
 
 
-class ProcessFailureError(PhloxError, RuntimeError):
+class DistributedError(PhloxError, RuntimeError):
+    """The processes of a distributed program do not find each other, or one has failed.
+
+    Attributes: `address` of process 0, `process_id`, `num_processes`, as far as they matter.
+    Cause: a wrong address, a process that was not started, two with the same number, different numbers of processes.
+    Example: ``phlox.distributed.initialize("10.0.0.1:1234", 2, 1)`` while nothing listens at that address.
+    Fix: what the message names; docs/guides/processes.md shows how to start processes.
+    """
+
+
+class ProcessFailureError(DistributedError):
     """Other processes failed inside of ``live_devices``. Attribute `failed_devices` is the set of their devices.
 
     Fix: go on with the devices of the next ``live_devices``, from the state that was saved last.
     """
 
     failed_devices: Any
-
 
 class DeletedArrayError(PhloxError, RuntimeError):
     """An array was used after its buffer was donated to a computation or deleted.

@@ -21,6 +21,13 @@ from .._xla import devices, disk
 #: Variables that are no flag of phlox, and what reads them.
 _READERS = {
     "JAX_COORDINATOR_ADDRESS": "phlox.distributed.initialize, if it is given no address",
+    "JAX_COORDINATOR_BIND_ADDRESS": "phlox.distributed.initialize, in process 0",
+    "JAX_COORDINATOR_PORT": "phlox.distributed.initialize, if a cluster says the address",
+    "JAX_LOCAL_DEVICE_IDS": "phlox.distributed.initialize, if it is given no local_device_ids",
+    "JAX_PARTITION_INDEX": "phlox.distributed.initialize, if it is given no partition_index",
+    "PHLOX_LAUNCH_ADDRESS": "phlox.distributed.initialize; phlox.launch sets it",
+    "PHLOX_LAUNCH_COUNT": "phlox.distributed.initialize; phlox.launch sets it",
+    "PHLOX_LAUNCH_NUMBER": "phlox.distributed.initialize; phlox.launch sets it",
     "XDG_CACHE_HOME": "phlox, for the folder of its cache",
     "XLA_FLAGS": "XLA, when it starts",
     "TF_CPP_MIN_LOG_LEVEL": "XLA's log; phlox sets it to 1 if it is not set",

@@ -1,18 +1,29 @@
 """Distributed programs: the connection of this process to the others.
 
 Process 0 runs a service to which all processes connect. The connection is used when the client of a platform starts
-(see `devices`), which then has the devices of all processes.
+(see `devices`), which then has the devices of all processes. `clusters` finds what the user does not give, `liveness`
+ends this process when another one fails.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import socket
+import sys
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .._base.errors import ArgumentError, DeviceError, OptionError
+from .._base import config
+from .._base.errors import ArgumentError, DeviceError, DistributedError, OptionError
 from .._base.native import native
+from .clusters import Place, completed
+from .liveness import Watch, callback_for, end
+
+#: Hosts whose traffic does not leave this machine.
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_COUNT = "phlox/num_processes"
 
 
 class DistributedState(NamedTuple):
@@ -23,17 +34,51 @@ class DistributedState(NamedTuple):
     coordinator: str
     client: Any
     service: Any
+    watch: Watch
+    partition: int | None
 
     def cpu_options(self) -> dict[str, Any]:
         """Keyword arguments for the constructor of the CPU client."""
-        host = self.coordinator.rsplit(":", 1)[0]
-        local = {"hostname": "127.0.0.1"} if host in ("localhost", "127.0.0.1") else {}
+        here = _own_address(self.coordinator)
+        local = {} if here is None else {"hostname": here}
         return {
             "distributed_client": self.client,
             "node_id": self.process_id,
             "num_nodes": self.num_processes,
             "collectives": native.make_gloo_tcp_collectives(distributed_client=self.client, **local),
         }
+
+    def plugin_options(self) -> dict[str, Any]:
+        """Options for the client of a plugin."""
+        partition = {} if self.partition is None else {"partition_index": self.partition}
+        return {"node_id": self.process_id, "num_nodes": self.num_processes, **partition}
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not (colon and host and port.isascii() and port.isdecimal() and 0 < int(port) < 1 << 16):
+        raise OptionError(
+            f"distributed.initialize: coordinator_address={address!r} is no address", instead="'host:port'"
+        )
+    return host, int(port)
+
+
+def _own_address(coordinator: str) -> str | None:
+    """The address of this machine by which others reach it: the one from which it reaches the coordinator.
+
+    None if only the machine's name is known. That name often stands for 127.0.1.1 in its own table of hosts.
+    """
+    host, port = _split(coordinator)
+    if host in _LOOPBACK:
+        return "127.0.0.1"
+    try:
+        kind, *_, where = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(kind, socket.SOCK_DGRAM) as probe:
+            probe.connect(where)  # sends nothing
+            here = probe.getsockname()[0]
+    except OSError:
+        return None
+    return None if here.startswith("127.") else here
 
 
 _state: DistributedState | None = None
@@ -44,12 +89,28 @@ def distributed_state() -> DistributedState | None:
     return _state
 
 
-def _number(name: str, given: int | None) -> int:
+def _number(name: str, given: int | None, cluster: str | None) -> int:
     if given is None:
-        raise OptionError(f"distributed.initialize: {name} is not given", instead=f"{name}=...; clusters are not asked")
+        raise OptionError(
+            f"distributed.initialize: {name} is not given, and no cluster tells it",
+            instead=f"{name}=...; or python -m phlox.launch, srun, mpirun",
+            cluster=cluster,
+        )
     if not isinstance(given, int):
         raise ArgumentError(f"distributed.initialize: {name}={given!r} is no integer")
     return given
+
+
+def _asked_devices(given: int | Sequence[int] | None) -> list[int] | None:
+    if given is None:
+        text = os.environ.get("JAX_LOCAL_DEVICE_IDS")
+        return [int(number) for number in text.split(",")] if text else None
+    return [given] if isinstance(given, int) else list(given)
+
+
+def _asked_partition(given: int | None) -> int | None:
+    names = ("JAX_PARTITION_INDEX", "JAX_SLICE_INDEX")
+    return given if given is not None else next((int(os.environ[name]) for name in names if name in os.environ), None)
 
 
 def initialize(
@@ -68,16 +129,27 @@ def initialize(
     """Connects this process with others, so that programs can run on the devices of all. Call it before the first array
     is made.
 
+    What is not given comes from the launcher or cluster that started the process: `phlox.launch`, Open MPI, SLURM,
+    Kubernetes. When a process fails later, the others end with exit status 75 and a line that says which.
+
     Args:
-      coordinator_address: ``host:port`` of process 0; None: the environment variable JAX_COORDINATOR_ADDRESS.
+      coordinator_address: ``host:port`` of process 0; None: the environment variable JAX_COORDINATOR_ADDRESS, or what
+        the cluster says. JAX_COORDINATOR_PORT replaces the port that is derived from the cluster's job.
       num_processes: number of processes.
       process_id: number of this process, from 0.
-      local_device_ids, cluster_detection_method, slice_index, partition_index: accepted as in JAX, and ignored: all
-        devices of this process are used, and no cluster manager is queried for missing arguments.
+      local_device_ids: the GPUs of this machine that this process uses; None: the environment variable
+        JAX_LOCAL_DEVICE_IDS, or in clusters that number the processes of a machine the one of that number, or all. The
+        devices of the CPU are not restricted.
+      cluster_detection_method: ``"launch"``, ``"ompi"``, ``"slurm"``, ``"k8s"``, or ``"mpi4py"`` for other kinds of
+        MPI; None: the first of them that is there, without mpi4py; ``"deactivate"``: none.
       initialization_timeout: seconds to wait for the other processes.
       heartbeat_timeout_seconds: a process that does not answer for this many seconds counts as dead.
       shutdown_timeout_seconds: seconds that a process waits at its end for the other processes.
-      coordinator_bind_address: address on which process 0 listens; None: all its addresses.
+      coordinator_bind_address: address on which process 0 listens; None: the environment variable
+        JAX_COORDINATOR_BIND_ADDRESS, or loopback if the coordinator's host is, or all its addresses.
+      slice_index: the former name of `partition_index`.
+      partition_index: number of the group of accelerators that this process belongs to, passed on to the accelerator's
+        runtime; None: the environment variable JAX_PARTITION_INDEX.
 
     Returns:
       None, when all processes are connected.
@@ -85,6 +157,7 @@ def initialize(
     Raises:
       DeviceError: devices are in use already, or `initialize` was called before.
       OptionError: the address or a number is missing, or `process_id` is not below `num_processes`.
+      DistributedError: the processes did not find each other within `initialization_timeout`.
 
     On each of two processes, with its own number (0 or 1) as `me`:
 
@@ -94,35 +167,136 @@ def initialize(
     global _state
     from .devices import started  # devices.py imports this module
 
+    if _state is not None:
+        raise DeviceError(
+            "distributed.initialize: this process is connected already",
+            instead="one call, or distributed.shutdown() before",
+        )
     if started():
         raise DeviceError("distributed.initialize: devices are in use already", instead="call it before anything else")
-    if _state is not None:
-        raise DeviceError("distributed.initialize: called twice")
-    address = coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS")
+    deadline = time.monotonic() + initialization_timeout
+    given = coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS")
+    place, cluster = completed(
+        Place(given, num_processes, process_id, _asked_devices(local_device_ids)),
+        cluster_detection_method,
+        initialization_timeout,
+    )
+    address = place.address
     if address is None:
-        raise OptionError("distributed.initialize: coordinator_address is not given", instead="'host:port'")
-    count, number = _number("num_processes", num_processes), _number("process_id", process_id)
+        raise OptionError(
+            "distributed.initialize: coordinator_address is not given, and no cluster tells it",
+            instead="'host:port'; or python -m phlox.launch, srun, mpirun",
+        )
+    host, port = _split(address)
+    count, number = _number("num_processes", place.processes, cluster), _number("process_id", place.number, cluster)
     if not 0 <= number < count:
         raise OptionError(f"distributed.initialize: process_id={number} is not in 0 … {count - 1}")
+    if place.devices:
+        for flag in ("cuda_visible_devices", "rocm_visible_devices"):
+            config.update(flag, ",".join(map(str, place.devices)))
     service = None
     if number == 0:
-        service = native.get_distributed_runtime_service(
-            coordinator_bind_address or "[::]:" + address.rsplit(":", 1)[1],
+        bind = coordinator_bind_address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS")
+        service = _start_service(
+            bind or (f"127.0.0.1:{port}" if host in _LOOPBACK[:2] else f"[::]:{port}"),
             count,
-            heartbeat_timeout=heartbeat_timeout_seconds,
-            shutdown_timeout=shutdown_timeout_seconds,
+            initialization_timeout,
+            heartbeat_timeout_seconds,
+            shutdown_timeout_seconds,
         )
+    else:
+        _wait_for_port(address, number, deadline)
+    watch = Watch(number, count, address, heartbeat_timeout_seconds)
     client = native.get_distributed_runtime_client(
         address,
         number,
-        init_timeout=initialization_timeout,
+        init_timeout=max(1, round(deadline - time.monotonic())),
         heartbeat_timeout=heartbeat_timeout_seconds,
         shutdown_timeout=shutdown_timeout_seconds,
+        missed_heartbeat_callback=callback_for(watch),
         use_compression=True,
     )
-    client.connect()
-    _state = DistributedState(number, count, address, client, service)
-    atexit.register(shutdown)
+    watch.client = client
+    try:
+        client.connect()
+    except RuntimeError as error:  # its text is lost in jaxlib, see `liveness`
+        watch.stop()
+        known = str(error) if "bad_cast" not in str(error) else ""
+        raise DistributedError(
+            f"distributed.initialize: process {number} reached the coordinator at {address}, but the {count} processes "
+            f"did not come together within {initialization_timeout} s. {known}".rstrip(),
+            instead=f"start each process_id from 0 to {count - 1} once, all with num_processes={count}; "
+            "the log of process 0 names those that are missing" + _proxies(),
+            address=address,
+            process_id=number,
+            num_processes=count,
+        ) from None
+    try:
+        _same_count(client, number, count, initialization_timeout)
+    except DistributedError as error:
+        watch.tell(f"{type(error).__name__}: {error}")
+        raise
+    partition = _asked_partition(partition_index if partition_index is not None else slice_index)
+    _state = DistributedState(number, count, address, client, service, watch, partition)
+    watch.start()
+    atexit.register(_at_exit)
+
+
+def _start_service(bind: str, count: int, initialization: int, heartbeat: int, shutdown: int) -> Any:
+    try:
+        return native.get_distributed_runtime_service(
+            bind,
+            count,
+            cluster_register_timeout=initialization,
+            heartbeat_timeout=heartbeat,
+            shutdown_timeout=shutdown,
+        )
+    except native.JaxRuntimeError as error:
+        raise DistributedError(
+            f"distributed.initialize: process 0 cannot listen at {bind}: {str(error).splitlines()[0]}",
+            instead="a free port of this machine; another program, or another process 0, may use this one",
+            address=bind,
+            process_id=0,
+            num_processes=count,
+        ) from None
+
+
+def _wait_for_port(address: str, number: int, deadline: float) -> None:
+    """Waits until something listens at `address`; process 0 may start later. XLA's client would not say what fails."""
+    host, port = _split(address)
+    while True:
+        try:
+            socket.create_connection((host.strip("[]"), port), timeout=max(0.1, deadline - time.monotonic())).close()
+            return
+        except OSError as error:
+            if time.monotonic() + 0.2 >= deadline:
+                raise DistributedError(
+                    f"distributed.initialize: process {number} cannot reach the coordinator at {address}: {error}",
+                    instead="the address of the machine that runs process 0; does it run, and is the port open?",
+                    address=address,
+                    process_id=number,
+                ) from None
+            time.sleep(0.2)
+
+
+def _same_count(client: Any, number: int, count: int, timeout: int) -> None:
+    """Raises if process 0 was given another number of processes; the service does not compare them."""
+    if number == 0:
+        client.key_value_set(_COUNT, str(count))
+        return
+    there = int(client.blocking_key_value_get(_COUNT, 1000 * timeout))
+    if there != count:
+        raise DistributedError(
+            f"distributed.initialize: process {number} has num_processes={count}, process 0 has {there}",
+            instead="the same number in all processes",
+            process_id=number,
+            num_processes=count,
+        )
+
+
+def _proxies() -> str:
+    found = [name for name in os.environ if name.lower() in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")]
+    return f"; the connection may go through the proxy of {', '.join(found)}" if found else ""
 
 
 def is_initialized() -> bool:
@@ -143,11 +317,39 @@ def shutdown() -> None:
     Returns:
       None. Without `initialize` nothing happens.
 
+    Raises:
+      DistributedError: another process has failed, or has not come to its end within the timeout of `initialize`.
+
     >>> shutdown()
     """
     global _state
-    if _state is not None:
-        leaving, _state = _state, None
+    if _state is None:
+        return
+    leaving, _state = _state, None
+    try:
         leaving.client.shutdown()
+    except (native.JaxRuntimeError, RuntimeError) as error:
+        raise DistributedError(
+            f"distributed.shutdown: process {leaving.process_id} waited in vain for the others: "
+            f"{str(error).splitlines()[0]}",
+            process_id=leaving.process_id,
+            num_processes=leaving.num_processes,
+        ) from None
+    finally:
+        leaving.watch.stop()
         if leaving.service is not None:
             leaving.service.shutdown()
+
+
+def _at_exit() -> None:
+    """Leaves the others: at once if this program failed, else when all come to their end."""
+    global _state
+    if _state is None:
+        return
+    failure = getattr(sys, "last_value", None)
+    if failure is not None and not hasattr(sys, "ps1"):
+        _state.watch.fail(f"{type(failure).__name__}: {(str(failure).splitlines() or [''])[0]}")
+    try:
+        shutdown()
+    except DistributedError as error:
+        end(str(error))
