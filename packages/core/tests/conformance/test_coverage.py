@@ -28,6 +28,7 @@ import jax.scipy.ndimage
 import jax.scipy.optimize
 import jax.scipy.signal
 import jax.scipy.sparse.linalg
+import jax.scipy.spatial.transform
 import jax.scipy.special
 import jax.scipy.stats
 import jax.stages
@@ -83,6 +84,7 @@ from conformance import (
     test_scipy_interpolate,
     test_scipy_optimize,
     test_scipy_sparse,
+    test_scipy_spatial,
     test_scipy_stats,
     test_stages,
     test_stax,
@@ -128,6 +130,7 @@ ELSEWHERE = {
     "scipy.stats": [test_scipy_stats],
     "scipy.optimize": [test_scipy_optimize],
     "scipy.sparse.linalg": [test_scipy_sparse],
+    "scipy.spatial.transform": [test_scipy_spatial],
     "nn": [test_nn],
     "nn.initializers": [test_nn],
     "image": [test_image],

@@ -5,10 +5,23 @@ from typing import TYPE_CHECKING
 from .._base.lazy_imports import on_demand
 
 if TYPE_CHECKING:
-    from . import cluster, fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, special, stats
+    from . import (
+        cluster,
+        fft,
+        integrate,
+        interpolate,
+        linalg,
+        ndimage,
+        optimize,
+        signal,
+        sparse,
+        spatial,
+        special,
+        stats,
+    )
 
 __getattr__, __dir__ = on_demand(
-    __name__, "cluster fft integrate interpolate linalg ndimage optimize signal sparse special stats"
+    __name__, "cluster fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats"
 )
 
 __all__ = [
@@ -21,6 +34,7 @@ __all__ = [
     "optimize",
     "signal",
     "sparse",
+    "spatial",
     "special",
     "stats",
 ]
