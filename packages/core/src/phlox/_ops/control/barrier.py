@@ -15,7 +15,7 @@ from ..._ir.primitive import Primitive
 from ..._transform.array_operations import instantiate
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
-from ..._xla.devices import default_backend
+from ..._xla.platforms import platform_of
 from ..._xla.text import Function, Value
 from ..structure.shape import structural
 
@@ -92,13 +92,6 @@ dce_sink = Primitive(
 )
 
 # --- platform_index: which of several platforms the program is compiled for -----------------------------
-
-
-def platform_of(f: Function) -> str:
-    """The platform that the module is compiled for, by the name that users give: "cpu", "cuda", "tpu"."""
-    device = f.module.devices[0]
-    name = default_backend() if device is None else device.platform
-    return "cuda" if name == "gpu" else name
 
 
 def _platform_lower(f: Function, platforms: tuple[tuple[str, ...] | None, ...]) -> Value:

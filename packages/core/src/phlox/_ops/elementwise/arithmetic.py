@@ -15,6 +15,7 @@ from ..._ir.primitive import primitive
 from ..._trace.trace import typeof
 from ..._xla.host_values import as_array
 from ..._xla.text import Function, Value
+from . import float32_forms as forms
 from .families import (
     ANY,
     COMPLEX,
@@ -33,6 +34,7 @@ from .families import (
     same_dtype,
     unary,
 )
+from .float32_forms import on_cpu
 from .logic import eq, ge, select
 
 # --- arithmetic -----------------------------------------------------------------------------------------
@@ -302,7 +304,11 @@ rsqrt = unary(
     light=True,
 )
 cbrt = unary(
-    "cbrt", "stablehlo.cbrt", accepts=FLOAT, derivative=lambda x, out: mul(literal(x, 1 / 3), integer_pow(out, y=-2))
+    "cbrt",
+    on_cpu("stablehlo.cbrt", forms.cube_root),
+    operation="stablehlo.cbrt",
+    accepts=FLOAT,
+    derivative=lambda x, out: mul(literal(x, 1 / 3), integer_pow(out, y=-2)),
 )
 
 
@@ -377,14 +383,50 @@ logistic = unary(
 
 # --- trigonometric and hyperbolic functions -------------------------------------------------------------
 
-sin = unary("sin", "stablehlo.sine", accepts=INEXACT, derivative=lambda x, out: cos(x), unfused="operation")
-cos = unary(
-    "cos", "stablehlo.cosine", accepts=INEXACT, tangent=lambda t, x, out: neg(mul(t, sin(x))), unfused="operation"
+sin = unary(
+    "sin",
+    on_cpu("stablehlo.sine", forms.sine),
+    operation="stablehlo.sine",
+    accepts=INEXACT,
+    derivative=lambda x, out: cos(x),
+    unfused="operation",
 )
-tan = unary("tan", "stablehlo.tan", accepts=INEXACT, derivative=lambda x, out: add(literal(x, 1), square(out)))
-asin = unary("asin", "chlo.asin", accepts=INEXACT, derivative=lambda x, out: rsqrt(sub(literal(x, 1), square(x))))
-acos = unary("acos", "chlo.acos", accepts=INEXACT, derivative=lambda x, out: neg(rsqrt(sub(literal(x, 1), square(x)))))
-atan = unary("atan", "chlo.atan", accepts=INEXACT, tangent=lambda t, x, out: div(t, add(literal(x, 1), square(x))))
+cos = unary(
+    "cos",
+    on_cpu("stablehlo.cosine", forms.cosine),
+    operation="stablehlo.cosine",
+    accepts=INEXACT,
+    tangent=lambda t, x, out: neg(mul(t, sin(x))),
+    unfused="operation",
+)
+tan = unary(
+    "tan",
+    on_cpu("stablehlo.tan", forms.tangent),
+    operation="stablehlo.tan",
+    accepts=INEXACT,
+    derivative=lambda x, out: add(literal(x, 1), square(out)),
+)
+asin = unary(
+    "asin",
+    on_cpu("chlo.asin", forms.arcsine),
+    operation="chlo.asin",
+    accepts=INEXACT,
+    derivative=lambda x, out: rsqrt(sub(literal(x, 1), square(x))),
+)
+acos = unary(
+    "acos",
+    on_cpu("chlo.acos", forms.arccosine),
+    operation="chlo.acos",
+    accepts=INEXACT,
+    derivative=lambda x, out: neg(rsqrt(sub(literal(x, 1), square(x)))),
+)
+atan = unary(
+    "atan",
+    on_cpu("chlo.atan", forms.arctangent),
+    operation="chlo.atan",
+    accepts=INEXACT,
+    tangent=lambda t, x, out: div(t, add(literal(x, 1), square(x))),
+)
 sinh = unary("sinh", "chlo.sinh", accepts=INEXACT, derivative=lambda x, out: cosh(x))
 cosh = unary("cosh", "chlo.cosh", accepts=INEXACT, derivative=lambda x, out: sinh(x))
 tanh = unary(
@@ -410,7 +452,8 @@ atanh = unary(
 )
 atan2 = binary(
     "atan2",
-    "stablehlo.atan2",
+    on_cpu("stablehlo.atan2", forms.arctangent_of_two),
+    operation="stablehlo.atan2",
     accepts=INEXACT,
     tangents=(
         lambda t, x, y, out: mul(t, div(y, add(square(x), square(y)))),

@@ -10,8 +10,8 @@ import numpy as np
 from ..._base.errors import OptionError
 from ..._ir import dtypes
 from ..._ir.avals import shaped
+from ..._xla.platforms import platform_of
 from ..._xla.text import Function, Value
-from ..control.barrier import platform_of
 
 
 class DotAlgorithm(NamedTuple):

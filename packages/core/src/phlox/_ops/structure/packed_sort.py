@@ -14,8 +14,8 @@ import numpy as np
 
 from ..._ir import dtypes
 from ..._ir.avals import shaped
+from ..._xla.platforms import cpu_only
 from ..._xla.text import Function, Value
-from ..control.barrier import platform_of
 from .gather import gather_along
 
 #: the dtypes whose elements become unsigned integers that order alike
@@ -29,12 +29,12 @@ def fits(f: Function, xs: Sequence[Value], dimension: int, is_stable: bool, num_
     integers is fast by itself. Programs for several devices or several platforms have the form of all platforms.
     """
     first = xs[0].aval
-    if not is_stable or first.size == 0 or first.shape[dimension] < 2 or f.module.portable or f.module.partitions > 1:
+    if not is_stable or first.size == 0 or first.shape[dimension] < 2 or f.module.partitions > 1:
         return False
     if len(xs) == 1 and dtypes.kind(first.dtype) != "f":
         return False
     kinds = [x.aval.dtype for x in xs[:num_keys]]
-    if any(dtype not in _PACKED for dtype in kinds) or platform_of(f) != "cpu":
+    if any(dtype not in _PACKED for dtype in kinds) or not cpu_only(f):
         return False
     return sum(map(dtypes.bits, kinds)) + _position_bits(first.shape[dimension]) <= 64
 
