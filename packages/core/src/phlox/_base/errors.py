@@ -284,6 +284,7 @@ class ProcessFailureError(DistributedError):
 
     failed_devices: Any
 
+
 class DeletedArrayError(PhloxError, RuntimeError):
     """An array was used after its buffer was donated to a computation or deleted.
 
