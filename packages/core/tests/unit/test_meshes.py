@@ -76,3 +76,39 @@ def test_device_put_refuses_another_order_of_axes():
         phlox.device_put(np.ones((2, 3)), Format(Layout((0,)), where))
     with pytest.raises(errors.OptionError, match="a layout without a sharding"):
         Format(Layout((0, 1)))
+
+
+X = np.arange(128, dtype=np.float32).reshape(16, 8)
+
+
+def _mesh(*sizes):
+    return phlox.make_mesh(sizes, tuple("abc"[: len(sizes)]), axis_types=(phlox.sharding.AxisType.Auto,) * len(sizes))
+
+
+@pytest.mark.parametrize(
+    "spec", [P("a", "b"), P(("a", "c"), "b"), P("b", None), P(None, ("c", "b")), P("c", ("a", "b"))]
+)
+def test_the_compilers_choice_is_told_by_axes_of_the_mesh(spec):
+    x = phlox.device_put(X, phlox.NamedSharding(_mesh(2, 2, 2), spec))
+    turned = phlox.jit(lambda x: x.T)(x).sharding.spec
+    both = [None if s is None else s for s in (*turned, None, None)][:2]
+    assert both == [*(*spec, None)[1:2], spec[0]]
+
+
+def test_arrays_over_another_mesh_of_the_same_devices():
+    over = _mesh(4, 2)
+    double = phlox.shard_map(lambda x: x * 2, mesh=over, in_specs=P("a", "b"), out_specs=P("a", "b"))
+    for mesh, spec in ((_mesh(8), P("a")), (_mesh(2, 2, 2), P("c", "a")), (_mesh(2, 4), P("b", "a"))):
+        x = phlox.device_put(X, phlox.NamedSharding(mesh, spec))
+        for f in (double, phlox.jit(lambda x: double(x) + 0)):
+            found = f(x)
+            np.testing.assert_array_equal(found, X * 2)
+            assert found.sharding == phlox.NamedSharding(over, P("a", "b"))
+
+
+def test_second_derivatives_over_two_axes():
+    over = _mesh(4, 2)
+    total = phlox.shard_map(lambda x: lax.psum(x, "a") ** 2, mesh=over, in_specs=P("a", "b"), out_specs=P(None, "b"))
+    gradient = phlox.grad(lambda x: (phlox.grad(lambda x: total(x).sum())(x) ** 2).sum())(X)
+    alone = phlox.grad(lambda x: (phlox.grad(lambda x: (x.reshape(4, 4, 8).sum(0) ** 2).sum())(x) ** 2).sum())(X)
+    np.testing.assert_allclose(gradient, alone, rtol=1e-5)

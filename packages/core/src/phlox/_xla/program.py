@@ -98,6 +98,7 @@ def plan(
         given = [sharding_of(key) if wanted is None else wanted for key, wanted in zip(keys, asked, strict=True)]
         kinds = [s.kind if s.devices == devices else None for s in given]
         return Plan(devices, bool(demands), tuple(one_device_in(devices[0], kind) for kind in kinds), None)
+    required = mesh is not None
     if mesh is None:
         known = [s for s in (*asked, *map(sharding_of, keys), *results) if isinstance(s, NamedSharding)]
         mesh = known[0].mesh if known else None
@@ -109,8 +110,22 @@ def plan(
     placed = []
     for key, wanted in zip(keys, asked, strict=True):
         here = sharding_of(key)
-        placed.append(wanted if wanted is not None else here if here.devices == devices else whole)
+        where = wanted if wanted is not None else here if here.devices == devices else whole
+        over = _over(mesh, where, aval_of(key).physical.ndim)
+        placed.append(whole if over is None and required else over or where)
     return Plan(devices, True, tuple(placed), mesh)
+
+
+def _over(mesh: Mesh | None, sharding: Sharding, ndim: int) -> NamedSharding | None:
+    """The same sharding by the axes of `mesh`, or None: the shardings in a program for Shardy name axes of one mesh."""
+    if mesh is None:
+        return None
+    if isinstance(sharding, NamedSharding) and sharding.mesh.lies_like(mesh):
+        return sharding
+    found = from_hlo(sharding.devices, sharding.hlo(ndim), ndim, mesh)
+    if not isinstance(found, NamedSharding):
+        return None
+    return found if sharding.kind is None else found.with_memory_kind(sharding.kind)
 
 
 def mesh_of(jaxpr: Jaxpr) -> Mesh | None:
@@ -346,6 +361,9 @@ def module_text(
     locations: bool = False,
 ) -> tuple[str, Module]:
     """The StableHLO text of a program, and the `Module` that it was written with."""
+    if out_shardings is not None and len(where.devices) > 1:
+        found = zip(jaxpr.outvars, out_shardings, strict=True)
+        out_shardings = [s and (_over(where.mesh, s, v.aval.physical.ndim) or s) for v, s in found]
     asked_for = [s for s in (*where.shardings, *(out_shardings or ())) if s is not None]
     shardy = where.mesh is not None and all(
         isinstance(s, NamedSharding) and s.mesh.lies_like(where.mesh) for s in asked_for

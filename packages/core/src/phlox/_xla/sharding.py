@@ -7,6 +7,9 @@ attaches methods to that base class when it is imported; attributes of the subcl
 from __future__ import annotations
 
 import functools
+import itertools
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -444,19 +447,31 @@ def from_hlo(devices: tuple[Device, ...], hlo: Any, ndim: int, mesh: Mesh | None
     if len(devices) == 1:
         return single_device(devices[0])
     if mesh is not None:
-        for spec in _candidate_specs(mesh, ndim):
+        pieces = [1] * ndim if hlo.is_replicated() else list(hlo.tile_assignment_dimensions())[:ndim]
+        for spec in _specs_with(mesh, pieces):
             candidate = NamedSharding(mesh, spec)
             if candidate.hlo(ndim) == hlo:
                 return interned(candidate)
     return interned(CompilerSharding(devices, hlo))
 
 
-def _candidate_specs(mesh: Mesh, ndim: int) -> list[PartitionSpec]:
-    """The specs that occur in practice: all replicated, or one array axis split over one mesh axis or over all."""
-    specs = [PartitionSpec()]
-    names: list[Any] = list(mesh.axis_names)
-    if len(names) > 1:
-        names.append(tuple(mesh.axis_names))
-    for axis in range(ndim):
-        specs += [PartitionSpec(*([None] * axis), name) for name in names]
-    return specs
+def _specs_with(mesh: Mesh, pieces: list[int]) -> Iterator[PartitionSpec]:
+    """The specs by which the axes of an array are split into these numbers of pieces."""
+    while pieces and pieces[-1] == 1:
+        pieces = pieces[:-1]
+    for entries in _splits(dict(mesh.shape), pieces):
+        yield PartitionSpec(*(names[0] if len(names) == 1 else names or None for names in entries))
+
+
+def _splits(sizes: dict[Any, int], pieces: list[int]) -> Iterator[tuple[tuple[Any, ...], ...]]:
+    """For each number of pieces, mesh axes whose lengths have this product; no mesh axis is used twice."""
+    if not pieces:
+        yield ()
+        return
+    longer = [name for name, size in sizes.items() if size > 1]
+    for count in range(len(longer) + 1) if pieces[0] > 1 else (0,):
+        for names in itertools.permutations(longer, count):
+            if math.prod(sizes[name] for name in names) == pieces[0]:
+                rest = {name: size for name, size in sizes.items() if name not in names}
+                for others in _splits(rest, pieces[1:]):
+                    yield (names, *others)
