@@ -251,6 +251,44 @@ def test_an_array_that_lies_there_already_is_put_nowhere():
     assert phlox.device_put(there, sharding, may_alias=False) is not there
 
 
+def aligned(x, by=64):
+    """`x` in memory that begins `by` bytes after a multiple of 4096."""
+    memory = np.empty(x.nbytes + 8192, np.uint8)
+    first = -memory.ctypes.data % 4096 + by
+    made = memory[first : first + x.nbytes].view(x.dtype).reshape(x.shape)
+    made[...] = x
+    return made
+
+
+@pytest.mark.parametrize("dtype", DTYPES + NARROW)
+def test_memory_of_numpy_is_shared_only_if_it_may_be(dtype):
+    kind = np.dtype(getattr(ml_dtypes, dtype)) if hasattr(ml_dtypes, dtype) else np.dtype(dtype)
+    x = np.arange(64).reshape(4, 16).astype(kind) if dtype not in NARROW else np.ones((4, 16), kind)
+    for may_alias in (True, None, False):
+        for by in (64, 4):
+            held = aligned(x, by)
+            y = phlox.device_put(held, may_alias=may_alias)
+            assert (y.dtype, y.committed) == (kind, False)
+            np.testing.assert_array_equal(y, x)
+            if kind.isbuiltin == 1:
+                assert np.shares_memory(np.asarray(y), held) == (may_alias is True and by == 64)
+            np.testing.assert_array_equal(jit(lambda x: x[::-1], donate_argnums=0)(y), x[::-1])
+            np.testing.assert_array_equal(held, x)  # donated memory of others is not written to
+    for strange in (aligned(x)[::-1], aligned(x).T, aligned(x)[:, ::3], aligned(x)[0, 0]):
+        np.testing.assert_array_equal(phlox.device_put(strange, phlox.devices()[1], may_alias=True), strange)
+
+
+def test_what_may_be_shared_is_said_for_each_array():
+    x, y = aligned(np.ones((8, 4), np.float32)), aligned(np.arange(8))
+    both = phlox.device_put({"x": x, "y": y}, may_alias={"x": True, "y": False})
+    assert np.shares_memory(np.asarray(both["x"]), x) and not np.shares_memory(np.asarray(both["y"]), y)
+    sharding = phlox.NamedSharding(phlox.make_mesh((2,), ("x",), devices=phlox.devices()[:2]), phlox.P())
+    for part in phlox.device_put(
+        x, sharding, may_alias=True
+    ).addressable_shards:  # of several devices, each has its own
+        assert not np.shares_memory(np.asarray(part.data), x)
+
+
 def test_deleted_arrays_say_so_whatever_is_asked():
     x = jnp.ones(2)
     x.delete()

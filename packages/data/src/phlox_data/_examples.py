@@ -7,9 +7,8 @@ an error with their path. torch is used only if it was imported by other code.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 import ml_dtypes
@@ -20,6 +19,7 @@ from phlox.errors import ArgumentError, AxisSizeError, DtypeError, ShapeError
 from phlox.tree_util import PyTreeDef, keystr, tree_flatten, tree_flatten_with_path, tree_leaves_with_path
 
 from ._host import Names, OnHost, check_names, keep
+from ._memory import Memory
 
 _DROP = "host=[its name], with which it stays on the host; or leave it out where the examples are made"
 _TREES = "dicts, tuples and lists of arrays; other containers through phlox.tree_util.register_pytree_node"
@@ -27,7 +27,6 @@ _TREES = "dicts, tuples and lists of arrays; other containers through phlox.tree
 #: types that NumPy converts to arrays
 _NUMPY = (np.ndarray, np.generic, bool, int, float, complex)
 _PLAIN_DTYPES = frozenset(np.dtype(code) for code in "?bhilqBHILQefdFD")
-_SHAPE, _DTYPE = attrgetter("shape"), attrgetter("dtype")  # read without a loop of Python's
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +36,19 @@ class Examples:
     leaves: list[np.ndarray]
     structure: PyTreeDef
     host: frozenset[int] = frozenset()  # the numbers of the leaves that stay on the host
+    final: bool = False  # whether nobody writes to the arrays any more, so that devices may use their memory
 
     def __len__(self) -> int:
         return len(self.leaves[0])
 
     def __getitem__(self, rows: slice | np.ndarray) -> Examples:
         return Examples([leaf[rows] for leaf in self.leaves], self.structure, self.host)
+
+    def taken(self, rows: slice | np.ndarray, memory: Memory) -> Examples:
+        """``self[rows]``, with arrays of its own if rows are given by their numbers."""
+        if isinstance(rows, slice):
+            return self[rows]
+        return Examples([taken(leaf, rows, memory) for leaf in self.leaves], self.structure, self.host, final=True)
 
     def filled_up(self, length: int) -> Examples:
         """The examples padded to `length` by repeating the last one."""
@@ -51,14 +57,28 @@ class Examples:
         return self[np.minimum(np.arange(length), len(self) - 1)]
 
 
-def examples(tree: Any, name: str, host: frozenset[str | int] = frozenset()) -> Examples:
+def taken(leaf: np.ndarray, rows: np.ndarray, memory: Memory) -> np.ndarray:
+    """``leaf[rows]`` for an array of numbers from 0 to less than the length of `leaf`."""
+    # Of others, take would first make an array that is contiguous.
+    if not leaf.flags.c_contiguous or leaf.dtype.hasobject:
+        return leaf[rows]
+    # clip, because the mode that raises first writes to an array of its own.
+    return leaf.take(rows, 0, memory.empty((len(rows), *leaf.shape[1:]), leaf.dtype), "clip")
+
+
+def examples(tree: Any, name: str, host: frozenset[str | int] = frozenset(), final: bool = False) -> Examples:
     """The leaves of `tree` as NumPy arrays; NumPy arrays are not copied.
 
-    `name` is the name of `tree` in errors, `host` the names of what stays on the host.
+    `name` is the name of `tree` in errors, `host` the names of what stays on the host, `final` whether nobody writes to
+    the arrays any more.
 
     Raises `ArgumentError` and `DtypeError` for leaves that are not arrays, and
     `AxisSizeError` if the lengths of first axes differ.
     """
+    if not host:
+        flat, structure = tree_flatten(tree)
+        if flat and all(map(_is_plain, flat)) and len(set(map(len, flat))) == 1:  # as most are, and quickly seen
+            return Examples(flat, structure, final=final)
     pairs, structure = tree_flatten_with_path(keep(tree, host))
     if not pairs:
         raise ArgumentError(f"{name} holds no arrays", instead=_TREES, value=tree)
@@ -80,7 +100,11 @@ def examples(tree: Any, name: str, host: frozenset[str | int] = frozenset()) -> 
             sizes=sizes,
         )
     kept = frozenset(i for i, (_, leaf) in enumerate(pairs) if isinstance(leaf, OnHost)) if host else frozenset()
-    return Examples(leaves, structure, kept)
+    return Examples(leaves, structure, kept, final)
+
+
+def _is_plain(leaf: Any) -> bool:
+    return type(leaf) is np.ndarray and leaf.dtype in _PLAIN_DTYPES and leaf.ndim > 0
 
 
 def as_numpy(leaf: Any, name: str) -> np.ndarray:
@@ -150,10 +174,16 @@ def collate(records: Sequence[Any], host: Names = ()) -> Any:
     """
     if not len(records):
         raise ArgumentError("collate: no examples", instead="a list of at least one", value=records)
-    names = check_names(host)
+    return collated(records, check_names(host))
+
+
+def collated(
+    records: Sequence[Any], names: frozenset[str | int], empty: Callable[[tuple[int, ...], Any], np.ndarray] = np.empty
+) -> Any:
+    """`collate` of at least one example; `empty` makes the arrays to be filled, where examples are plain."""
     if names:
         records = [keep(record, names) for record in records]
-    columns = None if names else plain_columns(records)
+    columns = None if names else plain_columns(records, empty)
     if columns is not None:
         return columns
     _, structure = tree_flatten(records[0])
@@ -163,44 +193,54 @@ def collate(records: Sequence[Any], host: Names = ()) -> Any:
     return structure.unflatten([_stacked(column.values, f"an example{keystr(path)}") for path, column in columns])
 
 
-def plain_columns(records: Sequence[Any]) -> Any:
+def plain_columns(records: Sequence[Any], empty: Callable[[tuple[int, ...], Any], np.ndarray] = np.empty) -> Any:
     """What `collate` makes of flat tuples, lists and dicts of NumPy arrays and numbers; None for everything else.
 
     This is the usual kind of examples. Trees of each of them would take longer than all else that happens to a batch.
+    `empty` makes the arrays to be filled.
     """
     first, kind = records[0], type(records[0])
     if kind is not dict and kind is not tuple and kind is not list:
-        return _plain_column(records)
+        return _plain_column(records, empty)
     if not first or set(map(type, records)) != {kind}:
         return None
     if kind is dict:
         keys = first.keys()
         if any(record.keys() != keys for record in records):
             return None
-        columns = [_plain_column([record[key] for record in records]) for key in keys]
+        columns = [_plain_column([record[key] for record in records], empty) for key in keys]
         return None if any(column is None for column in columns) else dict(zip(keys, columns, strict=True))
     if len(set(map(len, records))) > 1:
         return None
-    columns = [_plain_column(column) for column in zip(*records, strict=True)]
+    columns = [_plain_column(column, empty) for column in zip(*records, strict=True)]
     return None if any(column is None for column in columns) else kind(columns)
 
 
-def _plain_column(values: Sequence[Any]) -> np.ndarray | None:
+def _plain_column(values: Sequence[Any], empty: Callable[[tuple[int, ...], Any], np.ndarray]) -> np.ndarray | None:
     """Arrays of one shape and dtype, or numbers of one type, stacked; None for everything else."""
     kind = type(values[0])
     if set(map(type, values)) != {kind}:
         return None
     if kind is np.ndarray:
-        first = values[0]
-        if first.ndim == 0 or first.dtype not in _PLAIN_DTYPES:
-            return None
-        if len(set(map(_SHAPE, values))) > 1 or len(set(map(_DTYPE, values))) > 1:
-            return None
-        return np.concatenate(values).reshape(len(values), *first.shape)  # as np.stack, in half of its time
+        return _stacked_arrays(values, empty)
     if not issubclass(kind, np.number | np.bool_ | bool | int | float):
         return None
     column = np.asarray(values)
     return column if column.dtype in _PLAIN_DTYPES else None
+
+
+def _stacked_arrays(
+    values: Sequence[np.ndarray], empty: Callable[[tuple[int, ...], Any], np.ndarray]
+) -> np.ndarray | None:
+    first = values[0]
+    if first.ndim == 0 or first.dtype not in _PLAIN_DTYPES or len(set(map(len, values))) > 1:
+        return None
+    column = empty((len(values), *first.shape), first.dtype)
+    try:  # as np.stack, in half of its time
+        np.concatenate(values, out=column.reshape(len(values) * len(first), *first.shape[1:]), casting="no")
+    except (TypeError, ValueError):  # arrays without axes, of another dtype or another shape
+        return None
+    return column
 
 
 class _Column:

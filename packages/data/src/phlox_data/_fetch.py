@@ -1,8 +1,8 @@
 """Batches of a DataLoader without worker processes, made in less time: equal ones, in the same order.
 
 Its time goes into examples: indexing tensors one by one, and turning arrays into tensors, of which this package makes
-arrays again. Both are unnecessary where the dataset and the collate function are PyTorch's own. The loader itself is
-not changed, only the iterator that was made for one epoch.
+arrays again. Both are unnecessary where the dataset and the collate function are PyTorch's own. Batches are written
+where devices can use them as they are. The loader itself is not changed, only the iterator that was made for one epoch.
 """
 
 from __future__ import annotations
@@ -12,25 +12,44 @@ from typing import Any
 
 import numpy as np
 
-from ._examples import as_numpy, plain_columns
+from ._examples import as_numpy, plain_columns, taken
 from ._extras import require
+from ._memory import Memory
 
 
-def shorten(batches: Iterator[Any]) -> Iterator[Any]:
-    """`batches`, the iterator of a DataLoader, with a shorter way to the same batches where there is one."""
+def shorten(batches: Iterator[Any]) -> bool:
+    """Gives the iterator of a DataLoader a shorter way to the same batches, if there is one.
+
+    Returns whether it has: then nobody writes to a batch any more that it has made.
+    """
     fetcher: Any = getattr(batches, "_dataset_fetcher", None)  # private: without it, everything stays as it is
     collate = getattr(fetcher, "collate_fn", None)
     data = require("torch").utils.data
     if collate is not data.default_collate or not getattr(fetcher, "auto_collation", False):
-        return batches
-    if getattr(batches, "_pin_memory", False):
-        return batches
-    fetcher.collate_fn = _collate
+        return False
+    if getattr(batches, "_pin_memory", False) or not _collates_by_itself():
+        return False
+    memory = Memory()
+    fetcher.collate_fn = lambda records: _collate(records, memory)
     arrays = _arrays(getattr(fetcher, "dataset", None))
     if arrays is not None:
         # By NumPy: PyTorch starts threads to index a batch, and waits for them longer than the copy takes.
-        fetcher.fetch = lambda numbers: [array[np.asarray(numbers)] for array in arrays]
-    return batches
+        fetcher.fetch = lambda numbers: [_rows(array, np.asarray(numbers), memory) for array in arrays]
+    return True
+
+
+def _collates_by_itself() -> bool:
+    """Whether `default_collate` calls no functions of users, who may have registered some for their own types."""
+    functions = getattr(require("torch").utils.data._utils.collate, "default_collate_fn_map", {})
+    return all(function.__module__.startswith("torch.") for function in functions.values())
+
+
+def _rows(array: np.ndarray, numbers: np.ndarray, memory: Memory) -> np.ndarray:
+    if numbers.ndim != 1 or numbers.dtype.kind != "i" or not len(numbers):
+        return array[numbers]
+    if numbers.min() < 0 or numbers.max() >= len(array):  # counted from the end, or an error
+        return array[numbers]
+    return taken(array, numbers, memory)
 
 
 def _arrays(dataset: Any) -> list[np.ndarray] | None:
@@ -48,9 +67,9 @@ def _is_plain(tensor: Any) -> bool:
     return plain and known
 
 
-def _collate(records: Sequence[Any]) -> Any:
+def _collate(records: Sequence[Any], memory: Memory) -> Any:
     """What `default_collate` makes of examples, as arrays where it makes tensors of arrays and numbers."""
-    columns = plain_columns(records)
+    columns = plain_columns(records, memory.empty)
     if columns is None:
         return require("torch").utils.data.default_collate(records)
     return list(columns) if type(columns) is tuple else columns

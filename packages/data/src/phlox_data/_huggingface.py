@@ -15,6 +15,7 @@ from ._extras import require
 from ._host import Names, check_names
 from ._indexed import Indexed
 from ._last import Last, check_mode
+from ._memory import Memory
 from ._stream import Opened, Position, Stream
 
 
@@ -54,7 +55,7 @@ def from_huggingface(
         # dtype=None keeps the columns' own types, which this format would else widen or narrow.
         read = dataset.with_format("numpy", dtype=None) if dataset.format["type"] is None else dataset
 
-        def take(rows: slice | np.ndarray) -> Examples:
+        def take(rows: slice | np.ndarray, memory: Memory) -> Examples:
             return examples(read[rows], "the batch", names)
 
         indexed = Indexed(len(dataset), take, batch_size, seed, last)

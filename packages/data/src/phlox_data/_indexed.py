@@ -12,13 +12,14 @@ from phlox.errors import AxisSizeError
 from ._batches import whole_number
 from ._examples import Examples
 from ._last import Last, Reading
+from ._memory import Memory
 
 
 class Indexed:
     """A `Source` of `length` examples.
 
     Args:
-      take: the examples with these numbers, a slice or an array.
+      take: the examples with these numbers, a slice or an array; they may be written to the memory.
       seed: None for the order in which they are stored.
       last: used here only to raise early if an epoch would have no batch.
     """
@@ -26,7 +27,7 @@ class Indexed:
     def __init__(
         self,
         length: int,
-        take: Callable[[slice | np.ndarray], Examples],
+        take: Callable[[slice | np.ndarray, Memory], Examples],
         batch_size: int,
         seed: int | None,
         last: Last,
@@ -53,7 +54,8 @@ class Indexed:
         return Reading(self._batches(epoch, start), self.batch_size, skip=0)
 
     def _batches(self, epoch: int, start: int) -> Iterator[Examples]:
-        return map(self.take, self._rows(epoch, start))
+        memory = Memory()
+        return (self.take(rows, memory) for rows in self._rows(epoch, start))
 
     def numbers(self, epoch: int, start: int) -> Iterator[np.ndarray]:
         """The numbers of the examples of each batch of an epoch, from batch `start` on."""

@@ -13,6 +13,7 @@ from phlox.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from ._examples import Examples
 from ._last import Padded
+from ._memory import Memory
 from ._shares import Shares, of_rows
 
 
@@ -24,7 +25,7 @@ class Placement:
       shares: how this process reads its share, if the devices belong to several processes.
     """
 
-    __slots__ = ("_tiles", "parts", "shares", "target")
+    __slots__ = ("_on_one", "_tiles", "parts", "shares", "target")
 
     def __init__(self, device: Any, devices: Sequence[Any] | None):
         if device is not None and devices is not None:
@@ -60,6 +61,7 @@ class Placement:
             # The sharding that pmap needs for its arguments, so that it copies nothing.
             self.target = NamedSharding(Mesh(np.array(row), ("pmap",)), PartitionSpec("pmap"))
             self.parts = len(row)
+        self._on_one = not isinstance(self.target, Sharding) or len(self.target.device_set) == 1
 
     def check(self, length: int, what: str) -> None:
         """Raises `AxisSizeError` if a batch of this length cannot be split into equal parts; `what` describes it."""
@@ -75,22 +77,26 @@ class Placement:
 
     def put(self, pairs: Iterator[tuple[Examples, np.ndarray | None]]) -> Iterator[Any]:
         """Yields the batches on their devices, as trees, or as `Padded` if there is a mask."""
+        memory = Memory()
         for batch, mask in pairs:
             self.check(len(batch), "a batch")
-            tree = batch.structure.unflatten(self._put_all(batch) if batch.host else self._put(batch.leaves))
+            rows = enumerate(batch.leaves)
+            put = iter(self._put([leaf for i, leaf in rows if i not in batch.host], None if batch.final else memory))
+            leaves = [
+                self._split(np.array(leaf)) if i in batch.host else next(put) for i, leaf in enumerate(batch.leaves)
+            ]
+            tree = batch.structure.unflatten(leaves)
             yield tree if mask is None else Padded(tree, self._put([mask])[0])
-
-    def _put_all(self, batch: Examples) -> list[Any]:
-        """The leaves of a batch on their devices, but those that stay on the host."""
-        rows = enumerate(batch.leaves)
-        put = iter(self._put([leaf for i, leaf in rows if i not in batch.host]))
-        return [self._split(np.array(leaf)) if i in batch.host else next(put) for i, leaf in enumerate(batch.leaves)]
 
     def _split(self, leaf: np.ndarray) -> np.ndarray:
         return leaf if self.parts is None else leaf.reshape(self.parts, len(leaf) // self.parts, *leaf.shape[1:])
 
-    def _put(self, leaves: list[np.ndarray]) -> Any:
-        # device_put must copy, because loaders may overwrite this batch with the next one.
+    def _put(self, leaves: list[np.ndarray], memory: Memory | None = None) -> Any:
+        """The leaves on their devices. Those that somebody may write to, as loaders do, come with memory for a copy."""
         if self.parts is not None:
             leaves = [self._split(leaf) for leaf in leaves]
-        return phlox.device_put(leaves, self.target)
+        if not self._on_one:  # device_put makes copies then, one for each device
+            return phlox.device_put(leaves, self.target)
+        if memory is not None:
+            leaves = [memory.copy(leaf) for leaf in leaves]
+        return phlox.device_put(leaves, self.target, may_alias=True)

@@ -19,6 +19,7 @@ from phlox.sharding import NamedSharding, PartitionSpec
 
 from ._examples import Examples
 from ._last import Last, Note, Padded
+from ._memory import Memory
 
 if TYPE_CHECKING:
     from ._indexed import Indexed
@@ -60,14 +61,14 @@ class Shares:
     def put(self, source: Any, epoch: int, start: int, last: Last, notes: deque[Note]) -> Iterator[Any]:
         """Yields the batches of an epoch as global arrays, as trees or as `Padded`; notes as those of `finish`."""
         indexed: Indexed = source  # see `check`
-        size = indexed.batch_size
+        size, memory = indexed.batch_size, Memory()
         for numbers in indexed.numbers(epoch, start):
             length = len(numbers)
             if length < size and last == "drop":
                 continue
             rows = self.rows(size if last == "pad" else length)
             # Padding repeats the last example, as `Examples.filled_up` does.
-            batch = indexed.take(numbers[np.minimum(rows, length - 1)])
+            batch = indexed.take(numbers[np.minimum(rows, length - 1)], memory)
             notes.append(Note(length, None))
             if last != "pad":
                 yield self._tree(batch, rows, length)

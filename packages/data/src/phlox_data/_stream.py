@@ -22,11 +22,19 @@ class Position(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """An iterator over batches, how many of them are before the position that was asked for, and its state."""
+    """An epoch that was begun.
+
+    Attributes:
+      batches: an iterator over batches.
+      skip: the number of batches before the position that was asked for.
+      state: returns the iterator's state.
+      final: whether nobody writes to a batch any more once it is there.
+    """
 
     batches: Iterator[Any]
     skip: int = 0
     state: Callable[[], Any] | None = None
+    final: bool = False
 
 
 class Stream:
@@ -131,7 +139,6 @@ class Stream:
                 instead="a state of batches of the same source",
                 argument="state",
             )
-        host = self._host
-        return Reading(
-            (examples(batch, "the batch", host) for batch in opened.batches), size, opened.skip, opened.state
-        )
+        host, final = self._host, opened.final
+        read = (examples(batch, "the batch", host, final) for batch in opened.batches)
+        return Reading(read, size, opened.skip, opened.state)

@@ -12,11 +12,12 @@ from phlox.errors import ArgumentError
 from phlox.tree_util import tree_leaves
 
 from ._batches import Batches, whole_number
-from ._examples import Examples, collate, examples
+from ._examples import Examples, collated, examples
 from ._extras import require
 from ._host import Names, check_names
 from ._indexed import Indexed
 from ._last import Last, check_mode
+from ._memory import Memory
 from ._tf import from_tf
 
 _BUFFER = 10_000  # examples among which a dataset without random access is shuffled
@@ -83,11 +84,11 @@ def from_tfds(
     names = check_names(host)
     dtypes = _dtypes(source)
 
-    def take(rows: slice | np.ndarray) -> Examples:
+    def take(rows: slice | np.ndarray, memory: Memory) -> Examples:
         numbers = list(range(rows.start, rows.stop)) if isinstance(rows, slice) else rows.tolist()
         read_many = getattr(source, "__getitems__", None)
         records = read_many(numbers) if read_many else [source[n] for n in numbers]
-        read = examples(collate(records, names), "the batch", names)
+        read = examples(collated(records, names, memory.empty), "the batch", names, final=True)
         if len(dtypes) == len(read.leaves):
             read.leaves[:] = [
                 leaf if i in read.host else leaf.astype(dtype, copy=False)

@@ -77,7 +77,8 @@ def _open(loader: Any, at: Position) -> Opened:
         if context.get_start_method() == "fork":
             _warn_of_fork(workers)
     if not (hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict")):
-        return Opened(shorten(iter(loader)), at.batch)
+        batches = iter(loader)
+        return Opened(batches, at.batch, final=shorten(batches))
     if at.state is not None:
         loader.load_state_dict(at.state)
     batches = iter(loader)

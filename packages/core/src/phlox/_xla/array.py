@@ -309,14 +309,16 @@ def deleted(array: Array, argument: str = "an array") -> errors.DeletedArrayErro
     )
 
 
-def put(x: Any, aval: ShapedArray, sharding: Sharding | None = None, *, committed: bool = False) -> Array:
+def put(
+    x: Any, aval: ShapedArray, sharding: Sharding | None = None, *, committed: bool = False, share: bool = False
+) -> Array:
     """Copies a NumPy array or scalar `x`, of the physical type of `aval`, to devices with the layout `sharding`.
 
-    Without a sharding the array goes to the default device and is not committed.
+    Without a sharding the array goes to the default device and is not committed. With `share` its memory may be used.
     """
     if sharding is None:
         sharding = single_device(default_device())
-    return wrap(transfer.put_buffer(x, aval.physical, sharding), aval, key_for(aval, sharding, committed))
+    return wrap(transfer.put_buffer(x, aval.physical, sharding, share), aval, key_for(aval, sharding, committed))
 
 
 def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:

@@ -21,6 +21,7 @@ from .import_guard import no_jax
 from .sharding import Sharding, one_device_in, single_device
 
 _COPY = native.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_SHARE = native.HostBufferSemantics.ZERO_COPY
 _ALWAYS_COPY = native.ArrayCopySemantics.ALWAYS_COPY
 _HAS_DIRECT_READ = hasattr(native.ArrayImpl, "_to_np_array_did_copy")  # from jaxlib 0.11
 _CHECKS = "_skip_checks" in str(getattr(native.array_result_handler, "__nb_signature__", ""))  # until 0.10
@@ -36,10 +37,10 @@ def result_handler(aval: ShapedArray, sharding: Sharding) -> Any:
 # --- host to device -------------------------------------------------------------------------------------
 
 
-def put_buffer(x: Any, aval: ShapedArray, sharding: Sharding) -> Any:
-    """Copies host data to devices, laid out by `sharding`. The buffer never shares memory with `x`."""
+def put_buffer(x: Any, aval: ShapedArray, sharding: Sharding, share: bool = False) -> Any:
+    """Copies host data to devices, laid out by `sharding`. The buffer shares memory with `x` only if `share` is set."""
     transfer_guard.check("host_to_device", aval, sharding)
-    return _host_to_device(aval, sharding)(np.asarray(x, aval.dtype))
+    return _host_to_device(aval, sharding, share)(np.asarray(x, aval.dtype))
 
 
 def buffer_maker(aval: ShapedArray, sharding: Sharding, kind: Any) -> Callable[[Any], Any]:
@@ -54,13 +55,17 @@ def buffer_maker(aval: ShapedArray, sharding: Sharding, kind: Any) -> Callable[[
 
 
 @functools.lru_cache(4096)
-def _host_to_device(aval: ShapedArray, sharding: Sharding) -> Callable[[np.ndarray], Any]:
-    """A function that copies NumPy arrays of this physical type to devices, laid out by `sharding`."""
+def _host_to_device(aval: ShapedArray, sharding: Sharding, share: bool = False) -> Callable[[np.ndarray], Any]:
+    """A function that copies NumPy arrays of this physical type to devices, laid out by `sharding`.
+
+    With `share` one device takes the memory as it is, if it is a CPU's and aligned, or reads it while the program runs.
+    """
     devices = list(sharding.devices)
     if len(devices) == 1 and is_local(devices[0]) and sharding.kind is None:
         # One of jaxlib's own shardings: for phlox's, the C++ code would call Python methods.
         target = native.GSPMDSharding(devices, sharding.native(aval.ndim).hlo)
-        return lambda host: _batched_device_put(aval, target, [host], devices, True, False, _COPY, True)
+        mode = _SHARE if share else _COPY
+        return lambda host: _batched_device_put(aval, target, [host], devices, True, False, mode, True)
 
     def put_parts(host: np.ndarray) -> Any:
         local, indices = _local_parts(sharding, aval.shape)

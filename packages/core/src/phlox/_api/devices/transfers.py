@@ -68,7 +68,7 @@ def _sharding_of_format(format: Format, x: Any) -> Sharding | None:
     return format.sharding
 
 
-def _put(x: Any, sharding: Sharding | None, fresh: bool) -> Any:
+def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool) -> Any:
     if isinstance(x, Tracer):
         return copy(x) if sharding is None else laid_out(x, sharding)
     if type(x) is ArrayImpl:
@@ -77,9 +77,9 @@ def _put(x: Any, sharding: Sharding | None, fresh: bool) -> Any:
     aval = typeof_value(x)
     if aval is None:
         if hasattr(x, "__array__") and not isinstance(x, np.ndarray | np.generic):
-            return _put(np.asarray(x), sharding, fresh)
+            return _put(np.asarray(x), sharding, fresh, share)
         raise not_an_array(x, "a leaf given to device_put")
-    return put(np.asarray(x, aval.dtype), aval, sharding, committed=sharding is not None)
+    return put(np.asarray(x, aval.dtype), aval, sharding, committed=sharding is not None, share=share)
 
 
 def _is_place(x: Any) -> bool:
@@ -98,7 +98,9 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
       src: not used; accepted as in JAX.
       donate: True (or a tree of bools) if `x` is not used afterwards, which allows to reuse its memory. No platform
         does so; the arrays stay valid.
-      may_alias: False (or a tree of bools) if the result must not share memory with `x`, even on the same device.
+      may_alias: False (or a tree of bools) if the result must not share memory with `x`, even on the same device. True
+        if it may share that of NumPy arrays, which must not be written to afterwards: a CPU uses memory that is aligned
+        to 64 bytes as it is, other devices copy it while the program goes on. With None NumPy arrays are copied first.
 
     Returns:
       A tree like `x` of arrays of the same shapes and dtypes. If `device` is given, they are committed: computations
@@ -118,6 +120,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     leaves, tree = pytree.flatten(x)
 
     def spread(what: str, prefix: Any) -> list[Any]:
+        if prefix is None or isinstance(prefix, bool):
+            return [prefix] * len(leaves)
         return pytree.spread(f"device_put {what}", prefix, x, _is_place, "one for all leaves, or a tree of them like x")
 
     if device is None or type(device) is Device or isinstance(device, Sharding):
@@ -128,8 +132,9 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     if any(d and a for d, a in zip(given, shared, strict=True)):
         raise OptionError("device_put: may_alias and donate cannot be True at the same time.", instead="one of them")
     fresh = [a is not None and not a and not d for d, a in zip(given, shared, strict=True)]
+    share = [bool(a) for a in shared]
     with explicit():
-        return tree.unflatten([_put(*each) for each in zip(leaves, places, fresh, strict=True)])
+        return tree.unflatten([_put(*each) for each in zip(leaves, places, fresh, share, strict=True)])
 
 
 def device_get(x: Any) -> Any:
