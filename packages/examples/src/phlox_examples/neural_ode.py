@@ -43,8 +43,11 @@ def pendulum(x: Any) -> Any:
 
 
 #: The network that says the rate of change at a place. Its last weights are small, so that nothing moves at first.
-small = nn.initializers.variance_scaling(0.01, "fan_in", "normal")
-network = nn.Sequential(nn.MLP((2, WIDTH, WIDTH), nn.tanh), nn.tanh, nn.Linear(WIDTH, 2, weight_init=small))
+network = nn.Sequential(
+    nn.MLP((2, WIDTH, WIDTH), nn.tanh),
+    nn.tanh,
+    nn.Linear(WIDTH, 2, weight_init=nn.initializers.variance_scaling(0.01, "fan_in", "normal")),
+)
 
 
 def solve(f: Any, start: Any, count: int) -> Any:
