@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -45,6 +46,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
     return files
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Raises if a public name is missing: a part of mkdocstrings leaves out what it cannot read, without a word."""
+    missing = []
+    for module in (name for package in PACKAGES for name in names(package)):
+        text = (Path(config.site_dir) / "api" / f"{module}.html").read_text(encoding="utf-8")
+        for entry in public_names(sys.modules[module]):
+            shown = f'id="{module}.{entry}"' in text or f"<code>{entry}</code>" in text
+            if not (shown or entry.startswith("__") or inspect.ismodule(getattr(sys.modules[module], entry))):
+                missing.append(f"{module}.{entry}")
+    if missing:
+        raise PluginError(f"the reference lacks {len(missing)} public names: {', '.join(missing[:20])}")
 
 
 def overview(modules: list[str]) -> str:

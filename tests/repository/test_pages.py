@@ -1,5 +1,6 @@
 """Every block of code on the pages runs and prints what the page says; the tutorial's steps run as notebooks too."""
 
+import codeop
 import importlib.util
 import os
 import re
@@ -67,6 +68,28 @@ def test_notebook_runs(page, tmp_path, monkeypatch):
         errors = [(out.ename, out.evalue) for out in cell.outputs if out.output_type == "error"]
         wrong = pages.mismatch(piece, printed, errors[0] if errors else None)
         assert not wrong, f"{name_of(page)}:{piece.line}: {wrong}"
+
+
+TYPED = [REPOSITORY / path for path in ("README.md", "docs/index.md", "docs/from/jax.md", "docs/from/numpy.md")]
+
+
+@pytest.mark.parametrize("page", [*TYPED, *TUTORIAL], ids=name_of)
+def test_code_can_be_typed_into_python(page):
+    """There an empty line ends a block, and nothing else does."""
+    for piece in pages.pieces(page.read_text()):
+        lines = []
+        for line in [*piece.text.splitlines(), ""] if piece.code else ():
+            lines.append(line)
+            if codeop.compile_command("\n".join(lines)) is not None:
+                lines = []
+        assert not lines, f"{name_of(page)}:{piece.line}"
+
+
+def test_the_front_pages_are_in_the_navigation():
+    text = (REPOSITORY / "mkdocs.yml").read_text()
+    guides = text[text.index("- Guides:") : text.index("- Coming from:")]
+    wanted = ("training", "data", "devices", "performance", "debugging", "extending", "sharp-bits")
+    assert [name for name in wanted if f"{name}.md" not in guides] == []
 
 
 def test_the_tutorial_has_ten_steps():

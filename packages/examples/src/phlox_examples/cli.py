@@ -34,6 +34,10 @@ def main(words: Sequence[str] | None = None) -> int:
             if command is None:
                 raise
             return ProgramError(f"{getattr(error, 'what', error)}. To install it: {_here(command)}").report()
+        except BrokenPipeError:
+            # Who read the output has ended, as `head` does. What is left in the buffer must not raise at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 128 + signal.SIGPIPE
         except KeyboardInterrupt:
             if received:
                 return ProgramError("stopped by SIGTERM", status=128 + signal.SIGTERM).report()
@@ -53,11 +57,16 @@ def _terminated_as_by_ctrl_c() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield received
         return
-    usual = signal.signal(signal.SIGTERM, interrupt)
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    if usual[signal.SIGINT] is signal.SIG_IGN:
+        # So scripts start programs in the background. SIGTERM must end them all the same.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, interrupt)
     try:
         yield received
     finally:
-        signal.signal(signal.SIGTERM, usual)
+        for number, handler in usual.items():
+            signal.signal(number, handler)
 
 
 def _here(command: str) -> str:

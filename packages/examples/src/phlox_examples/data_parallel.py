@@ -9,7 +9,7 @@ is the gradient of the whole batch. All devices then make the same step from the
 step on all devices, and ``make_step(axis_name=...)`` averages the gradients over them.
 
 With ``--processes P`` the devices belong to P processes, as on several machines, which `phlox.distributed` connects.
-There the arrays are global: a batch is sharded over all devices of all processes, of which each makes only its own
+There the arrays are global: a batch is sharded over all devices of all processes, of which each reads only its own
 part, and `jit` inserts the sum over devices by itself, from the shardings of what it gets.
 
 The numbers are in 64 bits. Several devices add gradients in another order than one, so results differ by rounding
@@ -153,26 +153,20 @@ def work(options: argparse.Namespace, address: str, number: int, losses: Any) ->
         phlox.config.update("num_cpu_devices", options.devices // options.processes)
     phlox.distributed.initialize(address, num_processes=options.processes, process_id=number)
     mesh = Mesh(np.array(phlox.devices()), ("devices",))
-    split = NamedSharding(mesh, P("devices"))
-
-    def spread(array: np.ndarray) -> phlox.Array:
-        # The function is called for the parts that lie on devices of this process.
-        return phlox.make_array_from_callback(array.shape, split, lambda part: array[part])
-
     step, state = make_step(options)
-    whole = NamedSharding(mesh, P())
-    state = phlox.tree.map(
-        lambda x: phlox.make_array_from_callback(x.shape, whole, lambda part: np.asarray(x)[part]), state
+    state = phlox.device_put(state, NamedSharding(mesh, P()))  # whole on each device
+    # `batch_size` is that of all processes together, in the order of the training on one device.
+    batches = phlox_data.batches(
+        digits.load(options.seed).train,
+        options.batch_size,
+        seed=options.seed,
+        last="drop",
+        device=NamedSharding(mesh, P("devices")),
     )
-    train = digits.load(options.seed).train
-    size = options.batch_size
     for epoch in range(options.epochs):
         found = []
-        # All processes count through the same order, that of `phlox_data.batches` with this seed.
-        order = phlox_data.batches(np.arange(len(train["label"])), size, seed=options.seed, last="drop")
-        for chosen in order.epoch(epoch):
-            places = np.asarray(chosen)
-            state, figures = step(state, {name: spread(array[places]) for name, array in train.items()})
+        for batch in batches.epoch(epoch):
+            state, figures = step(state, batch)
             found.append(float(figures["loss"]))
         if losses is not None:
             losses.send(found)

@@ -98,33 +98,27 @@ def flow(velocity: Any, smoke: Any) -> tuple[Any, Any]:
     return end, before
 
 
-def difference(control: Any, smoke: Any, wanted: Any) -> Any:
-    """The loss: the mean square difference of the last smoke from the wanted one."""
+def difference(control: Any, pictures: Any) -> Any:
+    """The loss: the mean square difference of what becomes of the first picture from the second."""
+    smoke, wanted = pictures
     return ((flow(stirred(control), smoke)[0] - wanted) ** 2).mean()
 
 
 def compute(options: argparse.Namespace) -> dict[str, Any]:
     """Finds the first velocity, and lets the smoke flow."""
     wanted, smoke = (jnp.asarray(f(options.points), "float32") for f in (letter, square))
-    optimizer = optim.adam(optim.cosine_decay_schedule(0.04, options.steps))
     control = 1e-3 * phlox.random.normal(phlox.random.key(options.seed), (2, options.points, options.points))
-
-    def step(state: Any, _: Any) -> Any:
-        control, moments = state
-        value, slope = phlox.value_and_grad(difference)(control, smoke, wanted)
-        updates, moments = optimizer.update(slope, moments, control)
-        return (optim.apply_updates(control, updates), moments), value
-
-    several = phlox.jit(lambda state: phlox.lax.scan(step, state, length=CHUNK))
-    state, losses = (control, optimizer.init(control)), []
+    step = optim.make_step(difference, optim.adam(optim.cosine_decay_schedule(0.04, options.steps)))
+    state, losses = step.init(control), []
     with report.progress("Stirring", options.steps // CHUNK) as shown:
         shown.row("step", "difference")
         for number in shown.counted(range(options.steps // CHUNK)):
-            state, values = several(state)
-            losses += np.asarray(values).tolist()
+            for _ in range(CHUNK):
+                state, figures = step(state, (smoke, wanted))
+                losses.append(float(figures["loss"]))
             if number % 3 == 2:
                 shown.row(str(len(losses)), f"{losses[-1]:.5f}")
-    velocity = phlox.jit(stirred)(state[0])
+    velocity = phlox.jit(stirred)(state.params)
     end, before = phlox.jit(flow)(velocity, smoke)
     return {
         "losses": losses,

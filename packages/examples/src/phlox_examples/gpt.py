@@ -37,8 +37,9 @@ START = "The "
 
 
 def text() -> str:
-    """What ``help()`` of Python says on the topics of the language, without other characters than ASCII."""
-    joined = "\n".join(topics[name] for name in sorted(topics))
+    """What ``help()`` of Python says on the topics of the language, without tables and other characters than ASCII."""
+    lines = "\n".join(topics[name] for name in sorted(topics)).splitlines()
+    joined = "\n".join(line for line in lines if not line.lstrip().startswith(("+--", "+==", "|")))
     return "".join(c for c in joined if c == "\n" or " " <= c <= "~")
 
 

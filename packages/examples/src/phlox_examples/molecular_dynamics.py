@@ -157,7 +157,8 @@ def draw(found: dict[str, Any], title: str) -> Figure:
         axes.plot(times, values, color=color, linewidth=1.8)
         axes.annotate(name, (times[-1], values[-1]), (6, 0), textcoords="offset points", color=color, va="center")
     axes.axvspan(0, times[found["warm"] - 1], color=plots.GREY, alpha=0.15, linewidth=0)
-    axes.set(title="Energy of an atom (grey: melted, and brought to temperature)", xlabel="time")
+    axes.set(title="Energy of an atom (grey: melted, and brought to temperature)")
+    axes.set(xlabel="time (a step is 0.004)", ylabel="energy (depths of u)")
     plots.tidy(axes)
 
     axes = panels["g"]
@@ -168,7 +169,7 @@ def draw(found: dict[str, Any], title: str) -> Figure:
         f"{found['g'][top]:.2f} at r = {found['r'][top]:.2f}", (found["r"][top], found["g"][top]), (10, -6),
         textcoords="offset points", color=plots.BLUE
     )  # fmt: skip
-    axes.set(title="g(r): neighbours stand in shells", xlabel="r (diameters)")
+    axes.set(title="g(r): neighbours stand in shells", xlabel="r (diameters)", ylabel="relative density")
     plots.tidy(axes)
     return figure
 

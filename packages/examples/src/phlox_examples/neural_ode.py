@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 
 import phlox
 import phlox.numpy as jnp
+import phlox_nn as nn
 import phlox_optim as optim
 
 from . import plots, report, results
@@ -41,22 +42,12 @@ def pendulum(x: Any) -> Any:
     return jnp.stack([speed, -jnp.sin(angle) - FRICTION * speed], -1)
 
 
-def first_params(key: Any) -> Any:
-    """The network before training: two hidden layers, the last one small so that nothing moves at first."""
-    keys, sizes = phlox.random.split(key, 3), (2, WIDTH, WIDTH, 2)
-    scales = (1.0, 1.0, 0.1)
-    return [
-        {"w": scale * phlox.random.normal(key, (m, n)) / m**0.5, "b": jnp.zeros(n)}
-        for key, scale, m, n in zip(keys, scales, sizes[:-1], sizes[1:], strict=True)
-    ]
-
-
-def network(params: Any, x: Any) -> Any:
-    """The rate of change at `x`, as the network says."""
-    *hidden, last = params
-    for layer in hidden:
-        x = jnp.tanh(x @ layer["w"] + layer["b"])
-    return x @ last["w"] + last["b"]
+#: The network that says the rate of change at a place. Its last weights are small, so that nothing moves at first.
+network = nn.Sequential(
+    nn.MLP((2, WIDTH, WIDTH), nn.tanh),
+    nn.tanh,
+    nn.Linear(WIDTH, 2, weight_init=nn.initializers.variance_scaling(0.01, "fan_in", "normal")),
+)
 
 
 def solve(f: Any, start: Any, count: int) -> Any:
@@ -78,10 +69,11 @@ def starts(key: Any, count: int) -> Any:
     return phlox.random.uniform(key, (count, 2), minval=-1, maxval=1) * jnp.array([2.0, 1.0])
 
 
-def loss(params: Any, measured: Any, length: int) -> Any:
-    """How far the solver passes from the measurements, on average; swings are cut into parts of this length."""
-    parts = jnp.stack([measured[i : i + length] for i in range(0, len(measured) - length + 1, length - 1)], 1)
-    passed = solve(lambda x: network(params, x), parts[0], length)
+def loss(params: Any, measured: Any) -> Any:
+    """How far the solver passes from the measurements, on average."""
+    # Parts of a swing: over whole ones an early error is a large one later, and hides what is right.
+    parts = jnp.stack([measured[i : i + PART] for i in range(0, len(measured) - PART + 1, PART - 1)], 1)
+    passed = solve(lambda x: network.apply(params, x), parts[0], PART)
     return ((passed - parts) ** 2).mean()
 
 
@@ -90,31 +82,27 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
     keys = phlox.random.split(phlox.random.key(options.seed), 4)
     measured = phlox.jit(solve, static_argnums=(0, 2))(pendulum, starts(keys[0], SWINGS), MEASUREMENTS)
     measured = measured + NOISE * phlox.random.normal(keys[1], measured.shape)
-    optimizer = optim.adam(optim.cosine_decay_schedule(0.01, options.steps))
-    params = first_params(keys[2])
+    step = optim.make_step(loss, optim.adam(optim.cosine_decay_schedule(0.01, options.steps)))
 
-    def step(state: Any, _: Any) -> Any:
-        params, moments = state
-        # Parts of a swing: over whole ones an early error is a large one later, and hides what is right.
-        value, slope = phlox.value_and_grad(loss)(params, measured, PART)
-        updates, moments = optimizer.update(slope, moments, params)
-        return (optim.apply_updates(params, updates), moments), value
+    # Steps as short as these are taken many at once, in one program.
+    @phlox.jit
+    def several(state: Any, measured: Any) -> Any:
+        return phlox.lax.scan(lambda state, _: step.function(state, measured), state, length=CHUNK)
 
-    several = phlox.jit(lambda state: phlox.lax.scan(step, state, length=CHUNK))
-    state, losses = (params, optimizer.init(params)), []
+    state, losses = step.init(network.init(keys[2])), []
     with report.progress("Training", options.steps // CHUNK) as shown:
         shown.row("step", "     loss")
         for number in shown.counted(range(options.steps // CHUNK)):
-            state, some = several(state)
-            losses += np.asarray(some).tolist()
+            state, figures = several(state, measured)
+            losses += np.asarray(figures["loss"].value()).tolist()
             if number % 4 == 3:
                 shown.row(str(len(losses)), f"{losses[-1]:.5f}")
 
-    params = state[0]
+    params = state.params
     unseen = starts(keys[3], 50)
     count = 2 * MEASUREMENTS
     true = phlox.jit(solve, static_argnums=(0, 2))(pendulum, unseen, count)
-    guessed = phlox.jit(lambda params: solve(lambda x: network(params, x), unseen, count))(params)
+    guessed = phlox.jit(lambda params: solve(lambda x: network.apply(params, x), unseen, count))(params)
     grid = jnp.stack(jnp.meshgrid(jnp.linspace(-2.4, 2.4, 40), jnp.linspace(-2.0, 2.0, 40)), -1)
     return {
         "losses": losses,
@@ -122,7 +110,7 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
         "true": np.asarray(true),
         "guessed": np.asarray(guessed),
         "grid": np.asarray(grid),
-        "field": np.asarray(network(params, grid)),
+        "field": np.asarray(network.apply(params, grid)),
         "true_field": np.asarray(pendulum(grid)),
     }
 
@@ -147,7 +135,11 @@ def draw(found: dict[str, Any], title: str) -> Figure:
     )
     axes.plot(*found["measured"].reshape(-1, 2).T, ".", color="black", markersize=3)
     axes.set(
-        xlim=(-2.4, 2.4), ylim=(-2, 2), xlabel="angle", ylabel="speed", title="Learnt arrows, and what was measured"
+        xlim=(-2.4, 2.4),
+        ylim=(-2, 2),
+        xlabel="angle (rad)",
+        ylabel="speed",
+        title="Learnt arrows, and what was measured",
     )
 
     times = INTERVAL * np.arange(len(found["true"]))
@@ -161,7 +153,7 @@ def draw(found: dict[str, Any], title: str) -> Figure:
         "longer than\nany measurement", (INTERVAL * (MEASUREMENTS - 1), axes.get_ylim()[1]), (6, -2),
         textcoords="offset points", color=plots.GREY, va="top", fontsize=9
     )  # fmt: skip
-    axes.set(title="Two unseen swings: truth (wide), learnt (thin)", xlabel="time", ylabel="angle")
+    axes.set(title="Two unseen swings: truth (wide), learnt (thin)", xlabel="time", ylabel="angle (rad)")
     plots.tidy(axes)
 
     axes = panels["loss"]

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 import phlox
-import phlox.numpy as jnp
 import phlox_data
 import phlox_nn as nn
 import phlox_optim as optim
@@ -33,7 +32,7 @@ model = nn.MLP((64, 128, 10), nn.relu)
 
 def loss_of_one(params: Any, image: Any, label: Any) -> Any:
     """The loss of one example."""
-    return -nn.log_softmax(model.apply(params, image))[label]
+    return optim.softmax_cross_entropy_with_integer_labels(model.apply(params, image), label)
 
 
 def loss(params: Any, batch: Any) -> Any:
@@ -45,8 +44,7 @@ def loss(params: Any, batch: Any) -> Any:
 def norms(params: Any, images: Any, labels: Any) -> Any:
     """The norm of the gradient of each example, over all parameters."""
     gradients = phlox.vmap(phlox.grad(loss_of_one), in_axes=(None, 0, 0))(params, images, labels)
-    squares = [(leaf.reshape(len(leaf), -1) ** 2).sum(1) for leaf in phlox.tree.leaves(gradients)]
-    return jnp.sqrt(sum(squares, jnp.zeros(len(images))))
+    return phlox.vmap(optim.global_norm)(gradients)
 
 
 def run(options: argparse.Namespace) -> None:

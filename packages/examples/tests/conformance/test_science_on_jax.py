@@ -1,17 +1,14 @@
-"""The programs that compute, run twice: as they stand, and with jax and optax in place of phlox and phlox_optim.
+"""The programs that compute, run twice: with phlox, and with the same text on jax (on_jax.py).
 
-The second time it is the same text, with only the names of its imports replaced; both runs are those of --quick. What
-comes out must be equal up to rounding; in so few steps chaos has not yet made much of it.
+Both runs are those of --quick. What comes out must be equal up to rounding; in so few steps chaos has not yet made much
+of it.
 """
-
-import importlib.util
-import re
-import types
 
 import jax
 import numpy as np
 import pytest
 
+from on_jax import leaves, program as module
 from phlox_examples.catalogue import science
 from phlox_examples.options import parse
 
@@ -30,37 +27,13 @@ TOLERANCE = {
 }
 
 
-def module(program, on_jax):
-    """A fresh module of the program's text."""
-    spec = importlib.util.find_spec(f"phlox_examples.{program.replace('-', '_')}")
-    with open(spec.origin) as file:
-        text = file.read()
-    if on_jax:
-        text = re.sub(r"^import phlox_optim as", "import optax as", text, flags=re.MULTILINE)
-        text = re.sub(r"\bphlox\b", "jax", text)
-    made = types.ModuleType(f"{spec.name}_on_{'jax' if on_jax else 'phlox'}")
-    made.__package__ = "phlox_examples"
-    exec(compile(text, spec.origin, "exec"), made.__dict__)
-    return made
-
-
-def leaves(found, path=""):
-    """(path, array) of all numbers in what a program found."""
-    if isinstance(found, dict | list | tuple) and not (isinstance(found, list) and np.ndim(found) == 1):
-        pairs = found.items() if isinstance(found, dict) else enumerate(found)
-        for name, value in pairs:
-            yield from leaves(value, f"{path}.{name}")
-    else:
-        yield path, np.asarray(found)
-
-
 @pytest.mark.parametrize("program", sorted(TOLERANCE))
 def test_a_program_finds_on_jax_what_it_finds_on_phlox(program):
     options = parse([program, "--quick"])
     ours, theirs = (dict(leaves(module(program, on_jax).compute(options))) for on_jax in (False, True))
     assert list(ours) == list(theirs)
     for path, expected in theirs.items():
-        found = ours[path]
+        found, expected = np.asarray(ours[path]), np.asarray(expected)
         assert found.shape == expected.shape and found.dtype == expected.dtype, path
         finite = np.isfinite(expected)
         np.testing.assert_array_equal(np.isfinite(found), finite, err_msg=path)

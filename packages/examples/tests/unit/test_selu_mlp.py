@@ -1,6 +1,8 @@
 """The first program, in small: what it writes, how it goes on after a stop, and what it refuses."""
 
+import os
 import signal
+import subprocess
 import sys
 
 import numpy as np
@@ -98,6 +100,28 @@ def test_a_stopped_training_goes_on_exactly(number, status, said, tmp_path, monk
     # Once more: nothing is left to train, and the results are the same.
     run(*kept, "--out", tmp_path / "again")
     assert results(tmp_path / "again") == results(tmp_path / "whole")
+
+
+def test_sigterm_ends_a_training_in_the_background(tmp_path, stopped, capsys):
+    """There shells that run a script ignore SIGINT, on which Ctrl-C depends."""
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        stopped(7, signal.SIGTERM)
+        run(*SMALL, "--checkpoint", tmp_path / "kept", "--out", tmp_path, status=143)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    assert capsys.readouterr().err == "./train: stopped by SIGTERM\n"
+    assert (tmp_path / "kept" / "steps" / "7").is_dir()
+
+
+def test_a_reader_that_ends_early(tmp_path):
+    words = [sys.executable, "-m", "phlox_examples", *SMALL, "--out", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as started:
+        started.stdout.close()
+        assert started.stderr.read() == b""
+    assert started.returncode == 141
 
 
 def test_more_epochs_go_on_from_fewer(tmp_path):
