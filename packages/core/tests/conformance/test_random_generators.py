@@ -10,6 +10,7 @@ import pytest
 
 import phlox
 import phlox.extend.random
+from phlox._xla import form
 
 IMPLS = ("rbg", "unsafe_rbg", "threefry2x32")
 
@@ -120,3 +121,24 @@ def test_truncated_normal_is_differentiable_in_its_bounds():
 
     for at in [(-1.0, 2.0), (0.5, 0.75), (-4.0, 0.0)]:
         same(lambda m, at=at: slope(m, at))
+
+
+def test_the_form_of_jax_gives_the_same_bits(monkeypatch):
+    """As a loop, which `phlox.as_jax` asks for, so that XLA rounds what follows as in JAX."""
+
+    def draws(key):
+        many = phlox.random.split(key, 5)
+        samples = phlox.vmap(lambda k: phlox.random.normal(k, (6,)))(many)
+        return (
+            phlox.random.bits(key, (7, 5)),
+            phlox.random.bits(key),
+            samples,
+            phlox.random.key_data(phlox.random.fold_in(many[1], 3)),
+        )
+
+    usual = phlox.jit(draws)(phlox.random.key(3))
+    monkeypatch.setitem(form._largest, "size", 100)
+    loops = phlox.jit(lambda key: draws(key))
+    assert "stablehlo.while" in loops.lower(phlox.random.key(3)).as_text()
+    for a, b in zip(usual, loops(phlox.random.key(3)), strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -19,6 +19,7 @@ from .._ir.jaxpr import Literal
 from .._trace.trace import Tracer, check_live, not_an_array
 from . import transfer_guard
 from .array import Array, ArrayImpl, put
+from .form import is_as_in_jax
 
 _SCALAR_LIMIT = 512
 _PAIR = struct.Struct("dd")
@@ -63,27 +64,15 @@ def as_array(x: Any) -> Array:
     return put(value, aval)
 
 
-#: a closed-over array with axes becomes a literal if it has at most so many elements; see `fold_up_to`
-_folded = {"size": 0}
-
-
-def fold_up_to(size: int) -> None:
-    """Makes closed-over arrays of at most `size` elements literals of the program.
-
-    JAX does so for all closed-over arrays. XLA computes with constants in another order than with arguments, so the
-    last bits of results then are JAX's. Without it, functions that close over different arrays share a program.
-    """
-    _folded["size"] = size
-
-
 def as_literal(array: Array) -> Literal | None:
     """A scalar array that a function closes over, as a literal for its Jaxpr.
 
-    None if the array has axes (and is not as small as `fold_up_to` says), was placed on a device, consists of PRNG
-    keys, or cannot be read: because it is deleted or because transfers are guarded.
+    None if the array has axes, was placed on a device, consists of PRNG keys, or cannot be read: because it is deleted
+    or because transfers are guarded. Functions that close over different arrays then share a program. In JAX arrays
+    with axes are literals too; XLA computes with constants in another order than with arguments.
     """
     aval = array.aval
-    if (aval.shape and aval.size > _folded["size"]) or array._key is not aval or dtypes.kind(aval.dtype) not in "biufc":
+    if (aval.shape and not is_as_in_jax(aval.size)) or array._key is not aval or dtypes.kind(aval.dtype) not in "biufc":
         return None
     if array.is_deleted() or not transfer_guard.is_allowed("device_to_host"):
         return None

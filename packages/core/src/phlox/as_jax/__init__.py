@@ -18,8 +18,8 @@ from .._base.errors import AdoptionError
 
 __all__ = ["install"]
 
-#: elements of the closed-over arrays that become part of a program, as in JAX: see `fold_up_to`
-_FOLDED = 4096
+#: elements of the largest arrays with which programs have the form, and so the last bits, of JAX: see `_xla/form.py`
+_SMALL = 4096
 
 
 def install() -> None:
@@ -36,7 +36,7 @@ def install() -> None:
     >>> phlox.as_jax.install()  # doctest: +SKIP
     >>> import jax  # doctest: +SKIP
     """
-    from .._xla.host_values import fold_up_to
+    from .._xla.form import as_in_jax_up_to
     from . import _finder, _views
 
     loaded = sys.modules.get("jax")
@@ -50,7 +50,7 @@ def install() -> None:
             library="jax",
         )
     sys.meta_path.insert(0, _finder.JaxFinder())
-    fold_up_to(_FOLDED)
+    as_in_jax_up_to(_SMALL)
     _spawned_processes_too()
 
 
