@@ -271,3 +271,12 @@ def test_python_may_ask_for_values_of_what_is_differentiated_outside_of_programs
             phlox.jit(phlox.grad(f))(2.0)
     with pytest.raises(phlox.errors.ConcretizationTypeError):  # the derivative would be lost
         phlox.grad(lambda x: float(x) * x)(2.0)
+
+
+def test_stacked_scalars_of_a_batch_are_rows():
+    # Put together one by one in turn, they made a batch of differential equations take 1.8 times as long.
+    text = phlox.jit(phlox.vmap(lambda x: jnp.stack([x[0] * x[1], x[1]]))).lower(jnp.ones((64, 2))).as_text()
+    assert "dimension = 0 : i64}> : (tensor<1x64xf32>, tensor<1x64xf32>)" in text
+    x = np.arange(12.0, dtype=np.float32).reshape(4, 3)
+    got = phlox.vmap(lambda row: jnp.stack([row[0], row[1] * row[2], 1.0]))(x)
+    np.testing.assert_array_equal(got, np.stack([x[:, 0], x[:, 1] * x[:, 2], np.ones(4)], axis=1))

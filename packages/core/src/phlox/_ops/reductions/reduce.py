@@ -18,10 +18,11 @@ from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
 from ..._xla.text import Function, Value, i64_array, ints
 from ..elementwise.arithmetic import add, div, extremum_lower, mul
-from ..elementwise.families import ANY, BITS, NUMBER, ORDERED, check_kind, literal
+from ..elementwise.families import ANY, BITS, NUMBER, ORDERED, check_kind, literal, lowered_as
 from ..elementwise.logic import eq
 from ..structure.shape import broadcast_in_dim, convert, pad, reshape, transpose
 from ..structure.slicing import along
+from .positions import fits, position_in_groups
 
 Axes = tuple[int, ...]
 
@@ -255,6 +256,19 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
         return shaped(tuple(x.shape[i] for i in _kept(x.ndim, axes)), index_dtype)
 
     def lower(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:
+        out = f.out
+        if not fits(f, x, axes[0], index_dtype):
+            return pairs(f, x, axes, index_dtype, out)
+        total = reduce_lower(f, "stablehlo.add", x, 0, tuple(range(x.aval.ndim)), shaped((), x.aval.dtype))
+        branches = [
+            f.region([], lambda g: [in_groups(g, x, axis=axes[0], index_dtype=index_dtype)]),
+            f.region([], lambda g: [pairs(g, x, axes, index_dtype, out)]),
+        ]
+        return f.op("stablehlo.case", [f.convert(f.compare("NE", total, total), dtypes.int32)], out, "", branches)
+
+    in_groups = lowered_as(lambda x, **params: position_in_groups(x, largest=direction == "GT", **params))
+
+    def pairs(f: Function, x: Value, axes: Axes, index_dtype: Any, out: ShapedArray) -> Value:
         positions = shaped(x.aval.shape, index_dtype)
         iota = f.op("stablehlo.iota", [], positions, f"iota_dimension = {axes[0]} : i64")
         value, index = shaped((), x.aval.dtype), shaped((), index_dtype)
@@ -269,7 +283,7 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
 
         region = f.region([value, index, value, index], body)
         starts = [f.constant(worst(x.aval.dtype), value), f.constant(0, index)]
-        outs = [shaped(f.out.shape, x.aval.dtype), f.out]
+        outs = [shaped(out.shape, x.aval.dtype), out]
         return f.op("stablehlo.reduce", [x, iota, *starts], outs, f"dimensions = {i64_array(axes)}", [region])[1]
 
     def batch(

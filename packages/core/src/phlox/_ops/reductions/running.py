@@ -1,7 +1,7 @@
 """Cumulative reductions along an axis (cumsum and others), and the associative scan that computes their derivatives.
 
 They are lowered to windows that reach back to the first element: XLA rewrites these as a tree, and compiles that faster
-than the many slices of an associative scan.
+than the many slices of an associative scan. On CPUs blocks of elements come first.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..elementwise.logic import or_
 from ..elementwise.logs import logaddexp
 from ..structure.shape import concatenate, pad, rev
 from ..structure.slicing import along
+from .blocks import fits, prefixes_by_blocks
 from .reduce import Combine, highest, larger, lowest, smaller
 
 
@@ -72,6 +73,14 @@ def cumulative(
     """
 
     def lower(f: Function, x: Value, axis: int, reverse: bool) -> Value:
+        def prefixes(f: Function, x: Value, axis: int) -> Value:
+            return windows(f, x, axis, reverse)
+
+        if fits(f, x, axis):
+            return prefixes_by_blocks(f, x, axis, reverse, op, start(x.aval.dtype), prefixes)
+        return prefixes(f, x, axis)
+
+    def windows(f: Function, x: Value, axis: int, reverse: bool) -> Value:
         from ..windows.pooling import reduced  # imported late: few programs need it
 
         n, rank = x.aval.shape[axis], x.aval.ndim
@@ -83,7 +92,7 @@ def cumulative(
             "window_strides": (1,) * rank,
             "padding": tuple(reach if i == axis else (0, 0) for i in range(rank)),
         }
-        return reduced(f, x, op, start(x.aval.dtype), window)
+        return reduced(f, x, op, start(x.aval.dtype), window, x.aval)
 
     def scan(x: Any, axis: int, reverse: bool) -> Any:
         x = rev(x, dimensions=(axis,)) if reverse else x

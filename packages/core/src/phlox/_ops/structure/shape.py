@@ -314,6 +314,11 @@ def _broadcast_transpose(ct: Any, aval: ShapedArray, shape: Any, broadcast_dimen
 
 
 def _broadcast_batch(x: Any, dim: int, shape: Any, broadcast_dimensions: Any) -> tuple[Any, Dim]:
+    if typeof(x).ndim == 1 and math.prod(shape) == 1:
+        # Scalars that become arrays of one element, as in stack([a, b]): what they are put together to has them in
+        # rows, which are copied as they lie, and not one by one in turn.
+        size = typeof(x).shape[0]
+        return broadcast_in_dim(x, shape=(*shape, size), broadcast_dimensions=(len(shape),)), len(shape)
     x = move_axis(x, dim, 0)
     dims = (0, *(i + 1 for i in broadcast_dimensions))
     return broadcast_in_dim(x, shape=(typeof(x).shape[0], *shape), broadcast_dimensions=dims), 0
@@ -466,8 +471,11 @@ def _part(x: Any, axis: int, start: int, stop: int) -> Any:
 
 
 def _concatenate_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], dimension: int) -> tuple[Any, Dim]:
-    moved = [insert_axis(x, axis.size, 0) if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-    return concatenate(*moved, dimension=dimension + 1), 0
+    to = dims[0] if dims[0] is not None and all(d == dims[0] for d in dims) else 0
+    moved = [
+        insert_axis(x, axis.size, to) if d is None else move_axis(x, d, to) for x, d in zip(args, dims, strict=True)
+    ]
+    return concatenate(*moved, dimension=dimension + (to <= dimension)), to
 
 
 concatenate = Primitive(

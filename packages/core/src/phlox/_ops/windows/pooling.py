@@ -72,11 +72,11 @@ def with_axis(window: dict[str, Any], at: int) -> dict[str, Any]:
     return {k: (*v[:at], (0, 0) if k == "padding" else 1, *v[at:]) for k, v in window.items()}
 
 
-def reduced(f: Function, x: Value, op: Combine, start: Any, window: dict[str, Any]) -> Value:
-    """Writes the reduction of each window by `op` with the initial value `start`."""
+def reduced(f: Function, x: Value, op: Combine, start: Any, window: dict[str, Any], out: ShapedArray) -> Value:
+    """Writes the reduction of each window by `op` with the initial value `start`; `out` is the type of the result."""
     scalar = shaped((), x.aval.dtype)
     body = f.region([scalar, scalar], lambda g, a, b: [combined(g, op, a, b)])
-    return f.op("stablehlo.reduce_window", [x, f.constant(start, scalar)], f.out, window_attributes(window), [body])
+    return f.op("stablehlo.reduce_window", [x, f.constant(start, scalar)], out, window_attributes(window), [body])
 
 
 # --- sums and extrema -----------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def _reduction(
         return shaped(window_shape(name, x, window), x.dtype, x.weak_type)
 
     def lower(f: Function, x: Value, **window: Any) -> Value:
-        return reduced(f, x, op, start(x.aval.dtype), window)
+        return reduced(f, x, op, start(x.aval.dtype), window, f.out)
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **window: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents

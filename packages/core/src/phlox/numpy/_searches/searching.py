@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
+#: lengths of sorted vectors that are compared whole, and for which binary search is written out; for so many values
+_FEW, _SHORT, _MANY = 24, 1024, 4096
 
 
 def _before(a: Any, b: Any) -> Any:
@@ -70,6 +72,10 @@ def _searchsorted(a: Any, v: Any, right: bool, method: str) -> Any:
     n, shape = type_of(a).shape[0], type_of(v).shape
     if n == 0:
         return zeros(shape, np.int32)
+    if method == "scan" and n <= _FEW and type_of(v).size >= _MANY:
+        # Each value is compared with all of `a`: one pass, and fewer operations than halving takes.
+        rows, column = expand_dims(v, 0), reshape(a, (n, *[1] * len(shape)))
+        return r.sum(~_before(rows, column) if right else _before(column, rows), 0, np.int32)
     if method == "compare_all":
         column = expand_dims(v, -1)
         return r.sum(~_before(column, a) if right else _before(a, column), -1, np.int32)
@@ -78,7 +84,9 @@ def _searchsorted(a: Any, v: Any, right: bool, method: str) -> Any:
         # The sort is stable: with `flat` first its elements are before equal elements of `a`, else after them.
         both = _ranks(concatenate([a, flat]))[n:] if right else _ranks(concatenate([flat, a]))[: type_of(flat).shape[0]]
         return reshape(both - _ranks(flat), shape)
-    return _bisect(a, v, right, method == "scan_unrolled")
+    # Written out, the steps are one pass over `v`.
+    short = n <= _SHORT and type_of(v).size >= _MANY
+    return _bisect(a, v, right, unroll=method == "scan_unrolled" or short)
 
 
 def searchsorted(

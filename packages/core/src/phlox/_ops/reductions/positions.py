@@ -1,0 +1,93 @@
+"""The form of argmax and argmin of floats for CPUs: extrema of groups first, then places in the group that is found.
+
+XLA's reductions of pairs (value, index) on CPUs take one element after another; those of values alone use vector
+instructions. Along the axis elements are divided into groups, whose extrema take one such reduction; the first group
+with the best one, and the first place in it, are looked for among few elements.
+
+Arrays with nan take another branch of the program, as these reductions on CPUs may lose nan. The sum of all elements
+tells: it is nan if there is one (or if there are infinities of both signs, for which that branch is right, too).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._ir import dtypes
+from ..._trace.trace import typeof
+from ..._xla.platforms import cpu_only
+from ..._xla.text import Function, Value
+from ..elementwise.arithmetic import add, mul
+from ..elementwise.families import literal
+from ..elementwise.logic import eq, select
+from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
+from ..structure.shape import broadcast_in_dim, iota, pad, reshape
+
+#: the least number of elements, and the least length of the axis: others are as fast as pairs, and compile sooner
+_LEAST, _SHORTEST = 1 << 15, 48
+
+
+def fits(f: Function, x: Value, axis: int, index_dtype: Any) -> bool:
+    """Whether this is for a CPU, and long enough. Over several devices the axis may be divided otherwise."""
+    aval = x.aval
+    return (
+        aval.size >= _LEAST
+        and _SHORTEST <= aval.shape[axis] < 1 << 30
+        and dtypes.kind(aval.dtype) == "f"
+        and dtypes.bits(index_dtype) >= 32
+        and f.module.partitions == 1
+        and cpu_only(f)
+    )
+
+
+def position_in_groups(x: Any, axis: int, index_dtype: Any, largest: bool) -> Any:
+    """The positions along `axis` of the first largest or smallest elements of `x`, which has no nan."""
+    from .reduce import highest, lowest, reduce_max, reduce_min  # which is built on this module
+
+    extremum = reduce_max if largest else reduce_min
+    shape, dtype = typeof(x).shape, typeof(x).dtype
+    n = shape[axis]
+    length = _group(n)
+    count = -(-n // length)
+    if count * length > n:
+        more, worst = count * length - n, (lowest if largest else highest)(dtype)
+        x = pad(x, literal(x, worst), padding_config=tuple((0, more * (i == axis), 0) for i in range(len(shape))))
+    x = reshape(x, new_sizes=(*shape[:axis], count, length, *shape[axis + 1 :]), dimensions=None)
+    groups = extremum(x, axes=(axis + 1,))
+    best = extremum(groups, axes=(axis,))
+    group = _first(groups, best, axis, index_dtype)
+    return add(mul(group, literal(group, length)), _first(_taken(x, group, axis), best, axis, index_dtype))
+
+
+def _group(n: int) -> int:
+    """The length of a group: about the root of `n`, and a divisor of it if there is one not far away."""
+    root = int(n**0.5)
+    near = [d for d in range(max(8, root // 4), min(4 * root, n // 4) + 1) if n % d == 0]
+    return min(near, key=lambda d: abs(d - root)) if near else root
+
+
+def _first(x: Any, value: Any, axis: int, index_dtype: Any) -> Any:
+    """The first position along `axis` at which `x` has `value`."""
+    from .reduce import reduce_min
+
+    shape = typeof(x).shape
+    value = broadcast_in_dim(value, shape=shape, broadcast_dimensions=tuple(i for i in range(len(shape)) if i != axis))
+    places = iota(dtype=index_dtype, shape=shape, dimension=axis)
+    return reduce_min(select(eq(x, value), places, literal(places, shape[axis])), axes=(axis,))
+
+
+def _taken(x: Any, group: Any, axis: int) -> Any:
+    """The elements of the groups that `group` says for each index along the other axes; `axis` of `x` is that of
+    groups."""
+    shape = typeof(x).shape
+    others = tuple(i for i in range(len(shape)) if i not in (axis, axis + 1))
+    numbers = GatherDimensionNumbers((axis,), (axis,), (axis,), others, tuple(range(len(others))))
+    return gather(
+        x,
+        reshape(group, new_sizes=(*typeof(group).shape, 1), dimensions=None),
+        dimension_numbers=numbers,
+        slice_sizes=tuple(shape[i] if i == axis + 1 else 1 for i in range(len(shape))),
+        unique_indices=True,
+        indices_are_sorted=False,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+        fill_value=None,
+    )
