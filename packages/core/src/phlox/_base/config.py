@@ -141,6 +141,13 @@ FLAGS: dict[str, Flag] = {
     "enable_compilation_cache": Flag(_boolean, True, False, "Keep compiled programs on disk between processes."),
     "compilation_cache_dir": Flag(_text, None, False, "Folder of the disk cache (default: the user's cache folder)."),
     "compilation_cache_max_size": Flag(_integer, 1 << 30, False, "Maximal size of the disk cache in bytes."),
+    "compile_effort": Flag(
+        _one_of("default", "fast", "tiered"),
+        "default",
+        False,
+        "'fast' compiles with fewer optimizations; 'tiered' quickly for the first calls, then in full on a thread.",
+        True,
+    ),
     "traceback_filtering": Flag(
         _one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
         "auto",
@@ -418,6 +425,11 @@ def _scoped(checked: dict[str, Any]) -> Iterator[None]:
         yield
     finally:
         _scope.reset(token)
+
+
+def exactly(settings: Settings) -> AbstractContextManager[None]:
+    """Makes all flags those of `settings` in the body of a ``with`` block, for this thread or async task only."""
+    return _scoped({name: getattr(settings, name) for name in _NAMES})
 
 
 def forget() -> None:

@@ -77,8 +77,9 @@ def compile_text(
     advice: Overrides = (),
     callbacks: Sequence[Callable[..., Any]] = (),
     private: bool = False,
+    only_stored: bool = False,
 ) -> Any:
-    """The loaded executable of a module, from the disk cache if it is there.
+    """The loaded executable of a module, from the disk cache if it is there; with `only_stored` None if it is not.
 
     `located` returns the text with locations, which XLA compiles; the cache key depends on `text` only. `overrides` are
     compiler options, which XLA must accept; `advice` are options that are left out if XLA does not know them.
@@ -95,27 +96,35 @@ def compile_text(
         return _compiled(
             client, module, device_list, settings, text=text, overrides=overrides, host_callbacks=functions
         )
-    monitoring.record_event(monitoring.CACHE_ASKED)
+    if not only_stored:
+        monitoring.record_event(monitoring.CACHE_ASKED)
     start = time.monotonic()
     key = _cache_key(text, settings, client, devices)
     stored = disk.load(key)
     if stored is not None:
         try:
             loaded = client.deserialize_executable(stored, device_list, settings)
+            if only_stored:
+                monitoring.record_event(monitoring.CACHE_ASKED)
             monitoring.record_event(monitoring.CACHE_HIT)
             monitoring.record_event_duration_secs(monitoring.CACHE_READ, time.monotonic() - start)
             return loaded
         except JaxRuntimeError:
             disk.discard(key)  # this jaxlib cannot read it
+    if only_stored:
+        return None
     monitoring.record_event(monitoring.CACHE_MISS)
     try:
         shown = text if located is None else located()
         executable = _compiled(client, shown, device_list, settings, text=text, overrides=(*advice, *overrides))
-    except CompilerOptionError:
-        if not advice:
+    except CompilerOptionError as error:
+        refused = {name for name, _ in advice if name in str(error.__context__)}
+        if not refused:  # an option of the user
             raise
-        _refused.update(name for name, _ in advice)
-        return compile_text(text, devices, located=located, shardy=shardy, outputs=outputs, overrides=overrides)
+        _refused.update(refused)
+        return compile_text(
+            text, devices, located=located, shardy=shardy, outputs=outputs, overrides=overrides, advice=advice
+        )
     with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
         disk.store(key, client.serialize_executable(executable))
     return executable

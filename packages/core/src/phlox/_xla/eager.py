@@ -14,7 +14,7 @@ from .._ir.primitive import Primitive, execute_with
 from .array import Array, ArrayImpl, wrap
 from .compile import JaxRuntimeError
 from .host_values import operand
-from .program import Program, explain_failure, lower
+from .program import Program, explain_failure, keep, lower
 
 _CACHE_LIMIT = 4096
 
@@ -52,10 +52,10 @@ def _prepare(primitive: Primitive, arrays: list[Array], params: dict[str, Any], 
     avals = primitive.find_types(tuple(v.aval for v in invars), params)
     outvars = [Var(a) for a in avals] if primitive.multiple_results else [Var(avals)]
     jaxpr = Jaxpr([], invars, outvars, [JaxprEqn(list(invars), outvars, primitive, params)])
-    program = lower(jaxpr, primitive.name, [x._key for x in arrays]).compile()
+    program = lower(jaxpr, primitive.name, [x._key for x in arrays]).compile_for_calls()
     if len(primitive.cache) >= _CACHE_LIMIT:
         primitive.cache.clear()
-    primitive.cache[key] = program
+    keep(primitive.cache, key, program, primitive.name)
     return program
 
 

@@ -19,6 +19,7 @@ from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import Effects
 from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
+from . import background, effort
 from .array import Array, deleted, move, put, wrap_all
 from .callbacks import observed
 from .compile import JaxRuntimeError, compile_text
@@ -149,8 +150,8 @@ class Program:
     """A loaded executable, with everything that a call needs computed beforehand."""
 
     __slots__ = (
-        "arrange", "executable", "execute", "handlers", "out_avals", "out_keys", "out_shardings", "single", "text",
-        "watch",
+        "__weakref__", "arrange", "executable", "execute", "handlers", "optimized", "out_avals", "out_keys",
+        "out_shardings", "single", "text", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -187,6 +188,15 @@ class Program:
         self.watch = watch
         #: whether the fast path may call `execute` instead of `run`: there is one result and no `Watch`
         self.single = len(self.out_avals) == 1 and watch is None
+        #: makes the optimized form of a program that was compiled quickly; None for other programs
+        self.optimized: Callable[[], Program] | None = None
+
+    def replace_later(self, owner: Any, name: str, install: Callable[[Any, Program], None]) -> None:
+        """If this is a quickly compiled program, compiles the optimized one on a thread and calls
+        ``install(owner, that program)``. A weak reference to `owner` is held until then."""
+        make, self.optimized = self.optimized, None
+        if make is not None:
+            background.replace_later(owner, name, make, install)
 
     def adopt(self, x: Any, i: int, fresh: bool = False) -> Array:
         """Argument number `i`, a number or NumPy array, as an array with the sharding that the program needs.
@@ -265,29 +275,81 @@ class Lowering(NamedTuple):
     watch: Watch | None
     #: compiler options from `pipeline`
     advice: Overrides
+<<<<<<< HEAD
     #: the kind of memory of each result that is not in the default memory of its device; empty if all are
     kinds: Sequence[str | None]
+=======
+    jaxpr: Jaxpr
+>>>>>>> bba93ba (compile_effort: programs are compiled with fewer optimizations, or quickly at first and in full on a thread)
 
-    def compile(self, overrides: Overrides = ()) -> Program:
-        """Compiles the program, or loads it from the disk cache; `overrides` are compiler options of the user."""
-        text, module = self.text, self.module
-        private = bool(module.callbacks or module.kept)
-        if private:  # the text refers to objects of its module, so both must come from the same call
-            text, module = self.located()
+    @property
+    def _private(self) -> bool:
+        """Whether the text refers to objects of its module."""
+        return bool(self.module.callbacks or self.module.kept)
+
+    def compile(self, overrides: Overrides = (), asked: str | None = None) -> Program:
+        """Compiles the program, or loads it from the disk cache.
+
+        `overrides` are compiler options of the user. `asked` is a value of `compile_effort`, of which only ``fast``
+        makes a difference here: calls of the result may be timed, and it may be stored.
+        """
+        return self._compiled(overrides, effort.FAST if asked == "fast" else ())
+
+    def compile_for_calls(self, overrides: Overrides = (), asked: str | None = None) -> Program:
+        """As `compile`, with the flag `compile_effort` where `asked` is None. With ``tiered``, returns a quickly
+        compiled program whose attribute `optimized` is set, unless the optimized one is on disk."""
+        asked = asked or config.current().compile_effort
+        if asked != "tiered" or not self._can_be_quick():
+            return self.compile(overrides, asked)
+        stored = self._program(overrides, self.advice, only_stored=True)
+        if stored is not None:
+            return stored
+        with background.foreground():
+            program = self._compiled(overrides, effort.QUICK)
+        program.optimized = functools.partial(self.compile, overrides)
+        return program
+
+    def _can_be_quick(self) -> bool:
+        """Whether ``tiered`` applies. Processes that share a program must run the same one in each call, so it does not
+        where there are several."""
+        devices = self.where.devices
+        return (
+            devices[0].platform == "cpu"
+            and len({device.process_index for device in devices}) == 1
+            and not self._private
+            and effort.elements(self.jaxpr) <= effort.MOST_ELEMENTS
+        )
+
+    def _compiled(self, overrides: Overrides, options: Overrides) -> Program:
+        """The program compiled with `options` for the platform, or loaded."""
         types = ", ".join(aval_of(key).short for key in self.keys)
         log_stage("Compiling jit(%s) with global shapes and types [%s]", self.name, types)
+        on_cpu = self.where.devices[0].platform == "cpu"
+        advice = (*self.advice, *(x for x in options if x not in self.advice)) if on_cpu else ()
         with timed(COMPILE, "XLA compilation of jit(%s)", self.name):
-            executable = compile_text(
-                text,
-                self.where.devices,
-                located=lambda: self.located()[0],
-                shardy=module.shardy,
-                outputs=len(self.out_avals),
-                overrides=overrides,
-                advice=self.advice,
-                callbacks=module.callbacks,
-                private=private,
-            )
+            program = self._program(overrides, advice)
+        assert program is not None
+        return program
+
+    def _program(self, overrides: Overrides, advice: Overrides, only_stored: bool = False) -> Program | None:
+        """The program; with `only_stored` None if it is not on disk."""
+        text, module = self.text, self.module
+        if self._private:  # text and module must come from the same call
+            text, module = self.located()
+        executable = compile_text(
+            text,
+            self.where.devices,
+            located=lambda: self.located()[0],
+            shardy=module.shardy,
+            outputs=len(self.out_avals),
+            overrides=overrides,
+            advice=advice,
+            callbacks=module.callbacks,
+            private=self._private,
+            only_stored=only_stored,
+        )
+        if executable is None:
+            return None
         for tell in module.when_compiled:
             tell()
         program = Program(
@@ -303,6 +365,18 @@ class Lowering(NamedTuple):
         if self.effects or module.callbacks:
             program.execute = observed(executable, self.effects)
         return program
+
+
+def keep(cache: dict[Any, Program], key: Any, program: Program, name: str) -> Program:
+    """Stores `program` in `cache`; if it was compiled quickly, the optimized one replaces it there."""
+    cache[key] = program
+
+    def install(quick: Program, optimized: Program) -> None:
+        if cache.get(key) is quick:
+            cache[key] = optimized
+
+    program.replace_later(program, name, install)
+    return program
 
 
 def lower(
@@ -335,6 +409,7 @@ def lower(
     moved = memory_kinds(jaxpr)
     kinds = [moved.get(v) for v in jaxpr.outvars] if moved else ()
     return Lowering(
+<<<<<<< HEAD
         text, where, keys, avals, out_shardings, module, jaxpr.effects, located, name, watch(jaxpr, name), advice, kinds
     )
 
@@ -345,6 +420,9 @@ def memory_kinds(jaxpr: Jaxpr) -> dict[Any, str]:
         jaxpr,
         "memory_kinds",
         lambda: {eqn.outvars[0]: kind for eqn in jaxpr.eqns if (kind := eqn.params.get("memory_kind")) is not None},
+=======
+        text, where, keys, avals, out_shardings, module, jaxpr.effects, located, name, watch(jaxpr, name), advice, jaxpr
+>>>>>>> bba93ba (compile_effort: programs are compiled with fewer optimizations, or quickly at first and in full on a thread)
     )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..._base import config, interning, monitoring
+from ..._xla.program import Program
+from .arguments import fun_name
 from .entry import LIMIT, Entry, FastPath
 from .options import Options
 from .reference_calls import ReferenceCall
@@ -58,10 +62,31 @@ class Caches:
         self.account = monitoring.Account()
 
     def clear(self) -> None:
-        self.traces.clear()
-        self.reference_calls.clear()
-        self.entries.clear()
-        self.calls.clear()
+        with _changing:
+            self.traces.clear()
+            self.reference_calls.clear()
+            self.entries.clear()
+            self.calls.clear()
+
+    def keep(self, key: Any, entry: Entry | ReferenceCall, fun: Callable[..., Any]) -> Entry | ReferenceCall:
+        """Stores an entry and returns it, or the one that another thread has stored meanwhile: fast paths may refer to
+        that. If its program was compiled quickly, one of the optimized program replaces it later; `fun` is for
+        messages."""
+        if len(self.entries) >= LIMIT:
+            self.entries.clear()
+            self.calls.clear()
+        kept = self.entries.setdefault(key, entry)
+        if kept is entry and type(entry) is Entry and entry.program.optimized is not None:
+            # Only weak references go to the thread, so that the function and its programs can die meanwhile.
+            entry.program.replace_later(entry, fun_name(fun), functools.partial(_replace, weakref.ref(self), key))
+        return kept
+
+    def forget_calls(self, entry: Any) -> None:
+        """Removes the fast paths of an entry that is not in use any more."""
+        gone = {id(entry), *map(id, list(entry.others.values()))}
+        for call_key, fast_path in list(self.calls.items()):
+            if id(fast_path[-1]) in gone:
+                self.calls.pop(call_key, None)
 
     def stats(self) -> Stats:
         """See `Stats`."""
@@ -75,6 +100,21 @@ class Caches:
         )
 
 
+def _replace(caches: weakref.ref[Caches], key: Any, entry: Entry, program: Program) -> None:
+    """Puts an entry with `program` in place of `entry`, if that is still in use. The next call of each kind takes the
+    general path, which finds it."""
+    store = caches()
+    if store is None:
+        return
+    with _changing:
+        if store.entries.get(key) is not entry:
+            return
+        store.entries[key] = entry.with_program(program)
+    store.forget_calls(entry)
+
+
+#: held while the entries of a function are replaced or cleared
+_changing = threading.Lock()
 _STAGES = (monitoring.TRACE, monitoring.LOWER, monitoring.COMPILE, monitoring.CACHE_READ)
 _by_function: weakref.WeakKeyDictionary[Any, dict[Options, Caches]] = weakref.WeakKeyDictionary()
 

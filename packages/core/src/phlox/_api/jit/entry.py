@@ -175,8 +175,8 @@ class Entry:
     """
 
     __slots__ = (
-        "arranges", "aval", "calls", "donated", "execute", "finish", "handlers", "hidden", "kept", "key", "keys",
-        "others", "out_tree", "prepare", "program",
+        "__weakref__", "arranges", "aval", "calls", "donated", "execute", "finish", "handlers", "hidden", "kept", "key",
+        "keys", "others", "out_tree", "prepare", "program",
     )  # fmt: skip
     finish: Callable[[list[Any]], Any] | None
     aval: Any
@@ -213,6 +213,12 @@ class Entry:
             self.finish = _packing(program, out_tree)
         if any(aval.dtype == float0 for aval in program.out_avals):
             self.finish = _without_float0(program, out_tree, self.arranges)
+
+    def with_program(self, program: Program) -> Entry:
+        """The entry of another program of the same calls; it goes on counting them."""
+        entry = Entry(program, self.hidden, self.kept, self.keys, self.out_tree, self.donated)
+        entry.calls = self.runs()
+        return entry
 
     def for_leaves(self, leaves: Sequence[Any], order: Sequence[int]) -> Entry:
         """The entry of this program for leaves of these kinds which `gather` visits in this order; may be `self`."""

@@ -35,7 +35,7 @@ from .caches import Caches, Stats, bounded, caches_for
 from .calling import FAILURES, MAX_ARRAYS, function_of, specialize
 from .entry import NUMBERS, Entry, Hidden, aval_of_leaf, call_order
 from .misses import check_miss
-from .options import CompilerOptions, Options, Prefix, as_overrides, check_jittable
+from .options import CompilerOptions, Options, Prefix, as_effort, as_overrides, check_jittable
 from .parameters import Parameters, any_like, parameters_of
 from .programs import ShapeDtypeStruct, as_ref, as_struct, described, key_of, laid_out, shapes_of, with_static
 from .reference_calls import ReferenceCall
@@ -215,8 +215,7 @@ class JitFunction:
         except Exception as error:
             raise arguments.incomparable(self.fun, statics, error) from error
         if entry is None:
-            entry = self._compile(args, kwargs, statics, in_tree, keys)
-            bounded(self._store.entries)[key] = entry
+            entry = self._store.keep(key, self._compile(args, kwargs, statics, in_tree, keys), self.fun)
         if self.unspecialized:
             if self._called_before and settings.generated_calls:
                 self._specialize(*given)
@@ -227,6 +226,8 @@ class JitFunction:
             # `call_key` alone finds the fast path for the latest settings: most programs never change them.
             fast_path = entry.for_leaves(leaves, order).fast_path(fingerprint)
             bounded(self.calls)[call_key] = self.calls[fingerprint, call_key] = fast_path
+            if self._store.entries.get(key) is not entry:  # replaced, or cleared, by another thread meanwhile
+                self._store.forget_calls(entry)
         try:
             return entry.run(leaves)
         except FAILURES:
@@ -346,7 +347,8 @@ class JitFunction:
         try:
             with on(self._store.account):
                 lowered = self._lower(args, kwargs, statics, in_tree, keys)
-                program = lowered.lowering.compile(self._options.compiler_options)
+                options = self._options
+                program = lowered.lowering.compile_for_calls(options.compiler_options, options.compile_effort)
         except CapturedRefsError:
             if not self._threads_refs:
                 raise
@@ -368,7 +370,8 @@ class JitFunction:
         given = self._options
         if given.in_shardings is not None or given.out_shardings is not None:
             raise RefError("a jitted function with shardings uses references", instead="reshard inside of the function")
-        return function_of(_PureFunction(fun, Options(keep_unused=given.keep_unused, device=given.device)))
+        names = ("keep_unused", "device", "compiler_options", "compile_effort")
+        return function_of(_PureFunction(fun, Options(**{name: getattr(given, name) for name in names})))
 
     def _lower(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]) -> LoweredCall:
         """The function traced and lowered for leaves with these keys.
@@ -520,7 +523,7 @@ class JitFunction:
         def run(program: Program) -> Callable[..., Any]:
             return lowered.entry(program).run
 
-        return stages.Lowered(call, lowered.lowering, run, self._options.compiler_options)
+        return stages.Lowered(call, lowered.lowering, run, self._options)
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shapes and dtypes of the result, with the shardings of `out_shardings`; see `phlox.eval_shape`."""
@@ -596,6 +599,7 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: CompilerOptions | None = None,
+    compile_effort: str | None = None,
 ) -> Any:
     """Compiles `fun` with XLA the first time it is called with arguments of new shapes and dtypes.
 
@@ -613,6 +617,8 @@ def jit(
       device, backend: where to run, for example ``phlox.devices()[0]`` or ``'cpu'``; None for where the arguments are.
       inline: inside other transformed functions, record the operations of `fun` instead of one call.
       compiler_options: options of XLA by the names of its flags; ignored where `fun` is part of another program.
+      compile_effort: ``'default'``, ``'fast'`` (fewer optimizations) or ``'tiered'`` (calls run a quickly compiled
+        program until the optimized one is compiled on a thread); None for the flag of this name. Ignored as above.
 
     Returns:
       A function that is called as `fun` is. Its methods ``trace``, ``lower`` and ``eval_shape`` take the same arguments
@@ -643,6 +649,7 @@ def jit(
         Prefix.of(None if in_shardings is None else (in_shardings, None)),
         Prefix.of(out_shardings),
         as_overrides(compiler_options),
+        as_effort(compile_effort),
         tuple(
             kind
             for kind, *given in (

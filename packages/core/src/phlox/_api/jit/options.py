@@ -9,6 +9,7 @@ from ..._base import pytree
 from ..._base.errors import ArgumentError, CompilerOptionError, OptionError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._xla.devices import Device
+from ..._xla.effort import CHOICES
 from ..._xla.pipeline import Overrides
 from ..._xla.sharding import Sharding
 from ..devices.meshes import named
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         backend: str | None
         inline: bool
         compiler_options: CompilerOptions | None
+        compile_effort: str | None
 
 
 class Prefix(NamedTuple):
@@ -68,10 +70,19 @@ class Options(NamedTuple):
     in_shardings: Prefix | None = None
     out_shardings: Prefix | None = None
     compiler_options: Overrides = ()
+    #: a value of the flag of this name, or None for the flag's
+    compile_effort: str | None = None
     #: those of "static" and "donate" for which both numbers and names were given, so that neither is completed
     as_given: tuple[str, ...] = ()
     #: whether arguments are moved to `in_shardings` wherever they lie, as those of `pmap` are
     moves_arguments: bool = False
+
+
+def as_effort(effort: str | None) -> str | None:
+    """The option `compile_effort` of `jit`. Raises `OptionError` for values that the flag does not have."""
+    if effort is not None and effort not in CHOICES:
+        raise OptionError(f"jit: compile_effort={effort!r}", instead="one of " + ", ".join(map(repr, CHOICES)))
+    return effort
 
 
 def as_overrides(options: CompilerOptions | None) -> Overrides:

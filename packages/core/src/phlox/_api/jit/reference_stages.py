@@ -28,7 +28,7 @@ def _lowered(
         compiled = pure._run(program)
         return lambda leaves: reference_call.call_with(captured, compiled, leaves)
 
-    return Lowered(_call(reference_call, captured, pure._call, in_avals), pure._lowering, run, pure._overrides)
+    return Lowered(_call(reference_call, captured, pure._call, in_avals), pure._lowering, run, pure._options)
 
 
 class _Traced(Traced):

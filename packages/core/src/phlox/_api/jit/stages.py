@@ -21,10 +21,9 @@ from ..._xla.compile import JaxRuntimeError
 from ..._xla.devices import Device
 from ..._xla.host_values import as_array
 from ..._xla.layout import Format, Layout
-from ..._xla.pipeline import Overrides
 from ..._xla.placement import Placed, is_committed, sharding_of
 from ..._xla.program import Lowering, lies_as
-from .options import CompilerOptions, Prefix, as_overrides
+from .options import CompilerOptions, Options, Prefix, as_overrides
 from .programs import laid_out, struct_of
 
 if TYPE_CHECKING:
@@ -226,11 +225,11 @@ class Lowered(Stage):
     Attribute `platforms`: the platforms it was lowered for, or None for that of its arguments.
     """
 
-    def __init__(self, call: Call, lowering: Lowering, run: Callable[..., Any], overrides: Overrides = ()):
+    def __init__(self, call: Call, lowering: Lowering, run: Callable[..., Any], options: Options):
         super().__init__(call)
         self._lowering = lowering
         self._run = run
-        self._overrides = overrides
+        self._options = options
         self.platforms: tuple[str, ...] | None = None
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -267,7 +266,7 @@ class Lowered(Stage):
         *,
         device_assignment: Sequence[Device] | None = None,
     ) -> Compiled:
-        """The next stage.
+        """The next stage. The flag `compile_effort` and the option ``"tiered"`` are for calls: they do not count here.
 
         Args:
           compiler_options: options of XLA, such as ``{"xla_backend_optimization_level": 0}``; they are added to those
@@ -297,8 +296,8 @@ class Lowered(Stage):
                 f"{devices[0].platform}",
                 instead="lower() without lowering_platforms",
             )
-        overrides = as_overrides({**dict(self._overrides), **(compiler_options or {})})
-        program = self._lowering.compile(overrides)
+        overrides = as_overrides({**dict(self._options.compiler_options), **(compiler_options or {})})
+        program = self._lowering.compile(overrides, self._options.compile_effort)
         return Compiled(self._call, self._lowering, program, self._run(program))
 
 

@@ -22,7 +22,7 @@ from ..._transform.residuals import is_light
 from ..._transform.transpose import is_linear
 from ..._xla.host_values import operand
 from ..._xla.lower import call_function, lower_jaxpr
-from ..._xla.program import lower
+from ..._xla.program import keep, lower
 from ..._xla.text import Function, Value
 from .division import Policy, divide, divided_call
 
@@ -41,11 +41,10 @@ def call(closed: ClosedJaxpr, args: Sequence[Any], *, name: str, inline: bool = 
 def _jit_eager(*args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Any]:
     arrays = [operand(x) for x in args]
     keys = tuple(x._key for x in arrays)
-    program = memoized(
-        jaxpr.jaxpr,
-        ("program", keys, config.current().executed),
-        lambda: lower(jaxpr.jaxpr, name, keys).compile(),
-    )
+    memo, key = jaxpr.jaxpr.memo, ("program", keys, config.current().executed)
+    program = memo.get(key)
+    if program is None:
+        program = keep(memo, key, lower(jaxpr.jaxpr, name, keys).compile_for_calls(), name)
     return program.run(arrays)
 
 
