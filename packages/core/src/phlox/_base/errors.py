@@ -195,7 +195,7 @@ class CompilerOptionError(OptionError, CompilationError):
     """
 
 
-class OutOfMemoryError(PhloxError, native.JaxRuntimeError, MemoryError):
+class OutOfMemoryError(PhloxError, native.JaxRuntimeError, MemoryError):  # type: ignore[misc]
     """A device has no memory for an array or for a program. The message names the largest live arrays.
 
     Attributes:

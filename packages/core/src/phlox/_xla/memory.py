@@ -6,9 +6,10 @@ are asked only when somebody wants to know, or when an allocation has failed.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._base import source
 from .._base.errors import OutOfMemoryError
@@ -22,7 +23,8 @@ _SHOWN = 5
 _SIZES = ("argument_size_in_bytes", "output_size_in_bytes", "temp_size_in_bytes", "alias_size_in_bytes")
 
 
-class LiveArrays(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class LiveArrays:
     """Live arrays of one type that the same line of the user's program made.
 
     Attributes:
@@ -123,8 +125,7 @@ def explain(error: BaseException, maker: str = "") -> None:
         lines += [f"  {group}" for group in largest[:_SHOWN]]
     raise OutOfMemoryError(
         "\n".join(lines),
-        instead="smaller parts (lax.map with batch_size, checkpoint, make_step(accumulate=...)), donated arguments, "
-        "`del` of what is not needed any more",
+        instead="smaller parts, donated arguments, or `del` of arrays that are not needed any more",
         requested=wanted,
         program=program,
         largest=largest,

@@ -126,7 +126,7 @@ def pmap(
         here = None if axis_size is None else axis_size // processes
         return _explained_size(fun, positional, kwargs, _axes(dynamic_axes(args), positional, kwargs), here)
 
-    def place(mesh: Mesh, axis: int | None) -> NamedSharding:
+    def place(mesh: Mesh, axis: int | None) -> Any:
         return interned(NamedSharding(mesh, _spec(axis, name)))
 
     def make(chosen: Sequence[Device], args: tuple[Any, ...]) -> Any:
