@@ -67,6 +67,7 @@ def test_variables_and_what_reads_them():
         PHLOX_TEST_CASES="3",
         XLA_FLAGS="--xla_cpu_enable_fast_math=false",
         XLA_PYTHON_CLIENT_PREALLOCATE="false",
+        XLA_UNKNOWN="1",
     )
     said = {each["name"]: (each["read_by"], each["note"]) for each in found}
     assert said["JAX_ENABLE_X64"] == ("the flag enable_x64", None)
@@ -78,7 +79,8 @@ def test_variables_and_what_reads_them():
     assert said["PHLOX_DEBUG_NAN"] == (None, "nothing reads it; did you mean PHLOX_DEBUG_NANS?")
     assert said["PHLOX_TEST_CASES"] == ("the tests of phlox", None)
     assert said["XLA_FLAGS"] == ("XLA, when it starts", None)
-    assert said["XLA_PYTHON_CLIENT_PREALLOCATE"] == (None, "phlox does not read it")
+    assert said["XLA_UNKNOWN"] == (None, "phlox does not read it")
+    assert said["XLA_PYTHON_CLIENT_PREALLOCATE"] == ("the client of a GPU, when it starts", None)
 
 
 def test_strict_settings_of_the_user_fail_no_check():
@@ -129,7 +131,9 @@ def test_installed_plugins(tmp_path):
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: some-plugin\nVersion: 1.2\n")
     (package / "entry_points.txt").write_text("[jax_plugins]\nsome = some_plugin\n")
     found, _ = fact("plugins", PYTHONPATH=f"{SOURCE}:{tmp_path}")
-    assert [(each["name"], each["version"]) for each in found] == [("some", "1.2")]
+    (plugin,) = found
+    assert (plugin["name"], plugin["version"]) == ("some_plugin", "some-plugin 1.2")
+    assert plugin["state"] == "some-plugin 1.2 fails: ModuleNotFoundError: No module named 'some_plugin'"
 
 
 def test_state_of_the_cache(tmp_path):

@@ -9,6 +9,7 @@
     │   └── LateFlagError (RuntimeError)       a flag was set after the devices were in use
     ├── CompilationError (JaxRuntimeError)     XLA could not compile a program
     │   └── CompilerOptionError (ValueError)   … because of an unknown compiler option
+    ├── OutOfMemoryError (JaxRuntimeError, MemoryError) a device has no memory for an array or a program
     ├── ExportError (ValueError)               a function that cannot be exported or loaded
     ├── UnsupportedError (NotImplementedError) an option that NumPy has and phlox does not
     ├── ShapeError (TypeError, ValueError)     shapes that do not fit
@@ -99,6 +100,7 @@ __all__ = [
     "NumberRangeError",
     "ObservationsError",
     "OptionError",
+    "OutOfMemoryError",
     "PaddingError",
     "PhloxError",
     "ProcessFailureError",
@@ -193,6 +195,22 @@ class CompilerOptionError(OptionError, CompilationError):
 
     Attribute `options` holds all given options. Fix: use the names of XLA's flags, without ``--``.
     """
+
+
+class OutOfMemoryError(PhloxError, native.JaxRuntimeError, MemoryError):  # type: ignore[misc]
+    """A device has no memory for an array or for a program. The message names the largest live arrays.
+
+    Attributes:
+      requested: the number of bytes that were asked for, or None.
+      program: name and sizes of the program that asked, in bytes, or None.
+      largest: the live arrays by size and origin, the largest first: see `phlox.debug.live_memory`.
+
+    Example: ``jnp.zeros((1 << 22, 1 << 22))``. Fix: smaller parts, donated arguments, or ``del`` of arrays.
+    """
+
+    requested: Any
+    program: Any
+    largest: Any
 
 
 class ExportError(PhloxError, ValueError):

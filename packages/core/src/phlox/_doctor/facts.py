@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from importlib import metadata
 from typing import Any
 
 import phlox
@@ -17,6 +16,7 @@ from .._api.debug.environment import version_of
 from .._base import config
 from .._base.errors import DeviceError
 from .._xla import devices, disk
+from .._xla.plugins import installed
 
 #: Variables that are no flag of phlox, and what reads them.
 _READERS = {
@@ -28,6 +28,17 @@ _READERS = {
     "PHLOX_LAUNCH_ADDRESS": "phlox.distributed.initialize; phlox.launch sets it",
     "PHLOX_LAUNCH_COUNT": "phlox.distributed.initialize; phlox.launch sets it",
     "PHLOX_LAUNCH_NUMBER": "phlox.distributed.initialize; phlox.launch sets it",
+    "PJRT_NAMES_AND_LIBRARY_PATHS": "phlox, for plugins of platforms",
+    **dict.fromkeys(
+        (
+            "XLA_CLIENT_MEM_FRACTION",
+            "XLA_PYTHON_CLIENT_ALLOCATOR",
+            "XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB",
+            "XLA_PYTHON_CLIENT_MEM_FRACTION",
+            "XLA_PYTHON_CLIENT_PREALLOCATE",
+        ),
+        "the client of a GPU, when it starts",
+    ),
     "XDG_CACHE_HOME": "phlox, for the folder of its cache",
     "XLA_FLAGS": "XLA, when it starts",
     "TF_CPP_MIN_LOG_LEVEL": "XLA's log; phlox sets it to 1 if it is not set",
@@ -66,12 +77,11 @@ def platforms() -> tuple[dict[str, list[Any]], list[dict[str, Any]]]:
 
 
 def plugins() -> list[dict[str, str]]:
-    """Installed PJRT plugins, which jax would load. phlox loads none: it runs on the platforms that jaxlib contains."""
-    state = f"installed, not loaded: phlox runs on {', '.join(devices.platforms())} only"
+    """The platforms that plugins add, the packages or variables that name them, and whether they are used."""
     found = []
-    for entry in metadata.entry_points(group="jax_plugins"):
-        version = entry.dist.version if entry.dist is not None else "unknown"
-        found.append({"name": entry.name, "version": version, "state": state})
+    for name, plugin in installed().items():
+        state = plugin.state or ("its client runs" if devices.runs(name) else "usable, not started")
+        found.append({"name": name, "version": plugin.origin, "state": state})
     return sorted(found, key=lambda row: row["name"])
 
 

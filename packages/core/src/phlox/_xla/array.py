@@ -17,7 +17,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.dtypes import ExtendedDtype
 from .._trace.trace import ArrayLike, Tracer, check_index, check_number, check_truth
-from . import transfer
+from . import memory, transfer
 from .devices import Device, client, default_device
 from .placement import Key, is_committed, key_for, sharding_of
 from .sharding import NativeSharding, Sharding, one_device_in, single_device
@@ -209,8 +209,9 @@ class Array(ArrayLike, metaclass=_ArrayType):
         """Waits until the elements are computed; returns the array. Raises the computation's error if it has failed."""
         try:
             self._buf.block_until_ready()
-        except RuntimeError:
+        except RuntimeError as error:
             self._check_alive()
+            memory.explain(error, memory.origin(self._buf))
             raise
         return self
 

@@ -18,8 +18,8 @@ Client = Any
 
 _clients: dict[str, Client] = {}
 _lock = threading.Lock()
-#: platform name as users write it -> name of its client
-_ALIASES = {"cpu": "cpu"}
+#: name that users may write -> the platforms that it may stand for
+_ALIASES = {"gpu": ("cuda", "rocm")}
 
 
 def _make_cpu_client() -> Client:
@@ -29,34 +29,81 @@ def _make_cpu_client() -> Client:
     return native.get_tfrt_cpu_client(asynchronous=True, **({"num_devices": count} if count else {}), **others)
 
 
-_MAKERS = {"cpu": _make_cpu_client}
-
-
 def platforms() -> list[str]:
     """Names of the platforms that a client can be made for, whether or not this machine has their devices."""
-    return sorted(_ALIASES)
+    from . import plugins  # here and below: only where a client is about to start
+
+    return sorted(["cpu", *(name for name, plugin in plugins.installed().items() if plugin.make is not None)])
 
 
 def client(platform: str | None = None) -> Client:
-    """The client of `platform`; None: of the first available platform of the flag `platforms`, or of the CPU."""
+    """The client of `platform`; None: of the first available platform of the flag `platforms`, or of the default."""
     if platform is None:
         asked = config.current().platforms
-        return client(_first_available(asked) if asked else "cpu")
-    name = platform
-    found = _clients.get(name)
+        return client(_first_available(asked) if asked else _default_platform())
+    found = _clients.get(platform)
     if found is not None:
         return found
-    kind = _ALIASES.get(name)
-    if kind is None:
-        raise DeviceError(f"unknown backend {name!r}", instead="one of " + ", ".join(platforms()), backend=name)
+    name = _meant(platform)
     with _lock:
         if name not in _clients:
-            _clients[name] = _MAKERS[kind]()
+            _clients[name] = _made(name)
             if len(_clients) == 1:
                 # As in jax: references that XLA's threads have dropped are freed at each garbage collection.
                 gc.callbacks.append(_collect)
                 atexit.register(_forget_clients)
     return _clients[name]
+
+
+def _meant(platform: str) -> str:
+    """The name of a client, from what users call the platform."""
+    if platform == "cpu":
+        return platform
+    from . import plugins
+
+    there = platforms()
+    name = next((name for name in _ALIASES.get(platform, (platform,)) if name in there), None)
+    if name is None:
+        known = plugins.installed().get(platform)
+        why = f": {known.state}" if known is not None else ""
+        raise DeviceError(f"unknown backend {platform!r}{why}", instead="one of " + ", ".join(there), backend=platform)
+    return name
+
+
+def _made(name: str) -> Client:
+    if name == "cpu":
+        return _make_cpu_client()
+    from . import plugins
+
+    plugin = plugins.installed()[name]
+    assert plugin.make is not None
+    try:
+        return plugin.make()
+    except Exception as error:
+        raise DeviceError(
+            f"the platform {name!r} of {plugin.origin} does not start: {(str(error).splitlines() or [''])[0]}",
+            instead="PHLOX_PLATFORMS=cpu, to go without it",
+            backend=name,
+        ) from error
+
+
+@functools.cache
+def _default_platform() -> str:
+    """The platform of the plugin with the highest priority, or the CPU. One line is logged if a GPU is left unused."""
+    from . import gpu, plugins
+
+    there = plugins.installed()
+    usable = [plugin for plugin in there.values() if plugin.make is not None and plugin.priority > 0]
+    if not gpu.is_visible():
+        usable = [plugin for plugin in usable if plugin.name != "cuda"]
+    for plugin in there.values():
+        if plugin.make is None:
+            plugins.log.warning("%s", plugin.state)
+    if gpu.is_visible() and "cuda" not in there:
+        plugins.log.warning(
+            "an NVIDIA GPU is not used, as its plugin is missing: %s", gpu.advice(plugins.jaxlib_version)
+        )
+    return max(usable, key=lambda plugin: plugin.priority).name if usable else "cpu"
 
 
 @functools.cache
@@ -84,6 +131,11 @@ def _forget_clients() -> None:
     if _collect in gc.callbacks:
         gc.callbacks.remove(_collect)
     _clients.clear()
+
+
+def runs(platform: str) -> bool:
+    """Whether the client of this platform has started."""
+    return platform in _clients
 
 
 def started() -> bool:

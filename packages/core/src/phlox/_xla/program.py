@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import Effects
 from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
-from . import background, effort
+from . import background, effort, memory
 from .array import Array, deleted, move, put, wrap_all
 from .callbacks import observed
 from .compile import JaxRuntimeError, compile_text
@@ -238,8 +239,12 @@ def lies_as(key: Key, sharding: Sharding) -> bool:
 def explain_failure(arrays: Sequence[Array], names: Sequence[str] | str = "an array") -> None:
     """Raises a `DeletedArrayError` if one of `arrays`, the arguments of a failed run, is deleted.
 
-    `names` are the names of the arguments, or one description for all.
+    Raises an `OutOfMemoryError` if the error that is handled says so. `names` are the names of the arguments, or one
+    description for all.
     """
+    error = sys.exc_info()[1]
+    if error is not None:
+        memory.explain(error)
     for i, array in enumerate(arrays):
         if array.is_deleted():
             raise deleted(array, names if isinstance(names, str) else f"argument {names[i]}") from None

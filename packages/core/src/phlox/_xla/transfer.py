@@ -15,7 +15,7 @@ from .._base.errors import DeviceError
 from .._base.native import native
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
-from . import transfer_guard
+from . import memory, transfer_guard
 from .devices import Device
 from .import_guard import no_jax
 from .sharding import Sharding, one_device_in, single_device
@@ -100,8 +100,12 @@ def buffer_to_numpy(buf: Any, aval: ShapedArray, sharding: Sharding) -> np.ndarr
     read = _device_to_host(aval, sharding)
     if sharding.devices[0].platform != "cpu":
         transfer_guard.check("device_to_host", aval)
-    with no_jax:
-        value = read(buf)
+    try:
+        with no_jax:
+            value = read(buf)
+    except native.JaxRuntimeError as error:
+        memory.explain(error, memory.origin(buf))
+        raise
     if aval.dtype == dtypes.float0:  # stored on the device as bool
         return np.zeros(aval.shape, dtypes.float0)
     return value if value.dtype == aval.dtype else value.view(aval.dtype)

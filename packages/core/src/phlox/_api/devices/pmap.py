@@ -21,9 +21,10 @@ from ..._ops.spmd import shard_map as spmd
 from ..._ops.structure.shape import broadcast_in_dim, squeeze
 from ..._trace.axes import AxisName, axis_env, only_axes
 from ..._trace.staging import stage
-from ..._trace.trace import typeof
+from ..._trace.trace import Tracer, typeof
 from ..._transform.batch import check_sizes
-from ..._xla.devices import Device, local_devices
+from ..._xla.devices import Device, local_devices, process_count, process_index
+from ..._xla.distributed import distributed_state
 from ..._xla.mesh import Mesh, PartitionSpec
 from ..._xla.sharding import NamedSharding, interned
 from ..batching.vmap import check_axes, flat_axes
@@ -32,6 +33,7 @@ from ..jit.calling import function_of
 from ..jit.jit import JitFunction
 from ..jit.options import Options, Prefix
 from ..jit.user_functions import FlatFunction, user_call
+from .process_parts import of_this_process, over_all_processes
 
 if TYPE_CHECKING:
     from ..jit.stages import Wrapped
@@ -53,7 +55,8 @@ def pmap(
 ) -> Wrapped[P, R]:
     """Runs `fun` on several devices at once, on slices of its arguments along their mapped axis.
 
-    The flag `num_cpu_devices` creates virtual CPU devices.
+    The flag `num_cpu_devices` creates virtual CPU devices. In a distributed program (`phlox.distributed`) each process
+    passes and gets the slices of its own devices, and collectives go over the devices of all processes.
 
     Args:
       fun: function of arrays and pytrees of them. Its arguments are one slice each, without the mapped axis.
@@ -62,9 +65,10 @@ def pmap(
         device.
       out_axes: the position of the mapped axis in results; None for results that are the same on all devices.
       static_broadcasted_argnums: positional arguments that are Python values, counted from 0.
-      devices: one device for each element of the mapped axis; by default the first available ones.
+      devices: one device for each element of the mapped axis; by default the first available ones. In a distributed
+        program those of all processes, the same list in each; by default as many of each process.
       backend: the platform to take devices from; None for the default one.
-      axis_size: the length of the mapped axis; needed if no argument has it.
+      axis_size: the length of the mapped axis, in all processes together; needed if no argument has it.
       donate_argnums: positional arguments whose memory may be reused for results.
 
     Returns:
@@ -116,23 +120,27 @@ def pmap(
                 return lengths.pop()
         return _explained_size(fun, positional, kwargs, axes, axis_size)
 
-    def make(size: int, args: tuple[Any, ...]) -> Any:
-        mesh = Mesh(np.array(_devices(size, given, backend)), (name,))
+    def share_of(args: tuple[Any, ...], kwargs: dict[str, Any], processes: int) -> int:
+        """The length of this process's part of the mapped axis."""
+        positional = dynamic(args)
+        here = None if axis_size is None else axis_size // processes
+        return _explained_size(fun, positional, kwargs, _axes(dynamic_axes(args), positional, kwargs), here)
+
+    def place(mesh: Mesh, axis: int | None) -> Any:
+        return interned(NamedSharding(mesh, _spec(axis, name)))
+
+    def make(chosen: Sequence[Device], args: tuple[Any, ...]) -> Any:
+        mesh = Mesh(np.array(chosen), (name,))
 
         @wraps(fun)
         def over_devices(*args: Any, **kwargs: Any) -> Any:
             return _map(fun, args, kwargs, mesh, name, statics, dynamic, dynamic_axes, out_axes)
 
-        def place(axis: int | None) -> Any:
-            return interned(NamedSharding(mesh, _spec(axis, name)))
-
         axes = dynamic_axes(args)
-        shardings = pytree.tree_map(place, axes, is_leaf=pytree.is_none)
+        shardings = pytree.tree_map(functools.partial(place, mesh), axes, is_leaf=pytree.is_none)
+        prefix = Prefix.of((shardings, place(mesh, 0)))
         options = Options(
-            static_argnums=statics,
-            donate_argnums=donated,
-            in_shardings=Prefix.of((shardings, place(0))),
-            moves_arguments=True,
+            static_argnums=statics, donate_argnums=donated, in_shardings=prefix, moves_arguments=True
         )
         return function_of(JitFunction(over_devices, options))
 
@@ -147,12 +155,38 @@ def pmap(
         size = size_of(args, kwargs)
         run = compiled.get(size)
         if run is None:
-            run = compiled[size] = make(size, args)
+            run = compiled[size] = make(_devices(size, given, backend), args)
         return run
+
+    def in_all_processes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call as one process of several makes it; the program is the same in all."""
+        processes = process_count(backend)
+        size = share_of(args, kwargs, processes)
+        chosen = _devices_of_all(size, given, backend, processes)
+        run = compiled.get(len(chosen))
+        if run is None:
+            run = compiled[len(chosen)] = make(chosen, args)
+        mesh = Mesh(np.array(chosen), (name,))
+        static = {n % len(args) for n in statics} if args else set()
+        leaves, tree = flatten((dynamic(args), kwargs))
+        axes = _axes(dynamic_axes(args), *tree.unflatten(leaves))
+        parts = [over_all_processes(x, place(mesh, axis)) for x, axis in zip(leaves, axes, strict=True)]
+        positional, named = tree.unflatten(parts)
+        rest = iter(positional)
+        outs = run(*[x if i in static else next(rest) for i, x in enumerate(args)], **named)
+        return pytree.tree_map(of_this_process, outs)
+
+    def is_shared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether the devices of several processes run this call. A traced call is one of this process alone."""
+        if process_count(backend) == 1 or any(isinstance(x, Tracer) for x in flatten((args, kwargs))[0]):
+            return False
+        return given is None or any(device.process_index != process_index(backend) for device in given)
 
     @wraps(fun)
     @user_call
     def mapped(*args: Any, **kwargs: Any) -> Any:
+        if distributed_state() is not None and is_shared(args, kwargs):
+            return in_all_processes(args, kwargs)
         return jitted(args, kwargs)(*args, **kwargs)
 
     mapped.trace = lambda *args, **kwargs: jitted(args, kwargs).trace(*args, **kwargs)  # type: ignore[attr-defined]
@@ -203,6 +237,19 @@ def _devices(size: int, given: tuple[Device, ...] | None, backend: str | None) -
             available=len(there),
         )
     return there[:size]
+
+
+def _devices_of_all(size: int, given: tuple[Device, ...] | None, backend: str | None, processes: int) -> list[Device]:
+    """The devices of a call in several processes, of which `size` belong to this one."""
+    if given is None:
+        return [device for i in range(processes) for device in local_devices(i, backend)[:size]]
+    own = sum(device.process_index == process_index(backend) for device in given)
+    if own != size:
+        raise DeviceError(
+            f"pmap: the mapped axis has length {size} in process {process_index(backend)}, of which {own} devices were "
+            "given"
+        )
+    return list(given)
 
 
 def _spec(axis: int | None, name: AxisName) -> PartitionSpec:
