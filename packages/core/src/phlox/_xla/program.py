@@ -112,9 +112,9 @@ def plan(
     placed = []
     for key, wanted in zip(keys, asked, strict=True):
         here = sharding_of(key)
-        where = wanted if wanted is not None else here if here.devices == devices else whole
-        over = _over(mesh, where, aval_of(key).physical.ndim)
-        placed.append(whole if over is None and required else over or where)
+        target = wanted if wanted is not None else here if here.devices == devices else whole
+        over = _over(mesh, target, aval_of(key).physical.ndim)
+        placed.append(whole if over is None and required else over or target)
     return Plan(devices, True, tuple(placed), mesh)
 
 
@@ -280,12 +280,9 @@ class Lowering(NamedTuple):
     watch: Watch | None
     #: compiler options from `pipeline`
     advice: Overrides
-<<<<<<< HEAD
     #: the kind of memory of each result that is not in the default memory of its device; empty if all are
     kinds: Sequence[str | None]
-=======
     jaxpr: Jaxpr
->>>>>>> bba93ba (compile_effort: programs are compiled with fewer optimizations, or quickly at first and in full on a thread)
 
     @property
     def _private(self) -> bool:
@@ -414,8 +411,19 @@ def lower(
     moved = memory_kinds(jaxpr)
     kinds = [moved.get(v) for v in jaxpr.outvars] if moved else ()
     return Lowering(
-<<<<<<< HEAD
-        text, where, keys, avals, out_shardings, module, jaxpr.effects, located, name, watch(jaxpr, name), advice, kinds
+        text,
+        where,
+        keys,
+        avals,
+        out_shardings,
+        module,
+        jaxpr.effects,
+        located,
+        name,
+        watch(jaxpr, name),
+        advice,
+        kinds,
+        jaxpr,
     )
 
 
@@ -425,9 +433,6 @@ def memory_kinds(jaxpr: Jaxpr) -> dict[Any, str]:
         jaxpr,
         "memory_kinds",
         lambda: {eqn.outvars[0]: kind for eqn in jaxpr.eqns if (kind := eqn.params.get("memory_kind")) is not None},
-=======
-        text, where, keys, avals, out_shardings, module, jaxpr.effects, located, name, watch(jaxpr, name), advice, jaxpr
->>>>>>> bba93ba (compile_effort: programs are compiled with fewer optimizations, or quickly at first and in full on a thread)
     )
 
 

@@ -139,9 +139,7 @@ def pmap(
         axes = dynamic_axes(args)
         shardings = pytree.tree_map(functools.partial(place, mesh), axes, is_leaf=pytree.is_none)
         prefix = Prefix.of((shardings, place(mesh, 0)))
-        options = Options(
-            static_argnums=statics, donate_argnums=donated, in_shardings=prefix, moves_arguments=True
-        )
+        options = Options(static_argnums=statics, donate_argnums=donated, in_shardings=prefix, moves_arguments=True)
         return function_of(JitFunction(over_devices, options))
 
     def jitted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -11,10 +11,10 @@ from ..._ir.primitive import Primitive
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
 from ..._xla.mesh import Mesh, PartitionSpec
+from ..._xla.platforms import platform_of
 from ..._xla.program import spec_text
 from ..._xla.sharding import NamedSharding, Sharding
 from ..._xla.text import Function, Value, quoted
-from ..control.barrier import platform_of
 from ..structure.shape import structural
 
 
