@@ -57,7 +57,7 @@ class Rows(Step):
 
     def read(self, epoch: int, start: int, order: np.ndarray | None = None) -> Items:
         for i in range(start, self.length or 0) if order is None else order[start:].tolist():
-            yield i, self._get(i)
+            yield i, read_one(self._get, i)
 
 
 class Iterated(Step):
@@ -68,7 +68,19 @@ class Iterated(Step):
         self._make, self.length, self.unsteady = make, length, unsteady
 
     def read(self, epoch: int, start: int, order: np.ndarray | None = None) -> Items:
-        return itertools.islice(enumerate(self._make(epoch)), start, None)
+        return itertools.islice(self._items(epoch), start, None)
+
+    def _items(self, epoch: int) -> Items:
+        values = iter(self._make(epoch))
+        for i in itertools.count():
+            try:
+                value = next(values)
+            except StopIteration:
+                return
+            except Exception as error:
+                error.add_note(f"in the source, for example {i}")
+                raise
+            yield i, value
 
 
 class Map(Step):
@@ -220,6 +232,15 @@ def named(kind: str, f: Callable[[Any], Any], value: Any, step: int, *numbers: i
         return f(value)
     except Exception as error:
         error.add_note(note(kind, f, step, *numbers))
+        raise
+
+
+def read_one(get: Callable[[int], Any], i: int) -> Any:
+    """``get(i)``; an error gets a note that names the example."""
+    try:
+        return get(i)
+    except Exception as error:
+        error.add_note(f"in the source, for example {i}")
         raise
 
 

@@ -49,7 +49,8 @@ class Stream:
       count: returns the number of batches of an iterable for a mode of the last batch, or None.
       unsteady: returns why an iterable may have another order each time it is read, or None. Its second argument is the
         result of a second call of the function for the same epoch; None for iterables that no function made.
-      ordered: code for an iterable whose order depends only on the epoch's number, for errors.
+      ordered: code for an iterable whose order depends only on the epoch's number, for errors; or a function that
+        returns the code for an iterable.
       host: names of what stays on the host.
     """
 
@@ -66,7 +67,7 @@ class Stream:
         size: Callable[[Any], int | None],
         count: Callable[[Any, Last], int | None],
         unsteady: Callable[[Any, Any], str | None],
-        ordered: str,
+        ordered: str | Callable[[Any], str],
         host: Names = (),
     ):
         self._name = name
@@ -120,7 +121,7 @@ class Stream:
         if why is not None:
             raise ArgumentError(
                 f"{self._name}: {asked} asks for the rest of an epoch, but {why}",
-                instead=f"{self._name}({self._ordered})",
+                instead=f"{self._name}({self._ordered(batches) if callable(self._ordered) else self._ordered})",
                 epoch=epoch,
             )
 

@@ -18,6 +18,7 @@ from ._host import Names, check_names
 from ._indexed import Indexed
 from ._last import Last, check_mode
 from ._memory import Memory
+from ._steps import read_one
 from ._tf import from_tf
 
 _BUFFER = 10_000  # examples among which a dataset without random access is shuffled
@@ -87,7 +88,7 @@ def from_tfds(
     def take(rows: slice | np.ndarray, memory: Memory) -> Examples:
         numbers = list(range(rows.start, rows.stop)) if isinstance(rows, slice) else rows.tolist()
         read_many = getattr(source, "__getitems__", None)
-        records = read_many(numbers) if read_many else [source[n] for n in numbers]
+        records = read_many(numbers) if read_many else [read_one(source.__getitem__, n) for n in numbers]
         read = examples(collated(records, names, memory.empty), "the batch", names, final=True)
         if len(dtypes) == len(read.leaves):
             read.leaves[:] = [

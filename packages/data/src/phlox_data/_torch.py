@@ -62,7 +62,7 @@ def from_torch(
         size=_size,
         count=_count,
         unsteady=_unsteady,
-        ordered="lambda epoch: DataLoader(..., shuffle=True, generator=torch.Generator().manual_seed(epoch))",
+        ordered=_ordered,
         host=host,
     )
     return Batches(source, last=last, device=device, devices=devices, prefetch=prefetch)
@@ -117,6 +117,13 @@ def _unsteady(loader: Any, again: Any) -> str | None:
     if any(sampler.generator is other for sampler in drawn for other in others):
         return "its generator is not made for this epoch, and goes on with its numbers"
     return _unknown(loader) if again is None else None
+
+
+def _ordered(loader: Any) -> str:
+    # The order of such a dataset is the user's, who declares by a function that it is the same each time.
+    if isinstance(getattr(loader, "dataset", None), require("torch").utils.data.IterableDataset):
+        return "lambda epoch: loader"
+    return "lambda epoch: DataLoader(..., shuffle=True, generator=torch.Generator().manual_seed(epoch))"
 
 
 def _samplers(loader: Any) -> list[Any]:

@@ -166,6 +166,26 @@ def test_errors_of_other_steps():
     assert caught.value.__notes__ == ["in step 1 of the pipeline, batch, for examples 2, 3"]
 
 
+class Failing:
+    """A source of ten numbered examples."""
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, number):
+        return fails_at_seven(number)
+
+
+def test_errors_of_the_source():
+    for source in (Failing(), lambda epoch: map(fails_at_seven, range(10))):
+        with pytest.raises(ValueError, match="seven") as caught:
+            list(data.from_iterable(data.pipeline(source).map(double, workers=2).batch(2)))
+        assert caught.value.__notes__ == ["in the source, for example 7"]
+    with pytest.raises(ValueError, match="seven") as caught:
+        list(data.from_tfds(Failing(), 2, seed=0))
+    assert caught.value.__notes__ == ["in the source, for example 7"]
+
+
 def test_threads_compute_ahead_and_end_with_the_loop():
     together = threading.Barrier(3)
     loop = iter(numbers().map(lambda x: together.wait(10) and x, workers=3))
