@@ -102,6 +102,32 @@ def test_the_batches_are_copies():
     assert [batch[0].tolist() for batch in batches] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
+def test_batches_that_torch_has_taken_keep_their_values():
+    tensor = torch.arange(64 * 500.0).reshape(64, 500)
+    taken = [torch.from_dlpack(batch[0])[1:] for batch in data.from_torch(DataLoader(TensorDataset(tensor), 4))]
+    for number, rows in enumerate(taken):
+        torch.testing.assert_close(rows, tensor[4 * number + 1 : 4 * number + 4])
+
+
+def test_a_registered_function_may_return_the_same_memory_again(monkeypatch):
+    """`default_collate` calls it, so batches of it are copied like those of any function of a user."""
+    written = torch.zeros(2, 64)  # torch's memory is aligned as XLA wants it
+
+    class Own(tuple):
+        pass
+
+    def stack(batch, *, collate_fn_map=None):
+        written[:] = torch.from_numpy(np.stack([row[0] for row in batch]))
+        return written
+
+    functions = torch.utils.data._utils.collate.default_collate_fn_map
+    monkeypatch.setitem(functions, Own, stack)
+    made = Made(lambda n: Own((np.full(64, X[n, 0, 0]),)))
+    batches = list(data.from_torch(DataLoader(made, 2, drop_last=True)))
+    for number, batch in enumerate(batches):
+        np.testing.assert_array_equal(batch[:, 5], X[2 * number : 2 * number + 2, 0, 0])
+
+
 def test_the_loader_is_not_changed():
     loader = DataLoader(TensorDataset(torch.arange(4.0)), 2)
     collate = loader.collate_fn
