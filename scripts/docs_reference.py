@@ -17,6 +17,8 @@ from mkdocs.structure.files import File, Files
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from public_modules import public_modules
 
+#: The names of each module that its page was made for. While pages are made some modules get further ones.
+LISTED: dict[str, list[str]] = {}
 PACKAGES = ("phlox", "phlox_nn", "phlox_optim", "phlox_data", "phlox_examples")
 
 
@@ -41,6 +43,7 @@ def names(package: str) -> list[str]:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages."""
     modules = [name for package in PACKAGES for name in names(package)]
+    LISTED.update((name, public_names(sys.modules[name])) for name in modules)
     pages = {f"api/{name}.md": page(sys.modules[name]) for name in modules}
     pages["api/index.md"] = overview(modules)
     for path, text in pages.items():
@@ -51,9 +54,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_post_build(config: MkDocsConfig) -> None:
     """Raises if a public name is missing: a part of mkdocstrings leaves out what it cannot read, without a word."""
     missing = []
-    for module in (name for package in PACKAGES for name in names(package)):
+    for module, entries in LISTED.items():
         text = (Path(config.site_dir) / "api" / f"{module}.html").read_text(encoding="utf-8")
-        for entry in public_names(sys.modules[module]):
+        for entry in entries:
             shown = f'id="{module}.{entry}"' in text or f"<code>{entry}</code>" in text
             if not (shown or entry.startswith("__") or inspect.ismodule(getattr(sys.modules[module], entry))):
                 missing.append(f"{module}.{entry}")

@@ -125,15 +125,15 @@ def test_the_solver_is_of_order_four():
 def test_the_gradient_through_the_solver():
     with phlox.enable_x64(True):
         keys = phlox.random.split(phlox.random.key(0), 3)
-        params = neural_ode.first_params(keys[0])
+        params = neural_ode.network.init(keys[0])
         measured = neural_ode.solve(neural_ode.pendulum, neural_ode.starts(keys[1], 3), 14)
-        slope = phlox.grad(neural_ode.loss)(params, measured, 14)
+        slope = phlox.grad(neural_ode.loss)(params, measured)
         leaves, tree = phlox.tree.flatten(params)
         directions = [phlox.random.normal(keys[2], x.shape) for x in leaves]
 
         def moved(d):
             shifted = [x + d * v for x, v in zip(leaves, directions, strict=True)]
-            return float(neural_ode.loss(phlox.tree.unflatten(tree, shifted), measured, 14))
+            return float(neural_ode.loss(phlox.tree.unflatten(tree, shifted), measured))
 
         along = sum(float((g * v).sum()) for g, v in zip(phlox.tree.leaves(slope), directions, strict=True))
         assert along == pytest.approx((moved(1e-5) - moved(-1e-5)) / 2e-5, rel=1e-6)
@@ -261,8 +261,8 @@ def test_the_gradient_through_the_fluid():
     with phlox.enable_x64(True):
         smoke, wanted = jnp.asarray(fluid.square(16)), jnp.asarray(fluid.letter(16))
         control, direction = phlox.random.normal(phlox.random.key(0), (2, 2, 16, 16))
-        value = lambda d: float(fluid.difference(0.1 * control + d * direction, smoke, wanted))
-        slope = float((phlox.grad(fluid.difference)(0.1 * control, smoke, wanted) * direction).sum())
+        value = lambda d: float(fluid.difference(0.1 * control + d * direction, (smoke, wanted)))
+        slope = float((phlox.grad(fluid.difference)(0.1 * control, (smoke, wanted)) * direction).sum())
         assert slope == pytest.approx((value(1e-7) - value(-1e-7)) / 2e-7, rel=1e-4)
     losses = small("fluid")["losses"]
     assert losses[-1] < losses[0] / 3
