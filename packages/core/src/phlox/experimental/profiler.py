@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..profiler import profiler
+from .._xla.profiling import profiler
 
 __all__ = ["get_profiled_instructions_proto"]
 
