@@ -16,7 +16,6 @@ import numpy as np
 from .. import numpy as jnp, random
 from .._base.errors import ArgumentError
 from .._ir.primitive import current_trace
-from .._trace.refs import Ref
 from ..ref import new_ref
 from ..tree_util import register_dataclass
 from ..typing import Array, ArrayLike, DTypeLike
@@ -38,7 +37,7 @@ class StatefulPRNG:
     """
 
     _base_key: Array
-    _counter: Ref
+    _counter: Any  # a Ref, whose operators are not typed
 
     def key(self, shape: int | Sequence[int] = ()) -> Array:
         """A new key, independent of all that were drawn before.
