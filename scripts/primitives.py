@@ -30,7 +30,6 @@ ABSENT = {
     "get_p": "references are state of the trace, not operations",
     "ragged_all_to_all_p": "the function is composed of `all_gather_p`: the compiler has it on GPUs and TPUs alone",
     "scatter_sub_p": "`scatter_add_p` of what is negated",
-    "sharding_constraint_p": "`reshard_p`",
     "stack_p": "`concatenate_p` of reshaped arrays",
     "swap_p": "as `get_p`",
     "tile_p": "`broadcast_in_dim_p` and `reshape_p`",

@@ -51,6 +51,8 @@ from conformance import (
     test_derivatives,
     test_dtypes,
     test_example_optimizers,
+    test_experimental,
+    test_experimental_rnn,
     test_fft,
     test_image,
     test_indexing,
@@ -170,7 +172,10 @@ ELSEWHERE = {
     "stages": [test_stages],
     "export": [test_stages],
     "ffi": [test_stages],
+    "experimental.buffer_callback": [test_experimental],
     "experimental.checkify": [test_checkify],
+    "experimental.random": [test_experimental],
+    "experimental.rnn": [test_experimental_rnn],
     "monitoring": [test_configuration],
 }
 DISTRIBUTIONS = (
@@ -196,7 +201,7 @@ NO_VALUES = {
     "KeyEntry", "KeyPath", "PyTreeDef", "Initializer", "Optimizer", "OptimizerState", "Schedule", "DotDimensionNumbers", "Precision", "ScatterDimensionNumbers", "TypePromotionError",
     "adopt", "cache", "clear_caches", "config", "print_saved_residuals", "copy_to_host_async", "Device", "default_matmul_precision", "disable_jit", "NamedSharding",
     "numpy_rank_promotion", "P", "Shard",
-    "Error", "ErrorCategory", "init_error",
+    "Error", "ErrorCategory", "init_error", "Buffer", "ExecutionContext", "ExecutionStage",
     "live_arrays", "print_environment_info",
     "device_put_replicated", "device_put_sharded", "Infer",
     "broadcast_prefix", "itemsize_bits",  # not in jax

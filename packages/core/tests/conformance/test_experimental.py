@@ -1,17 +1,23 @@
-"""Modules of jax.experimental: integration of differential equations, meshes, and former forms of functions."""
+"""Modules of jax.experimental: integration of differential equations, meshes, generators that count, functions that
+write into memory, and former forms of functions."""
 
 import jax
+import jax.experimental.buffer_callback
 import jax.experimental.mesh_utils
 import jax.experimental.ode
+import jax.experimental.random
 import numpy as np
 import pytest
 
 import phlox
+import phlox.experimental.buffer_callback
 import phlox.experimental.layout
 import phlox.experimental.mesh_utils
 import phlox.experimental.ode
 import phlox.experimental.pjit
+import phlox.experimental.random
 import phlox.experimental.shard_map
+from conformance.harness import agree, outcome, row
 
 T = np.linspace(0.0, 2.0, 5, dtype=np.float32)
 START = np.array([1.0, 0.0], np.float32)
@@ -96,3 +102,111 @@ def test_former_forms():
         assert phlox.numpy.ones(1).dtype == np.float64
         with phlox.experimental.disable_x64():
             assert phlox.numpy.ones(1).dtype == np.float32
+
+
+def both(case, tolerance=2e-6):
+    agree(outcome(case, phlox, ()), outcome(case, jax, ()), row("experimental", tolerance=tolerance), "")
+
+
+def children(m):
+    """Of a generator: a list of others, and one object over which vmap maps."""
+    rng = m.experimental.random.stateful_rng(7)
+    listed = [child.integers(0, 10, 2) for child in rng.spawn(2)]
+    mapped = m.vmap(lambda r, x: x + r.uniform() + r.uniform())(rng.split(3), m.numpy.zeros(3))
+    return listed, mapped, rng.random(dtype="float32")
+
+
+def under_jit(m):
+    rng = m.experimental.random.stateful_rng(42)
+    draw = m.jit(lambda: rng.uniform())
+    passed = m.jit(lambda rng, x: rng.normal(x, 2.0))
+    return draw(), draw(), passed(rng, m.numpy.arange(3.0)), rng.uniform()
+
+
+DRAWS = {
+    "uniform": lambda m, rng: (rng.uniform(), rng.uniform(-1, np.float32([1, 2])), rng.uniform(size=3)),
+    "normal": lambda m, rng: (
+        rng.normal(),
+        rng.normal(np.zeros((2, 1), np.float32), np.float32([1, 2]), dtype="float32"),
+    ),
+    "integers": lambda m, rng: (rng.integers(5), rng.integers(2, 9, (2, 3)), rng.integers(0, 100, dtype="uint8")),
+    "random": lambda m, rng: (rng.random(), rng.random((2, 2)), rng.random(3, "float16")),
+    "key": lambda m, rng: (m.random.key_data(rng.key()), m.random.key_data(rng.key((2, 3)))),
+}
+
+
+@pytest.mark.parametrize("impl", [None, "rbg"])
+@pytest.mark.parametrize("name", DRAWS)
+def test_stateful_rng(name, impl):
+    both(lambda m: DRAWS[name](m, m.experimental.random.stateful_rng(3, impl=impl)))
+
+
+@pytest.mark.parametrize("program", [children, under_jit])
+def test_stateful_rng_in_programs(program):
+    both(program)
+
+
+def test_stateful_rng_refuses():
+    rng = phlox.experimental.random.stateful_rng(0)
+    with pytest.raises(ValueError, match="split generator"):
+        rng.split(2).uniform()
+    with pytest.raises(TypeError, match="seed"):
+        phlox.jit(lambda: phlox.experimental.random.stateful_rng().uniform())()
+    assert phlox.experimental.random.stateful_rng().uniform() != phlox.experimental.random.stateful_rng().uniform()
+
+
+def scaled(context, out, x, *, by):
+    assert context.stage.name == "EXECUTE"
+    assert not x.writeable and out["y"].writeable and out["y"].shape == x.shape and out["y"].ndim == x.ndim
+    np.multiply(np.asarray(x), np.asarray(by), out=np.asarray(out["y"]))
+    np.asarray(out["n"])[...] = np.asarray(x).size
+
+
+def filled(m, **options):
+    types = {"y": m.ShapeDtypeStruct((2, 3), np.float32), "n": m.ShapeDtypeStruct((), np.int32)}
+    return m.experimental.buffer_callback.buffer_callback(scaled, types, **options)
+
+
+def added(context, out, x, y):
+    np.asarray(out)[...] += np.asarray(y)
+
+
+BUFFERS = {
+    "eager": lambda m, x: filled(m)(x, by=m.numpy.float32(2)),
+    "jit": lambda m, x: m.jit(lambda x: filled(m, has_side_effect=True)(x, by=m.numpy.float32(2)))(x),
+    "vmap": lambda m, x: m.vmap(lambda x: filled(m, vmap_method="sequential")(x, by=m.numpy.float32(2)))(
+        m.numpy.stack([x, x + 1])
+    ),
+    "alias": lambda m, x: m.jit(
+        m.experimental.buffer_callback.buffer_callback(
+            added, m.ShapeDtypeStruct((2, 3), np.float32), input_output_aliases={0: 0}
+        )
+    )(x, x),
+}
+
+
+@pytest.mark.parametrize("name", BUFFERS)
+def test_buffer_callback(name):
+    both(lambda m: BUFFERS[name](m, m.numpy.arange(6.0).reshape(2, 3)))
+
+
+def test_buffer_callback_of_a_batch():
+    def square(context, out, x):
+        np.square(np.asarray(x), out=np.asarray(out))
+
+    call = phlox.experimental.buffer_callback.buffer_callback(
+        square, phlox.ShapeDtypeStruct((), np.float32), vmap_method="broadcast_all"
+    )
+    assert phlox.vmap(phlox.vmap(call))(phlox.numpy.arange(6.0).reshape(2, 3)).tolist() == [[0, 1, 4], [9, 16, 25]]
+
+
+@pytest.mark.parametrize("aliases", [{2: 0}, {0: 1}, {1: 0}])
+def test_buffer_callback_refuses(aliases):
+    def call(m):
+        types = m.ShapeDtypeStruct((2, 3), np.float32)
+        made = m.experimental.buffer_callback.buffer_callback(added, types, input_output_aliases=aliases)
+        return made(m.numpy.zeros((2, 3)), m.numpy.zeros(3))
+
+    for m in (phlox, jax):
+        with pytest.raises(ValueError, match=r"input_output_aliases|aliases must have one type"):
+            call(m)

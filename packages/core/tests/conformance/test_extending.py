@@ -143,3 +143,44 @@ def test_small_words() -> None:
         assert core.concrete_or_error(int, 3.7) == 3
         with pytest.raises(TypeError):
             m.jit(lambda x, core=core: core.concrete_or_error(int, x))(1)
+
+
+SCATTER = lambda m: m.lax.ScatterDimensionNumbers((), (0,), (0,))
+#: what are primitives in jax and functions in phlox
+COMPOSED = {
+    "tile": lambda m, x: m.lax.tile_p.bind(x, reps=(2, 3)),
+    "stack": lambda m, x: m.lax.stack_p.bind(x, x + 1, axis=1),
+    "unstack": lambda m, x: m.lax.unstack_p.bind(x, axis=1),
+    "device_put": lambda m, x: m.lax.device_put_p.bind(
+        x, x, devices=(None, m.devices()[0]), srcs=(None, None), copy_semantics=(None, None)
+    ),
+    "scatter_sub": lambda m, x: m.lax.scatter_sub_p.bind(
+        x[0], m.numpy.array([[1]]), m.numpy.array([1.0]), dimension_numbers=SCATTER(m), indices_are_sorted=False,
+        unique_indices=False, mode=m.lax.GatherScatterMode.CLIP, update_jaxpr=None, update_consts=(),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_primitives_that_are_functions(name):
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    mine = COMPOSED[name](phlox, phlox.numpy.asarray(x))
+    functions = {
+        "tile": lambda x: jax.lax.tile(x, (2, 3)),
+        "stack": lambda x: jax.lax.stack([x, x + 1], 1),
+        "unstack": lambda x: list(jax.lax.unstack(x, 1)),
+        "device_put": lambda x: [x, x],
+        "scatter_sub": lambda x: x[0].at[1].add(-1),
+    }
+    theirs = functions[name](jax.numpy.asarray(x))
+    several = isinstance(mine, list)
+    assert several == getattr(phlox.lax, name + "_p").multiple_results == getattr(jax.lax, name + "_p").multiple_results
+    for a, b in zip(*((mine, theirs) if several else ([mine], [theirs])), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert repr(getattr(phlox.lax, name + "_p")) == str(getattr(jax.lax, name + "_p"))
+
+
+def test_every_primitive_of_jax_lax_has_a_name():
+    assert isinstance(phlox.lax.after_all_p.bind(phlox.lax.create_token_p.bind()), type(phlox.lax.create_token()))
+    missing = [name for name in dir(jax.lax) if name.endswith("_p") and not hasattr(phlox.lax, name)]
+    assert not missing

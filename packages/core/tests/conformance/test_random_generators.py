@@ -27,6 +27,42 @@ SAMPLERS = {
     "truncated_normal": lambda m, k: m.random.truncated_normal(k, -1.0, 2.0, (4,)),
     "dirichlet": lambda m, k: m.random.dirichlet(k, m.numpy.ones(3)),
     "bernoulli": lambda m, k: m.random.bernoulli(k, 0.3, (5,)),
+    "beta": lambda m, k: m.random.beta(k, 0.5, np.float32([2.0, 0.7]), (3, 2)),
+    "ball": lambda m, k: m.random.ball(k, 3, 1.5, (2,)),
+    "binomial": lambda m, k: m.random.binomial(k, np.float32([5, 40]), 0.3, (3, 2)),
+    "cauchy": lambda m, k: m.random.cauchy(k, (4,)),
+    "chisquare": lambda m, k: m.random.chisquare(k, 2.5, (4,)),
+    "complex normal": lambda m, k: m.random.normal(k, (3,), "complex64"),
+    "double_sided_maxwell": lambda m, k: m.random.double_sided_maxwell(k, 0.5, 2.0, (4,)),
+    "exponential": lambda m, k: m.random.exponential(k, (4,)),
+    "f": lambda m, k: m.random.f(k, 3.0, 4.0, (4,)),
+    "generalized_normal": lambda m, k: m.random.generalized_normal(k, 1.5, (3,)),
+    "geometric": lambda m, k: m.random.geometric(k, 0.3, (4,)),
+    "laplace": lambda m, k: m.random.laplace(k, (4,)),
+    "loggamma": lambda m, k: m.random.loggamma(k, np.float32([0.3, 2.0])),
+    "logistic": lambda m, k: m.random.logistic(k, (4,)),
+    "lognormal": lambda m, k: m.random.lognormal(k, 0.5, (4,)),
+    "maxwell": lambda m, k: m.random.maxwell(k, (4,)),
+    "multinomial": lambda m, k: m.random.multinomial(k, 9.0, np.float32([0.2, 0.3, 0.5])),
+    "multivariate_normal": lambda m, k: m.random.multivariate_normal(k, np.zeros(2, np.float32), np.eye(2) * 2, (3,)),
+    "orthogonal": lambda m, k: m.random.orthogonal(k, 3, (2,)),
+    "pareto": lambda m, k: m.random.pareto(k, 2.0, (4,)),
+    "permutation, independent": lambda m, k: m.random.permutation(k, np.arange(12).reshape(3, 4), 1, True),
+    "rademacher": lambda m, k: m.random.rademacher(k, (5,)),
+    "rayleigh": lambda m, k: m.random.rayleigh(k, 2.0, (4,)),
+    "triangular": lambda m, k: m.random.triangular(k, -1.0, 0.5, 2.0, (4,)),
+    "wald": lambda m, k: m.random.wald(k, 2.0, (4,)),
+    "weibull_min": lambda m, k: m.random.weibull_min(k, 2.0, 1.5, (4,)),
+    "uniform of 16 bits": lambda m, k: m.random.uniform(k, (129,), "float16"),
+    "many": lambda m, k: m.random.normal(k, (3, 4, 43)),
+}
+#: draws of no element, by rejection for each element
+EMPTY = {
+    "gamma": lambda m, k: m.random.gamma(k, 2.0, (0, 3)),
+    "loggamma": lambda m, k: m.random.loggamma(k, 2.0, (0,)),
+    "beta": lambda m, k: m.random.beta(k, 2.0, 1.0, (2, 0)),
+    "dirichlet": lambda m, k: m.random.dirichlet(k, np.ones(3, np.float32), (0,)),
+    "t": lambda m, k: m.random.t(k, 2.0, (0,)),
 }
 
 
@@ -84,6 +120,20 @@ def test_samples(impl, name):
     sample = SAMPLERS[name]
     same(lambda m: m.jit(lambda k: sample(m, k))(m.random.key(7, impl=impl)))
     same(lambda m: m.vmap(lambda k: sample(m, k))(m.random.split(m.random.key(7, impl=impl), 3)))
+
+
+@pytest.mark.parametrize("impl", IMPLS)
+@pytest.mark.parametrize("name", EMPTY)
+def test_no_samples(impl, name):
+    same(lambda m: EMPTY[name](m, m.random.key(7, impl=impl)))
+
+
+@pytest.mark.parametrize("impl", IMPLS)
+def test_samples_of_no_keys(impl):
+    """jax refuses them for generators that take one key."""
+    keys = phlox.random.split(phlox.random.key(7, impl=impl), 0)
+    assert phlox.vmap(lambda k: phlox.random.normal(k, (2,)))(keys).shape == (0, 2)
+    assert phlox.vmap(lambda k: phlox.random.gamma(k, 2.0, (2,)))(keys).shape == (0, 2)
 
 
 def test_a_generator_of_ones_own():

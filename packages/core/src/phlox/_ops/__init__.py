@@ -28,7 +28,12 @@ def _import_all() -> None:
 
 
 #: primitives whose object in JAX is not named like the primitive
-_JAX_NAMES = {"remat_p": "remat2", "add_jaxvals_p": "add_any", "linear_solve_p": "custom_linear_solve"}
+_JAX_NAMES = {
+    "remat_p": "remat2",
+    "add_jaxvals_p": "add_any",
+    "linear_solve_p": "custom_linear_solve",
+    "sharding_constraint_p": "reshard",
+}
 
 
 def primitive_of_jax(name: str) -> Primitive | None:

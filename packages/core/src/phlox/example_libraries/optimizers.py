@@ -25,7 +25,6 @@ __all__ = [
     "JoinPoint",
     "Optimizer",
     "OptimizerState",
-    "Step",
     "adagrad",
     "adam",
     "adamax",
@@ -48,7 +47,6 @@ __all__ = [
     "unpack_optimizer_state",
 ]
 
-Step = int
 Schedule = Callable[[Any], Any]
 
 

@@ -245,7 +245,11 @@ from ._tokens import after_all as after_all, create_token as create_token, precv
 
 
 def __getattr__(name: str) -> _Any:
-    found = _primitive_of_jax(name)
+    found: _Any = _primitive_of_jax(name)
+    if found is None and name.endswith("_p"):
+        from ._composed import COMPOSED
+
+        found = COMPOSED.get(name)
     if found is None:
         what = (
             f"phlox has no primitive {name!r}"

@@ -6,6 +6,8 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
@@ -14,7 +16,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import insert_axis
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._xla.text import Function, Value
-from ..structure.shape import concatenate, reshape
+from ..structure.shape import broadcast_in_dim, concatenate, reshape
 from ..structure.slicing import along
 
 
@@ -67,6 +69,9 @@ def _bits_batch(
     """The bits of all examples are made from the first key, and only that key advances, as in JAX: XLA's generator
     takes one key."""
     keys = place_axis(args[0], dims[0], 0, axis.size)
+    if not axis.size:  # no first key
+        bits = broadcast_in_dim(np.zeros((), params["dtype"]), shape=(0, *shape), broadcast_dimensions=())
+        return [keys, bits], [0, 0]
     first = reshape(along(keys, 0, 0, 1), new_sizes=typeof(keys).shape[1:], dimensions=None)
     state, bits = rng_bit_generator.bind(first, shape=(axis.size, *shape), **params)
     return [concatenate(insert_axis(state, 1, 0), along(keys, 0, 1, axis.size), dimension=0), bits], [0, 0]
