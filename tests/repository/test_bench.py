@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY))  # the folder of the benchmarks is no package of the repository
 
@@ -51,3 +53,21 @@ def test_growth_beyond_measure_is_found():
     same["f"]["phlox"]["equations"] = 200.0
     (told,) = gross(same)
     assert told.startswith("f: 200 equations, jax has 100")
+
+
+def test_the_model_of_scaling():
+    """The constants are found again in times that follow the model, and all-reduces in the text of a program."""
+    from benchmarks import scaling
+
+    samples = [
+        (n, size, {"step": 1.0 + scaling.cost(n, size, 1e-4, 2e-9), "compute": 1.0})
+        for n in (2, 4)
+        for size in (1 << 18, 1 << 20, 1 << 22)
+    ]
+    latency, byte = scaling.fit(samples)
+    assert latency == pytest.approx(1e-4) and byte == pytest.approx(2e-9)
+    text = """
+  %all-reduce.7 = (f32[512,512]{1,0}, f32[512]{0}) all-reduce(%a, %b), channel_id=1
+  ROOT %all-reduce.8 = f32[] all-reduce(%c), channel_id=2
+"""
+    assert scaling.wire(text) == [4 * (512 * 512 + 512), 4]

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import pytest
@@ -74,6 +75,46 @@ class Process:
         self.file.close()
 
 
+class Network:
+    """Passes connections on to a port, until it is cut: then they stay open, and nothing arrives any more."""
+
+    def __init__(self, port):
+        self.target = port
+        self.open = threading.Event()
+        self.open.set()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.sockets = [self.listener]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                here, _ = self.listener.accept()
+                there = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:  # closed, or nobody listens yet
+                if self.listener.fileno() < 0:
+                    return
+                here.close()
+                continue
+            self.sockets += [here, there]
+            for pair in ((here, there), (there, here)):
+                threading.Thread(target=self._copy, args=pair, daemon=True).start()
+
+    def _copy(self, source, target):
+        try:
+            while data := source.recv(1 << 16):
+                if self.open.is_set():
+                    target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            return
+
+    def close(self):
+        for each in self.sockets:
+            each.close()
+
+
 @pytest.fixture
 def start():
     started = []
@@ -89,24 +130,30 @@ def start():
 
 def test_the_others_end_when_one_fails(start):
     cases = {"kill 1": signal.SIGKILL, "kill 0": signal.SIGKILL, "stop 1": signal.SIGSTOP, "stop 0": signal.SIGSTOP}
-    cases |= {"raise 1": None, "raise 0": None}
+    cases |= {"raise 1": None, "raise 0": None, "cut 1": None}
     counts = {"kill 1": 3}
-    running = {}
-    for how in cases:
-        port, count = free_port(), counts.get(how, 2)
-        running[how] = [start(WORK, me, count, port, how) for me in range(count)]
+    running, ports = {}, {how: free_port() for how in cases}
+    network = Network(ports["cut 1"])
+    for how, port in ports.items():
+        # One process reaches the coordinator through a network that is cut later.
+        ways = [port, network.port if how == "cut 1" else port, port]
+        count = counts.get(how, 2)
+        running[how] = [start(WORK, me, count, ways[me], how) for me in range(count)]
     for how, number in cases.items():
-        if number is not None:
+        if not how.startswith("raise"):
             for process in running[how]:
                 process.wait_for("works")
+        if number is not None:
             running[how][int(how[-1])].process.send_signal(number)
+    network.open.clear()
     begin = time.monotonic()
     for how, processes in running.items():
         victim = int(how[-1])
         for me, process in enumerate(processes):
-            if me != victim or how.startswith("raise"):
+            if me != victim or how.startswith(("raise", "cut")):
                 _check(how, me, victim, *process.ended())
     assert time.monotonic() - begin < 6 * HEARTBEAT
+    network.close()
     # A process that goes on after a stop ends, too: the others have given it up.
     for how in ("stop 1", "stop 0"):
         stopped = running[how][int(how[-1])]
@@ -122,7 +169,9 @@ def _is_clear(err):
 def _check(how, me, victim, status, err):
     """The victim of an exception ends as any program; the others with a line of ours, or with Gloo's exception."""
     assert "stack trace" not in err and "Fatal" not in err, (how, err)
-    if me == victim:
+    if how.startswith("cut"):
+        assert status in (1, 75) and _is_clear(err), (how, status, err)
+    elif me == victim:
         assert status == 1 and "ValueError: the cause" in err, (how, status, err)
     elif how.startswith("raise"):
         assert status in (1, 75) and _is_clear(err), (how, status, err)

@@ -98,11 +98,9 @@ def _default_platform() -> str:
         usable = [plugin for plugin in usable if plugin.name != "cuda"]
     for plugin in there.values():
         if plugin.make is None:
-            plugins.log.warning("%s", plugin.state)
+            plugins.log("%s", plugin.state)
     if gpu.is_visible() and "cuda" not in there:
-        plugins.log.warning(
-            "an NVIDIA GPU is not used, as its plugin is missing: %s", gpu.advice(plugins.jaxlib_version)
-        )
+        plugins.log("an NVIDIA GPU is not used, as its plugin is missing: %s", gpu.advice(plugins.jaxlib_version))
     return max(usable, key=lambda plugin: plugin.priority).name if usable else "cpu"
 
 

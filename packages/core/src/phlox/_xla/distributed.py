@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import atexit
 import os
-import socket
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._base import config
 from .._base.errors import ArgumentError, DeviceError, DistributedError, OptionError
 from .._base.native import native
-from .clusters import Place, completed
-from .liveness import Watch, callback_for, end
+
+if TYPE_CHECKING:
+    from .liveness import Watch
 
 #: Hosts whose traffic does not leave this machine.
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -68,6 +68,8 @@ def _own_address(coordinator: str) -> str | None:
 
     None if only the machine's name is known. That name often stands for 127.0.1.1 in its own table of hosts.
     """
+    import socket  # here and below, as few processes need what is imported
+
     host, port = _split(coordinator)
     if host in _LOOPBACK:
         return "127.0.0.1"
@@ -165,7 +167,9 @@ def initialize(
     >>> phlox.distributed.initialize("10.0.0.1:1234", num_processes=2, process_id=me)  # doctest: +SKIP
     """
     global _state
+    from .clusters import Place, completed
     from .devices import started  # devices.py imports this module
+    from .liveness import Watch, callback_for
 
     if _state is not None:
         raise DeviceError(
@@ -263,6 +267,8 @@ def _start_service(bind: str, count: int, initialization: int, heartbeat: int, s
 
 def _wait_for_port(address: str, number: int, deadline: float) -> None:
     """Waits until something listens at `address`; process 0 may start later. XLA's client would not say what fails."""
+    import socket
+
     host, port = _split(address)
     while True:
         try:
@@ -352,4 +358,6 @@ def _at_exit() -> None:
     try:
         shutdown()
     except DistributedError as error:
+        from .liveness import end
+
         end(str(error))

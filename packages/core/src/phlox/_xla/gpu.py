@@ -6,9 +6,7 @@ a GPU yet; it follows what the packages contain (docs/gpu.md).
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import glob
 import importlib
 import importlib.util
 import os
@@ -33,6 +31,8 @@ _LIBRARIES = (
     ("cudnn", "libcudnn.so.*"),
     ("nvshmem", "libnvshmem_host.so.*"),
 )
+#: what the driver makes for each GPU
+_NODES = tuple(f"/dev/nvidia{number}" for number in range(16))
 _PLATFORMS = {"cuda": "CUDA", "rocm": "ROCM"}
 
 
@@ -45,7 +45,7 @@ def kind_of(module: str) -> str | None:
 def is_visible() -> bool:
     """Whether the system shows a GPU of NVIDIA to this process."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1", "none")
-    return not hidden and bool(glob.glob("/dev/nvidia[0-9]*") or os.path.exists("/dev/dxg"))
+    return not hidden and (os.path.exists("/dev/dxg") or any(map(os.path.exists, _NODES)))
 
 
 def advice(version: str) -> str:
@@ -55,6 +55,8 @@ def advice(version: str) -> str:
 
 def library_of(module: str) -> str:
     """The path of the library in the folder of a package."""
+    import glob  # here and below: only where there is a GPU
+
     found = [path for folder in _folders(module) for path in glob.glob(os.path.join(folder, "xla_*_plugin.so"))]
     if not found:
         raise DeviceError(f"the package {module} has no library xla_*_plugin.so", instead="install it again")
@@ -68,6 +70,9 @@ def _folders(module: str) -> list[str]:
 
 def preload(kind: str, module: str) -> None:
     """Loads NVIDIA's libraries that pip has installed, as the plugin looks for them among what is loaded."""
+    import ctypes
+    import glob
+
     version = "".join(filter(str.isdecimal, module.rpartition(".")[2]))
     if kind != "cuda" or importlib.util.find_spec("nvidia") is None:
         return

@@ -12,8 +12,6 @@ import contextlib
 import functools
 import importlib
 import importlib.util
-import json
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -32,8 +30,14 @@ _VARIABLE = "PJRT_NAMES_AND_LIBRARY_PATHS"
 #: of plugins that do not say how much they are preferred; the CPU has 0
 _PRIORITY = 400
 _TPU_PRIORITY = 300
-log = logging.getLogger("phlox")
 jaxlib_version = __version__
+
+
+def log(message: str, *words: Any) -> None:
+    """Logs a line, which is printed if the program does not handle logs."""
+    import logging  # here and below: only where it is needed, as each program looks for plugins
+
+    logging.getLogger("phlox").warning(message, *words)
 
 
 class Plugin(NamedTuple):
@@ -154,12 +158,14 @@ def _of_variable(text: str) -> Iterator[Plugin]:
     for each in filter(None, text.split(",")):
         name, separator, path = each.partition(os.pathsep)
         if not (name and separator and path):
-            log.warning("%s=%s is not understood: it takes name%spath", _VARIABLE, text, os.pathsep)
+            log("%s=%s is not understood: it takes name%spath", _VARIABLE, text, os.pathsep)
             continue
         yield Plugin(name, _VARIABLE, functools.partial(_start_named, name, path))
 
 
 def _start_named(name: str, path: str) -> Any:
+    import json
+
     options: Mapping[str, Any] = {}
     if path.endswith(".json"):
         with open(path, encoding="utf-8") as file:
