@@ -38,6 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     for done in measure(cases, given.python, given.rounds or (5 if given.quick else 25)):
         report.add(done)
     report.growth()
+    report.others()
     names = [name for name in PROGRAMS if any(c.name == f"run/{name}" for c in cases)]
     compiled, sizes = told("program", names, given.python), told("structure", names, given.python)
     counted = counts(given.python) if names else {}

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from .measure import Measurement
 
-console = Console(width=120)
+console = Console(width=131)
 
 
 def shown(value: float | None, unit: str) -> str:
@@ -66,21 +66,35 @@ class Report:
         if m.case.group != self.group:
             self.group = m.case.group
             console.print(
-                f"\n[bold]{self.group:<34}{'jax':>11}{'phlox':>11}{'torch':>11}{'compile':>11}{'ratio':>8}{'median':>8}{'budget':>8}"
+                f"\n[bold]{self.group:<34}{'jax':>11}{'phlox':>11}{'torch':>11}{'compile':>11}{'numpy':>11}{'ratio':>8}{'median':>8}{'budget':>8}"
             )
-        jax, phlox, torch, fused = (shown(m.best(x), m.case.unit) for x in ("jax", "phlox", "torch", "torch.compile"))
-        if "numpy" in m.samples:
-            jax = shown(m.best("numpy"), m.case.unit)
+        libraries = ("jax", "phlox", "torch", "torch.compile", "numpy")
+        columns = "".join(f"{shown(m.best(x), m.case.unit):>11}" for x in libraries)
         ratio, budget = m.ratio(), m.case.budget
         mine, theirs = m.median("phlox"), m.median("jax")
         middle = f"{mine / theirs:.2f}" if mine and theirs else ""
         console.print(
-            f"{m.case.name.partition('/')[2]:<34}{jax:>11}{phlox:>11}{torch:>11}{fused:>11}"
+            f"{m.case.name.partition('/')[2]:<34}{columns}"
             f"{'' if ratio is None else f'{ratio:.2f}':>8}{middle:>8}{'' if budget is None else f'{budget:.2f}':>8}  "
             f"{verdict(m)}"
         )
         for library, error in m.errors.items():
             console.print(f"  {library}: {error[:200]}", markup=False, style="yellow")
+
+    def others(self) -> None:
+        """How kernels compare with the faster one of torch and NumPy."""
+        ratios = []
+        for m in self.done:
+            mine, theirs = m.best("phlox"), [t for t in map(m.best, ("torch", "numpy")) if t]
+            if m.case.group == "kernels" and mine and theirs:
+                ratios.append(mine / min(theirs))
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            slow = sum(ratio >= 2 for ratio in ratios)
+            console.print(
+                f"of {len(ratios)} kernels, phlox to the best of torch and NumPy: {mean:.2f} in the geometric mean, "
+                f"{slow} at twice or more"
+            )
 
     def growth(self) -> None:
         """How the time of tracing and lowering grows with the length of a program: 1 is linear."""

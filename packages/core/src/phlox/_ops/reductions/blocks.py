@@ -1,12 +1,14 @@
-"""The form of cumulative reductions for CPUs: prefixes within blocks of four, and the prefixes of what the blocks make.
+"""The form of cumulative reductions for CPUs: prefixes within blocks, and the prefixes of what the blocks make.
 
 XLA divides a window that reaches back to the first element into blocks of sixteen, and combines up to sixteen elements
-for each result. With blocks of four these are a quarter of the combinations; prefixes of the blocks, which are a
-quarter of the elements, are left to XLA. No result is a longer chain of combinations than before.
+for each result, one after another, along the last axis, to which it transposes. Along other axes blocks of sixteen use
+vector instructions where they lie; along the last one blocks of four are a quarter of the combinations. What the blocks
+make, a sixteenth or a quarter of the elements, is left to XLA.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from ..._ir.avals import ShapedArray, shaped
@@ -14,7 +16,10 @@ from ..._xla.platforms import cpu_only
 from ..._xla.text import Function, Value, i64_array
 from .reduce import Combine, combined
 
-_BLOCK = 4
+#: lengths of blocks along the last axis, and along others with so many elements side by side
+_SHORT, _LONG, _BESIDE = 4, 16, 16
+#: Along the last axis, so many elements and more are first divided into rows of about this length.
+_MANY, _ROW = 1 << 14, 1 << 10
 #: the least number of elements, and the least length of the axis
 _LEAST, _SHORTEST = 1 << 15, 64
 
@@ -34,9 +39,11 @@ def prefixes_by_blocks(
     """Prefixes of `x` along `axis`, or with `reverse` suffixes; ``prefixes`` writes those of shorter axes."""
     shape, dtype = x.aval.shape, x.aval.dtype
     n = shape[axis]
-    count = -(-n // _BLOCK)
-    more = count * _BLOCK - n
     before, after = shape[:axis], shape[axis + 1 :]
+    rows = math.prod(after) < _BESIDE and n >= _MANY
+    length = _row(n) if rows else _LONG if math.prod(after) >= _BESIDE else _SHORT
+    count = -(-n // length)
+    more = count * length - n
 
     def of(*lengths: int) -> ShapedArray:
         return shaped((*before, *lengths, *after), dtype)
@@ -55,11 +62,21 @@ def prefixes_by_blocks(
         return f.op("stablehlo.slice", [v], out, f"{bounds}, strides = {i64_array([1] * v.aval.ndim)}")
 
     x = padded(x, 0, more, of(n + more)) if more else x
-    blocks = prefixes(f, f.unlike("stablehlo.reshape", x, of(count, _BLOCK)), axis + 1)
-    last = 0 if reverse else _BLOCK - 1
+    blocks = f.unlike("stablehlo.reshape", x, of(count, length))
+    if rows:
+        blocks = prefixes_by_blocks(f, blocks, axis + 1, reverse, op, start, prefixes)
+    else:
+        blocks = prefixes(f, blocks, axis + 1)
+    last = 0 if reverse else length - 1
     totals = f.unlike("stablehlo.reshape", part(blocks, axis + 1, last, last + 1, of(count, 1)), of(count))
     others = prefixes(f, totals, axis)
     others = padded(others, *((-1, 1) if reverse else (1, -1)), of(count))  # of the blocks before, or behind
-    others = f.broadcast(others, of(count, _BLOCK).shape, [i + (i > axis) for i in range(len(shape))])
+    others = f.broadcast(others, of(count, length).shape, [i + (i > axis) for i in range(len(shape))])
     out = f.unlike("stablehlo.reshape", combined(f, op, others, blocks), of(n + more))
     return part(out, axis, 0, n, of(n)) if more else out
+
+
+def _row(n: int) -> int:
+    """The length of rows, which divides `n` if there is one that does."""
+    divisors = [d for d in range(_ROW // 2, 2 * _ROW, _SHORT) if n % d == 0]
+    return min(divisors, key=lambda d: abs(d - _ROW), default=_ROW)
