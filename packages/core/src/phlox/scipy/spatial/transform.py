@@ -139,7 +139,7 @@ class Rotation(NamedTuple):
         axes, intrinsic = _axes("from_euler", seq, (1, 2, 3))
         angles = _vectors("from_euler", "angles", jnp.atleast_1d(angles), len(axes))
         angles = jnp.where(degrees, jnp.deg2rad(angles), angles)
-        found = None
+        found: Any = None
         for axis, angle in zip(axes, _parts(angles), strict=True):
             parts = [jnp.zeros_like(angle)] * 3
             parts[axis] = jnp.sin(angle / 2)
@@ -343,7 +343,7 @@ class Rotation(NamedTuple):
         total, rest = jnp.arctan2(b, a), jnp.arctan2(d, c)
         eps = 1e-7
         aligned, opposed = jnp.abs(middle) <= eps, jnp.abs(middle - math.pi) <= eps
-        angles = [None, middle, None]
+        angles: list[Any] = [None, middle, None]
         turn = jnp.where(aligned, 2 * total, 2 * rest * (1 if intrinsic else -1))
         fallen = aligned | opposed
         ends = [jnp.where(fallen, turn, 0), None, jnp.zeros_like(middle)]
@@ -432,7 +432,7 @@ class Rotation(NamedTuple):
         """
         quat = self.quat
         if canonical:
-            negative = False
+            negative: Any = False
             for i in (2, 1, 0, 3):
                 part = quat[..., i : i + 1]
                 negative = (part < 0) | ((part == 0) & negative)
