@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -220,9 +221,57 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     p, q = real_inexact("rel_entr", p, q)
-    both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
+    both = (p > 0) & (q > 0)
     safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
-    return jnp.where(both, _xlogx(safe_p) - _xlogy(safe_p, safe_q), jnp.where(none, literal(p, 0), np.inf))
+    return _outside_of_both(p, q, _rel_entr(safe_p, safe_q), literal(p, 0))
+
+
+def _outside_of_both(p: Any, q: Any, found: Any, at_zero: Any) -> Any:
+    """`found` where both are positive, `at_zero` where p is 0, and inf where there is no entropy; nan stays."""
+    found = jnp.where((p > 0) & (q > 0), found, jnp.where((p == 0) & (q >= 0), at_zero, np.inf))
+    return jnp.where((p == p) & (q == q), found, np.nan)
+
+
+def _distance(p: Any, q: Any) -> tuple[Any, Any]:
+    """Where p / q is from 0.5 to 2, and p / q - 1 there, whose rounding error is relative."""
+    close = (p > 0.5 * q) & (p < 2 * q)
+    return close, jnp.where(close, p - q, 0) / q
+
+
+@custom_jvp
+def _rel_entr(p: Any, q: Any) -> Any:
+    close, d = _distance(p, q)
+    # The quotient may be too large or too small where the logarithms are not.
+    return p * jnp.where(close, jnp.log1p(d), lax.log(p) - lax.log(q))
+
+
+@_rel_entr.defjvp
+def _rel_entr_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (p, q), (s, t) = primals, tangents
+    close, d = _distance(p, q)
+    return _rel_entr(p, q), s * (1 + jnp.where(close, jnp.log1p(d), lax.log(p) - lax.log(q))) - t * (p / q)
+
+
+#: of (1 + d) log(1 + d) - d, the sum of (-1)**k d**k / (k (k - 1)), without the factor d**2, highest power first
+_NEAR_ONE = [(-1.0) ** k / (k * (k - 1)) for k in range(20, 1, -1)]
+
+
+@custom_jvp
+def _kl_div(p: Any, q: Any) -> Any:
+    close, d = _distance(p, q)
+    near = jnp.abs(d) < 0.125
+    d = jnp.where(near, d, 0)
+    series = functools.reduce(lambda total, c: total * d + c, _NEAR_ONE, jnp.zeros_like(d))
+    series = q * (d * d * series)
+    return jnp.where(close & near, series, _rel_entr(p, q) + (q - p))
+
+
+@_kl_div.defjvp
+def _kl_div_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (p, q), (s, t) = primals, tangents
+    close, d = _distance(p, q)
+    log = jnp.where(close, jnp.log1p(d), lax.log(p) - lax.log(q))
+    return _kl_div(p, q), s * log - t * jnp.where(close, d, p / q - 1)
 
 
 @jit(inline=True)
@@ -243,7 +292,8 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     p, q = real_inexact("kl_div", p, q)
-    return rel_entr(p, q) - p + q
+    both = (p > 0) & (q > 0)
+    return _outside_of_both(p, q, _kl_div(jnp.where(both, p, 1), jnp.where(both, q, 1)), q)
 
 
 # --- powers ---------------------------------------------------------------------------------------------

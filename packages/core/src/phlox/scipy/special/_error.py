@@ -153,8 +153,12 @@ def _owens_t(h: Any, a: Any) -> Any:
     nodes, weights = np.polynomial.legendre.leggauss(20 if dtype == np.float32 else 40)
     u = jnp.expand_dims(end, -1) * (0.5 * (nodes + 1)).astype(dtype)
     squares = jnp.square(jnp.minimum(jnp.expand_dims(height, -1), 1e4))
-    inside = jnp.exp(-0.5 * squares * (1 + u * u)) / (1 + u * u)
-    part = end * jnp.sum(inside * (weights / (4 * math.pi)).astype(dtype), axis=-1)
+    inside = jnp.exp(-0.5 * squares * u * u) / (1 + u * u)
+    # The exponential of a large number is of two factors, as the rounding error of the number is multiplied by it.
+    above = jnp.minimum(height, 1e2)
+    high = jnp.round(above * 16) / 16
+    outside = jnp.exp(-0.5 * high * high) * jnp.exp(-0.5 * (above - high) * (above + high))
+    part = end * outside * jnp.sum(inside * (weights / (4 * math.pi)).astype(dtype), axis=-1)
     tail, beyond = 0.5 * lax.erfc(h * math.sqrt(0.5)), 0.5 * lax.erfc(height * math.sqrt(0.5))
     out = jnp.where(over, 0.5 * (tail + beyond) - tail * beyond - part, part)
     out = jnp.where((h == jnp.inf) & (a == a), 0, jnp.where(size == jnp.inf, 0.5 * tail, out))

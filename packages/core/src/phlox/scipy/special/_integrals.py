@@ -211,6 +211,13 @@ def _sici(x: Any) -> tuple[Any, Any]:
     si = near * chebyshev(tables.SI_SMALL, t)
     slope = (near + tables.CI_ROOT) * chebyshev(tables.CI_SMALL, t)
     ci = _from_root(near, slope, tables.CI_ROOT, tables.CI_ROOT_REST)
+    middle = jnp.clip(size, 2.5, 8)
+    product = chebyshev(tables.CI_MIDDLE, (middle - 5.25) / 2.75)
+    for root, rest in tables.CI_ROOTS:
+        high = float(np.asarray(root, type_of(x).dtype))
+        # XLA would add constants that are subtracted one after another.
+        product = product * (middle - high) - product * (root - high + rest)
+    ci = jnp.where(size > 2.5, product, ci)
     inverse = _inverse(size, 8)
     far = jnp.where((size > 8) & (size < jnp.inf), size, 8)
     f = chebyshev(tables.SICI_F, 2 * inverse * inverse - 1) / far
@@ -218,7 +225,7 @@ def _sici(x: Any) -> tuple[Any, Any]:
     sin, cos = jnp.sin(far), jnp.cos(far)
     si = jnp.where(size <= 8, si, jnp.where(size == jnp.inf, np.pi / 2, np.pi / 2 - f * cos - g * sin))
     ci = jnp.where(size <= 8, ci, jnp.where(size == jnp.inf, 0, f * sin - g * cos))
-    ci = jnp.where(x == 0, -jnp.inf, jnp.where(x < 0, jnp.nan, ci))
+    ci = jnp.where(x == 0, -jnp.inf, jnp.where(x == -jnp.inf, jnp.nan, ci))
     known = x == x
     return jnp.where(known, jnp.sign(x) * si, jnp.nan), jnp.where(known, ci, jnp.nan)
 
@@ -237,8 +244,8 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
       x: real array of any shape; integers are converted to floats.
 
     Returns:
-      ``(si, ci)``: the integral of sin(t) / t from 0 to x, and the negative of that of cos(t) / t from x to infinity,
-      nan where `x` is negative; of the shape and floating dtype of `x`.
+      ``(si, ci)``: the integral of sin(t) / t from 0 to x, and the negative of that of cos(t) / t from abs(x) to
+      infinity; of the shape and floating dtype of `x`.
 
     Raises:
       DtypeError: `x` is complex.

@@ -1,4 +1,4 @@
-"""``phlox.scipy.interpolate``: functions that are known at the points of a grid."""
+"""`RegularGridInterpolator`: functions that are known at the points of a grid."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import numpy as jnp
-from .._api.jit.jit import jit
-from .._base.errors import AxisError, DtypeError, OptionError, ShapeError, UnsupportedError
-from .._base.strictness import lenient
-from .._ir import dtypes
-from .._operands.checks import check, check_one, type_of
-from .._operands.promotion import promote_inexact
-from ..tree_util import register_pytree_node_class
+from ... import numpy as jnp
+from ..._api.jit.jit import jit
+from ..._base.errors import AxisError, DtypeError, OptionError, ShapeError, UnsupportedError
+from ..._base.strictness import lenient
+from ..._ir import dtypes
+from ..._operands.checks import check, check_one, type_of
+from ..._operands.promotion import promote_inexact
+from ...tree_util import register_pytree_node_class
 
 if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
-
-__all__ = ["RegularGridInterpolator"]
+    from ...typing import Array, ArrayLike
 
 _NAME = "RegularGridInterpolator"
 
@@ -198,7 +196,3 @@ class RegularGridInterpolator:
         made.grid, made.values, made.fill_value = children
         made.method, made.bounds_error = aux_data
         return made
-
-
-def __dir__() -> list[str]:
-    return __all__

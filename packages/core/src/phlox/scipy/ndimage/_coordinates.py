@@ -1,4 +1,4 @@
-"""``phlox.scipy.ndimage``: values of an array between its elements.
+"""`map_coordinates`: values of an array between its elements.
 
 Each coordinate is interpolated along its own axis, between one or two elements; the result is the sum over all choices
 of one element for each axis.
@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import lax, numpy as jnp
-from .._api.jit.jit import jit
-from .._base.errors import ShapeError, UnsupportedError
-from .._base.strictness import lenient
-from .._ir import dtypes
-from .._operands.checks import type_of
+from ... import lax, numpy as jnp
+from ..._api.jit.jit import jit
+from ..._base.errors import ShapeError, UnsupportedError
+from ..._base.strictness import lenient
+from ..._ir import dtypes
+from ..._operands.checks import type_of
 
 if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
-
-__all__ = ["map_coordinates"]
+    from ...typing import Array, ArrayLike
 
 
 def _mirrored(index: Any, size: int) -> Any:
@@ -122,7 +120,3 @@ def map_coordinates(
     if order not in (0, 1):
         raise UnsupportedError(f"map_coordinates: order={order!r}", instead="0 or 1")
     return _interpolated(x, places, order=int(order), mode=mode, cval=jnp.asarray(cval, type_of(x).dtype))
-
-
-def __dir__() -> list[str]:
-    return __all__
