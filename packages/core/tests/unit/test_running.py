@@ -15,7 +15,7 @@ WAYS = {
     "cummin": np.minimum.accumulate,
     "cumlogsumexp": np.logaddexp.accumulate,
 }
-SHAPES = [((100_003,), 0), ((300, 301), 1), ((301, 300), 0), ((20, 70, 60), 1)]
+SHAPES = [((150_003,), 0), ((400, 351), 1), ((351, 400), 0), ((20, 70, 100), 1)]
 
 
 def _expected(name, x, axis, reverse):
@@ -50,7 +50,7 @@ def test_sums_and_products(name, shape, axis, reverse):
 
 
 def test_derivatives_and_batches():
-    x = np.random.default_rng(5).normal(size=(300, 200)).astype(np.float32)
+    x = np.random.default_rng(5).normal(size=(400, 350)).astype(np.float32)
     slopes = phlox.jit(phlox.grad(lambda x: (lax.cumsum(x, axis=1) * x).sum()))(x)
     wide = x.astype(np.float64)
     np.testing.assert_allclose(slopes, np.cumsum(wide, 1) + _expected("cumsum", wide, 1, True), atol=1e-4)
@@ -63,5 +63,5 @@ def test_where_it_is_used():
         x = phlox.ShapeDtypeStruct((length,), "float32")
         return phlox.jit(lax.cumsum).lower(x).as_text().count("reduce_window")
 
-    assert windows(1000) == 1
-    assert windows(100_000) == 3
+    assert windows(100_000) == 1
+    assert windows(200_000) == 3

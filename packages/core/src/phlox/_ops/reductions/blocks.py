@@ -21,7 +21,7 @@ _SHORT, _LONG, _BESIDE = 4, 16, 16
 #: Along the last axis, so many elements and more are first divided into rows of about this length.
 _MANY, _ROW = 1 << 14, 1 << 10
 #: the least number of elements, and the least length of the axis
-_LEAST, _SHORTEST = 1 << 15, 64
+_LEAST, _SHORTEST = 1 << 17, 64
 
 #: Writes prefixes, within windows that reach back to the start of the axis, of a value along an axis.
 Prefixes = Callable[[Function, Value, int], Value]

@@ -23,7 +23,7 @@ from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
 from ..structure.shape import broadcast_in_dim, iota, pad, reshape
 
 #: the least number of elements, and the least length of the axis: others are as fast as pairs, and compile sooner
-_LEAST, _SHORTEST = 1 << 15, 48
+_LEAST, _SHORTEST = 1 << 17, 48
 
 
 def fits(f: Function, x: Value, axis: int, index_dtype: Any) -> bool:
