@@ -65,7 +65,19 @@ def started(name: str, program: str, **options: Any) -> None:
 
 def load() -> dict[str, Case]:
     """All cases, in the order in which they are reported."""
-    from .cases import compiled, devices, dispatch, eager, growth, kernels, loading, networks, staging, starting
+    from .cases import (
+        compiled,
+        devices,
+        dispatch,
+        eager,
+        growth,
+        kernels,
+        loading,
+        networks,
+        results,
+        staging,
+        starting,
+    )
 
-    assert all((starting, staging, dispatch, eager, compiled, kernels, devices, growth, networks, loading))
+    assert all((starting, results, staging, dispatch, eager, compiled, kernels, devices, growth, networks, loading))
     return CASES
