@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import queue
 import sys
 import threading
 import time
@@ -31,9 +32,12 @@ def end(message: str) -> NoReturn:
     """Prints `message` and ends the process at once; its main thread may wait for devices for ever."""
     if not _ending.acquire(blocking=False):
         time.sleep(60)  # another thread is ending the process
-    flusher = threading.Thread(target=_flush, daemon=True)  # the main thread may hold the lock of a stream
-    flusher.start()
-    flusher.join(1)
+    try:
+        flusher = threading.Thread(target=_flush, daemon=True)  # the main thread may hold the lock of a stream
+        flusher.start()
+        flusher.join(1)
+    except RuntimeError:  # Python is about to end: this is the main thread
+        _flush()
     os.write(2, f"phlox.distributed: {message}\n".encode())
     os._exit(LOST)
 
@@ -60,6 +64,9 @@ class Watch:
         #: whether this process is about to end by itself
         self.failing = False
         self.threads: list[threading.Thread] = []
+        #: what `_asked` asks. The thread that does it starts here, as Python starts none when it is about to end.
+        self.questions: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        threading.Thread(target=self._ask, name="phlox_ask", daemon=True).start()
 
     def start(self) -> None:
         """Starts to watch."""
@@ -149,8 +156,12 @@ class Watch:
                     return
             answered.set()
 
-        threading.Thread(target=wait, daemon=True).start()
+        self.questions.put(wait)
         return answered.wait(1)
+
+    def _ask(self) -> None:
+        while True:
+            self.questions.get()()
 
 
 _watch: Watch | None = None
