@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._operands.checks import type_of
 from ..special import betaln
 from ._shared import standardized
 
@@ -34,7 +37,8 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
     z, df, scale = standardized("t.logpdf", x, df, loc, scale)
     half = 0.5 * (df + 1)
     ratio = jnp.abs(z) / jnp.sqrt(df)
-    large = ratio > 1e4
+    # Beyond it the 1 of 1 + ratio**2 is less than the rounding error.
+    large = ratio > (1e9 if type_of(ratio).dtype == np.float64 else 1e4)
     square = jnp.where(
         large, 2 * jnp.log(jnp.where(large, ratio, 1)), jnp.log1p(jnp.square(jnp.where(large, 0, z)) / df)
     )
