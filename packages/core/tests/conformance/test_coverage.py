@@ -245,8 +245,9 @@ def test_rows_name_functions_that_exist():
 
 # --- signatures
 
-#: Parameters of jax that phlox has not, or names otherwise: where jax's own modules with one function differ.
+#: Parameters that one of the two has not: where jax's own modules with one function differ, and what phlox adds.
 ABSENT_OF = {
+    "jit": {"compile_effort"},
     "array": {"args"},
     "checkpoint": {"concrete"},
     "remat": {"concrete", "static_argnames"},
