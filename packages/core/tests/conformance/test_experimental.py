@@ -148,6 +148,7 @@ def test_stateful_rng_in_programs(program):
 
 def test_stateful_rng_refuses():
     rng = phlox.experimental.random.stateful_rng(0)
+    assert isinstance(rng, phlox.experimental.random.StatefulPRNG)
     with pytest.raises(ValueError, match="split generator"):
         rng.split(2).uniform()
     with pytest.raises(TypeError, match="seed"):
