@@ -110,3 +110,22 @@ WRONG = [
 @pytest.mark.parametrize("position", range(len(WRONG)))
 def test_wrong_arguments(position):
     both(lambda m: WRONG[position](m, m.random.key(0)), jit=False)
+
+
+@pytest.mark.parametrize(
+    "name", ["rayleigh", "pareto", "wald", "lognormal", "triangular", "beta", "t", "chisquare", "f"]
+)
+def test_parameters_that_do_not_fit_are_refused(name):
+    """As jax refuses them: an array parameter of a wider dtype than the result's; Python numbers fit."""
+    values = {"triangular": (0.0, 0.5, 1.0), "beta": (1.0, 2.0), "f": (3.0, 4.0)}.get(name, (2.0,))
+    for m in (phlox, jax):
+        draw = getattr(m.random, name)
+        with pytest.raises(ValueError):
+            draw(m.random.key(0), *map(np.float32, values), shape=(2,), dtype="float16")
+    assert getattr(phlox.random, name)(phlox.random.key(0), *values, shape=(2,), dtype="float16").dtype == "float16"
+
+
+def test_trials_are_counted_in_integers():
+    for m in (phlox, jax):
+        with pytest.raises(ValueError, match="int"):
+            m.random.geometric(m.random.key(0), 0.5, (2,), "float32")

@@ -84,13 +84,13 @@ def geometric(
       key: one PRNG key, new-style or old-style.
       p: probabilities of success, number or array.
       shape: shape of the result, to which `p` broadcasts; None: the shape of `p`.
-      dtype: int32 by default (int64 in x64 mode).
+      dtype: an integer dtype, int32 by default (int64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is not a PRNG key.
+      DtypeError: `key` is not a PRNG key, or `dtype` is not one of integers.
       ShapeError: `key` is an array of several keys, or `p` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -99,7 +99,10 @@ def geometric(
     """
     key, _ = checked("geometric", key)
     p = check_one("geometric", p)
-    return _geometric(key, p, _shape("geometric", shape, p), _dtype("geometric", dtype))
+    wanted = _dtype("geometric", dtype)
+    if dtypes.kind(wanted) not in "iu":
+        raise DtypeError(f"geometric: numbers of trials cannot be {wanted}", instead="an integer dtype")
+    return _geometric(key, p, _shape("geometric", shape, p), wanted)
 
 
 def _best(values: Any, count: int) -> Any:

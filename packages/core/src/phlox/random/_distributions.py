@@ -19,7 +19,7 @@ from .._ops.elementwise.logic import clz
 from .._ops.random import keys as ops
 from .._ops.structure.shape import bitcast_convert_type, convert
 from ._keys import checked
-from ._samplers import _float, _shape, normal, uniform
+from ._samplers import _float, _need_safe, _shape, normal, uniform
 
 if TYPE_CHECKING:
     from .._api.devices.out_sharding import OutSharding
@@ -202,6 +202,7 @@ def rayleigh(
 
     Raises:
       DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
+      TypePromotionError: a parameter does not fit into `dtype`.
       ShapeError: `key` is an array of several keys, or `scale` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -209,7 +210,9 @@ def rayleigh(
     (3,)
     """
     key, _ = checked("rayleigh", key)
-    return _rayleigh(key, scale, _shape("rayleigh", shape, scale), _float("rayleigh", dtype))
+    dtype = _float("rayleigh", dtype)
+    _need_safe("rayleigh", dtype, scale)
+    return _rayleigh(key, scale, _shape("rayleigh", shape, scale), dtype)
 
 
 @functools.partial(jit, static_argnums=(2, 3))
@@ -239,6 +242,7 @@ def lognormal(
 
     Raises:
       DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
+      TypePromotionError: a parameter does not fit into `dtype`.
       ShapeError: `key` is an array of several keys, or `sigma` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -246,7 +250,9 @@ def lognormal(
     True
     """
     key, _ = checked("lognormal", key)
-    return _lognormal(key, sigma, _shape("lognormal", shape, sigma), _float("lognormal", dtype))
+    dtype = _float("lognormal", dtype)
+    _need_safe("lognormal", dtype, sigma)
+    return _lognormal(key, sigma, _shape("lognormal", shape, sigma), dtype)
 
 
 @functools.partial(jit, static_argnums=(2, 3))
@@ -276,6 +282,7 @@ def pareto(
 
     Raises:
       DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
+      TypePromotionError: a parameter does not fit into `dtype`.
       ShapeError: `key` is an array of several keys, or `b` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -283,7 +290,9 @@ def pareto(
     True
     """
     key, _ = checked("pareto", key)
-    return _pareto(key, b, _shape("pareto", shape, b), _float("pareto", dtype))
+    dtype = _float("pareto", dtype)
+    _need_safe("pareto", dtype, b)
+    return _pareto(key, b, _shape("pareto", shape, b), dtype)
 
 
 @functools.partial(jit, static_argnums=(3, 4))
@@ -352,6 +361,7 @@ def triangular(
 
     Raises:
       DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
+      TypePromotionError: a parameter does not fit into `dtype`.
       ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
 
     >>> from phlox import random
@@ -360,6 +370,7 @@ def triangular(
     """
     key, _ = checked("triangular", key)
     dtype = _float("triangular", dtype)
+    _need_safe("triangular", dtype, left, mode, right)
     return _triangular(key, left, mode, right, _shape("triangular", shape, left, mode, right), dtype)
 
 
@@ -397,6 +408,7 @@ def wald(
 
     Raises:
       DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
+      TypePromotionError: a parameter does not fit into `dtype`.
       ShapeError: `key` is an array of several keys, or `mean` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -404,7 +416,9 @@ def wald(
     True
     """
     key, _ = checked("wald", key)
-    return _wald(key, mean, _shape("wald", shape, mean), _float("wald", dtype))
+    dtype = _float("wald", dtype)
+    _need_safe("wald", dtype, mean)
+    return _wald(key, mean, _shape("wald", shape, mean), dtype)
 
 
 @functools.partial(jit, static_argnums=(3, 4))

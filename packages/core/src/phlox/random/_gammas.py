@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import numpy as jnp
 from .._api.devices.out_sharding import takes_out_sharding
 from .._api.jit.jit import jit
-from .._base.errors import ShapeError, TypePromotionError
-from .._ir.promotion import promote
+from .._base.errors import ShapeError
 from .._operands.checks import as_shape, type_of
 from .._ops.elementwise import arithmetic as e
 from .._ops.random import keys as ops
@@ -19,18 +18,11 @@ from .._ops.structure.shape import convert
 from ._choices import rademacher
 from ._distributions import exponential
 from ._keys import checked
-from ._samplers import _float, _shape, normal
+from ._samplers import _float, _need_safe, _shape, normal
 
 if TYPE_CHECKING:
     from .._api.devices.out_sharding import OutSharding
     from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
-
-
-def _need_safe(function: str, dtype: Any, *parameters: Any) -> None:
-    """Raises `TypePromotionError` for a parameter that the dtype of the result cannot hold."""
-    for given in map(type_of, parameters):
-        if given.dtype != dtype and promote(((given.dtype, given.weak_type), (dtype, False)))[0] != dtype:
-            raise TypePromotionError(f"{function}: a parameter {given.short} does not fit into the result's {dtype}")
 
 
 @functools.partial(jit, static_argnums=(2, 3, 4))

@@ -10,8 +10,9 @@ import numpy as np
 from .. import numpy as jnp
 from .._api.devices.out_sharding import takes_out_sharding
 from .._api.jit.jit import jit
-from .._base.errors import DtypeError, OptionError, ShapeError
+from .._base.errors import DtypeError, OptionError, ShapeError, TypePromotionError
 from .._ir import dtypes
+from .._ir.promotion import promote
 from .._operands.checks import as_shape, canonical_axis, check, check_one, type_of
 from .._operands.promotion import to_dtype
 from .._ops.elementwise import arithmetic as e, logic
@@ -26,6 +27,13 @@ from ._keys import checked
 if TYPE_CHECKING:
     from .._api.devices.out_sharding import OutSharding
     from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
+
+
+def _need_safe(function: str, dtype: Any, *parameters: Any) -> None:
+    """Raises `TypePromotionError` for a parameter that the dtype of the result cannot hold."""
+    for given in map(type_of, parameters):
+        if given.dtype != dtype and promote(((given.dtype, given.weak_type), (dtype, False)))[0] != dtype:
+            raise TypePromotionError(f"{function}: a parameter {given.short} does not fit into the result's {dtype}")
 
 
 def _shape(function: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
