@@ -127,8 +127,8 @@ def random_bcoo(
     size = int(np.prod(sparse))
     count = int(np.ceil(nse * size)) if 0 <= nse < 1 else int(nse)
     kind = indices_dtype or jnp.int32
-    key, index_key = random.split(key)
-    data = generator(key, shape=(*batch, count, *dense), dtype=dtype, **kwds)
+    keys = random.split(key, int(np.prod(batch)) + 1)  # the elements, then the indices of each matrix
+    data = generator(keys[0], shape=(*batch, count, *dense), dtype=dtype, **kwds)
 
     def places(key: Any) -> Any:
         if not sparse:
@@ -136,7 +136,6 @@ def random_bcoo(
         flat = random.choice(key, size, (count,), replace=not unique_indices)
         return jnp.stack(jnp.unravel_index(flat, sparse), -1).astype(kind)
 
-    keys = random.split(index_key, batch) if batch else index_key
-    indices = mapped(places, n_batch)(keys)
+    indices = mapped(places, 1)(keys[1:]).reshape(*batch, count, n_sparse)
     found = BCOO((data, indices), shape=shape, unique_indices=unique_indices)
     return bcoo_sort_indices(found) if sorted_indices else found
