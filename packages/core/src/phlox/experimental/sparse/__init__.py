@@ -1,15 +1,117 @@
-"""``phlox.experimental.sparse``: matrices and arrays of few elements, the part of ``jax.experimental.sparse`` that
-libraries use.
+"""``phlox.experimental.sparse``: arrays of which few elements are stored, as in ``jax.experimental.sparse``.
 
-`BCOO` stores elements with their indices, `BCSR` a matrix by rows. Both are pytrees, so they pass `jit`, `grad` and
-`vmap`; gradients with respect to their elements have the same indices. Products are sums over the stored elements.
+- `BCOO` stores elements with their indices; it has all operations. Leading axes may be a batch (`n_batch`), last axes
+  may be stored whole (`n_dense`). `BCSR` stores matrices by rows; `COO`, `CSR` and `CSC` are simpler.
+- Operators, indexing and methods of `BCOO` are functions of `phlox.numpy` under `sparsify`.
+- All are pytrees: they pass `jit`, `vmap`, `grad` and control flow. `grad`, `value_and_grad`, `jacfwd` and `jacrev`
+  of this module differentiate by the stored elements.
 """
 
 from __future__ import annotations
 
-from ._formats import BCOO, BCSR, JAXSparse, empty, eye, todense
+from . import linalg
+from ._base import JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning, todense
+from ._bcoo import BCOO, bcoo_extract, bcoo_fromdense, bcoo_todense
+from ._creation import empty, eye, random_bcoo
+from ._derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
+from ._layouts import bcoo_sort_indices, bcoo_sum_duplicates, bcoo_update_layout
+from ._plain import (
+    COO,
+    CSC,
+    CSR,
+    coo_fromdense,
+    csr_fromdense,
+    matrix_product as coo_matmat,
+    matrix_product as coo_matvec,
+    matrix_product as csr_matmat,
+    matrix_product as csr_matvec,
+    matrix_todense as coo_todense,
+    matrix_todense as csr_todense,
+)
+from ._products import (
+    bcoo_dot_general,
+    bcoo_dot_general_sampled,
+    bcoo_multiply_dense,
+    bcoo_multiply_sparse,
+    bcoo_reduce_sum,
+)
+from ._rows import (
+    BCSR,
+    bcsr_broadcast_in_dim,
+    bcsr_concatenate,
+    bcsr_dot_general,
+    bcsr_extract,
+    bcsr_fromdense,
+    bcsr_sum_duplicates,
+    bcsr_todense,
+)
+from ._shapes import (
+    bcoo_broadcast_in_dim,
+    bcoo_concatenate,
+    bcoo_dynamic_slice,
+    bcoo_reshape,
+    bcoo_rev,
+    bcoo_slice,
+    bcoo_squeeze,
+    bcoo_transpose,
+)
+from ._sparsify import sparsify
 
-__all__ = ["BCOO", "BCSR", "JAXSparse", "empty", "eye", "todense"]
+__all__ = [
+    "BCOO",
+    "BCSR",
+    "COO",
+    "CSC",
+    "CSR",
+    "JAXSparse",
+    "SparseEfficiencyError",
+    "SparseEfficiencyWarning",
+    "bcoo_broadcast_in_dim",
+    "bcoo_concatenate",
+    "bcoo_dot_general",
+    "bcoo_dot_general_sampled",
+    "bcoo_dynamic_slice",
+    "bcoo_extract",
+    "bcoo_fromdense",
+    "bcoo_multiply_dense",
+    "bcoo_multiply_sparse",
+    "bcoo_reduce_sum",
+    "bcoo_reshape",
+    "bcoo_rev",
+    "bcoo_slice",
+    "bcoo_sort_indices",
+    "bcoo_squeeze",
+    "bcoo_sum_duplicates",
+    "bcoo_todense",
+    "bcoo_transpose",
+    "bcoo_update_layout",
+    "bcsr_broadcast_in_dim",
+    "bcsr_concatenate",
+    "bcsr_dot_general",
+    "bcsr_extract",
+    "bcsr_fromdense",
+    "bcsr_sum_duplicates",
+    "bcsr_todense",
+    "coo_fromdense",
+    "coo_matmat",
+    "coo_matvec",
+    "coo_todense",
+    "csr_fromdense",
+    "csr_matmat",
+    "csr_matvec",
+    "csr_todense",
+    "empty",
+    "eye",
+    "grad",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "linalg",
+    "random_bcoo",
+    "sparsify",
+    "todense",
+    "value_and_grad",
+]
 
 
 def __dir__() -> list[str]:

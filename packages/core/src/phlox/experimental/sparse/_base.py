@@ -1,0 +1,170 @@
+"""What all sparse formats have in common, and the errors of this package. It knows no format."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..._base.errors import ArgumentError
+from ...typing import Array
+
+
+class SparseEfficiencyError(ArgumentError):
+    """An operation on sparse arrays that would cost as much as on dense ones."""
+
+
+class SparseEfficiencyWarning(UserWarning):
+    """An operation on sparse arrays that costs much."""
+
+
+class JAXSparse:
+    """The base of sparse arrays: `data`, the stored elements, arrays of their indices, and `shape`."""
+
+    data: Any
+    shape: tuple[int, ...]
+    __array_priority__ = 100
+    __array_ufunc__ = None  # so that a product with a NumPy array is ours
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements, stored or not."""
+        return math.prod(self.shape)
+
+    @property
+    def nse(self) -> int:
+        """Number of stored elements, of each matrix of a batch."""
+        return int(self.data.shape[0])
+
+    @property
+    def T(self) -> Any:
+        """The array with its axes in reverse order."""
+        return self.transpose()
+
+    def transpose(self, axes: Any = None) -> Any:
+        """The array with its axes in another order; None reverses them."""
+        raise self._lacking("transpose")
+
+    def todense(self) -> Array:
+        """The array with all of its elements."""
+        raise self._lacking("todense")
+
+    def sum(self, *args: Any, **kwargs: Any) -> Any:
+        """The sum of the elements."""
+        raise self._lacking("sum")
+
+    def block_until_ready(self) -> Any:
+        """Waits until its arrays are computed."""
+        for part in self.tree_flatten()[0]:
+            part.block_until_ready()
+        return self
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Its arrays, and what is no array."""
+        raise self._lacking("tree_flatten")
+
+    def _lacking(self, name: str) -> Exception:
+        return NotImplementedError(f"{type(self).__name__} has no {name}; instead: BCOO, which has all operations")
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        batch, dense = getattr(self, "n_batch", 0), getattr(self, "n_dense", 0)
+        extra = (f", n_batch={batch}" if batch else "") + (f", n_dense={dense}" if dense else "")
+        return f"{type(self).__name__}({self.dtype}{list(self.shape)}, nse={self.nse}{extra})"
+
+    def _unary(self, name: str) -> Any:
+        raise self._lacking(name)
+
+    def _binary(self, name: str, other: Any) -> Any:
+        raise self._lacking(name)
+
+    def __neg__(self) -> Any:
+        return self._unary("__neg__")
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return self._unary("__abs__")
+
+    def __add__(self, other: Any) -> Any:
+        return self._binary("__add__", other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._binary("__radd__", other)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._binary("__sub__", other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._binary("__rsub__", other)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._binary("__mul__", other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._binary("__rmul__", other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._binary("__truediv__", other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._binary("__rtruediv__", other)
+
+    def __pow__(self, other: Any) -> Any:
+        return self._binary("__pow__", other)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._binary("__matmul__", other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self._binary("__rmatmul__", other)
+
+    def __getitem__(self, index: Any) -> Any:
+        raise self._lacking("__getitem__")
+
+
+def todense(arr: Any) -> Any:
+    """A sparse array with all of its elements; other arrays as they are.
+
+    Args:
+      arr: array, sparse or not.
+
+    Returns:
+      An array.
+
+    >>> todense(eye(2))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    return arr.todense() if isinstance(arr, JAXSparse) else arr
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether `x` is a sparse array."""
+    return isinstance(x, JAXSparse)
+
+
+def columns(indices: Any) -> tuple[Any, ...]:
+    """The index along each axis, from rows of indices."""
+    return tuple(indices[..., axis] for axis in range(indices.shape[-1]))
+
+
+def fit_batch(x: Any) -> Any:
+    """Sets the shape of an array whose parts `vmap` has given fewer or more batch axes."""
+    if all(hasattr(part, "ndim") for part in x.tree_flatten()[0]):
+        more = x.n_batch + x.n_sparse + x.n_dense - len(x.shape)
+        x.shape = (*x.data.shape[: max(more, 0)], *x.shape[max(-more, 0) :])
+    return x

@@ -1,0 +1,309 @@
+"""`sparsify`: functions of arrays, applied to sparse arrays.
+
+The function is staged on the shapes of its arguments, and its Jaxpr is evaluated with a rule for each operation that
+meets a sparse array. The operators of `BCOO` are such functions.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import lax, numpy as jnp
+from ..._api.jit.programs import ShapeDtypeStruct, make_jaxpr
+from ..._base import pytree
+from ..._trace.interpret import eval_jaxpr
+from . import _products, _shapes
+from ._base import JAXSparse, is_sparse
+from ._bcoo import BCOO, mapped, parts
+from ._layouts import bcoo_update_layout, distinct
+
+_RULES: dict[str, Callable[..., Any]] = {}
+
+
+def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
+    """A function of arrays that also takes sparse arrays.
+
+    Args:
+      f: function of arrays, composed of operations that have a sparse rule: elementwise ones that keep zero, sums and
+        products, `dot_general`, sums over axes, shapes, slices, `concatenate`, `jit`, `cond`, `scan`, `while_loop`.
+      use_tracer: not used; there is one way to do this.
+
+    Returns:
+      A function with the arguments of `f`, which returns sparse arrays where results are sparse.
+
+    Raises:
+      NotImplementedError: an operation meets a sparse array and has no sparse rule; by the function returned.
+
+    >>> sparsify(lambda m, v: 2 * m.T @ v)(eye(2), jnp.array([1.0, 2.0]))
+    Array([2., 4.], dtype=float32)
+    """
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = pytree.tree_flatten((args, kwargs), is_leaf=is_sparse)
+        stand_ins = [ShapeDtypeStruct(x.shape, x.dtype) if is_sparse(x) else x for x in leaves]
+
+        def on_arrays(*leaves: Any) -> Any:
+            args, kwargs = pytree.tree_unflatten(tree, leaves)
+            return f(*args, **kwargs)
+
+        closed, shapes = make_jaxpr(on_arrays, return_shape=True)(*stand_ins)
+        outs = eval_jaxpr(closed.jaxpr, closed.consts, *leaves, run=_run)
+        return pytree.tree_unflatten(pytree.tree_structure(shapes), outs)
+
+    return wrapped
+
+
+def _run(eqn: Any, values: list[Any]) -> Any:
+    name = eqn.primitive.name
+    if not any(map(is_sparse, values)):
+        return eqn.primitive.bind(*values, **eqn.params)
+    rule = _RULES.get(name)
+    if rule is None:
+        raise NotImplementedError(
+            f"sparse rule for {name} is not implemented; instead: sparse.todense of its operand before it"
+        )
+    if not getattr(rule, "takes_all_formats", False):
+        values = [_as_bcoo(x, name) for x in values]
+    shape = eqn.outvars[0].aval.shape if eqn.outvars else ()
+    return rule(*values, **eqn.params, **({"out": shape} if getattr(rule, "takes_shape", False) else {}))
+
+
+def _as_bcoo(x: Any, name: str) -> Any:
+    if isinstance(x, JAXSparse) and not isinstance(x, BCOO):
+        if not hasattr(x, "to_bcoo"):
+            raise NotImplementedError(f"sparse rule for {name} is not implemented for {type(x).__name__}; use BCOO")
+        return x.to_bcoo()
+    return x
+
+
+def _rule(*names: str, **marks: bool) -> Callable[[Any], Any]:
+    def register(function: Any) -> Any:
+        for mark in marks:
+            setattr(function, mark, True)
+        _RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+# --- elementwise ------------------------------------------------------------------------------------------
+
+
+def _elementwise(name: str, linear: bool) -> None:
+    def rule(x: BCOO, **params: Any) -> BCOO:
+        if not linear and not x.unique_indices:
+            x = distinct(x)
+        return x._with(_primitive(name).bind(x.data, **params))
+
+    _RULES[name] = rule
+
+
+def _primitive(name: str) -> Any:
+    from ...extend import primitives
+
+    return primitives()[name]
+
+
+for _name in ("copy", "convert_element_type", "imag", "neg", "real"):
+    _elementwise(_name, linear=True)
+for _name in (
+    *("abs", "asin", "asinh", "atan", "atanh", "cbrt", "ceil", "expm1", "floor", "log1p", "round", "sign", "sin"),
+    *("sinh", "sqrt", "square", "tan", "tanh"),
+):
+    _elementwise(_name, linear=False)
+
+
+@_rule("integer_pow")
+def _integer_pow(x: BCOO, *, y: int) -> BCOO:
+    if y <= 0:
+        raise NotImplementedError("powers of a sparse array that are not positive are dense")
+    if not x.unique_indices:
+        x = distinct(x)
+    return x._with(lax.integer_pow(x.data, y))
+
+
+@_rule("pow")
+def _pow(x: Any, y: Any) -> BCOO:
+    if is_sparse(y) or np.ndim(y):
+        raise NotImplementedError("sparse rule for pow is not implemented.")
+    if not x.unique_indices:
+        x = distinct(x)
+    return x._with(x.data**y)
+
+
+def _add(x: Any, y: Any, out: tuple[int, ...], sign: int) -> Any:
+    if is_sparse(x) and is_sparse(y):
+        if x.shape != y.shape:
+            raise NotImplementedError("Addition between sparse matrices of different shapes.")
+        b, d = min(x.n_batch, y.n_batch), min(x.n_dense, y.n_dense)
+        x, y = (bcoo_update_layout(z, n_batch=b, n_dense=d) for z in (x, y))
+        (data, indices), (others, places) = parts(x), parts(y)
+        others = others if sign > 0 else -others
+        return BCOO((jnp.concatenate([data, others], b), jnp.concatenate([indices, places], b)), shape=x.shape)
+    dense = y if is_sparse(x) else x
+    if np.shape(dense) != out or (x.shape if is_sparse(x) else y.shape) != out:
+        raise NotImplementedError(
+            "Addition between a sparse array X and a dense array Y is not implemented when the output shape is larger "
+            "than Y.shape. This is to prevent silent densification of a large sparse array; instead: X.todense()"
+        )
+    if is_sparse(x):
+        return x.todense() + y if sign > 0 else x.todense() - y
+    return x + y.todense() if sign > 0 else x - y.todense()
+
+
+@_rule("add", "add_any", takes_shape=True)
+def _plus(x: Any, y: Any, *, out: tuple[int, ...]) -> Any:
+    return _add(x, y, out, 1)
+
+
+@_rule("sub", takes_shape=True)
+def _minus(x: Any, y: Any, *, out: tuple[int, ...]) -> Any:
+    return _add(x, y, out, -1)
+
+
+@_rule("mul")
+def _mul(x: Any, y: Any) -> BCOO:
+    if is_sparse(x) and is_sparse(y):
+        return _products.bcoo_multiply_sparse(x, y)
+    return _products.times_dense(x, y) if is_sparse(x) else _products.times_dense(y, x)
+
+
+@_rule("div")
+def _div(x: Any, y: Any) -> BCOO:
+    if is_sparse(y):
+        raise NotImplementedError(
+            "Division by a sparse array is not implemented because it would result in dense output; instead: "
+            "sparse.todense() of the divisor"
+        )
+    return _products.times_dense(x, 1.0 / y)
+
+
+# --- sums, products, shapes -------------------------------------------------------------------------------
+
+
+@_rule("dot_general", takes_all_formats=True)
+def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, preferred_element_type: Any = None, **_: Any) -> Any:
+    x, y = (_as_bcoo(z, "dot_general") for z in (x, y))
+    return _products.bcoo_dot_general(
+        x, y, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type
+    )
+
+
+@_rule("reduce_sum")
+def _reduce_sum(x: BCOO, *, axes: Any) -> Any:
+    return _products.bcoo_reduce_sum(x, axes=axes)
+
+
+@_rule("transpose")
+def _transpose(x: BCOO, *, permutation: Any) -> BCOO:
+    return _shapes.bcoo_transpose(x, permutation=permutation)
+
+
+@_rule("reshape")
+def _reshape(x: BCOO, *, new_sizes: Any, dimensions: Any = None) -> BCOO:
+    return _shapes.bcoo_reshape(x, new_sizes=new_sizes, dimensions=dimensions)
+
+
+@_rule("squeeze")
+def _squeeze(x: BCOO, *, dimensions: Any) -> BCOO:
+    return _shapes.bcoo_squeeze(x, dimensions=dimensions)
+
+
+@_rule("broadcast_in_dim")
+def _broadcast_in_dim(x: BCOO, *, shape: Any, broadcast_dimensions: Any) -> BCOO:
+    return _shapes.bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=broadcast_dimensions)
+
+
+@_rule("slice")
+def _slice(x: BCOO, *, start_indices: Any, limit_indices: Any, strides: Any) -> BCOO:
+    return _shapes.bcoo_slice(x, start_indices=start_indices, limit_indices=limit_indices, strides=strides)
+
+
+@_rule("dynamic_slice")
+def _dynamic_slice(x: BCOO, *starts: Any, slice_sizes: Any) -> BCOO:
+    return _shapes.bcoo_dynamic_slice(x, starts, slice_sizes)
+
+
+@_rule("concatenate")
+def _concatenate(*operands: Any, dimension: int) -> BCOO:
+    if not all(map(is_sparse, operands)):
+        raise NotImplementedError("concatenate of sparse and dense arrays; instead: sparse.todense or BCOO.fromdense")
+    return _shapes.bcoo_concatenate(operands, dimension=dimension)
+
+
+@_rule("rev")
+def _rev(x: BCOO, *, dimensions: Any) -> BCOO:
+    return _shapes.bcoo_rev(x, dimensions)
+
+
+@_rule("gather", takes_shape=True)
+def _gather(x: Any, start: Any, *, dimension_numbers: Any, slice_sizes: Any, out: Any, **_: Any) -> BCOO:
+    """Rows at an array of indices, which become batch axes: ``x[jnp.array([0, 2])]``."""
+    axes = tuple(dimension_numbers.start_index_map)
+    rest = [n for i, n in enumerate(slice_sizes) if i not in axes]
+    count = len(out) - len(rest)
+    known = is_sparse(x) and not is_sparse(start) and x.n_batch == 0
+    known = known and tuple(dimension_numbers.collapsed_slice_dims) == axes == tuple(sorted(axes))
+    known = known and not dimension_numbers.operand_batching_dims and rest == list(out[count:])
+    if not known or tuple(dimension_numbers.offset_dims) != tuple(range(count, len(out))):
+        raise NotImplementedError("sparse rule for gather is implemented for rows at arrays of indices only")
+
+    def row(place: Any) -> Any:
+        starts = [place[axes.index(i)] if i in axes else 0 for i in range(x.ndim)]
+        return parts(_shapes.bcoo_squeeze(_shapes.bcoo_dynamic_slice(x, starts, slice_sizes), dimensions=axes))
+
+    return BCOO(mapped(row, count)(start), shape=out)
+
+
+# --- functions inside of functions ------------------------------------------------------------------------
+
+
+def _call(closed: Any, *values: Any) -> list[Any]:
+    return eval_jaxpr(closed.jaxpr, closed.consts, *values, run=_run)
+
+
+@_rule("jit", "remat2", "closed_call", takes_all_formats=True)
+def _jit(*values: Any, jaxpr: Any, **_: Any) -> list[Any]:
+    return _call(jaxpr, *values)
+
+
+@_rule("custom_jvp_call", "custom_vjp_call", takes_all_formats=True)
+def _custom(*values: Any, call_jaxpr: Any, **_: Any) -> list[Any]:
+    return _call(call_jaxpr, *values)
+
+
+@_rule("cond", takes_all_formats=True)
+def _cond(which: Any, *values: Any, branches: Any) -> list[Any]:
+    found: list[Any] = lax.switch(which, [functools.partial(_call, branch) for branch in branches], *values)
+    return found
+
+
+@_rule("while", takes_all_formats=True)
+def _while(*values: Any, cond_jaxpr: Any, cond_nconsts: int, body_jaxpr: Any, body_nconsts: int) -> list[Any]:
+    split = cond_nconsts + body_nconsts
+    tests, consts, start = values[:cond_nconsts], values[cond_nconsts:split], list(values[split:])
+    found: list[Any] = lax.while_loop(
+        lambda carry: _call(cond_jaxpr, *tests, *carry)[0], lambda carry: _call(body_jaxpr, *consts, *carry), start
+    )
+    return found
+
+
+@_rule("scan", takes_all_formats=True)
+def _scan(
+    *values: Any, jaxpr: Any, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: Any
+) -> list[Any]:
+    consts, start = values[:num_consts], list(values[num_consts : num_consts + num_carry])
+    if any(map(is_sparse, values[num_consts + num_carry :])):
+        raise NotImplementedError("sparse rule for scan is not implemented for sparse arrays that are scanned over")
+
+    def body(carry: Any, x: Any) -> Any:
+        outs = _call(jaxpr, *consts, *carry, *x)
+        return outs[:num_carry], outs[num_carry:]
+
+    carry, outs = lax.scan(body, start, list(values[num_consts + num_carry :]), length, reverse, unroll)
+    return [*carry, *outs]
