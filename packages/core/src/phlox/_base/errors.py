@@ -2,7 +2,8 @@
 
     PhloxError
     ├── ArgumentError (TypeError, ValueError)  an argument that cannot be an array
-    │   └── ObservationsError (RuntimeError)   the number of weights is not the number of observations
+    │   ├── ObservationsError (RuntimeError)   the number of weights is not the number of observations
+    │   └── SparseEfficiencyError              an operation on sparse arrays would cost as much as on dense ones
     ├── OptionError (ValueError)               an option does not accept this value
     │   └── PaddingError (RuntimeError)        an unknown name of a padding
     ├── ConfigError (AttributeError, ValueError) a flag does not exist, or does not accept this value
@@ -107,6 +108,7 @@ __all__ = [
     "RefError",
     "RefusedError",
     "ShapeError",
+    "SparseEfficiencyError",
     "StaticArgumentError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
@@ -160,6 +162,13 @@ class ArgumentError(PhloxError, TypeError, ValueError):
     >>> phlox.jit(lambda x, f: f(x))(1.0, abs)  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
     ArgumentError: ...
+    """
+
+
+class SparseEfficiencyError(ArgumentError):
+    """An operation on sparse arrays would cost as much as on dense ones, and `on_inefficient` is "error".
+
+    Fix: another layout of batch and dense axes, or ``on_inefficient=None``.
     """
 
 

@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
+from ..._base.errors import SparseEfficiencyError
 from . import linalg
-from ._base import JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning, todense
+from ._base import JAXSparse, SparseEfficiencyWarning, todense
 from ._bcoo import BCOO, bcoo_extract, bcoo_fromdense, bcoo_todense
 from ._creation import empty, eye, random_bcoo
 from ._derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad

@@ -1,16 +1,11 @@
-"""What all sparse formats have in common, and the errors of this package. It knows no format."""
+"""What all sparse formats have in common. It knows no format."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from ..._base.errors import ArgumentError
 from ...typing import Array
-
-
-class SparseEfficiencyError(ArgumentError):
-    """An operation on sparse arrays that would cost as much as on dense ones."""
 
 
 class SparseEfficiencyWarning(UserWarning):
@@ -145,6 +140,7 @@ def todense(arr: Any) -> Any:
     Returns:
       An array.
 
+    >>> from phlox.experimental.sparse import eye
     >>> todense(eye(2))
     Array([[1., 0.],
            [0., 1.]], dtype=float32)

@@ -283,6 +283,7 @@ def bcoo_todense(mat: BCOO) -> Array:
     Returns:
       An array of its shape.
 
+    >>> from phlox.experimental.sparse import eye
     >>> bcoo_todense(eye(2))
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
@@ -361,6 +362,7 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
     Returns:
       A `BCOO` with the indices of `sparr`.
 
+    >>> from phlox.experimental.sparse import eye
     >>> bcoo_extract(eye(2), jnp.array([[1.0, 2.0], [3.0, 4.0]])).data
     Array([1., 4.], dtype=float32)
     """

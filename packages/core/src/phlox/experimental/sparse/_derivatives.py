@@ -92,6 +92,7 @@ def grad(
     Returns:
       A function that returns, for a sparse argument, a sparse array with its indices.
 
+    >>> from phlox.experimental.sparse import eye
     >>> grad(lambda m: (m @ jnp.array([1.0, 2.0])).sum())(eye(2)).data
     Array([1., 2.], dtype=float32)
     """
@@ -112,6 +113,7 @@ def value_and_grad(
     Returns:
       A function that returns (value, gradient).
 
+    >>> from phlox.experimental.sparse import eye
     >>> value_and_grad(lambda m: (m @ jnp.array([1.0, 2.0])).sum())(eye(2))
     (Array(3., dtype=float32), BCOO(float32[2, 2], nse=2))
     """
@@ -132,6 +134,7 @@ def jacfwd(
     Returns:
       A function that returns, for a sparse argument, a sparse array; the axes of the result are batch axes.
 
+    >>> from phlox.experimental.sparse import eye
     >>> jacfwd(lambda m: m @ jnp.ones(2))(eye(2))
     BCOO(float32[2, 2, 2], nse=2, n_batch=1)
     """
@@ -152,6 +155,7 @@ def jacrev(
     Returns:
       A function that returns, for a sparse argument, a sparse array; the axes of the result are batch axes.
 
+    >>> from phlox.experimental.sparse import eye
     >>> jacrev(lambda m: m @ jnp.ones(2))(eye(2))
     BCOO(float32[2, 2, 2], nse=2, n_batch=1)
     """

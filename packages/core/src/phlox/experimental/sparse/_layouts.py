@@ -7,10 +7,10 @@ import warnings
 from typing import Any
 
 from ... import numpy as jnp
-from ..._base.errors import ArgumentError, OptionError
+from ..._base.errors import ArgumentError, OptionError, SparseEfficiencyError
 from ..._trace.trace import Tracer
 from ...ops import segment_sum
-from ._base import SparseEfficiencyError, SparseEfficiencyWarning, columns
+from ._base import SparseEfficiencyWarning, columns
 from ._bcoo import BCOO, mapped, parts
 
 
@@ -137,6 +137,7 @@ def bcoo_update_layout(
     Raises:
       SparseEfficiencyError: more axes become batch or dense axes, and `on_inefficient` is "error".
 
+    >>> from phlox.experimental.sparse import eye
     >>> bcoo_update_layout(eye(3), n_dense=1, on_inefficient=None)
     BCOO(float32[3, 3], nse=3, n_dense=1)
     """

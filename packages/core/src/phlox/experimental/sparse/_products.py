@@ -27,6 +27,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     Returns:
       A `BCOO`, whose indices may be equal.
 
+    >>> from phlox.experimental.sparse import eye
     >>> bcoo_reduce_sum(eye(3), axes=(0,)).todense()
     Array([1., 1., 1.], dtype=float32)
     """
@@ -62,6 +63,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
     Returns:
       An array: `data` of the product, whose indices are those of `sp_mat`.
 
+    >>> from phlox.experimental.sparse import eye
     >>> bcoo_multiply_dense(eye(2), jnp.array([2.0, 3.0]))
     Array([2., 3.], dtype=float32)
     """
@@ -94,6 +96,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     Returns:
       A `BCOO` with an element for each pair of stored elements.
 
+    >>> from phlox.experimental.sparse import eye
     >>> bcoo_multiply_sparse(eye(2), eye(2)).todense()
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
@@ -143,6 +146,7 @@ def bcoo_dot_general(
     Returns:
       A `BCOO` if both are sparse, otherwise an array.
 
+    >>> from phlox.experimental.sparse import eye
     >>> bcoo_dot_general(eye(2), jnp.ones(2), dimension_numbers=(((1,), (0,)), ((), ())))
     Array([1., 1.], dtype=float32)
     """

@@ -30,6 +30,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     Returns:
       A `BCOO`.
 
+    >>> from phlox.experimental.sparse import eye
     >>> bcoo_transpose(eye(2, 3), permutation=(1, 0))
     BCOO(float32[3, 2], nse=2)
     """
@@ -67,6 +68,7 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[in
     Returns:
       A `BCOO`.
 
+    >>> from phlox.experimental.sparse import eye
     >>> bcoo_reshape(eye(2), new_sizes=(4,)).indices
     Array([[0],
            [3]], dtype=int32)
@@ -120,6 +122,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     Returns:
       A `BCOO`.
 
+    >>> from phlox.experimental.sparse import empty
     >>> bcoo_squeeze(empty((1, 3)), dimensions=(0,))
     BCOO(float32[3], nse=0)
     """
@@ -160,6 +163,7 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
     Returns:
       A `BCOO`.
 
+    >>> from phlox.experimental.sparse import eye
     >>> bcoo_broadcast_in_dim(eye(2), shape=(3, 2, 2), broadcast_dimensions=(1, 2))
     BCOO(float32[3, 2, 2], nse=2, n_batch=1)
     """
@@ -218,6 +222,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     Returns:
       A `BCOO`.
 
+    >>> from phlox.experimental.sparse import eye
     >>> bcoo_concatenate([eye(2), eye(2)], dimension=0)
     BCOO(float32[4, 2], nse=4)
     """
@@ -274,6 +279,7 @@ def bcoo_slice(
     Returns:
       A `BCOO`.
 
+    >>> from phlox.experimental.sparse import eye
     >>> bcoo_slice(eye(4), start_indices=(1, 0), limit_indices=(4, 2)).todense()
     Array([[0., 1.],
            [0., 0.],
@@ -320,6 +326,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     Returns:
       A `BCOO`.
 
+    >>> from phlox.experimental.sparse import eye
     >>> bcoo_dynamic_slice(eye(4), (1, 1), (2, 2)).todense()
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
@@ -356,6 +363,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     Returns:
       A `BCOO`.
 
+    >>> from phlox.experimental.sparse import eye
     >>> bcoo_rev(eye(2), dimensions=(0,)).todense()
     Array([[0., 1.],
            [1., 0.]], dtype=float32)

@@ -38,6 +38,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     Raises:
       NotImplementedError: an operation meets a sparse array and has no sparse rule; by the function returned.
 
+    >>> from phlox.experimental.sparse import eye
     >>> sparsify(lambda m, v: 2 * m.T @ v)(eye(2), jnp.array([1.0, 2.0]))
     Array([2., 4.], dtype=float32)
     """
