@@ -59,6 +59,18 @@ def test_what_is_placed_does_not_move(moves):
     assert moves == []
 
 
+def test_compiled_ahead_for_types_alone(moves):
+    where = phlox.NamedSharding(mesh(), P("x"))
+    double = phlox.jit(lambda x: x * 2, in_shardings=where)
+    compiled = double.lower(phlox.ShapeDtypeStruct(X.shape, X.dtype)).compile()
+    x = phlox.device_put(X, where)
+    moves.clear()
+    found = compiled(x)
+    assert moves == []
+    np.testing.assert_array_equal(found, X * 2)
+    np.testing.assert_array_equal(compiled(X), X * 2)
+
+
 def test_an_element_moves_no_more_than_its_shard(moves):
     x = phlox.device_put(X, phlox.NamedSharding(mesh(), P("x")))
     moves.clear()

@@ -28,7 +28,7 @@ from ..._trace.trace import Tracer, check_live
 from ..._xla.array import Array, ArrayImpl
 from ..._xla.devices import Device, local_devices
 from ..._xla.host_values import as_array, as_literal
-from ..._xla.placement import Placed, aval_of
+from ..._xla.placement import Placed, aval_of, is_committed, key_for
 from ..._xla.program import Lowering, Program, explain_failure, lies_as, lower
 from . import arguments, donation, reference_arguments as references
 from .caches import Caches, Stats, bounded, caches_for
@@ -510,7 +510,15 @@ class JitFunction:
         return stages.Traced(call, traced.closed, traced.consts, lambda: self._lowered(made))
 
     def _lowered(self, made: Prepared) -> stages.Lowered:
-        lowered = self._lower(made.args, made.kwargs, made.statics, made.in_tree, made.keys)
+        # Arguments that lie nowhere yet are expected where `in_shardings` puts them, so that calls move none twice.
+        keys, asked_in = made.keys, self._options.in_shardings
+        if asked_in is not None:
+            places = asked_in.spread((made.args, made.kwargs))
+            keys = [
+                key if where is None or is_committed(key) else key_for(aval_of(key), where, committed=True)
+                for key, where in zip(keys, places, strict=True)
+            ]
+        lowered = self._lower(made.args, made.kwargs, made.statics, made.in_tree, keys)
         traced, hidden = lowered.traced, len(lowered.consts)
         avals = traced.closed.out_avals
         stages = _stages()
