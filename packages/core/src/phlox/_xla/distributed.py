@@ -8,6 +8,7 @@ ends this process when another one fails.
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import sys
 import time
@@ -248,6 +249,7 @@ def initialize(
 
 def _start_service(bind: str, count: int, initialization: int, heartbeat: int, shutdown: int) -> Any:
     try:
+        _try_to_listen(bind)
         return native.get_distributed_runtime_service(
             bind,
             count,
@@ -255,7 +257,7 @@ def _start_service(bind: str, count: int, initialization: int, heartbeat: int, s
             heartbeat_timeout=heartbeat,
             shutdown_timeout=shutdown,
         )
-    except native.JaxRuntimeError as error:
+    except (OSError, native.JaxRuntimeError) as error:
         raise DistributedError(
             f"distributed.initialize: process 0 cannot listen at {bind}: {str(error).splitlines()[0]}",
             instead="a free port of this machine; another program, or another process 0, may use this one",
@@ -263,6 +265,25 @@ def _start_service(bind: str, count: int, initialization: int, heartbeat: int, s
             process_id=0,
             num_processes=count,
         ) from None
+
+
+def _try_to_listen(bind: str) -> None:
+    """Raises OSError if the port is taken or not allowed: XLA's service sometimes ends the process by a signal then.
+
+    What else may be wrong with an address is left to the service.
+    """
+    import socket
+
+    host, port = _split(bind)
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the service: ports just left are free
+            trial.bind(address)
+            trial.listen()
+    except OSError as error:
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            raise
 
 
 def _wait_for_port(address: str, number: int, deadline: float) -> None:
