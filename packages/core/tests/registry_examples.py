@@ -534,6 +534,8 @@ def examples() -> dict[str, list[Example]]:
         ],
         "conv_general_dilated": _convolutions(),
         "reduce_sum": [Example((cube,), {"axes": (0, 2)}, ((0,),)), Example((cube,), {"axes": ()}, ((0,),))],
+        "fast_max": [Example((distinct(2, 3, 4),), {"axes": (1,)})],
+        "fast_min": [Example((distinct(2, 3, 4),), {"axes": (1,)})],
         "reduce_max": [Example((distinct(2, 3, 4),), {"axes": (1,)})],
         "reduce_min": [Example((distinct(2, 3, 4),), {"axes": (0, 1, 2)})],
         "reduce_prod": [Example((floats(2, 3, 4),), {"axes": (0, 2)}), Example((floats(2, 0),), {"axes": (1,)})],

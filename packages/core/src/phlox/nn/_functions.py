@@ -17,6 +17,7 @@ from .._ir import dtypes
 from .._operands.checks import canonical_axes, canonical_axis, check, hashable, integer, type_of
 from .._operands.promotion import promote_inexact, promoted_inexact
 from .._ops.elementwise import arithmetic as e, logic
+from .._ops.reductions.reduce import fast_max
 from .._ops.structure.shape import own
 from ..numpy._creation.from_data import listed
 
@@ -263,10 +264,15 @@ def identity(x: ArrayLike) -> Array:
 # --- softmax --------------------------------------------------------------------------------------------
 
 
-def _shifted(x: Any, axis: Any, where: Any) -> Any:
+def _shifted(x: Any, axes: tuple[int, ...], where: Any) -> Any:
     """x minus its largest element, so that exponentials do not overflow; the maximum is not differentiated."""
-    top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
-    return (x if where is None else jnp.where(where, x, -jnp.inf)) - e.stop_gradient(top)
+    x = x if where is None else jnp.where(where, x, -jnp.inf)
+    return x - _top(x, axes)
+
+
+def _top(x: Any, axes: tuple[int, ...]) -> Any:
+    """The largest elements of `x`, along axes that are kept. Not differentiated; the terms keep what is nan."""
+    return jnp.expand_dims(fast_max(e.stop_gradient(x), axes=axes), axes)
 
 
 def _prepared(x: Any, axis: Any, function: str) -> Any:
@@ -368,8 +374,8 @@ def _logsumexp(a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool, whe
         a, b = promoted_inexact("logsumexp", a, b)
         a = jnp.where(b != 0, a, -jnp.inf)
     a, axes = _prepared(a, axis, "logsumexp")
-    top = jnp.max(jnp.real(a), axes, keepdims=True, where=where, initial=-jnp.inf)
-    top = e.stop_gradient(jnp.where(jnp.isfinite(top), top, 0))
+    top = _top(jnp.real(a) if where is None else jnp.where(where, jnp.real(a), -jnp.inf), axes)
+    top = jnp.where(jnp.isfinite(top), top, 0)
     terms = jnp.exp(a - top)
     terms = terms if b is None else terms * b
     total = jnp.sum(terms, axes, keepdims=keepdims, where=where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from operator import index
 from typing import Any
@@ -14,7 +15,8 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import primitive
 from ..._trace.trace import typeof
 from ..._xla.host_values import as_array
-from ..._xla.text import Function, Value
+from ..._xla.platforms import cpu_only
+from ..._xla.text import Function, Number, Value
 from . import float32_forms as forms
 from .families import (
     ANY,
@@ -139,9 +141,28 @@ def extremum_lower(f: Function, direction: str, x: Value, y: Value) -> Value:
     return f.select(f.same("stablehlo.or", first, tie), x, y)
 
 
+#: From so many elements on, XLA reduces on CPUs by a library (YNN) whose extrema pass over nan, those that it computes
+#: on the way to a sum too.
+_YNN, _YNN_DTYPES = 4096, (dtypes.float32, dtypes.float64)
+
+
+def extrema_lose_nan(f: Function, aval: ShapedArray) -> bool:
+    """Whether XLA's maximum and minimum of arrays of this type may be a number where an operand is nan."""
+    return aval.size >= _YNN and aval.dtype in _YNN_DTYPES and cpu_only(f)
+
+
+def _extremum(direction: str, f: Function, x: Value, y: Value) -> Value:
+    out = extremum_lower(f, direction, x, y)
+    if extrema_lose_nan(f, x.aval):
+        for operand in (x, y):
+            if not (isinstance(operand, Number) and operand.value == operand.value):
+                out = f.select(f.compare("NE", operand, operand), operand, out)
+    return out
+
+
 max_ = binary(
     "max",
-    lambda f, x, y: extremum_lower(f, "GT", x, y),
+    functools.partial(_extremum, "GT"),
     accepts=ANY,
     tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
     nan_checked=False,
@@ -152,7 +173,7 @@ max_ = binary(
 
 min_ = binary(
     "min",
-    lambda f, x, y: extremum_lower(f, "LT", x, y),
+    functools.partial(_extremum, "LT"),
     accepts=ANY,
     tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
     nan_checked=False,

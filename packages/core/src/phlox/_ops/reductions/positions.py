@@ -41,9 +41,9 @@ def fits(f: Function, x: Value, axis: int, index_dtype: Any) -> bool:
 
 def position_in_groups(x: Any, axis: int, index_dtype: Any, largest: bool) -> Any:
     """The positions along `axis` of the first largest or smallest elements of `x`, which has no nan."""
-    from .reduce import highest, lowest, reduce_max, reduce_min  # which is built on this module
+    from .reduce import fast_max, fast_min, highest, lowest  # which is built on this module
 
-    extremum = reduce_max if largest else reduce_min
+    extremum = fast_max if largest else fast_min
     shape, dtype = typeof(x).shape, typeof(x).dtype
     n = shape[axis]
     length = _group(n)

@@ -17,7 +17,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
 from ..._xla.text import Function, Value, i64_array, ints
-from ..elementwise.arithmetic import add, div, extremum_lower, mul
+from ..elementwise.arithmetic import add, div, extrema_lose_nan, extremum_lower, mul
 from ..elementwise.families import ANY, BITS, NUMBER, ORDERED, check_kind, literal, lowered_as
 from ..elementwise.logic import eq
 from ..structure.shape import broadcast_in_dim, convert, pad, reshape, transpose
@@ -74,6 +74,7 @@ def reducer(
     check: Callable[[ShapedArray, Axes], None] | None = None,
     jvp: Callable[..., Any] | None = None,
     transpose: Callable[..., Any] | None = None,
+    mended: Callable[[Function, Value, Axes, Value], Value] | None = None,
     nan_checked: bool = False,
     series: Series | None = None,
     unfused: Unfused | None = None,
@@ -82,6 +83,7 @@ def reducer(
 
     `jvp(reduce, t, x, axes)` returns the result and its tangent; `reduce` is the primitive. `check(aval, axes)` may
     raise for operands that `accepts` allows. It depends on config flags, so results of `types` are then not cached.
+    `mended(f, x, axes, out)` writes what corrects `out`, the value of the reduction.
     """
 
     def types(x: ShapedArray, axes: Axes) -> ShapedArray:
@@ -92,7 +94,8 @@ def reducer(
         return shaped(tuple(x.shape[i] for i in _kept(x.ndim, axes)), x.dtype, x.weak_type)
 
     def lower(f: Function, x: Value, axes: Axes) -> Value:
-        return reduce_lower(f, op, x, start(x.aval.dtype), axes, f.out)
+        out = reduce_lower(f, op, x, start(x.aval.dtype), axes, f.out)
+        return out if mended is None else mended(f, x, axes, out)
 
     def differentiate(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
@@ -189,8 +192,24 @@ def smaller(g: Function, a: Value, b: Value) -> Value:
     return extremum_lower(g, "LT", a, b)
 
 
-reduce_max = reducer("reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp, unfused="operation")
-reduce_min = reducer("reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp, unfused="operation")
+def _with_nan(f: Function, x: Value, axes: Axes, out: Value) -> Value:
+    """`out`, the extrema of `x`, and nan where an element is nan: there, and nowhere else, the sum of |x| is nan."""
+    if not extrema_lose_nan(f, x.aval):
+        return out
+    total = reduce_lower(f, "stablehlo.add", f.same("stablehlo.abs", x), 0, axes, out.aval)
+    return f.select(f.compare("NE", total, total), total, out)
+
+
+reduce_max = reducer(
+    "reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp, mended=_with_nan, unfused="operation"
+)
+reduce_min = reducer(
+    "reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp, mended=_with_nan, unfused="operation"
+)
+
+#: Extrema for callers that need no nan, as none occurs or other terms keep it: whether it is seen depends on the platform.
+fast_max = reducer("fast_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp)
+fast_min = reducer("fast_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp)
 
 
 def _product_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, Any]:
