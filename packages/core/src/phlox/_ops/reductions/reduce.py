@@ -207,7 +207,7 @@ reduce_min = reducer(
     "reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp, mended=_with_nan, unfused="operation"
 )
 
-#: Extrema for callers that need no nan: none occurs, or other terms keep it. Whether it is seen depends on the platform.
+#: Extrema where no nan occurs or other terms keep it. Whether they show nan depends on the platform.
 fast_max = reducer("fast_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp)
 fast_min = reducer("fast_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp)
 
