@@ -14,7 +14,7 @@ from phlox.extend import warn
 from .errors import MissingExtraError
 
 _COMMANDS = {
-    "torch": "pip install torch==2.13.0",  # for other versions pip may choose builds with gigabytes of CUDA libraries
+    "torch": "pip install torch",
     "tensorflow": "pip install tensorflow-cpu",
     "tensorflow_datasets": "pip install tensorflow-datasets array_record",
     "grain": "pip install grain",

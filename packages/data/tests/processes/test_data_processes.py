@@ -6,7 +6,7 @@ import phlox_data  # noqa: F401  (the programs below are text: this says what th
 from data_processes import finish, output, start
 
 EXTRAS = {
-    "torch": ("from_torch", "pip install torch==2.13.0"),
+    "torch": ("from_torch", "pip install torch"),
     "tensorflow": ("from_tf", "pip install tensorflow-cpu"),
     "tensorflow_datasets": ("local_tfds", "pip install tensorflow-datasets array_record"),
     "grain": ("from_grain", "pip install grain"),
