@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .._api.devices.assemble import make_array_from_process_local_data, make_array_from_single_device_arrays
+from .._api.devices.assemble import make_array_from_single_device_arrays
+from .._api.devices.process_parts import of_this_process, over_all_processes
 from .._api.jit.jit import jit
 from .._base import pytree
 from .._base.errors import DeviceError, OptionError, ProcessFailureError
@@ -23,7 +24,7 @@ from .._xla.array import Array, logical, move, physical, put
 from .._xla.devices import Device, devices, local_devices, process_count, process_index
 from .._xla.mesh import Mesh, PartitionSpec
 from .._xla.replication import replicated
-from .._xla.sharding import NamedSharding, Sharding, single_device
+from .._xla.sharding import NamedSharding, single_device
 
 __all__ = [
     "ProcessFailureError",
@@ -174,10 +175,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     Array([0, 1], dtype=int32)
     """
 
-    def joined(x: Any, sharding: Sharding) -> Any:
-        return x if _is_shared(x) else make_array_from_process_local_data(sharding, x)
-
-    return _laid_out("host_local_array_to_global_array", joined, local_inputs, global_mesh, pspecs)
+    return _laid_out("host_local_array_to_global_array", over_all_processes, local_inputs, global_mesh, pspecs)
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
@@ -198,15 +196,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     """
 
     def own(x: Any, sharding: NamedSharding) -> Any:
-        if not _is_shared(x):
-            return x
-        numbers = physical(x)
-        parts = [shard.data for shard in move(numbers, sharding).addressable_shards]
-        here = NamedSharding(global_mesh.local_mesh, sharding.spec)
-        counts = zip(numbers.shape, sharding.tiles(numbers.ndim), here.tiles(numbers.ndim), strict=True)
-        shape = tuple(size // every * mine for size, every, mine in counts)
-        made = make_array_from_single_device_arrays(shape, here, parts)
-        return logical(made, x.aval.update(shape=shape[: x.ndim]))
+        return of_this_process(logical(move(physical(x), sharding), x.aval)) if _is_shared(x) else x
 
     return _laid_out("global_array_to_host_local_array", own, global_inputs, global_mesh, pspecs)
 
