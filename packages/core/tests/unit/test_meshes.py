@@ -106,6 +106,40 @@ def test_arrays_over_another_mesh_of_the_same_devices():
             assert found.sharding == phlox.NamedSharding(over, P("a", "b"))
 
 
+def test_abstract_meshes_get_the_devices_of_the_arguments():
+    meshes = [_mesh(4, 2), phlox.sharding.Mesh(_mesh(4, 2).devices[::-1], ("a", "b"))]
+    abstract = meshes[0].abstract_mesh
+    by_columns = phlox.NamedSharding(abstract, P(None, "b"))
+    programs = [
+        jit(lambda x: lax.with_sharding_constraint(x * 2, by_columns)),
+        jit(lambda x: x * 2, out_shardings=by_columns),
+        jit(lambda x: phlox.sharding.reshard(x * 2, by_columns)),
+    ]
+    doubled = phlox.shard_map(lambda x: x * 2, mesh=abstract, in_specs=P("a"), out_specs=P("a"))
+    for mesh in meshes:
+        x = phlox.device_put(X, phlox.NamedSharding(mesh, P("a")))
+        for f in programs:
+            np.testing.assert_array_equal(f(x), X * 2)
+            assert f(x).sharding == phlox.NamedSharding(mesh, P(None, "b"))
+        for f in (doubled, jit(doubled)):
+            np.testing.assert_array_equal(f(x), X * 2)
+            assert f(x).sharding == x.sharding
+        assert phlox.sharding.reshard(x, by_columns).sharding == phlox.NamedSharding(mesh, P(None, "b"))
+    with pytest.raises(errors.DeviceError, match="has no devices of its own, and the arguments are on 1"):
+        doubled(X)
+
+
+def test_the_abstract_mesh_of_the_context():
+    x = phlox.device_put(X, phlox.NamedSharding(_mesh(4, 2), P("a")))
+    split = jit(lambda x: lax.with_sharding_constraint(x, P("a", "b")))
+    for shape in ((4, 2), (2, 4)):
+        with phlox.sharding.use_abstract_mesh(_mesh(*shape).abstract_mesh):
+            assert phlox.sharding.get_mesh().empty
+            assert split(x).sharding.shard_shape(X.shape) == (X.shape[0] // shape[0], X.shape[1] // shape[1])
+    with phlox.set_mesh(_mesh(4, 2)), phlox.sharding.use_abstract_mesh(_mesh(4, 2).abstract_mesh):
+        assert phlox.sharding.get_mesh() == _mesh(4, 2)
+
+
 def test_second_derivatives_over_two_axes():
     over = _mesh(4, 2)
     total = phlox.shard_map(lambda x: lax.psum(x, "a") ** 2, mesh=over, in_specs=P("a", "b"), out_specs=P(None, "b"))

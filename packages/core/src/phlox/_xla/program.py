@@ -1,6 +1,6 @@
 """From a Jaxpr to a compiled program that can be called.
 
-`plan` chooses devices and shardings from the keys of the arguments, `lower` writes the StableHLO text,
+`plan` (plan.py) chooses devices and shardings, `lower` writes the StableHLO text,
 `Lowering.compile` makes the `Program`, and `Program.run` executes it.
 """
 
@@ -14,137 +14,33 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base import config
-from .._base.errors import DeviceError
 from .._base.monitoring import COMPILE, LOWER, log_stage, timed
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import Effects
-from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
+from .._ir.jaxpr import Jaxpr, memoized
 from . import background, effort, memory
 from .array import Array, deleted, move, put, wrap_all
 from .callbacks import observed
 from .compile import JaxRuntimeError, compile_text
-from .devices import Device, default_device
+from .devices import Device
 from .host_values import operand
 from .lower import Argument, lower_module, result_info
 from .mesh import UNCONSTRAINED, Mesh, PartitionSpec, axes_of
 from .pipeline import Overrides, pipeline
-from .placement import Key, aval_of, is_committed, key_for, sharding_of
+from .placement import Key, aval_of, key_for, sharding_of
+from .plan import Plan, bound, mesh_of, over, plan
 from .sharding import (
-    CompilerSharding,
     HloSharding,
     NamedSharding,
     Sharding,
     from_hlo,
     interned,
-    one_device_in,
     single_device,
 )
 from .text import Module, quoted
 from .transfer import result_handler
 from .watch import Watch, watch, watched
-
-
-class Plan(NamedTuple):
-    """The devices of a program, whether they are committed, the sharding of each argument, and the mesh (or None)."""
-
-    devices: tuple[Device, ...]
-    committed: bool
-    shardings: tuple[Sharding, ...]
-    mesh: Mesh | None
-
-
-def plan(
-    keys: Sequence[Key],
-    *,
-    device: Device | None = None,
-    mesh: Mesh | None = None,
-    shardings: Sequence[Sharding | None] | None = None,
-    out_shardings: Sequence[Sharding | None] | None = None,
-) -> Plan:
-    """Chooses the devices of a program, and the shardings of its arguments, from the keys of the arguments.
-
-    `device`, `mesh`, `shardings` and `out_shardings` (one for each argument or result, or None) are requirements of the
-    program; arguments with a sharding are moved to it. They and the committed arguments must agree on the devices, else
-    a `DeviceError` is raised. Without either, the flag `default_device` decides, and without that the devices of the
-    first argument.
-    """
-    if device is not None:
-        return Plan((device,), True, (single_device(device),) * len(keys), None)
-    asked: Sequence[Sharding | None] = shardings or [None] * len(keys)
-    demands: dict[tuple[Device, ...], str] = {}
-    for key, wanted in zip(keys, asked, strict=True):
-        if wanted is not None:
-            demands.setdefault(wanted.devices, "the program")
-        elif is_committed(key):
-            demands.setdefault(sharding_of(key).devices, aval_of(key).short)
-    results = [s for s in out_shardings or () if s is not None]
-    for wanted in results:
-        demands.setdefault(wanted.devices, "the results")
-    if mesh is not None:
-        demands.setdefault(tuple(mesh.devices.flat), "the program")
-    if len(demands) > 1:
-        where = "; ".join(f"{who} on {list(devices)}" for devices, who in demands.items())
-        raise DeviceError(
-            f"arguments are committed to different devices: {where}",
-            instead="device_put all of them to one place first",
-            devices=list(demands),
-        )
-    if demands:
-        devices = next(iter(demands))
-    elif config.current().default_device is not None or not keys:
-        devices = (default_device(),)
-    else:
-        devices = sharding_of(keys[0]).devices
-    if len(devices) == 1:
-        given = [sharding_of(key) if wanted is None else wanted for key, wanted in zip(keys, asked, strict=True)]
-        kinds = [s.kind if s.devices == devices else None for s in given]
-        return Plan(devices, bool(demands), tuple(one_device_in(devices[0], kind) for kind in kinds), None)
-    required = mesh is not None
-    if mesh is None:
-        known = [s for s in (*asked, *map(sharding_of, keys), *results) if isinstance(s, NamedSharding)]
-        mesh = known[0].mesh if known else None
-    whole: Sharding = (
-        interned(NamedSharding(mesh, PartitionSpec()))
-        if mesh is not None
-        else interned(CompilerSharding(devices, HloSharding.replicate()))
-    )
-    placed = []
-    for key, wanted in zip(keys, asked, strict=True):
-        here = sharding_of(key)
-        target = wanted if wanted is not None else here if here.devices == devices else whole
-        over = _over(mesh, target, aval_of(key).physical.ndim)
-        placed.append(whole if over is None and required else over or target)
-    return Plan(devices, True, tuple(placed), mesh)
-
-
-def _over(mesh: Mesh | None, sharding: Sharding, ndim: int) -> NamedSharding | None:
-    """The same sharding by the axes of `mesh`, or None: the shardings in a program for Shardy name axes of one mesh."""
-    if mesh is None:
-        return None
-    if isinstance(sharding, NamedSharding) and sharding.mesh.lies_like(mesh):
-        return sharding
-    found = from_hlo(sharding.devices, sharding.hlo(ndim), ndim, mesh)
-    if not isinstance(found, NamedSharding):
-        return None
-    return found if sharding.kind is None else found.with_memory_kind(sharding.kind)
-
-
-def mesh_of(jaxpr: Jaxpr) -> Mesh | None:
-    """The first mesh among the parameters of the equations of `jaxpr`, at any depth; None if there is none."""
-
-    def find() -> Mesh | None:
-        for eqn in jaxpr.eqns:
-            if "mesh" in eqn.params:
-                return eqn.params["mesh"]
-            if eqn.primitive.effects is not None:  # as for all primitives that hold Jaxprs
-                for inner in jaxprs_in(eqn.params):
-                    found = mesh_of(inner)
-                    if found is not None:
-                        return found
-        return None
-
-    return memoized(jaxpr, "mesh", find)
 
 
 class Program:
@@ -400,6 +296,8 @@ def lower(
     operations such as `sort` have the form that is good on all platforms.
     """
     where = plan(keys, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings, out_shardings=out_shardings)
+    if out_shardings is not None:
+        out_shardings = [s and bound(s, where) for s in out_shardings]
     if watched():
         donated = frozenset()
     write = functools.partial(module_text, jaxpr, name, where, keys, donated, results, out_shardings, portable)
@@ -451,7 +349,7 @@ def module_text(
     """The StableHLO text of a program, and the `Module` that it was written with."""
     if out_shardings is not None and len(where.devices) > 1:
         found = zip(jaxpr.outvars, out_shardings, strict=True)
-        out_shardings = [s and (_over(where.mesh, s, v.aval.physical.ndim) or s) for v, s in found]
+        out_shardings = [s and (over(where.mesh, s, v.aval.physical.ndim) or s) for v, s in found]
     asked_for = [s for s in (*where.shardings, *(out_shardings or ())) if s is not None]
     shardy = where.mesh is not None and all(
         isinstance(s, NamedSharding) and s.mesh.lies_like(where.mesh) for s in asked_for

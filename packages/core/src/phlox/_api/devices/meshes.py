@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -111,8 +110,8 @@ class set_mesh:
         config.override(mesh=self.prev_mesh)
 
 
-def current_mesh() -> Mesh | None:
-    """The mesh of the context, or None."""
+def current_mesh() -> Mesh | AbstractMesh | None:
+    """The mesh of the context, or None; abstract inside of `use_abstract_mesh`."""
     return config.current().mesh
 
 
@@ -127,10 +126,7 @@ def get_mesh() -> Mesh:
     ('data',)
     """
     mesh = current_mesh()
-    return Mesh(np.empty((), dtype=object), ()) if mesh is None else mesh
-
-
-_abstract: ContextVar[AbstractMesh | None] = ContextVar("phlox_abstract_mesh", default=None)
+    return mesh if isinstance(mesh, Mesh) else Mesh(np.empty((), dtype=object), ())
 
 
 def get_abstract_mesh() -> AbstractMesh:
@@ -142,16 +138,13 @@ def get_abstract_mesh() -> AbstractMesh:
     >>> get_abstract_mesh().empty
     True
     """
-    found = _abstract.get()
-    if found is not None:
-        return found
     mesh = current_mesh()
     return _NO_ABSTRACT_MESH if mesh is None else mesh.abstract_mesh
 
 
 @contextlib.contextmanager
 def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
-    """Makes `get_abstract_mesh` return `mesh` inside of a ``with`` block.
+    """Makes `mesh` that of the context inside of a ``with`` block: of specs, which get the devices of the arguments.
 
     Args:
       mesh: names, lengths and types of axes.
@@ -163,11 +156,9 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
     ...     get_abstract_mesh().shape_tuple
     (('data', 2),)
     """
-    token = _abstract.set(mesh)
-    try:
+    known = current_mesh()
+    with config.scope(mesh=known if known is not None and known.abstract_mesh == mesh else mesh):
         yield
-    finally:
-        _abstract.reset(token)
 
 
 def named(function: str, sharding: Any) -> Any:
@@ -226,4 +217,8 @@ def _reshard(x: Any, sharding: Any) -> Any:
         raise ShapeError(f"reshard: {sharding.spec} has more entries than {aval.short} has axes", spec=sharding.spec)
     if isinstance(x, Tracer) or current_trace.get() is not None:
         return laid_out(x, sharding)
-    return move(x if type(x) is ArrayImpl else as_array(x), sharding)
+    x = x if type(x) is ArrayImpl else as_array(x)
+    mesh = getattr(x.sharding, "mesh", None)
+    if isinstance(sharding.mesh, AbstractMesh) and mesh is not None and mesh.shape_tuple == sharding.mesh.shape_tuple:
+        sharding = sharding.update(mesh=mesh)
+    return move(x, sharding)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 from ..._base.errors import ArgumentError, OptionError
 from ..._base.wrapping import wraps
 from ..._trace.trace import typeof
-from ..._xla.mesh import AxisType, PartitionSpec, axes_of
+from ..._xla.mesh import AbstractMesh, AxisType, Mesh, PartitionSpec, axes_of
 from ..._xla.sharding import NamedSharding
 from .meshes import current_mesh, named, reshard
 
@@ -39,8 +39,7 @@ def checked_out_sharding(function: str, out_sharding: Any) -> NamedSharding | No
     if where.mesh.empty:
         return None
     context = current_mesh()
-    loose = where.mesh.abstract_mesh.are_all_axes_auto
-    if context is not None and context != where.mesh and not (loose and context.abstract_mesh.are_all_axes_auto):
+    if context is not None and not _agree(context, where.mesh):
         raise OptionError(
             f"{function}: out_sharding is of {where.mesh}, and the mesh of the context is {context}",
             instead="a PartitionSpec alone, for the mesh of the context",
@@ -55,6 +54,13 @@ def checked_out_sharding(function: str, out_sharding: Any) -> NamedSharding | No
             sharding=where,
         )
     return where
+
+
+def _agree(context: Mesh | AbstractMesh, mesh: Mesh | AbstractMesh) -> bool:
+    """Whether shardings of `mesh` may be asked for in the context of the other."""
+    if context == mesh or (context.are_all_axes_auto and mesh.are_all_axes_auto):
+        return True
+    return context.abstract_mesh == mesh.abstract_mesh and AbstractMesh in (type(context), type(mesh))
 
 
 def lay_out(function: str, x: Any, out_sharding: Any) -> Any:

@@ -177,11 +177,11 @@ def _mapped(
 def _mesh(function: str, mesh: Any, names: frozenset[Any]) -> Mesh:
     context = current_mesh()
     if mesh is None or isinstance(mesh, AbstractMesh):
-        if context is None:
+        if context is None and mesh is None:
             raise DeviceError(f"{function}: no mesh", instead="mesh=..., or with phlox.set_mesh(mesh): ...")
-        if mesh is not None and mesh.shape_tuple != context.shape_tuple:
+        if context is not None and mesh is not None and mesh.shape_tuple != context.shape_tuple:
             raise DeviceError(f"{function}: {mesh} is not the mesh of the context, {context}", mesh=mesh)
-        mesh = context
+        mesh = context or mesh  # an abstract mesh gets the devices of the arguments
     unknown = names - set(mesh.axis_names)
     if unknown:
         raise OptionError(f"{function}: axis_names has {sorted(map(repr, unknown))[0]}, which is no axis of {mesh}")
