@@ -15,7 +15,9 @@ import sys
 import tarfile
 import tempfile
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 CACHE = Path(os.environ.get("PHLOX_LIBRARY_SUITES", Path.home() / ".cache" / "phlox-library-suites"))
@@ -27,7 +29,7 @@ class Suite(NamedTuple):
 
     distribution: str
     files: tuple[str, ...]
-    left_out: dict[str, str] = {}
+    left_out: Mapping[str, str] = MappingProxyType({})
 
 
 SUITES = {
@@ -148,5 +150,8 @@ def compare(name, given):
     if given.markdown:
         print(f"| {name} | {version} | {which} | {passed} | {same} | {', '.join(short)} |", flush=True)
     else:
-        print(f"{name:12s} {version:10s} {which:10s} {passed:5d} on jax {same:5d} of them on phlox  {' '.join(short[:8])}", flush=True)
+        print(
+            f"{name:12s} {version:10s} {which:10s} {passed:5d} on jax {same:5d} of them on phlox  {' '.join(short[:8])}",
+            flush=True,
+        )
     return len(differ)
