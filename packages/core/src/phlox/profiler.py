@@ -328,7 +328,7 @@ def device_memory_profile(backend: str | None = None) -> bytes:
       bytes of what each line has made and is still alive.
 
     Raises:
-      DeviceError: there is no such backend.
+      BackendError: there is no such backend.
 
     >>> import gzip
     >>> len(gzip.decompress(device_memory_profile())) > 0
@@ -348,7 +348,7 @@ def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | 
       None.
 
     Raises:
-      DeviceError: there is no such backend.
+      BackendError: there is no such backend.
 
     >>> import os, tempfile
     >>> save_device_memory_profile(os.path.join(tempfile.mkdtemp(), "memory.prof"))

@@ -337,5 +337,10 @@ def test_device_put_and_get():
         (d.id, d.platform, d.process_index, d.device_kind) for d in jax.devices()
     ]
     both(lambda m, x: m.devices("tpu"), x)
+    for m in (phlox, jax):
+        for ask in (m.devices, m.device_count, m.local_device_count):
+            with pytest.raises(RuntimeError, match="Unknown backend") as caught:
+                ask("tpu")
+            assert not isinstance(caught.value, ValueError)
     both(lambda m, x: m.device_put("a"), x)
     both(lambda m, x: m.device_put(x, "cpu:0"), x)

@@ -102,6 +102,7 @@ def test_keys_are_arrays():
     both(lambda m: m.numpy.where(np.array([True, False, True]), keys(m)[0], keys(m)[1]))
     both(lambda m: m.numpy.broadcast_to(m.random.key(0), (2,)))
     both(lambda m: keys(m) == keys(m)[0])
+    both(lambda m: keys(m) != keys(m)[0])
     both(lambda m: [k for row in keys(m) for k in row], jit=False)
     both(lambda m: m.random.key_data(keys(m)))
     both(lambda m: m.random.clone(m.random.key(3)))
@@ -109,6 +110,21 @@ def test_keys_are_arrays():
     both(lambda m: m.random.wrap_key_data(np.arange(8, dtype=np.uint32).reshape(2, 2, 2)))
     both(lambda m: keys(m).at[0, 0].set(m.random.key(9)))
     both(lambda m: m.lax.stop_gradient(keys(m)))
+
+
+def test_equal_keys():
+    keys = lambda m: m.random.split(m.random.key(0), (2, 3))
+    for name in ("lax.eq", "lax.ne", "numpy.equal", "numpy.not_equal", "numpy.isclose"):
+        function = lambda m, name=name: getattr(getattr(m, name.partition(".")[0]), name.partition(".")[2])
+        both(lambda m, function=function: function(m)(keys(m), keys(m)), what=name)
+        both(lambda m, function=function: function(m)(keys(m), keys(m)[0, 1]), what=name)
+        both(lambda m, function=function: function(m)(keys(m), keys(m)[:, :1]), what=name)
+        both(lambda m, function=function: m.vmap(function(m), (0, None))(keys(m), keys(m)[0]), what=name)
+    both(lambda m: m.numpy.isnan(keys(m)))
+    both(lambda m: m.numpy.array_equal(keys(m), keys(m)[::-1], equal_nan=True))
+    both(lambda m: m.numpy.array_equal(keys(m), keys(m), equal_nan=True))
+    both(lambda m: m.lax.eq(keys(m), keys(m)[0]))
+    both(lambda m: keys(m) != 1)
 
 
 def test_what_keys_say_of_themselves():

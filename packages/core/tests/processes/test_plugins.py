@@ -93,7 +93,7 @@ import phlox
 for platform in (None, "mock", "nonsense"):
     try:
         phlox.devices(platform)
-    except phlox.errors.DeviceError as error:
+    except phlox.errors.BackendError as error:
         print(error)
 print(phlox.devices("cpu")[0].platform)
 """
@@ -101,7 +101,7 @@ print(phlox.devices("cpu")[0].platform)
     assert [line.split(".")[0] for line in out if "does not start" in line] == [
         "the platform 'mock' of mock-plugin 1",
     ] * 2
-    assert "unknown backend 'nonsense'" in "".join(out) and out[-1] == "cpu"
+    assert "Unknown backend 'nonsense'" in "".join(out) and out[-1] == "cpu"
 
 
 def test_libraries_that_a_variable_names(tmp_path):
@@ -116,7 +116,7 @@ print(sorted(plugins.installed()))
 for name in ("mine", "broken"):
     try:
         phlox.devices(name)
-    except phlox.errors.DeviceError as error:
+    except phlox.errors.BackendError as error:
         print(str(error).splitlines()[0])
 print(phlox.devices("cpu")[0].platform)
 """

@@ -134,6 +134,17 @@ def test_primitives_say_whether_they_call_a_jaxpr():
         assert other.call_primitive is False
 
 
+def test_functions_of_transformations_are_recognized():
+    for make in (phlox.jit, phlox.vmap, phlox.pmap, phlox.grad):
+        assert "api_boundary" in make(lambda x: x).__globals__
+    assert "api_boundary" not in test_primitives_say_whether_they_call_a_jaxpr.__globals__
+
+
+def test_clients_that_have_started():
+    phlox.devices()
+    assert module("jax._src.xla_bridge")._backends["cpu"].platform == "cpu"
+
+
 def test_hijax_values_cannot_be_made():
     hijax = module("jax.experimental.hijax")
 

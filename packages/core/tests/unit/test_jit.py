@@ -480,6 +480,11 @@ def test_a_jitted_function_is_a_function():
     assert inspect.isfunction(jitted)
     assert (jitted.__name__, jitted.__doc__, jitted.note) == ("f", "Scaled.", "the user's")
     assert inspect.signature(jitted) == inspect.signature(f)
+    assert inspect.signature(jitted, follow_wrapped=False) == inspect.signature(f)
+    assert inspect.getfullargspec(jitted).kwonlyargs == ["scale"]
+    assert inspect.signature(phlox.jit(lambda x, y: x)).bind(1, y=2).args == (1, 2)
+    assert pickle.loads(pickle.dumps(inspect.signature(jitted))) == inspect.signature(f)
+    assert str(inspect.signature(phlox.vmap(jitted), follow_wrapped=False)).startswith("(*args")
     assert jitted.__wrapped__ is f
     assert isinstance(jitted, phlox.stages.Wrapped)
     assert phlox.jit(functools.partial(f, scale=3.0)).__name__ == "f"

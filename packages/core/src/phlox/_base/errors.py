@@ -21,7 +21,8 @@
     ├── TreeError (TypeError, ValueError)      pytrees whose structures differ
     ├── AxisSizeError (ValueError)             mapped axes of unequal size
     ├── AxisNameError (NameError)              a collective names an axis that is not mapped
-    ├── DeviceError (RuntimeError, ValueError) a device or backend does not exist, or too few devices
+    ├── BackendError (RuntimeError)            a platform that is not there, or does not start
+    ├── DeviceError (RuntimeError, ValueError) a device does not exist, or there are too few
     ├── DistributedError (RuntimeError)        the processes of a distributed program do not find each other
     │   └── ProcessFailureError                other processes failed while this one worked with their devices
     ├── DeletedArrayError (RuntimeError)       an array whose buffer was donated or deleted
@@ -72,6 +73,7 @@ __all__ = [
     "AxisError",
     "AxisNameError",
     "AxisSizeError",
+    "BackendError",
     "CallbackError",
     "CapturedRefsError",
     "CompilationError",
@@ -289,8 +291,12 @@ class AxisNameError(PhloxError, NameError):
     """A collective such as ``psum(x, 'i')`` names an axis that no enclosing vmap, pmap or shard_map maps."""
 
 
+class BackendError(PhloxError, RuntimeError):
+    """A platform such as ``"gpu"`` is not there, or its plugin does not start. Attribute: `backend`."""
+
+
 class DeviceError(PhloxError, RuntimeError, ValueError):
-    """A device or backend does not exist, or there are fewer devices than the program needs."""
+    """A device does not exist, or there are fewer devices than the program needs."""
 
 
 class DistributedError(PhloxError, RuntimeError):

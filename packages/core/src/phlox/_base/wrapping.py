@@ -28,7 +28,9 @@ def wraps(fun: Callable[..., Any], what: str = "") -> Callable[[F], F]:
     def decorate(wrapper: F) -> F:
         attributes = getattr(fun, "__dict__", {})
         if "lower" in attributes:
-            attributes = {name: value for name, value in attributes.items() if name not in (*COMPILED, "_jit")}
+            attributes = {
+                name: value for name, value in attributes.items() if name not in (*COMPILED, "_jit", "__signature__")
+            }
         vars(wrapper).update(attributes)
         functools.update_wrapper(wrapper, fun, updated=())
         if what and fun.__doc__:

@@ -14,7 +14,6 @@ import phlox
 
 from .._api.debug.environment import version_of
 from .._base import config
-from .._base.errors import DeviceError
 from .._xla import devices, disk
 from .._xla.plugins import installed
 
@@ -67,7 +66,7 @@ def platforms() -> tuple[dict[str, list[Any]], list[dict[str, Any]]]:
     for name in names:
         try:
             found[name] = devices.local_devices(backend=name)
-        except (DeviceError, RuntimeError) as error:
+        except RuntimeError as error:
             state = f"not there: {str(error).splitlines()[0]}"
         else:
             count = len(found[name])

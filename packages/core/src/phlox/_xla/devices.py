@@ -9,7 +9,7 @@ import threading
 from typing import Any, TypeAlias
 
 from .._base import config
-from .._base.errors import DeviceError
+from .._base.errors import BackendError
 from .._base.native import native
 from .distributed import distributed_state
 
@@ -66,7 +66,7 @@ def _meant(platform: str) -> str:
     if name is None:
         known = plugins.installed().get(platform)
         why = f": {known.state}" if known is not None else ""
-        raise DeviceError(f"unknown backend {platform!r}{why}", instead="one of " + ", ".join(there), backend=platform)
+        raise BackendError(f"Unknown backend {platform!r}{why}", instead="one of " + ", ".join(there), backend=platform)
     return name
 
 
@@ -80,7 +80,7 @@ def _made(name: str) -> Client:
     try:
         return plugin.make()
     except Exception as error:
-        raise DeviceError(
+        raise BackendError(
             f"the platform {name!r} of {plugin.origin} does not start: {(str(error).splitlines() or [''])[0]}",
             instead="PHLOX_PLATFORMS=cpu, to go without it",
             backend=name,
@@ -111,10 +111,10 @@ def _first_available(asked: str) -> str:
     for name in names:
         try:
             client(name)
-        except DeviceError:
+        except BackendError:
             continue
         return name
-    raise DeviceError(
+    raise BackendError(
         f"none of the platforms {asked!r} is there",
         instead=f"PHLOX_PLATFORMS (or JAX_PLATFORMS) with one of {', '.join(platforms())}, or not set",
         backend=asked,
@@ -151,7 +151,7 @@ def devices(backend: str | None = None) -> list[Device]:
       A list of `Device`, including those of other processes.
 
     Raises:
-      DeviceError: there is no such backend.
+      BackendError: there is no such backend.
 
     >>> devices("cpu")[0].platform
     'cpu'
@@ -173,7 +173,7 @@ def local_devices(
       A list of `Device`; empty for a process that does not exist.
 
     Raises:
-      DeviceError: there is no such backend.
+      BackendError: there is no such backend.
 
     >>> len(local_devices()) == len(devices())
     True

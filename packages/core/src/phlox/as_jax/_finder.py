@@ -11,6 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 
 from ..extend import compat
+from ..extend.compat import _tracebacks
 from . import _views
 
 
@@ -20,6 +21,7 @@ class JaxFinder(MetaPathFinder):
     def __init__(self, prefix: str = ""):
         self._prefix = prefix
         self._root = prefix + "jax"
+        _tracebacks.mark_transformations()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -14,6 +14,7 @@ from .._operands.checks import check, check_one, integer, type_of
 from .._operands.promotion import to_dtype
 from .._ops.elementwise import arithmetic as e, logic
 from .._ops.elementwise.families import literal
+from .._ops.random import equality
 from .._ops.structure.shape import convert
 
 if TYPE_CHECKING:
@@ -126,6 +127,17 @@ def _binary(
         f"DtypeError: the elements are not {takes}, or the dtypes differ.\n  ShapeError: the shapes are incompatible."
     )
     return _named(function, primitive, name, what, args, returns, raises, example, result, note)
+
+
+def _equality(
+    apply: Callable[[Any, Any], Any], primitive: Primitive, name: str, what: str, result: str
+) -> Callable[..., Any]:
+    def function(x: ArrayLike, y: ArrayLike) -> Array:
+        return apply(*check(name, x, y))
+
+    args = f"x, y: arrays of {_ANY}, or of PRNG keys, of one dtype. Axes of length 1 and scalars broadcast."
+    raises = "DtypeError: the dtypes differ.\n  ShapeError: the shapes are incompatible."
+    return _named(function, primitive, name, what, args, _TRUTH, raises, "1.0, 1.0", result)
 
 
 def _named(
@@ -246,7 +258,7 @@ complex = _binary(
     "A complex array of the broadcast shape: complex64 of float32.",
 )
 div = _binary(e.div, "div", "x / y", "1.0, 2.0", _f("0.5"), note="Of integers it is the quotient rounded towards zero.")
-eq = _binary(logic.eq, "eq", "Whether x == y", "1.0, 1.0", _T, _ANY, _TRUTH)
+eq = _equality(equality.equal, logic.eq, "eq", "Whether x == y", _T)
 ge = _binary(logic.ge, "ge", "Whether x >= y", "1.0, 1.0", _T, _REAL, _TRUTH)
 gt = _binary(logic.gt, "gt", "Whether x > y", "1.0, 1.0", _F, _REAL, _TRUTH)
 le = _binary(logic.le, "le", "Whether x <= y", "1.0, 1.0", _T, _REAL, _TRUTH)
@@ -269,7 +281,7 @@ min = _binary(
     _ANY,
     note="It is nan where one of them is. Complex numbers are compared by real part, then by imaginary part.",
 )
-ne = _binary(logic.ne, "ne", "Whether x != y", "1.0, 1.0", _F, _ANY, _TRUTH)
+ne = _equality(equality.not_equal, logic.ne, "ne", "Whether x != y", _F)
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import linecache
 import weakref
-from types import CodeType
+from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from ..._base import config, source  # noqa: F401  (`CALL` uses config and the other names so marked)
@@ -29,7 +29,7 @@ from ..._xla.array import ArrayImpl  # noqa: F401
 from ..._xla.compile import JaxRuntimeError
 from . import arguments
 from .entry import gather  # noqa: F401
-from .parameters import MISSING, Parameters
+from .parameters import MISSING, OwnSignature, Parameters
 
 if TYPE_CHECKING:
     from .jit import JitFunction
@@ -97,6 +97,8 @@ def function_of(jitted: JitFunction) -> Any:
     function: Any = call
     function.__name__ = function.__qualname__ = arguments.fun_name(jitted.fun)
     wraps(jitted.fun)(function)
+    if isinstance(jitted.fun, FunctionType | MethodType):
+        function.__signature__ = OwnSignature(jitted.fun)
     for name in COMPILED:
         setattr(function, name, getattr(jitted, name))
     function._jit = jitted

@@ -636,7 +636,7 @@ def jit(
       ArgumentError: in a call, when an argument or a result is no array.
       ConcretizationTypeError: in a call, when `fun` needs the value of a traced array; often one of the subclasses,
         such as `TracerBoolConversionError`.
-      DeviceError: there is no such backend.
+      BackendError: there is no such backend.
       OptionError: `static_argnums` and the like name arguments that `fun` does not have.
       StaticArgumentError: in a call, when a static argument is not hashable.
 

@@ -70,6 +70,30 @@ class Parameters(NamedTuple):
         return (*args, *rest), {**kwargs, **named}
 
 
+class OwnSignature(inspect.Signature):
+    """The signature of `fun`, found when it is asked for. `jit` gives it to its functions as ``__signature__``, for
+    callers of `inspect` that do not follow ``__wrapped__``, such as `inspect.getfullargspec`.
+    """
+
+    __slots__ = ("_fun",)
+
+    def __init__(self, fun: Callable[..., Any]):
+        self._fun = fun
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in inspect.Signature.__slots__:
+            raise AttributeError(name)
+        found: Any = inspect.signature(self._fun)
+        self._parameters, self._return_annotation = found._parameters, found._return_annotation
+        return getattr(found, name)
+
+    def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
+        return inspect.signature(self._fun).replace(**changes)
+
+    def __reduce__(self) -> Any:
+        return inspect.signature(self._fun).__reduce__()
+
+
 def any_like(count: int, names: Iterable[str] = ()) -> Parameters:
     """The parameters of a function of ``*args, **kwargs`` that is mostly called with `count` arguments by position
     and these `names`: matching them to parameters of their own is faster than making a tuple and a dict.

@@ -110,7 +110,7 @@ class Error:
         if not failed:
             return None
         first = min(failed, key=lambda s: int(np.asarray(s.code)[index]))
-        payload = [np.asarray(x)[index] for x in first.payload]
+        payload = [x[index] if index else x for x in first.payload]
         return self._reports[int(np.asarray(first.code)[index])].exception(payload)
 
     def throw(self) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from ..._api.derivatives import grad
+from ..._api.jit import calling, user_functions
 from ..._base.source import hide_frames, is_internal
 
 
@@ -22,6 +24,12 @@ def include_frame(frame: FrameType) -> bool:
 def api_boundary(fun: Callable[..., Any] | None = None, **_options: Any) -> Any:
     """`fun` itself: phlox trims tracebacks where it calls a user's function."""
     return (lambda decorated: decorated) if fun is None else fun
+
+
+def mark_transformations() -> None:
+    """Makes `api_boundary` a global name of the functions that transformations return: by it chex recognizes them."""
+    for module in (calling, user_functions, grad):
+        vars(module)["api_boundary"] = api_boundary
 
 
 def current() -> None:

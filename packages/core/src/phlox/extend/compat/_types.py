@@ -18,7 +18,7 @@ from ..._trace.refs import Ref as Ref
 from ..._trace.trace import typeof
 from ..._xla.array import Array
 from ..._xla.callbacks import effects_barrier
-from ..._xla.devices import client as _client, devices
+from ..._xla.devices import _clients, client as _client, devices
 
 #: an operand of an equation
 Atom = Var | Literal
@@ -77,8 +77,8 @@ thread_resources = SimpleNamespace(
 )
 global_state = SimpleNamespace(client=None, process_id=0, num_processes=1, coordinator_address=None)
 
-#: XLA's clients by platform, filled at first use
-_backends: dict[str, Any] = {}
+#: XLA's clients by platform, those that have started
+_backends = _clients
 
 
 def raise_to_shaped(aval: ShapedArray, weak_type: bool | None = None) -> ShapedArray:

@@ -14,8 +14,7 @@ from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_dtypes, promote_shapes, promoted, promoted_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic, logs
 from ..._ops.elementwise.families import literal
-from ..._ops.random.keys import random_unwrap
-from ..._ops.reductions.reduce import reduce_and, reduce_or
+from ..._ops.random import equality
 from ..._trace.trace import Tracer
 from .._manipulation.shapes import broadcast_arrays
 from .define import binary, boolean, float_32, int_32
@@ -188,21 +187,9 @@ def _by_parts(primitive: Any) -> Apply:
     return apply
 
 
-def _of_keys(primitive: Any, reduce: Any) -> Apply:
-    """A comparison that also takes PRNG keys, which are compared word by word."""
-
-    def apply(x: Any, y: Any) -> Any:
-        if not dtypes.is_extended(type_of(x).dtype):
-            return primitive(x, y)
-        words = primitive(*(random_unwrap(k) for k in broadcast_arrays(x, y)))
-        return reduce(words, axes=(type_of(words).ndim - 1,))
-
-    return apply
-
-
 _ORDER = "Complex numbers are ordered by real part, then by imaginary part."
-equal = binary("equal", promoted, _of_keys(logic.eq, reduce_and), "Where x == y", "1, 1", boolean(True))
-not_equal = binary("not_equal", promoted, _of_keys(logic.ne, reduce_or), "Where x != y", "1, 1", boolean(False))
+equal = binary("equal", promoted, equality.equal, "Where x == y", "1, 1", boolean(True))
+not_equal = binary("not_equal", promoted, equality.not_equal, "Where x != y", "1, 1", boolean(False))
 less = binary("less", promoted, _by_parts(logic.lt), "Where x < y", "1, 2", boolean(True), note=_ORDER)
 less_equal = binary("less_equal", promoted, _by_parts(logic.le), "Where x <= y", "1, 1", boolean(True), note=_ORDER)
 greater = binary("greater", promoted, _by_parts(logic.gt), "Where x > y", "1, 2", boolean(False), note=_ORDER)

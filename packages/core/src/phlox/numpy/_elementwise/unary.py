@@ -14,6 +14,7 @@ from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promoted_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
+from ..._ops.random.equality import not_equal
 from ..._ops.structure.shape import bitcast_convert_type, broadcast_in_dim
 from ..._transform.array_operations import zeros
 from .define import boolean, float_32, int_32, unary
@@ -179,7 +180,7 @@ def _infinite(x: Any) -> Any:
 
 
 isfinite = unary("isfinite", check, _finite, "Where x is neither infinite nor nan", "1.0", boolean(True))
-isnan = unary("isnan", check, lambda x: logic.ne(x, x), "Where x is nan", "1.0", boolean(False))
+isnan = unary("isnan", check, lambda x: not_equal(x, x), "Where x is nan", "1.0", boolean(False))
 isinf = unary("isinf", check, _infinite, "Where x is infinite", "1.0", boolean(False, weak=False))
 
 

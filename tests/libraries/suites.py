@@ -1,0 +1,157 @@
+"""Libraries' own test suites, on the real jax and on phlox; part of `run`.
+
+A suite is taken from the installed distribution if that carries it, otherwise from the sdist of the same version, which
+pip downloads into the folder `CACHE`, outside of the repository. Each file of tests is a process of its own. What the
+real jax answers is kept in `CACHE` too, because it does not change.
+"""
+
+import fnmatch
+import hashlib
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+CACHE = Path(os.environ.get("PHLOX_LIBRARY_SUITES", Path.home() / ".cache" / "phlox-library-suites"))
+REPOSITORY = Path(__file__).parents[2]
+
+
+class Suite(NamedTuple):
+    """Files of a distribution, and those left out, with the reason."""
+
+    distribution: str
+    files: tuple[str, ...]
+    left_out: Mapping[str, str] = MappingProxyType({})
+
+
+SUITES = {
+    "chex": Suite("chex", ("chex/*_test.py",)),
+    "distrax": Suite("distrax", ("distrax/*_test.py",)),
+    "einops": Suite("einops", ("einops/tests/test_*.py",)),
+    "flax-core": Suite("flax", ("tests/core/*_test.py", "tests/*_test.py")),
+    "flax-linen": Suite("flax", ("tests/linen/*_test.py",)),
+    "flax-nnx": Suite("flax", ("tests/nnx/*_test.py", "tests/nnx/test_*.py")),
+    "haiku": Suite("dm-haiku", ("haiku/*_test.py",)),
+    "jraph": Suite("jraph", ("jraph/_src/*_test.py", "jraph/experimental/*_test.py")),
+    "optax": Suite("optax", ("optax/*_test.py",)),
+    "rlax": Suite("rlax", ("rlax/*_test.py",)),
+}
+
+
+def matches(path, suite):
+    """Whether a path in a distribution is a file of the suite, of a folder that no other suite has."""
+    others = [p for s in SUITES.values() if s.distribution == suite.distribution and s is not suite for p in s.files]
+    wanted = [pattern for pattern in suite.files if fnmatch.fnmatch(path, pattern)]
+    longer = [pattern for pattern in others if fnmatch.fnmatch(path, pattern)]
+    return bool(wanted) and len(max(wanted, key=len)) >= len(max(longer, key=len, default=""))
+
+
+def files_of(suite):
+    """The folder that holds the suite, and the paths of its files in it."""
+    installed = importlib.metadata.distribution(suite.distribution)
+    paths = [str(path) for path in installed.files or () if matches(str(path), suite)]
+    root = Path(installed.locate_file(""))
+    if not paths:
+        root = _sdist(suite.distribution, installed.version)
+        paths = [str(path.relative_to(root)) for path in root.rglob("*.py")]
+        paths = [path for path in paths if matches(path, suite)]
+    left = [path for path in paths if any(fnmatch.fnmatch(path, pattern) for pattern in suite.left_out)]
+    return root, sorted(set(paths) - set(left)), left
+
+
+def _sdist(distribution, version):
+    """The unpacked sdist."""
+    folder = CACHE / f"{distribution}-{version}"
+    if not folder.exists():
+        with tempfile.TemporaryDirectory() as download:
+            pip = [sys.executable, "-m", "pip", "download", "--no-binary", ":all:", "--no-deps", "--dest", download]
+            subprocess.run([*pip, f"{distribution}=={version}"], check=True, stdout=subprocess.DEVNULL)
+            unpacked = Path(tempfile.mkdtemp(dir=_made(CACHE)))
+            with tarfile.open(next(Path(download).glob("*.tar.gz"))) as archive:
+                archive.extractall(unpacked, filter="data")
+        next(unpacked.iterdir()).rename(folder)
+        unpacked.rmdir()
+    return folder
+
+
+def _made(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def outcomes(root, path, on_phlox, seconds):
+    """What became of each test of a file: ``{test: (outcome, message)}``."""
+    command = [sys.executable, *(["-m", "phlox.as_jax"] if on_phlox else []), "-m", "pytest", str(root / path), "-q"]
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        paths = [*map(str, REPOSITORY.glob("packages/*/src")), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        options = [f"--junitxml={report}", "-p", "no:cacheprovider", f"--rootdir={root}", "-W", "ignore"]
+        try:
+            done = subprocess.run(
+                [*command, *options], cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds
+            )
+            said = (done.stdout + done.stderr)[-400:]
+        except subprocess.TimeoutExpired:
+            said = f"more than {seconds} s"
+        if not report.exists():
+            return {path: ("error", said)}
+        cases = ElementTree.parse(report).getroot().iter("testcase")
+        return dict(_outcome(case) for case in cases) or {path: ("error", said)}
+
+
+def _outcome(case):
+    name = f"{case.get('classname')}.{case.get('name')}"
+    for kind in ("failure", "error", "skipped"):
+        if (found := case.find(kind)) is not None:
+            return name, (kind, (found.get("message") or "").strip())
+    return name, ("passed", "")
+
+
+def _on_jax(suite, root, path, seconds):
+    """The outcomes on the real jax, from the cache if they are known."""
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in (suite.distribution, "jax", "jaxlib", "numpy")]
+    key = hashlib.sha256("\n".join([path, *versions]).encode()).hexdigest()[:16]
+    known = _made(CACHE / "on jax") / f"{Path(path).stem}-{key}.json"
+    if not known.exists():
+        known.write_text(json.dumps(outcomes(root, path, False, seconds)))
+    return json.loads(known.read_text())
+
+
+def compare(name, given):
+    """Runs a suite on both; prints its row and the tests that differ. The number of these."""
+    suite = SUITES[name]
+    root, paths, left = files_of(suite)
+    paths = [path for path in paths if not given.files or any(part in path for part in given.files)]
+    passed, same, differ = 0, 0, []
+    for path in paths:
+        want = _on_jax(suite, root, path, given.seconds)
+        got = outcomes(root, path, True, given.seconds)
+        good = {test for test, (outcome, _) in want.items() if outcome == "passed"}
+        bad = sorted(test for test in good if got.get(test, ("missing",))[0] != "passed")
+        passed, same = passed + len(good), same + len(good) - len(bad)
+        differ += bad
+        print(f"  {path}: {len(good) - len(bad)} of {len(good)}", file=sys.stderr, flush=True)
+        for test in bad:
+            outcome, message = got.get(test, ("missing", next(iter(got.values()), ("", ""))[1]))
+            lines = [line for line in message.splitlines() if line.strip()] or [""]
+            print(f"    {test}: {outcome}: {' | '.join(lines)[:300]}", file=sys.stderr, flush=True)
+    version = importlib.metadata.version(suite.distribution)
+    which = f"{len(paths)} files" + (f", without {', '.join(Path(path).name for path in left)}" if left else "")
+    short = [test.rpartition(".")[2] for test in differ]
+    if given.markdown:
+        print(f"| {name} | {version} | {which} | {passed} | {same} | {', '.join(short)} |", flush=True)
+    else:
+        print(
+            f"{name:12s} {version:10s} {which:10s} {passed:5d} on jax {same:5d} of them on phlox  {' '.join(short[:8])}",
+            flush=True,
+        )
+    return len(differ)
