@@ -572,6 +572,7 @@ def examples() -> dict[str, list[Example]]:
         "random_seed": [Example((ints(3),), {"impl": THREEFRY})],
         "random_wrap": [Example((ints(3, 2, low=0, dtype=np.uint32),), {"impl": THREEFRY})],
         "random_unwrap": [Example((keys(3),), {})],
+        "random_clone": [Example((keys(3),), {})],
         "random_split": [Example((keys(3),), {"shape": (2,)}), Example((keys(),), {"shape": (2, 3)})],
         "random_fold_in": [Example((keys(3), ints(3, low=0, dtype=np.uint32)), {})],
         # Its derivative follows the distribution, not the rejections: test_random_rejection.py compares it with jax's.

@@ -159,3 +159,174 @@ def test_keys_by_their_dtype():
     wrap = lambda m, **o: m.random.key_data(m.random.wrap_key_data(m.random.key_data(m.random.key(7)), **o))
     both(lambda m: wrap(m, dtype=m.random.key(0).dtype), jit=False)
     both(lambda m: wrap(m, dtype="threefry2x32", impl="threefry2x32"), jit=False)
+
+
+# --- keys used twice, which the flag debug_key_reuse refuses --------------------------------------------
+
+draw = lambda m, k: m.random.normal(k)
+
+
+def chain(m, k):
+    """A new key for the next turn of a loop, and a number."""
+    k, now = m.random.split(k)
+    return k, draw(m, now)
+
+
+#: programs of one key, which are traced under `jit`
+TRACED = {
+    "once": lambda m, k: draw(m, k),
+    "twice": lambda m, k: draw(m, k) + m.random.bits(k),
+    "after split": lambda m, k: (m.random.split(k), draw(m, k)),
+    "before split": lambda m, k: (draw(m, k), m.random.split(k)),
+    "folded": lambda m, k: draw(m, m.random.fold_in(k, 1)) + draw(m, m.random.fold_in(k, 2)) + draw(m, k),
+    "cloned": lambda m, k: draw(m, k) + draw(m, m.random.clone(k)),
+    "a clone twice": lambda m, k: [draw(m, c) + draw(m, c) for c in [m.random.clone(k)]],
+    "parts": lambda m, k: [draw(m, part) for part in m.random.split(k, 3)],
+    "a part twice": lambda m, k: [draw(m, keys[0]) + draw(m, keys[0]) for keys in [m.random.split(k)]],
+    "a part, then the rest": lambda m, k: [
+        (draw(m, keys[0]), m.vmap(m.random.normal)(keys[1:])) for keys in [m.random.split(k, 3)]
+    ],
+    "a part, then all": lambda m, k: [
+        (draw(m, keys[0]), m.vmap(m.random.normal)(keys)) for keys in [m.random.split(k, 3)]
+    ],
+    "reshaped": lambda m, k: [
+        draw(m, keys[0, 0]) + draw(m, keys[1, 1]) for keys in [m.random.split(k, 4).reshape(2, 2)]
+    ],
+    "reshaped, a part twice": lambda m, k: [
+        draw(m, keys[0, 1]) + draw(m, keys[0, 1]) for keys in [m.random.split(k, 4).reshape(2, 2)]
+    ],
+    "broadcast": lambda m, k: (m.vmap(m.random.normal)(m.numpy.broadcast_to(k, (3,))), draw(m, k)),
+    "stored": lambda m, k: (m.random.split(m.random.key(1)).at[0].set(k), draw(m, k)),
+    "words": lambda m, k: (m.random.key_data(k), draw(m, k), draw(m, m.random.wrap_key_data(m.random.key_data(k)))),
+    "compared": lambda m, k: (k == k, draw(m, k)),
+    "a call": lambda m, k: m.jit(lambda k: draw(m, k))(k) + draw(m, k),
+    "a call that returns it": lambda m, k: draw(m, m.jit(lambda k: k)(k)) + draw(m, k),
+    "keys made inside": lambda m, k: [draw(m, made) + draw(m, made) for made in [m.random.key(3)]],
+    "not read": lambda m, k: (draw(m, k), draw(m, k), 1)[2],
+    "one of two branches": lambda m, k: m.lax.cond(True, lambda: draw(m, k), lambda: m.random.uniform(k)),
+    "a branch, then again": lambda m, k: m.lax.cond(True, lambda: draw(m, k), lambda: 0.0) + draw(m, k),
+    "branches without draws": lambda m, k: m.lax.cond(True, lambda k: 1.0, lambda k: 0.0, k) + draw(m, k),
+    "a branch returns it": lambda m, k: draw(m, m.lax.cond(True, lambda k: k, lambda k: k, k)) + draw(m, k),
+    "branches return parts": lambda m, k: draw(
+        m, m.lax.cond(True, lambda k: m.random.split(k)[0], lambda k: m.random.split(k)[1], k)
+    ),
+    "scan, chained": lambda m, k: m.lax.scan(lambda k, _: chain(m, k), k, None, length=3),
+    "scan, not chained": lambda m, k: m.lax.scan(lambda k, _: (k, draw(m, k)), k, None, length=3),
+    "scan, closed over": lambda m, k: m.lax.scan(lambda c, _: (c, draw(m, k)), 0, None, length=3),
+    "scan, folded": lambda m, k: m.lax.scan(lambda i, _: (i + 1, draw(m, m.random.fold_in(k, i))), 0, None, length=3),
+    "scan, rows": lambda m, k: m.lax.scan(lambda c, k: (c, draw(m, k)), 0, m.random.split(k, 3)),
+    "scan, rows again": lambda m, k: [
+        (m.lax.scan(lambda c, k: (c, draw(m, k)), 0, keys), draw(m, keys[0])) for keys in [m.random.split(k, 3)]
+    ],
+    "while, chained": lambda m, k: draw(m, m.lax.fori_loop(0, 3, lambda i, k: chain(m, k)[0], k)),
+    "while, then again": lambda m, k: (m.lax.fori_loop(0, 3, lambda i, k: chain(m, k)[0], k), draw(m, k)),
+    "while, in the condition": lambda m, k: m.lax.while_loop(lambda k: draw(m, k) < 0, lambda k: k, k),
+    "while, in both": lambda m, k: m.lax.while_loop(lambda k: draw(m, k) < 0, lambda k: chain(m, k)[0], k),
+    "vmap, closed over": lambda m, k: m.vmap(lambda x: x + draw(m, k) + draw(m, k))(np.ones(3)),
+    "gradients": lambda m, k: m.value_and_grad(lambda x: m.numpy.sin(x * draw(m, k)))(2.0),
+    "checkpoint": lambda m, k: m.grad(m.checkpoint(lambda x, k: m.numpy.sin(m.numpy.sin(x * draw(m, k)))))(2.0, k),
+    "checkpoint, twice": lambda m, k: m.grad(m.checkpoint(lambda x, k: m.numpy.sin(x * draw(m, k)) * draw(m, k)))(2.0, k),
+    "samplers": lambda m, k: [
+        sample(key)
+        for sample, key in zip(
+            (
+                lambda k: m.random.ball(k, 2),
+                lambda k: m.random.binomial(k, 5, 0.3),
+                lambda k: m.random.choice(k, 5, (2,), replace=False),
+                lambda k: m.random.generalized_normal(k, 2.0),
+                lambda k: m.random.multinomial(k, 5, np.ones(3) / 3),
+                lambda k: m.random.normal(k, dtype="complex64"),
+                lambda k: m.random.poisson(k, 3.0),
+                lambda k: m.random.t(k, 2.0),
+                lambda k: m.random.wald(k, 1.0),
+            ),
+            m.random.split(k, 9),
+            strict=True,
+        )
+    ],
+}  # fmt: skip
+
+#: programs that are run operation by operation
+RUN = {
+    "once": lambda m, k: draw(m, k),
+    "twice": lambda m, k: draw(m, k) + draw(m, k),
+    "old keys": lambda m, k: [draw(m, old) + draw(m, old) for old in [m.random.PRNGKey(0)]],
+    "cloned": lambda m, k: draw(m, k) + draw(m, m.random.clone(k)),
+    "folded": lambda m, k: draw(m, k) + draw(m, m.random.fold_in(k, 1)),
+    "split twice": lambda m, k: (m.random.split(k), m.random.split(k)),
+    "parts": lambda m, k: [draw(m, keys[0]) + draw(m, keys[-1]) for keys in [m.random.split(k)]],
+    "a part twice": lambda m, k: [draw(m, keys[0]) + draw(m, keys[0]) for keys in [m.random.split(k)]],
+    "unpacked": lambda m, k: [draw(m, part) for part in m.random.split(k)],
+    "a part, then all": lambda m, k: [
+        (draw(m, keys[0]), m.vmap(m.random.normal)(keys)) for keys in [m.random.split(k)]
+    ],
+    "jit, twice": lambda m, k: [f(k) + f(k) for f in [m.jit(lambda k: draw(m, k))]],
+    "jit, not drawn": lambda m, k: [f(k) + f(k) for f in [m.jit(lambda k: 1)]],
+    "jit, drawn and not read": lambda m, k: [f(k) + f(k) for f in [m.jit(lambda k: (draw(m, k), 1)[1])]],
+    "jit, closed over": lambda m, k: [f(1.0) + f(2.0) for f in [m.jit(lambda x: x + draw(m, k))]],
+    "jit returns it": lambda m, k: draw(m, m.jit(lambda k: (k, draw(m, k)))(k)[0]),
+    "jit returns parts": lambda m, k: [draw(m, part) for part in m.jit(m.random.split)(k)],
+    "differentiated": lambda m, k: (m.grad(lambda x: x * draw(m, k))(2.0), draw(m, k)),
+}  # fmt: skip
+
+
+def refused(m, program, trace):
+    with m.debug_key_reuse(True):
+        key = m.random.key(0)
+        try:
+            m.jit(functools.partial(program, m)).trace(key) if trace else program(m, key)
+        except m.errors.KeyReuseError:
+            return True
+    return False
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("trace", [True, False], ids=["traced", "run"])
+def test_keys_used_twice(trace):
+    programs = TRACED if trace else RUN
+    ours, theirs = ({name: refused(m, f, trace) for name, f in programs.items()} for m in (phlox, jax))
+    assert ours == theirs
+    assert set(ours.values()) == {True, False}
+
+
+def test_what_keys_used_twice_are_told():
+    f = phlox.jit(lambda k: draw(phlox, k))
+    with phlox.debug_key_reuse(True):
+        key = phlox.random.key(0)
+        f(key)
+        with pytest.raises(
+            phlox.errors.KeyReuseError, match=r"Previously-consumed key .* jit-compiled function at index 0"
+        ):
+            f(key)
+        try:
+            f(key)
+        except phlox.errors.KeyReuseError as error:
+            assert "first used at" in error.what and "test_random_keys.py" in error.what
+    f(key)  # without the flag
+
+
+#: what jax refuses although no key is used twice; what it does not notice
+BETTER = {
+    "select": (False, lambda m, k: draw(m, m.numpy.where(True, k, m.random.key(1)))),
+    "transposed": (False, lambda m, k: m.vmap(m.vmap(m.random.normal))(m.random.split(k, (2, 3)).T)),
+    "stacked": (False, lambda m, k: m.vmap(m.random.normal)(m.numpy.stack([k, m.random.key(1)]))),
+    "custom rule": (True, lambda m, k: _custom(m)(1.0, k) + draw(m, k)),
+    "custom rule once": (False, lambda m, k: _custom(m)(1.0, k)),
+}
+
+
+def _custom(m):
+    f = m.custom_jvp(lambda x, k: x * draw(m, k))
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
+    return f
+
+
+def test_keys_used_twice_beyond_jax():
+    assert {name: refused(phlox, f, True) for name, (_, f) in BETTER.items()} == {
+        name: wanted for name, (wanted, _) in BETTER.items()
+    }
+    with phlox.debug_key_reuse(True):
+        key, x = phlox.random.key(0), 2.0
+        phlox.grad(phlox.checkpoint(lambda x: x * draw(phlox, key)))(x)  # jax refuses the second half
+        with pytest.raises(phlox.errors.KeyReuseError):
+            draw(phlox, phlox.device_put(key))

@@ -204,3 +204,58 @@ def test_strict_flags():
 )
 def test_what_is_refused(x0, kwargs):
     judge.raises_alike(lambda m: m.scipy.optimize.minimize(lambda x, *args: (x**2).sum(), x0, **kwargs))
+
+
+# --- SciPy's own methods, with bounds, which jax has not -------------------------------------------------
+
+BOUNDS = np.array([-2.0, -2.0, -2.0]), np.array([0.5, 2.0, np.inf])
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("method", ["L-BFGS-B", "Nelder-Mead"])
+def test_bounded_minima_are_those_of_scipy(method):
+    x0 = np.array([-1.2, 1.0, 0.5])
+    exact = scipy.optimize.minimize(
+        lambda x: rosenbrock(np, x), x0, method=method, bounds=list(zip(*BOUNDS, strict=True)), tol=1e-10
+    )
+    with phlox.enable_x64(True):
+        found = solve(phlox, rosenbrock, x0, method, bounds=BOUNDS, tol=1e-10)
+    assert found.success and found.x[0] <= 0.5
+    np.testing.assert_allclose(found.x, exact.x, atol=1e-6)
+    np.testing.assert_allclose(found.fun, exact.fun, rtol=1e-9)
+
+
+def test_bounded_minima_have_derivatives():
+    """Of ½ (x - c)ᵀ A (x - c) in a box; the variable at a bound moves with it, the others follow."""
+    matrix = np.array([[3.0, 1.0, 0.5], [1.0, 2.0, 0.2], [0.5, 0.2, 1.0]], np.float32)
+
+    def nearest(center, high):
+        f = lambda x, c: (x - c) @ matrix @ (x - c) / 2
+        options = {"gtol": 1e-7, "ftol": 0.0}
+        return minimize(
+            f, np.zeros(3, np.float32), (center,), method="l-bfgs-b", options=options, bounds=(-5.0, high)
+        ).x
+
+    centers = np.array([[2.0, 1.0, -1.0], [1.0, 1.0, 1.0]], np.float32)
+    high = np.array([1.0, 9.0, 9.0], np.float32)
+    by_center, by_bound = phlox.jit(phlox.vmap(phlox.jacrev(nearest, (0, 1)), (0, None)))(centers, high)
+    inner = np.linalg.solve(matrix[1:, 1:], matrix[1:, :1])[:, 0]
+    expected = np.eye(3)
+    expected[:, 0] = 0, *inner
+    np.testing.assert_allclose(by_center[0], expected, atol=1e-5)
+    expected = np.zeros((3, 3))
+    expected[:, 0] = 1, *-inner
+    np.testing.assert_allclose(by_bound[0], expected, atol=1e-5)
+
+
+def test_bounds_that_are_refused():
+    f = lambda x: (x**2).sum()
+    x0 = np.ones(2, np.float32)
+    with pytest.raises(phlox.errors.OptionError, match="takes no bounds"):
+        minimize(f, x0, method="BFGS", bounds=(0, 1))
+    with pytest.raises(phlox.errors.ShapeError, match=r"bounds of .*\[3\]"):
+        minimize(f, x0, method="L-BFGS-B", bounds=(np.zeros(3), 1))
+    with pytest.raises(phlox.errors.ArgumentError, match="must be a pair"):
+        minimize(f, x0, method="L-BFGS-B", bounds=[(0, 1), (0, 1), (0, 1)])
+    with pytest.raises(phlox.errors.OptionError, match="L-BFGS-B"):
+        minimize(f, x0, method="trust-constr")

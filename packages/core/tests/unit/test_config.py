@@ -136,7 +136,6 @@ FIXED = {
     "thread_guard": (False, True),
     "array_garbage_collection_guard": (None, "fatal"),
     "threefry_partitionable": (True, False),
-    "debug_key_reuse": (False, True),
 }
 
 

@@ -188,7 +188,15 @@ default_prng_impl = State(
 threefry_partitionable = State(
     "threefry_partitionable", "True, as phlox computes random bits in the partitionable way only"
 )
-debug_key_reuse = State("debug_key_reuse", "False, as phlox does not follow the uses of keys")
+debug_key_reuse = State(
+    "debug_key_reuse",
+    example=""">>> with phlox.debug_key_reuse(True):
+    ...     key = phlox.random.key(0)
+    ...     phlox.random.normal(key) + phlox.random.normal(key)
+    Traceback (most recent call last):
+    KeyReuseError: Previously-consumed key passed to jit-compiled function at index 0: normal draws from a key<fry>[]...
+    """,
+)
 softmax_custom_jvp = State("softmax_custom_jvp", "False, as phlox differentiates softmax as it is written")
 auto_pcast = State("auto_pcast", "True, as the types of phlox do not say over which mesh axes values vary")
 remove_size_one_mesh_axis_from_type = State(

@@ -192,9 +192,7 @@ FLAGS: dict[str, Flag] = {
     "threefry_partitionable": Flag(
         _only(_boolean, True, "phlox computes random bits in the partitionable way only"), True, True, "As JAX's."
     ),
-    "debug_key_reuse": Flag(
-        _only(_boolean, False, "phlox does not follow the uses of keys"), False, False, "Look for keys used twice."
-    ),
+    "debug_key_reuse": Flag(_boolean, False, True, "Refuse to draw from a PRNG key twice.", True),
     # Flags of JAX that have only one possible value in phlox.
     "softmax_custom_jvp": Flag(
         _only(_boolean, False, "phlox differentiates softmax as it is written"),

@@ -473,7 +473,12 @@ class UncheckedError(PhloxError, ValueError):
 
 
 class KeyReuseError(JAXTypeError, RuntimeError):
-    """A PRNG key was used twice. Fix: ``key, subkey = phlox.random.split(key)``."""
+    """A PRNG key was used twice, while the flag `debug_key_reuse` is set.
+
+    Cause: random numbers from the same key are the same, or are correlated.
+    Example: ``phlox.random.normal(key) + phlox.random.uniform(key)``.
+    Fix: ``key, subkey = phlox.random.split(key)`` for each use; ``phlox.random.clone(key)`` for the same numbers again.
+    """
 
 
 class MissingNameError(PhloxError, AttributeError, NotImplementedError):

@@ -28,6 +28,9 @@ The rules, with the operands written ``*args`` and the parameters of the equatio
                                              that takes those values as further operands and recomputes the other
                                              results; (3) the variables of the saved values
     show(eqn, printer)                    -> the parameters that a printed Jaxpr shows, in order
+    keys(eqn, uses_of)                    -> how the operation uses PRNG keys, a `KeyUses`; `uses_of(jaxpr)` says it of
+                                             a Jaxpr. Without this rule it is what the Jaxpr `program` says, or else the
+                                             operation consumes all keys among its operands and returns no new ones
 
 and for `checkify`, see _api.checkify.programs.Checks:
 
@@ -68,6 +71,7 @@ _RULES = (
     "narrow",
     "divide",
     "show",
+    "keys",
     "vma",
     "requires",
     "checked",
@@ -130,6 +134,7 @@ class Primitive:
     narrow: Any
     divide: Any
     show: Any
+    keys: Any
     vma: Any
     requires: Any
     checked: Any

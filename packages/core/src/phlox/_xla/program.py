@@ -109,10 +109,11 @@ class Program:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Executes the program; `arrays` must have the keys that it was lowered for."""
+        given = arrays
         if self.arrange:
             arrays = [a if s is None else move(a, s) for a, s in zip(arrays, self.arrange, strict=True)]
         if self.watch is not None:
-            self.watch.before()
+            self.watch.before(given)
         try:
             bufs = self.execute([a._buf for a in arrays]).consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError, RuntimeError):
@@ -120,7 +121,7 @@ class Program:
             raise
         outs = wrap_all(bufs, self.out_avals, self.out_keys)
         if self.watch is not None:
-            self.watch.after(arrays, outs)
+            self.watch.after(given, outs)
         return outs
 
 

@@ -1,4 +1,5 @@
-"""Checks runs of programs, for the flags `debug_nans`, `debug_infs`, `no_execution` and the transfer guard.
+"""Checks runs of programs, for the flags `debug_nans`, `debug_infs`, `debug_key_reuse`, `no_execution` and the
+transfer guard.
 
 A program that is compiled under such a flag has a `Watch`; all others have none and cost nothing. If a result contains
 a nan (or an infinity), the Jaxpr is evaluated again equation by equation, including inner Jaxprs. The first equation
@@ -26,31 +27,45 @@ _TESTS: dict[str, Callable[[np.ndarray], Any]] = {"nan": np.isnan, "inf": np.isi
 
 
 class Watch(NamedTuple):
-    """The checks on runs of one program: `looks` is what to look for ("nan", "inf"); `refuse`: runs are forbidden."""
+    """The checks on runs of one program: `looks` is what to look for ("nan", "inf"); `refuse`: runs are forbidden;
+    `keys`: the `Uses` of PRNG keys, or None."""
 
     jaxpr: Jaxpr
     name: str
     looks: tuple[str, ...]
     refuse: bool
+    keys: Any
 
-    def before(self) -> None:
+    def before(self, arguments: Sequence[Any]) -> None:
         """Called before each run."""
         if self.refuse:
             raise RefusedError(f"{self.name} was to be run, but the flag no_execution is set", name=self.name)
+        if self.keys is not None:
+            self.keys.before(arguments)
 
     def after(self, arguments: Sequence[Any], results: Sequence[Any]) -> None:
         """Called with the results of each run; raises `InvalidValueError` when one is bad."""
+        if self.keys is not None:
+            self.keys.after(arguments, results)
         for look in self.looks:
             if _any_bad(look, results):
                 raise _explain(look, self, arguments)
 
 
 def watch(jaxpr: Jaxpr, name: str) -> Watch | None:
-    """The `Watch` that the current settings require for runs of `jaxpr`, or None."""
+    """The `Watch` that the current settings require for runs of `jaxpr`, or None.
+
+    Raises `KeyReuseError` if `jaxpr` uses a PRNG key twice and the flag `debug_key_reuse` is set.
+    """
     settings = config.current()
     looks = tuple(look for look, on in (("nan", settings.debug_nans), ("inf", settings.debug_infs)) if on)
-    if looks or settings.no_execution or getattr(settings, _GUARD) not in (None, "allow"):
-        return Watch(jaxpr, name, looks, settings.no_execution)
+    keys = None
+    if settings.debug_key_reuse:
+        from .._trace.key_reuse import uses_by  # imported for this flag alone
+
+        keys = uses_by(jaxpr, name)
+    if looks or settings.no_execution or keys is not None or getattr(settings, _GUARD) not in (None, "allow"):
+        return Watch(jaxpr, name, looks, settings.no_execution, keys)
     return None
 
 

@@ -72,7 +72,8 @@ def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     small = jnp.isnan(lam) | (lam < 10)
     limit = np.asarray(dtypes.iinfo(dtype).max, dtype)[()]
     counted = _poisson_small(key, jnp.where(small, lam, 0), shape, dtype, limit)
-    drawn = _poisson_large(key, jnp.where(small, np.float32(1e5), lam), shape, dtype, limit)
+    again = ops.random_clone(key)  # each element takes the result of one of the two
+    drawn = _poisson_large(again, jnp.where(small, np.float32(1e5), lam), shape, dtype, limit)
     return jnp.where(lam == 0, 0, jnp.where(small, counted, drawn))
 
 
@@ -198,10 +199,11 @@ def _binomial(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype: Any) 
     small = no_count | (count * q <= 10.0)
     count = jnp.floor(count)
     limit = np.asarray(dtypes.finfo(dtype).max, dtype)[()]
+    again = ops.random_clone(key)  # each element takes the result of one of the two
     drawn = jnp.where(
         small,
         _binomial_small(key, jnp.where(small, count, 0.0), q, shape, dtype, limit),
-        _binomial_large(key, jnp.where(small, 1e4, count), jnp.where(small, 0.5, q), shape, dtype, limit),
+        _binomial_large(again, jnp.where(small, 1e4, count), jnp.where(small, 0.5, q), shape, dtype, limit),
     )
     invalid = negative | no_chance | no_count
     drawn = jnp.where(invalid, np.nan, drawn)

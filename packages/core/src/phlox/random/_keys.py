@@ -248,13 +248,13 @@ def key_impl(keys: Key) -> Any:
 
 
 def clone(key: Key) -> Any:
-    """`key` itself (as ``jax.random.clone``), since phlox does not record which keys were used.
+    """A copy of `key` (as ``jax.random.clone``), of which `debug_key_reuse` does not know how `key` was used.
 
     Args:
       key: keys of any shape, new-style or old-style.
 
     Returns:
-      `key`, the same object.
+      The same keys, which give the same random numbers.
 
     Raises:
       DtypeError: `key` is not a PRNG key.
@@ -262,8 +262,8 @@ def clone(key: Key) -> Any:
     >>> clone(PRNGKey(1))
     Array([0, 1], dtype=uint32)
     """
-    checked("clone", key, single=False)
-    return key
+    keys, typed = checked("clone", key, single=False)
+    return ops.random_clone(keys) if typed else key
 
 
 @functools.partial(jit, inline=True, static_argnames="shape")

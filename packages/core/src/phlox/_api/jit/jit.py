@@ -332,6 +332,8 @@ class JitFunction:
                 arg_names=lambda: self._names(args, kwargs, statics),
             )
         traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0])
+        if config.current().debug_key_reuse:
+            check_keys(traced.closed.jaxpr)
         if not any(isinstance(c, Tracer) for c in consts):
             # A Jaxpr that closes over tracers is valid for this one call only.
             bounded(self._store.traces)[key] = traced
@@ -385,7 +387,9 @@ class JitFunction:
         outs = asked_out.spread(_typed(traced)) if asked_out is not None else None
         consts = [as_array(c) for c in traced.consts]
         jaxpr, used = prune(traced.closed.jaxpr)
-        if options.keep_unused:
+        if config.current().debug_key_reuse:  # what is drawn and not used counts, too
+            jaxpr = traced.closed.jaxpr
+        if options.keep_unused or config.current().debug_key_reuse:
             used = [True] * len(used)
         offset = len(consts)
         numbers = [as_literal(c) if u else None for c, u in zip(consts, used, strict=False)]
@@ -553,6 +557,13 @@ class JitFunction:
     def clear_cache(self) -> None:
         """Forgets what was traced and compiled for this function."""
         self._store.clear()
+
+
+def check_keys(jaxpr: Any) -> None:
+    """Raises `KeyReuseError` if a Jaxpr uses a PRNG key twice; imports the analysis, which only this flag needs."""
+    from ..._trace.key_reuse import uses_of
+
+    uses_of(jaxpr)
 
 
 def _stages() -> Any:

@@ -11,6 +11,7 @@ from ..._base.errors import UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import shaped
 from ..._ir.effects import Effect
+from ..._ir.key_uses import passes_each, reads
 from ..._ir.primitive import Primitive
 from ..._transform.array_operations import instantiate
 from ..._transform.batch import BatchAxis, Dim
@@ -44,6 +45,7 @@ optimization_barrier = Primitive(
     transpose=_barrier_transpose,
     batch=lambda axis, args, dims: (optimization_barrier.bind(*args), list(dims)),
     extend=lambda params, trailing, *avals: params,
+    keys=passes_each,
     nan_checked=False,
 )
 
@@ -88,6 +90,7 @@ dce_sink = Primitive(
     extend=lambda params, trailing, x: params,
     eager=lambda x, prevent_mlir_dce: [],
     effects=lambda params: frozenset([SinkEffect()]),
+    keys=reads,
     nan_checked=False,
 )
 

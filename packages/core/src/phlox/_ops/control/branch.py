@@ -13,6 +13,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered, refuse_io
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, effects_inside, memoized, narrowed, only
+from ..._ir.key_uses import KeyUses, any_of
 from ..._ir.primitive import Primitive, vma_in_types
 from ..._trace.axes import axis_env, tracked_axes
 from ..._trace.interpret import eval_jaxpr
@@ -313,6 +314,15 @@ def _axes(params: dict[str, Any]) -> set[Any]:
     return set().union(*(axes_used(branch) for branch in params["branches"]))
 
 
+def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
+    """What any branch consumes is consumed; fresh or passed on is what all branches return so."""
+    every = [uses_of(branch) for branch in eqn.params["branches"]]
+    consumed = tuple((i + 1, mask) for uses in every for i, mask in uses.consumed)
+    fresh = set.intersection(*(set(uses.fresh) for uses in every))
+    passed = set.intersection(*(set(uses.passed) for uses in every))
+    return KeyUses(any_of(consumed), tuple(fresh), tuple((i + 1, o) for i, o in passed))
+
+
 cond = Primitive(
     "cond",
     multiple_results=True,
@@ -330,5 +340,6 @@ cond = Primitive(
     effects=effects_inside,
     narrow=_narrow,
     divide=_divide,
+    keys=_keys,
     checked=_checked,
 )

@@ -14,6 +14,7 @@ from ..._base.errors import DerivativeError
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered, refuse_io
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoist_consts, hoisted, memoized
+from ..._ir.key_uses import KeyUses, repeated
 from ..._ir.primitive import Primitive, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
@@ -314,6 +315,27 @@ def _axes(params: dict[str, Any]) -> set[Any]:
     return axes_used(params["cond_jaxpr"]) | axes_used(params["body_jaxpr"])
 
 
+def _keys(eqn: Any, uses_of: Any) -> KeyUses:
+    """A turn may consume keys of the carry that it replaces; the condition and the body may not consume the same."""
+    params = eqn.params
+    first, second = params["cond_nconsts"], params["body_nconsts"]
+    test: KeyUses = uses_of(params["cond_jaxpr"])
+    body: KeyUses = uses_of(params["body_jaxpr"])
+    for name, count, before, uses in (("cond", first, 0, test), ("body", second, first, body)):
+        for i, _ in uses.consumed:
+            if i < count or i - count not in body.fresh:
+                raise repeated(
+                    f"while_loop {name} function", eqn, i + (before if i < count else first + second - count)
+                )
+    tested = {i - first for i, _ in test.consumed}
+    for i, _ in body.consumed:
+        if i - second in tested:
+            raise repeated("while_loop cond and body functions, which both use the key,", eqn, i + first)
+    consumed = tuple((i + second, mask) for i, mask in test.consumed)
+    consumed += tuple((i + first, mask) for i, mask in body.consumed)
+    return KeyUses(consumed, body.fresh, tuple((i + first, o) for i, o in body.passed))
+
+
 while_p = Primitive(
     "while",
     multiple_results=True,
@@ -328,6 +350,7 @@ while_p = Primitive(
     steps=_steps,
     axes=_axes,
     effects=effects_inside,
+    keys=_keys,
     checked=_checked,
 )
 

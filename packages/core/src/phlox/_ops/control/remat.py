@@ -27,6 +27,7 @@ from ..._ir.jaxpr import (
     only,
     prune,
 )
+from ..._ir.key_uses import KeyUses
 from ..._ir.primitive import Primitive, primitive, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
@@ -48,7 +49,10 @@ def _types(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArra
     return jaxpr.out_avals
 
 
-def _eager(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+def _eager(*args: Any, jaxpr: ClosedJaxpr, differentiated: bool, **_: Any) -> list[Any]:
+    if differentiated and config.current().debug_key_reuse:
+        with config.scope(debug_key_reuse=False):  # see `_keys`
+            return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
     return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
 
 
@@ -228,6 +232,11 @@ def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     return narrower.replace(params={**narrower.params, "prevent_cse": _selected(flags, read)})
 
 
+def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
+    """The half that computes values again for the derivative draws the numbers that the first half has drawn."""
+    return KeyUses() if eqn.params["differentiated"] else uses_of(eqn.params["jaxpr"])
+
+
 checkpoint = Primitive(
     "remat2",
     multiple_results=True,
@@ -243,6 +252,7 @@ checkpoint = Primitive(
     eager=_eager,
     axes=lambda params: axes_used(params["jaxpr"]),
     effects=effects_inside,
+    keys=_keys,
     narrow=_narrow,
     checked=_checked,
     program="jaxpr",

@@ -17,6 +17,7 @@ import numpy as np
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized, narrowed, only, prune
+from ..._ir.key_uses import KeyUses, repeated
 from ..._ir.primitive import Primitive, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
@@ -566,6 +567,18 @@ def _axes(params: dict[str, Any]) -> set[Any]:
     return axes_used(params["jaxpr"])
 
 
+def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
+    """A turn may consume keys of the carry that it replaces, and keys of the rows; constants it shares with others."""
+    params = eqn.params
+    consts, carry = params["num_consts"], params["num_carry"]
+    uses: KeyUses = uses_of(params["jaxpr"])
+    for i, _ in uses.consumed:
+        if i < consts or (i - consts < carry and i - consts not in uses.fresh):
+            raise repeated("scan body function", eqn, i)
+    rows = tuple((i, mask if i < consts + carry else True) for i, mask in uses.consumed)
+    return uses._replace(consumed=rows)
+
+
 scan = Primitive(
     "scan",
     multiple_results=True,
@@ -582,5 +595,6 @@ scan = Primitive(
     effects=effects_inside,
     narrow=_narrow,
     divide=_divide,
+    keys=_keys,
     checked=_checked,
 )

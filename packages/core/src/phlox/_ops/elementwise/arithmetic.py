@@ -12,6 +12,7 @@ import numpy as np
 from ..._base.errors import DtypeError, OptionError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.key_uses import passes
 from ..._ir.primitive import primitive
 from ..._trace.trace import typeof
 from ..._xla.host_values import as_array
@@ -262,7 +263,14 @@ reduce_precision = unary(
 
 #: the identity with derivative zero
 stop_gradient = unary(
-    "stop_gradient", lambda f, x: x, accepts=ANY, derivative=ZERO, eager=as_array, nan_checked=False, light=True
+    "stop_gradient",
+    lambda f, x: x,
+    accepts=ANY,
+    derivative=ZERO,
+    eager=as_array,
+    keys=passes,
+    nan_checked=False,
+    light=True,
 )
 
 # --- powers and roots -----------------------------------------------------------------------------------

@@ -184,6 +184,7 @@ def unary(
     transpose: Callable[..., Any] | None = None,
     show: Callable[..., Any] | None = None,
     eager: Callable[..., Any] | None = None,
+    keys: Callable[..., Any] | None = None,
     nan_checked: bool | None = None,
     light: bool = False,
     unfused: Unfused | None = None,
@@ -203,6 +204,7 @@ def unary(
       transpose: ``transpose(ct, x)``, the cotangent of the operand; None where the primitive is not linear.
       show: ``show(eqn, printer)``, the parameters that a printed program shows; None for all.
       eager: the function that computes the result when no trace is current; None for the compiled operation.
+      keys: how it uses PRNG keys, see `Primitive`; None where it takes none.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
       unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
@@ -244,6 +246,7 @@ def unary(
         batch=lambda axis, args, dims, **params: (made.bind(*args, **params), dims[0]),
         show=show,
         eager=eager,
+        keys=keys,
         nan_checked=_checks_nan(accepts) if nan_checked is None else nan_checked,
         light=light,
         series="linear" if derivative is LINEAR else None,

@@ -8,6 +8,7 @@ from typing import Any
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.key_uses import replaces
 from ..._ir.primitive import Primitive, Unfused, primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add, insert_axis, instantiate, move_axis, zeros
@@ -171,6 +172,7 @@ select_n = Primitive(
     transpose=_select_transpose,
     batch=_select_batch,
     extend=lambda params, trailing, *avals: params,
+    keys=replaces,
     nan_checked=False,
     light=True,
     unfused="operation",

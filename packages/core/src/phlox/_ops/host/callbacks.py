@@ -18,6 +18,7 @@ from ..._base.pytree import PyTreeDef
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.effects import DebugEffect, Effects, IOEffect, OrderedDebugEffect, OrderedIOEffect, no_effects
 from ..._ir.jaxpr import ClosedJaxpr
+from ..._ir.key_uses import reads
 from ..._ir.primitive import Primitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
@@ -213,6 +214,7 @@ def _debugging(name: str) -> Primitive:
         batch=lambda axis, args, dims, **params: _each(made, axis, args, dims, False, params),
         extend=_with_keys,
         effects=effects,
+        keys=reads,
         nan_checked=False,
     )
     return made

@@ -17,6 +17,7 @@ from ..._base.errors import ArgumentError, DtypeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dtypes import ExtendedDtype
+from ..._ir.key_uses import makes, reads, replaces
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis
@@ -118,6 +119,7 @@ random_seed = Primitive(
     lower=lowered_as(lambda seeds, impl: impl.each(impl.seed, [typeof(seeds).ndim], seeds)),
     batch=_kept(lambda: random_seed),
     extend=_unchanged,
+    keys=makes,
     nan_checked=False,
 )
 
@@ -137,6 +139,7 @@ random_wrap = Primitive(
     lower=lambda f, base, impl: base,
     batch=_front(lambda: random_wrap),
     extend=_unchanged,
+    keys=makes,
     nan_checked=False,
 )
 
@@ -152,6 +155,7 @@ random_unwrap = Primitive(
     lower=lambda f, keys: keys,
     batch=_kept(lambda: random_unwrap),
     extend=_unchanged,
+    keys=reads,
     nan_checked=False,
 )
 
@@ -167,6 +171,23 @@ random_split = Primitive(
     lower=lowered_as(lambda keys, impl, shape: impl.each(lambda k: impl.split(k, shape), [_rank(impl, keys)], keys)),
     batch=_kept(lambda: random_split),
     extend=with_impl,
+    keys=replaces,
+    nan_checked=False,
+)
+
+
+def _clone_types(keys: ShapedArray) -> ShapedArray:
+    _need_keys("random_clone", keys)
+    return keys
+
+
+random_clone = Primitive(
+    "random_clone",
+    types=_clone_types,
+    lower=lambda f, keys: keys,
+    batch=_kept(lambda: random_clone),
+    extend=_unchanged,
+    keys=makes,
     nan_checked=False,
 )
 
@@ -191,6 +212,7 @@ random_fold_in = Primitive(
     ),
     batch=_fold_batch,
     extend=with_impl,
+    keys=makes,
     nan_checked=False,
 )
 

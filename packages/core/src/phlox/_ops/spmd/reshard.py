@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._ir.avals import ShapedArray
+from ..._ir.key_uses import passes
 from ..._ir.primitive import Primitive
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
@@ -58,6 +59,7 @@ reshard_p = Primitive(
     transpose=lambda ct, x, **where: [reshard_p.bind(ct, **where)],
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    keys=passes,
     nan_checked=False,
 )
 

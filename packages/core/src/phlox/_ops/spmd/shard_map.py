@@ -16,6 +16,7 @@ from ..._base.errors import EffectError, OptionError, ShapeError
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoist_consts
+from ..._ir.key_uses import KeyUses
 from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_env, only_axes
 from ..._trace.interpret import eval_jaxpr
@@ -360,6 +361,12 @@ def _show(eqn: Any, printer: Any) -> dict[str, Any]:
     return {name: params[name] for name in ("check_vma", "in_specs", "jaxpr", "manual", "mesh", "out_specs")}
 
 
+def _keys(eqn: Any, uses_of: Any) -> KeyUses:
+    """What a device consumes of its part is consumed of the whole."""
+    uses: KeyUses = uses_of(eqn.params["jaxpr"])
+    return uses._replace(consumed=tuple((i, True) for i, _ in uses.consumed))
+
+
 shard_map = Primitive(
     "shard_map",
     multiple_results=True,
@@ -373,6 +380,7 @@ shard_map = Primitive(
     extend=lambda params, trailing, *avals: params,
     effects=effects_inside,
     axes=lambda params: axes_used(params["jaxpr"]) - set(params["manual"]),
+    keys=_keys,
     show=_show,
     checked=_checked,
 )

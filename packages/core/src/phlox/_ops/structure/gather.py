@@ -16,6 +16,7 @@ import numpy as np
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.key_uses import passes
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, move_axis, zeros
@@ -421,6 +422,7 @@ gather = Primitive(
     transpose=_gather_transpose,
     batch=_gather_batch,
     extend=_gather_extend,
+    keys=passes,
     requires=_gather_requires,
     nan_checked=False,
     series="linear",

@@ -11,6 +11,7 @@ from ..._base.errors import DtypeError, MissingRuleError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.jaxpr import effects_inside
+from ..._ir.key_uses import KeyUses
 from ..._ir.primitive import Primitive, primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, zeros
@@ -291,6 +292,7 @@ scatter = Primitive(
     ),
     batch=_scatter_batch(lambda: scatter),
     extend=_scatter_extend,
+    keys=lambda eqn, uses_of: KeyUses(((2, True),), passed=((0, 0),)),
     requires=_scatter_requires,
     nan_checked=True,
     series="linear",

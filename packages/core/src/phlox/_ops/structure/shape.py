@@ -16,6 +16,7 @@ from ..._base.errors import AxisError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.jaxpr import Literal
+from ..._ir.key_uses import passes, replaces
 from ..._ir.primitive import Primitive, Unfused, primitive
 from ..._trace.staging import JaxprTracer
 from ..._trace.trace import ArrayLike, recorder, typeof
@@ -40,6 +41,7 @@ def structural(
     batch: Callable[..., Any],
     extend: Callable[..., Params] | None = None,
     show: Callable[..., Params] | None = None,
+    keys: Callable[..., Any] = passes,
     nan_checked: bool = False,
     unfused: Unfused | None = None,
 ) -> Primitive:
@@ -66,6 +68,7 @@ def structural(
         batch=batched,
         extend=extend,
         show=show,
+        keys=keys,
         nan_checked=nan_checked,
         light=True,
         series="linear",
@@ -123,6 +126,7 @@ convert_element_type = Primitive(
     jvp=_convert_jvp,
     transpose=_convert_transpose,
     batch=lambda axis, args, dims, **params: (convert_element_type(*args, **params), dims[0]),
+    keys=passes,
     nan_checked=False,
     light=True,
     unfused="layout",
@@ -487,6 +491,7 @@ concatenate = Primitive(
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
     extend=lambda params, trailing, *xs: params,
+    keys=replaces,
     nan_checked=False,
     series="linear",
 )

@@ -10,6 +10,7 @@ import numpy as np
 from ..._base.errors import AxisError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.key_uses import KeyUses, passes
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, zeros
@@ -76,6 +77,15 @@ def _slice_extend(params: dict[str, Any], trailing: Ints, x: ShapedArray) -> dic
     }
 
 
+def _slice_keys(eqn: Any, uses_of: Any) -> KeyUses:
+    """A slice takes its keys out of the array."""
+    starts, limits = eqn.params["start_indices"], eqn.params["limit_indices"]
+    strides = eqn.params["strides"] or (1,) * len(starts)
+    taken = np.zeros(eqn.invars[0].aval.shape, np.bool_)
+    taken[tuple(map(slice, starts, limits, strides))] = True
+    return KeyUses(((0, taken),), fresh=(0,))
+
+
 slice_ = structural(
     "slice",
     types=_slice_types,
@@ -84,6 +94,7 @@ slice_ = structural(
     batch=_slice_batch,
     extend=_slice_extend,
     show=lambda eqn, printer: {name: eqn.params[name] for name in ("limit_indices", "start_indices", "strides")},
+    keys=_slice_keys,
     unfused="operation",
 )
 
@@ -155,6 +166,7 @@ split = Primitive(
     transpose=_split_transpose,
     batch=_split_batch,
     extend=lambda params, trailing, *xs: params,
+    keys=lambda eqn, uses_of: KeyUses(((0, True),), fresh=tuple(range(len(eqn.outvars)))),
     nan_checked=False,
     series="linear",
 )
@@ -273,6 +285,7 @@ dynamic_slice = Primitive(
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
     extend=lambda params, trailing, *avals: {"slice_sizes": (*params["slice_sizes"], *trailing)},
+    keys=passes,
     requires=_dynamic_slice_requires,
     nan_checked=False,
     series="linear",
@@ -347,6 +360,7 @@ dynamic_update_slice = Primitive(
     transpose=_update_transpose,
     batch=_update_batch,
     extend=lambda params, trailing, *avals: params,
+    keys=lambda eqn, uses_of: KeyUses(((1, True),), passed=((0, 0),)),
     requires=_update_requires,
     nan_checked=False,
     series="linear",

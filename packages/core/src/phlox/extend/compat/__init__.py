@@ -174,7 +174,6 @@ UNAVAILABLE: dict[str, tuple[str, str]] = {
         "jax.jit(f).lower(x).compile()",
     ),
     "jax.experimental.serialize_executable": ("compiled programs are cached on disk by themselves", "jax.export"),
-    "jax.experimental.key_reuse": ("the flag is jax.debug_key_reuse", "with jax.debug_key_reuse(True): ..."),
     "jax.extend.ifrt_programs": ("programs of the runtime are not built in Python here", "jax.jit"),
     "jax.tools": ("these tools are not there", "jax.jit(f).lower(x).as_text()"),
 }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base import config
 from ..._base.errors import ArgumentError, ConcretizationTypeError, IndexingError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.primitive import current_trace
@@ -21,6 +22,7 @@ from ..._operands.indices import from_front
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import logic
 from ..._ops.elementwise.families import literal
+from ..._ops.random.keys import KeyDtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
 from ..._ops.structure.slicing import dynamic_slice, slice_
@@ -38,7 +40,10 @@ def getitem(x: Any, index: Any) -> Any:
     """``x[index]`` by NumPy's rules; indices out of bounds are clamped."""
     shape = x.aval.shape
     plan, dynamic = plain(index, shape) or parse(index, shape, checked=True)
-    return read(x, *dynamic, plan=plan, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False)
+    run = read
+    if type(x.aval.dtype) is KeyDtype and config.current().debug_key_reuse:
+        run = read.__wrapped__  # with positions as parameters of `slice`, which say which keys are taken
+    return run(x, *dynamic, plan=plan, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False)
 
 
 _STATIC = ("plan", "mode", "fill_value", "indices_are_sorted", "unique_indices")

@@ -1,0 +1,87 @@
+"""How one operation, or one Jaxpr, uses PRNG keys: what the rule `keys` of a primitive returns.
+
+The analysis that reads these rules is `_trace.key_reuse`, which is imported when the flag `debug_key_reuse` is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._base.errors import KeyReuseError
+
+#: what errors advise
+INSTEAD = "key, subkey = phlox.random.split(key), of which each use takes another; phlox.random.clone for the same bits"
+
+#: which keys of an array: True for all, or an array of bools of its shape
+Mask = Any
+
+
+class KeyUses(NamedTuple):
+    """What happens to the keys among the operands and results, which are given by their numbers.
+
+    Attributes:
+      consumed: the operands that are used up, each with the mask of the keys in question.
+      fresh: the results that are new keys, or that take the place of consumed ones.
+      passed: pairs (operand, result) of the results that are the keys of an operand, used as often as those are.
+
+    Other results that are keys count as used.
+    """
+
+    consumed: tuple[tuple[int, Mask], ...] = ()
+    fresh: tuple[int, ...] = ()
+    passed: tuple[tuple[int, int], ...] = ()
+
+
+def passes(eqn: Any, uses_of: Any) -> KeyUses:
+    """The rule of operations that move, shape or repeat the keys of their first operand."""
+    return KeyUses(passed=((0, 0),))
+
+
+def passes_each(eqn: Any, uses_of: Any) -> KeyUses:
+    """The rule of operations whose results are their operands."""
+    return KeyUses(passed=tuple((i, i) for i in range(len(eqn.outvars))))
+
+
+def reads(eqn: Any, uses_of: Any) -> KeyUses:
+    """The rule of operations that look at keys without drawing from them."""
+    return KeyUses()
+
+
+def makes(eqn: Any, uses_of: Any) -> KeyUses:
+    """The rule of operations that make keys and use none up."""
+    return KeyUses(fresh=(0,))
+
+
+def replaces(eqn: Any, uses_of: Any) -> KeyUses:
+    """The rule of operations that use up the keys of all operands and return new keys."""
+    return KeyUses(tuple((i, True) for i in range(len(eqn.invars))), fresh=(0,))
+
+
+def joined(one: Mask, other: Mask, both: Callable[[Any, Any], Any] = np.logical_or) -> Mask:
+    """The keys in either mask (or in both), which may be bools; of masks of different shapes all keys, if any."""
+    if np.shape(one) and np.shape(other) and np.shape(one) != np.shape(other):
+        if np.size(one) != np.size(other):
+            return both(bool(np.any(one)), bool(np.any(other)))
+        other = np.reshape(other, np.shape(one))
+    return both(one, other)
+
+
+def any_of(consumed: tuple[tuple[int, Mask], ...]) -> tuple[tuple[int, Mask], ...]:
+    """The masks of each operand joined, for operations that run one of several Jaxprs."""
+    found: dict[int, Mask] = {}
+    for i, mask in consumed:
+        found[i] = joined(found.get(i, False), mask)
+    return tuple(found.items())
+
+
+def repeated(what: str, eqn: Any, number: int) -> KeyReuseError:
+    """The error for a loop whose turns all consume the same key, its operand of this number."""
+    return KeyReuseError(
+        f"{what} leads to key reuse when repeatedly executed: it consumes {eqn.invars[number].aval.short}, argument "
+        f"{number} of {eqn.primitive.name}, and puts no new key in its place",
+        where=eqn.source_info,
+        instead="a key in the carry that each turn splits; or phlox.random.fold_in(key, i); or keys for all turns",
+    )
