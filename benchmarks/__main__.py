@@ -50,8 +50,10 @@ def main(arguments: list[str] | None = None) -> None:
     draw(report.done, given.out / "bench.png")
     over = [m.case.name for m in report.done if m.over]
     console.print(f"\n{len(report.done)} cases, {len(over)} over budget; {path} and bench.png beside it")
-    wrong = gross(sizes)
+    wrong = [f"{m.case.name}: {m.errors['phlox']}" for m in report.done if "phlox" in m.errors]
     if wrong:
+        raise SystemExit("\n".join(["./bench: phlox did not run, or computes something else:", *wrong]))
+    if wrong := gross(sizes):
         raise SystemExit("\n".join(["./bench: what does not depend on the machine's load has grown:", *wrong]))
 
 

@@ -24,6 +24,7 @@ class Case:
         ``LIBRARY``, which prints what it measured.
       unit: of what is printed: s, B, or "of 1" for a ratio or a share, of which the median counts.
       needs: modules without which it is left out.
+      same: libraries whose first result has to be jax's, but for rounding; else the case is an error of that library.
       environment: variables of such a process; ``FOLDER`` stands for a folder that its runs share.
     """
 
@@ -35,6 +36,7 @@ class Case:
     process: bool = False
     unit: str = "s"
     needs: tuple[str, ...] = ()
+    same: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -74,10 +76,12 @@ def load() -> dict[str, Case]:
         kernels,
         loading,
         networks,
+        programs,
         results,
         staging,
         starting,
     )
 
-    assert all((starting, results, staging, dispatch, eager, compiled, kernels, devices, growth, networks, loading))
+    assert all((starting, results, staging, dispatch, eager, compiled, programs, kernels, devices, growth, networks))
+    assert loading
     return CASES

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -15,8 +17,10 @@ from typing import Any
 from .case import Case
 
 ROOT = Path(__file__).parents[1]
-#: what a library runs under: eight virtual devices, no cache on disk
+#: What a library runs under: eight virtual devices, no cache on disk, and one thread of OpenBLAS (that of SciPy, which
+#: solves equations for jax and phlox): its threads wait by spinning, and take turns with all others for milliseconds.
 _ENVIRONMENT = {
+    "OPENBLAS_NUM_THREADS": "1",
     "JAX_PLATFORMS": "cpu",
     "PHLOX_PLATFORMS": "cpu",
     "PHLOX_ENABLE_COMPILATION_CACHE": "0",
@@ -77,6 +81,8 @@ class Measurement:
     def __init__(self, case: Case):
         self.case = case
         self.samples: dict[str, list[float]] = {}
+        self.turns: dict[str, list[float]] = {}
+        self.figures: dict[str, float] = {}
         self.errors: dict[str, str] = {}
 
     def best(self, library: str) -> float | None:
@@ -85,6 +91,28 @@ class Measurement:
     def median(self, library: str) -> float | None:
         found = sorted(self.samples.get(library, ()))
         return found[len(found) // 2] if found else None
+
+    def add(self, library: str, samples: list[float], figure: float | None = None) -> None:
+        """The samples of a turn, and the figure of the first result where it is compared."""
+        self.samples.setdefault(library, []).extend(samples)
+        self.turns.setdefault(library, []).append(statistics.median(samples))
+        if figure is not None:
+            self.figures[library] = figure
+
+    def compare(self) -> None:
+        """An error for each library whose result is not jax's."""
+        for library in self.case.same:
+            mine, theirs = self.figures.get(library), self.figures.get("jax")
+            if mine is not None and theirs is not None and not math.isclose(mine, theirs, rel_tol=1e-3):
+                self.errors[library] = (
+                    f"computes something else: numbers that sum up to {mine:.7g}, in jax {theirs:.7g}"
+                )
+
+    def paired(self, of: str = "phlox", to: str = "jax") -> float | None:
+        """The median of the ratios of turns that followed each other."""
+        pairs = zip(self.turns.get(of, ()), self.turns.get(to, ()), strict=False)
+        ratios = [mine / theirs for mine, theirs in pairs]
+        return statistics.median(ratios) if ratios else None
 
     def ratio(self, of: str = "phlox", to: str = "jax") -> float | None:
         """The least time of the one divided by the least time of the other; or the ratio that was printed."""
@@ -127,6 +155,7 @@ def measure(cases: list[Case], python: str = sys.executable, rounds: int = 15) -
                     for library in wanted if turn % 2 else reversed(wanted):
                         if library in result.errors:
                             continue
+                        figure = None
                         try:
                             if case.process:
                                 samples = [_run_process(python, case, library, folder)]
@@ -135,12 +164,13 @@ def measure(cases: list[Case], python: str = sys.executable, rounds: int = 15) -
                                 reply = worker.ask("turn", case.name)
                                 if "error" in reply:
                                     raise RuntimeError(reply["error"])
-                                samples = reply["samples"]
+                                samples, figure = reply["samples"], reply["figure"]
                         except RuntimeError as error:
                             result.errors[library] = str(error)
                             continue
                         if turn or not case.process:
-                            result.samples.setdefault(library, []).extend(samples)
+                            result.add(library, samples, figure)
+            result.compare()
             for worker in workers.values():
                 worker.ask("forget", case.name)
             yield result

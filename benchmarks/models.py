@@ -41,7 +41,9 @@ def mlp_parameters(m: Any, sizes: tuple[int, ...] = (64, 128, 128, 10)) -> list[
     ]
 
 
-def mlp_step(m: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def mlp_step(
+    m: Any, batch: int = 128, sizes: tuple[int, ...] = (64, 128, 128, 10)
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """One step of SGD on a SELU network with cross-entropy, and its arguments."""
     np_ = m.numpy
 
@@ -55,12 +57,12 @@ def mlp_step(m: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         value, gradients = m.value_and_grad(loss)(parameters, x, y)
         return m.tree.map(lambda p, g: p - 0.1 * g, parameters, gradients), value
 
-    labels = np.eye(10, dtype=np.float32)[np.arange(128) % 10]
-    return step, (mlp_parameters(m), np_.asarray(array(128, 64)), np_.asarray(labels))
+    labels = np.eye(sizes[-1], dtype=np.float32)[np.arange(batch) % sizes[-1]]
+    return step, (mlp_parameters(m, sizes), np_.asarray(array(batch, sizes[0])), np_.asarray(labels))
 
 
 def transformer_step(
-    m: Any, layers: int = 8, width: int = 64, heads: int = 4, length: int = 32
+    m: Any, layers: int = 8, width: int = 64, heads: int = 4, length: int = 32, batch: int = 4
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """One step of SGD on a transformer of `layers` blocks, and its arguments."""
     np_, nn = m.numpy, m.nn
@@ -90,7 +92,7 @@ def transformer_step(
         {name: np_.asarray(array(*shape, seed=i, scale=shape[0] ** -0.5)) for name, shape in shapes.items()}
         for i in range(layers)
     ]
-    return step, (parameters, np_.asarray(array(4, length, width)))
+    return step, (parameters, np_.asarray(array(batch, length, width)))
 
 
 def scan_of(m: Any, length: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:

@@ -33,17 +33,18 @@ def shown(value: float | None, unit: str) -> str:
 #: phlox's sizes divided by jax's: what is more than this has gone wrong, however busy the machine
 GROSS = {"modules": 0.75, "programs": 1.0, "equations": 1.3, "bytes of StableHLO": 1.3, "bytes of HLO": 1.3}
 
+#: programs whose form on CPUs is another one than jax's, longer and faster: what is right for them in place of GROSS
+LONGER = {"gradient of cumsum": {"bytes of StableHLO": 1.6}, "gradient of sort": {"bytes of HLO": 1.6}}
+
 
 def gross(sizes: dict[str, dict[str, dict[str, float]]]) -> list[str]:
     """Sizes that have grown beyond all measure, in words."""
     found = []
     for name, by in sizes.items():
         for what, mine in by["phlox"].items():
-            theirs = by["jax"][what]
-            if mine > GROSS[what] * theirs:
-                found.append(
-                    f"{name}: {mine:.0f} {what}, jax has {theirs:.0f}; at most {GROSS[what]} times that is right"
-                )
+            theirs, most = by["jax"][what], LONGER.get(name, {}).get(what, GROSS[what])
+            if mine > most * theirs:
+                found.append(f"{name}: {mine:.0f} {what}, jax has {theirs:.0f}; at most {most} times that is right")
     return found
 
 
@@ -66,13 +67,13 @@ class Report:
         if m.case.group != self.group:
             self.group = m.case.group
             console.print(
-                f"\n[bold]{self.group:<34}{'jax':>11}{'phlox':>11}{'torch':>11}{'compile':>11}{'numpy':>11}{'ratio':>8}{'median':>8}{'budget':>8}"
+                f"\n[bold]{self.group:<34}{'jax':>11}{'phlox':>11}{'torch':>11}{'compile':>11}{'numpy':>11}{'ratio':>8}{'paired':>8}{'budget':>8}"
             )
         libraries = ("jax", "phlox", "torch", "torch.compile", "numpy")
         columns = "".join(f"{shown(m.best(x), m.case.unit):>11}" for x in libraries)
         ratio, budget = m.ratio(), m.case.budget
-        mine, theirs = m.median("phlox"), m.median("jax")
-        middle = f"{mine / theirs:.2f}" if mine and theirs else ""
+        paired = m.paired()
+        middle = "" if paired is None or m.case.unit == "of 1" else f"{paired:.2f}"
         console.print(
             f"{m.case.name.partition('/')[2]:<34}{columns}"
             f"{'' if ratio is None else f'{ratio:.2f}':>8}{middle:>8}{'' if budget is None else f'{budget:.2f}':>8}  "
@@ -142,6 +143,7 @@ class Report:
                 "budget": m.case.budget,
                 "unit": m.case.unit,
                 "ratio": m.ratio(),
+                "paired": m.paired(),
                 "best": {x: m.best(x) for x in m.samples},
                 "median": {x: m.median(x) for x in m.samples},
                 "errors": m.errors,

@@ -15,6 +15,8 @@ import sys
 import time
 from typing import Any
 
+import numpy as np
+
 from .case import PROGRAMS, load
 
 #: seconds that one sample should take, the most calls in it, and seconds that a turn should take
@@ -24,8 +26,9 @@ _SAMPLE, _MOST, _TURN = 0.001, 100_000, 0.01
 class Prepared:
     """A case that is ready to be timed, with the number of calls in a sample."""
 
-    def __init__(self, made: Any):
+    def __init__(self, made: Any, summed: bool):
         self.prepare, self.run = made if isinstance(made, tuple) else (None, made)
+        self.figure = total(self.run()) if summed else None
         self.sample(1)  # compiles and fills caches
         self.calls = 1
         if self.prepare is None:
@@ -68,6 +71,15 @@ class Torch:
     def compile(self, f: Any) -> Any:
         """`f` as this library runs it."""
         return self.torch.compile(f) if self.__name__ == "torch.compile" else f
+
+
+def total(result: Any) -> float:
+    """The sum of the sizes of all numbers in a result: one figure by which libraries are compared."""
+    if isinstance(result, dict):
+        result = list(result.values())
+    if isinstance(result, (tuple, list)):
+        return sum(map(total, result))
+    return float(np.abs(np.asarray(result, np.float64)).sum())
 
 
 def _finished(x: Any) -> None:
@@ -134,8 +146,8 @@ def main(library: str) -> None:
                 reply = {}
             else:
                 if name not in ready:
-                    ready[name] = Prepared(cases[name].make(module))
-                reply = {"samples": ready[name].turn()}
+                    ready[name] = Prepared(cases[name].make(module), bool(cases[name].same))
+                reply = {"samples": ready[name].turn(), "figure": ready[name].figure}
         except Exception as error:
             reply = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(reply), file=answer, flush=True)

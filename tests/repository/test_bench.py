@@ -6,13 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY))  # the folder of the benchmarks is no package of the repository
 
-from benchmarks.case import PROGRAMS, load
-from benchmarks.report import GROSS, gross
+from benchmarks.case import PROGRAMS, Case, load
+from benchmarks.measure import Measurement
+from benchmarks.report import GROSS, LONGER, gross
+from benchmarks.worker import total
 
 
 def test_a_case_is_measured_and_written_down(tmp_path):
@@ -53,6 +56,28 @@ def test_growth_beyond_measure_is_found():
     same["f"]["phlox"]["equations"] = 200.0
     (told,) = gross(same)
     assert told.startswith("f: 200 equations, jax has 100")
+
+
+def test_forms_that_are_longer_on_cpus_have_a_bound_of_their_own():
+    (name, bounds), *_ = LONGER.items()
+    ((what, most),) = bounds.items()
+    by = {"jax": dict.fromkeys(GROSS, 100.0), "phlox": dict.fromkeys(GROSS, 50.0)}
+    by["phlox"][what] = 100 * most - 1
+    assert gross({name: by}) == [] != gross({"another": by})
+    by["phlox"][what] = 100 * most + 1
+    assert len(gross({name: by})) == 1
+    assert set(LONGER) <= set(PROGRAMS)
+
+
+def test_results_are_compared_and_turns_are_paired():
+    m = Measurement(Case("programs/f", None, same=("phlox", "numpy")))
+    for mine, theirs in (([1.0, 9.0, 2.0], [1.0]), ([6.0], [2.0]), ([4.0], [1.0])):
+        m.add("phlox", mine, total({"a": [np.ones(3), -1], "b": (2.0,)}))
+        m.add("jax", theirs, 6.0)
+        m.add("numpy", [1.0], 5.9)
+    m.compare()
+    assert list(m.errors) == ["numpy"]
+    assert m.paired() == 3.0 and m.ratio() == 1.0
 
 
 def test_the_model_of_scaling():

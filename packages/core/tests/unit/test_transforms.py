@@ -51,6 +51,13 @@ def test_jacobians_agree():
     assert phlox.tree.structure(forward) == phlox.tree.structure(backward)
     close(forward, backward)
     assert forward["b"]["x"].shape == (3,)
+    for transform in (jacfwd, jacrev):  # in a program the basis is computed; it was an argument, once for each call
+        program = make_jaxpr(lambda p, transform=transform: transform(tree)(p))({"x": X})
+        assert program.consts == []
+        close(jit(transform(tree))({"x": X}), forward)
+    pair = {"a": X, "b": Y[:2].reshape(1, 2)}
+    product = lambda p: p["a"][:2] * p["b"]
+    close(jit(jacfwd(product))(pair), jacrev(product)(pair))
 
 
 def test_transformations_commute():

@@ -12,9 +12,11 @@ from ..._base.errors import ArgumentError, DerivativeError
 from ..._base.pytree import flatten
 from ..._base.wrapping import P, R, wraps
 from ..._ir import dtypes
-from ..._ir.avals import typeof_value
-from ..._ops.structure.shape import converted, reshape
-from ..._trace.trace import typeof
+from ..._ir.avals import ShapedArray, typeof_value
+from ..._ops.elementwise.arithmetic import add
+from ..._ops.elementwise.logic import eq
+from ..._ops.structure.shape import converted, iota, reshape
+from ..._trace.trace import recorder, typeof
 from ..batching.vmap import vmap
 from ..jit import arguments
 from ..jit.jit import jit
@@ -252,15 +254,30 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
     """The standard basis of the space of all `leaves`: for each leaf, its part of all basis vectors, stacked."""
     avals = [typeof_value(x) for x in leaves]
     total = sum(a.size for a in avals if a is not None)
+    # In a program it is computed: as an array it would be an argument, and those of two Jacobians never one.
+    block_of = _arrays_of_basis if recorder() is None else _recorded_basis
     result, start = [], 0
     for aval in avals:
         assert aval is not None
-        block = np.zeros((total, aval.size), aval.dtype)
-        block[start : start + aval.size] = np.eye(aval.size, dtype=np.int8).astype(aval.dtype)
-        vectors = block.reshape(total, *aval.shape)
+        vectors = block_of(total, start, aval)
         result.append(converted(vectors, aval.dtype, True) if aval.weak_type else vectors)
         start += aval.size
     return result
+
+
+def _arrays_of_basis(total: int, start: int, aval: ShapedArray) -> Any:
+    """Rows of which those from `start` on are the basis of `aval`, and the others are zero."""
+    block = np.zeros((total, aval.size), aval.dtype)
+    block[start : start + aval.size] = np.eye(aval.size, dtype=np.int8).astype(aval.dtype)
+    return block.reshape(total, *aval.shape)
+
+
+def _recorded_basis(total: int, start: int, aval: ShapedArray) -> Any:
+    """The same as operations of the program that is being traced."""
+    rows, columns = (iota(dtype=dtypes.int32, shape=(total, aval.size), dimension=axis) for axis in (0, 1))
+    ones = eq(rows, add(columns, np.int32(start)) if start else columns)
+    block = converted(ones, aval.dtype, False)
+    return block if len(aval.shape) == 1 else reshape(block, new_sizes=(total, *aval.shape), dimensions=None)
 
 
 def _split(x: Any, leaves: Sequence[Any], axis: int, of: Any) -> list[Any]:
