@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 
 from . import arithmetic as e
 from .formula import Formula, exp, log, log1p, sqrt
@@ -21,9 +20,7 @@ LARGE, STIRLING = 20.0, 10.0
 #: how far x may be from a, relative to a, for Temme's expansion; and the same of `eta`
 NEAR, _NEAR_ETA = 0.3, 0.34
 #: coefficients of 1/a, 1/a**3 … in log(gamma(a)) (DLMF 5.11.1)
-_STIRLING = tuple(
-    Fraction(*pair) for pair in [(1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360360), (1, 156)]
-)
+_STIRLING = ((1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360360), (1, 156))
 
 
 def _polynomial(x: Formula, coefficients: Sequence[float]) -> Formula:
@@ -44,7 +41,7 @@ def deviance(m: Formula, ratio: Formula) -> Formula:
 
 def remainder(a: Formula) -> Formula:
     """``log(gamma(a)) - ((a - 1/2) log(a) - a + log(2 pi) / 2)``, for large a."""
-    return _polynomial(1.0 / (a * a), list(map(float, _STIRLING))) / a
+    return _polynomial(1.0 / (a * a), [above / below for above, below in _STIRLING]) / a
 
 
 def log_gamma_factor(a: Formula, x: Formula) -> Formula:
@@ -75,6 +72,8 @@ def _terms(eps: float) -> tuple[tuple[float, ...], ...]:
     ``(-1)**k gamma[k] row_0[n] + (n + 2) row_k-1[n + 2]``: A. R. DiDonato and A. H. Morris, Computation of the
     incomplete gamma function ratios and their inverse, ACM TOMS 12 (1986).
     """
+    from fractions import Fraction  # slow to import, as it imports `decimal`
+
     rows, columns = 14, 26
     count = columns + 2 * rows + 3
     alpha = [Fraction(0), Fraction(1), Fraction(1, 3)]
@@ -84,7 +83,7 @@ def _terms(eps: float) -> tuple[tuple[float, ...], ...]:
     first = [Fraction(-1, 3), *((n + 2) * alpha[n + 2] for n in range(1, count - 2))]
     # exp of Stirling's series: the coefficients of a**-k in gamma(a) / its leading term
     logs = [Fraction(0)] * (rows + 1)
-    logs[1 : rows + 1 : 2] = _STIRLING
+    logs[1 : rows + 1 : 2] = [Fraction(*pair) for pair in _STIRLING]
     stirling = [Fraction(1)]
     for k in range(1, rows):
         stirling.append(sum((j * logs[j] * stirling[k - j] for j in range(1, k + 1)), Fraction(0)) / k)
