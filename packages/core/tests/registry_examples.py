@@ -562,6 +562,7 @@ def examples() -> dict[str, list[Example]]:
         "lt_to": _binary(),
         "le_to": _binary(),
         "stage": [Example((floats(3),), {}, ((0,),))],
+        "layout_constraint": [Example((floats(2, 3),), {"major_to_minor": (1, 0)}, ((0,),))],
         "optimization_barrier": [Example((floats(3), ints(2)), {}), Example((floats(3), floats(2)), {}, ((0, 1),))],
         "platform_index": [Example((), {"platforms": (("tpu",), ("cpu",), None)})],
         "dce_sink": [Example((floats(3),), {"prevent_mlir_dce": False})],
