@@ -504,6 +504,7 @@ def examples() -> dict[str, list[Example]]:
         "igamma": _binary(0.5, 4.0),
         "igammac": _binary(0.5, 4.0),
         "igamma_grad_a": _binary(0.5, 4.0),
+        "igamma_density": _binary(0.5, 4.0),
         "regularized_incomplete_beta": [
             Example((floats(3, low=0.5, high=3), floats(3, low=0.5, high=3), floats(3, low=0.1, high=0.9)), {}),
             Example((np.float64(2), np.float64(0.5), floats(2, 3, low=0.1, high=0.9)), {}),

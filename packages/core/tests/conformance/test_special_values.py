@@ -8,6 +8,7 @@ import jax.scipy.special
 import numpy as np
 import pytest
 import scipy.special
+import scipy.stats
 
 import judge
 import phlox
@@ -189,6 +190,9 @@ def test_incomplete_functions_of_large_parameters():
             exact = [f(*(p.astype(float) for p in points)) for f in (scipy.special.gammainc, scipy.special.gammaincc)]
             for found, expected in zip(both(*points), exact, strict=True):
                 np.testing.assert_allclose(found, expected, rtol=tolerance)
+    slope = phlox.jit(phlox.grad(lambda x: special.gammainc(a[:5].astype("float32"), x).sum()))(x[:5].astype("float32"))
+    points = [p[:5].astype("float32").astype(float) for p in (a, x)]
+    np.testing.assert_allclose(slope, scipy.stats.gamma.pdf(points[1], points[0]), rtol=5e-6)
 
 
 def test_betainc_has_derivatives_at_its_limits():

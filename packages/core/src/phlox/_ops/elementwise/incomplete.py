@@ -206,11 +206,27 @@ def _by_a(part: Part) -> Callable[..., Formula]:
     return formula
 
 
-def _density(a: Any, x: Any) -> Any:
-    """The derivative of igamma by x."""
-    a, x = (Formula(repeat_to(v, broadcast_shape("igamma", [typeof(a), typeof(x)]))) for v in (a, x))
-    return exp(-x + (a - 1.0) * log(x) - _lgamma(a)).x
+def _density(a: Formula, x: Formula, info: Any) -> Formula:
+    near = exp(-x + (a - 1.0) * log(x) - _lgamma(a))
+    large = (a >= STIRLING) & (x > 0.0)
+    return large.where(exp(log_gamma_factor(a, x)) / x, near)
 
+
+def _density_slope(t: Any, out: Any, slope: Formula) -> Any:
+    """The tangent of the density, given the derivative of its logarithm."""
+    return e.mul(t, e.mul(out, slope.x))
+
+
+#: the derivative of igamma by x
+igamma_density = binary(
+    "igamma_density",
+    lowered_as(_widened(_density)),
+    accepts=FLOAT,
+    tangents=(
+        lambda t, a, x, out: _density_slope(t, out, log(Formula(x)) - Formula(digamma(a))),
+        lambda t, a, x, out: _density_slope(t, out, (Formula(a) - 1.0) / Formula(x) - 1.0),
+    ),
+)
 
 #: the regularized incomplete gamma function, and 1 minus it
 igamma = binary(
@@ -219,7 +235,7 @@ igamma = binary(
     accepts=FLOAT,
     tangents=(
         lambda t, a, x, out: e.mul(t, igamma_grad_a(a, x)),
-        lambda t, a, x, out: e.mul(t, _density(a, x)),
+        lambda t, a, x, out: e.mul(t, igamma_density(a, x)),
     ),
 )
 igammac = binary(
@@ -228,7 +244,7 @@ igammac = binary(
     accepts=FLOAT,
     tangents=(
         lambda t, a, x, out: e.neg(e.mul(t, igamma_grad_a(a, x))),
-        lambda t, a, x, out: e.neg(e.mul(t, _density(a, x))),
+        lambda t, a, x, out: e.neg(e.mul(t, igamma_density(a, x))),
     ),
 )
 igamma_grad_a = binary("igamma_grad_a", lowered_as(_widened(_by_a(Part.DERIVATIVE))), accepts=FLOAT)
