@@ -68,6 +68,13 @@ def _loop(go_on: Callable[..., Any], turn: Callable[..., Sequence[Formula]], sta
     return [Formula(x) for x in found]
 
 
+def _if_any(wanted: Formula, like: Formula, compute: Callable[[], Sequence[Formula]], count: int = 1) -> list[Formula]:
+    """The `count` results of `compute`; zeros if `wanted` is nowhere true. This is a loop of at most one turn: most
+    calls have small parameters only."""
+    start = [Formula(_any(wanted)), *[like.full(0)] * count]
+    return _loop(lambda go_on, *_: go_on.x, lambda *_: [Formula(np.False_), *compute()], start)[1:]
+
+
 def _keep(active: Formula, new: Sequence[Formula], old: Sequence[Formula]) -> list[Formula]:
     """`new` where the loop is still active, else `old`."""
     return [active.where(n, o) for n, o in zip(new, old, strict=True)]
@@ -152,7 +159,8 @@ def _outside(a: Formula, x: Formula) -> Formula:
 
 
 def _log_factor(a: Formula, x: Formula) -> Formula:
-    return (a >= STIRLING).where(log_gamma_factor(a, x), a * log(x) - x - _lgamma(a))
+    large = a >= STIRLING
+    return large.where(_if_any(large, a, lambda: [log_gamma_factor(a, x)])[0], a * log(x) - x - _lgamma(a))
 
 
 def _igamma(a: Formula, x: Formula, info: Any) -> Formula:
@@ -167,7 +175,7 @@ def _igamma(a: Formula, x: Formula, info: Any) -> Formula:
         1.0 - _gamma_fraction(ax, x, a, active & upper, eps, Part.VALUE),
         _gamma_series(ax, x, a, active & ~upper, eps, Part.VALUE),
     )
-    found = near.where(temme(a, x, eps)[0], found)
+    found = near.where(_if_any(near, a, lambda: temme(a, x, eps), 2)[0], found)
     return wrong.where(np.nan, all_.where(1.0, none.where(0.0, found)))
 
 
@@ -183,7 +191,7 @@ def _igammac(a: Formula, x: Formula, info: Any) -> Formula:
         1.0 - _gamma_series(ax, x, a, active & lower, eps, Part.VALUE),
         _gamma_fraction(ax, x, a, active & ~lower, eps, Part.VALUE),
     )
-    found = near.where(temme(a, x, eps)[1], found)
+    found = near.where(_if_any(near, a, lambda: temme(a, x, eps), 2)[1], found)
     return wrong.where(np.nan, nothing.where(0.0, found))
 
 
@@ -209,7 +217,7 @@ def _by_a(part: Part) -> Callable[..., Formula]:
 def _density(a: Formula, x: Formula, info: Any) -> Formula:
     near = exp(-x + (a - 1.0) * log(x) - _lgamma(a))
     large = (a >= STIRLING) & (x > 0.0)
-    return large.where(exp(log_gamma_factor(a, x)) / x, near)
+    return large.where(exp(_if_any(large, a, lambda: [log_gamma_factor(a, x)])[0]) / x, near)
 
 
 def _density_slope(t: Any, out: Any, slope: Formula) -> Any:
@@ -341,10 +349,12 @@ def _betainc(a: Formula, b: Formula, x: Formula, info: Any, fraction: Callable[.
     fast = _is_fast(a, b, x)
     a, b, x = _swapped(fast, a, b, x)
     less, more = (a < b).where(a, b), (a < b).where(b, a)
-    ratio = (more >= STIRLING).where(log_gamma_ratio(more, less), _lgamma(a + b) - _lgamma(more))
+    large, both = more >= STIRLING, less >= STIRLING
+    asymptotic = _if_any(large, a, lambda: [log_gamma_ratio(more, less), log_beta_factor(a, b, x)], 2)
+    ratio = large.where(asymptotic[0], _lgamma(a + b) - _lgamma(more))
     power, tiny = log(x) * a + log1p(-x) * b, a < float(info.tiny) * 2
     factor = tiny.where(exp(log1p(-x) * b + ratio), exp(power + (ratio - _lgamma(less))) / a)
-    factor = (less >= STIRLING).where(exp(log_beta_factor(a, b, x)), factor)
+    factor = both.where(exp(asymptotic[1]), factor)
     found = fraction(a, b, x, info) * factor
     found = fast.where(found, 1.0 - found)
     return wrong.where(np.nan, one.where(1.0, zero.where(0.0, found)))
