@@ -504,11 +504,14 @@ def examples() -> dict[str, list[Example]]:
         "igamma": _binary(0.5, 4.0),
         "igammac": _binary(0.5, 4.0),
         "igamma_grad_a": _binary(0.5, 4.0),
+        "igamma_density": _binary(0.5, 4.0),
         "regularized_incomplete_beta": [
-            Example(
-                (floats(3, low=0.5, high=3), floats(3, low=0.5, high=3), floats(3, low=0.1, high=0.9)), {}, fixed=(0, 1)
-            ),
-            Example((np.float64(2), np.float64(0.5), floats(2, 3, low=0.1, high=0.9)), {}, fixed=(0, 1)),
+            Example((floats(3, low=0.5, high=3), floats(3, low=0.5, high=3), floats(3, low=0.1, high=0.9)), {}),
+            Example((np.float64(2), np.float64(0.5), floats(2, 3, low=0.1, high=0.9)), {}),
+        ],
+        "betainc_grad": [
+            Example((floats(3, low=0.5, high=3), floats(3, low=0.5, high=3), floats(3, low=0.1, high=0.9)), {"by": by})
+            for by in (0, 1)
         ],
         "reduce_precision": [Example((floats(3),), {"exponent_bits": 11, "mantissa_bits": 52}, ((0,),))],
         "cummax": [Example((distinct(3, 5),), {"axis": 0, "reverse": r}) for r in (False, True)],
@@ -560,6 +563,7 @@ def examples() -> dict[str, list[Example]]:
         "lt_to": _binary(),
         "le_to": _binary(),
         "stage": [Example((floats(3),), {}, ((0,),))],
+        "layout_constraint": [Example((floats(2, 3),), {"major_to_minor": (1, 0)}, ((0,),))],
         "optimization_barrier": [Example((floats(3), ints(2)), {}), Example((floats(3), floats(2)), {}, ((0, 1),))],
         "platform_index": [Example((), {"platforms": (("tpu",), ("cpu",), None)})],
         "dce_sink": [Example((floats(3),), {"prevent_mlir_dce": False})],

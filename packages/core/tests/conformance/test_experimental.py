@@ -3,12 +3,14 @@ write into memory, and former forms of functions."""
 
 import jax
 import jax.experimental.buffer_callback
+import jax.experimental.layout
 import jax.experimental.mesh_utils
 import jax.experimental.ode
 import jax.experimental.random
 import numpy as np
 import pytest
 
+import judge
 import phlox
 import phlox.experimental.buffer_callback
 import phlox.experimental.layout
@@ -211,3 +213,19 @@ def test_buffer_callback_refuses(aliases):
     for m in (phlox, jax):
         with pytest.raises(ValueError, match=r"input_output_aliases|aliases must have one type"):
             call(m)
+
+
+def test_layouts_inside_of_programs():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+    def f(m, x):
+        layout = m.experimental.layout
+        y = layout.with_layout_constraint({"a": x, "b": x.T}, layout.Layout((1, 0)))
+        return (m.numpy.sin(y["a"]) * 2).sum() + y["b"].sum()
+
+    judge.agree(lambda m, x: m.jit(lambda x: m.value_and_grad(lambda x: f(m, x))(x))(x), x)
+    judge.agree(lambda m, x: m.jit(m.vmap(lambda x: f(m, x)))(x), x[None])
+    judge.raises_alike(lambda m: m.experimental.layout.with_layout_constraint(x, (1, 0)))
+    judge.raises_alike(lambda m: m.experimental.layout.with_layout_constraint(x, m.experimental.layout.Layout((0,))))
+    text = phlox.jit(lambda x: f(phlox, x)).lower(x).compile().as_text()
+    assert "f32[2,3]{0,1}" in text

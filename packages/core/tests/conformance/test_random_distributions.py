@@ -92,6 +92,49 @@ def test_shapes_follow_the_parameters():
     both(lambda m: m.random.categorical(m.random.key(1), LOGITS, axis=0))
 
 
+#: samplers with a dtype, and how many parameters they take
+TYPED = {
+    **dict.fromkeys(
+        [
+            "cauchy",
+            "exponential",
+            "gumbel",
+            "laplace",
+            "logistic",
+            "maxwell",
+            "normal",
+            "rademacher",
+            "uniform",
+            "bits",
+        ],
+        0,
+    ),
+    **dict.fromkeys(["chisquare", "dirichlet", "gamma", "generalized_normal", "geometric", "loggamma", "lognormal"], 1),
+    **dict.fromkeys(["pareto", "poisson", "rayleigh", "t", "wald"], 1),
+    **dict.fromkeys(["beta", "binomial", "double_sided_maxwell", "f", "truncated_normal", "weibull_min"], 2),
+    "triangular": 3,
+}
+
+
+def test_dtypes():
+    """Each sampler takes the dtypes that jax's takes. Nothing is compiled."""
+
+    def taken(m, name, dtype):
+        key, parameters = m.random.key(0), [np.full(2, 0.5, np.float32)] * TYPED[name]
+        shape = () if parameters else ((2,),)
+        try:
+            return str(m.eval_shape(lambda k: getattr(m.random, name)(k, *parameters, *shape, dtype=dtype), key).dtype)
+        except (TypeError, ValueError) as error:
+            return next(kind for kind in (TypeError, ValueError) if isinstance(error, kind))
+
+    for name in TYPED:
+        for dtype in ("bool", "uint32", "complex64", "S3"):
+            mine, theirs = taken(phlox, name, dtype), taken(jax, name, dtype)
+            assert mine == theirs or (mine is TypeError and theirs is ValueError), (name, dtype, mine, theirs)
+    scale = np.full((2, 3), 0.5, np.float32)
+    both(lambda m: m.random.lognormal(m.random.key(1), scale, dtype="complex64"))
+
+
 WRONG = [
     lambda m, k: m.random.exponential(k, (2,), "int32"),
     lambda m, k: m.random.gumbel(k, (2,), mode="highly"),

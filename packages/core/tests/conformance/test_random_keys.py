@@ -310,6 +310,12 @@ BETTER = {
     "select": (False, lambda m, k: draw(m, m.numpy.where(True, k, m.random.key(1)))),
     "transposed": (False, lambda m, k: m.vmap(m.vmap(m.random.normal))(m.random.split(k, (2, 3)).T)),
     "stacked": (False, lambda m, k: m.vmap(m.random.normal)(m.numpy.stack([k, m.random.key(1)]))),
+    "mapped branches": (
+        False,
+        lambda m, k: m.vmap(
+            lambda p, k: m.lax.cond(p, m.random.normal, lambda k: m.random.uniform(m.random.split(k)[0]), k)
+        )(np.array([True, False]), m.random.split(k)),
+    ),
     "custom rule": (True, lambda m, k: _custom(m)(1.0, k) + draw(m, k)),
     "custom rule once": (False, lambda m, k: _custom(m)(1.0, k)),
 }

@@ -192,7 +192,7 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularized incomplete beta function, elementwise (as ``scipy.special.betainc``).
 
-    It can be differentiated with respect to `x` only.
+    Unlike JAX's it has derivatives with respect to all three; those by `a` and `b` have none in turn.
 
     Args:
       a, b: parameters, positive: arrays of floats.

@@ -19,7 +19,7 @@ from .._ops.elementwise.logic import clz
 from .._ops.random import keys as ops
 from .._ops.structure.shape import bitcast_convert_type, convert
 from ._keys import checked
-from ._samplers import _float, _need_safe, _shape, normal, uniform
+from ._samplers import _float, _inexact, _need_safe, _shape, normal, uniform
 
 if TYPE_CHECKING:
     from .._api.devices.out_sharding import OutSharding
@@ -235,13 +235,13 @@ def lognormal(
       key: one PRNG key, new-style or old-style.
       sigma: standard deviation of the logarithm, positive number or array.
       shape: shape of the result, to which `sigma` broadcasts; None: the shape of `sigma`.
-      dtype: a floating dtype, float32 by default (float64 in x64 mode).
+      dtype: a floating or complex dtype, float32 by default (float64 in x64 mode).
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
+      DtypeError: `key` is not a PRNG key, or `dtype` is neither floating nor complex.
       TypePromotionError: a parameter does not fit into `dtype`.
       ShapeError: `key` is an array of several keys, or `sigma` does not broadcast to `shape`.
 
@@ -250,7 +250,7 @@ def lognormal(
     True
     """
     key, _ = checked("lognormal", key)
-    dtype = _float("lognormal", dtype)
+    dtype = _inexact("lognormal", dtype)
     _need_safe("lognormal", dtype, sigma)
     return _lognormal(key, sigma, _shape("lognormal", shape, sigma), dtype)
 

@@ -55,6 +55,13 @@ def _float(function: str, dtype: Any) -> Any:
     return found
 
 
+def _inexact(function: str, dtype: Any) -> Any:
+    found = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
+    if not dtypes.is_inexact(found):
+        raise DtypeError(f"dtype argument to `{function}` must be a float or complex dtype, got {found}")
+    return found
+
+
 # --- bits and uniform numbers ---------------------------------------------------------------------------
 
 
@@ -174,10 +181,7 @@ def normal(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_s
     (3,)
     """
     key, _ = checked("normal", key)
-    wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "normal")
-    if not dtypes.is_inexact(wanted):
-        raise DtypeError(f"dtype argument to `normal` must be a float or complex dtype, got {wanted}")
-    return _normal(key, as_shape(shape, "normal"), wanted)
+    return _normal(key, as_shape(shape, "normal"), _inexact("normal", dtype))
 
 
 @functools.partial(jit, static_argnums=(3, 4))

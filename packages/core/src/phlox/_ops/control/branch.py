@@ -27,6 +27,7 @@ from ..._xla.text import TOKEN, Function, Number, Value
 from ..elementwise.arithmetic import stop_gradient
 from ..elementwise.families import literal
 from ..elementwise.logic import eq, select, select_n
+from ..random.keys import is_key, random_clone
 from ..structure.shape import broadcast_in_dim
 from .call import Steps, axes_used, call
 from .division import Divided, Policy, divide
@@ -239,6 +240,8 @@ def _batch_choice(
     every = []
     for number, branch in enumerate(branches):
         given, dims = _only_chosen(axis, eq(index, literal(index, number)), operands, in_dims)
+        if number:  # of each example one branch counts, so that no key is used twice
+            given = [random_clone.bind(x) if is_key(typeof(x)) else x for x in given]
         derived, out_dims = batch_jaxpr(branch, axis, dims)
         found = call(derived, given, name=branch.jaxpr.name or "branch")
         every.append([place_axis(x, d, 0, axis.size) for x, d in zip(found, out_dims, strict=True)])

@@ -1,7 +1,8 @@
 """Incomplete gamma and beta functions, computed by series and continued fractions until convergence.
 
 Cases and bounds are those of Cephes: the series where x is small or less than a, the continued fraction elsewhere. Each
-loop also carries derivatives with respect to a, so that one program serves the functions and their derivatives.
+loop also carries derivatives with respect to a, so that one program serves the functions and their derivatives. Where a
+is large and x near it, `large_parameters.temme` takes the place of the loops.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.jvp import jvp
 from ..._xla.text import Function, Value
 from ..control.loop import repeat
 from ..reductions.reduce import reduce_or
@@ -36,7 +38,8 @@ from .families import (
     same_dtype,
 )
 from .formula import Formula, exp, log, log1p
-from .special import digamma, lgamma, no_derivative
+from .large_parameters import STIRLING, is_near, log_beta_factor, log_gamma_factor, log_gamma_ratio, temme
+from .special import digamma, lgamma
 
 
 class Part(enum.Enum):
@@ -63,6 +66,13 @@ def _loop(go_on: Callable[..., Any], turn: Callable[..., Sequence[Formula]], sta
         [x.x for x in start],
     )
     return [Formula(x) for x in found]
+
+
+def _if_any(wanted: Formula, like: Formula, compute: Callable[[], Sequence[Formula]], count: int = 1) -> list[Formula]:
+    """The `count` results of `compute`; zeros if `wanted` is nowhere true. This is a loop of at most one turn: most
+    calls have small parameters only."""
+    start = [Formula(_any(wanted)), *[like.full(0)] * count]
+    return _loop(lambda go_on, *_: go_on.x, lambda *_: [Formula(np.False_), *compute()], start)[1:]
 
 
 def _keep(active: Formula, new: Sequence[Formula], old: Sequence[Formula]) -> list[Formula]:
@@ -136,10 +146,10 @@ def _gamma_fraction(ax: Formula, x: Formula, a: Formula, active: Formula, eps: f
 def _widened(formula: Callable[..., Formula]) -> Callable[..., Any]:
     """The formula as a function of arrays; dtypes narrower than float32 are computed in float32."""
 
-    def run(*args: Any) -> Any:
+    def run(*args: Any, **params: Any) -> Any:
         dtype = typeof(args[0]).dtype
         wide = dtypes.float64 if dtype == dtypes.float64 else dtypes.float32
-        return convert(formula(*[Formula(convert(x, wide)) for x in args], dtypes.finfo(wide)).x, dtype)
+        return convert(formula(*[Formula(convert(x, wide)) for x in args], dtypes.finfo(wide), **params).x, dtype)
 
     return run
 
@@ -149,7 +159,8 @@ def _outside(a: Formula, x: Formula) -> Formula:
 
 
 def _log_factor(a: Formula, x: Formula) -> Formula:
-    return a * log(x) - x - _lgamma(a)
+    large = a >= STIRLING
+    return large.where(_if_any(large, a, lambda: [log_gamma_factor(a, x)])[0], a * log(x) - x - _lgamma(a))
 
 
 def _igamma(a: Formula, x: Formula, info: Any) -> Formula:
@@ -157,13 +168,14 @@ def _igamma(a: Formula, x: Formula, info: Any) -> Formula:
     none, all_ = x.equals(0.0), x.equals(np.inf)
     wrong = _outside(a, x)
     upper = (x >= 1.0) & (x > a)
-    power = _log_factor(a, x)
-    active = ~(none | wrong | (power < -np.log(float(info.max))) | all_)
+    power, near = _log_factor(a, x), is_near(a, x)
+    active = ~(none | wrong | (power < -np.log(float(info.max))) | all_ | near)
     ax = exp(power)
     found = upper.where(
         1.0 - _gamma_fraction(ax, x, a, active & upper, eps, Part.VALUE),
         _gamma_series(ax, x, a, active & ~upper, eps, Part.VALUE),
     )
+    found = near.where(_if_any(near, a, lambda: temme(a, x, eps), 2)[0], found)
     return wrong.where(np.nan, all_.where(1.0, none.where(0.0, found)))
 
 
@@ -172,13 +184,14 @@ def _igammac(a: Formula, x: Formula, info: Any) -> Formula:
     nothing = x.equals(np.inf) | a.equals(0.0)
     wrong = _outside(a, x)
     lower = (x < 1.0) | (x < a)
-    power = _log_factor(a, x)
-    active = ~(wrong | (power < -np.log(float(info.max))) | nothing)
+    power, near = _log_factor(a, x), is_near(a, x)
+    active = ~(wrong | (power < -np.log(float(info.max))) | nothing | near)
     ax = exp(power)
     found = lower.where(
         1.0 - _gamma_series(ax, x, a, active & lower, eps, Part.VALUE),
         _gamma_fraction(ax, x, a, active & ~lower, eps, Part.VALUE),
     )
+    found = near.where(_if_any(near, a, lambda: temme(a, x, eps), 2)[1], found)
     return wrong.where(np.nan, nothing.where(0.0, found))
 
 
@@ -201,11 +214,27 @@ def _by_a(part: Part) -> Callable[..., Formula]:
     return formula
 
 
-def _density(a: Any, x: Any) -> Any:
-    """The derivative of igamma by x."""
-    a, x = (Formula(repeat_to(v, broadcast_shape("igamma", [typeof(a), typeof(x)]))) for v in (a, x))
-    return exp(-x + (a - 1.0) * log(x) - _lgamma(a)).x
+def _density(a: Formula, x: Formula, info: Any) -> Formula:
+    near = exp(-x + (a - 1.0) * log(x) - _lgamma(a))
+    large = (a >= STIRLING) & (x > 0.0)
+    return large.where(exp(_if_any(large, a, lambda: [log_gamma_factor(a, x)])[0]) / x, near)
 
+
+def _density_slope(t: Any, out: Any, slope: Formula) -> Any:
+    """The tangent of the density, given the derivative of its logarithm."""
+    return e.mul(t, e.mul(out, slope.x))
+
+
+#: the derivative of igamma by x
+igamma_density = binary(
+    "igamma_density",
+    lowered_as(_widened(_density)),
+    accepts=FLOAT,
+    tangents=(
+        lambda t, a, x, out: _density_slope(t, out, log(Formula(x)) - Formula(digamma(a))),
+        lambda t, a, x, out: _density_slope(t, out, (Formula(a) - 1.0) / Formula(x) - 1.0),
+    ),
+)
 
 #: the regularized incomplete gamma function, and 1 minus it
 igamma = binary(
@@ -214,7 +243,7 @@ igamma = binary(
     accepts=FLOAT,
     tangents=(
         lambda t, a, x, out: e.mul(t, igamma_grad_a(a, x)),
-        lambda t, a, x, out: e.mul(t, _density(a, x)),
+        lambda t, a, x, out: e.mul(t, igamma_density(a, x)),
     ),
 )
 igammac = binary(
@@ -223,7 +252,7 @@ igammac = binary(
     accepts=FLOAT,
     tangents=(
         lambda t, a, x, out: e.neg(e.mul(t, igamma_grad_a(a, x))),
-        lambda t, a, x, out: e.neg(e.mul(t, _density(a, x))),
+        lambda t, a, x, out: e.neg(e.mul(t, igamma_density(a, x))),
     ),
 )
 igamma_grad_a = binary("igamma_grad_a", lowered_as(_widened(_by_a(Part.DERIVATIVE))), accepts=FLOAT)
@@ -234,38 +263,82 @@ sample_derivative = _widened(_by_a(Part.SAMPLE))
 # --- beta -----------------------------------------------------------------------------------------------
 
 
-def _fraction(a: Formula, b: Formula, x: Formula, info: Any) -> Formula:
-    """The continued fraction of the incomplete beta function (DLMF 8.17.22), by the method of Lentz."""
-    small = float(info.eps) / 2
-    limit = 200 if info.bits == 32 else 600
+def _numerator(a: Formula, b: Formula, x: Formula, count: Formula) -> Formula:
+    """The numerators of the continued fraction: 1 first, then those of DLMF 8.17.23, even and odd in turn."""
+    m = Formula(convert(e.div((count - 1).x, literal(count.x, 2)), typeof(a.x).dtype))
+    even = Formula(e.rem(count.x, literal(count.x, 2))).equals(0)
+    first = -(a + b) * x / (a + 1.0)
+    above = m.equals(0.0).everywhere_like(a)
+    later = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0))
+    odd = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
+    found = even.everywhere_like(a).where(above.where(first, later), odd)
+    return count.equals(1).everywhere_like(a).where(1.0, found)
 
-    def numerator(count: Formula) -> Formula:
-        """1 first, then the numbers of DLMF 8.17.23, even and odd in turn."""
-        m = Formula(convert(e.div((count - 1).x, literal(count.x, 2)), typeof(a.x).dtype))
-        even = Formula(e.rem(count.x, literal(count.x, 2))).equals(0)
-        first = -(a + b) * x / (a + 1.0)
-        above = m.equals(0.0).everywhere_like(a)
-        later = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0))
-        odd = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
-        found = even.everywhere_like(a).where(above.where(first, later), odd)
-        return count.equals(1).everywhere_like(a).where(1.0, found)
+
+def _turn(a: Formula, b: Formula, x: Formula, count: Formula, state: Sequence[Formula], small: float) -> list[Formula]:
+    """The next state of the method of Lentz, whose last part is the fraction so far, and the factor that it got."""
+    c, d, h = state
 
     def away(v: Formula) -> Formula:
         return (abs(v) < small).where(small, v)
 
-    def turn(count: Formula, active: Formula, c: Formula, d: Formula, h: Formula) -> list[Formula]:
-        above = numerator(count)
-        c = away(1.0 + above / c)
-        d = 1.0 / away(1.0 + above * d)
-        delta = c * d
-        return [count + 1, Formula(_any(abs(delta - 1.0) >= small)), c, d, h * delta]
+    above = _numerator(a, b, x, count)
+    c = away(1.0 + above / c)
+    d = 1.0 / away(1.0 + above * d)
+    delta = c * d
+    return [c, d, h * delta, delta]
+
+
+def _small_and_limit(info: Any) -> tuple[float, int]:
+    return float(info.eps) / 2, 200 if info.bits == 32 else 600
+
+
+def _fraction(a: Formula, b: Formula, x: Formula, info: Any) -> Formula:
+    """The continued fraction of the incomplete beta function (DLMF 8.17.22), by the method of Lentz."""
+    small, limit = _small_and_limit(info)
+
+    def turn(count: Formula, active: Formula, *state: Formula) -> list[Formula]:
+        *new, delta = _turn(a, b, x, count, state, small)
+        return [count + 1, Formula(_any(abs(delta - 1.0) >= small)), *new]
 
     start = x.full(small)
     carry = [Formula(np.int32(1)), Formula(np.True_), start, x.full(0), start]
     return _loop(lambda count, active, *_: ((count < limit) & active).x, turn, carry)[-1]
 
 
-def _betainc(a: Formula, b: Formula, x: Formula, info: Any) -> Formula:
+def _fraction_and_slope(
+    a: Formula, b: Formula, x: Formula, directions: Sequence[Formula], info: Any
+) -> tuple[Formula, Formula]:
+    """The fraction and its derivative in a direction of a and b. Derivatives need further turns, all of them where b is
+    a whole number: there the fraction ends, but not its derivative by b."""
+    small, limit = _small_and_limit(info)
+
+    def turn(count: Formula, active: Formula, *state: Formula) -> list[Formula]:
+        def step(*xs: Any) -> list[Any]:
+            return [y.x for y in _turn(Formula(xs[0]), Formula(xs[1]), x, count, list(map(Formula, xs[2:])), small)]
+
+        operands = [v.x for v in (a, b, *state[:3])]
+        outs, slopes = jvp(step, operands, [v.x for v in (*directions, *state[3:])])
+        (*values, delta), (*moves, ddelta) = map(Formula, outs), map(Formula, slopes)
+        far = (abs(delta - 1.0) >= small) | (abs(values[-1] * ddelta) > small * abs(moves[-1]))
+        return [count + 1, Formula(_any(far)), *values, *moves]
+
+    start, zero = x.full(small), x.full(0)
+    carry = [Formula(np.int32(1)), Formula(np.True_), start, zero, start, zero, zero, zero]
+    found = _loop(lambda count, active, *_: ((count < limit) & active).x, turn, carry)
+    return found[-4], found[-1]
+
+
+def _is_fast(a: Formula, b: Formula, x: Formula) -> Formula:
+    """Where the fraction converges fast; elsewhere the function is computed by symmetry."""
+    return x < (a + 1.0) / (a + b + 2.0)
+
+
+def _swapped(fast: Formula, a: Formula, b: Formula, x: Formula) -> tuple[Formula, Formula, Formula]:
+    return fast.where(a, b), fast.where(b, a), fast.where(x, 1.0 - x)
+
+
+def _betainc(a: Formula, b: Formula, x: Formula, info: Any, fraction: Callable[..., Formula] = _fraction) -> Formula:
     step_down = a.equals(0.0) | b.equals(np.inf)
     step_up = b.equals(0.0) | a.equals(np.inf)
     start, end = x.equals(0.0), x.equals(1.0)
@@ -273,17 +346,21 @@ def _betainc(a: Formula, b: Formula, x: Formula, info: Any) -> Formula:
     one = (step_down & ~start) | (step_up & end)
     wrong = (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0) | (step_down & step_up)
     wrong = wrong | a.is_nan | b.is_nan | x.is_nan
-    fast = x < (a + 1.0) / (a + b + 2.0)  # where the fraction converges fast; elsewhere by symmetry
-    a, b, x = fast.where(a, b), fast.where(b, a), fast.where(x, 1.0 - x)
-    rest = _lgamma(b) - _lgamma(a + b)
-    tiny = a < float(info.tiny) * 2
-    factor = tiny.where(exp(log1p(-x) * b - rest), exp(log(x) * a + log1p(-x) * b - (_lgamma(a) + rest)) / a)
-    found = _fraction(a, b, x, info) * factor
+    fast = _is_fast(a, b, x)
+    a, b, x = _swapped(fast, a, b, x)
+    less, more = (a < b).where(a, b), (a < b).where(b, a)
+    large, both = more >= STIRLING, less >= STIRLING
+    asymptotic = _if_any(large, a, lambda: [log_gamma_ratio(more, less), log_beta_factor(a, b, x)], 2)
+    ratio = large.where(asymptotic[0], _lgamma(a + b) - _lgamma(more))
+    power, tiny = log(x) * a + log1p(-x) * b, a < float(info.tiny) * 2
+    factor = tiny.where(exp(log1p(-x) * b + ratio), exp(power + (ratio - _lgamma(less))) / a)
+    factor = both.where(exp(asymptotic[1]), factor)
+    found = fraction(a, b, x, info) * factor
     found = fast.where(found, 1.0 - found)
     return wrong.where(np.nan, one.where(1.0, zero.where(0.0, found)))
 
 
-def _beta_types(*avals: ShapedArray) -> ShapedArray:
+def _beta_types(*avals: ShapedArray, by: int = 0) -> ShapedArray:
     name = "regularized_incomplete_beta"
     check_kind(name, avals[0], FLOAT)
     return shaped(broadcast_shape(name, avals), same_dtype(name, avals), all(a.weak_type for a in avals))
@@ -296,22 +373,53 @@ def _beta_lower(f: Function, *args: Value) -> Value:
 
 def _beta_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     out = regularized_incomplete_beta(*primals)
-    for t, name in zip(tangents, "ab", strict=False):
-        if type(t) is not Zero:
-            no_derivative("betainc", name)(t)
-    t = tangents[2]
-    if type(t) is Zero:
-        return out, Zero(typeof(out).tangent())
     shape = typeof(out).shape
-    a, b, x = (Formula(repeat_to(v, shape)) for v in primals)
+    total: Any = Zero(typeof(out).tangent())
+    for by, t in enumerate(tangents):
+        if type(t) is not Zero:
+            factor = _beta_density(*(Formula(repeat_to(v, shape)) for v in primals)) if by == 2 else None
+            factor = betainc_grad(*primals, by=by) if factor is None else factor
+            part = e.mul(factor, repeat_to(t, shape))
+            total = part if type(total) is Zero else e.add(total, part)
+    return out, total
+
+
+def _beta_density(a: Formula, b: Formula, x: Formula) -> Any:
+    """The derivative by x."""
     norm = _lgamma(a) + _lgamma(b) - _lgamma(a + b)
-    density = exp((b - 1.0) * log1p(-x) + (a - 1.0) * log(x) - norm)
-    return out, e.mul(density.x, repeat_to(t, shape))
+    return exp((b - 1.0) * log1p(-x) + (a - 1.0) * log(x) - norm).x
 
 
 def _beta_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
     lined, dim = batch_elementwise(axis, "regularized_incomplete_beta", args, dims)
     return regularized_incomplete_beta(*lined), dim
+
+
+def _beta_by(a: Formula, b: Formula, x: Formula, info: Any, by: int) -> Formula:
+    """The derivative by a (`by=0`) or b: the fraction is differentiated turn by turn, as in R. J. Boik and J. F.
+    Robison-Cox, Derivatives of the incomplete beta function, J. Stat. Software 3 (1998)."""
+    fast, one, zero = _is_fast(a, b, x), a.full(1), a.full(0)
+    same, other = fast.where(one, zero), fast.where(zero, one)
+    value, slope = _fraction_and_slope(*_swapped(fast, a, b, x), (other, same) if by else (same, other), info)
+    given = [a, b]
+    at = given[by]
+
+    def function(parameter: Any) -> list[Any]:
+        given[by] = Formula(parameter)
+        return [_betainc(given[0], given[1], x, info, lambda *_: value + slope * (given[by] - at)).x]
+
+    (out,), (moved,) = jvp(function, [at.x], [one.x])
+    limits = x.equals(0.0) | x.equals(1.0)  # there the value is 0 or 1
+    return Formula(out).is_nan.where(Formula(out), limits.where(0.0, Formula(moved)))
+
+
+def _beta_grad_lower(f: Function, *args: Value, by: int) -> Value:
+    return lowered_as(_widened(_beta_by))(f, *[fit(f, x, f.out.shape) for x in args], by=by)
+
+
+def _beta_grad_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], by: int) -> tuple[Any, Dim]:
+    lined, dim = batch_elementwise(axis, "betainc_grad", args, dims)
+    return betainc_grad(*lined, by=by), dim
 
 
 regularized_incomplete_beta = Primitive(
@@ -320,5 +428,14 @@ regularized_incomplete_beta = Primitive(
     lower=_beta_lower,
     jvp=_beta_jvp,
     batch=_beta_batch,
+    nan_checked=True,
+)
+
+#: the derivative of regularized_incomplete_beta by its operand number `by`, 0 or 1
+betainc_grad = Primitive(
+    "betainc_grad",
+    types=_beta_types,
+    lower=_beta_grad_lower,
+    batch=_beta_grad_batch,
     nan_checked=True,
 )

@@ -1,5 +1,5 @@
-"""The primitives `reshard` and `to_memory`: the identity, whose result has the sharding of a PartitionSpec on a mesh,
-or lies in memory of another kind."""
+"""The primitives `reshard`, `to_memory` and `layout_constraint`: the identity, whose result has the sharding of a
+PartitionSpec on a mesh, lies in memory of another kind, or has its elements in another order."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..._ir.key_uses import passes
 from ..._ir.primitive import Primitive
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
+from ..._xla.foreign import foreign_call, untyped
 from ..._xla.mesh import Mesh, PartitionSpec
 from ..._xla.platforms import platform_of
 from ..._xla.program import spec_text
@@ -79,6 +80,29 @@ to_memory = structural(
     transpose=lambda ct, aval, memory_kind: to_memory(ct, memory_kind=None),  # where it came from is not known
     batch=lambda x, dim, memory_kind: (to_memory(x, memory_kind=memory_kind), dim),
     extend=lambda params, trailing, x: params,
+)
+
+
+def _layout_lower(f: Function, x: Value, major_to_minor: tuple[int, ...]) -> Value:
+    order = tuple(range(x.aval.ndim))[::-1]  # of the operand: the compiler ignores it
+    layouts = (order,), (major_to_minor[::-1],)
+    return foreign_call(f, "LayoutConstraint", [x], [x.aval], untyped(1, ""), layouts=layouts)[0]
+
+
+def _layout_batch(x: Any, dim: int, major_to_minor: tuple[int, ...]) -> tuple[Any, Dim]:
+    order = (dim, *(i + (i >= dim) for i in major_to_minor))
+    return layout_constraint(x, major_to_minor=order), dim
+
+
+layout_constraint = structural(
+    "layout_constraint",
+    types=lambda x, major_to_minor: x,
+    lower=_layout_lower,
+    transpose=lambda ct, aval, major_to_minor: layout_constraint(ct, major_to_minor=major_to_minor),
+    batch=_layout_batch,
+    extend=lambda params, trailing, x: {
+        "major_to_minor": (*params["major_to_minor"], *range(x.ndim, x.ndim + len(trailing)))
+    },
 )
 
 

@@ -171,9 +171,41 @@ UNAVAILABLE: dict[str, tuple[str, str]] = {
     "jax.experimental.mosaic": ("kernels are not written in Python here", "operations of jax.lax, or jax.ffi"),
     "jax.experimental.topologies": (
         "programs are compiled for devices that are there",
-        "jax.jit(f).lower(x).compile()",
+        "jax.jit(f).lower(x).compile(), or jax.export for another platform",
     ),
-    "jax.experimental.serialize_executable": ("compiled programs are cached on disk by themselves", "jax.export"),
+    "jax.experimental.serialize_executable": (
+        "compiled programs are cached on disk by themselves",
+        "jax.export, whose bytes other processes and machines compile, mostly from their cache",
+    ),
+    "jax.experimental.shard_alike": (
+        "the compiler is told shardings, not that two of them are equal",
+        "jax.lax.with_sharding_constraint of both with one sharding, or jax.sharding.reshard",
+    ),
+    "jax.experimental.xla_metadata": (
+        "operations carry no attributes of the user's",
+        "jax.named_scope for names in profiles; compiler_options of jax.jit for flags of XLA",
+    ),
+    "jax.experimental.scheduling_groups": (
+        "the compiler is not told which operations to schedule together",
+        "jax.lax.optimization_barrier, which orders operations",
+    ),
+    "jax.experimental.control_deps": (
+        "operations have no order beside that of their values",
+        "jax.lax.optimization_barrier, which orders operations",
+    ),
+    "jax.experimental.fused": ("what is fused is the compiler's choice", "jax.jit"),
+    "jax.experimental.roofline": (
+        "there is no model of devices' speeds",
+        "jax.jit(f).lower(x).compile().cost_analysis(), and jax.profiler.trace",
+    ),
+    "jax.experimental.source_mapper": (
+        "programs are not mapped to lines in files",
+        "jax.jit(f).lower(x).as_text(debug_info=True), which has the lines of the operations",
+    ),
+    "jax.experimental.transfer": (
+        "arrays do not move between programs that were started apart",
+        "jax.distributed.initialize, after which several processes are one program",
+    ),
     "jax.extend.ifrt_programs": ("programs of the runtime are not built in Python here", "jax.jit"),
     "jax.tools": ("these tools are not there", "jax.jit(f).lower(x).as_text()"),
 }

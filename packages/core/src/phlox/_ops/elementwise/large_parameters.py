@@ -1,0 +1,120 @@
+"""Incomplete gamma and beta functions of large parameters, without differences of large numbers.
+
+The factor ``x**a exp(-x) / gamma(a)`` and the one of the beta function are written by Stirling's series and by
+``deviance(m) = m - log1p(m)``, whose argument is how far x is from where the factor is largest. Near there the loops of
+`incomplete.py` need more turns the larger a is, and N. M. Temme's uniform expansion fewer terms: The asymptotic
+expansion of the incomplete gamma functions, SIAM J. Math. Anal. 10 (1979).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+
+from . import arithmetic as e
+from .formula import Formula, exp, log, log1p, sqrt
+
+#: parameters from which Temme's expansion, and Stirling's series, have the precision of float64
+LARGE, STIRLING = 20.0, 10.0
+#: how far x may be from a, relative to a, for Temme's expansion; and the same of `eta`
+NEAR, _NEAR_ETA = 0.3, 0.34
+#: coefficients of 1/a, 1/a**3 … in log(gamma(a)) (DLMF 5.11.1)
+_STIRLING = ((1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360360), (1, 156))
+
+
+def _polynomial(x: Formula, coefficients: Sequence[float]) -> Formula:
+    """The polynomial with these coefficients, that of the constant first."""
+    total = x.full(coefficients[-1])
+    for c in coefficients[-2::-1]:
+        total = total * x + c
+    return total
+
+
+def deviance(m: Formula, ratio: Formula) -> Formula:
+    """``m - log1p(m)``; `ratio` is 1 + m, with the digits that m lacks where it is near -1."""
+    # log1p(m) = 2 atanh(s) and m - 2 s = m s; the series of atanh for s up to 0.3
+    s = m / (m + 2.0)
+    series = _polynomial(s * s, [1 / (2 * k + 3) for k in range(15)])
+    return (abs(s) < 0.3).where(s * (m - 2.0 * s * s * series), m - log(ratio))
+
+
+def remainder(a: Formula) -> Formula:
+    """``log(gamma(a)) - ((a - 1/2) log(a) - a + log(2 pi) / 2)``, for large a."""
+    return _polynomial(1.0 / (a * a), [above / below for above, below in _STIRLING]) / a
+
+
+def log_gamma_factor(a: Formula, x: Formula) -> Formula:
+    """``a log(x) - x - log(gamma(a))`` for large a."""
+    return 0.5 * log(a / (2 * math.pi)) - a * deviance((x - a) / a, x / a) - remainder(a)
+
+
+def log_beta_factor(a: Formula, b: Formula, x: Formula) -> Formula:
+    """``log(x**a (1 - x)**b gamma(a + b) / (gamma(a + 1) gamma(b)))`` for large a and b."""
+    total = a + b
+    moved = x * b - a * (1.0 - x)  # by which x is off a / (a + b), times a + b
+    small = remainder(total) - remainder(a) - remainder(b)
+    small = small - a * deviance(moved / a, x / a * total) - b * deviance(-moved / b, (1.0 - x) / b * total)
+    return 0.5 * log(b / total / a / (2 * math.pi)) + small
+
+
+def log_gamma_ratio(a: Formula, b: Formula) -> Formula:
+    """``log(gamma(a + b) / gamma(a))`` for large a."""
+    small = remainder(a + b) - remainder(a)
+    return (a - 0.5) * log1p(b / a) + b * (log(a + b) - 1.0) + small
+
+
+@functools.cache
+def _terms(eps: float) -> tuple[tuple[float, ...], ...]:
+    """Row k has the coefficients of the powers of eta in the term with ``a**-k``, as many as matter for `LARGE`.
+
+    With alpha of DLMF 8.12.11 and gamma of 5.11.5, row 0 is ``(n + 2) alpha[n + 2]``, and row k is
+    ``(-1)**k gamma[k] row_0[n] + (n + 2) row_k-1[n + 2]``: A. R. DiDonato and A. H. Morris, Computation of the
+    incomplete gamma function ratios and their inverse, ACM TOMS 12 (1986).
+    """
+    from fractions import Fraction  # slow to import, as it imports `decimal`
+
+    rows, columns = 14, 26
+    count = columns + 2 * rows + 3
+    alpha = [Fraction(0), Fraction(1), Fraction(1, 3)]
+    for n in range(3, count):
+        total = alpha[n - 1] - sum(j * alpha[j] * alpha[n - j + 1] for j in range(2, n))
+        alpha.append(total / (n + 1))
+    first = [Fraction(-1, 3), *((n + 2) * alpha[n + 2] for n in range(1, count - 2))]
+    # exp of Stirling's series: the coefficients of a**-k in gamma(a) / its leading term
+    logs = [Fraction(0)] * (rows + 1)
+    logs[1 : rows + 1 : 2] = [Fraction(*pair) for pair in _STIRLING]
+    stirling = [Fraction(1)]
+    for k in range(1, rows):
+        stirling.append(sum((j * logs[j] * stirling[k - j] for j in range(1, k + 1)), Fraction(0)) / k)
+    found, row = [], first
+    for k in range(rows):
+        if k:
+            row = [(-1) ** k * stirling[k] * first[n] + (n + 2) * row[n + 2] for n in range(len(row) - 2)]
+        scale = LARGE**-k
+        needed = [n for n in range(columns) if abs(float(row[n])) * _NEAR_ETA**n * scale > eps / 16]
+        if not needed:
+            break
+        found.append(tuple(float(c) for c in row[: needed[-1] + 1]))
+    return tuple(found)
+
+
+def temme(a: Formula, x: Formula, eps: float) -> tuple[Formula, Formula]:
+    """The incomplete gamma function and 1 minus it, where `is_near`."""
+    far = deviance((x - a) / a, x / a)
+    root = sqrt(2.0 * far)
+    eta = (x < a).where(-root, root)
+    inverse = 1.0 / a
+    total = x.full(0)
+    for row in _terms(eps)[::-1]:
+        total = total * inverse + _polynomial(eta, row)
+    rest = total * exp(-(a * far)) / sqrt(2 * math.pi * a)
+    scaled = sqrt(a * far)
+    scaled = (x < a).where(-scaled, scaled)
+    lower, upper = (0.5 * Formula(e.erfc(z.x)) for z in (-scaled, scaled))
+    return lower - rest, upper + rest
+
+
+def is_near(a: Formula, x: Formula) -> Formula:
+    """Where `temme` holds."""
+    return (a >= LARGE) & (abs(x - a) < a * NEAR)
