@@ -19,9 +19,19 @@ term = dfx.ODETerm(field)
 controller = dfx.PIDController(rtol=1e-5, atol=1e-6, pcoeff=0.2, icoeff=0.4, dcoeff=0.1)
 
 
-def end(args, adjoint, solver=dfx.Tsit5(), **options):
+def end(args, adjoint, solver=None, **options):
     return dfx.diffeqsolve(
-        term, solver, 0.0, 2.0, 0.1, y0, args, stepsize_controller=controller, adjoint=adjoint, max_steps=64, **options
+        term,
+        solver or dfx.Tsit5(),
+        0.0,
+        2.0,
+        0.1,
+        y0,
+        args,
+        stepsize_controller=controller,
+        adjoint=adjoint,
+        max_steps=64,
+        **options,
     ).ys[-1]
 
 

@@ -158,7 +158,7 @@ class Kinds(eqx.Enumeration):
 
 show("enumeration", jax.jit(lambda k: Kinds.where(k == Kinds.a, Kinds.b, Kinds.a) == Kinds.b)(Kinds.a))
 donated = eqx.filter_jit(
-    lambda m, v: (jax.tree.map(lambda l: l * 2 if eqx.is_array(l) else l, m), v), donate="all-except-first"
+    lambda m, v: (jax.tree.map(lambda leaf: leaf * 2 if eqx.is_array(leaf) else leaf, m), v), donate="all-except-first"
 )
 show("donate", donated(mlp, x + 0)[1])
 show("pmap", eqx.filter_pmap(lambda v: v * 2)(x[None]))

@@ -6,7 +6,8 @@ from typing import Any
 
 from ._ir.avals import ShapedArray
 from ._trace.interpret import eval_jaxpr
-from ._trace.trace import Trace, Tracer, typeof as get_aval
+from ._trace.trace import Trace, Tracer
+from .numpy._indexing.refs import typeof as get_aval
 from .extend.core import (
     Effect,
     Effects,

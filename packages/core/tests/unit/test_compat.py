@@ -145,6 +145,11 @@ def test_clients_that_have_started():
     assert module("jax._src.xla_bridge")._backends["cpu"].platform == "cpu"
 
 
+def test_types_of_references():
+    kind = module("jax._src.state.types").AbstractRef
+    assert isinstance(phlox.typeof(phlox.new_ref(1.0)), kind) and not isinstance(phlox.typeof(1.0), kind)
+
+
 def test_hijax_values_cannot_be_made():
     hijax = module("jax.experimental.hijax")
 
