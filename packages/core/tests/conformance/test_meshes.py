@@ -413,6 +413,8 @@ def test_shardings_of_the_abstract_mesh_of_the_context():
         with m.set_mesh(explicit):
             moved = m.sharding.reshard(m.numpy.asarray(X), resharded)
         found[m] = [(str(x.sharding.spec), placed(x)[1]) for x in (inside, out, moved)]
+        none = m.typeof(m.numpy.asarray(X)).sharding  # of a mesh without axes
+        found[m].append(m.random.bernoulli(m.random.key(0), 0.5, (3,), out_sharding=none).tolist())
     assert found[phlox] == found[jax]
     split = phlox.NamedSharding(phlox.sharding.AbstractMesh((8,), ("x",)), phlox.P("x"))
     with phlox.set_mesh(mesh(phlox)), pytest.raises(phlox.errors.DeviceError, match="has no devices"):
