@@ -6,7 +6,7 @@ from typing import Any
 
 from ._ir.avals import ShapedArray
 from ._trace.interpret import eval_jaxpr
-from ._trace.trace import Trace, Tracer, typeof as get_aval
+from ._trace.trace import Trace, Tracer
 from .extend.core import (
     Effect,
     Effects,
@@ -20,6 +20,7 @@ from .extend.core import (
     unmapped_aval,
     valid_jaxtype,
 )
+from .numpy._indexing.refs import typeof as get_aval
 
 __all__ = [
     "Effect",

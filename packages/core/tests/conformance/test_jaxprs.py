@@ -293,6 +293,18 @@ def test_parts_of_a_program():
         assert str(closed.jaxpr.invars[0].aval) == "float32[3]"
 
 
+def test_a_closed_program_has_the_parts_of_its_program():
+    for m in (phlox, jax):
+        closed = m.make_jaxpr(lambda x, m=m: m.numpy.sin(x) + V)(1.0)
+        assert (closed.invars, closed.outvars, closed.constvars) == (
+            closed.jaxpr.invars,
+            closed.jaxpr.outvars,
+            closed.jaxpr.constvars,
+        )
+        assert [str(a) for a in closed.jaxpr.in_avals] == [str(a) for a in closed.in_avals]
+        assert [str(a) for a in closed.jaxpr.out_avals] == [str(a) for a in closed.out_avals]
+
+
 def test_arguments_of_make_jaxpr():
     for m in (phlox, jax):
         program, shape = m.make_jaxpr(lambda x: {"a": x * 2}, return_shape=True)(V)

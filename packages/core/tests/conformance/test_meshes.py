@@ -400,6 +400,27 @@ def test_the_sharding_of_a_type():
             use()
 
 
+def test_shardings_of_the_abstract_mesh_of_the_context():
+    found = {}
+    for m in (phlox, jax):
+        auto = mesh(m)
+        split = m.NamedSharding(auto.abstract_mesh, m.P("x"))
+        explicit = m.make_mesh((4, 2), ("x", "y"))
+        resharded = m.NamedSharding(explicit.abstract_mesh, m.P("x", "y"))
+        with m.set_mesh(auto):
+            inside = m.jit(lambda x, m=m, split=split: m.lax.with_sharding_constraint(x, split))(X)
+            out = m.jit(lambda x: x * 2, out_shardings=split)(X)
+        with m.set_mesh(explicit):
+            moved = m.sharding.reshard(m.numpy.asarray(X), resharded)
+        found[m] = [(str(x.sharding.spec), placed(x)[1]) for x in (inside, out, moved)]
+        none = m.typeof(m.numpy.asarray(X)).sharding  # of a mesh without axes
+        found[m].append(m.random.bernoulli(m.random.key(0), 0.5, (3,), out_sharding=none).tolist())
+    assert found[phlox] == found[jax]
+    split = phlox.NamedSharding(phlox.sharding.AbstractMesh((8,), ("x",)), phlox.P("x"))
+    with phlox.set_mesh(mesh(phlox)), pytest.raises(phlox.errors.DeviceError, match="has no devices"):
+        phlox.jit(lambda x: phlox.lax.with_sharding_constraint(x, split))(X)
+
+
 def test_specs_are_printed_as_in_jax():
     for entries in [(), ("d",), ("d", None), (("a", "b"), None), (None,)]:
         assert repr(phlox.P(*entries)) == str(phlox.P(*entries)) == repr(jax.P(*entries))

@@ -508,6 +508,18 @@ def test_stages_of_functions_with_references():
         np.testing.assert_allclose(np.asarray(a), np.asarray(b))
 
 
+def test_shardings_that_are_not_given():
+    for m in (phlox, jax):
+        r = m.new_ref(X)
+
+        def double(r):
+            r[...] = r[...] * 2
+
+        m.jit(double, in_shardings=(None,), out_shardings=None)(r)
+        np.testing.assert_array_equal(r[...], 2 * X)
+    assert str(phlox.core.get_aval(phlox.new_ref(X))) == "Ref{float32[3]}"
+
+
 def test_types_that_mean_references():
     mine, theirs = (m.ShapeDtypeStruct((2,), "float32", is_ref=True) for m in (phlox, jax))
     assert repr(mine) == repr(theirs)

@@ -1,6 +1,7 @@
 """Private copies of libraries: what they import, that they can be pickled, and what they say of names that phlox lacks."""
 
 import dataclasses
+import gc
 import importlib
 import inspect
 import pickle
@@ -13,6 +14,8 @@ import phlox.numpy as jnp
 from phlox.errors import AdoptionError, MissingImportError, MissingNameError
 
 PART = """\
+import gc
+collects = gc.isenabled()
 import importlib
 import jax
 import jax.numpy as jnp
@@ -82,6 +85,10 @@ def test_copies_run_on_phlox_and_see_each_other(library):
     assert a.Tracer is phlox.core.Tracer
 
 
+def test_no_garbage_is_collected_while_a_copy_is_loaded(library):
+    assert not library[0].collects and gc.isenabled()
+
+
 def test_imports_inside_of_functions(library):
     a, b = library
     nn, again, other = a.late()
@@ -106,7 +113,7 @@ def test_a_list_in_a_file(library, tmp_path):
 def test_names_that_phlox_lacks_raise_where_they_are_used(library):
     a, _ = library
     for use, name, line in [
-        (lambda: a.g(1), "jax.lax.not_a_function", 14),
+        (lambda: a.g(1), "jax.lax.not_a_function", 16),
         (lambda: a.never_heard_of(1), "jax.lax.never_heard_of", None),
         (lambda: a.deeper.anything, "jax.not_there.deeper.anything", None),
         (lambda: a.Derived(), "jax.NoClass", None),

@@ -140,9 +140,25 @@ def test_functions_of_transformations_are_recognized():
     assert "api_boundary" not in test_primitives_say_whether_they_call_a_jaxpr.__globals__
 
 
+def test_name_scopes_of_equations():
+    def f(x):
+        with phlox.named_scope("outer"):
+            y = jnp.sin(x)
+            with phlox.named_scope("inner"):
+                return y * 2
+
+    module("jax._src.source_info_util")
+    assert [str(eqn.source_info.name_stack) for eqn in phlox.make_jaxpr(f)(1.0).eqns] == ["outer", "outer/inner"]
+
+
 def test_clients_that_have_started():
     phlox.devices()
     assert module("jax._src.xla_bridge")._backends["cpu"].platform == "cpu"
+
+
+def test_types_of_references():
+    kind = module("jax._src.state.types").AbstractRef
+    assert isinstance(phlox.typeof(phlox.new_ref(1.0)), kind) and not isinstance(phlox.typeof(1.0), kind)
 
 
 def test_hijax_values_cannot_be_made():

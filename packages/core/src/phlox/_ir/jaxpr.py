@@ -124,6 +124,16 @@ class Jaxpr:
         self.memo: dict[Any, Any] = {}
 
     @property
+    def in_avals(self) -> list[ShapedArray]:
+        """The types of the inputs `invars`."""
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of the outputs."""
+        return [v.aval for v in self.outvars]
+
+    @property
     def effects(self) -> Effects:
         """The union of the effects of all equations."""
         found = self.memo.get("effects")
@@ -176,6 +186,18 @@ class ClosedJaxpr:
         return self.consts
 
     @property
+    def constvars(self) -> list[Var]:
+        return self.jaxpr.constvars
+
+    @property
+    def invars(self) -> list[Var]:
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> list[Atom]:
+        return self.jaxpr.outvars
+
+    @property
     def eqns(self) -> list[JaxprEqn]:
         return self.jaxpr.eqns
 
@@ -185,11 +207,11 @@ class ClosedJaxpr:
 
     @property
     def in_avals(self) -> list[ShapedArray]:
-        return [v.aval for v in self.jaxpr.invars]
+        return self.jaxpr.in_avals
 
     @property
     def out_avals(self) -> list[ShapedArray]:
-        return [v.aval for v in self.jaxpr.outvars]
+        return self.jaxpr.out_avals
 
     def replace(self, **changes: Any) -> ClosedJaxpr:
         """A copy with another `jaxpr` or other `consts`."""

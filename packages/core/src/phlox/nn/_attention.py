@@ -109,7 +109,10 @@ def dot_product_attention(
     _expect("key_value_seq_lengths", lengths[1], (b,), np.int32)
     t, n = query.shape[1:3]
     if n % k:
-        raise ShapeError(f"dot_product_attention: {n} heads of queries for {k} of keys", instead="a multiple")
+        raise ShapeError(
+            f"The number of query heads must be a multiple of key/value heads, but got {n} and {k}",
+            instead="query of shape [B, T, N, H] with N a multiple of the heads of key and value",
+        )
     if implementation not in (None, "xla"):
         raise OptionError(f"dot_product_attention: implementation={implementation!r}", instead="None or 'xla'")
     window = (local_window_size,) * 2 if isinstance(local_window_size, int) else local_window_size

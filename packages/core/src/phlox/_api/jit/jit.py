@@ -370,7 +370,8 @@ class JitFunction:
     def _pure(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """A jitted function of the pure function `fun`, with the options of this one."""
         given = self._options
-        if given.in_shardings is not None or given.out_shardings is not None:
+        prefixes = [prefix for prefix in (given.in_shardings, given.out_shardings) if prefix is not None]
+        if any(sharding is not None for prefix in prefixes for sharding in prefix.leaves):
             raise RefError("a jitted function with shardings uses references", instead="reshard inside of the function")
         names = ("keep_unused", "device", "compiler_options", "compile_effort")
         return function_of(_PureFunction(fun, Options(**{name: getattr(given, name) for name in names})))

@@ -8,7 +8,10 @@ from typing import Any
 
 from ..._api.derivatives import grad
 from ..._api.jit import calling, user_functions
-from ..._base.source import hide_frames, is_internal
+from ..._base.source import Location, hide_frames, is_internal
+
+# haiku groups equations by ``str(eqn.source_info.name_stack)``.
+Location.name_stack = property(lambda location: "/".join(location.scope))  # type: ignore[attr-defined]
 
 
 def register_exclusion(path: str) -> None:

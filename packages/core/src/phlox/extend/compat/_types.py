@@ -14,7 +14,7 @@ from ..._ir.avals import ShapedArray
 from ..._ir.dtypes import ExtendedDtype
 from ..._ir.jaxpr import Literal, Var
 from ..._ir.primitive import Primitive
-from ..._trace.refs import Ref as Ref
+from ..._trace.refs import AbstractRef as AbstractRef, Ref as Ref
 from ..._trace.trace import typeof
 from ..._xla.array import Array
 from ..._xla.callbacks import effects_barrier
@@ -37,10 +37,6 @@ canonicalize_dtype_handlers: dict[type, Any] = defaultdict(lambda: lambda x: x)
 
 class DropVar(Var):
     """The variable of a result that is not used. phlox's Jaxprs use plain variables, so nothing is an instance."""
-
-
-class AbstractRef:
-    """The type of a reference in JAX. phlox has `Ref` itself, so nothing is an instance."""
 
 
 class TypedFloat(float):
