@@ -149,6 +149,8 @@ def test_name_scopes_of_equations():
 
     module("jax._src.source_info_util")
     assert [str(eqn.source_info.name_stack) for eqn in phlox.make_jaxpr(f)(1.0).eqns] == ["outer", "outer/inner"]
+    names = [str(eqn.source_info.name_stack) for eqn in phlox.make_jaxpr(phlox.grad(f))(1.0).eqns]
+    assert names[0] == "jvp(outer)" and names[-2] == "transpose(jvp(outer))/inner"
 
 
 def test_clients_that_have_started():

@@ -10,8 +10,19 @@ from ..._api.derivatives import grad
 from ..._api.jit import calling, user_functions
 from ..._base.source import Location, hide_frames, is_internal
 
+
+def _name_stack(location: Location) -> str:
+    """The name scopes as JAX writes them: transformations around the first one, ``transpose(jvp(outer))/inner``."""
+    names = list(location.scope)
+    count = next((i for i, name in enumerate(names) if name not in ("jvp", "transpose", "vmap")), len(names))
+    around, inside = names[:count], names[count:]
+    if around:
+        inside[:1] = ["(".join([*around, inside[0] if inside else ""]) + ")" * len(around)]
+    return "/".join(inside)
+
+
 # haiku groups equations by ``str(eqn.source_info.name_stack)``.
-Location.name_stack = property(lambda location: "/".join(location.scope))  # type: ignore[attr-defined]
+Location.name_stack = property(_name_stack)  # type: ignore[attr-defined]
 
 
 def register_exclusion(path: str) -> None:
