@@ -24,7 +24,7 @@ def chosen(cases: dict[str, Case], names: list[str], quick: bool) -> list[Case]:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="./bench", description=__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", help="parts of names of cases (default: all)")
-    parser.add_argument("--quick", action="store_true", help="fewer cases and samples: under two minutes")
+    parser.add_argument("--quick", action="store_true", help="fewer cases and samples: a few minutes")
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     parser.add_argument("--rounds", type=int, help="samples for each library (default: 25, with --quick 5)")
     parser.add_argument("--python", default=sys.executable, help="the Python whose libraries are measured")

@@ -150,8 +150,10 @@ def measure(cases: list[Case], python: str = sys.executable, rounds: int = 15) -
             result = Measurement(case)
             wanted = [x for x in case.libraries if x in libraries]
             with tempfile.TemporaryDirectory() as folder:
-                # A fresh process takes seconds, and its first run fills the caches of the machine.
-                for turn in range(min(rounds, 4 if case.unit == "of 1" else 9) if case.process else rounds):
+                # A fresh process takes seconds, and its first run fills the caches of the machine. Its memory is always
+                # about the same.
+                most = {"of 1": 4, "B": 2}.get(case.unit, 9) if case.process else rounds
+                for turn in range(min(rounds, most)):
                     for library in wanted if turn % 2 else reversed(wanted):
                         if library in result.errors:
                             continue

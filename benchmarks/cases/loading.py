@@ -175,5 +175,5 @@ for _name, _program, _budget, _needs in _KINDS:
             budget=_budget,
             unit="of 1",
             needs=("jax", *_needs),
-            quick=_kind == "28x28x1",
+            quick=_kind == "28x28x1" and _name in ("batches, to slicing", "torch arrays, to recipe"),
         )
