@@ -165,7 +165,7 @@ def test_too_few_devices():
     assert "num_cpu_devices" in error.instead
     refuse(errors.DeviceError, lambda: phlox.pmap(lambda x: x, devices=phlox.devices()[:2])(jnp.ones(3)))
     refuse(errors.AxisSizeError, lambda: phlox.pmap(lambda x, y: x)(jnp.ones(2), jnp.ones(3)))
-    refuse(errors.DeviceError, lambda: phlox.devices("strange"))
+    refuse(errors.BackendError, lambda: phlox.devices("strange"))
 
 
 def test_arguments_on_different_devices():

@@ -162,19 +162,14 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
 
 
 def named(function: str, sharding: Any) -> Any:
-    """`sharding`; a `PartitionSpec` becomes a `NamedSharding` of the mesh of the context, and a `NamedSharding` of an
-    `AbstractMesh` one of the same axes of that mesh."""
-    if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh) and not sharding.mesh.empty:
-        mesh = current_mesh()
-        if mesh is None or mesh.shape_tuple != sharding.mesh.shape_tuple:
-            raise DeviceError(
-                f"{function}: {sharding} has no devices",
-                instead="with phlox.set_mesh(mesh): ... around the call, for a Mesh with these axes",
-            )
-        return interned(sharding.update(mesh=mesh))
+    """`sharding`; a `PartitionSpec` becomes a `NamedSharding` of the mesh of the context, and one of an `AbstractMesh`
+    that of this mesh, if the axes are the same."""
+    mesh = current_mesh()
+    if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh):
+        known = mesh is not None and mesh.shape_tuple == sharding.mesh.shape_tuple
+        return interned(sharding.update(mesh=mesh)) if known else sharding
     if not isinstance(sharding, PartitionSpec):
         return sharding
-    mesh = current_mesh()
     if mesh is None:
         raise DeviceError(
             f"{function}: {sharding} alone names no devices",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray
 from ..._ir.key_uses import passes
 from ..._ir.primitive import Primitive
@@ -94,9 +95,15 @@ def _layout_batch(x: Any, dim: int, major_to_minor: tuple[int, ...]) -> tuple[An
     return layout_constraint(x, major_to_minor=order), dim
 
 
+def _layout_types(x: ShapedArray, major_to_minor: tuple[int, ...]) -> ShapedArray:
+    if sorted(major_to_minor) != list(range(x.ndim)):
+        raise ShapeError(f"layout_constraint: the order {major_to_minor} is not one of the axes of {x.short}")
+    return x
+
+
 layout_constraint = structural(
     "layout_constraint",
-    types=lambda x, major_to_minor: x,
+    types=_layout_types,
     lower=_layout_lower,
     transpose=lambda ct, aval, major_to_minor: layout_constraint(ct, major_to_minor=major_to_minor),
     batch=_layout_batch,
