@@ -17,25 +17,28 @@ from ._extras import require
 from ._memory import Memory
 
 
-def shorten(batches: Iterator[Any]) -> bool:
-    """Gives the iterator of a DataLoader a shorter way to the same batches, if there is one.
+def shorten(batches: Iterator[Any]) -> Iterator[Any] | None:
+    """A shorter way to the batches of a DataLoader's iterator, if there is one, else None.
 
-    Returns whether it has: then nobody writes to a batch any more that it has made.
+    Nobody writes to a batch any more that it has made.
     """
     fetcher: Any = getattr(batches, "_dataset_fetcher", None)  # private: without it, everything stays as it is
     collate = getattr(fetcher, "collate_fn", None)
     data = require("torch").utils.data
     if collate is not data.default_collate or not getattr(fetcher, "auto_collation", False):
-        return False
+        return None
     if getattr(batches, "_pin_memory", False) or not _collates_by_itself():
-        return False
+        return None
     memory = Memory()
     fetcher.collate_fn = lambda records: _collate(records, memory)
-    arrays = _arrays(getattr(fetcher, "dataset", None))
-    if arrays is not None:
-        # By NumPy: PyTorch starts threads to index a batch, and waits for them longer than the copy takes.
-        fetcher.fetch = lambda numbers: [_rows(array, np.asarray(numbers), memory) for array in arrays]
-    return True
+    numbers = getattr(batches, "_sampler_iter", None)
+    if numbers is None or type(fetcher) is not getattr(data._utils.fetch, "_MapDatasetFetcher", None):
+        return batches
+    arrays = _arrays(fetcher.dataset)
+    if arrays is None:
+        return map(fetcher.fetch, numbers)
+    # By NumPy: PyTorch starts threads to index a batch, and waits for them longer than the copy takes.
+    return ([_rows(array, np.asarray(rows), memory) for array in arrays] for rows in numbers)
 
 
 def _collates_by_itself() -> bool:

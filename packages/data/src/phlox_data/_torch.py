@@ -78,7 +78,8 @@ def _open(loader: Any, at: Position) -> Opened:
             _warn_of_fork(workers)
     if not (hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict")):
         batches = iter(loader)
-        return Opened(batches, at.batch, final=shorten(batches))
+        shorter = shorten(batches)
+        return Opened(batches if shorter is None else shorter, at.batch, final=shorter is not None)
     if at.state is not None:
         loader.load_state_dict(at.state)
     batches = iter(loader)
