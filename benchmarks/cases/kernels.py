@@ -126,10 +126,11 @@ for _op in ("cumsum", "cumprod"):
                **_along(_op, _axis))  # fmt: skip
 kernel("cummax rows", lambda m, x: m.lax.cummax(x, 1), _ROWS, torch=lambda t, x: t.cummax(x, 1),
        numpy=lambda n, x: n.maximum.accumulate(x, 1))  # fmt: skip
-for _op in ("sum", "max", "var"):
+for _op in ("sum", "max", "var"):  # max looks a second time, for nan, which it loses in jax
     _torch = "amax" if _op == "max" else _op
     for _name, _array, _axis in (("rows", _ROWS, 1), ("axis 0", _ROWS, 0)):
         kernel(f"{_op} {_name}", lambda m, x, a=_axis, op=_op: getattr(m.numpy, op)(x, a), _array,
+               budget=2.3 if _op == "max" else 1.05,
                torch=lambda t, x, a=_axis, op=_torch: getattr(t, op)(x, a),
                numpy=lambda n, x, a=_axis, op=_op: getattr(n, op)(x, a))  # fmt: skip
 kernel("softmax rows", lambda m, x: m.nn.softmax(x, 1), _ROWS, torch=lambda t, x: t.softmax(x, 1))
