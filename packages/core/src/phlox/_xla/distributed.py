@@ -279,8 +279,7 @@ def _try_to_listen(bind: str) -> None:
         family, kind, protocol, _, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the service: ports just left are free
-            trial.bind(address)
-            trial.listen()
+            trial.bind(address)  # without listening, as other processes would take it for the service
     except OSError as error:
         if error.errno in (errno.EADDRINUSE, errno.EACCES):
             raise

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._base import pytree
-from .._base.errors import OptionError, ShapeError
-from .._operands.checks import check, type_of
+from .._base.errors import OptionError
+from .._operands.checks import check_one
 from .._ops.spmd.reshard import layout_constraint
 from .._xla.layout import Format, Layout
 
@@ -42,15 +42,7 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
 def _constrained(x: Any, layout: Any) -> Any:
     if not isinstance(layout, Layout):
         raise OptionError(f"with_layout_constraint: {layout!r:.60} is no Layout", instead="Layout((1, 0))")
-    (x,) = check("with_layout_constraint", x)
-    order = tuple(layout.major_to_minor)
-    if sorted(order) != list(range(type_of(x).ndim)):
-        raise ShapeError(
-            f"with_layout_constraint: {layout} for an array of type {type_of(x).short}",
-            instead=f"each of the {type_of(x).ndim} axes once",
-            shapes=[type_of(x).shape],
-        )
-    return layout_constraint(x, major_to_minor=order)
+    return layout_constraint(check_one("with_layout_constraint", x), major_to_minor=tuple(layout.major_to_minor))
 
 
 def __dir__() -> list[str]:

@@ -144,7 +144,7 @@ def get_abstract_mesh() -> AbstractMesh:
 
 @contextlib.contextmanager
 def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
-    """Makes `mesh` that of the context inside of a ``with`` block: of specs, which get the devices of the arguments.
+    """Makes `mesh` the mesh of the context inside of a ``with`` block; specs then get the devices of the arguments.
 
     Args:
       mesh: names, lengths and types of axes.

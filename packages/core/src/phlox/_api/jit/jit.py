@@ -388,9 +388,10 @@ class JitFunction:
         outs = asked_out.spread(_typed(traced)) if asked_out is not None else None
         consts = [as_array(c) for c in traced.consts]
         jaxpr, used = prune(traced.closed.jaxpr)
-        if config.current().debug_key_reuse:  # what is drawn and not used counts, too
+        watches_keys = config.current().debug_key_reuse
+        if watches_keys:  # what is drawn and not used counts, too
             jaxpr = traced.closed.jaxpr
-        if options.keep_unused or config.current().debug_key_reuse:
+        if options.keep_unused or watches_keys:
             used = [True] * len(used)
         offset = len(consts)
         numbers = [as_literal(c) if u else None for c, u in zip(consts, used, strict=False)]

@@ -97,7 +97,11 @@ def _layout_batch(x: Any, dim: int, major_to_minor: tuple[int, ...]) -> tuple[An
 
 def _layout_types(x: ShapedArray, major_to_minor: tuple[int, ...]) -> ShapedArray:
     if sorted(major_to_minor) != list(range(x.ndim)):
-        raise ShapeError(f"layout_constraint: the order {major_to_minor} is not one of the axes of {x.short}")
+        raise ShapeError(
+            f"layout_constraint: {major_to_minor} is no order of the axes of {x.short}",
+            instead=f"each of the {x.ndim} axes once",
+            shapes=[x.shape],
+        )
     return x
 
 
