@@ -52,7 +52,7 @@ CHANGED = {
     r"test_sampler(_of_many_keys)?\[multinomial": "a multinomial with a shape draws another shape for each key",
     r"test_gradient\[scipy\.special\.i0\(": "the derivative of i0 is i1, and 0 at 0",
     r"test_drawn_\w+\.py": "what is drawn meets many small changes of weak types and kinds of errors",
-    r"test_whole_domain\[(factorial|gammaincc)-float32": "factorial is nearer, and gammaincc(inf, inf) is nan",
+    r"test_whole_domain\[factorial-float32": "factorial is nearer",
     r"test_every_primitive_of_jax_lax_has_a_name": "there are further primitives",
     r"test_signatures\[|test_updates_take_the_arguments": "functions have further options, and policies other names",
 }

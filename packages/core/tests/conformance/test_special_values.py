@@ -44,6 +44,8 @@ RIGHT = [
     ("gammainc", (np.inf, 2.0), 39107),
     ("gammaincc", (np.inf, 1.0), 38272),
     ("gammainc", (0.0, 0.001), 20507),
+    ("gammainc", (np.inf, np.inf), 38272),
+    ("gammaincc", (np.inf, np.inf), 38272),
     ("betaln", (-3.0, 2.0), 38243),
     ("betaln", (4.0, -4.0), 38243),
     ("beta", (-3.0, 2.0), 38243),

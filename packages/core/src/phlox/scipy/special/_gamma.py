@@ -436,8 +436,8 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def _at_limits(found: Any, a: Any, x: Any, limit: int) -> Any:
-    """The values for `a` = inf, which is `limit`, and for 0, where lax (as jax) has nan."""
-    found = jnp.where((a == np.inf) & (x >= 0) & (x < np.inf), limit, found)
+    """The values for `a` = inf, which is `limit`, and for 0, where lax (as jax) has nan; nan where both are inf."""
+    found = jnp.where((a == np.inf) & (x >= 0), jnp.where(x == np.inf, np.nan, limit), found)
     return jnp.where((a == 0) & (x > 0), 1 - limit, found)
 
 
