@@ -10,6 +10,7 @@ from ..._base.errors import DerivativeError, TreeError
 from ..._base.pytree import PyTreeDef
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, typeof_value
+from ..._ops.structure.shape import convert
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from .symbolic import hidden
@@ -143,7 +144,11 @@ def checked_tangents(tangents: Sequence[Any], outs: Sequence[Any], tree: PyTreeD
 
 
 def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[ShapedArray]) -> list[Any]:
-    """The cotangents of all leaves; None for a part of the arguments means zeros for all of its leaves."""
+    """The cotangents of all leaves; None for a part of the arguments means zeros for all of its leaves.
+
+    A real floating cotangent of another dtype is converted to that of its argument: rules of programs in bfloat16 often
+    compute in float32. JAX lets such a cotangent pass, which fails where it meets one of the argument's dtype.
+    """
     try:
         given = pytree.broadcast_prefix(result, like, is_leaf=pytree.is_none)
     except TreeError as error:
@@ -159,6 +164,13 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
             continue
         ct = hidden(ct)
         have = typeof_value(ct)
+        if (
+            have is not None
+            and have.dtype != wanted.dtype
+            and {dtypes.kind(have.dtype), dtypes.kind(wanted.dtype)} == {"f"}
+        ):
+            ct = convert(ct, wanted.dtype)
+            have = typeof_value(ct)
         if have is None or have.shape != wanted.shape or have.dtype != wanted.dtype:
             path, _ = pytree.tree_leaves_with_path(like)[i]
             got = repr(ct) if have is None else have.short
