@@ -1,5 +1,7 @@
 """References do what jax's do: written eagerly, in compiled functions, loops and branches, and under transformations."""
 
+import functools
+
 import jax
 import jax.numpy
 import numpy as np
@@ -529,3 +531,47 @@ def test_types_that_mean_references():
     for given in (mine, phlox.new_ref(X)):
         with pytest.raises(phlox.errors.RefError, match="make_jaxpr"):
             phlox.make_jaxpr(lambda r: r[0])(given)
+
+
+def backward_rules(m):
+    """References as arguments of custom_vjp functions, which carry data out of a backward pass."""
+
+    @m.custom_vjp
+    def stash(store, x):
+        return x * 2
+
+    def backward(saved, ct):
+        number, store, x = saved
+        store["ref"][...] += ct * x
+        return {"ref": None, "factor": ct * number}, ct * 2
+
+    stash.defvjp(lambda store, x: (x * 2, (3, store, x)), backward)
+
+    @functools.partial(m.custom_vjp, nondiff_argnums=(0,))
+    def through(f, ref, x):
+        return f(x)
+
+    def through_backward(f, ref, ct):
+        ref[...] = ct
+        return None, ct * f(1.0)
+
+    through.defvjp(lambda f, ref, x: (f(x), ref), through_backward)
+
+    def f(x, factor, ref):
+        return m.numpy.sin(stash({"ref": ref, "factor": factor}, x)).sum()
+
+    found = []
+    for transformed in (m.grad(f, (0, 1)), m.jit(m.grad(f, (0, 1)))):
+        ref = m.new_ref(X)
+        found.append((transformed(X * 2, X, ref), ref[...]))
+    ref, value = m.new_ref(X), m.numpy.asarray(X)
+    found += [(stash({"ref": ref, "factor": X}, value), ref[...])]
+    found += [(m.grad(lambda x: through(m.numpy.cos, ref, x * x).sum())(X), ref[...])]
+    found += [(m.jit(m.grad(lambda x: through(m.numpy.cos, ref, x * x).sum()))(X), ref[...])]
+    return found
+
+
+def test_backward_rules():
+    mine, theirs = (jax.tree.leaves(backward_rules(m)) for m in (phlox, jax))
+    for a, b in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)

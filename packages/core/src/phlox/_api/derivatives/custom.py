@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..._base import pytree
 from ..._base.errors import DerivativeError, TreeError, UnexpectedTracerError, UnsupportedError
 from ..._base.pytree import PyTreeDef, flatten
-from ..._base.wrapping import P, R
+from ..._base.wrapping import P, R, wraps
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
 from ..._ir.primitive import Primitive, current_trace
@@ -22,12 +22,13 @@ from ..._ops.control.remat_opt import remat_opt
 from ..._ops.elementwise.arithmetic import stop_gradient
 from ..._trace.partial_evaluation import runs_at_once
 from ..._trace.staging import stage
-from ..._trace.trace import Tracer, typeof
+from ..._trace.trace import Tracer, not_an_array, typeof
 from ..._transform.array_operations import Zero, instantiate
 from ..._transform.batch import BatchTrace, in_batch_of
 from ..._transform.jvp import JVPTrace, by_rule
 from ..._transform.linearize import LinearizeTrace, TangentTrace
 from ..jit import arguments
+from ..jit.reference_arguments import merged, places
 from .decorated import Decorated, no_rule, positional
 from .rule_results import Result, RuleName, checked_tangents, flat_cotangents, pair_of
 from .symbolic import CustomVJPPrimal, residual, shown
@@ -104,6 +105,8 @@ class _Custom(Decorated[P, R]):
             return self._at_once(args, kwargs)
         args = self._fixed(positional(self.fun, args, kwargs, self.kind))  # type: ignore[assignment]
         leaves, in_tree = flatten(tuple(self._split(args)[1]))
+        if ref_places := places(leaves):
+            return self._closed_over(args, in_tree, leaves, ref_places)
         trace = _concerned(leaves)
         if trace is not outer or isinstance(trace, JVPTrace):
             token = current_trace.set(trace)
@@ -125,6 +128,10 @@ class _Custom(Decorated[P, R]):
     def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, with the derivatives of non-differentiated ones stopped or refused."""
         raise NotImplementedError
+
+    def _closed_over(self, args: Sequence[Any], in_tree: PyTreeDef, leaves: Sequence[Any], where: Sequence[int]) -> Any:
+        """The result of the call, with references among the differentiated arguments, at the leaves `where`."""
+        raise not_an_array(leaves[where[0]], f"an argument of the {self.kind} function {arguments.fun_name(self.fun)}")
 
     def _skips_the_function(self) -> bool:
         """Whether differentiation needs only the rules, not a Jaxpr of the function."""
@@ -381,6 +388,38 @@ class custom_vjp(_Custom[P, R]):
 
     def _skips_the_function(self) -> bool:
         return not self.optimize_remat
+
+    def _closed_over(self, args: Sequence[Any], in_tree: PyTreeDef, leaves: Sequence[Any], where: Sequence[int]) -> Any:
+        refs = [leaves[i] for i in where]
+        fwd, bwd, num_fixed = self.fwd, self.bwd, len(self.nondiff_argnums)
+        assert fwd is not None and bwd is not None
+        saved: list[Any] = []
+
+        def complete(xs: Sequence[Any]) -> list[Any]:
+            return self._filled(xs, merged(in_tree, where, refs, flatten(tuple(self._split(xs)[1]))[0]))
+
+        def run(*xs: Any) -> Any:
+            return self.fun(*complete(xs))
+
+        @wraps(fwd)
+        def forward(*xs: Any) -> Any:
+            found = fwd(*complete(xs))
+            if not isinstance(found, tuple | list) or len(found) != 2:
+                return found  # refused by the function that asks for a pair
+            residuals, tree = flatten(found[1])
+            ref_places = places(residuals)
+            saved[:] = tree, ref_places, [residuals[i] for i in ref_places]
+            return found[0], [x for i, x in enumerate(residuals) if i not in ref_places]
+
+        @wraps(bwd)
+        def backward(*xs: Any) -> Any:
+            tree, ref_places, kept = saved
+            return bwd(*xs[:num_fixed], merged(tree, ref_places, kept, xs[num_fixed]), xs[-1])
+
+        twin = custom_vjp(wraps(self.fun)(run), self.nondiff_argnums)
+        twin.defvjp(forward, backward, self.symbolic_zeros, self.optimize_remat)
+        without = in_tree.unflatten(None if i in where else x for i, x in enumerate(leaves))
+        return twin(*self._filled(args, without))
 
     def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef, result: Result) -> list[Rule]:
         residual_trees: list[PyTreeDef] = []
