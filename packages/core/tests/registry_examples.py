@@ -474,6 +474,7 @@ def examples() -> dict[str, list[Example]]:
             Example((mat, np.float64(0.5)), {"padding_config": ((-1, 1, 0), (2, -2, 0))}),
             Example((mat, np.float64(0)), {"padding_config": ((-1, 1, 0), (2, 1, 1))}, ((0,),)),
         ],
+        "dim_as_value": [Example((), {"dim": 3})],
         "iota": [Example((), {"dtype": np.dtype(np.int32), "shape": (2, 3), "dimension": 1})],
         "gather": _gathers(),
         "scatter-add": _scatters(linear=((0, 2),)),

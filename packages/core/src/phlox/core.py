@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._ir.avals import ShapedArray
+from ._ir.dimensions import max_dim, min_dim
 from ._trace.interpret import eval_jaxpr
 from ._trace.trace import Trace, Tracer
 from .extend.core import (
@@ -34,6 +35,8 @@ __all__ = [
     "is_concrete",
     "jaxprs_in_params",
     "mapped_aval",
+    "max_dim",
+    "min_dim",
     "new_jaxpr_eqn",
     "no_effects",
     "primal_dtype_to_tangent_dtype",

@@ -9,7 +9,7 @@ In version 1 of the calling convention, the program takes the leaves of (args, k
 returns the leaves of the result.
 """
 
-from ._api.export.dimensions import SymbolicScope, is_symbolic_dim, symbolic_args_specs, symbolic_shape
+from ._api.export.dimensions import is_symbolic_dim, symbolic_args_specs, symbolic_shape
 from ._api.export.export import (
     DisabledSafetyCheck,
     Exported,
@@ -19,6 +19,7 @@ from ._api.export.export import (
     minimum_supported_calling_convention_version,
 )
 from ._api.export.format import deserialize, register_namedtuple_serialization, register_pytree_node_serialization
+from ._ir.dimensions import SymbolicScope
 
 __all__ = [
     "DisabledSafetyCheck",

@@ -17,7 +17,6 @@ from phlox.errors import (
     DeviceError,
     DtypeError,
     ExportError,
-    InconclusiveDimensionOperation,
     MissingRuleError,
     OptionError,
     ShapeError,
@@ -199,7 +198,6 @@ def test_registrations_are_made_once():
 
 
 Unknown = collections.namedtuple("Unknown", "x")
-SYMBOLIC = export.symbolic_args_specs((np.ones(3),), "a")
 STRUCT = phlox.ShapeDtypeStruct((3,), "float32")
 REFUSED = {
     "shape": (ShapeError, lambda: exported().call({"w": jnp.ones(4)}, 3, k=2.0)),
@@ -212,7 +210,6 @@ REFUSED = {
     "not jitted": (OptionError, lambda: export.export(program)),
     "foreign": (ExportError, lambda: export.export(phlox.jit(phlox.ffi.ffi_call("strange", STRUCT)))()),
     "callback": (ExportError, lambda: export.export(phlox.jit(_printing))(1.0)),
-    "symbolic": (UnsupportedError, lambda: export.export(phlox.jit(lambda x: x))(*SYMBOLIC)),
     "rules": (UnsupportedError, lambda: export.export(phlox.jit(lambda x: x), _override_lowering_rules=[])),
     "many devices": (UnsupportedError, lambda: _over_two_devices()),
     "namedtuple": (ExportError, lambda: export.export(phlox.jit(lambda x: Unknown(x)))(1.0).serialize()),
@@ -307,20 +304,3 @@ def test_checks_can_be_left_out():
         "strange"
         in export.export(phlox.jit(phlox.ffi.ffi_call("strange", STRUCT)), disabled_checks=[strange])().mlir_module()
     )
-
-
-def test_symbolic_lengths_have_no_value():
-    a, b = export.symbolic_shape("a, b")
-    assert a + b >= 2 and a >= 1 and not a < 1 and 2 * a > a
-    for use in (lambda: int(a), lambda: range(a), lambda: a >= b, lambda: a > 1):
-        with pytest.raises(InconclusiveDimensionOperation):
-            use()
-    with pytest.raises(OptionError, match="scopes"):
-        a + export.symbolic_shape("a")[0]
-    for text in ("a b", "a // 2", "f(a)", "1.5", "..., a", "_"):
-        with pytest.raises(OptionError):
-            export.symbolic_shape(text)
-    with pytest.raises(OptionError):
-        export.symbolic_shape("a", like=(1, 2))
-    with pytest.raises(OptionError):
-        export.symbolic_shape("a", scope=export.SymbolicScope(), constraints=["a >= 2"])

@@ -15,6 +15,7 @@ import numpy as np
 from .._base.errors import ShapeError
 from .._base.interning import Interned
 from . import dtypes
+from .dimensions import is_symbolic
 from .dtypes import Dtype, ExtendedDtype
 
 Shape = tuple[int, ...]
@@ -183,10 +184,11 @@ _NOWHERE: frozenset[Any] = frozenset()
 
 
 def _made(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
-    if any(n < 0 for n in shape):
+    if any(n < 0 for n in shape if not is_symbolic(n)):
         raise ShapeError(f"an array has no shape {shape}: lengths must not be negative", shapes=[shape])
     made = object.__new__(ShapedArray)
-    made.shape = tuple([n if type(n) is int else int(n) for n in shape])  # lengths may be NumPy integers
+    # lengths may be NumPy integers
+    made.shape = tuple([n if type(n) is int or is_symbolic(n) else int(n) for n in shape])
     made.dtype = dtype
     made.weak_type = weak_type
     made.vma = _NOWHERE

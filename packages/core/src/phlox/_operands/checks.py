@@ -13,6 +13,7 @@ import numpy as np
 from .._base.errors import ArgumentError, AxisError, PhloxError, ShapeError, TracerIntegerConversionError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
+from .._ir.dimensions import as_length
 from .._trace.trace import ArrayLike as Base, not_an_array
 from .._xla.array import ArrayImpl
 
@@ -89,7 +90,7 @@ def refuse_complex(function: str, x: Any, dtype: Any) -> None:
 def integer(function: str, name: str, value: Any) -> int:
     """A parameter as an int. Raises `ArgumentError` if it is no integer."""
     try:
-        return operator.index(value)
+        return as_length(value)
     except TypeError as error:
         if isinstance(error, TracerIntegerConversionError):
             value._refuse(
@@ -110,7 +111,7 @@ def as_shape(shape: Shape, function: str = "") -> tuple[int, ...]:
     """A user's shape (an int or a sequence of ints) as a tuple. Raises `ArgumentError` for anything else."""
     lengths: Any = shape if getattr(shape, "ndim", 1) and hasattr(shape, "__iter__") else (shape,)
     try:
-        return tuple([operator.index(n) for n in lengths])
+        return tuple([as_length(n) for n in lengths])
     except TracerIntegerConversionError:
         raise ArgumentError(
             f"{function or 'shape'}: Shapes must be 1D sequences of concrete values of integer type, got {shape!r}, "

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._base import config, source
 from .._ir.avals import ShapedArray, typeof_value
+from .._ir.dimensions import is_symbolic
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 from .._ir.primitive import Primitive
 from .checks import check_jaxpr
@@ -68,6 +69,8 @@ class JaxprTrace(Trace):
             raise not_an_array(x, "an operand")
         if not aval.shape and isinstance(x, np.ndarray | np.generic | bool | int | float | complex):
             return Literal(x, aval)
+        if is_symbolic(x):
+            return self.atom(x.as_value())
         if not isinstance(x, ArrayLike | np.ndarray):  # has an aval but no value, as the placeholders of transposition
             raise not_an_array(x, "an operand")
         return self._constant(x, aval)

@@ -18,7 +18,15 @@ from .._api.jit.bodies import Staged, operands_of, paths, staged
 from .._api.jit.reference_arguments import check_distinct, merged, places
 from .._api.jit.user_functions import user_call
 from .._base import pytree
-from .._base.errors import ArgumentError, AxisError, ConcretizationTypeError, DtypeError, OptionError, ShapeError
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ConcretizationTypeError,
+    DtypeError,
+    InconclusiveDimensionOperation,
+    OptionError,
+    ShapeError,
+)
 from .._base.pytree import PyTreeDef, flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
@@ -333,7 +341,7 @@ def _known_integers(*bounds: Any) -> tuple[int, ...] | None:
     """The bounds as Python integers if their values are known, also those of tracers of eager differentiation."""
     try:
         return tuple(int(_primal(x)) for x in bounds)
-    except ConcretizationTypeError:
+    except (ConcretizationTypeError, InconclusiveDimensionOperation):
         return None
 
 

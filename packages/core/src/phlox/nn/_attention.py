@@ -10,6 +10,7 @@ from .. import lax, numpy as jnp
 from .._api.jit.jit import jit
 from .._base.errors import DtypeError, OptionError, ShapeError
 from .._operands.checks import check
+from .._operands.indices import positions
 from ._functions import logsumexp, softmax
 
 if TYPE_CHECKING:
@@ -34,14 +35,14 @@ def _expect(name: str, x: Any, shape: tuple[int | None, ...], dtype: Any) -> Non
 
 def _allowed(length: int, keys: int, causal: bool, window: tuple[int, int] | None) -> Any:
     """The mask of keys that each query attends to, by their positions (`causal`, `window`); None for all."""
-    query, key = np.arange(length)[:, None], np.arange(keys)[None, :]
-    found = np.ones((length, keys), bool)
-    if causal:
-        found &= key <= query
-    if window is not None:
-        left, right = window
-        found &= (query <= key + left) & (query >= key - right)
-    return found if causal or window is not None else None
+    if not causal and window is None:
+        return None
+    query, key = positions(length)[:, None], positions(keys)[None, :]
+    if window is None:
+        return key <= query
+    left, right = window
+    found = (query <= key + left) & (query >= key - right)
+    return found & (key <= query) if causal else found
 
 
 @jit(inline=True, static_argnames=("is_causal", "local_window_size", "implementation", "return_residual"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import typeof_value
+from .._ir.dimensions import as_length
 from .._ops.random import generators, keys as ops
 from .._ops.structure.shape import convert
 
@@ -291,7 +291,7 @@ def split(key: Key, num: int | tuple[int, ...] = 2) -> Array:
     >>> key_0
     Array([1797259609, 2579123966], dtype=uint32)
     """
-    return _split(key, shape=tuple(map(operator.index, num if isinstance(num, tuple | list) else (num,))))
+    return _split(key, shape=tuple(map(as_length, num if isinstance(num, tuple | list) else (num,))))
 
 
 @functools.partial(jit, inline=True)

@@ -33,7 +33,7 @@ from ..derivatives.differentiate import vjp
 from ..jit.jit import jit
 from ..jit.programs import struct_of
 from ..jit.stages import Traced, Wrapped
-from .dimensions import refuse_symbolic
+from .polymorphic import PolymorphicProgram, places_of, scope_of, without_rules
 
 minimum_supported_calling_convention_version = 1
 maximum_supported_calling_convention_version = 1
@@ -95,7 +95,8 @@ class Exported:
       disabled_safety_checks: checks that are skipped.
       ordered_effects: always empty, because functions with ordered effects cannot be exported.
       unordered_effects: the effect of foreign functions with side effects, or nothing.
-      uses_global_constants: always False.
+      uses_global_constants: whether it was exported for symbolic shapes.
+      polymorphic: the program of a function of symbolic shapes, which is lowered when it is called; else None.
     """
 
     fun_name: str
@@ -113,6 +114,7 @@ class Exported:
     ordered_effects: tuple[Any, ...] = ()
     unordered_effects: tuple[Any, ...] = ()
     uses_global_constants: bool = False
+    polymorphic: PolymorphicProgram | None = None
 
     @property
     def in_shardings_hlo(self) -> tuple[None, ...]:
@@ -145,6 +147,11 @@ class Exported:
         >>> "stablehlo.multiply" in exported.mlir_module()
         True
         """
+        if self.polymorphic is not None:
+            raise UnsupportedError(
+                f"mlir_module of {self.fun_name}, which was exported for symbolic shapes: each call lowers it",
+                instead="phlox.jit(exported.call).lower(*args).as_text()",
+            )
         text = inspection.from_portable(self.mlir_module_serialized)
         return text if serialized else parse(text)
 
@@ -227,18 +234,11 @@ class Exported:
 
     @functools.cached_property
     def _flat_call(self) -> Callable[..., Any]:
-        program = ExportedProgram(
-            self.fun_name,
-            self.mlir_module_serialized,
-            self.in_avals,
-            self.out_avals,
-            self.module_kept_var_idx,
-            frozenset(self.unordered_effects),
-        )
+        run = self.polymorphic if self.polymorphic is not None else self._embedded()
 
         @custom_vjp
         def flat(*leaves: Any) -> list[Any]:
-            return call_exported.bind(*leaves, exported=program)
+            return run(*leaves)
 
         def forward(*leaves: Any) -> tuple[list[Any], tuple[Any, ...]]:
             return flat(*leaves), leaves
@@ -248,6 +248,17 @@ class Exported:
 
         flat.defvjp(forward, backward)
         return flat
+
+    def _embedded(self) -> Callable[..., list[Any]]:
+        program = ExportedProgram(
+            self.fun_name,
+            self.mlir_module_serialized,
+            self.in_avals,
+            self.out_avals,
+            self.module_kept_var_idx,
+            frozenset(self.unordered_effects),
+        )
+        return functools.partial(call_exported.bind, exported=program)
 
     def __str__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
@@ -291,8 +302,7 @@ def export(
     Raises:
       ExportError: in a call, when `fun_jit` calls Python, or foreign functions that are not known to be stable.
       OptionError: `fun_jit` is not jitted, or `platforms` is empty.
-      UnsupportedError: in a call, when `fun_jit` runs on several devices, or an argument has a symbolic shape; or
-        `_override_lowering_rules` is given.
+      UnsupportedError: in a call, when `fun_jit` runs on several devices; or `_override_lowering_rules` is given.
 
     >>> exported = export(phlox.jit(lambda x: jnp.sin(x) * 2))(phlox.ShapeDtypeStruct((3,), "float32"))
     >>> again = phlox.export.deserialize(exported.serialize(vjp_order=1))
@@ -308,7 +318,6 @@ def export(
         raise OptionError("export: platforms is empty", instead="('cpu',)")
 
     def make(*args: Any, **kwargs: Any) -> Exported:
-        refuse_symbolic("export", (args, kwargs))
         return _export(fun_jit, args, kwargs, where, tuple(disabled_checks))
 
     return make
@@ -322,6 +331,8 @@ def _export(
     checks: tuple[DisabledSafetyCheck, ...],
 ) -> Exported:
     traced = fun_jit.trace(*args, **kwargs)
+    if scope_of(traced.jaxpr.in_avals) is not None:
+        return _export_polymorphic(traced, platforms, checks)
     program, used = prune(_with_constants(traced.jaxpr))
     _check_effects(traced.fun_name, program.effects)
     kept = tuple(i for i, u in enumerate(used) if u)
@@ -347,6 +358,31 @@ def _export(
         kept,
         lambda exported: _export_vjp(traced, exported),
         unordered_effects=tuple(program.effects),
+    )
+
+
+def _export_polymorphic(
+    traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
+) -> Exported:
+    """An exported function of symbolic shapes."""
+    closed = traced.jaxpr
+    _check_effects(traced.fun_name, closed.effects)
+    program = without_rules(closed.replace(jaxpr=prune(closed.jaxpr)[0]), traced.fun_name)
+    places = places_of(traced.in_tree)
+    return Exported(
+        traced.fun_name,
+        traced.in_tree,
+        tuple(closed.in_avals),
+        traced.out_tree,
+        tuple(closed.out_avals),
+        platforms,
+        checks,
+        b"",
+        tuple(range(len(closed.in_avals))),
+        lambda exported: _export_vjp(traced, exported),
+        unordered_effects=tuple(closed.effects),
+        uses_global_constants=True,
+        polymorphic=PolymorphicProgram(traced.fun_name, program, closed.in_avals, closed.out_avals, places),
     )
 
 

@@ -1,9 +1,10 @@
 """Serialization of exported functions.
 
-    phlox.export 2\\n        magic string with the version of the format
+    phlox.export 3\\n        magic string with the version of the format
     checksum                SHA-256 of all other bytes, 32 bytes
     {...}\\n                 one line of JSON: {"functions": [f, f's vjp, the vjp of that, …]}
-    programs                the bytes of each function's program, concatenated; the field "size" has the length of each
+    programs                the bytes of each function's program, concatenated; the field "size" has the length of each;
+                            for symbolic shapes those of JSON, see `program_format.py`
 
 A function in JSON has the fields of `Exported` by name. A type is [dtype, shape, weak type]. A treedef is "*" for a
 leaf, null for None, {"tuple": [...]}, {"list": [...]}, {"dict": [[key, ...], [child, ...]]}, and for classes registered
@@ -22,18 +23,17 @@ from typing import Any, NamedTuple, TypeVar
 from ..._base import pytree
 from ..._base.errors import ArgumentError, ExportError, OptionError
 from ..._base.pytree import PyTreeDef
-from ..._ir import dtypes
-from ..._ir.avals import ShapedArray, shaped
 from ..._ops.host.ffi import FfiEffect
-from ..._ops.random.keys import KeyDtype, key_dtype
 from .export import (
     DisabledSafetyCheck,
     Exported,
     maximum_supported_calling_convention_version as newest,
     minimum_supported_calling_convention_version as oldest,
 )
+from .polymorphic import PolymorphicProgram, places_of
+from .program_format import aval_as_json, aval_from_json, program_as_json, program_from_json, scope_from_json
 
-_MAGIC = b"phlox.export 2\n"
+_MAGIC = b"phlox.export 3\n"
 _START = len(_MAGIC) + 32
 _T = TypeVar("_T", bound=type)
 
@@ -157,8 +157,9 @@ def serialize(exported: Exported, vjp_order: int) -> bytearray:
     functions = [exported]
     for _ in range(vjp_order):
         functions.append(functions[-1].vjp())
-    header = json.dumps({"functions": [_function_as_json(f) for f in functions]})
-    content = b"".join([header.encode(), b"\n", *[f.mlir_module_serialized for f in functions]])
+    programs = [_program_as_bytes(f) for f in functions]
+    header = json.dumps({"functions": [_function_as_json(f, len(p)) for f, p in zip(functions, programs, strict=True)]})
+    content = b"".join([header.encode(), b"\n", *programs])
     return bytearray(_MAGIC + _checksum(content) + content)
 
 
@@ -166,28 +167,29 @@ def _checksum(content: bytes) -> bytes:
     return hashlib.sha256(_MAGIC + content).digest()
 
 
-def _function_as_json(f: Exported) -> dict[str, Any]:
+def _program_as_bytes(f: Exported) -> bytes:
+    program = f.polymorphic
+    if program is None:
+        return f.mlir_module_serialized
+    assert program.scope is not None
+    return json.dumps(program_as_json(program.closed, program.scope)).encode()
+
+
+def _function_as_json(f: Exported, size: int) -> dict[str, Any]:
     return {
         "fun_name": f.fun_name,
         "in_tree": _tree_as_json(f.in_tree),
-        "in_avals": [_aval_as_json(a) for a in f.in_avals],
+        "in_avals": [aval_as_json(a) for a in f.in_avals],
         "out_tree": _tree_as_json(f.out_tree),
-        "out_avals": [_aval_as_json(a) for a in f.out_avals],
+        "out_avals": [aval_as_json(a) for a in f.out_avals],
         "platforms": f.platforms,
         "disabled_safety_checks": [str(check) for check in f.disabled_safety_checks],
         "calls_with_effects": bool(f.unordered_effects),
         "module_kept_var_idx": f.module_kept_var_idx,
         "calling_convention_version": f.calling_convention_version,
-        "size": len(f.mlir_module_serialized),
+        "polymorphic": f.polymorphic is not None,
+        "size": size,
     }
-
-
-def _aval_as_json(aval: ShapedArray) -> list[Any]:
-    dtype = aval.dtype
-    name = f"key<{dtype.impl.name}>" if isinstance(dtype, KeyDtype) else str(dtype)
-    if dtype == dtypes.float0:  # NumPy cannot parse the name of float0
-        name = "float0"
-    return [name, aval.shape, aval.weak_type]
 
 
 def _tree_as_json(tree: PyTreeDef) -> Any:
@@ -282,28 +284,30 @@ def _function_from_json(fields: dict[str, Any], program: bytes, derivative: Expo
     version = fields["calling_convention_version"]
     if not oldest <= version <= newest:
         raise ExportError(f"deserialize: calling convention {version}, and this phlox knows {oldest} to {newest}")
+    written = json.loads(program) if fields["polymorphic"] else None
+    scope = None if written is None else scope_from_json(written)
+    in_tree = _tree_from_json(fields["in_tree"])
+    in_avals, out_avals = (tuple(aval_from_json(a, scope) for a in fields[key]) for key in ("in_avals", "out_avals"))
+    polymorphic = None
+    if written is not None and scope is not None:
+        closed = program_from_json(written, scope)
+        polymorphic = PolymorphicProgram(fields["fun_name"], closed, in_avals, out_avals, places_of(in_tree))
     return Exported(
         fields["fun_name"],
-        _tree_from_json(fields["in_tree"]),
-        tuple(_aval_from_json(a) for a in fields["in_avals"]),
+        in_tree,
+        in_avals,
         _tree_from_json(fields["out_tree"]),
-        tuple(_aval_from_json(a) for a in fields["out_avals"]),
+        out_avals,
         tuple(fields["platforms"]),
         tuple(DisabledSafetyCheck(check) for check in fields["disabled_safety_checks"]),
-        program,
+        b"" if polymorphic is not None else program,
         tuple(fields["module_kept_var_idx"]),
         None if derivative is None else lambda _: derivative,
         calling_convention_version=version,
         unordered_effects=(FfiEffect(),) if fields["calls_with_effects"] else (),
+        uses_global_constants=polymorphic is not None,
+        polymorphic=polymorphic,
     )
-
-
-def _aval_from_json(written: list[Any]) -> ShapedArray:
-    name, shape, weak_type = written
-    if name == "float0":
-        return shaped(tuple(shape), dtypes.float0, weak_type)
-    dtype = key_dtype(name[4:-1]) if name.startswith("key<") else dtypes.as_dtype(name)
-    return shaped(tuple(shape), dtype, weak_type)
 
 
 def _tree_from_json(written: Any) -> PyTreeDef:

@@ -59,7 +59,7 @@ class ShapeDtypeStruct:
     ):
         if dtype is None:
             raise ArgumentError("ShapeDtypeStruct: dtype must be specified.")
-        self.aval = shaped(tuple(int(n) for n in shape), dtypes.as_dtype(dtype), weak_type)
+        self.aval = shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
         self.sharding = sharding
         #: whether this describes a reference to such an array
         self.is_ref = is_ref

@@ -7,9 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload, runtime_checkable
 
 from ..._base import pytree
-from ..._base.errors import DeviceError, OptionError, ShapeError, UnexpectedTracerError, UnsupportedError
+from ..._base.errors import (
+    DeviceError,
+    InconclusiveDimensionOperation,
+    OptionError,
+    ShapeError,
+    UnexpectedTracerError,
+    UnsupportedError,
+)
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray, typeof_value
+from ..._ir.dimensions import is_symbolic
 from ..._ir.jaxpr import ClosedJaxpr
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.refs import Ref
@@ -279,11 +287,18 @@ class Lowered(Stage):
         Raises:
           CompilerOptionError: an option or a value that XLA does not know.
           DeviceError: the program was lowered for other platforms.
+          InconclusiveDimensionOperation: it was lowered for symbolic shapes.
           UnsupportedError: `device_assignment` has other devices.
 
         >>> phlox.jit(jnp.sin).lower(1.0).compile()(0.0)
         Array(0., dtype=float32, weak_type=True)
         """
+        for aval in self._call.in_avals:
+            if any(map(is_symbolic, aval.shape)):
+                raise InconclusiveDimensionOperation(
+                    f"a program for an argument of type {aval.short} cannot be compiled: its lengths have no values",
+                    instead="phlox.export.export, whose functions are compiled for each shape of a call",
+                )
         devices = self._lowering.where.devices
         if device_assignment is not None and tuple(device_assignment) != devices:
             raise UnsupportedError(

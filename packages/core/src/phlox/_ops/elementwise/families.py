@@ -69,7 +69,7 @@ def broadcast_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
         return first
     shapes = [a.shape for a in avals if a.shape]
     if len({len(s) for s in shapes}) == 1:
-        result = tuple(max(sizes) if 0 not in sizes else 0 for sizes in zip(*shapes, strict=True))
+        result = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*shapes, strict=True))
         if all(size in (1, whole) for s in shapes for size, whole in zip(s, result, strict=True)):
             return result
     raise ShapeError(

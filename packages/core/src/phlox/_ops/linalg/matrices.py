@@ -11,6 +11,7 @@ from typing import Any
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dimensions import min_dim
 from ..._ir.jaxpr import ClosedJaxpr
 from ..._ir.primitive import Primitive
 from ..._trace.staging import stage
@@ -236,7 +237,7 @@ def take_rows(x: Any, order: Any) -> Any:
         x,
         reshape(order, new_sizes=(*typeof(order).shape, 1), dimensions=None),
         dimension_numbers=numbers,
-        slice_sizes=(*(min(n, 1) for n in shape[:-1]), shape[-1]),
+        slice_sizes=(*(min_dim(n, 1) for n in shape[:-1]), shape[-1]),
         unique_indices=True,
         indices_are_sorted=False,
         mode=GatherScatterMode.PROMISE_IN_BOUNDS,

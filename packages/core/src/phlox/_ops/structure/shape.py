@@ -15,6 +15,7 @@ import numpy as np
 from ..._base.errors import AxisError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dimensions import is_symbolic, max_dim
 from ..._ir.jaxpr import Literal
 from ..._ir.key_uses import passes, replaces
 from ..._ir.primitive import Primitive, Unfused, primitive
@@ -509,11 +510,12 @@ def _pad_types(x: ShapedArray, value: ShapedArray, padding_config: PaddingConfig
             f"pad: padding_config has {len(padding_config)} triples for {x.short}", instead="one for each axis"
         )
     shape = tuple(
-        lo + hi + n + max(0, n - 1) * inner for n, (lo, hi, inner) in zip(x.shape, padding_config, strict=True)
+        lo + hi + n + (max_dim(0, n - 1) * inner if inner else 0)
+        for n, (lo, hi, inner) in zip(x.shape, padding_config, strict=True)
     )
     if any(inner < 0 for _, _, inner in padding_config):
         raise ShapeError(f"pad: interior padding in padding_config must be nonnegative, got {padding_config}")
-    if any(n < 0 for n in shape):
+    if any(n < 0 for n in shape if not is_symbolic(n)):
         raise ShapeError(
             f"pad: Dimension size after padding is not at least 0: {x.short} with {padding_config} would have shape "
             f"{shape}",

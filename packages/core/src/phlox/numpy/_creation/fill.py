@@ -13,6 +13,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import shaped, typeof_value
+from ..._ir.dimensions import is_symbolic, max_dim
 from ..._ir.primitive import current_trace
 from ..._ir.promotion import promote
 from ..._operands.checks import as_shape, canonical_axis, check, check_one, integer, refuse_complex, type_of
@@ -59,8 +60,9 @@ def _sooner_from_host(shape: tuple[int, ...], dtype: Any) -> bool:
     """Whether to copy a new array from the host: for small arrays that is as fast as a compiled program, and nothing
     has to be compiled for the shape.
     """
-    simple = math.prod(shape) <= 1 << 16 and (dtype.isbuiltin == 1 or dtype == dtypes.bfloat16)
-    return simple and current_trace.get() is None and transfer_guard.is_allowed("host_to_device")
+    if current_trace.get() is not None or math.prod(shape) > 1 << 16:
+        return False
+    return (dtype.isbuiltin == 1 or dtype == dtypes.bfloat16) and transfer_guard.is_allowed("host_to_device")
 
 
 def _lengths(function: str, shape: Shape) -> tuple[int, ...]:
@@ -342,7 +344,7 @@ def arange(
     (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
     """
     for name, value in (("start", start), ("stop", stop), ("step", step)):
-        if value is None:
+        if value is None or is_symbolic(value):
             continue
         if isinstance(value, Tracer) and value.concrete() is None:
             what = "stop" if stop is None else name
@@ -362,6 +364,8 @@ def arange(
                 f"Passing complex start/stop/step to jnp.arange is no longer supported: {name} is {value!r}",
                 instead="an int or a float",
             )
+    if any(map(is_symbolic, (start, stop, step))):
+        return placed(_arange_symbolic(start, stop, step, dtype), device)
     numbers: list[Any] = [v.concrete() if isinstance(v, Tracer) else v for v in (start, stop, step)]
     start, stop, step = numbers
     given = [typeof_value(v) for v in (start, stop, step) if v is not None]
@@ -392,6 +396,18 @@ def arange(
             counted = multiply(by[0], counted) if step_given else counted
             made = to_dtype(add(first[0], counted), wanted)
     return placed(made, device)
+
+
+def _arange_symbolic(start: Any, stop: Any, step: Any, dtype: DTypeLike | None) -> Any:
+    """`arange` of symbolic dimensions."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    step = 1 if step is None else step
+    for name, value in (("start", start), ("stop", stop), ("step", step)):
+        if not is_symbolic(value) and not isinstance(value, int | np.integer):
+            raise ArgumentError(f"arange: {name} is {value!r}, and another argument is a symbolic dimension")
+    wanted = dtypes.user_dtype(int if dtype is None else dtype, "arange")
+    size = max_dim(0, (stop - start + step - (1 if step > 0 else -1)) // step)
+    return to_dtype(add(start, multiply(step, _iota(size=size, dtype=dtypes.user_dtype(int, "arange")))), wanted)
 
 
 @functools.partial(jit, inline=True, static_argnames=("size", "dtype"))
@@ -457,10 +473,10 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
         out, step = expand_dims(first, at), np.asarray(np.nan, computed)[()] if endpoint else span
     else:
         steps = num - 1 if endpoint else num
-        step = divide(span, np.asarray(steps, computed)[()])
+        step = divide(span, to_dtype(steps, computed))
         # Interpolates between the ends instead of adding steps, and takes `stop` itself as the last number.
         real = dtypes.real_part(computed)
-        part = divide(ops.iota(dtype=real, shape=(steps,), dimension=0), np.asarray(steps, real)[()])
+        part = divide(ops.iota(dtype=real, shape=(steps,), dimension=0), to_dtype(steps, real))
         part = to_dtype(reshape(part, tuple(steps if i == at else 1 for i in range(rank))), computed)
         one = np.asarray(1, computed)[()]
         out = add(

@@ -14,6 +14,7 @@ from ..._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedE
 from ..._base.source import warn
 from ..._ir import dtypes
 from ..._ir.avals import is_masked, shaped, typeof_value
+from ..._ir.dimensions import SymbolicDim
 from ..._ir.promotion import promote
 from ..._operands.checks import array_like, check, check_one, refuse_complex, type_of
 from ..._operands.promotion import to_dtype
@@ -220,7 +221,7 @@ def _from_list(x: Any, dtype: Any) -> Any:
             refuse_complex("array", leaf, dtype)
     if dtype is None:
         dtype, _ = promote(tuple({(a.dtype, a.weak_type) for a in avals if a is not None}))
-    if any(isinstance(leaf, Tracer | Array) for leaf in leaves):
+    if any(isinstance(leaf, Tracer | Array | SymbolicDim) for leaf in leaves):
         return stack([_convert(array_like(v), dtype) for v in x])
     try:
         value = np.array(x, dtype=dtype if all(isinstance(v, int) for v in leaves) else None)

@@ -63,7 +63,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
 
 def _open_or_full(vectors: Sequence[Any], order: Sequence[int], sparse: bool) -> list[Any]:
     """The vectors along the axes `order`; unless `sparse`, broadcast along the other axes."""
-    lengths = [int(np.prod(type_of(x).shape)) for x in vectors]
+    lengths = [type_of(x).size for x in vectors]
     full = [0] * len(lengths)
     for axis, n in zip(order, lengths, strict=True):
         full[axis] = n

@@ -17,6 +17,7 @@ from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.elementwise import logic
 from ..._ops.elementwise.arithmetic import stop_gradient
 from ..._trace.trace import Tracer
+from .._creation.fill import full
 from .._creation.from_data import asarray
 from .._elementwise.binary import maximum, minimum, remainder
 from .._elementwise.unary import as_bool, is_kind
@@ -153,9 +154,9 @@ def piecewise(
         raise ArgumentError(f"piecewise: {len(functions)} functions for {len(conditions)} conditions")
     dtype = type_of(x).dtype
     *conditions, x = broadcast_arrays(*(as_bool(asarray(c)) for c in conditions), asarray(x))
-    chosen = asarray(np.zeros(type_of(x).shape, np.int32))
+    chosen = full(type_of(x).shape, 0, np.int32)
     for number, condition in enumerate(conditions, 1):
-        chosen = logic.select(condition, asarray(np.full(type_of(x).shape, number, np.int32)), chosen)
+        chosen = logic.select(condition, full(type_of(x).shape, number, np.int32), chosen)
     return _elements_by_function(chosen, [functions[-1], *functions[:-1]], x, dtype, args, kw)
 
 

@@ -16,6 +16,7 @@ from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError,
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
+from ..._operands.indices import positions
 from ..._operands.promotion import to_dtype
 from ..._trace.trace import Tracer
 from .._elementwise.binary import less, remainder
@@ -42,12 +43,12 @@ def known_count(function: str, mask: Any) -> int:
 def first_places(mask: Any, size: int, fill: Any) -> Any:
     """The positions of the first `size` true elements of a vector, then `fill`."""
     integer = dtypes.canonical(dtypes.int64)
-    if size == 0 or not type_of(mask).shape[0]:
+    if size == 0 or type_of(mask).shape[0] == 0:
         return broadcast_to(to_dtype(fill, integer), (size,))
     counted = r.cumsum(mask, dtype=integer)
     # The position of the i-th true element is the number of elements at which the count of true ones is at most i.
     places = r.cumsum(bincount(counted, length=size), dtype=integer)
-    return choose(less(np.arange(size), counted[-1]), places, to_dtype(fill, integer))
+    return choose(less(positions(size), counted[-1]), places, to_dtype(fill, integer))
 
 
 def nonzero(

@@ -7,6 +7,7 @@ integers and index arrays.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +17,7 @@ from ..._base import config
 from ..._base.errors import IndexingError, NonConcreteBooleanIndexError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
+from ..._ir.dimensions import as_length, is_symbolic, max_dim, min_dim, surely_at_least
 from ..._operands.checks import type_of
 from ..._trace.trace import Tracer
 from .._creation.from_data import asarray
@@ -92,13 +94,16 @@ def parse(index: Any, shape: tuple[int, ...], wraps: bool = True, checked: bool 
         if isinstance(part, slice):
             items.append(_slice(part, n))
             continue
-        if not n and not type_of(part).shape:
+        if n == 0 and not type_of(part).shape:
             shown = part if type(part) is int else type_of(part).short
             raise IndexingError(f"index {shown} is out of bounds for axis {axis - 1} with size 0", shapes=[shape])
         if type(part) is int:
-            if checked and not (-n if wraps else 0) <= part < n:
+            if checked and not is_symbolic(n) and not (-n if wraps else 0) <= part < n:
                 check_static(part, axis - 1, shape)
             items.append("int")
+            if is_symbolic(n):
+                dynamic.append((part + n).as_value() if wraps and part < 0 else part)
+                continue
             # A position that is still negative is out of bounds. Later code must not count it from the end again.
             dynamic.append(part + n if wraps and -n <= part < 0 else min(max(part, -(2**31)), 2**31 - 1))
         else:
@@ -210,9 +215,27 @@ def _slice(s: slice, n: int) -> SlicedAxis:
             )
         if value is not None and not hasattr(value, "__index__"):
             raise IndexingError(f"the {name} of a slice must be an integer, got {value!r}")
-    start, stop, step = s.indices(n)
-    size = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
+    symbolic = is_symbolic(n) or is_symbolic(s.start) or is_symbolic(s.stop)
+    start, stop, step = _indices(s, n) if symbolic else s.indices(n)
+    size = max_dim(0, (stop - start + step - (1 if step > 0 else -1)) // step)
     return SlicedAxis(start, size, step)
+
+
+def _indices(s: slice, n: Any) -> tuple[Any, Any, int]:
+    """``s.indices(n)`` for symbolic lengths."""
+    step = 1 if s.step is None else operator.index(s.step)
+    if not step:
+        raise ValueError("slice step cannot be zero")
+    first, last = (0, n) if step > 0 else (-1, n - 1)
+
+    def place(value: Any, default: Any) -> Any:
+        if value is None:
+            return default
+        value = as_length(value)
+        from_end = not surely_at_least(value, 0)
+        return max_dim(value + n, first) if from_end else min_dim(last, value)
+
+    return place(s.start, first if step > 0 else last), place(s.stop, last if step > 0 else first), step
 
 
 _PLAIN = (int, type(None))
@@ -231,7 +254,7 @@ def _plan_of_integer(shape: tuple[int, ...]) -> Plan:
 def plain(index: Any, shape: tuple[int, ...]) -> tuple[Plan, list[Any]] | None:
     """A fast path of `parse` for one number or one slice, which are most indices; None for all others."""
     kind = type(index)
-    if kind is int and shape:
+    if kind is int and shape and type(shape[0]) is int:
         n = shape[0]
         if 0 <= index < n:
             return _plan_of_integer(shape), [index]

@@ -16,9 +16,10 @@ from ..._api.jit.jit import jit
 from ..._base import config
 from ..._base.errors import ArgumentError, ConcretizationTypeError, IndexingError, ShapeError, UnsupportedError
 from ..._ir import dtypes
+from ..._ir.dimensions import max_dim, min_dim
 from ..._ir.primitive import current_trace
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
-from ..._operands.indices import from_front
+from ..._operands.indices import from_front, positions
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import logic
 from ..._ops.elementwise.families import literal
@@ -126,7 +127,7 @@ def _slice_at(x: Any, shape: tuple[int, ...], where: Sequence[Any], fixed: Seque
             starts.append(np.int32(0))
         else:
             starts.append(from_front(i, shape[axis]))
-            sizes[axis] = min(shape[axis], 1)
+            sizes[axis] = min_dim(shape[axis], 1)
     dtype = next((type_of(s).dtype for s in starts if not isinstance(s, np.generic)), dtypes.int32)
     return dynamic_slice(x, *(to_dtype(s, dtype) for s in starts), slice_sizes=tuple(sizes))
 
@@ -209,10 +210,10 @@ def lay_out(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layou
             continue
         n = shape[axis]
         if isinstance(item, SlicedAxis):
-            sizes.append(item.size if item.step == 1 else min(n, 1))
+            sizes.append(item.size if item.step == 1 else min_dim(n, 1))
             if item.step != 1:
-                positions = np.arange(item.size, dtype=np.int32) * item.step + item.start
-                components.append(_spread(positions, outer_shape, (outer.index(strided[i]),)))
+                places = positions(item.size) * item.step + item.start
+                components.append(_spread(places, outer_shape, (outer.index(strided[i]),)))
                 axes.append(axis)
                 collapsed.append(axis)
             elif item.start or item.size != n:
@@ -226,7 +227,7 @@ def lay_out(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layou
             components.append(_spread(front, outer_shape, dims))
             axes.append(axis)
             collapsed.append(axis)
-            sizes.append(min(n, 1))
+            sizes.append(min_dim(n, 1))
         axis += 1
     return Layout(
         _vectors(components, outer_shape),
@@ -347,8 +348,8 @@ def grid_index(function: str, arr: Any, indices: Any, axis: int) -> tuple[Any, .
             index.append(places)
         else:
             length = type_of(arr).shape[i]
-            positions = np.arange(shape[i], dtype=np.int32) if length > 1 else np.zeros(shape[i], np.int32)
-            index.append(reshape(positions, tuple(shape[i] if k == i else 1 for k in range(rank))))
+            places_i = positions(shape[i]) if length != 1 else np.zeros(shape[i], np.int32)
+            index.append(reshape(places_i, tuple(shape[i] if k == i else 1 for k in range(rank))))
     return tuple(index)
 
 
@@ -461,9 +462,8 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     a = check_one("diagonal", a)
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = type_of(a).shape[-2:]
-    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    positions = np.arange(count, dtype=np.int32)
-    return getitem(a, (Ellipsis, positions - min(offset, 0), positions + max(offset, 0)))
+    places = positions(max_dim(0, min_dim(rows + min(offset, 0), columns - max(offset, 0))))
+    return getitem(a, (Ellipsis, places - min(offset, 0), places + max(offset, 0)))
 
 
 @functools.partial(jit, inline=True, static_argnames="k")
@@ -494,7 +494,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     n = type_of(v).shape[0] + abs(k)
     zero = literal(v, 0)
     wide = ops.pad(v, zero, padding_config=((max(k, 0), max(-k, 0), 0),))
-    on = np.eye(n, n, k, dtype=bool)
+    on = positions(n)[:, None] + k == positions(n)[None, :]
     return logic.select_n(on, broadcast_to(zero, (n, n)), broadcast_to(wide, (n, n)))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from ..._api.jit.jit import jit
 from ..._base.errors import ShapeError, UnsupportedError
 from ..._ir import dtypes
+from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import check, type_of
 from ..._operands.products import contract
 from ..._operands.promotion import promote_dtypes, to_dtype
@@ -122,6 +123,8 @@ def _path(inputs: tuple[str, ...], output: str, shapes: tuple[Any, ...], optimiz
     from opt_einsum import contract_path
 
     strategy = list(optimize) if isinstance(optimize, tuple) else _strategy(optimize, len(inputs))
+    # The sizes of symbolic dimensions are not known: they are taken as large.
+    shapes = tuple(tuple(1000 if is_symbolic(n) else n for n in shape) for shape in shapes)
     found, _ = contract_path(",".join(inputs) + "->" + output, *shapes, shapes=True, optimize=strategy)
     return tuple(map(tuple, found))
 

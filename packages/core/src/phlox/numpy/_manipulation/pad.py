@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
-from ..._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
+from ..._base.errors import ArgumentError, InconclusiveDimensionOperation, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
+from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import check_one, integer, type_of
+from ..._operands.indices import positions
 from ..._operands.promotion import to_dtype
 from ..._ops.structure.slicing import along
 from .._creation.fill import linspace
-from .._elementwise.choose import round
+from .._elementwise.binary import maximum, minimum
+from .._elementwise.choose import clip, round
 from .._elementwise.unary import is_kind
 from .._indexing.reading import take
 from .._statistics.quantile import median
@@ -185,6 +188,11 @@ def _from_itself(array: Any, widths: Widths, mode: str, odd: bool) -> Any:
         if (lo, hi) == (0, 0):
             continue
         n = type_of(array).shape[axis]
+        if is_symbolic(n):
+            if odd:
+                raise InconclusiveDimensionOperation("pad: reflect_type='odd' along an axis of symbolic length")
+            array = take(array, _source(positions(lo + n + hi) - lo, n, mode), axis)
+            continue
         places = np.arange(-lo, n + hi)
         if mode == "edge":
             array = _at_places(array, np.clip(places, 0, n - 1), axis)
@@ -193,6 +201,17 @@ def _from_itself(array: Any, widths: Widths, mode: str, odd: bool) -> Any:
         else:
             array = _mirrored(array, axis, places, n - 1 if mode == "reflect" and n > 1 else n, odd)
     return to_dtype(array, dtype, weak)
+
+
+def _source(places: Any, n: Any, mode: str) -> Any:
+    """The positions in an axis of length `n` that the padded axis has at `places`."""
+    if mode == "edge":
+        return clip(places, 0, n - 1)
+    if mode == "wrap":
+        return places % n
+    last = n - 1 if mode == "reflect" else n
+    turn = places % maximum(2 * last, 1)
+    return minimum(turn, 2 * last - turn if mode == "reflect" else 2 * last - 1 - turn)
 
 
 #: the maximum number of slices to concatenate; for more pieces the elements are gathered

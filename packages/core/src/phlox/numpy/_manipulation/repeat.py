@@ -10,6 +10,7 @@ import numpy as np
 from ..._api.jit.jit import jit
 from ..._base.errors import ConcretizationTypeError, ShapeError
 from ..._ir import dtypes
+from ..._ir.dimensions import is_symbolic, max_dim
 from ..._operands.checks import as_shape, canonical_axis, check, check_one, several, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
@@ -95,6 +96,7 @@ def repeat(
     >>> jnp.repeat(jnp.arange(2), 2), jnp.repeat(jnp.arange(2), jnp.array([1, 2]))
     (Array([0, 0, 1, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
+    length: Any = repeats if is_symbolic(repeats) else None
     a, repeats = check("repeat", a, repeats)
     if axis is None:
         a, axis = ravel(a), 0
@@ -102,6 +104,8 @@ def repeat(
         a = reshape(a, (1,))
     at = canonical_axis(axis, type_of(a).ndim, "repeat")
     n = type_of(a).shape[at]
+    if length is not None and total_repeat_length is None:
+        return _repeat(a, repeats=length, axis=at)
     if total_repeat_length is None and not isinstance(repeats, Tracer) and type_of(repeats).shape in ((), (1,)):
         return _repeat(a, repeats=np.asarray(repeats).reshape(()).__index__(), axis=at)
     counts = reshape(repeats, (1,)) if not type_of(repeats).shape else repeats
@@ -137,7 +141,7 @@ def _roll_by(a: Any, shift: Any, axis: int) -> Any:
     """`roll` by a traced number of positions."""
     n = type_of(a).shape[axis]
     places = ops.iota(dtype=dtypes.int32, shape=(n,), dimension=0)
-    return take(a, remainder(subtract(places, shift), max(n, 1)), axis)
+    return take(a, remainder(subtract(places, shift), max_dim(n, 1)), axis)
 
 
 def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:

@@ -16,6 +16,7 @@ from ..._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedE
 from ..._base.source import warn
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped, typeof_value
+from ..._ir.dimensions import is_symbolic
 from ..._operands.broadcasting import checked_common_shape, insert_axes
 from ..._operands.checks import (
     as_shape,
@@ -103,9 +104,9 @@ def _fill_in(function: str, new: tuple[int, ...], old: tuple[int, ...]) -> tuple
     if new.count(-1) == 1:
         rest = math.prod(n for n in new if n != -1)
         total = math.prod(old)
-        if rest and total % rest == 0:
+        if rest != 0 and total % rest == 0:
             return tuple(total // rest if n == -1 else n for n in new)
-    if any(n < 0 for n in new) or math.prod(new) != math.prod(old):
+    if any(n == -1 or (not is_symbolic(n) and n < 0) for n in new) or math.prod(new) != math.prod(old):
         raise ShapeError(
             f"{function}: cannot make shape {new} of an array of shape {old} with {math.prod(old)} elements",
             instead="a shape with as many elements; -1 for at most one length",

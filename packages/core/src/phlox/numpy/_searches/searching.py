@@ -10,6 +10,7 @@ import numpy as np
 from ..._api.jit.jit import jit
 from ..._base.errors import ConcretizationTypeError, DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
+from ..._ir.dimensions import surely_at_least
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.elementwise import logic
@@ -72,7 +73,7 @@ def _searchsorted(a: Any, v: Any, right: bool, method: str) -> Any:
     n, shape = type_of(a).shape[0], type_of(v).shape
     if n == 0:
         return zeros(shape, np.int32)
-    if method == "scan" and n <= _FEW and type_of(v).size >= _MANY:
+    if method == "scan" and not surely_at_least(n, _FEW + 1) and surely_at_least(type_of(v).size, _MANY):
         # Each value is compared with all of `a`: one pass, and fewer operations than halving takes.
         rows, column = expand_dims(v, 0), reshape(a, (n, *[1] * len(shape)))
         return r.sum(~_before(rows, column) if right else _before(column, rows), 0, np.int32)
@@ -85,7 +86,7 @@ def _searchsorted(a: Any, v: Any, right: bool, method: str) -> Any:
         both = _ranks(concatenate([a, flat]))[n:] if right else _ranks(concatenate([flat, a]))[: type_of(flat).shape[0]]
         return reshape(both - _ranks(flat), shape)
     # Written out, the steps are one pass over `v`.
-    short = n <= _SHORT and type_of(v).size >= _MANY
+    short = not surely_at_least(n, _SHORT + 1) and surely_at_least(type_of(v).size, _MANY)
     return _bisect(a, v, right, unroll=method == "scan_unrolled" or short)
 
 

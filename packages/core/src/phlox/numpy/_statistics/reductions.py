@@ -12,6 +12,7 @@ import numpy as np
 from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
+from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, hashable, type_of
 from ..._operands.promotion import promote_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
@@ -411,7 +412,8 @@ def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Any:
 def _count(a: Any, axes: tuple[int, ...], where_: Any, dtype: Any, keepdims: bool) -> Any:
     """The number of elements that each result reduces."""
     if where_ is None:
-        return np.asarray(math.prod(type_of(a).shape[i] for i in axes), dtype)[()]
+        count = math.prod(type_of(a).shape[i] for i in axes)
+        return to_dtype(count.as_value(), dtype) if is_symbolic(count) else np.asarray(count, dtype)[()]
     return sum(broadcast_to(where_, type_of(a).shape), axes, dtype, keepdims=keepdims)
 
 
@@ -616,7 +618,7 @@ def _average(a: Any, weights: Any, axis: Any, returned: bool, keepdims: bool) ->
     if weights is None:
         (a,) = promote_inexact(a)
         out = mean(a, axes, keepdims=keepdims)
-        total = np.asarray(math.prod(type_of(a).shape[i] for i in axes), type_of(out).dtype)
+        total = _count(a, axes, None, type_of(out).dtype, False)
     else:
         a, weights = promote_inexact(a, *check("average", weights))
         if type_of(weights).shape != type_of(a).shape:

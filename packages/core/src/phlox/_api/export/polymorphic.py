@@ -1,0 +1,212 @@
+"""Exported functions of symbolic shapes: a program that is compiled anew for each shape that it is called with.
+
+It is kept as a Jaxpr whose types and parameters hold symbolic dimensions, without the Python functions of custom
+derivative rules: an exported function brings its derivative as a program of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..._base import pytree
+from ..._base.errors import DtypeError, ExportError, OptionError, ShapeError
+from ..._base.pytree import PyTreeDef
+from ..._ir.avals import ShapedArray
+from ..._ir.dimensions import SymbolicDim, SymbolicScope, evaluated, is_symbolic, names_in, variable
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
+from ..._ir.substitution import program_for
+from ..._ops.control.call import call, jit_p
+from ..._ops.random.generators import Impl
+from ..._trace.trace import typeof
+from ..jit.caches import bounded
+
+
+def places_of(tree: PyTreeDef) -> list[str]:
+    """Names of the leaves of (args, kwargs), such as ``args[0]['x']``."""
+    paths = [path for path, _ in pytree.tree_leaves_with_path(tree.unflatten(range(tree.num_leaves)))]
+    return [("args", "kwargs")[path[0].idx] + pytree.keystr(path[1:]) for path in paths]
+
+
+def scope_of(avals: Sequence[ShapedArray]) -> SymbolicScope | None:
+    """The scope of the symbolic dimensions in these types; None if there are none. Raises if there are several."""
+    dims = [n for aval in avals for n in aval.shape if is_symbolic(n)]
+    for other in dims:
+        if other.scope is not dims[0].scope:
+            raise OptionError(
+                f"the symbolic dimensions {dims[0]} and {other} belong to different scopes",
+                instead="symbolic_shape(..., scope=...) with one SymbolicScope for both",
+            )
+    return dims[0].scope if dims else None
+
+
+class PolymorphicProgram:
+    """A program for arguments of types `in_avals`, with symbolic dimensions of one scope.
+
+    `places` names the arguments in errors: ``args[0]``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        closed: ClosedJaxpr,
+        in_avals: Sequence[ShapedArray],
+        out_avals: Sequence[ShapedArray],
+        places: Sequence[str],
+    ):
+        self.name = name
+        self.closed = closed
+        self.in_avals = tuple(in_avals)
+        self.out_avals = tuple(out_avals)
+        self.places = tuple(places)
+        self.scope = scope_of(self.in_avals)
+        #: the programs for values of the names
+        self.concrete: dict[Any, ClosedJaxpr] = {}
+        self._check_solvable()
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        avals = [typeof(x) for x in leaves]
+        for wanted, got, place in zip(self.in_avals, avals, self.places, strict=True):
+            if wanted.dtype != got.dtype:
+                raise DtypeError(
+                    f"{place} of the exported function {self.name} has type {got.short}, and it was exported for "
+                    f"{wanted.short}",
+                    instead=f"x.astype({wanted.dtype})",
+                )
+            if wanted.ndim != got.ndim:
+                raise ShapeError(
+                    f"{place} of the exported function {self.name} has type {got.short}, and it was exported for "
+                    f"{wanted.short}",
+                    shapes=[wanted.shape, got.shape],
+                )
+        values = self._solved([aval.shape for aval in avals])
+        key = tuple(sorted(values.items()))
+        program = self.concrete.get(key)
+        if program is None:
+            program = bounded(self.concrete)[key] = program_for(self.closed, values)
+        return call(program, leaves, name=self.name)
+
+    # -- the values of the names
+
+    def _equations(self, shapes: Sequence[Sequence[Any]]) -> list[tuple[Any, Any, str]]:
+        """(dimension, its value, where it stands)."""
+        return [
+            (dim, n, f"{place}.shape[{axis}]")
+            for aval, shape, place in zip(self.in_avals, shapes, self.places, strict=True)
+            for axis, (dim, n) in enumerate(zip(aval.shape, shape, strict=True))
+        ]
+
+    def _check_solvable(self) -> None:
+        """Raises unless shapes determine all names."""
+        names = set().union(*[names_in(n) for aval in (*self.in_avals, *self.out_avals) for n in aval.shape])
+        known: set[str] = set()
+        pending = [dim for aval in self.in_avals for dim in aval.shape if is_symbolic(dim)]
+        while found := next((n for dim in pending if (n := _unknown(dim, known)) is not None), None):
+            known.add(found)
+        if names - known:
+            raise ExportError(
+                f"export of {self.name}: Cannot solve for values of dimension variables {sorted(names - known)}: no "
+                f"argument has a length that is linear in each of them; the types are "
+                f"{', '.join(aval.short for aval in self.in_avals)}",
+                instead="an argument with such an axis, of length a rather than a*b",
+            )
+
+    def _solved(self, shapes: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        equations = self._equations(shapes)
+        values: dict[str, Any] = {}
+        while found := next((s for s in equations if _unknown(s[0], set(values)) is not None), None):
+            dim, n, where = found
+            name = _unknown(dim, set(values))
+            assert name is not None
+            values[name] = self._value(name, evaluated(dim, values), n, where)
+        for dim, n, where in equations:
+            if evaluated(dim, values) != n:
+                raise self._refused(
+                    f"Found inconsistency between dimension size {where} (= {n}) and the specification '{dim}' "
+                    f"(= {evaluated(dim, values)})"
+                )
+        self._check_constraints(values)
+        return values
+
+    def _check_constraints(self, values: dict[str, Any]) -> None:
+        scope = self.scope
+        if scope is None:
+            return
+        for fact in scope.not_negative:
+            least = evaluated(fact, values)
+            if isinstance(least, int) and least < 0:
+                raise self._refused(f"The constraint '{fact} >= 0' does not hold")
+        for term, right in scope.equal.items():
+            left = SymbolicDim({term: 1}, scope)
+            # A name that equals something else occurs in no type, and has no value.
+            if names_in(left) <= set(values) and evaluated(left, values) != evaluated(right, values):
+                raise self._refused(f"The constraint '{left} == {right}' does not hold")
+
+    def _value(self, name: str, dim: Any, n: Any, where: str) -> Any:
+        """The value of `name`, the only one in ``dim == n``."""
+        term = ((name, 1),)
+        factor = dim.terms[term]
+        value, rest = divmod(n - (dim - factor * variable(name, dim.scope)), factor)
+        if rest != 0:
+            raise self._refused(f"Division had remainder {rest} when computing the value of '{name}' from {where}")
+        if isinstance(value, int) and value < 1:
+            raise self._refused(
+                f"Expected value >= 1 for dimension variable '{name}', which {where} (= {n}) makes {value}"
+            )
+        return value
+
+    def _refused(self, problem: str) -> ShapeError:
+        specified = ", ".join(f"{p}: {aval.short}" for p, aval in zip(self.places, self.in_avals, strict=True))
+        return ShapeError(
+            f"Input shapes do not match the polymorphic shapes specification. {problem}. The exported function "
+            f"{self.name} takes {specified}",
+            shapes=[aval.shape for aval in self.in_avals],
+        )
+
+
+def _unknown(dim: Any, known: set[str]) -> str | None:
+    """The name that the value of `dim` determines, if the names `known` have values; None if there is none."""
+    if not is_symbolic(dim):
+        return None
+    missing = names_in(dim) - known
+    if len(missing) != 1:
+        return None
+    (name,) = missing
+    linear = ((name, 1),)
+    others = [term for term in dim.terms if name in names_in(SymbolicDim({term: 1}, dim.scope))]
+    return name if others == [linear] else None
+
+
+def without_rules(closed: ClosedJaxpr, function: str) -> ClosedJaxpr:
+    """The program with calls of Jaxprs in place of functions that have derivative or batching rules of their own."""
+    made: dict[Jaxpr, Jaxpr] = {}
+
+    def plain(jaxpr: Jaxpr) -> Jaxpr:
+        if jaxpr not in made:
+            made[jaxpr] = jaxpr.replace(eqns=[*map(equation, jaxpr.eqns)])
+        return made[jaxpr]
+
+    def equation(eqn: JaxprEqn) -> JaxprEqn:
+        params = eqn.params
+        if eqn.primitive.program is not None and eqn.primitive is not jit_p:
+            inner = params[eqn.primitive.program]
+            params = {"jaxpr": inner, "name": inner.jaxpr.name or eqn.primitive.name, "inline": False}
+            eqn = JaxprEqn(eqn.invars, eqn.outvars, jit_p, params, eqn.source_info)
+        return eqn.replace(params={name: value(name, x, eqn) for name, x in params.items()})
+
+    def value(name: str, x: Any, eqn: JaxprEqn) -> Any:
+        if isinstance(x, ClosedJaxpr):
+            return ClosedJaxpr(plain(x.jaxpr), x.consts)
+        if isinstance(x, Jaxpr):
+            return plain(x)
+        if isinstance(x, tuple) and not isinstance(x, Impl):
+            items = [value(name, item, eqn) for item in x]
+            return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+        if callable(x) and not isinstance(x, type) and not hasattr(x, "bind"):
+            raise ExportError(
+                f"export of {function} for symbolic shapes: the parameter {name} of {eqn.primitive.name} is a function",
+                instead="shapes of numbers",
+            )
+        return x
+
+    return ClosedJaxpr(plain(closed.jaxpr), closed.consts)

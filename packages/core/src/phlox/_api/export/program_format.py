@@ -1,0 +1,253 @@
+"""Serialization of programs with symbolic dimensions, as JSON.
+
+A program is {"constraints": [text, …], "jaxprs": [j, …], "consts": [array, …]}; the last Jaxpr is the program, and the
+others stand before those that use them. A Jaxpr is {"name", "avals", "consts", "in", "eqns", "out"}, where variables
+are positions in "avals". An equation is [primitive, operands, results, parameters]; an operand is a variable, or
+{"literal": number, "type"}. A symbolic dimension is text. Values of parameters that JSON lacks are objects with one key
+that says what they are.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import enum
+import importlib
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import ExportError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dimensions import SymbolicScope, is_symbolic
+from ..._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from ..._ir.primitive import Primitive, primitive
+from ..._ops import all_primitives
+from ..._ops.random.generators import Impl
+from ..._ops.random.keys import KeyDtype, find_impl, key_dtype
+from ..._xla.array import physical, put
+from ..._xla.host_values import as_array
+from .dimensions import symbolic_shape
+
+
+def dtype_as_json(dtype: Any) -> str:
+    """The name of a dtype."""
+    if isinstance(dtype, KeyDtype):
+        return f"key<{dtype.impl.name}>"
+    return "float0" if dtype == dtypes.float0 else str(dtype)  # NumPy cannot parse the name of float0
+
+
+def dtype_from_json(name: str) -> Any:
+    """The inverse of `dtype_as_json`."""
+    if name == "float0":
+        return dtypes.float0
+    return key_dtype(name[4:-1]) if name.startswith("key<") else dtypes.as_dtype(name)
+
+
+def aval_as_json(aval: ShapedArray) -> list[Any]:
+    """A type as [dtype, shape, weak type]."""
+    shape = [str(n) if is_symbolic(n) else n for n in aval.shape]
+    return [dtype_as_json(aval.dtype), shape, aval.weak_type]
+
+
+def aval_from_json(written: list[Any], scope: SymbolicScope | None = None) -> ShapedArray:
+    """The inverse of `aval_as_json`."""
+    name, shape, weak_type = written
+    return shaped(tuple(_length(n, scope) for n in shape), dtype_from_json(name), weak_type)
+
+
+def _length(n: int | str, scope: SymbolicScope | None) -> Any:
+    return symbolic_shape(n, scope=scope)[0] if isinstance(n, str) else n
+
+
+# --- writing
+
+
+def program_as_json(closed: ClosedJaxpr, scope: SymbolicScope) -> dict[str, Any]:
+    """A program as data for JSON."""
+    writer = _Writer()
+    writer.position(closed.jaxpr)
+    consts = [_array_as_json(np.asarray(physical(as_array(c)))) for c in closed.consts]
+    return {"constraints": list(scope.constraints), "jaxprs": writer.written, "consts": consts}
+
+
+def _array_as_json(x: np.ndarray) -> list[Any]:
+    return [dtype_as_json(x.dtype), x.shape, base64.b64encode(np.ascontiguousarray(x).tobytes()).decode()]
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.written: list[Any] = []
+        self.positions: dict[Jaxpr, int] = {}
+
+    def position(self, jaxpr: Jaxpr) -> int:
+        """The position of a Jaxpr among those that are written."""
+        if jaxpr not in self.positions:
+            written = self._jaxpr(jaxpr)
+            self.positions[jaxpr] = len(self.written)
+            self.written.append(written)
+        return self.positions[jaxpr]
+
+    def _jaxpr(self, jaxpr: Jaxpr) -> dict[str, Any]:
+        variables: dict[Var, int] = {}
+
+        def var(v: Var) -> int:
+            return variables.setdefault(v, len(variables))
+
+        def atom(v: Atom) -> Any:
+            if isinstance(v, Literal):
+                return {"literal": _array_as_json(np.asarray(v.val)), "type": aval_as_json(v.aval)}
+            return var(v)
+
+        eqns = [
+            [
+                eqn.primitive.name,
+                [*map(atom, eqn.invars)],
+                [*map(var, eqn.outvars)],
+                {name: self._value(x, eqn) for name, x in eqn.params.items()},
+            ]
+            for eqn in jaxpr.eqns
+        ]
+        inputs = [*map(var, jaxpr.constvars)], [*map(var, jaxpr.invars)]
+        out = [*map(atom, jaxpr.outvars)]
+        avals = [aval_as_json(v.aval) for v in variables]
+        return {"name": jaxpr.name, "avals": avals, "consts": inputs[0], "in": inputs[1], "eqns": eqns, "out": out}
+
+    def _value(self, x: Any, eqn: JaxprEqn) -> Any:
+        if x is None or type(x) in (bool, int, float, str):
+            return x
+        if is_symbolic(x):
+            return {"dimension": str(x)}
+        if isinstance(x, np.integer):
+            return int(x)
+        if type(x) in (tuple, list):
+            return {type(x).__name__: [self._value(item, eqn) for item in x]}
+        if type(x) is ClosedJaxpr and not x.consts:
+            return {"closed": self.position(x.jaxpr)}
+        if type(x) is Jaxpr:
+            return {"jaxpr": self.position(x)}
+        if type(x) is ShapedArray:
+            return {"type": aval_as_json(x)}
+        if isinstance(x, np.dtype | dtypes.ExtendedDtype):
+            return {"dtype": dtype_as_json(x)}
+        if isinstance(x, Impl):
+            return {"keys": x.name}
+        if isinstance(x, Primitive):
+            return {"primitive": x.name}
+        if isinstance(x, np.ndarray | np.generic):
+            return {"array": _array_as_json(np.asarray(x)), "scalar": isinstance(x, np.generic)}
+        ours = type(x).__module__.startswith("phlox.")
+        if isinstance(x, enum.Enum) and ours:
+            return {"enum": [type(x).__module__, type(x).__qualname__, x.name]}
+        if ours and (hasattr(x, "_fields") or dataclasses.is_dataclass(x)):
+            names = getattr(x, "_fields", None) or [f.name for f in dataclasses.fields(x)]
+            fields = {name: self._value(getattr(x, name), eqn) for name in names}
+            return {"object": [type(x).__module__, type(x).__qualname__, fields]}
+        raise ExportError(
+            f"an exported function for symbolic shapes cannot be serialized: {eqn.primitive.name} has a parameter of "
+            f"type {type(x).__name__}",
+            instead="shapes of numbers",
+            primitive=eqn.primitive.name,
+        )
+
+
+# --- reading
+
+
+def scope_from_json(written: dict[str, Any]) -> SymbolicScope:
+    """The scope of a program that `program_as_json` wrote."""
+    return SymbolicScope(written["constraints"])
+
+
+def program_from_json(written: dict[str, Any], scope: SymbolicScope) -> ClosedJaxpr:
+    """The inverse of `program_as_json`."""
+    reader = _Reader(scope)
+    for jaxpr in written["jaxprs"]:
+        reader.made.append(reader.jaxpr(jaxpr))
+    program = reader.made[-1]
+    consts = [put(_array_from_json(c), v.aval) for c, v in zip(written["consts"], program.constvars, strict=True)]
+    return ClosedJaxpr(program, consts)
+
+
+def _array_from_json(written: list[Any]) -> np.ndarray:
+    name, shape, data = written
+    return np.frombuffer(base64.b64decode(data), dtype_from_json(name)).reshape(shape)
+
+
+class _Reader:
+    def __init__(self, scope: SymbolicScope):
+        self.scope = scope
+        self.made: list[Jaxpr] = []
+
+    def jaxpr(self, written: dict[str, Any]) -> Jaxpr:
+        variables = [Var(aval_from_json(aval, self.scope)) for aval in written["avals"]]
+
+        def atom(a: Any) -> Atom:
+            if isinstance(a, int):
+                return variables[a]
+            return Literal(_array_from_json(a["literal"])[()], aval_from_json(a["type"], self.scope))
+
+        eqns = [
+            JaxprEqn(
+                [*map(atom, operands)],
+                [variables[i] for i in results],
+                _primitive(name),
+                {key: self._value(x) for key, x in params.items()},
+            )
+            for name, operands, results, params in written["eqns"]
+        ]
+        constvars, invars = ([variables[i] for i in written[key]] for key in ("consts", "in"))
+        return Jaxpr(constvars, invars, [*map(atom, written["out"])], eqns, name=written["name"])
+
+    def _value(self, x: Any) -> Any:
+        if not isinstance(x, dict):
+            return x
+        match x:
+            case {"dimension": text}:
+                return _length(text, self.scope)
+            case {"tuple": items}:
+                return tuple(map(self._value, items))
+            case {"list": items}:
+                return list(map(self._value, items))
+            case {"closed": position}:
+                return ClosedJaxpr(self.made[position])
+            case {"jaxpr": position}:
+                return self.made[position]
+            case {"type": aval}:
+                return aval_from_json(aval, self.scope)
+            case {"dtype": name}:
+                return dtype_from_json(name)
+            case {"keys": name}:
+                return find_impl(name)
+            case {"primitive": name}:
+                return _primitive(name)
+            case {"array": array, "scalar": scalar}:
+                return _array_from_json(array)[()] if scalar else _array_from_json(array)
+            case {"enum": [module, name, member]}:
+                return _class(module, name)[member]
+            case {"object": [module, name, fields]}:
+                return _class(module, name)(**{key: self._value(value) for key, value in fields.items()})
+        raise ExportError(f"deserialize: a parameter is {x!r:.60}")
+
+
+def _primitive(name: str) -> Primitive:
+    try:
+        return primitive(name)
+    except KeyError:
+        known = all_primitives()  # imports all modules of primitives
+        if name not in known:
+            raise ExportError(f"deserialize: this phlox has no primitive {name!r}") from None
+        return known[name]
+
+
+def _class(module: str, name: str) -> Any:
+    """A class of phlox: an enumeration, a named tuple or a dataclass."""
+    found: Any = None
+    if module.startswith("phlox.") and name.isidentifier():
+        found = getattr(importlib.import_module(module), name, None)
+    if isinstance(found, type) and (
+        issubclass(found, enum.Enum) or hasattr(found, "_fields") or dataclasses.is_dataclass(found)
+    ):
+        return found
+    raise ExportError(f"deserialize: a parameter is of the class {module}.{name}, which this phlox does not have")

@@ -1,0 +1,134 @@
+"""What can be said about the values of a symbolic dimension: the least and the largest one.
+
+Bounds of a polynomial are the sums of those of its terms. Where a term is unbounded, multiples of what is known not to
+be negative are subtracted, so that the term disappears: the constraints of the scope, and what holds for operations,
+such as ``0 <= a - 2*floordiv(a, 2) <= 1``. This is a search of small depth; it proves what programs ask for, not
+everything that is true.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from .dimensions import Factor, Operation, SymbolicDim, Term, is_symbolic
+
+_DEPTH = 3
+_Bounds = tuple[Any, Any]
+_Linear = dict[Term, Fraction]
+
+
+def bounds(dim: Any, depth: int = _DEPTH) -> _Bounds:
+    """(least, largest) value of a dimension for all values of its names; infinite where nothing is known.
+
+    `depth` limits the search: how many facts are combined.
+    """
+    if not is_symbolic(dim):
+        return dim, dim
+    linear = _linear(dim)
+    known = [_linear(fact) for fact in _facts(dim)] if depth else []
+    low = _least(linear, known, dim, depth)
+    high = -_least({term: -n for term, n in linear.items()}, known, dim, depth)
+    return math.ceil(low) if math.isfinite(low) else low, math.floor(high) if math.isfinite(high) else high
+
+
+def _linear(dim: SymbolicDim) -> _Linear:
+    return {term: Fraction(n) for term, n in dim.terms.items()}
+
+
+def _least(linear: _Linear, known: list[_Linear], dim: SymbolicDim, depth: int) -> Any:
+    """The largest lower bound that is found."""
+    found: Any = 0
+    unbounded: list[Term] = []
+    for term, n in linear.items():
+        low, high = _of_term(term, dim, depth)
+        part = n * low if n > 0 else n * high
+        if math.isfinite(part):
+            found = found + part
+        else:
+            unbounded.append(term)
+    best: Any = -math.inf if unbounded else found
+    if depth:
+        for fact in known:
+            for term in unbounded or linear:
+                if term and term in fact and linear[term] / fact[term] > 0:
+                    factor = linear[term] / fact[term]
+                    rest = {t: linear.get(t, Fraction(0)) - factor * fact.get(t, 0) for t in {**linear, **fact}}
+                    rest = {t: n for t, n in rest.items() if n}
+                    best = max(best, _least(rest, known, dim, depth - 1))
+    return best
+
+
+def _of_term(term: Term, dim: SymbolicDim, depth: int) -> _Bounds:
+    low, high = 1, 1
+    for factor, power in term:
+        least, largest = _of_factor(factor, dim, depth)
+        for _ in range(power):
+            products = [_times(x, y) for x in (low, high) for y in (least, largest)]
+            low, high = min(products), max(products)
+    return low, high
+
+
+def _times(x: Any, y: Any) -> Any:
+    return 0 if x == 0 or y == 0 else x * y
+
+
+def _of_factor(factor: Factor, dim: SymbolicDim, depth: int) -> _Bounds:
+    if type(factor) is not Operation:
+        low, high = 1, math.inf
+        for fact in dim.scope.not_negative:  # those of one name bound it; the others are used in `_least`
+            (n, rest) = (fact.terms.get(((factor, 1),), 0), fact.terms.get((), 0))
+            if n and set(fact.terms) <= {((factor, 1),), ()}:
+                low, high = (max(low, math.ceil(-rest / n)), high) if n > 0 else (low, min(high, rest // -n))
+        return low, high
+    (a, b), (c, d) = (bounds(x, max(depth - 1, 0)) for x in factor.args)
+    if factor.name == "max":
+        return max(a, c), max(b, d)
+    if factor.name == "min":
+        return min(a, c), min(b, d)
+    if c <= 0:
+        return -math.inf, math.inf
+    if factor.name == "mod":
+        return 0, min(d - 1, b) if a >= 0 else d - 1
+    quotients = [_floor(x, y) for x in (a, b) for y in (c, d)]
+    return min(quotients), max(quotients)
+
+
+def _floor(x: Any, y: Any) -> Any:
+    if math.isfinite(x) and math.isfinite(y):
+        return x // y
+    if math.isfinite(x):
+        return 0 if x >= 0 else -1
+    return x
+
+
+def _facts(dim: SymbolicDim) -> Iterator[SymbolicDim]:
+    """Polynomials that are not negative: those of the scope, and what is true of the operations inside."""
+    pending: list[Any] = [dim, *dim.scope.not_negative]
+    seen: set[Operation] = set()
+    yield from dim.scope.not_negative
+    while pending:
+        for term in pending.pop().terms:
+            for factor, _ in term:
+                if type(factor) is Operation and factor not in seen:
+                    seen.add(factor)
+                    pending += filter(is_symbolic, factor.args)
+                    yield from filter(is_symbolic, _true_of(factor, dim))
+
+
+def _true_of(factor: Operation, dim: SymbolicDim) -> Iterator[Any]:
+    x, y = factor.args
+    value = SymbolicDim({((factor, 1),): 1}, dim.scope)
+    if factor.name == "max":
+        yield from (value - x, value - y)
+    elif factor.name == "min":
+        yield from (x - value, y - value)
+    elif bounds(y, 0)[0] > 0:
+        if factor.name == "floordiv":
+            yield from (x - y * value, y * value + y - 1 - x)
+        else:
+            yield y - 1 - value
+            if bounds(x, 0)[0] >= 0:
+                yield x - value

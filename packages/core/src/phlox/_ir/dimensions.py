@@ -1,0 +1,433 @@
+"""Symbolic dimensions: lengths of axes that have a name in place of a value, so that one program serves many shapes.
+
+A `SymbolicDim` is a polynomial with whole coefficients. Its factors are names, whose values are at least 1, and
+operations on polynomials that have no simpler form: ``floordiv``, ``mod``, ``max`` and ``min``. Equal polynomials are
+equal; other comparisons are answered where `bounds.py` can prove the answer for all values, and raise elsewhere.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple, TypeGuard
+
+import numpy as np
+
+from .._base.errors import InconclusiveDimensionOperation, OptionError
+
+
+class Operation(NamedTuple):
+    """A factor that is no name: ``floordiv(a, 2)``."""
+
+    name: str
+    args: tuple[Any, Any]
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.args[0]}, {self.args[1]})"
+
+
+Factor = str | Operation
+#: a product of factors, each with its power, sorted by name
+Term = tuple[tuple[Factor, int], ...]
+Terms = dict[Term, int]
+
+#: the operations on numbers
+NUMERIC: dict[str, Callable[[int, int], int]] = {
+    "floordiv": lambda x, y: x // y,
+    "mod": lambda x, y: x % y,
+    "max": max,
+    "min": min,
+}
+
+
+class SymbolicScope:
+    """A namespace of symbolic dimensions. Only dimensions of the same scope can be combined.
+
+    Args:
+      constraints_str: constraints on the dimensions, a list of strings such as ``"a >= 3"``, ``"a <= b"`` and
+        ``"mod(a, 4) == 0"``. The left side of ``==`` is replaced by the right side wherever it occurs.
+
+    Raises:
+      OptionError: `constraints_str` is one string, cannot be read, or holds for no values.
+
+    >>> SymbolicScope(["a >= 3"])
+    SymbolicScope('a >= 3')
+    """
+
+    def __init__(self, constraints_str: Iterable[str] = ()):
+        if isinstance(constraints_str, str):
+            raise OptionError(
+                f"SymbolicScope: the constraints are one string, {constraints_str!r}", instead="a list of strings"
+            )
+        self.constraints: tuple[str, ...] = ()
+        #: polynomials that are at least 0
+        self.not_negative: list[SymbolicDim] = []
+        #: products and what they are equal to
+        self.equal: dict[Term, Any] = {}
+        for text in constraints_str:
+            SymbolicScope.add(self, text)
+            self.constraints += (text,)
+
+    #: reads one constraint; set by the module that parses
+    add: ClassVar[Callable[[SymbolicScope, str], None]]
+
+    def __repr__(self) -> str:
+        return f"SymbolicScope({', '.join(map(repr, self.constraints))})"
+
+
+class SymbolicDim:
+    """The length of an axis, as a polynomial in named lengths, each of which is at least 1."""
+
+    __slots__ = ("_hash", "scope", "terms")
+
+    #: NumPy leaves operations with arrays to this class
+    __array_ufunc__ = None
+    __array_priority__ = 1000
+    #: the dimension as an integer of a program, and its type; set by the module of the primitive
+    as_value: ClassVar[Callable[[SymbolicDim], Any]]
+    aval: ClassVar[property]
+
+    def __init__(self, terms: Terms, scope: SymbolicScope):
+        kept = ((term, n) for term, n in terms.items() if n)
+        self.terms: Terms = dict(sorted(kept, key=_order, reverse=True))
+        self.scope = scope
+        self._hash = hash(tuple(self.terms.items()))
+
+    def _combined(self, other: Any, combine: Callable[[Terms, Terms], Terms]) -> Any:
+        terms = self._terms_of(other)
+        return NotImplemented if terms is None else made(combine(self.terms, terms), self.scope)
+
+    def _terms_of(self, other: Any) -> Terms | None:
+        """The terms of a dimension of this scope, or of a whole number; None for anything else."""
+        if isinstance(other, SymbolicDim):
+            if other.scope is not self.scope:
+                raise OptionError(
+                    f"the symbolic dimensions {self} and {other} belong to different scopes",
+                    instead="symbolic_shape(..., scope=...) with one SymbolicScope for both",
+                )
+            return other.terms
+        return {(): int(other)} if _is_int(other) else None
+
+    def __add__(self, other: Any) -> Any:
+        found = self._combined(other, _sum)
+        return self.as_value() + other if found is NotImplemented else found
+
+    def __radd__(self, other: Any) -> Any:
+        return self + other if _is_dimension(other) else other + self.as_value()
+
+    def __mul__(self, other: Any) -> Any:
+        found = self._combined(other, _product)
+        return self.as_value() * other if found is NotImplemented else found
+
+    def __rmul__(self, other: Any) -> Any:
+        return self * other if _is_dimension(other) else other * self.as_value()
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other if _is_dimension(other) else self.as_value() - other
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other if _is_dimension(other) else other - self.as_value()
+
+    def __pow__(self, power: Any) -> Any:
+        if not _is_int(power) or power < 0:
+            return self.as_value() ** power
+        result: Any = 1
+        for _ in range(power):
+            result = self * result
+        return result
+
+    def __rpow__(self, other: Any) -> Any:
+        return other ** self.as_value()
+
+    def __floordiv__(self, other: Any) -> Any:
+        return divided(self, other)[0] if _is_dimension(other) else self.as_value() // other
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return divided(other, self)[0] if _is_dimension(other) else other // self.as_value()
+
+    def __mod__(self, other: Any) -> Any:
+        return divided(self, other)[1] if _is_dimension(other) else self.as_value() % other
+
+    def __rmod__(self, other: Any) -> Any:
+        return divided(other, self)[1] if _is_dimension(other) else other % self.as_value()
+
+    def __divmod__(self, other: Any) -> Any:
+        return divided(self, other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return divided(other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.as_value() / other
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / self.as_value()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SymbolicDim) and self.scope is other.scope and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __ge__(self, other: Any) -> bool:
+        return self._compared(other, ">=", self - other, 0)
+
+    def __gt__(self, other: Any) -> bool:
+        return self._compared(other, ">", self - other, 1)
+
+    def __le__(self, other: Any) -> bool:
+        return self._compared(other, "<=", other - self, 0)
+
+    def __lt__(self, other: Any) -> bool:
+        return self._compared(other, "<", other - self, 1)
+
+    def _compared(self, other: Any, sign: str, difference: Any, least: int) -> bool:
+        """Whether `difference` is at least `least` for all values."""
+        if _is_int(difference):
+            return bool(difference >= least)
+        if not isinstance(difference, SymbolicDim):
+            return bool(difference >= least)
+        from .bounds import bounds  # bounds.py computes with these classes
+
+        low, high = bounds(difference)
+        if low >= least:
+            return True
+        if high < least:
+            return False
+        raise InconclusiveDimensionOperation(
+            f"Symbolic dimension comparison '{self}' {sign} '{other}' is inconclusive: it holds for some lengths and "
+            "not for others, or cannot be decided",
+            instead=f"symbolic_shape(..., constraints=['{self} {sign.rstrip('=') + '='} {other}']), if that is so; "
+            "phlox.core.max_dim and min_dim for the larger and the smaller length",
+            dimension=self,
+        )
+
+    def __int__(self) -> int:
+        raise InconclusiveDimensionOperation(
+            f"Symbolic dimension '{self}' used in a context that requires a constant",
+            instead="a shape of numbers",
+            dimension=self,
+        )
+
+    __index__ = __int__
+
+    def __bool__(self) -> bool:
+        return True  # what may be 0 cannot be told from what is not, as in JAX
+
+    def __jax_array__(self) -> Any:
+        return self.as_value()
+
+    def __str__(self) -> str:
+        text = ""
+        for term, n in self.terms.items():
+            factors = [str(factor) if power == 1 else f"{factor}^{power}" for factor, power in term]
+            if abs(n) != 1 or not factors:
+                factors.insert(0, str(abs(n)))
+            sign = ("- " if n < 0 else "") if not text else (" - " if n < 0 else " + ")
+            text += sign + "*".join(factors)
+        return text
+
+    __repr__ = __str__
+
+    def __deepcopy__(self, memo: Any) -> SymbolicDim:
+        return self
+
+
+def _is_int(x: Any) -> bool:
+    return isinstance(x, int | np.integer)
+
+
+def _is_dimension(x: Any) -> bool:
+    return isinstance(x, SymbolicDim | int | np.integer)
+
+
+def is_symbolic(x: Any) -> TypeGuard[SymbolicDim]:
+    """Whether the length of an axis is symbolic."""
+    return type(x) is SymbolicDim
+
+
+def _factor_order(factor: Factor) -> tuple[bool, str]:
+    return type(factor) is not str, str(factor)
+
+
+def _order(item: tuple[Term, int]) -> Any:
+    term = item[0]
+    return sum(power for _, power in term), [(_factor_order(f), power) for f, power in reversed(term)]
+
+
+def _sum(x: Terms, y: Terms) -> Terms:
+    return {term: x.get(term, 0) + y.get(term, 0) for term in {**x, **y}}
+
+
+def _times(x: Term, y: Term) -> Term:
+    powers = dict(x)
+    for factor, power in y:
+        powers[factor] = powers.get(factor, 0) + power
+    return tuple(sorted(powers.items(), key=lambda item: _factor_order(item[0])))
+
+
+def _product(x: Terms, y: Terms) -> Terms:
+    total: Terms = {}
+    for a, m in x.items():
+        for b, n in y.items():
+            term = _times(a, b)
+            total[term] = total.get(term, 0) + m * n
+    return total
+
+
+def _quotient(x: Term, y: Term) -> Term | None:
+    """x / y, or None if that is no product."""
+    powers = dict(x)
+    for factor, power in y:
+        powers[factor] = powers.get(factor, 0) - power
+        if powers[factor] < 0:
+            return None
+    return tuple((factor, power) for factor, power in powers.items() if power)
+
+
+def made(terms: Terms, scope: SymbolicScope) -> Any:
+    """The polynomial, with the equalities of the scope applied; an int if it has no factors."""
+    for left, right in scope.equal.items():
+        for term, n in list(terms.items()):
+            rest = _quotient(term, left) if n else None
+            if rest is not None:
+                others = {t: m for t, m in terms.items() if t != term}
+                replaced = made({rest: n}, scope) * right
+                return made(others, scope) + replaced
+    kept = {term: n for term, n in terms.items() if n}
+    return SymbolicDim(kept, scope) if any(kept) else kept.get((), 0)
+
+
+def variable(name: str, scope: SymbolicScope) -> Any:
+    """The dimension of this name."""
+    return made({((name, 1),): 1}, scope)
+
+
+def operation(name: str, x: Any, y: Any) -> Any:
+    """``floordiv``, ``mod``, ``max`` or ``min`` of two dimensions, computed if both are numbers."""
+    if _is_int(x) and _is_int(y):
+        return NUMERIC[name](int(x), int(y))
+    scope = (x if is_symbolic(x) else y).scope
+    return made({((Operation(name, (x, y)), 1),): 1}, scope)
+
+
+def divided(x: Any, y: Any) -> tuple[Any, Any]:
+    """(x // y, x % y). A polynomial is divided term by term; what does not come out even is an operation."""
+    if _is_int(x) and _is_int(y):
+        return divmod(int(x), int(y))
+    scope = (x if is_symbolic(x) else y).scope
+
+    def terms(dim: Any) -> Terms:
+        return dim.terms if is_symbolic(dim) else {(): int(dim)}
+
+    divisor = terms(y)
+    if not any(divisor.values()):
+        raise ZeroDivisionError(f"division of the symbolic dimension {x} by zero")
+    (first, m), *_ = divisor.items()
+    quotient: Any = 0
+    rest = x
+    while not (_is_int(rest) and (rest == 0 or not is_symbolic(y))):
+        (term, n), *_ = terms(rest).items()
+        by = _quotient(term, first)
+        if by is None or n % m:
+            return operation("floordiv", x, y), operation("mod", x, y)
+        part = made({by: n // m}, scope)
+        quotient, rest = quotient + part, rest - part * y
+    if _is_int(rest) and _is_int(y):
+        return quotient + rest // y, rest % y
+    return quotient, rest
+
+
+def as_length(n: Any) -> Any:
+    """A length of an axis: an int, or a symbolic dimension as it is. Raises `TypeError` for anything else."""
+    return n if type(n) is SymbolicDim else operator.index(n)
+
+
+def surely_at_least(n: Any, least: int) -> bool:
+    """Whether a length is at least `least`, for all values if it is symbolic: where two forms compute the same, and one
+    is for long axes."""
+    if type(n) is not SymbolicDim:
+        return bool(n >= least)
+    from .bounds import bounds
+
+    return bool(bounds(n)[0] >= least)
+
+
+def max_dim(x: Any, y: Any) -> Any:
+    """The larger of two lengths, which may be symbolic.
+
+    Args:
+      x, y: integers, or lengths from `symbolic_shape`.
+
+    Returns:
+      An integer or a symbolic length.
+
+    >>> a, b = phlox.export.symbolic_shape("a, b")
+    >>> max_dim(a, b), max_dim(a, 1), max_dim(2, 3)
+    (max(a, b), a, 3)
+    """
+    return _larger("max", x, y)
+
+
+def min_dim(x: Any, y: Any) -> Any:
+    """The smaller of two lengths, which may be symbolic.
+
+    Args:
+      x, y: integers, or lengths from `symbolic_shape`.
+
+    Returns:
+      An integer or a symbolic length.
+
+    >>> a, b = phlox.export.symbolic_shape("a, b")
+    >>> min_dim(a, b), min_dim(a, 1), min_dim(2, 3)
+    (min(a, b), 1, 2)
+    """
+    return _larger("min", x, y)
+
+
+def _larger(name: str, x: Any, y: Any) -> Any:
+    if _is_int(x) and _is_int(y):
+        return NUMERIC[name](int(x), int(y))
+    from .bounds import bounds
+
+    low, high = bounds(x - y)
+    if low >= 0:
+        return x if name == "max" else y
+    if high <= 0:
+        return y if name == "max" else x
+    return operation(name, x, y)
+
+
+def evaluated(dim: Any, values: Mapping[str, Any]) -> Any:
+    """The dimension for these values of the names; still symbolic if one has none."""
+    if not is_symbolic(dim):
+        return dim
+    total: Any = 0
+    for term, n in dim.terms.items():
+        product: Any = n
+        for factor, power in term:
+            if isinstance(factor, Operation):
+                value = _applied(factor.name, *[evaluated(x, values) for x in factor.args])
+            else:
+                value = values[factor] if factor in values else variable(factor, dim.scope)
+            product = product * value**power
+        total = total + product
+    return total
+
+
+def _applied(name: str, x: Any, y: Any) -> Any:
+    if name in ("max", "min"):
+        return _larger(name, x, y)
+    return divided(x, y)[name == "mod"]
+
+
+def names_in(dim: Any) -> set[str]:
+    """The names that occur in a dimension."""
+    found: set[str] = set()
+    for term in dim.terms if is_symbolic(dim) else ():
+        for factor, _ in term:
+            found |= {factor} if isinstance(factor, str) else names_in(factor.args[0]) | names_in(factor.args[1])
+    return found

@@ -1,0 +1,31 @@
+"""The primitive `dim_as_value`: a symbolic dimension as a number of the program, for ``x.sum(0) / x.shape[0]``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._base.errors import InconclusiveDimensionOperation
+from ..._ir.avals import ShapedArray, scalar_aval
+from ..._ir.dimensions import SymbolicDim
+from ..._ir.primitive import Primitive
+from ..._xla.text import Function, Value
+
+
+def _types(dim: Any) -> ShapedArray:
+    return scalar_aval(int)
+
+
+def _lower(f: Function, dim: Any) -> Value:
+    if isinstance(dim, SymbolicDim):
+        raise InconclusiveDimensionOperation(
+            f"the symbolic dimension {dim} has no value where it is computed with",
+            instead="phlox.export.export, whose function is compiled when the shapes are known",
+            dimension=dim,
+        )
+    return f.constant(dim, f.out)
+
+
+dim_as_value = Primitive("dim_as_value", types=_types, lower=_lower, nan_checked=False, light=True)
+
+SymbolicDim.as_value = lambda self: dim_as_value.bind(dim=self)
+SymbolicDim.aval = property(lambda self: scalar_aval(int))
