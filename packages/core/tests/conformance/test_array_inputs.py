@@ -36,6 +36,16 @@ class AsNumpy:
         return np.array(VALUES, dtype or np.float32)
 
 
+class AsInterface:
+    """As images of Pillow: NumPy's older protocol, which names memory."""
+
+    values = np.array(VALUES, np.float32)
+
+    @property
+    def __array_interface__(self):
+        return self.values.__array_interface__
+
+
 class AsBuffer:
     """An object with DLPack's protocol and nothing else."""
 
@@ -95,6 +105,9 @@ OBJECTS = {
     "generator": lambda m: (v for v in VALUES),
     "__jax_array__": AsJax,
     "__array__": lambda m: AsNumpy(),
+    "__array_interface__": lambda m: AsInterface(),
+    "list of __array__": lambda m: [AsNumpy(), AsNumpy()],
+    "list of memoryviews": lambda m: [memoryview(np.array(VALUES, np.float32)), array.array("f", VALUES)],
     "dlpack": lambda m: AsBuffer(),
     "__float__": lambda m: Number(),
     "array.array": lambda m: array.array("f", VALUES),
@@ -150,6 +163,7 @@ LENIENT = {
     "__jax_array__": set(FUNCTIONS),
     "dlpack": {"asarray", "array", "at"},
     "__array__": {"device_put"},
+    "list of __array__": {"device_put"},
     "__float__": {"x[i]"},
     "numpy bool": {"x[i]"},
     "huge int": {"order", "sequence", "fft", "grad", "vmap"},

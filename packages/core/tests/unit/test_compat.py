@@ -1,6 +1,7 @@
 """What libraries take from jax's inside: every name of the table is there, and does what the library needs."""
 
 import importlib
+import inspect
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,7 @@ def test_lowering_rules_that_build_mlir_are_refused_when_they_are_used():
     p.def_impl(lambda x: x)
     p.def_abstract_eval(lambda x: x)
     mlir = module("jax.interpreters.mlir")
-    mlir.register_lowering(p, lambda ctx, x: [x])
+    mlir.register_lowering(p, lambda ctx, x: [ctx.builder.add(x, x)])
     assert p.bind(1.0) == 1.0
     with pytest.raises(phlox.errors.UnsupportedError, match="builds MLIR"):
         phlox.jit(p.bind)(1.0)
@@ -110,10 +111,63 @@ def test_lowering_rules_that_build_mlir_are_refused_when_they_are_used():
     assert phlox.jit(p.bind)(1.0) == 2.0
 
 
+def test_primitives_of_classes_that_mark_their_operands():
+    """As kfac_jax has them: methods in place of calls, and a lowering rule that builds nothing."""
+
+    class Tag(module("jax.extend.core").Primitive):
+        multiple_results = True
+
+        def impl(self, *args):
+            return args[:1]
+
+        def abstract_eval(self, *args):
+            return args[:1], module("jax.core").no_effects
+
+    tag = Tag("compat_test_tag")
+    module("jax.interpreters.mlir").register_lowering(tag, lambda ctx, *args: args[:1])
+    assert tag.bind(3.0, 2.0) == (3.0,)
+    assert [float(x) for x in phlox.jit(tag.bind)(3.0, 2.0)] == [3.0]
+
+
+def test_traces_of_libraries():
+    """As quax has them: tracers of a class of its own, and JAX's name for what a trace does."""
+    core = module("jax.core")
+
+    class Doubled(core.Tracer):
+        def __init__(self, trace, value):
+            self._trace = trace
+            self.value = value
+
+        @property
+        def aval(self):
+            return phlox.typeof(self.value)
+
+    class Doubling(core.Trace):
+        def process_primitive(self, primitive, tracers, params):
+            values = [2 * t.value if isinstance(t, Doubled) else t for t in map(self.full_raise, tracers)]
+            return Doubled(self, primitive.bind(*values, **params))
+
+    trace, ones = Doubling(), jnp.ones(2)
+    x = Doubled(trace, ones)
+    found = trace.process(module("jax.lax").add_p, (x, ones), {})
+    assert x._trace is trace and found.value.tolist() == [3.0, 3.0]
+
+
 def test_the_registry_of_containers():
     registry = module("jax._src.tree_util")._registry
     assert list in registry and dict in registry and type(None) in registry
     assert int not in registry
+    children, shape = registry[dict].to_iter({"b": [1, 2], "a": 3})
+    assert children == [3, [1, 2]]
+    assert registry[dict].from_iter(shape, [4, 5]) == {"a": 4, "b": 5}
+
+
+def test_arguments_by_number_and_name():
+    infer = module("jax._src.api_util").infer_argnums_and_argnames
+    signature = inspect.signature(lambda x, y, *, z: None)
+    assert infer(signature, 1, None) == ((1,), ("y",))
+    assert infer(signature, None, ["x", "z"]) == ((0,), ("x", "z"))
+    assert infer(signature, None, None) == ((), ())
 
 
 def test_types_take_a_sharding():

@@ -287,3 +287,16 @@ def test_stacked_scalars_of_a_batch_are_rows():
     x = np.arange(12.0, dtype=np.float32).reshape(4, 3)
     got = phlox.vmap(lambda row: jnp.stack([row[0], row[1] * row[2], 1.0]))(x)
     np.testing.assert_array_equal(got, np.stack([x[:, 0], x[:, 1] * x[:, 2], np.ones(4)], axis=1))
+
+
+def test_functions_whose_name_is_no_text():
+    """As objects of libraries whose ``__name__`` is an attribute of another kind."""
+
+    class Named:
+        __name__ = 3.0
+
+        def __call__(self, x):
+            return x * 2
+
+    assert phlox.vmap(phlox.grad(phlox.jit(Named())))(jnp.ones(2)).tolist() == [2.0, 2.0]
+    assert phlox.checkpoint(Named())(1.0) == 2

@@ -88,6 +88,11 @@ class Config:
         """All flags and what they do."""
         return {name: flag.doc for name, flag in settings.FLAGS.items()}
 
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of all flags, by JAX's names (``jax_enable_x64``)."""
+        return {f"jax_{name}": settings.read(name) for name in settings.FLAGS}
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)

@@ -32,7 +32,11 @@ def wraps(fun: Callable[..., Any], what: str = "") -> Callable[[F], F]:
                 name: value for name, value in attributes.items() if name not in (*COMPILED, "_jit", "__signature__")
             }
         vars(wrapper).update(attributes)
-        functools.update_wrapper(wrapper, fun, updated=())
+        named = isinstance(
+            getattr(fun, "__name__", ""), str
+        )  # what is callable may have another attribute of this name
+        assigned = functools.WRAPPER_ASSIGNMENTS if named else ("__module__", "__doc__")
+        functools.update_wrapper(wrapper, fun, assigned, ())
         if what and fun.__doc__:
             name = getattr(fun, "__name__", "the function")
             wrapper.__doc__ = f"{what.format(fun=name)}\n\nOriginal documentation:\n\n{fun.__doc__}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from .._base.errors import UnsupportedError
 from .._ir.primitive import Primitive
 from .._ops.elementwise.families import lowered_as
+from .._xla.text import Function, Value
 
 __all__ = ["lower_fun", "register_lowering"]
 
@@ -39,7 +40,8 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, *
     """Sets the lowering rule of a primitive.
 
     A rule that builds MLIR is accepted, so that a library with such a rule can be imported. phlox lowers to StableHLO
-    as text: compiling a program with the primitive raises `UnsupportedError`. See `phlox.extend.Primitive`.
+    as text: compiling a program with the primitive raises `UnsupportedError`, unless the rule only returns operands.
+    See `phlox.extend.Primitive`.
 
     Args:
       prim: the primitive.
@@ -60,12 +62,20 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, *
     if isinstance(rule, LowerFun):
         prim.lower = lowered_as(rule.fun, many=rule.multiple_results)
     elif platform is None or prim.lower is None:  # a rule for one platform does not replace one that can be used
-        prim.lower = _refused(prim)
+        prim.lower = _passing(prim, rule)
     return rule
 
 
-def _refused(prim: Primitive) -> Callable[..., NoReturn]:
-    def lower(*_args: Any, **_params: Any) -> NoReturn:
+def _passing(prim: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule for primitives that mark their operands, and return them. Raises where it builds anything."""
+
+    def lower(_f: Function, *args: Value, **params: Any) -> Any:
+        try:
+            found = rule(None, *args, **params)
+        except Exception:
+            found = None
+        if isinstance(found, tuple | list) and all(any(x is arg for arg in args) for x in found):
+            return list(found) if prim.multiple_results else found[0]
         raise UnsupportedError(
             f"the lowering rule of {prim} builds MLIR, and phlox writes text",
             instead="mlir.lower_fun(f), or phlox.extend.Primitive(name, lower=...), whose rule writes StableHLO",

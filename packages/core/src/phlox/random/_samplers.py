@@ -139,6 +139,9 @@ def uniform(
     """
     key, _ = checked("uniform", key)
     wanted = _float("uniform", dtype)
+    lower = type_of(check_one("uniform", minval)).shape
+    if shape == () and set(lower) == {1}:
+        shape = lower  # as JAX: a bound of one element gives its shape to a scalar
     return _uniform(key, minval, maxval, _shape("uniform", shape, minval, maxval), wanted)
 
 

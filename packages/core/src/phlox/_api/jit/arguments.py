@@ -142,7 +142,8 @@ def fun_name(fun: Callable[..., Any]) -> str:
     """The name of `fun` in programs and messages."""
     while hasattr(fun, "func") and not hasattr(fun, "__name__"):  # functools.partial
         fun = fun.func
-    return getattr(fun, "__name__", None) or type(fun).__name__
+    name = getattr(fun, "__name__", None)
+    return name if isinstance(name, str) and name else type(fun).__name__
 
 
 def _described(fun: Callable[..., Any]) -> str:

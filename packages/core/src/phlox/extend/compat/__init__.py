@@ -67,6 +67,7 @@ jax._src.core | get_opaque_trace_state find_top_trace TraceTag | extend.compat._
 jax.core | trace_state_clean | extend.compat._traces | numpyro haiku
 jax._src.core | trace_state_clean | extend.compat._traces | numpyro
 jax.core | Atom DropVar AbstractValue | extend.compat._types | equinox haiku lineax tensorflow_probability
+jax.core | gensym | extend.compat._types | kfac_jax
 jax.core | pytype_aval_mappings | extend.compat._types | tensorflow_probability
 jax.core | raise_to_shaped physical_aval | extend.compat._types | equinox lineax
 jax.extend.core | Atom DropVar AbstractValue | extend.compat._types | haiku
@@ -79,6 +80,7 @@ jax._src.core | * | core extend.core errors . | chex equinox flax
 jax._src.ad_util | * | extend.core.primitives interpreters.ad | lineax
 jax._src.ad_util | SymbolicZero | custom_derivatives | equinox
 jax._src.api | * | . api_util | flax
+jax._src.api_util | infer_argnums_and_argnames | extend.compat._functions | e3nn_jax
 jax._src.api_util | * | api_util | flax
 jax._src.array | ArrayImpl | extend.compat._types | orbax
 jax._src.callback | * | . experimental | equinox

@@ -7,6 +7,7 @@ wrapped function is one function again.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
@@ -156,3 +157,21 @@ def partition_list(which: Iterable[bool], values: Iterable[Any]) -> tuple[list[A
 def wraps(wrapped: Function, **_options: Any) -> Callable[[Function], Function]:
     """`functools.wraps`; JAX's also takes forms of the name and the docstring, which are not used."""
     return functools.wraps(wrapped)
+
+
+def infer_argnums_and_argnames(
+    sig: inspect.Signature, argnums: int | Iterable[int] | None, argnames: str | Iterable[str] | None
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Numbers and names of arguments, each completed by the other if only one of them is given."""
+    numbers = None if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    names = None if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    places = [p for p in sig.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if numbers is None and names is not None:
+        numbers = tuple(i for i, p in enumerate(places) if p.name in names)
+    elif names is None and numbers is not None:
+        names = tuple(
+            p.name
+            for i, p in enumerate(places)
+            if p.kind is p.POSITIONAL_OR_KEYWORD and {i, i - len(places)} & {*numbers}
+        )
+    return numbers or (), names or ()

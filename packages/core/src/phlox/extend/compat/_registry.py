@@ -1,10 +1,11 @@
-"""``jax._src.tree_util._registry``: whether a class is a container, by ``in``."""
+"""``jax._src.tree_util._registry``: whether a class is a container, by ``in``, and how it is taken apart and built."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
-from ..._base.pytree import is_tree_node
+from ..._base.pytree import PyTreeDef, flatten, is_tree_node
 
 
 class _Containers:
@@ -12,6 +13,25 @@ class _Containers:
         # A named tuple is a container although its class is not registered; JAX's table does not have it.
         named = isinstance(kind, type) and issubclass(kind, tuple) and kind is not tuple
         return isinstance(kind, type) and not named and is_tree_node(kind)
+
+    def __getitem__(self, kind: Any) -> _Entry:
+        if kind not in self:
+            raise KeyError(kind)
+        return _Entry(_parts, _built)
+
+
+class _Entry(NamedTuple):
+    to_iter: Callable[[Any], tuple[list[Any], PyTreeDef]]
+    from_iter: Callable[[PyTreeDef, Iterable[Any]], Any]
+
+
+def _parts(tree: Any) -> tuple[list[Any], PyTreeDef]:
+    """The children of a container, and what it is besides them."""
+    return flatten(tree, lambda x: x is not tree)
+
+
+def _built(shape: PyTreeDef, children: Iterable[Any]) -> Any:
+    return shape.unflatten(children)
 
 
 _registry = _Containers()

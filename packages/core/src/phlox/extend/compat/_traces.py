@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..._ir.primitive import current_trace
+from ..._ir.primitive import Primitive, current_trace
 from ..._trace.trace import Trace, Tracer
 
 
@@ -56,7 +56,18 @@ def find_top_trace(_xs: Iterable[Any]) -> Trace | None:
 
 
 # equinox compares ``tracer._trace.main`` with ``find_top_trace(xs).main``.
-Tracer._trace = property(lambda tracer: tracer.owner)  # type: ignore[attr-defined]
+def _set_owner(tracer: Tracer, trace: Trace) -> None:
+    tracer.owner = trace
+
+
+def _process(self: Trace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Traces of libraries have JAX's name for `process`."""
+    return self.process_primitive(primitive, args, params)  # type: ignore[attr-defined]
+
+
+Tracer._trace = property(lambda tracer: tracer.owner, _set_owner)  # type: ignore[attr-defined]
+Trace.process = _process  # type: ignore[method-assign]
+Trace.full_raise = lambda trace, x: x  # type: ignore[attr-defined]
 Trace.main = property(lambda trace: trace)  # type: ignore[attr-defined]
 
 

@@ -12,7 +12,7 @@ from ..._base.errors import TypePromotionError as TypePromotionError
 from ..._base.native import native
 from ..._ir.avals import ShapedArray
 from ..._ir.dtypes import ExtendedDtype
-from ..._ir.jaxpr import Literal, Var
+from ..._ir.jaxpr import Jaxpr, Literal, Var
 from ..._ir.primitive import Primitive
 from ..._trace.refs import AbstractRef as AbstractRef, Ref as Ref
 from ..._trace.trace import typeof
@@ -102,3 +102,12 @@ def backend_compile(*_args: Any, **_kwargs: Any) -> None:
 
 
 backend_compile_and_load = backend_compile
+
+
+def gensym(*_args: Any) -> type[Var]:
+    """A function that makes a variable of a type."""
+    return Var
+
+
+#: phlox keeps the lines of equations, and nothing else about the function that was traced
+Jaxpr.debug_info = None  # type: ignore[attr-defined]

@@ -67,6 +67,18 @@ class Primitive(_Primitive):
 
     def __init__(self, name: str):
         super().__init__(name)
+        several = getattr(type(self), "multiple_results", None)
+        if several is True:  # a class of a library, with attributes and methods in place of calls of `def_impl`
+            self.multiple_results = several
+        if hasattr(self, "abstract_eval"):
+            self.types = self._types_of_method
+        if "impl" in vars(type(self)):
+            self.eager = self.impl
+
+    def _types_of_method(self, *avals: Any, **params: Any) -> Any:
+        """JAX's method has two results: the types, and the effects."""
+        found = self.abstract_eval(*avals, **params)[0]  # type: ignore[attr-defined]
+        return list(found) if self.multiple_results else found
 
     def def_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
         """Sets the rule that computes the type of the result from the types of the arguments; returns the rule."""

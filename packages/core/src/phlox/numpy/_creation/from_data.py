@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array as stdlib_array
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -138,6 +139,11 @@ def asarray(
     return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 
 
+#: what objects have that NumPy reads as arrays
+_NUMPY_READS = ("__array__", "__array_interface__", "__array_struct__")
+_BUFFERS = (memoryview, bytearray, stdlib_array.array)
+
+
 def _convert(x: Any, dtype: Any) -> Any:
     aval = typeof_value(x)
     if isinstance(x, Array):
@@ -152,7 +158,7 @@ def _convert(x: Any, dtype: Any) -> Any:
         return _from_host(_checked(x, dtype or aval.dtype))
     if isinstance(x, tuple | list | range):
         return _from_list(x, dtype)
-    if hasattr(x, "__array__"):
+    if any(hasattr(x, name) for name in _NUMPY_READS):
         return _convert(np.asarray(x), dtype)
     if hasattr(x, "__dlpack__"):
         found = from_dlpack(x)
@@ -212,6 +218,8 @@ def _from_list(x: Any, dtype: Any) -> Any:
                 value=leaf,
             )
         if aval is None:
+            if any(hasattr(leaf, name) for name in _NUMPY_READS) or isinstance(leaf, _BUFFERS):
+                return _convert(stack([_convert(array_like(v), dtype) for v in x]), dtype)
             raise ArgumentError(
                 f"array: {leaf!r} of type {type(leaf).__name__} inside of a list is no number",
                 instead="nested lists of numbers",
