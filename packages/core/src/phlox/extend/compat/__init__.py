@@ -67,7 +67,7 @@ jax._src.core | get_opaque_trace_state find_top_trace TraceTag | extend.compat._
 jax.core | trace_state_clean | extend.compat._traces | numpyro haiku
 jax._src.core | trace_state_clean | extend.compat._traces | numpyro
 jax.core | Atom DropVar AbstractValue | extend.compat._types | equinox haiku lineax tensorflow_probability
-jax.core | gensym | extend.compat._types | kfac_jax
+jax.core | gensym is_constant_dim | extend.compat._types | kfac_jax haliax
 jax.core | pytype_aval_mappings | extend.compat._types | tensorflow_probability
 jax.core | raise_to_shaped physical_aval | extend.compat._types | equinox lineax
 jax.extend.core | Atom DropVar AbstractValue | extend.compat._types | haiku

@@ -11,6 +11,7 @@ import numpy as np
 from ..._base.errors import TypePromotionError as TypePromotionError
 from ..._base.native import native
 from ..._ir.avals import ShapedArray
+from ..._ir.dimensions import is_symbolic
 from ..._ir.dtypes import ExtendedDtype
 from ..._ir.jaxpr import Jaxpr, Literal, Var
 from ..._ir.primitive import Primitive
@@ -111,3 +112,8 @@ def gensym(*_args: Any) -> type[Var]:
 
 #: phlox keeps the lines of equations, and nothing else about the function that was traced
 Jaxpr.debug_info = None  # type: ignore[attr-defined]
+
+
+def is_constant_dim(d: Any) -> bool:
+    """Whether a length is a number."""
+    return not is_symbolic(d)

@@ -1,0 +1,20 @@
+"""tinygp: likelihood and predictions of Gaussian processes."""
+
+import jax
+import jax.numpy as jnp
+from common import show
+from tinygp import GaussianProcess, kernels
+
+x = jnp.linspace(0, 1, 10)
+y = jnp.sin(6 * x)
+
+
+def loss(p):
+    process = GaussianProcess(jnp.exp(p[0]) * kernels.Matern32(jnp.exp(p[1])), x, diag=0.01)
+    return -process.log_probability(y)
+
+
+show("loss", jax.jit(jax.value_and_grad(loss))(jnp.zeros(2)))
+for kernel in (kernels.quasisep.Matern32(1.0), kernels.ExpSquared(0.5) + kernels.Constant(0.1)):
+    _, condition = GaussianProcess(kernel, x, diag=0.01).condition(y, jnp.array([0.5, 0.7]))
+    show(type(kernel).__name__, condition.mean, condition.variance)
