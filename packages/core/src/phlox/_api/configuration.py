@@ -186,7 +186,12 @@ default_prng_impl = State(
     "'threefry2x32', 'threefry4x32', 'rbg', 'unsafe_rbg', 'philox2x32' or 'philox4x32'",
 )
 threefry_partitionable = State(
-    "threefry_partitionable", "True, as phlox computes random bits in the partitionable way only"
+    "threefry_partitionable",
+    example=""">>> with phlox.threefry_partitionable(False):
+    ...     phlox.random.key_data(phlox.random.split(phlox.random.key(0)))
+    Array([[4146024105,  967050713],
+           [2718843009, 1272950319]], dtype=uint32)
+    """,
 )
 debug_key_reuse = State(
     "debug_key_reuse",
