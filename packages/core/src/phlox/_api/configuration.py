@@ -24,8 +24,34 @@ class Config:
     True
     """
 
+    _parsed = False
+
+    def config_with_absl(self) -> None:
+        """Defines all flags as flags of absl: ``app.run(main)`` then follows ``--jax_enable_x64`` of the command line.
+
+        Raises:
+          ModuleNotFoundError: absl-py is not installed.
+
+        >>> phlox.config.config_with_absl()  # doctest: +SKIP
+        >>> absl.app.run(main)  # doctest: +SKIP
+        """
+        from . import absl_flags
+
+        absl_flags.define(self.update)
+
     def parse_flags_with_absl(self) -> None:
-        """Does nothing: flags are not read from the command line. It exists for programs written for jax."""
+        """Follows flags such as ``--jax_enable_x64`` of the command line at once, for programs without ``app.run``.
+
+        Raises:
+          ModuleNotFoundError: absl-py is not installed.
+
+        >>> phlox.config.parse_flags_with_absl()  # doctest: +SKIP
+        """
+        from . import absl_flags
+
+        if not self._parsed:
+            absl_flags.parse(self.update)
+            self._parsed = True
 
     def update(self, name: str, value: Any) -> None:
         """Sets a flag for the process.
