@@ -3,6 +3,9 @@
 import contextlib
 import gc
 import logging
+import os
+import subprocess
+import sys
 import warnings
 
 import jax
@@ -370,3 +373,44 @@ def test_transfer_guards(guard, name):
             with getattr(lib, guard)(level):
                 found.append(refusal(lambda: TRANSFERS[name](lib, f, x, n), RuntimeError))
         assert found[0] == found[1], f"{level}: {found[1]}, in jax {found[0]}"
+
+
+# --- the command line ---------------------------------------------------------------------------------------
+
+COMMAND = """
+import sys
+from absl import app
+import {library} as lib, {library}.numpy
+now = sys.argv.pop(1) == "now"
+def main(argv):
+    print(argv[1:], lib.numpy.ones(1).dtype, lib.config.jax_numpy_rank_promotion)
+if now:
+    lib.config.parse_flags_with_absl()
+    lib.config.parse_flags_with_absl()
+    main([])
+else:
+    lib.config.config_with_absl()
+    app.run(main)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "--jax_enable_x64", "--jax_numpy_rank_promotion=warn", "a"],
+        ["run", "--nojax_enable_x64", "--", "--jax_enable_x64"],
+        ["now", "--jax_enable_x64=true", "--other=3", "a"],
+        ["now", "--", "--jax_enable_x64"],
+        ["run", "--jax_numpy_rank_promotion=wrong"],
+    ],
+)
+def test_flags_of_absl(arguments):
+    pytest.importorskip("absl", reason="flags on the command line are absl's")
+    done = []
+    for lib in LIBRARIES:
+        program = COMMAND.format(library=lib.__name__)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-W", "ignore", "-c", program, *arguments]
+        done.append(subprocess.run(command, env=environment, capture_output=True, text=True))
+    assert done[0].stdout == done[1].stdout
+    assert (done[0].returncode == 0) == (done[1].returncode == 0)

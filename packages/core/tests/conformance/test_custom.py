@@ -396,3 +396,39 @@ def test_custom_jvp_functions_are_transposed(twice):
         lambda b: m.lax.custom_linear_solve(twice(m), b, lambda mv, y: y / 2, transpose_solve=lambda mv, y: y / 2).sum()
     )(m.numpy.ones(3))
     agree(outcome(solve, phlox, ()), outcome(solve, jax, ()), NEAR, "a solve with a custom_jvp function")
+
+
+# A backward rule may return other cotangents than zero where it gets zeros: flax's fp8 layers update their statistics.
+UNMOVED = {
+    "a rule without a cotangent": lambda m, f, ignore, x, y: ignore(f(x, y)[0], x),
+    "stop_gradient": lambda m, f, ignore, x, y: m.lax.stop_gradient(f(x, y)[0]) + x,
+    "an unused result": lambda m, f, ignore, x, y: f(x, y) and x,
+    "a branch": lambda m, f, ignore, x, y: m.lax.cond(y > 0, lambda q: q * 0 + x, lambda q: x, f(x, y)[0]),
+    "integers": lambda m, f, ignore, x, y: f(x, y)[0].astype(int) + x,
+    "a jitted function": lambda m, f, ignore, x, y: ignore(m.jit(f)(x, y)[0], x),
+    "small floats": lambda m, f, ignore, x, y: ignore(f(x, y)[0].astype("bfloat16").astype("float32"), x),
+    "scan": lambda m, f, ignore, x, y: m.lax.scan(lambda c, _: (ignore(f(c, y)[0], c), None), x, None, length=3)[0],
+    "checkpoint": lambda m, f, ignore, x, y: m.checkpoint(lambda x: ignore(f(x, y)[0], x))(x),
+    "only zeros": lambda m, f, ignore, x, y: ignore(ignore(f(x, y)[0], x), 1.0),
+}
+
+
+@pytest.mark.parametrize("case", UNMOVED)
+@pytest.mark.whole
+def test_backward_rules_get_zeros(case):
+    def gradients(m, x, y):
+        @m.custom_vjp
+        def f(x, y):
+            return x * 2, y + 1
+
+        f.defvjp(lambda x, y: (f(x, y), y), lambda y, cts: (None, y * 10 + cts[1]))
+
+        @m.custom_vjp
+        def ignore(a, b):
+            return a + b
+
+        ignore.defvjp(lambda a, b: (a + b, None), lambda _, ct: (None, ct))
+        return m.grad(lambda x, y: UNMOVED[case](m, f, ignore, x, y), (0, 1))(x, y)
+
+    both(gradients, np.float32(1.5), np.float32(2))
+    both(lambda m, x, y: m.vmap(functools.partial(gradients, m))(x, y), np.float32([1.5, 0.5]), np.float32([2, -3]))

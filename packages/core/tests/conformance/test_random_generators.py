@@ -196,3 +196,67 @@ def test_the_form_of_jax_gives_the_same_bits(monkeypatch):
     assert "stablehlo.while" in loops.lower(phlox.random.key(3)).as_text()
     for a, b in zip(usual, loops(phlox.random.key(3)), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+# --- the streams without jax_threefry_partitionable
+
+OLD_SHAPES = [(), (3,), (2, 3), (2, 0), (1001,)]
+
+
+def without_partitioning(draws):
+    """Compares ``draws(library)`` with the flag off, and again with it on: compiled programs are not mixed up."""
+    with jax.threefry_partitionable(False), phlox.threefry_partitionable(False):
+        theirs, mine = (m.jit(lambda m=m: draws(m))() for m in (jax, phlox))
+        again = draws(phlox)
+    for x, y, z in zip(theirs, mine, again, strict=True):
+        assert x.dtype == y.dtype == z.dtype
+        for each in (y, z):
+            np.testing.assert_array_equal(np.asarray(x), np.asarray(each))
+    assert all(np.array_equal(x, y) for x, y in zip(jax.jit(lambda: draws(jax))(), draws(phlox), strict=True))
+
+
+@pytest.mark.parametrize("width", ["uint8", "uint16", "uint32", "uint64"])
+def test_bits_without_partitioning(width):
+    def draws(m):
+        keys = m.random.split(m.random.key(3), 4)
+        mapped = m.vmap(lambda k: m.random.bits(k, (3, 5), width))(keys)
+        return [*(m.random.bits(m.random.key(3), shape, width) for shape in OLD_SHAPES), mapped]
+
+    with phlox.enable_x64(True), jax.enable_x64(True):
+        without_partitioning(draws)
+
+
+@pytest.mark.parametrize("impl", IMPLS)
+def test_keys_without_partitioning(impl):
+    def draws(m):
+        key = m.random.key(7, impl=impl)
+        keys = [m.random.split(key, count) for count in (1, 2, 5, 0, (2, 3), ())]
+        mapped = [m.vmap(lambda k, n=n: m.random.split(k, n))(keys[2]) for n in (3, (2, 1))]
+        return [m.random.key_data(each) for each in (*keys, *mapped, m.random.fold_in(key, 11))]
+
+    without_partitioning(draws)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+def test_samples_without_partitioning(dtype):
+    def draws(m):
+        key = m.random.PRNGKey(2)
+        return [
+            m.random.uniform(key, (7,), dtype),
+            m.random.randint(key, (5,), 0, 1000, "int64"),
+            m.random.permutation(key, 10),
+            m.random.categorical(key, m.numpy.zeros(5), shape=(4,)),
+        ]
+
+    with phlox.enable_x64(True), jax.enable_x64(True):
+        without_partitioning(draws)
+        with phlox.threefry_partitionable(False), jax.threefry_partitionable(False):
+            for name in ("normal", "gamma", "truncated_normal"):
+                same(lambda m, name=name: m.jit(lambda: SAMPLERS[name](m, m.random.key(5)))())
+            same(lambda m: m.vmap(lambda k: m.random.normal(k, (3,)))(m.random.split(m.random.key(5), 3)))
+
+
+def test_too_many_words_without_partitioning():
+    draw = phlox.jit(lambda key: phlox.random.bits(key, (2**32,)))
+    with phlox.threefry_partitionable(False), pytest.raises(phlox.errors.OptionError, match="4294967296 random words"):
+        draw.lower(phlox.random.key(0))

@@ -11,6 +11,7 @@ import pytest
 
 import phlox
 import phlox.numpy as jnp
+from phlox.as_jax import _copies
 from phlox.errors import AdoptionError, MissingImportError, MissingNameError
 
 PART = """\
@@ -58,7 +59,21 @@ try:
     pallas = True
 except ImportError:
     pallas = False
+
+
+class Named:
+    own = __module__ == "adopted_a.inner.part"
+    documented = "adopted_a.inner.part is its module"
 """
+
+
+#: distributions, and what they say about jax
+NEEDED = {
+    "on_jax": "Requires-Dist: numpy\nRequires-Dist: jax>=0.4",
+    "on_jax_in_brackets": "Requires-Dist: jax (>=0.4)",
+    "with_jax_as_an_extra": "Requires-Dist: jax>=0.4; extra == 'jax'",
+    "on_jaxtyping": "Requires-Dist: jaxtyping",
+}
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +85,9 @@ def library(tmp_path_factory):
     (folder / "adopted_b.py").write_text("import jax.numpy\nimport adopted_a\none = jax.numpy.ones(1)\n")
     (folder / "wrong.py").write_text("\n\n1 / 0")
     (folder / "list.txt").write_text("adopted_a  # a comment\n\nadopted_b\n")
+    for name, needed in NEEDED.items():
+        (folder / f"{name}-1.0.dist-info").mkdir()
+        (folder / f"{name}-1.0.dist-info" / "METADATA").write_text(f"Name: {name}\n{needed}\n\njax is a library.\n")
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     yield phlox.adopt("adopted_a", "adopted_b")
@@ -103,6 +121,23 @@ def test_classes_are_pickled_and_functions_inspected(library):
     assert dataclasses.replace(point, x=jnp.float32(2)).square() == 4
     assert a.Point.__module__ == "phlox.adopted.adopted_a.inner.part"
     assert inspect.getsource(a.g).startswith("def g(x): return jax.lax")
+
+
+def test_modules_that_compare_their_own_names(library):
+    a, _ = library
+    assert a.Named.own and a.Named.documented.startswith("adopted_a.inner.part is")
+
+
+def test_which_libraries_are_copied(library, monkeypatch):
+    """Also while another library has its own ``__import__`` in place, as etils does."""
+
+    def refuse(*args, **kwargs):
+        raise ImportError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.__import__", refuse)
+        copied = [_copies.is_copied(name) for name in (*NEEDED, "jmp", "numpy", "no_such_library")]
+    assert copied == [True, True, False, False, True, False, False]
 
 
 def test_a_list_in_a_file(library, tmp_path):

@@ -76,8 +76,8 @@ def test_jaxs_variables_stand_in_for_ours():
     assert out.stdout.split() == ["float64", "1", "cpu"]
     assert not out.stderr
     assert started(JAX_ENABLE_X64="1", PHLOX_ENABLE_X64="0").stdout.split()[0] == "float32"
-    out = started(JAX_THREEFRY_PARTITIONABLE="0")
-    assert "JAX_THREEFRY_PARTITIONABLE=0 is not followed" in out.stderr
+    out = started(JAX_SOFTMAX_CUSTOM_JVP="1")
+    assert "JAX_SOFTMAX_CUSTOM_JVP=1 is not followed" in out.stderr
     assert out.returncode == 0
 
 
@@ -135,7 +135,6 @@ FIXED = {
     "jax2tf_associative_scan_reductions": (False, True),
     "thread_guard": (False, True),
     "array_garbage_collection_guard": (None, "fatal"),
-    "threefry_partitionable": (True, False),
 }
 
 

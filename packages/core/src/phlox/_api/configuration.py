@@ -24,8 +24,34 @@ class Config:
     True
     """
 
+    _parsed = False
+
+    def config_with_absl(self) -> None:
+        """Defines all flags as flags of absl: ``app.run(main)`` then follows ``--jax_enable_x64`` of the command line.
+
+        Raises:
+          ModuleNotFoundError: absl-py is not installed.
+
+        >>> phlox.config.config_with_absl()  # doctest: +SKIP
+        >>> absl.app.run(main)  # doctest: +SKIP
+        """
+        from . import absl_flags
+
+        absl_flags.define(self.update)
+
     def parse_flags_with_absl(self) -> None:
-        """Does nothing: flags are not read from the command line. It exists for programs written for jax."""
+        """Follows flags such as ``--jax_enable_x64`` of the command line at once, for programs without ``app.run``.
+
+        Raises:
+          ModuleNotFoundError: absl-py is not installed.
+
+        >>> phlox.config.parse_flags_with_absl()  # doctest: +SKIP
+        """
+        from . import absl_flags
+
+        if not self._parsed:
+            absl_flags.parse(self.update)
+            self._parsed = True
 
     def update(self, name: str, value: Any) -> None:
         """Sets a flag for the process.
@@ -191,7 +217,12 @@ default_prng_impl = State(
     "'threefry2x32', 'threefry4x32', 'rbg', 'unsafe_rbg', 'philox2x32' or 'philox4x32'",
 )
 threefry_partitionable = State(
-    "threefry_partitionable", "True, as phlox computes random bits in the partitionable way only"
+    "threefry_partitionable",
+    example=""">>> with phlox.threefry_partitionable(False):
+    ...     phlox.random.key_data(phlox.random.split(phlox.random.key(0)))
+    Array([[4146024105,  967050713],
+           [2718843009, 1272950319]], dtype=uint32)
+    """,
 )
 debug_key_reuse = State(
     "debug_key_reuse",

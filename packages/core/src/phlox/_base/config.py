@@ -190,7 +190,7 @@ FLAGS: dict[str, Flag] = {
         "The PRNG implementation of keys that are made without naming one.",
     ),
     "threefry_partitionable": Flag(
-        _only(_boolean, True, "phlox computes random bits in the partitionable way only"), True, True, "As JAX's."
+        _boolean, True, True, "Random bits have a counter each; False gives the streams of JAX before 0.5.", True
     ),
     "debug_key_reuse": Flag(_boolean, False, True, "Refuse to draw from a PRNG key twice.", True),
     # Flags of JAX that have only one possible value in phlox.

@@ -97,6 +97,8 @@ class Primitive:
       program: name of the parameter with the Jaxpr that computes the results, or None.
       operation: name of the StableHLO or CHLO operation that an elementwise primitive is lowered to, such as
         "stablehlo.sine"; None where it is several. Documentation names it.
+      transposes_zeros: whether the rule `transpose` is also called where all cotangents of the results are zero, as the
+        others that it returns may not be.
       unfused: whether XLA's older emitter of CPU loops suffices for a program of this operation alone: "operation" if
         its results have the same bits as those of the newer emitter, "layout" if the operation only becomes part of the
         loop of another one; None: the newer emitter is needed. See `_xla.pipeline`.
@@ -112,6 +114,7 @@ class Primitive:
         "program",
         "remembers",
         "series",
+        "transposes_zeros",
         "typed",
         "unfused",
         *_RULES,
@@ -151,6 +154,7 @@ class Primitive:
         program: str | None = None,
         unfused: Unfused | None = None,
         operation: str | None = None,
+        transposes_zeros: bool = False,
         **rules: Callable[..., Any] | None,
     ):
         unknown = set(rules) - set(_RULES)
@@ -165,6 +169,7 @@ class Primitive:
         self.program = program
         self.unfused = unfused
         self.operation = operation
+        self.transposes_zeros = transposes_zeros
         for rule in _RULES:
             setattr(self, rule, rules.get(rule))
         #: compiled programs of this one operation, by the keys of the operands and the parameters

@@ -101,9 +101,11 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
 
     for out, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
         give(out, cotangent)
+    if not gathered:
+        backward = []
     with Replay() as replay:
         for eqn in reversed(backward):
-            if not any(v in gathered for v in eqn.outvars):
+            if not any(v in gathered for v in eqn.outvars) and not eqn.primitive.transposes_zeros:
                 continue
             incoming = [gathered.pop(v, None) for v in eqn.outvars]
             incoming = [Zero(v.aval) if c is None else c for v, c in zip(eqn.outvars, incoming, strict=True)]

@@ -15,14 +15,14 @@ import builtins
 import functools
 import gc
 import importlib
-import importlib.metadata
 import importlib.util
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import metadata
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from .._base.errors import AdoptionError
@@ -31,7 +31,7 @@ from .._base.source import hide_frames
 PREFIX = "phlox.adopted."
 
 #: libraries built on jax whose distributions have other names, or do not say that they need jax
-_KNOWN = frozenset(("haiku", "jax", "jaxtyping", "orbax", "tensorflow_probability"))
+_KNOWN = frozenset(("haiku", "jax", "jaxtyping", "jmp", "orbax", "tensorflow_probability"))
 _adopted: set[str] = set()
 
 
@@ -79,11 +79,11 @@ def _is_built_on_jax(root: str) -> bool:
         return True
     if root in sys.stdlib_module_names or root in ("numpy", "scipy", "jaxlib", "phlox"):
         return False
-    try:
-        needed = importlib.metadata.requires(root) or []
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return any(re.match(r"jax\b", line) and "extra ==" not in line for line in needed)
+    # Not `metadata.requires`, which imports modules: some libraries replace ``__import__`` while they import others.
+    context = metadata.DistributionFinder.Context(name=root)
+    found = next(iter(metadata.MetadataPathFinder.find_distributions(context)), None)
+    text = (found.read_text("METADATA") or found.read_text("PKG-INFO")) if found is not None else None
+    return re.search(r"^Requires-Dist: jax\b(?!.*extra ==)", text or "", re.MULTILINE) is not None
 
 
 def is_copied(root: str) -> bool:
@@ -166,6 +166,19 @@ class CopyFinder(MetaPathFinder):
 class _CopyLoader(SourceFileLoader):
     """Runs a file of a library, from the library's own bytecode, with builtins in which ``__import__`` is `_import`."""
 
+    _names_itself = False
+
+    def get_data(self, path: str) -> bytes:
+        data = super().get_data(path)
+        own = self.name[len(PREFIX) :]
+        self._names_itself = "." in own and own.encode() in data
+        return data
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """The library's code. Where it compares ``__module__`` with the name of its own module, that is the copy's."""
+        code = super().get_code(fullname)
+        return _renamed(code, fullname[len(PREFIX) :], fullname) if code is not None and self._names_itself else code
+
     def exec_module(self, module: ModuleType) -> None:
         module.__dict__["__builtins__"] = _builtins
         collects = gc.isenabled()
@@ -175,6 +188,17 @@ class _CopyLoader(SourceFileLoader):
         finally:
             if collects:
                 gc.enable()
+
+
+def _renamed(code: CodeType, old: str, new: str) -> CodeType:
+    """The code with `new` in the place of the constant `old`, in inner functions and classes too."""
+
+    def replaced(constant: Any) -> Any:
+        if isinstance(constant, CodeType):
+            return _renamed(constant, old, new)
+        return new if constant == old else constant
+
+    return code.replace(co_consts=tuple(map(replaced, code.co_consts)))
 
 
 def _installed(name: str) -> ModuleSpec:

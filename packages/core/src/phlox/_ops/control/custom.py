@@ -500,4 +500,5 @@ custom_lin = Primitive(
     transpose=_lin_transpose,
     batch=_lin_batch,
     nan_checked=False,
+    transposes_zeros=True,
 )

@@ -1,8 +1,9 @@
 """Threefry-2x32, the counter-based generator behind all random numbers (Salmon et al., 2011).
 
 `threefry2x32` encrypts pairs of 32-bit counters under a key of two 32-bit words, in twenty rounds of add, rotate and
-xor. The other functions choose the counters: those of JAX with ``jax_threefry_partitionable``, so that streams agree
-bit for bit. Keys are arrays of shape (..., 2) here.
+xor. The other functions choose the counters: those of JAX, so that streams agree bit for bit. The flag
+`threefry_partitionable` has two choices: a counter for each element, or, if it is False, the older one of `_halves`.
+Keys are arrays of shape (..., 2) here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._base.errors import DtypeError
+from ..._base import config
+from ..._base.errors import DtypeError, OptionError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
@@ -142,11 +144,10 @@ def counters(shape: tuple[int, ...]) -> tuple[Any, Any]:
     return top, low
 
 
-def _encrypt(keys: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """The two output words for each key and counter; their shape is that of the keys, followed by `shape`."""
+def _encrypt(keys: Any, high: Any, low: Any) -> tuple[Any, Any]:
+    """The two output words for each key and counter; their shape is that of the keys, followed by the counters'."""
     k0, k1 = words(keys)
-    outer = typeof(k0).shape
-    high, low = counters(shape)
+    outer, shape = typeof(k0).shape, typeof(low).shape
     if outer:
         full = (*outer, *shape)
         front, back = tuple(range(len(outer))), tuple(range(len(outer), len(full)))
@@ -154,6 +155,23 @@ def _encrypt(keys: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
         high, low = (broadcast_in_dim(c, shape=full, broadcast_dimensions=back) for c in (high, low))
     first, second = threefry2x32.bind(k0, k1, high, low)
     return first, second
+
+
+def _halves(keys: Any, count: int) -> Any:
+    """The first `count` words for each key without `threefry_partitionable`, along a new last axis.
+
+    Counters are encrypted in pairs of one of the first half with one of the second half, which zero makes even.
+    """
+    if count >= 2**32:
+        raise OptionError(f"{count} random words of one key need threefry_partitionable, which is False")
+    counter = iota(dtype=u32, shape=(count,), dimension=0)
+    middle = (count + 1) // 2
+    second = along(counter, 0, middle, count)
+    if count % 2:
+        second = concatenate(second, np.zeros(1, np.uint32), dimension=0)
+    halves = _encrypt(keys, along(counter, 0, 0, middle), second)
+    last = typeof(keys).ndim - 1
+    return along(concatenate(*halves, dimension=last), last, 0, count)
 
 
 def high_and_low(seeds: Any) -> tuple[Any, Any]:
@@ -173,7 +191,10 @@ def seed(seeds: Any) -> Any:
 
 def split(keys: Any, shape: tuple[int, ...]) -> Any:
     """New keys: an array of this shape for each key."""
-    return pair(*_encrypt(keys, shape))
+    if config.current().threefry_partitionable:
+        return pair(*_encrypt(keys, *counters(shape)))
+    outer = typeof(keys).shape[:-1]
+    return reshape(_halves(keys, 2 * math.prod(shape)), new_sizes=(*outer, *shape, 2), dimensions=None)
 
 
 def fold_in(keys: Any, data: Any) -> Any:
@@ -185,9 +206,29 @@ def fold_in(keys: Any, data: Any) -> Any:
 
 def bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
     """Random words of 8, 16, 32 or 64 bits: an array of this shape for each key."""
-    first, second = _encrypt(keys, shape)
+    if not config.current().threefry_partitionable:
+        return _bits_of_halves(keys, bit_width, shape)
+    first, second = _encrypt(keys, *counters(shape))
     if bit_width == 64:
-        high = shift_left(convert(first, dtypes.uint64), np.uint64(32))
-        return or_(high, convert(second, dtypes.uint64))
+        return _joined(first, second)
     mixed = xor(first, second)
     return mixed if bit_width == 32 else convert(mixed, np.dtype(f"uint{bit_width}"))
+
+
+def _joined(high: Any, low: Any) -> Any:
+    """64-bit words from their high and low 32 bits."""
+    return or_(shift_left(convert(high, dtypes.uint64), np.uint64(32)), convert(low, dtypes.uint64))
+
+
+def _bits_of_halves(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
+    """`bits` without `threefry_partitionable`: a word of 32 bits makes several smaller ones, the lowest bits first."""
+    outer, size = typeof(keys).shape[:-1], math.prod(shape)
+    last, count = len(outer), -(-bit_width * size // 32)
+    flat = _halves(keys, count)
+    if bit_width == 64:
+        flat = _joined(along(flat, last, 0, size), along(flat, last, size, count))
+    elif bit_width < 32:
+        parts = bitcast_convert_type(flat, new_dtype=np.dtype(f"uint{bit_width}"))
+        every = reshape(parts, new_sizes=(*outer, count * 32 // bit_width), dimensions=None)
+        flat = along(every, last, 0, size)
+    return reshape(flat, new_sizes=(*outer, *shape), dimensions=None)
