@@ -373,6 +373,13 @@ def test_a_floating_cotangent_of_another_dtype_is_converted():
         assert found.dtype == "bfloat16" and (found == 6).all()
 
 
+def test_a_cotangent_is_not_rounded_to_8_bits():
+    f = phlox.custom_vjp(lambda x: x.astype("float32"))
+    f.defvjp(lambda x: (f(x), None), lambda _, ct: (ct,))
+    with pytest.raises(phlox.errors.DerivativeError, match="type f32"):
+        phlox.grad(lambda x: f(x).sum())(phlox.numpy.ones(3, "float8_e4m3fn"))
+
+
 @pytest.mark.parametrize("dtype", ["int32", "complex64"])
 def test_a_cotangent_of_another_kind_is_named(dtype):
     """jax lets it pass, and fails later or not at all."""

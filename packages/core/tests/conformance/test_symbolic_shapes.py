@@ -226,6 +226,7 @@ PROGRAMS = {
     "lengths": (lambda m, x: (x.sum(0) / x.shape[0], x * x.shape[0] - x.size, m.numpy.sqrt(x.shape[0])), MATRIX),
     "length and numbers": (lambda m, x: (x.shape[0] + 1.5, np.arange(3) * x.shape[0], x < x.shape[0]), MATRIX),
     "shape as an array": (lambda m, x: (m.numpy.array(x.shape), m.numpy.asarray(x.shape[0])), MATRIX),
+    "shape_as_value": (lambda m, x: m.lax.shape_as_value(x.shape), MATRIX),
     "searching": (lambda m, x: (m.lax.top_k(x, 2), m.numpy.nonzero(x[:, 0], size=3), m.numpy.clip(x, 0, 1)), MATRIX),
     "histogram": (lambda m, x: m.numpy.histogram(x, bins=5)[0], VECTOR),
     "segment_sum": (lambda m, x, i: m.ops.segment_sum(x, i, num_segments=5), MATRIX, PLACES),

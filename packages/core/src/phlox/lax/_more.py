@@ -14,6 +14,7 @@ from .._api.jit.jit import jit
 from .._api.jit.user_functions import user_call
 from .._base.errors import DtypeError, ShapeError
 from .._ir import dtypes
+from .._ir.dimensions import is_symbolic
 from .._operands.broadcasting import insert_axes
 from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, type_of
 from .._operands.promotion import promote_dtypes
@@ -213,6 +214,8 @@ def shape_as_value(shape: Sequence[int]) -> np.ndarray | Array:
     >>> shape_as_value((2, 3))
     array([2, 3], dtype=int32)
     """
+    if any(map(is_symbolic, shape)):
+        return concatenate([reshape(ops.convert(n, np.dtype(np.int32)), (1,)) for n in shape], 0)
     wide = any(n > np.iinfo(np.int32).max for n in shape)
     return np.asarray(shape, np.int64 if wide else np.int32) if len(shape) else full((0,), 0, np.int32)
 

@@ -143,11 +143,17 @@ def checked_tangents(tangents: Sequence[Any], outs: Sequence[Any], tree: PyTreeD
     return found
 
 
+def _is_rounded(have: Any, wanted: Any) -> bool:
+    """Whether numbers of the dtype `have` are converted to `wanted`."""
+    return dtypes.kind(have) == dtypes.kind(wanted) == "f" and dtypes.bits(wanted) >= 16
+
+
 def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[ShapedArray]) -> list[Any]:
     """The cotangents of all leaves; None for a part of the arguments means zeros for all of its leaves.
 
     A real floating cotangent of another dtype is converted to that of its argument: rules of programs in bfloat16 often
-    compute in float32. JAX lets such a cotangent pass, which fails where it meets one of the argument's dtype.
+    compute in float32. JAX lets such a cotangent pass, which fails where it meets one of the argument's dtype. One that
+    would be rounded to 8 bits is refused.
     """
     try:
         given = pytree.broadcast_prefix(result, like, is_leaf=pytree.is_none)
@@ -164,11 +170,7 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
             continue
         ct = hidden(ct)
         have = typeof_value(ct)
-        if (
-            have is not None
-            and have.dtype != wanted.dtype
-            and {dtypes.kind(have.dtype), dtypes.kind(wanted.dtype)} == {"f"}
-        ):
+        if have is not None and have.dtype != wanted.dtype and _is_rounded(have.dtype, wanted.dtype):
             ct = convert(ct, wanted.dtype)
             have = typeof_value(ct)
         if have is None or have.shape != wanted.shape or have.dtype != wanted.dtype:
