@@ -298,6 +298,7 @@ def _calls() -> dict[str, list[Example]]:
         ],
         "composite": [Example((x,), {"jaxpr": square, "name": "my.square", "version": 1, "attributes": "k = 2 : i64"})],
         "reshard": [Example((x,), {"mesh": mesh, "spec": part}, ((0,),))],
+        "mesh_cast": [Example((x,), {"axes": None}, ((0,),))],
         "to_memory": [Example((x,), {"memory_kind": "pinned_host"}, ((0,),))],
         **_loops(x, y),
     }

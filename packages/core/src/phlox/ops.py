@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import numpy as jnp
-from ._api.devices.out_sharding import lay_out
+from ._api.devices.out_sharding import lay_out, operands_for
 from ._base.errors import ConcretizationTypeError, OptionError
 from ._operands.checks import check
 from ._ops.reductions.reduce import highest, lowest
@@ -52,6 +52,7 @@ def _segments(
         "wrap_negative_indices": False,
     }
     first = np.asarray(start(data.dtype)).astype(data.dtype)
+    data, ids = operands_for(out_sharding, data, ids)
     if bucket_size is None:
         out = jnp.full((num_segments, *data.shape[1:]), first, data.dtype)
         return lay_out(function, getattr(out.at[ids], method)(data, **options), out_sharding)

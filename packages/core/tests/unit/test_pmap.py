@@ -157,7 +157,7 @@ def test_a_batch_that_is_laid_out_over_an_axis_of_the_mesh():
     np.testing.assert_allclose(batched(x), 2 * np.sin(x), rtol=1e-6)
     np.testing.assert_allclose(vmap(f, 1, 1, spmd_axis_name=("b",))(x.T), 2 * np.sin(x.T), rtol=1e-6)
     (eqn,) = phlox.make_jaxpr(batched)(x).eqns
-    assert eqn.params["in_specs"] == eqn.params["out_specs"] == (phlox.P(("b",), "i"),)
+    assert eqn.params["in_specs"] == eqn.params["out_specs"] == (phlox.P("b", "i"),)
     with pytest.raises(phlox.errors.ShapeError, match="evenly over 2 devices"):
         batched(x[:5])
 

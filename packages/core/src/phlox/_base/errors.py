@@ -15,6 +15,7 @@
     ├── UnsupportedError (NotImplementedError) an option that NumPy has and phlox does not
     ├── ShapeError (TypeError, ValueError)     shapes that do not fit
     │   └── AxisError (IndexError)             an axis that the array does not have
+    ├── ShardingTypeError (TypeError)          operands whose types leave open how the result is sharded
     ├── DtypeError (TypeError, ValueError)     unknown or unsuitable element types
     │   └── TypePromotionError                 no implicit promotion between these element types
     ├── NumberRangeError (OverflowError)       a Python integer that an element type cannot hold
@@ -110,6 +111,7 @@ __all__ = [
     "RefError",
     "RefusedError",
     "ShapeError",
+    "ShardingTypeError",
     "SparseEfficiencyError",
     "StaticArgumentError",
     "TracerArrayConversionError",
@@ -243,6 +245,17 @@ class ShapeError(PhloxError, TypeError, ValueError):
     """The shapes of arguments do not fit each other or the operation.
 
     Fix: reshape, or add axes with ``x[:, None]`` so that NumPy's broadcasting rules apply.
+    """
+
+
+class ShardingTypeError(PhloxError, TypeError):
+    """The shardings in the types of operands do not fit each other, or leave open how the result is sharded.
+
+    Only arrays over a mesh with explicit axes have such types, as ``f32[8@x,4@y]``. Attributes: `avals`, the types of
+    the operands.
+    Cause: ``x @ y`` where the axis that is summed up is split; ``x + y`` with one axis split over two mesh axes.
+    Fix: ``out_sharding=phlox.P(...)`` where the function has it; or `phlox.reshard` of an operand first; or
+    `phlox.sharding.auto_axes` around the function, which leaves the choice to the compiler.
     """
 
 

@@ -17,6 +17,7 @@ from .._base.interning import Interned
 from . import dtypes
 from .dimensions import is_symbolic
 from .dtypes import Dtype, ExtendedDtype
+from .explicit import Entry, Spec, axis_text, entries_of, spec_over
 
 Shape = tuple[int, ...]
 
@@ -32,16 +33,20 @@ class ShapedArray:
       weak_type: True for values made from Python scalars, whose dtype gives way in promotion.
       vma: inside of `shard_map`, the names of the mesh axes along which values differ between devices ("varying manual
         axes"); a frozenset.
+      spec: how the array is split over the explicit axes of a mesh, a `Spec`; None if it is not.
+      annotated: whether there is a `vma` or a `spec`.
       short: ``f32[3,4]``, the form of printed Jaxprs and error messages.
       physical: the type of the array in memory; it differs for extended dtypes such as PRNG keys.
       text: ``tensor<3x4xf32>``, the type of the physical array in StableHLO text.
-      sharding: a `NamedSharding` of a mesh without axes, for JAX's API: phlox's types carry no sharding.
+      sharding: `spec` as a `NamedSharding` of an `AbstractMesh`, for JAX's API; without a `spec`, of the mesh of the
+        context, or of one without axes.
 
     The last four are computed at the first access.
     """
 
     __slots__ = (
         "__weakref__",
+        "annotated",
         "dtype",
         "ndim",
         "physical",
@@ -49,6 +54,7 @@ class ShapedArray:
         "sharding",
         "short",
         "size",
+        "spec",
         "text",
         "vma",
         "weak_type",
@@ -58,6 +64,8 @@ class ShapedArray:
     dtype: Dtype
     weak_type: bool
     vma: frozenset[Any]
+    spec: Spec | None
+    annotated: bool
     ndim: int
     size: int
     short: str
@@ -66,12 +74,13 @@ class ShapedArray:
     sharding: Any
 
     def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: Any = None) -> ShapedArray:
-        # Types carry no sharding: the argument is accepted because libraries pass that of another type.
-        return shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
+        made = shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
+        return made if sharding is None else made.laid(_spec_of(sharding, made.ndim))
 
     def __reduce__(self) -> Any:
-        plain = ShapedArray, (self.shape, self.dtype, self.weak_type)
-        return (_varying, (ShapedArray(*plain[1]), self.vma)) if self.vma else plain
+        if not self.annotated:
+            return ShapedArray, (self.shape, self.dtype, self.weak_type)
+        return _annotated, (self.shape, self.dtype, self.weak_type, self.vma, self.spec)
 
     if not TYPE_CHECKING:  # with __getattr__, a type checker would accept every attribute name
 
@@ -79,26 +88,48 @@ class ShapedArray:
             if name not in LAZY_ATTRIBUTES:
                 raise AttributeError(f"{self!r} has no attribute {name!r}")
             value = LAZY_ATTRIBUTES[name](self)
-            setattr(self, name, value)  # fills the slot: later reads do not come here
+            if name != "sharding" or self.spec is not None:  # without a `spec`, it is of the mesh of the context
+                setattr(self, name, value)  # fills the slot: later reads do not come here
             return value
 
     def update(self, **changes: Any) -> ShapedArray:
-        """This type with some of shape, dtype, weak_type and vma replaced."""
-        made = shaped(
-            tuple(changes.get("shape", self.shape)),
-            changes.get("dtype", self.dtype),
-            changes.get("weak_type", self.weak_type),
-        )
-        return made.varying(changes.get("vma", self.vma))
+        """This type with some of shape, dtype, weak_type, vma and sharding replaced; another shape drops the `spec`."""
+        shape = tuple(changes.get("shape", self.shape))
+        spec = self.spec if self.spec is None or shape == self.shape else None
+        if (sharding := changes.get("sharding")) is not None:
+            spec = _spec_of(sharding, len(shape))
+        dtype, weak_type = changes.get("dtype", self.dtype), changes.get("weak_type", self.weak_type)
+        return _annotated(shape, dtype, weak_type, changes.get("vma", self.vma), spec)
 
     def varying(self, vma: frozenset[Any]) -> ShapedArray:
         """This type with values that vary along exactly the axes `vma`."""
-        return self if vma == self.vma else _varying(self, vma)
+        return self if vma == self.vma else _annotated(self.shape, self.dtype, self.weak_type, vma, self.spec)
+
+    def laid(self, spec: Spec | None) -> ShapedArray:
+        """This type with this `spec`."""
+        return self if spec is self.spec else _annotated(self.shape, self.dtype, self.weak_type, self.vma, spec)
+
+    def without_axis(self, axis: int) -> ShapedArray:
+        """The type of a slice: this type without one axis."""
+        spec = self.spec
+        if spec is not None:
+            spec = spec_over(spec.mesh, spec.entries[:axis] + spec.entries[axis + 1 :])
+        shape = self.shape[:axis] + self.shape[axis + 1 :]
+        return _annotated(shape, self.dtype, self.weak_type, self.vma, spec)
+
+    def with_axis(self, axis: int, size: int, entry: Entry = (), mesh: Any = None) -> ShapedArray:
+        """This type with one more axis, which is split over the axes `entry` of `mesh`."""
+        spec = self.spec
+        if spec is not None or entry:
+            old = entries_of(self)
+            spec = spec_over(mesh if spec is None else spec.mesh, (*old[:axis], entry, *old[axis:]))
+        shape = (*self.shape[:axis], size, *self.shape[axis:])
+        return _annotated(shape, self.dtype, self.weak_type, self.vma, spec)
 
     def tangent(self) -> ShapedArray:
         """The type of tangents: this type if its dtype is inexact, else one of dtype float0."""
         dtype = dtypes.tangent_dtype(self.dtype)
-        return self if dtype is self.dtype else shaped(self.shape, dtype).varying(self.vma)
+        return self if dtype is self.dtype else _annotated(self.shape, dtype, False, self.vma, self.spec)
 
     def to_tangent_aval(self) -> ShapedArray:
         """JAX's name for `tangent`."""
@@ -110,7 +141,7 @@ class ShapedArray:
 
     def strong(self) -> ShapedArray:
         """This type with ``weak_type=False``."""
-        return shaped(self.shape, self.dtype).varying(self.vma) if self.weak_type else self
+        return _annotated(self.shape, self.dtype, False, self.vma, self.spec) if self.weak_type else self
 
     def str_short(self, short_dtypes: bool = True) -> str:
         """JAX's name for `short`; ``float32[3,4]`` with ``short_dtypes=False``."""
@@ -118,7 +149,7 @@ class ShapedArray:
 
     def __str__(self) -> str:
         weak = "~" if self.weak_type else ""
-        return f"{weak}{dtypes.full_name(self.dtype)}[{','.join(map(str, self.shape))}]{_axes_text(self.vma)}"
+        return f"{weak}{dtypes.full_name(self.dtype)}[{_shape_text(self)}]{_axes_text(self.vma)}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -126,7 +157,13 @@ class ShapedArray:
 
 
 def _short(aval: ShapedArray) -> str:
-    return f"{dtypes.short_name(aval.dtype)}[{','.join(map(str, aval.shape))}]{_axes_text(aval.vma)}"
+    return f"{dtypes.short_name(aval.dtype)}[{_shape_text(aval)}]{_axes_text(aval.vma)}"
+
+
+def _shape_text(aval: ShapedArray) -> str:
+    if aval.spec is None:
+        return ",".join(map(str, aval.shape))
+    return ",".join(map(axis_text, aval.shape, aval.spec.entries))
 
 
 def _axes_text(vma: frozenset[Any]) -> str:
@@ -147,7 +184,7 @@ def _physical(aval: ShapedArray) -> ShapedArray:
         return shaped((*aval.shape, *aval.dtype.element_shape), aval.dtype.physical)
     if aval.dtype == dtypes.float0:
         return shaped(aval.shape, dtypes.bool_)
-    return shaped(aval.shape, aval.dtype, aval.weak_type) if aval.vma else aval
+    return shaped(aval.shape, aval.dtype, aval.weak_type) if aval.annotated else aval
 
 
 #: the attributes that are computed at first access; sharding.py, which this layer cannot import, adds `sharding`
@@ -163,21 +200,35 @@ def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
     return found
 
 
-def _varying(aval: ShapedArray, vma: frozenset[Any]) -> ShapedArray:
-    """The unique type like `aval` of values that vary along the axes `vma`."""
-    if not vma:
-        return shaped(aval.shape, aval.dtype, aval.weak_type)
-    key = (aval.shape, aval.dtype, aval.weak_type, vma)
+def _annotated(shape: Shape, dtype: Dtype, weak_type: bool, vma: frozenset[Any], spec: Spec | None) -> ShapedArray:
+    """The unique type with these fields."""
+    if not vma and spec is None:
+        return shaped(shape, dtype, weak_type)
+    key = (shape, dtype, weak_type, vma, spec)
     found = _interned.get(key)
     if found is None:
 
         def make() -> ShapedArray:
             made = _made(*key[:3])
-            made.vma = vma
+            made.vma, made.spec, made.annotated = vma, spec, True
             return made
 
         found = _interned.add(key, make)
     return found
+
+
+def _no_spec(sharding: Any, ndim: int) -> Spec | None:
+    return None
+
+
+#: the `spec` that a sharding means for an array with `ndim` axes; sharding.py, which this layer cannot import, sets it
+_spec_of: Callable[[Any, int], Spec | None] = _no_spec
+
+
+def read_shardings_with(spec_of: Callable[[Any, int], Spec | None]) -> None:
+    """Installs the function that reads the `spec` from a user's sharding."""
+    global _spec_of
+    _spec_of = spec_of
 
 
 _NOWHERE: frozenset[Any] = frozenset()
@@ -192,6 +243,8 @@ def _made(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
     made.dtype = dtype
     made.weak_type = weak_type
     made.vma = _NOWHERE
+    made.spec = None
+    made.annotated = False
     made.ndim = len(shape)
     made.size = math.prod(made.shape)
     return made

@@ -20,6 +20,11 @@ The rules, with the operands written ``*args`` and the parameters of the equatio
     vma(avals, params)                    -> the mesh axes along which the results vary, where that is tracked (inside
                                              of shard_map); None: the rule `types` has said it. Without this rule
                                              they vary along all axes along which an operand does
+    sharding(outs, *avals, **params)      -> for each axis of the result the mesh axes that it is split over (a list of
+                                             such entries for several results), where operands are split over explicit
+                                             axes, see _ir.explicit; `outs` is what `types` has returned. Without this
+                                             rule the operation is elementwise. `sharding_in_types` says that `types`
+                                             has done it
     effects(params)                       -> the effects of the operation, see _ir.effects; all primitives that hold
                                              Jaxprs have this rule
     narrow(eqn, used)                     -> the equation, or a cheaper one that computes the used results only
@@ -49,6 +54,7 @@ from contextvars import ContextVar
 from typing import Any, Literal
 
 from .._base.errors import MissingRuleError, OptionError, PhloxError
+from . import explicit
 from .avals import ShapedArray
 
 #: The trace that interprets operations; None: operations are executed at once.
@@ -73,6 +79,7 @@ _RULES = (
     "show",
     "keys",
     "vma",
+    "sharding",
     "requires",
     "checked",
 )
@@ -139,6 +146,7 @@ class Primitive:
     show: Any
     keys: Any
     vma: Any
+    sharding: Any
     requires: Any
     checked: Any
 
@@ -192,14 +200,15 @@ class Primitive:
     @property
     def impl(self) -> Callable[..., Any]:
         """The function that executes the operation eagerly, as ``impl(*args, **params)``."""
-        return self.eager or self._compiled
+        return self.eager or self.compiled
 
-    def _compiled(self, *args: Any, **params: Any) -> Any:
+    def compiled(self, *args: Any, **params: Any) -> Any:
+        """Executes the operation eagerly by a compiled program, also if it has a rule `eager`."""
         return _execute(self, args, params, True)
 
     def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
         """Sets the function that executes the operation eagerly (JAX's decorator); returns it."""
-        self.eager = None if impl == self._compiled else impl
+        self.eager = None if impl == self.compiled else impl
         return impl
 
     def types_of(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
@@ -242,12 +251,31 @@ class Primitive:
                 primitive=self.name,
             )
         for a in avals:
-            if a.vma:
-                return self._varying(avals, params, found)
+            if a.annotated:
+                return self._laid(avals, params, self._varying(avals, params, found))
         return found
+
+    def _laid(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], found: Any) -> Any:
+        """The result types `found`, with the explicit mesh axes over which the results are split."""
+        rule = self.sharding
+        if rule is sharding_in_types or all(a.spec is None for a in avals):
+            return found
+        mesh = explicit.mesh_of(self.name, avals)
+        if not self.multiple_results:
+            entries = rule(found, *avals, **params) if rule else explicit.elementwise(self.name, found, avals)
+            return explicit.checked(self.name, avals, found, mesh, entries)
+        all_entries = (
+            rule(found, *avals, **params) if rule else [explicit.elementwise(self.name, out, avals) for out in found]
+        )
+        return [
+            explicit.checked(self.name, avals, out, mesh, entries)
+            for out, entries in zip(found, all_entries, strict=True)
+        ]
 
     def _varying(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], found: Any) -> Any:
         """The result types `found`, with the axes along which results vary. Rules on shapes need not know of them."""
+        if not any(a.vma for a in avals):
+            return found
         vma = frozenset().union(*[a.vma for a in avals]) if self.vma is None else self.vma(avals, params)
         if vma is None:
             return found
@@ -304,6 +332,10 @@ _TYPED_LIMIT = 4096
 
 def vma_in_types(avals: Sequence[ShapedArray], params: dict[str, Any]) -> None:
     """The rule `vma` of primitives whose results have the types that their Jaxprs return."""
+
+
+def sharding_in_types(outs: Any, *avals: ShapedArray, **params: Any) -> Any:
+    """The rule `sharding` of primitives whose rule `types` says how the results are split, or that have Jaxprs."""
 
 
 #: for each rule, the message when it is missing (in JAX's words) and the transformation that needs it

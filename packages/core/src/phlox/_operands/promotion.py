@@ -18,7 +18,8 @@ from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.promotion import promote
-from .._ops.structure.shape import broadcast_in_dim, converted, literal_of
+from .._ops.structure.numbers import literal_of
+from .._ops.structure.shape import broadcast_in_dim, converted
 from .._trace.trace import ArrayLike as Base
 from .checks import checked, type_of
 

@@ -15,6 +15,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.primitive import primitive
 from .._trace.trace import typeof
+from .explicit import laid
 
 
 class Zero:
@@ -40,7 +41,8 @@ def zeros(aval: ShapedArray) -> Any:
         return np.zeros(aval.shape, dtypes.float0)
     scalar = np.zeros((), aval.dtype)[()]
     scalar = weak_number(scalar) if aval.weak_type else scalar
-    return broadcast_to(scalar, aval.shape) if aval.shape else scalar
+    made = broadcast_to(scalar, aval.shape) if aval.shape else scalar
+    return made if aval.spec is None else laid(made, aval)
 
 
 def weak_number(x: Any) -> Any:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from .._base.errors import AxisSizeError, RefError
 from .._base.source import Location
-from .._ir.avals import shaped
+from .._ir.avals import ShapedArray, shaped
+from .._ir.explicit import Spec
 from .._ir.primitive import Primitive, current_trace
 from .._trace.axes import AxisName, run_with_axis
 from .._trace.trace import Trace, Tracer, bind_under, typeof
@@ -23,11 +24,23 @@ _T = TypeVar("_T")
 
 class BatchAxis(NamedTuple):
     """The mapped axis: its size, its name for collectives (or None), and the mesh axes of `spmd_axis_name`, over which
-    it is sharded."""
+    it is sharded. `explicit` says how it is split over explicit axes, as the type of an array with this axis alone."""
 
     size: int
     name: AxisName | None = None
     spmd: tuple[AxisName, ...] = ()
+    explicit: Spec | None = None
+
+    @property
+    def split(self) -> tuple[AxisName, ...]:
+        """The explicit axes, or else those of `spmd_axis_name`, that the mapped axis is split over."""
+        return self.spmd if self.explicit is None else self.explicit.entries[0]
+
+    def wider(self, aval: ShapedArray, dim: int) -> ShapedArray:
+        """The type of the batch of values of type `aval`, with the mapped axis at `dim`."""
+        if self.explicit is None:
+            return aval.with_axis(dim, self.size)
+        return aval.with_axis(dim, self.size, self.explicit.entries[0], self.explicit.mesh)
 
 
 class BatchTracer(Tracer):
@@ -40,8 +53,10 @@ class BatchTracer(Tracer):
         self.value = value
         self.dim = dim
         whole = typeof(value)
-        aval = shaped(whole.shape[:dim] + whole.shape[dim + 1 :], whole.dtype, whole.weak_type)
-        self.aval = aval.varying(whole.vma) if whole.vma else aval
+        if whole.annotated:
+            self.aval = whole.without_axis(dim)
+        else:
+            self.aval = shaped(whole.shape[:dim] + whole.shape[dim + 1 :], whole.dtype, whole.weak_type)
 
 
 class BatchTrace(Trace):

@@ -16,7 +16,7 @@ from .batch import BatchAxis, Dim, place_axis, run_batched
 from .jvp import jvp
 from .linearize import linearize
 from .transpose import Linear, backward_pass
-from .varying import as_varying_all
+from .varying import as_typed_all
 
 
 def restage(fun: Any, in_avals: Sequence[Any], like: Jaxpr) -> ClosedJaxpr:
@@ -164,13 +164,13 @@ def batch_jaxpr(
                 outs = [x if d is None and not must else place_axis(x, d, 0, axis.size) for x, d, must in forced]
                 dims = [None if d is None and not must else 0 for d, must in zip(dims, out_dims, strict=True)]
                 _check_kept(closed, axis, outs, dims)
-                outs = as_varying_all(outs, closed.out_avals)
+                wanted = [a if d is None else axis.wider(a, d) for a, d in zip(closed.out_avals, dims, strict=True)]
+                outs = as_typed_all(outs, wanted)
             positions[:] = dims
             return outs
 
         in_avals = [
-            aval if d is None else aval.update(shape=(*aval.shape[:d], axis.size, *aval.shape[d:]))
-            for aval, d in zip(closed.in_avals, in_dims, strict=True)
+            aval if d is None else axis.wider(aval, d) for aval, d in zip(closed.in_avals, in_dims, strict=True)
         ]
         return restage(fun, in_avals, closed.jaxpr), positions
 
@@ -179,7 +179,7 @@ def batch_jaxpr(
 
 def _check_kept(closed: ClosedJaxpr, axis: BatchAxis, outs: Sequence[Any], dims: Sequence[Dim]) -> None:
     for i, (out, dim, one) in enumerate(zip(outs, dims, closed.out_avals, strict=True)):
-        have, wanted = typeof(out), one if dim is None else one.update(shape=(axis.size, *one.shape))
+        have, wanted = typeof(out), one if dim is None else axis.wider(one, 0)
         if have.shape == wanted.shape and have.dtype == wanted.dtype:
             continue
         what = (

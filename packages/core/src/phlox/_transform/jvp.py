@@ -17,7 +17,7 @@ from .._ir import dtypes
 from .._ir.primitive import Primitive, current_trace
 from .._trace.trace import Trace, Tracer, typeof
 from .array_operations import Zero, zero_tangent
-from .varying import as_varying_all
+from .varying import as_typed_all
 
 
 class JVPTracer(Tracer):
@@ -112,7 +112,7 @@ def push_forward(
 
     pairs = trace.run(run)
     outs = [p for p, _ in pairs]
-    return outs, as_varying_all([t for _, t in pairs], map(typeof, outs))
+    return outs, as_typed_all([t for _, t in pairs], map(typeof, outs))
 
 
 def jvp(

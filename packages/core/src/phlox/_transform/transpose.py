@@ -13,10 +13,11 @@ from typing import Any
 
 from .._base.source import Replay, replays
 from .._ir.avals import ShapedArray
+from .._ir.explicit import any_specs
 from .._ir.jaxpr import Atom, Jaxpr, Literal, Var, width
 from .._trace.axes import tracked_axes
 from .array_operations import Zero, add
-from .varying import as_varying
+from .varying import as_typed
 
 
 class Linear:
@@ -90,13 +91,13 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
                     out = eqn.primitive.bind(*[read(v) for v in eqn.invars], **eqn.params)
                 values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
 
-    tracked = bool(tracked_axes())
+    typed = bool(tracked_axes()) or any_specs()
     gathered: dict[Var, Any] = {}
 
     def give(v: Atom, cotangent: Any) -> None:
         if isinstance(v, Var) and v in wanted and cotangent is not None and type(cotangent) is not Zero:
-            if tracked:  # as that of an operand which was declared as varying where others vary
-                cotangent = as_varying(cotangent, v.aval)
+            if typed:  # as that of an operand which was declared as varying where others vary
+                cotangent = as_typed(cotangent, v.aval)
             gathered[v] = add(gathered[v], cotangent) if v in gathered else cotangent
 
     for out, cotangent in zip(jaxpr.outvars, cotangents, strict=True):

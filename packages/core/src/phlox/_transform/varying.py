@@ -11,10 +11,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._ir.avals import ShapedArray
+from .._ir.explicit import any_specs
 from .._ir.primitive import primitive
 from .._trace.axes import tracked_axes
 from .._trace.trace import typeof
 from .array_operations import Zero
+from .explicit import laid
 
 
 def as_varying(x: Any, aval: ShapedArray) -> Any:
@@ -31,9 +33,16 @@ def as_varying(x: Any, aval: ShapedArray) -> Any:
     return primitive("psum_invariant").bind(x, axes=less, axis_index_groups=None)[0] if less else x
 
 
-def as_varying_all(xs: list[Any], avals: Iterable[ShapedArray]) -> list[Any]:
-    """`as_varying` of each; `avals` is not read where no axis is tracked."""
-    return [as_varying(x, a) for x, a in zip(xs, avals, strict=True)] if tracked_axes() else xs
+def as_typed(x: Any, aval: ShapedArray) -> Any:
+    """`x`, a value or a cotangent, with the `vma` and the `spec` of `aval`. A `Zero` stays as it is."""
+    return x if type(x) is Zero else laid(as_varying(x, aval), aval)
+
+
+def as_typed_all(xs: list[Any], avals: Iterable[ShapedArray]) -> list[Any]:
+    """`as_typed` of each; `avals` is not read where types have neither."""
+    if not tracked_axes() and not any_specs():
+        return xs
+    return [as_typed(x, a) for x, a in zip(xs, avals, strict=True)]
 
 
 def in_order(axes: frozenset[Any]) -> tuple[Any, ...]:

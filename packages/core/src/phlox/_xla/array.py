@@ -19,7 +19,7 @@ from .._ir.dtypes import ExtendedDtype
 from .._trace.trace import ArrayLike, Tracer, check_index, check_number, check_truth
 from . import memory, transfer
 from .devices import Device, client, default_device
-from .placement import Key, is_committed, key_for, sharding_of
+from .placement import Key, aval_of, is_committed, key_for, sharding_of
 from .sharding import NativeSharding, Sharding, one_device_in, single_device
 
 if TYPE_CHECKING:
@@ -319,7 +319,8 @@ def put(
     """
     if sharding is None:
         sharding = single_device(default_device())
-    return wrap(transfer.put_buffer(x, aval.physical, sharding, share), aval, key_for(aval, sharding, committed))
+    key = key_for(aval, sharding, committed)
+    return wrap(transfer.put_buffer(x, aval.physical, sharding, share), aval_of(key), key)
 
 
 def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
@@ -336,20 +337,21 @@ def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
 
             return move_across(array, sharding)
         buf = transfer.move_buffer(buf, array.aval.physical, here, sharding)
-    return wrap(buf, array.aval, key)
+    return wrap(buf, aval_of(key), key)
 
 
 def physical(array: Array) -> Array:
     """The array with its physical type: an array of PRNG keys as the integers it is stored as, any other unchanged."""
     real = array.aval.physical
-    if real is array.aval:
+    if real.dtype == array.aval.dtype:
         return array
-    return wrap(array._buf, real, key_for(real, array.sharding, array.committed))
+    return logical(array, real)
 
 
 def logical(array: Array, aval: ShapedArray) -> Array:
     """The inverse of `physical`: `array` as an array of type `aval`."""
-    return wrap(array._buf, aval, key_for(aval, array.sharding, array.committed))
+    key = key_for(aval, array.sharding, array.committed)
+    return wrap(array._buf, aval_of(key), key)
 
 
 def block_until_ready(arrays: list[Array]) -> None:
@@ -383,7 +385,8 @@ def live_arrays(platform: str | None = None) -> list[Array]:
         if type(buf.aval) is ShapedArray:  # skips buffers of the real jax
             placed = buf._sharding
             where = placed.public if isinstance(placed, NativeSharding) else single_device(placed._devices[0])
-            found.append(wrap(buf, buf.aval, key_for(buf.aval, where, True)))
+            key = key_for(buf.aval, where, True)
+            found.append(wrap(buf, aval_of(key), key))
     return found
 
 

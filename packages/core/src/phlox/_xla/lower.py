@@ -69,7 +69,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
     def read(v: Atom) -> Value:
         return f.number(v.val, v.aval.physical) if isinstance(v, Literal) else env[v]
 
-    locate = f.module.locations
+    locate, explicit = f.module.locations, f.module.explicit
     for eqn in jaxpr.eqns:
         primitive = eqn.primitive
         operands = [env[v] if type(v) is Var else read(v) for v in eqn.invars]
@@ -88,11 +88,22 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
             f.label = around
         else:
             results = _apply_rule(f, eqn, rule, operands, params)
+        if explicit:
+            results = _split(f, eqn, results)
         if primitive.multiple_results:
             env.update(zip(outvars, results, strict=True))
         else:
             env[outvars[0]] = results
     return [read(v) for v in jaxpr.outvars]
+
+
+def _split(f: Function, eqn: JaxprEqn, results: Any) -> Any:
+    """The results of an equation, split over explicit axes as their types say."""
+    if not eqn.primitive.multiple_results:
+        spec = eqn.outvars[0].aval.spec
+        return results if spec is None else f.split(results, spec)
+    specs = [v.aval.spec for v in eqn.outvars]
+    return [x if spec is None else f.split(x, spec) for x, spec in zip(results, specs, strict=True)]
 
 
 def _apply_rule(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Value], params: dict[str, Any]) -> Any:

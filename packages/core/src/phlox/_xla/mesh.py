@@ -17,8 +17,8 @@ from .._base.errors import DeviceError, ShapeError
 class AxisType(enum.Enum):
     """The type of a mesh axis: what decides how arrays are split over it.
 
-    `Auto`: the compiler. `Explicit`: the types of arrays. `Manual`: the function inside of `shard_map`. In phlox the
-    types of arrays carry no sharding, so `Explicit` is only a label, and the compiler decides as for `Auto`.
+    `Auto`: the compiler. `Explicit`: the types of arrays, as ``f32[8@x,4]``, which follow from those of the operands of
+    an operation. `Manual`: the function inside of `shard_map`.
     """
 
     Auto = enum.auto()

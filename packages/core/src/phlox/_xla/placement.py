@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .._base.interning import Interned
 from .._ir.avals import ShapedArray
-from .sharding import Sharding, default_sharding, interned
+from .sharding import NamedSharding, Sharding, default_sharding, interned, typed
 
 
 class Placed:
@@ -34,9 +34,12 @@ _placed: Interned[Placed] = Interned()
 def key_for(aval: ShapedArray, sharding: Sharding, committed: bool) -> Key:
     """The key of arrays with this type and sharding; equal keys are one object.
 
-    The key of an uncommitted array on the first device, as nearly all arrays are, is its type.
+    The key of an uncommitted array on the first device, as nearly all arrays are, is its type. The type in the key says
+    how the sharding splits the array over explicit axes.
     """
     sharding = interned(sharding)
+    if aval.spec is not None or type(sharding) is NamedSharding:
+        aval = typed(aval, sharding)
     if not committed and sharding is default_sharding():
         return aval
     full = (aval, sharding, committed)

@@ -18,6 +18,7 @@ from .._base.monitoring import COMPILE, LOWER, log_stage, timed
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import Effects
+from .._ir.explicit import any_specs
 from .._ir.jaxpr import Jaxpr, memoized
 from . import background, effort, memory
 from .array import Array, deleted, move, put, wrap_all
@@ -26,7 +27,7 @@ from .compile import JaxRuntimeError, compile_text
 from .devices import Device
 from .host_values import operand
 from .lower import Argument, lower_module, result_info
-from .mesh import UNCONSTRAINED, Mesh, PartitionSpec, axes_of
+from .mesh import UNCONSTRAINED, AbstractMesh, Mesh, PartitionSpec, axes_of
 from .pipeline import Overrides, pipeline
 from .placement import Key, aval_of, key_for, sharding_of
 from .plan import Plan, bound, mesh_of, over, plan
@@ -78,9 +79,9 @@ class Program:
             ]
         if out_shardings is not None:
             shardings = [asked or found for asked, found in zip(out_shardings, shardings, strict=True)]
-        self.out_avals = list(out_avals)
         self.out_shardings = shardings
         self.out_keys = [key_for(a, s, where.committed) for a, s in zip(out_avals, shardings, strict=True)]
+        self.out_avals = [aval_of(key) for key in self.out_keys]
         self.handlers = [result_handler(a.physical, s) for a, s in zip(out_avals, shardings, strict=True)]
         self.watch = watch
         #: whether the fast path may call `execute` instead of `run`: there is one result and no `Watch`
@@ -299,6 +300,8 @@ def lower(
     where = plan(keys, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings, out_shardings=out_shardings)
     if out_shardings is not None:
         out_shardings = [s and bound(s, where) for s in out_shardings]
+    if any_specs():
+        out_shardings = _in_types(jaxpr, where, keys, out_shardings)
     if watched():
         donated = frozenset()
     write = functools.partial(module_text, jaxpr, name, where, keys, donated, results, out_shardings, portable)
@@ -324,6 +327,31 @@ def lower(
         kinds,
         jaxpr,
     )
+
+
+def _in_types(
+    jaxpr: Jaxpr, where: Plan, keys: Sequence[Key], asked: Sequence[Sharding | None] | None
+) -> Sequence[Sharding | None] | None:
+    """The shardings of the results: those that are `asked` for, else, over a mesh with explicit axes only, those in
+    their types. Over other meshes the compiler chooses along the remaining axes."""
+    context = config.current().mesh
+    known = [s.mesh for s in (*map(sharding_of, keys), *where.shardings) if isinstance(s, NamedSharding)]
+    if isinstance(context, Mesh) and tuple(context.devices.flat) == where.devices:
+        known.insert(0, context)
+    mesh = next((m for m in (*known, where.mesh) if isinstance(m, Mesh)), None)
+    if mesh is None:
+        return asked
+
+    def in_type(aval: ShapedArray) -> Sharding | None:
+        spec, over = aval.spec, mesh
+        if spec is not None and spec.mesh.shape_tuple == mesh.shape_tuple:
+            over = mesh.update(axis_types=spec.mesh.axis_types)
+        if not over.are_all_axes_explicit:
+            return None
+        return interned(NamedSharding(over, PartitionSpec(*(spec.partitions if spec else (None,) * aval.ndim))))
+
+    in_types = [in_type(v.aval) for v in jaxpr.outvars]
+    return [a or s for a, s in zip(asked, in_types, strict=True)] if asked else in_types
 
 
 def memory_kinds(jaxpr: Jaxpr) -> dict[Any, str]:
@@ -397,7 +425,7 @@ def sharding_attribute(module: Module, sharding: Sharding, ndim: int, shardy: bo
     return f"sdy.sharding = #sdy.sharding<{spec_text(module, sharding.mesh, sharding.spec, ndim)}>"
 
 
-def spec_text(module: Module, mesh: Mesh, spec: PartitionSpec, ndim: int) -> str:
+def spec_text(module: Module, mesh: Mesh | AbstractMesh, spec: PartitionSpec, ndim: int) -> str:
     """A PartitionSpec for an array with `ndim` axes in Shardy's syntax: ``@mesh, [{"i"}, {}]``."""
     symbol = module.mesh_symbol(mesh)
     entries = (*spec, *((None,) * (ndim - len(spec))))

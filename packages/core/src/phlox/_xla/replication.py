@@ -38,7 +38,8 @@ def move_across(array: Array, sharding: Sharding) -> Array:
     # each process takes its parts from the whole array.
     whole = _program(array._key, replicated(here)).run([array])[0]
     buf = transfer.move_buffer(whole._buf, array.aval.physical, whole.sharding, sharding)
-    return wrap(buf, array.aval, key_for(array.aval, sharding, True))
+    key = key_for(array.aval, sharding, True)
+    return wrap(buf, aval_of(key), key)
 
 
 def replicated(sharding: Sharding) -> Sharding:

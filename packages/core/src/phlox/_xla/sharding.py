@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from .._base import config
 from .._base.errors import DeviceError, OptionError, ShapeError
 from .._base.native import hlo, native
-from .._ir.avals import LAZY_ATTRIBUTES
+from .._ir.avals import LAZY_ATTRIBUTES, ShapedArray, read_shardings_with
+from .._ir.explicit import Spec, spec_over
 from .devices import Device, first_device
 from .mesh import UNCONSTRAINED, AbstractMesh, Mesh, PartitionSpec, axes_of, check_spec, tiles
 
@@ -342,8 +344,33 @@ def _kind_text(sharding: Sharding) -> str:
     return "" if sharding.kind is None else f", memory_kind={sharding.kind!r}"
 
 
-#: the attribute `sharding` of avals: a mesh without axes, which in JAX means that the type does not name a sharding
-LAZY_ATTRIBUTES["sharding"] = lambda aval: NamedSharding(AbstractMesh((), ()), PartitionSpec(*(None,) * aval.ndim))
+def spec_of(sharding: Any, ndim: int) -> Spec | None:
+    """What the types of arrays with this sharding say: how they are split over the explicit axes of its mesh."""
+    if not isinstance(sharding, NamedSharding) or not (explicit := sharding.mesh.explicit_axes):
+        return None
+    entries = (*sharding.spec, *(None,) * (ndim - len(sharding.spec)))
+    split = [tuple([axis for axis in axes_of(entry) if axis in explicit]) for entry in entries]
+    return spec_over(sharding.mesh.abstract_mesh, split)
+
+
+def typed(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
+    """`aval` as the type of arrays with this sharding."""
+    if type(sharding) is not NamedSharding:
+        return aval if aval.spec is None else aval.laid(None)
+    return aval.laid(spec_of(sharding, aval.ndim))
+
+
+def _sharding_in_type(aval: ShapedArray) -> NamedSharding:
+    """The attribute `sharding` of types. A mesh without axes means in JAX that the type does not name a sharding."""
+    if aval.spec is None:
+        context = config.current().mesh
+        mesh = AbstractMesh((), ()) if context is None else context.abstract_mesh
+        return NamedSharding(mesh, PartitionSpec(*(None,) * aval.ndim))
+    return NamedSharding(aval.spec.mesh, PartitionSpec(*aval.spec.partitions))
+
+
+LAZY_ATTRIBUTES["sharding"] = _sharding_in_type
+read_shardings_with(spec_of)
 
 
 class CompilerSharding(Sharding):

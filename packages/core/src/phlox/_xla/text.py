@@ -17,6 +17,7 @@ import numpy as np
 from .._base.source import Location, Positions, scope_text
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
+from .._ir.explicit import Entries, Spec, any_specs
 
 
 class Value:
@@ -70,6 +71,7 @@ class Module:
       devices: the devices of the program, one for each partition.
       shardy: whether shardings are written for Shardy; otherwise for GSPMD.
       mesh_of_arguments: the mesh that arguments are sharded over, or None.
+      explicit: whether the program has several devices and types may say how arrays are split over explicit axes.
       callbacks: Python functions that the program calls, by index.
       kept: objects that the text refers to by address, and that must therefore stay alive.
       known: symbols of functions, and other values that rules cache for this module.
@@ -84,6 +86,7 @@ class Module:
         "callbacks",
         "channels",
         "devices",
+        "explicit",
         "functions",
         "kept",
         "known",
@@ -108,6 +111,7 @@ class Module:
         self.devices = devices
         self.shardy = shardy
         self.mesh_of_arguments = mesh
+        self.explicit = len(devices) > 1 and any_specs()
         self.locations = locations
         self.portable = portable
         self.functions: list[str] = []
@@ -146,6 +150,17 @@ class Module:
     def mesh_symbol(self, mesh: Any) -> str:
         """The symbol of a `Mesh`."""
         return self.mesh(tuple((str(name), size) for name, size in mesh.shape.items()))
+
+    def split_text(self, mesh: Any, entries: Entries, ndim: int) -> str:
+        """A sharding in Shardy's syntax, as in the type of an array with `ndim` axes: ``@mesh, [{"i"}, {}]``. The
+        compiler may split further over the axes of `mesh` that are neither explicit nor manual, and over no others."""
+        open_end = ["?"] if mesh.auto_axes else []
+        rest = ((),) * (ndim - len(entries))
+        dims = [", ".join([*(quoted(str(name)) for name in entry), *open_end]) for entry in (*entries, *rest)]
+        used = {name for entry in entries for name in entry}
+        whole = [quoted(str(name)) for name in mesh.explicit_axes if name not in used] if open_end else []
+        end = f", replicated={{{', '.join(whole)}}}" if whole else ""
+        return f"@{self.mesh_symbol(mesh)}, [{', '.join(f'{{{dim}}}' for dim in dims)}]{end}"
 
     def mesh_lines(self) -> list[str]:
         """The declarations of all meshes."""
@@ -292,6 +307,13 @@ class Function:
         left, types = f"{name}:{len(operands)}" if many else name, ", ".join([x.aval.text for x in operands])
         self.line(f"{left} = stablehlo.optimization_barrier {', '.join([x.name for x in operands])} : {types}")
         return [Value(f"{name}#{i}" if many else name, x.aval) for i, x in enumerate(operands)]
+
+    def split(self, x: Value, spec: Spec) -> Value:
+        """`x`, split as its type says."""
+        name = self.fresh()
+        where = self.module.split_text(spec.mesh, spec.entries, x.aval.ndim)
+        self.line(f"{name} = sdy.sharding_constraint {x.name} <{where}> : {x.aval.text}")
+        return Value(name, x.aval)
 
     def call(self, symbol: str, operands: Sequence[Value], outs: Sequence[ShapedArray]) -> list[Value]:
         """A call of another function of the module."""

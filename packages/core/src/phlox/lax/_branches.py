@@ -17,7 +17,7 @@ from .._api.jit.bodies import Staged, missing, operands_of, paths, staged, stron
 from .._api.jit.reference_arguments import closed_over
 from .._api.jit.user_functions import user_call
 from .._base import pytree
-from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
+from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, ShardingTypeError
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ir.jaxpr import ClosedJaxpr, Var, memoized
@@ -283,9 +283,10 @@ def _one_type(function: str, programs: Sequence[Staged], roles: Sequence[str]) -
     columns = list(zip(*[one.out_avals for one in programs], strict=True))
     for i, column in enumerate(columns):
         for role, aval in zip(roles[1:], column[1:], strict=True):
-            if (aval.shape, aval.dtype) != (column[0].shape, column[0].dtype):
+            if (aval.shape, aval.dtype, aval.spec) != (column[0].shape, column[0].dtype, column[0].spec):
                 path = pytree.keystr(paths(programs[0].out_tree)[i])
-                kind = ShapeError if aval.shape != column[0].shape else DtypeError
+                same_dtype = aval.dtype == column[0].dtype
+                kind = ShapeError if aval.shape != column[0].shape else ShardingTypeError if same_dtype else DtypeError
                 raise kind(
                     f"{function} branches must have equal output types but they differ: {role} and {roles[0]} return "
                     f"{aval.short} and {column[0].short} as result{path}",

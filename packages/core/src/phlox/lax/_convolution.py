@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._api.devices.out_sharding import lay_out
+from .._api.devices.out_sharding import lay_out, operands_for
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
 from .._operands.checks import check, check_one, integer, type_of
@@ -181,7 +181,7 @@ def conv_general_dilated(
     >>> lax.conv_general_dilated(x, jnp.ones((1, 1, 2)), (1,), "VALID")
     Array([[[1., 3., 5.]]], dtype=float32)
     """
-    lhs, rhs = check("conv_general_dilated", lhs, rhs)
+    lhs, rhs = operands_for(out_sharding, *check("conv_general_dilated", lhs, rhs))
     left, right = type_of(lhs), type_of(rhs)
     numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
     ones = (1,) * (left.ndim - 2)

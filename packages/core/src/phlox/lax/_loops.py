@@ -26,6 +26,7 @@ from .._base.errors import (
     InconclusiveDimensionOperation,
     OptionError,
     ShapeError,
+    ShardingTypeError,
 )
 from .._base.pytree import PyTreeDef, flatten
 from .._ir import dtypes
@@ -87,18 +88,20 @@ def _check_carry(
     differ = [
         (path, aval, out)
         for path, aval, out in zip(paths(in_tree), avals, s.out_avals, strict=False)
-        if (aval.shape, aval.dtype) != (out.shape, out.dtype)
+        if (aval.shape, aval.dtype, aval.spec) != (out.shape, out.dtype, out.spec)
     ]
     if not differ:
         return
     path, aval, out = differ[0]
     what = [_difference(_carry_name(fun), *one) for one in differ]
     told = f"T{what[0][1:]}." if len(what) == 1 else ";\n".join(f"  * {one}" for one in what) + "."
-    kind = ShapeError if aval.shape != out.shape else DtypeError
+    kind = ShapeError if aval.shape != out.shape else DtypeError if aval.dtype != out.dtype else ShardingTypeError
     raise kind(
         f"{function} body function carry input and carry output must have equal types, but they differ:\n\n{told}\n"
         f"This is the carry of {role} ({s.name})",
-        instead=f"a step that keeps the type, as by x.astype({aval.dtype.name!r}), or another start value",
+        instead="phlox.reshard of the start value, or of what the step returns"
+        if kind is ShardingTypeError
+        else f"a step that keeps the type, as by x.astype({aval.dtype.name!r}), or another start value",
         path=path,
         expected=aval,
         got=out,
@@ -114,7 +117,13 @@ def _carry_name(fun: Callable[..., Any]) -> str:
 def _difference(name: str, path: Any, aval: Any, out: Any) -> str:
     which = f"component {name}{pytree.keystr(path)}" if path else name
     parts = [
-        what for what, same in (("dtypes", aval.dtype == out.dtype), ("shapes", aval.shape == out.shape)) if not same
+        what
+        for what, same in (
+            ("dtypes", aval.dtype == out.dtype),
+            ("shapes", aval.shape == out.shape),
+            ("shardings", aval.spec is out.spec),
+        )
+        if not same
     ]
     why = ", and ".join(f"the {what} do not match" for what in parts)
     return (
@@ -505,6 +514,12 @@ def _length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
         if not aval.shape:
             raise AxisError(
                 f"scan got value with no leading axis to scan over: xs{pytree.keystr(path)} is {aval.short}"
+            )
+        if aval.spec is not None and aval.spec.entries[0]:
+            raise ShardingTypeError(
+                f"scan: 0th dimension of all xs should be replicated: xs{pytree.keystr(path)} is {aval.short}",
+                instead="phlox.reshard(x, phlox.P(None, ...)) first",
+                avals=[aval],
             )
         found.setdefault(aval.shape[0], f"xs{pytree.keystr(path)}: {aval.short}")
     if length is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._api.devices.out_sharding import lay_out
+from .._api.devices.out_sharding import lay_out, operands_for
 from .._api.jit.jit import jit
 from .._base.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from .._base.strictness import composed
@@ -135,6 +135,7 @@ def ragged_dot_general(
     >>> ragged_dot_general(np.ones((3, 1)), np.ones((3, 1)), np.array([1, 2]), numbers).ravel()
     Array([1., 2.], dtype=float32)
     """
+    lhs, rhs, group_sizes = operands_for(out_sharding, lhs, rhs, group_sizes)
     function = "ragged_dot_general"
     if group_offset is not None:
         raise UnsupportedError(f"{function}: group_offset", instead="group_offset=None")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._api.devices.out_sharding import lay_out
+from .._api.devices.out_sharding import lay_out, operands_for
 from .._api.jit.bodies import operands_of, staged
 from .._api.jit.user_functions import user_call
 from .._base.errors import ArgumentError, OptionError, TreeError
@@ -161,6 +161,7 @@ def reduce(
     >>> lax.reduce(jnp.array([1.0, 2.0, 3.0]), 0.0, lambda x, y: x + y, (0,))
     Array(6., dtype=float32)
     """
+    operands, init_values = operands_for(out_sharding, operands, init_values)
     xs, starts, tree = _leaves("reduce", operands, init_values)
     axes = tuple(int(d) for d in dimensions)
     primitive = _known(_OVER_AXES, computation, xs, starts)

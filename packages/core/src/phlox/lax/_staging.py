@@ -9,7 +9,7 @@ from .._api.devices.meshes import named, reshard
 from .._api.devices.transfers import device_put
 from .._api.jit.user_functions import user_call
 from .._base import pytree
-from .._base.errors import ArgumentError, OptionError, UnexpectedTracerError
+from .._base.errors import ArgumentError, OptionError, ShardingTypeError, UnexpectedTracerError
 from .._base.pytree import flatten
 from .._base.wrapping import wraps
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
@@ -20,7 +20,7 @@ from .._ops.control.composite import attribute, composite as composite_p
 from .._trace.staging import stage as record
 from .._trace.trace import Tracer, typeof
 from .._xla.mesh import PartitionSpec
-from .._xla.sharding import NamedSharding, Sharding
+from .._xla.sharding import NamedSharding, Sharding, spec_of
 from ._branches import choice
 
 if TYPE_CHECKING:
@@ -216,6 +216,14 @@ def _constrained(x: Any, given: Any) -> Any:
     if not isinstance(sharding, Sharding):
         raise OptionError(f"with_sharding_constraint: {given!r} is no sharding", instead="NamedSharding(mesh, spec)")
     if isinstance(sharding, NamedSharding):
+        spec, have = spec_of(sharding, typeof(x).ndim), typeof(x).spec
+        if have is not None and spec is not have and sharding.mesh.are_all_axes_explicit:
+            raise ShardingTypeError(
+                f"with_sharding_constraint acts as an assert when all axes of the mesh are Explicit: {sharding.spec} "
+                f"for an array of type {typeof(x).short}",
+                instead="phlox.reshard(x, spec)",
+                avals=[typeof(x)],
+            )
         return reshard(x, sharding)
     x = check_one("with_sharding_constraint", x)
     return x if current_trace.get() is not None else device_put(x, sharding)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._api.devices.out_sharding import lay_out, takes_out_sharding
+from .._api.devices.out_sharding import lay_out, operands_for, takes_out_sharding
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
 from .._operands.broadcasting import insert_axes
@@ -18,6 +18,7 @@ from .._operands.promotion import promote_dtypes, to_dtype
 from .._ops.linalg import algorithms as _algorithms, dot as _dot
 from .._ops.reductions import reduce as _reduce, running as _running
 from .._ops.structure import gather as _indexing, shape as ops, slicing as _slicing
+from .._ops.structure.numbers import wrapped
 from .._ops.structure.sort import sort as _sort
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     Array(1, dtype=int32)
     """
     wanted = dtypes.user_dtype(new_dtype)
-    x = ops.own(ops.wrapped(check_one("convert_element_type", operand), wanted))
+    x = ops.own(wrapped(check_one("convert_element_type", operand), wanted))
     return x if x.aval.dtype == wanted and not x.aval.weak_type else ops.converted(x, wanted, False)
 
 
@@ -835,7 +836,7 @@ def dot_general(
     (2, 4)
     """
 
-    lhs, rhs = check("dot_general", lhs, rhs)
+    lhs, rhs = operands_for(out_sharding, *check("dot_general", lhs, rhs))
     if preferred_element_type is not None and _of_different_bytes(lhs, rhs):
         lhs, rhs = to_dtype(lhs, dtypes.bfloat16), to_dtype(rhs, dtypes.bfloat16)  # which holds the numbers of both
     lhs, rhs = _of_higher_precision(lhs, rhs)

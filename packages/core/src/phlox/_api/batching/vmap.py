@@ -6,17 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._base import pytree
-from ..._base.errors import ArgumentError, AxisError, AxisSizeError, OptionError
+from ..._base.errors import ArgumentError, AxisError, AxisSizeError, OptionError, ShardingTypeError
 from ..._base.pytree import PyTreeDef, flatten, is_none
 from ..._base.source import Wrapper, within
 from ..._base.wrapping import P, R, wraps
 from ..._ir.avals import typeof_value
+from ..._ir.explicit import Spec, any_specs, spec_over
 from ..._trace.axes import AxisName
 from ..._trace.leaks import no_leaks
 from ..._trace.refs import AbstractRef, Ref, values, write_all
 from ..._trace.trace import typeof
 from ..._transform.array_operations import sum_axes
 from ..._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
+from ..._transform.explicit import laid
 from ..jit import arguments
 from ..jit.reference_arguments import check_distinct, places
 from ..jit.user_functions import FlatFunction, user_call
@@ -57,6 +59,7 @@ def vmap(
         for each argument.
       AxisSizeError: in a call, when batched arguments disagree on the length or lack the axis, or no argument is
         batched.
+      ShardingTypeError: in a call, when the batch axes of arguments are split over different explicit mesh axes.
       OptionError: in a call, when a result depends on the example where `out_axes` is None.
 
     >>> import phlox.numpy as jnp
@@ -93,17 +96,34 @@ def vmap(
         dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
         flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree)
         with within(_VMAP), no_leaks(arguments.fun_name(fun)):
-            outs, out_dims = run_batched(flat, BatchAxis(size, axis_name, spmd), leaves, dims)
+            axis = BatchAxis(size, axis_name, spmd, _explicit(avals, dims) if any_specs() else None)
+            outs, out_dims = run_batched(flat, axis, leaves, dims)
         wanted = flat_axes("vmap out_axes", out_axes, flat.out_tree)
         for i, (dim, want) in enumerate(zip(out_dims, wanted, strict=True)):
             if dim is not None and want is None and not sum_match:
                 path, _ = pytree.tree_leaves_with_path(flat.out_tree.unflatten(range(len(outs))))[i]
                 raise _unplaced(pytree.keystr(path), dim, axis_name, typeof(outs[i]).short)
         return flat.out_tree.unflatten(
-            [_place(x, d, want, size) for x, d, want in zip(outs, out_dims, wanted, strict=True)]
+            [_place(x, d, want, axis) for x, d, want in zip(outs, out_dims, wanted, strict=True)]
         )
 
     return batched
+
+
+def _explicit(avals: Sequence[Any], dims: Sequence[int | None]) -> Spec | None:
+    """How the mapped axis is split over explicit axes. Raises `ShardingTypeError` if the arguments disagree."""
+    mapped = [(aval, d) for aval, d in zip(avals, dims, strict=True) if d is not None]
+    found = {aval.spec.entries[d] if aval.spec is not None else (): aval for aval, d in mapped}
+    if len(found) > 1:
+        raise ShardingTypeError(
+            "vmap: Mapped away dimension of inputs passed to vmap should be sharded the same, got "
+            + " and ".join(aval.short for aval in found.values()),
+            instead="phlox.reshard(x, phlox.P(...)) first",
+            avals=list(found.values()),
+        )
+    for entry, aval in found.items():
+        return spec_over(aval.spec.mesh, [entry]) if aval.spec is not None else None
+    return None
 
 
 def _with_refs(
@@ -171,7 +191,7 @@ def _with_mappables(
     def place(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
         if dim is not None and wanted is None and not sum_match:
             raise _unplaced("", dim, axis.name, typeof(x).short)
-        return _place(x, dim, wanted, size)
+        return _place(x, dim, wanted, axis._replace(size=size))
 
     outs = run_mapped(flat, axis, leaves, specs, place)
     return trees[0].unflatten(outs)
@@ -260,10 +280,16 @@ def _unplaced(path: str, dim: int, axis_name: AxisName | None, short: str) -> Op
     )
 
 
-def _place(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+def _place(x: Any, dim: int | None, wanted: int | None, axis: BatchAxis) -> Any:
     if wanted is None:
         return x if dim is None else sum_axes(x, (dim,))
     ndim = typeof(x).ndim + (dim is None)
     if not -ndim <= wanted < ndim:
         raise AxisError(f"axis {wanted} is out of bounds for array of dimension {ndim}: vmap's out_axes of a result")
-    return place_axis(x, dim, wanted % ndim, size)
+    placed = place_axis(x, dim, wanted % ndim, axis.size)
+    return placed if axis.explicit is None else _split_along(placed, wanted % ndim, axis)
+
+
+def _split_along(x: Any, dim: int, axis: BatchAxis) -> Any:
+    """A batch whose mapped axis, at `dim`, is split as that of the arguments."""
+    return laid(x, axis.wider(typeof(x).without_axis(dim), dim))

@@ -25,7 +25,7 @@ from ..._transform.array_operations import Zero, instantiate
 from ..._transform.jvp import jvp as jvp_flat
 from ..._transform.linearize import linearize as linearize_flat
 from ..._transform.transpose import Linear, Unwanted, backward_pass
-from ..._transform.varying import as_varying_all
+from ..._transform.varying import as_typed_all
 from ..jit import arguments
 from ..jit.user_functions import FlatFunction
 
@@ -350,7 +350,7 @@ class Pullback:
     def flat(self, cotangents: Sequence[Any], wanted: Sequence[bool] | None = None) -> list[Any]:
         """Cotangents of the leaves of the arguments; None for those that are not wanted."""
         present = [ct for ct, has in zip(cotangents, self.form.nonzero, strict=True) if has]
-        present = as_varying_all(present, itertools.compress(self.out_avals, self.form.nonzero))
+        present = as_typed_all(present, itertools.compress(self.out_avals, self.form.nonzero))
         wishes = [True] * len(self.in_avals) if wanted is None else wanted
         has_derivative = [dtypes.is_inexact(a.dtype) for a in self.in_avals]
         asked = [wish for wish, has in zip(wishes, has_derivative, strict=True) if has]

@@ -16,7 +16,7 @@ from ..._xla import transfer
 from ..._xla.array import Array, put, wrap
 from ..._xla.devices import Device, process_count
 from ..._xla.mesh import Mesh, PartitionSpec
-from ..._xla.placement import key_for
+from ..._xla.placement import aval_of, key_for
 from ..._xla.sharding import NamedSharding, Sharding, single_device
 from .meshes import named
 from .transfers import device_put
@@ -59,10 +59,11 @@ def _local(sharding: Sharding) -> list[Device]:
 def _assemble(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Array], dtype: Any) -> Array:
     """One array from `parts` that are on their devices, in the order of the sharding's devices."""
     aval = shaped(shape, dtype)
+    key = key_for(aval, sharding, True)
     if len(sharding.devices) == 1:
-        return wrap(parts[0]._buf, aval, key_for(aval, sharding, True))
+        return wrap(parts[0]._buf, aval_of(key), key)
     buf = transfer.assemble(aval.physical, sharding, [x._buf for x in parts])
-    return wrap(buf, aval, key_for(aval, sharding, True))
+    return wrap(buf, aval_of(key), key)
 
 
 def make_array_from_callback(

@@ -1,8 +1,5 @@
-"""`auto_axes` and `explicit_axes`, and classes of JAX that describe devices and mesh axes in types of arrays.
-
-phlox has no mesh axes in types: the compiler chooses shardings along all axes. So these functions only reshard their
-arguments or results.
-"""
+"""`auto_axes` and `explicit_axes`, which change the types of mesh axes inside of a function, and classes of JAX that
+describe devices and mesh axes in types of arrays."""
 
 from __future__ import annotations
 
@@ -11,10 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..._base import config, pytree
 from ..._base.errors import ArgumentError, OptionError
 from ..._base.wrapping import wraps
+from ..._ir.avals import typeof_value
+from ..._ops.spmd.reshard import mesh_cast
+from ..._xla.mesh import AbstractMesh, AxisType, Mesh
 from ..jit import arguments
-from .meshes import get_mesh, reshard
+from .meshes import current_mesh, reshard
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,11 @@ class ManualAxisType:
 def auto_axes(
     f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: Any = None
 ) -> Any:
-    """`f` with shardings chosen by the compiler inside, and its result resharded to `out_sharding`.
+    """`f` with mesh axes of type `Auto` inside: there the compiler chooses how arrays are split over them.
 
     Args:
       f: function; None returns a decorator. If `out_sharding` is not given here, calls must pass it.
-      axes: accepted as in JAX; the compiler decides along all axes here.
+      axes: the mesh axes, or the one; None for all explicit axes of the mesh of the context.
       out_sharding: a `NamedSharding` or `PartitionSpec`, or a tree of those that is a prefix of the result.
 
     Returns:
@@ -88,20 +89,46 @@ def auto_axes(
         where = kwargs.pop("out_sharding", None) if out_sharding is None else out_sharding
         if where is None:
             raise ArgumentError("auto_axes: out_sharding is not given")
-        out = f(*args, **kwargs)
-        return out if get_mesh().empty else reshard(out, where)
+        mesh = current_mesh()
+        if mesh is None:
+            return f(*args, **kwargs)
+        chosen = _names(axes, mesh.explicit_axes)
+        args, kwargs = _cast((args, kwargs), chosen)
+        with config.scope(mesh=_with_types(mesh, chosen, AxisType.Auto)):
+            out = f(*args, **kwargs)
+        return reshard(out, where)
 
     return automatic
+
+
+def _names(axes: Any, default: tuple[Any, ...]) -> tuple[Any, ...]:
+    return default if axes is None else axes if isinstance(axes, tuple) else (axes,)
+
+
+def _with_types(mesh: Mesh | AbstractMesh, axes: tuple[Any, ...], kind: AxisType) -> Mesh | AbstractMesh:
+    kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    return mesh.update(axis_types=tuple(kind if name in axes else old for name, old in kinds))
+
+
+def _cast(tree: Any, axes: tuple[Any, ...]) -> Any:
+    """The arrays of a tree with types that say nothing of `axes`."""
+
+    def cast(x: Any) -> Any:
+        aval = typeof_value(x)
+        split = aval is not None and aval.spec is not None and any(n in axes for e in aval.spec.entries for n in e)
+        return mesh_cast(x, axes=axes) if split else x
+
+    return pytree.tree_map(cast, tree)
 
 
 def explicit_axes(
     f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None
 ) -> Any:
-    """`f` with its arguments resharded to `in_sharding` first.
+    """`f` with mesh axes of type `Explicit` inside: there the types of arrays say how they are split over them.
 
     Args:
       f: function; None returns a decorator. If `in_sharding` is not given here, calls must pass it.
-      axes: accepted as in JAX; see `auto_axes`.
+      axes: the mesh axes, or the one; None for all Auto axes of the mesh of the context.
       in_sharding: a `NamedSharding` or `PartitionSpec`, or a tree of those that is a prefix of the positional
         arguments.
 
@@ -126,8 +153,12 @@ def explicit_axes(
         where = kwargs.pop("in_sharding", None) if in_sharding is None else in_sharding
         if where is None:
             raise ArgumentError("explicit_axes: in_sharding is not given")
-        if get_mesh().empty:
+        mesh = current_mesh()
+        if mesh is None:
             raise OptionError("explicit_axes: no mesh in the context", instead="with phlox.set_mesh(mesh): ...")
-        return f(*reshard(args, where), **kwargs)
+        chosen = _names(axes, mesh.auto_axes)
+        with config.scope(mesh=_with_types(mesh, chosen, AxisType.Explicit)):
+            out = f(*reshard(args, where), **kwargs)
+        return _cast(out, chosen)
 
     return explicit

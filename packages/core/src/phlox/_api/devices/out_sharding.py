@@ -1,7 +1,8 @@
 """`out_sharding`, the option of many functions that sets the sharding of their result.
 
-A function implements it in one of two ways: the decorator `takes_out_sharding` handles the keyword, or its body ends
-with `lay_out`. Either way the function computes first, then reshards the result as `phlox.reshard` does.
+A function implements it in one of two ways: the decorator `takes_out_sharding` handles the keyword, or its body begins
+with `operands_for` and ends with `lay_out`. Either way the function computes on operands whose types say nothing of
+explicit axes, so that nothing in it can be ambiguous, then reshards the result as `phlox.reshard` does.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from ..._base import pytree
 from ..._base.errors import ArgumentError, OptionError
 from ..._base.wrapping import wraps
+from ..._ir.explicit import any_specs
 from ..._trace.trace import typeof
+from ..._transform.explicit import unsplit
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, PartitionSpec, axes_of
 from ..._xla.sharding import NamedSharding
 from .meshes import current_mesh, named, reshard
@@ -63,6 +67,16 @@ def _agree(context: Mesh | AbstractMesh, mesh: Mesh | AbstractMesh) -> bool:
     return context.abstract_mesh == mesh.abstract_mesh and AbstractMesh in (type(context), type(mesh))
 
 
+def operands_for(out_sharding: Any, *operands: Any) -> Any:
+    """The operands (trees), between which and a result with `out_sharding` the compiler chooses the shardings.
+
+    They are unchanged if `out_sharding` is None, or if they are not split over explicit axes.
+    """
+    if out_sharding is None or not any_specs():
+        return operands
+    return pytree.tree_map(unsplit, operands)
+
+
 def lay_out(function: str, x: Any, out_sharding: Any) -> Any:
     """The array `x` with the sharding `out_sharding`; unchanged for None. `function` names the caller in errors.
 
@@ -101,6 +115,7 @@ def takes_out_sharding(function: F) -> F:
             return function(*args, **kwargs)
         # Checked first, so that an error does not come after a long computation.
         where = checked_out_sharding(function.__name__, out_sharding)
+        args, kwargs = operands_for(where, args, kwargs)
         return lay_out(function.__name__, function(*args, **kwargs), where)
 
     # The entry is added at the end of `Args:`, in front of `Returns:`.

@@ -284,7 +284,9 @@ def _map(
         return [x if d is None else _with_axis(x, d) for x, d in zip(outs, out_dims, strict=True)]
 
     in_specs = tuple(_spec(a, name) for a in axes)
-    avals = [spmd.part_aval(typeof(x), mesh, spec) for x, spec in zip(leaves, in_specs, strict=True)]
+    avals = [
+        spmd.part_aval(typeof(x).laid(None), mesh, spec, (name,)) for x, spec in zip(leaves, in_specs, strict=True)
+    ]
     with only_axes((*axis_env.get(), (name, mesh.size))):
         names = functools.partial(arguments.leaf_names, fun, positional, kwargs)
         jaxpr, consts = stage(on_slice, avals, name=arguments.fun_name(fun), arg_names=names)

@@ -290,7 +290,9 @@ class _Program:
             out_specs[:] = self._out_specs(flat.out_tree, outs)
             return [spmd.leaving(x, spec, tracked) for x, spec in zip(outs, out_specs, strict=True)]
 
-        avals = [spmd.part_aval(typeof(x), self.mesh, spec, tracked) for x, spec in zip(arrays, given, strict=True)]
+        avals = [
+            spmd.part_aval(typeof(x), self.mesh, spec, manual, tracked) for x, spec in zip(arrays, given, strict=True)
+        ]
         with spmd.inside(self.mesh, manual, self.check_vma):
             jaxpr, consts = stage(on_parts, avals, name=self.__name__)
         in_specs = (*[PartitionSpec()] * len(consts), *given)

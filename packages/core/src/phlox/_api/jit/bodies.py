@@ -18,7 +18,7 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.leaks import no_leaks
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, typeof
-from ..._transform.varying import as_varying_all
+from ..._transform.varying import as_typed_all
 from . import arguments
 
 missing: Any = object()
@@ -132,7 +132,7 @@ def varying_results(closed: ClosedJaxpr, vma: Sequence[frozenset[Any]]) -> Close
 
     def make() -> ClosedJaxpr:
         def fun(*xs: Any) -> list[Any]:
-            return as_varying_all(eval_jaxpr(closed.jaxpr, closed.consts, *xs), wanted)
+            return as_typed_all(eval_jaxpr(closed.jaxpr, closed.consts, *xs), wanted)
 
         return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name)[0])
 

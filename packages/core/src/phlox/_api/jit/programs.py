@@ -21,7 +21,9 @@ from ..._trace.staging import stage
 from ..._trace.trace import recorder
 from ..._transform.array_operations import zeros
 from ..._xla.array import ArrayImpl
+from ..._xla.mesh import AbstractMesh
 from ..._xla.placement import Key, key_for
+from ..devices.meshes import named
 from . import arguments
 from .options import Prefix
 from .reference_arguments import closed_over, places
@@ -59,7 +61,8 @@ class ShapeDtypeStruct:
     ):
         if dtype is None:
             raise ArgumentError("ShapeDtypeStruct: dtype must be specified.")
-        self.aval = shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
+        aval = shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
+        self.aval = aval if sharding is None else aval.update(sharding=sharding)
         self.sharding = sharding
         #: whether this describes a reference to such an array
         self.is_ref = is_ref
@@ -120,7 +123,9 @@ def key_of(x: Any, aval: ShapedArray) -> Key:
     if type(x) is ArrayImpl:
         return x._key
     if isinstance(x, ShapeDtypeStruct) and x.sharding is not None:
-        return key_for(aval, x.sharding, committed=True)
+        sharding = named("ShapeDtypeStruct", x.sharding)
+        if not isinstance(getattr(sharding, "mesh", None), AbstractMesh):  # which has no devices
+            return key_for(aval, sharding, committed=True)
     return aval
 
 
@@ -239,6 +244,8 @@ def _env() -> tuple[tuple[AxisName, int], ...]:
 
 def struct_of(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
     """The `ShapeDtypeStruct` of an abstract value."""
+    if sharding is None and aval.spec is not None:
+        sharding = aval.sharding
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
 
 

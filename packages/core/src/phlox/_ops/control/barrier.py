@@ -11,6 +11,7 @@ from ..._base.errors import UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import shaped
 from ..._ir.effects import Effect
+from ..._ir.explicit import each, whole
 from ..._ir.key_uses import passes_each, reads
 from ..._ir.primitive import Primitive
 from ..._transform.array_operations import instantiate
@@ -40,6 +41,7 @@ optimization_barrier = Primitive(
     "optimization_barrier",
     multiple_results=True,
     types=lambda *avals: list(avals),
+    sharding=each,
     lower=_barrier_lower,
     jvp=_barrier_jvp,
     transpose=_barrier_transpose,
@@ -84,6 +86,7 @@ dce_sink = Primitive(
     "dce_sink",
     multiple_results=True,
     types=lambda x, prevent_mlir_dce: [],
+    sharding=whole,
     lower=_sink_lower,
     jvp=lambda primals, tangents, **params: (dce_sink.bind(*primals, **params), []),
     batch=_sink_batch,

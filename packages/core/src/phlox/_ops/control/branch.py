@@ -14,7 +14,7 @@ from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered, refuse_io
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, effects_inside, memoized, narrowed, only
 from ..._ir.key_uses import KeyUses, any_of
-from ..._ir.primitive import Primitive, vma_in_types
+from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env, tracked_axes
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
@@ -331,6 +331,7 @@ cond = Primitive(
     multiple_results=True,
     types=_types,
     vma=vma_in_types,
+    sharding=sharding_in_types,
     lower=_lower,
     jvp=_jvp,
     linearize=_linearize,

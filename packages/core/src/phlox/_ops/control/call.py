@@ -12,7 +12,7 @@ from typing import Any
 from ..._base import config
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized, narrowed, only
-from ..._ir.primitive import Primitive, vma_in_types
+from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill
@@ -170,6 +170,7 @@ jit_p = Primitive(
     multiple_results=True,
     types=_jit_types,
     vma=vma_in_types,
+    sharding=sharding_in_types,
     lower=_jit_lower,
     jvp=_jit_jvp,
     linearize=_jit_linearize,

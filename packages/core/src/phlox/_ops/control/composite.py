@@ -13,7 +13,7 @@ import numpy as np
 from ..._base.errors import ArgumentError
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside
-from ..._ir.primitive import Primitive, vma_in_types
+from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._transform.batch import BatchAxis, Dim
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value, dense, number, quoted
@@ -79,6 +79,7 @@ composite = Primitive(
     multiple_results=True,
     types=_types,
     vma=vma_in_types,
+    sharding=sharding_in_types,
     lower=_lower,
     jvp=_as_call("jvp"),
     linearize=_as_call("linearize"),

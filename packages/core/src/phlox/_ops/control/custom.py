@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 from ..._base.errors import DerivativeError, UnexpectedTracerError
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
-from ..._ir.primitive import Primitive, vma_in_types
+from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
 from ..._trace.trace import recorder, typeof
@@ -101,8 +101,7 @@ def _example(zero: Zero, dim: Dim) -> Zero:
     """The `Zero` of one example, without the mapped axis `dim`."""
     if dim is None:
         return zero
-    shape = zero.aval.shape
-    return Zero(zero.aval.update(shape=shape[:dim] + shape[dim + 1 :]))
+    return Zero(zero.aval.without_axis(dim))
 
 
 def _place_dim(x: Any, dim: Dim, destination: Dim, size: int) -> Any:
@@ -111,8 +110,7 @@ def _place_dim(x: Any, dim: Dim, destination: Dim, size: int) -> Any:
         return x
     if type(x) is not Zero:
         return place_axis(x, dim, destination, size)
-    shape = x.aval.shape
-    return Zero(x.aval.update(shape=(*shape[:destination], size, *shape[destination:])))
+    return Zero(x.aval.with_axis(destination, size))
 
 
 #: whether a rule is being traced only to find out which results it maps; rules of functions that it calls are then not
@@ -284,6 +282,7 @@ custom_jvp_call = Primitive(
     multiple_results=True,
     types=_types,
     vma=vma_in_types,
+    sharding=sharding_in_types,
     lower=_lower,
     jvp=_custom_jvp_jvp,
     transpose=_custom_jvp_transpose,
@@ -435,6 +434,7 @@ custom_vjp_call = Primitive(
     multiple_results=True,
     types=_types,
     vma=vma_in_types,
+    sharding=sharding_in_types,
     lower=_lower,
     jvp=_custom_vjp_jvp,
     batch=_custom_vjp_batch,
@@ -486,7 +486,7 @@ def _lin_batch(
         )
         return [_cotangent_of(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
 
-    wide = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
+    wide = tuple(axis.wider(a, 0) for a in out_avals)
     return custom_lin.bind(*args, bwd=bwd._replace(call=batched), num_res=num_res, out_avals=wide), [0] * len(wide)
 
 
@@ -495,6 +495,7 @@ custom_lin = Primitive(
     multiple_results=True,
     types=lambda *avals, bwd, num_res, out_avals: list(out_avals),
     vma=vma_in_types,
+    sharding=sharding_in_types,
     lower=_no_forward_mode,
     eager=_no_forward_mode,
     transpose=_lin_transpose,

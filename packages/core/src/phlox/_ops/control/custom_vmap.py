@@ -14,7 +14,7 @@ from ..._base.errors import DerivativeError, UnexpectedTracerError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
-from ..._ir.primitive import Primitive, vma_in_types
+from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
 from ..._transform.array_operations import Zero, fill, instantiate, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
@@ -188,6 +188,7 @@ custom_vmap_call = Primitive(
     multiple_results=True,
     types=_types,
     vma=vma_in_types,
+    sharding=sharding_in_types,
     lower=_lower,
     jvp=_jvp,
     linearize=_linearize,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import Effects
+from ..._ir.explicit import whole
 from ..._ir.primitive import Primitive
 from ..._xla.embed import embed
 from ..._xla.text import Function, Value
@@ -63,6 +64,7 @@ call_exported = Primitive(
     "call_exported",
     multiple_results=True,
     types=_types,
+    sharding=whole,
     lower=_lower,
     extend=lambda params, trailing, *avals: params,
     effects=lambda params: params["exported"].effects,

@@ -12,7 +12,7 @@ from typing import Any
 from ..._base.errors import DerivativeError
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
-from ..._ir.primitive import Primitive, vma_in_types
+from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
 from ..._transform.array_operations import Zero, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis
@@ -114,6 +114,7 @@ linear_call = Primitive(
     multiple_results=True,
     types=_types,
     vma=vma_in_types,
+    sharding=sharding_in_types,
     lower=_lower,
     jvp=_jvp,
     transpose=_transpose,

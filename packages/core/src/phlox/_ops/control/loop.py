@@ -15,7 +15,7 @@ from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered, refuse_io
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoist_consts, hoisted, memoized
 from ..._ir.key_uses import KeyUses, repeated
-from ..._ir.primitive import Primitive, vma_in_types
+from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
@@ -341,6 +341,7 @@ while_p = Primitive(
     multiple_results=True,
     types=_types,
     vma=vma_in_types,
+    sharding=sharding_in_types,
     lower=_lower,
     jvp=_jvp,
     linearize=_linearize,

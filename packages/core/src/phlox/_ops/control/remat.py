@@ -28,7 +28,7 @@ from ..._ir.jaxpr import (
     prune,
 )
 from ..._ir.key_uses import KeyUses
-from ..._ir.primitive import Primitive, primitive, vma_in_types
+from ..._ir.primitive import Primitive, primitive, sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
@@ -242,6 +242,7 @@ checkpoint = Primitive(
     multiple_results=True,
     types=_types,
     vma=vma_in_types,
+    sharding=sharding_in_types,
     lower=_lower,
     jvp=_jvp,
     linearize=_linearize,

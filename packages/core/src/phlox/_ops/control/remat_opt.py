@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoisted
-from ..._ir.primitive import Primitive, vma_in_types
+from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import batch_jaxpr
@@ -97,6 +97,7 @@ remat_opt = Primitive(
     multiple_results=True,
     types=_types,
     vma=vma_in_types,
+    sharding=sharding_in_types,
     lower=_lower,
     jvp=_jvp,
     linearize=_linearize,

@@ -18,7 +18,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized, narrowed, only, prune
 from ..._ir.key_uses import KeyUses, repeated
-from ..._ir.primitive import Primitive, vma_in_types
+from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
@@ -44,12 +44,12 @@ Params = dict[str, Any]
 
 def stacked(aval: ShapedArray, length: int) -> ShapedArray:
     """The type of `length` values of type `aval`, stacked along a new first axis."""
-    return aval.update(shape=(length, *aval.shape))
+    return aval.with_axis(0, length)
 
 
 def row_of(aval: ShapedArray) -> ShapedArray:
     """The type of one slice along the first axis."""
-    return aval.update(shape=aval.shape[1:])
+    return aval.without_axis(0)
 
 
 def _types(
@@ -584,6 +584,7 @@ scan = Primitive(
     multiple_results=True,
     types=_types,
     vma=vma_in_types,
+    sharding=sharding_in_types,
     lower=_lower,
     jvp=_jvp,
     linearize=_linearize,

@@ -17,6 +17,7 @@ from ..._base.errors import DerivativeError, EffectError, MissingRuleError
 from ..._base.pytree import PyTreeDef
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.effects import DebugEffect, Effects, IOEffect, OrderedDebugEffect, OrderedIOEffect, no_effects
+from ..._ir.explicit import whole
 from ..._ir.jaxpr import ClosedJaxpr
 from ..._ir.key_uses import reads
 from ..._ir.primitive import Primitive
@@ -147,6 +148,7 @@ pure_callback = Primitive(
     "pure_callback",
     multiple_results=True,
     types=lambda *avals, result_avals, **_: list(result_avals),
+    sharding=whole,
     lower=_pure_lower,
     eager=_pure_eager,
     jvp=_no_derivative("pure_callback"),
@@ -181,6 +183,7 @@ io_callback = Primitive(
     "io_callback",
     multiple_results=True,
     types=lambda *avals, result_avals, **_: list(result_avals),
+    sharding=whole,
     lower=_io_lower,
     eager=_pure_eager,
     jvp=_no_derivative("io_callback"),
@@ -206,6 +209,7 @@ def _debugging(name: str) -> Primitive:
         name,
         multiple_results=True,
         types=lambda *avals, **_: [],
+        sharding=whole,
         lower=lower,
         eager=lambda *args, callback, **_: _nothing(callback(*map(as_array, args))),
         # The callback sees primals only; there are no results with tangents.

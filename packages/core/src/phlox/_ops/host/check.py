@@ -20,6 +20,7 @@ from ..._base.source import Location
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import Effect
+from ..._ir.explicit import whole
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import zeros
@@ -270,6 +271,7 @@ check_p = Primitive(
     "check",
     multiple_results=True,
     types=lambda *avals, **_: [],
+    sharding=whole,
     lower=_lower,
     jvp=_jvp,
     batch=_batch,

@@ -13,6 +13,7 @@ import numpy as np
 from ..._base.errors import ArgumentError, DerivativeError, OptionError
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.effects import Effect, Effects, no_effects
+from ..._ir.explicit import whole
 from ..._ir.primitive import Primitive
 from ..._transform.batch import BatchAxis, Dim
 from ..._xla import foreign
@@ -266,6 +267,7 @@ ffi_call = Primitive(
     "ffi_call",
     multiple_results=True,
     types=lambda *avals, result_avals, **params: list(result_avals),
+    sharding=whole,
     lower=_lower,
     jvp=_no_derivative,
     batch=_batch,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._ir.effects import DebugEffect
+from ..._ir.explicit import whole
 from ..._ir.primitive import Primitive
 from ..._xla.host_values import as_array
 from ..._xla.partitioner import inspect_lower
@@ -20,6 +21,7 @@ inspect_sharding = Primitive(
     "inspect_sharding",
     multiple_results=True,
     types=lambda x, callback: [],
+    sharding=whole,
     lower=inspect_lower,
     eager=_eager,
     jvp=lambda primals, tangents, **params: (inspect_sharding.bind(*primals, **params), []),

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.explicit import Entries, entries_of, join, refuse
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.explicit import in_auto
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, ints
 from ..structure.shape import convert, transpose
@@ -269,13 +271,32 @@ def _dot_show(eqn: Any, printer: Any) -> dict[str, Any]:
     return shown
 
 
+def _dot_sharding(
+    out: ShapedArray, lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: DotDimensionNumbers, **_: Any
+) -> Entries:
+    (lc, rc), (lb, rb) = dimension_numbers
+    avals, left, right = (lhs, rhs), entries_of(lhs), entries_of(rhs)
+    for i, j in zip(lc, rc, strict=True):
+        join("dot_general", avals, (left[i], right[j]), "contracted axes differ")
+        if left[i] and right[j]:
+            refuse(
+                "dot_general",
+                f"axes {i} and {j}, which are contracted, are split, so that it is not clear how the result is",
+                avals,
+                "out_sharding=phlox.P(...), as in phlox.numpy.matmul(x, y, out_sharding=...)",
+            )
+    batch = [join("dot_general", avals, (left[i], right[j]), "batch axes differ") for i, j in zip(lb, rb, strict=True)]
+    return (*batch, *(left[i] for i in _free(lhs.ndim, lc, lb)), *(right[i] for i in _free(rhs.ndim, rc, rb)))
+
+
 dot_general = Primitive(
     "dot_general",
     remembers=True,
     types=_dot_types,
+    sharding=_dot_sharding,
     lower=_dot_lower,
     jvp=_dot_jvp,
-    transpose=_dot_transpose,
+    transpose=in_auto(_dot_transpose),
     batch=_dot_batch,
     show=_dot_show,
     nan_checked=True,

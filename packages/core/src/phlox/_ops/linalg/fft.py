@@ -11,6 +11,7 @@ import numpy as np
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.explicit import resized
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis
 from ..._xla.mesh import UNCONSTRAINED, PartitionSpec
@@ -148,4 +149,12 @@ def _batch(x: Any, dim: int, **params: Any) -> tuple[Any, int]:
     return fft(move_axis(x, dim, 0), **params), 0
 
 
-fft = structural("fft", types=_types, lower=_lower, transpose=_transpose, batch=_batch, nan_checked=True)
+fft = structural(
+    "fft",
+    types=_types,
+    sharding=lambda out, x, **_: resized("fft", x, out),
+    lower=_lower,
+    transpose=_transpose,
+    batch=_batch,
+    nan_checked=True,
+)

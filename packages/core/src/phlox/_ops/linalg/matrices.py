@@ -12,6 +12,7 @@ from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import min_dim
+from ..._ir.explicit import check_whole, entries_of, join
 from ..._ir.jaxpr import ClosedJaxpr
 from ..._ir.primitive import Primitive
 from ..._trace.staging import stage
@@ -79,6 +80,7 @@ def linalg(
         name,
         multiple_results=many,
         types=types,
+        sharding=over_stack(name, ranks),
         lower=lower,
         jvp=None if jvp is None else forward,
         transpose=transpose,
@@ -102,6 +104,21 @@ def _stack(name: str, avals: Sequence[ShapedArray], ranks: Sequence[int]) -> Sha
             shapes=[a.shape for a in avals],
         )
     return stacks[0]
+
+
+def over_stack(name: str, ranks: Sequence[int]) -> Callable[..., Any]:
+    """The rule `sharding` of operations on stacks: the stack may be split, matrices and vectors may not."""
+
+    def rule(outs: Any, *avals: ShapedArray, **params: Any) -> Any:
+        for a, rank in zip(avals, ranks, strict=True):
+            check_whole(name, a, range(a.ndim - rank, a.ndim), avals)
+        stack = range(avals[0].ndim - ranks[0])
+        front = tuple(join(name, avals, [entries_of(a)[i] for a in avals]) for i in stack)
+        if isinstance(outs, ShapedArray):
+            return (*front, *((),) * (outs.ndim - len(front)))
+        return [(*front, *((),) * (out.ndim - len(front))) for out in outs]
+
+    return rule
 
 
 def need_square(name: str, shape: Shape) -> int:

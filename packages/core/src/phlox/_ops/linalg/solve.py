@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..._base.errors import DerivativeError
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
-from ..._ir.primitive import Primitive
+from ..._ir.primitive import Primitive, sharding_in_types
 from ..._trace.interpret import eval_jaxpr
 from ..._transform.array_operations import Zero, add, instantiate, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis
@@ -144,6 +144,7 @@ linear_solve = Primitive(
     "custom_linear_solve",
     multiple_results=True,
     types=_types,
+    sharding=sharding_in_types,
     lower=_lower,
     jvp=_jvp,
     transpose=_transpose,

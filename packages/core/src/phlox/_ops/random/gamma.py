@@ -15,6 +15,7 @@ import numpy as np
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
+from ..._ir.explicit import batches
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, zeros
@@ -126,6 +127,7 @@ def _batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], log_space:
 random_gamma = Primitive(
     "random_gamma",
     types=_types,
+    sharding=batches,
     lower=lowered_as(_samples),
     jvp=_jvp,
     batch=_batch,

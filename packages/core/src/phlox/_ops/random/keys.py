@@ -17,6 +17,7 @@ from ..._base.errors import ArgumentError, DtypeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dtypes import ExtendedDtype
+from ..._ir.explicit import batches
 from ..._ir.key_uses import makes, reads, replaces
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
@@ -116,6 +117,7 @@ def _front(make: Callable[[], Primitive]) -> Callable[..., Any]:
 random_seed = Primitive(
     "random_seed",
     types=lambda seeds, impl: shaped(seeds.shape, key_dtype(impl)),
+    sharding=batches,
     lower=lowered_as(lambda seeds, impl: impl.each(impl.seed, [typeof(seeds).ndim], seeds)),
     batch=_kept(lambda: random_seed),
     extend=_unchanged,
@@ -136,6 +138,7 @@ def _wrap_types(base: ShapedArray, impl: Impl) -> ShapedArray:
 random_wrap = Primitive(
     "random_wrap",
     types=_wrap_types,
+    sharding=batches,
     lower=lambda f, base, impl: base,
     batch=_front(lambda: random_wrap),
     extend=_unchanged,
@@ -152,6 +155,7 @@ def _unwrap_types(keys: ShapedArray) -> ShapedArray:
 random_unwrap = Primitive(
     "random_unwrap",
     types=_unwrap_types,
+    sharding=batches,
     lower=lambda f, keys: keys,
     batch=_kept(lambda: random_unwrap),
     extend=_unchanged,
@@ -168,6 +172,7 @@ def _split_types(keys: ShapedArray, shape: tuple[int, ...]) -> ShapedArray:
 random_split = Primitive(
     "random_split",
     types=_split_types,
+    sharding=batches,
     lower=lowered_as(lambda keys, impl, shape: impl.each(lambda k: impl.split(k, shape), [_rank(impl, keys)], keys)),
     batch=_kept(lambda: random_split),
     extend=with_impl,
@@ -225,6 +230,7 @@ def _bits_types(keys: ShapedArray, bit_width: int, shape: tuple[int, ...]) -> Sh
 random_bits = Primitive(
     "random_bits",
     types=_bits_types,
+    sharding=batches,
     lower=lowered_as(
         lambda keys, impl, bit_width, shape: impl.each(
             lambda k: impl.random_bits(k, bit_width, shape), [_rank(impl, keys)], keys

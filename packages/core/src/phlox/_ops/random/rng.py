@@ -11,6 +11,7 @@ import numpy as np
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.explicit import whole
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import insert_axis
@@ -81,6 +82,7 @@ rng_bit_generator = Primitive(
     "rng_bit_generator",
     multiple_results=True,
     types=_bits_types,
+    sharding=whole,
     lower=_bits_lower,
     batch=_bits_batch,
     nan_checked=False,

@@ -15,6 +15,7 @@ import numpy as np
 from ..._base.errors import AxisError, DtypeError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.explicit import Entries, elementwise, entries_of, resized
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside
 from ..._ir.primitive import Primitive
 from ..._trace.interpret import eval_jaxpr
@@ -167,10 +168,17 @@ def _reduce_batch(
     return reduce(*operands, *starts, **moved), [0] * len(operands)
 
 
+def _reduce_sharding(outs: Sequence[ShapedArray], *avals: ShapedArray, dimensions: Ints, **_: Any) -> list[Entries]:
+    operands = _halves(avals)[0]
+    joined = elementwise("reduce", operands[0], operands)
+    return [tuple(e for i, e in enumerate(joined) if i not in dimensions)] * len(outs)
+
+
 reduce = Primitive(
     "reduce",
     multiple_results=True,
     types=_reduce_types,
+    sharding=_reduce_sharding,
     effects=effects_inside,
     lower=_reduce_lower,
     jvp=_reduce_derivative(JVPTrace),
@@ -231,6 +239,9 @@ reduce_window = Primitive(
     "reduce_window",
     multiple_results=True,
     types=_window_types,
+    sharding=lambda outs, *avals, **_: [
+        resized("reduce_window", x, out) for x, out in zip(_halves(avals)[0], outs, strict=True)
+    ],
     effects=effects_inside,
     lower=_window_lower,
     jvp=_window_jvp,
@@ -275,6 +286,7 @@ def _select_lower(
 select_and_scatter = Primitive(
     "select_and_scatter",
     types=_select_types,
+    sharding=lambda out, operand, *_, **__: entries_of(operand),
     effects=effects_inside,
     lower=_select_lower,
     nan_checked=True,

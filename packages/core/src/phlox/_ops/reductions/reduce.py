@@ -12,6 +12,7 @@ from ..._base import config
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.explicit import Entries, entries_of
 from ..._ir.primitive import Primitive, Series, Unfused
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
@@ -34,6 +35,10 @@ def _kept(ndim: int, axes: Axes) -> Axes:
 def spread(x: Any, aval: ShapedArray, axes: Axes) -> Any:
     """`x`, from which `axes` were reduced, broadcast along them to the shape of `aval`."""
     return broadcast_in_dim(x, shape=aval.shape, broadcast_dimensions=_kept(aval.ndim, axes))
+
+
+def _kept_sharding(out: ShapedArray, x: ShapedArray, axes: Axes, **_: Any) -> Entries:
+    return tuple(entries_of(x)[i] for i in _kept(x.ndim, axes))
 
 
 def _check_axes(name: str, x: ShapedArray, axes: Axes) -> None:
@@ -114,6 +119,7 @@ def reducer(
         name,
         remembers=check is None,
         types=types,
+        sharding=_kept_sharding,
         lower=lower,
         jvp=None if jvp is None else differentiate,
         transpose=transpose,
@@ -317,6 +323,7 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
         name,
         remembers=True,
         types=types,
+        sharding=_kept_sharding,
         lower=lower,
         jvp=lambda primals, tangents, **params: (
             out := made.bind(*primals, **params),

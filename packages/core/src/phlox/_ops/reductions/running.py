@@ -11,6 +11,7 @@ from typing import Any
 
 from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray
+from ..._ir.explicit import Entries, check_whole, entries_of
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
@@ -119,9 +120,14 @@ def cumulative(
         assert dim is not None
         return made.bind(args[0], axis=axis if axis < dim else axis + 1, reverse=reverse), dim
 
+    def sharding(out: ShapedArray, x: ShapedArray, axis: int, reverse: bool) -> Entries:
+        check_whole(name, x, [axis])
+        return entries_of(x)
+
     made = Primitive(
         name,
         types=types,
+        sharding=sharding,
         lower=lower,
         jvp=differentiate,
         transpose=transpose,

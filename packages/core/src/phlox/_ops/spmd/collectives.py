@@ -14,7 +14,8 @@ import numpy as np
 from ..._base.errors import AxisNameError, OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.primitive import Primitive, vma_in_types
+from ..._ir.explicit import each
+from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.axes import axis_size, tracked_axes
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, instantiate
@@ -112,6 +113,7 @@ def _reduction(
         name,
         multiple_results=True,
         types=lambda *avals, axes, axis_index_groups: list(avals),
+        sharding=each,
         vma=vma,
         lower=lower,
         jvp=jvp,
@@ -173,6 +175,7 @@ pvary = Primitive(
     "pvary",
     types=lambda x, axes: x.varying(x.vma | frozenset(axes)),
     vma=vma_in_types,
+    sharding=sharding_in_types,
     lower=lambda f, x, axes: x,
     jvp=_pvary_jvp,
     transpose=_pvary_transpose,

@@ -6,17 +6,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..._base import config
 from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray
+from ..._ir.explicit import spec_over
 from ..._ir.key_uses import passes
-from ..._ir.primitive import Primitive
+from ..._ir.primitive import Primitive, sharding_in_types
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.explicit import unsplit
+from ..._xla.array import ArrayImpl, move, wrap
 from ..._xla.foreign import foreign_call, untyped
-from ..._xla.mesh import Mesh, PartitionSpec
+from ..._xla.host_values import as_array
+from ..._xla.mesh import UNCONSTRAINED, AbstractMesh, AxisType, Mesh, PartitionSpec, axes_of
+from ..._xla.placement import aval_of, key_for
 from ..._xla.platforms import platform_of
 from ..._xla.program import spec_text
-from ..._xla.sharding import NamedSharding, Sharding
+from ..._xla.sharding import NamedSharding, Sharding, spec_of
 from ..._xla.text import Function, Value, quoted
 from ..structure.shape import structural
 
@@ -26,20 +32,37 @@ def insert_entry(spec: PartitionSpec, dim: Dim, names: tuple[Any, ...] = ()) -> 
     if dim is None or (dim >= len(spec) and not names):
         return spec
     before = (*spec[:dim], *(None for _ in range(dim - len(spec))))
-    return PartitionSpec(*before, names or None, *spec[dim:])
+    entry = names[0] if len(names) == 1 else names or None
+    return PartitionSpec(*before, entry, *spec[dim:])
 
 
-def _lower(f: Function, x: Value, mesh: Mesh, spec: PartitionSpec) -> Value:
+def _lower(f: Function, x: Value, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Value:
     if mesh.size == 1:
         return x
-    where = spec_text(f.module, mesh, spec, x.aval.ndim)
+    if mesh.explicit_axes and mesh.auto_axes:
+        where = f.module.split_text(mesh, tuple(map(axes_of, spec)), x.aval.ndim)
+    else:
+        where = spec_text(f.module, mesh, spec, x.aval.ndim)
     out = f.fresh()
     f.line(f"{out} = sdy.sharding_constraint {x} <{where}> : {x.aval.text}")
     return Value(out, x.aval)
 
 
-def _types(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec) -> ShapedArray:
-    return aval
+def _types(aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> ShapedArray:
+    return aval.laid(spec_of(NamedSharding(mesh, spec), aval.ndim))
+
+
+def _eager(x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Any:
+    if UNCONSTRAINED in spec:
+        return reshard_p.compiled(x, mesh=mesh, spec=spec)
+    x = x if type(x) is ArrayImpl else as_array(x)
+    if isinstance(mesh, AbstractMesh):
+        known = [getattr(x.sharding, "mesh", None), config.current().mesh]
+        fitting = [m for m in known if isinstance(m, Mesh) and m.shape_tuple == mesh.shape_tuple]
+        if not fitting:
+            return reshard_p.compiled(x, mesh=mesh, spec=spec)
+        mesh = fitting[0]
+    return move(x, NamedSharding(mesh, spec))
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **where: Any) -> tuple[Any, Any]:
@@ -47,22 +70,66 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **where: Any) -> tuple
     return reshard_p.bind(*primals, **where), tangent if type(tangent) is Zero else reshard_p.bind(tangent, **where)
 
 
+def _transpose(ct: Any, x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[Any]:
+    # Where types say how the operand is split, its cotangent is resharded to that by `backward_pass`; elsewhere it is
+    # split as the result is. An operand whose type says nothing may be split in any way.
+    if type(ct) is Zero or not mesh.explicit_axes:
+        return [ct if type(ct) is Zero else reshard_p.bind(ct, mesh=mesh, spec=spec)]
+    return [unsplit(ct) if x.aval.spec is None else ct]
+
+
 def _batch(
-    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], mesh: Mesh, spec: PartitionSpec
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], mesh: Mesh | AbstractMesh, spec: PartitionSpec
 ) -> tuple[Any, Dim]:
-    return reshard_p.bind(*args, mesh=mesh, spec=insert_entry(spec, dims[0], axis.spmd)), dims[0]
+    return reshard_p.bind(*args, mesh=mesh, spec=insert_entry(spec, dims[0], axis.split)), dims[0]
 
 
 reshard_p = Primitive(
     "reshard",
     types=_types,
+    sharding=sharding_in_types,
     lower=_lower,
     jvp=_jvp,
-    transpose=lambda ct, x, **where: [reshard_p.bind(ct, **where)],
+    transpose=_transpose,
     batch=_batch,
+    eager=_eager,
     extend=lambda params, trailing, *avals: params,
     keys=passes,
     nan_checked=False,
+)
+
+
+def _cast_types(aval: ShapedArray, axes: tuple[Any, ...] | None) -> ShapedArray:
+    if aval.spec is None or axes is None:
+        return aval.laid(None)
+    mesh = aval.spec.mesh.update_axis_types(dict.fromkeys(axes, AxisType.Auto))
+    kept = [tuple(name for name in entry if name not in axes) for entry in aval.spec.entries]
+    return aval.laid(spec_over(mesh, kept))
+
+
+def _cast_eager(x: Any, axes: tuple[Any, ...] | None) -> Any:
+    """The same buffer as an array over a mesh of which these axes are Auto."""
+    x = x if type(x) is ArrayImpl else as_array(x)
+    sharding = x.sharding
+    if not isinstance(sharding, NamedSharding):
+        return x
+    mesh = sharding.mesh
+    changed = mesh.explicit_axes if axes is None else axes
+    kinds = [AxisType.Auto if n in changed else t for n, t in zip(mesh.axis_names, mesh.axis_types, strict=True)]
+    key = key_for(x.aval, sharding.update(mesh=mesh.update(axis_types=kinds)), x.committed)
+    return wrap(x._buf, aval_of(key), key)
+
+
+#: the identity, whose result has a type without the explicit axes `axes` (None: all): the compiler decides there
+mesh_cast = structural(
+    "mesh_cast",
+    types=_cast_types,
+    sharding=sharding_in_types,
+    lower=lambda f, x, axes: x,
+    transpose=lambda ct, aval, axes: ct,
+    batch=lambda x, dim, axes: (mesh_cast(x, axes=axes), dim),
+    eager=_cast_eager,
+    extend=lambda params, trailing, x: params,
 )
 
 

@@ -12,12 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..._base.errors import EffectError, OptionError, ShapeError
+from ..._base import config
+from ..._base.errors import EffectError, OptionError, ShapeError, ShardingTypeError
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered
+from ..._ir.explicit import entries_of, spec_over
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoist_consts
 from ..._ir.key_uses import KeyUses
-from ..._ir.primitive import Primitive
+from ..._ir.primitive import Primitive, sharding_in_types
 from ..._trace.axes import axis_env, only_axes
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
@@ -27,7 +29,7 @@ from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restag
 from ..._transform.transpose import is_linear
 from ..._transform.varying import as_varying
 from ..._xla.lower import lower_jaxpr
-from ..._xla.mesh import Mesh, PartitionSpec, axes_of, tiles
+from ..._xla.mesh import AxisType, Mesh, PartitionSpec, axes_of, tiles
 from ..._xla.program import spec_text
 from ..._xla.text import Function, Value, quoted
 from ..control.call import axes_used
@@ -51,10 +53,37 @@ def _scaled(shape: tuple[int, ...], mesh: Mesh, spec: PartitionSpec, into_parts:
     return tuple(n // k for n, k in zip(shape, pieces, strict=True))
 
 
-def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, tracked: Names = ()) -> ShapedArray:
-    """The type of one device's shard of an array; it varies along the axes of the spec, as far as they are tracked."""
+def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: Names, tracked: Names = ()) -> ShapedArray:
+    """The type of one device's shard of an array; it varies along the axes of the spec, as far as they are tracked, and
+    is split over explicit axes that are not manual.
+
+    Raises `ShardingTypeError` if the type of the array says that it is split otherwise than by `spec`.
+    """
     vma = aval.vma | (_named(spec) & frozenset(tracked))
-    return aval.update(shape=_scaled(aval.shape, mesh, spec, True), vma=vma)
+    part = aval.update(shape=_scaled(aval.shape, mesh, spec, True), vma=vma)
+    if aval.spec is None:
+        return part
+    kept = []
+    for axis, entry in enumerate(aval.spec.entries):
+        mapped = tuple(name for name in entry if name in manual)
+        if mapped != (axes_of(spec[axis]) if axis < len(spec) else ()):
+            raise ShardingTypeError(
+                f"in_specs passed to shard_map: {spec} does not match the specs of the input of type {aval.short}",
+                instead="in_specs as in the type, or phlox.reshard(x, phlox.P(...)) first",
+                avals=[aval],
+            )
+        kept.append(tuple(name for name in entry if name not in manual))
+    return part.laid(spec_over(_inner_mesh(aval.spec.mesh, manual), kept))
+
+
+def _inner_mesh(mesh: Any, manual: Names) -> Any:
+    return mesh.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
+
+
+def _whole_entries(spec: PartitionSpec, part: ShapedArray) -> list[Names]:
+    """The entries of an array that `spec` cuts into parts of this type: axes of the spec, then those of the type."""
+    outer = [axes_of(entry) for entry in spec] + [()] * (part.ndim - len(spec))
+    return [(*a, *b) for a, b in zip(outer, entries_of(part), strict=True)]
 
 
 def _named(spec: PartitionSpec) -> frozenset[Any]:
@@ -82,9 +111,13 @@ def leaving(x: Any, spec: PartitionSpec, tracked: Names) -> Any:
 
 @contextmanager
 def inside(mesh: Mesh, manual: Names, check_vma: bool) -> Iterator[None]:
-    """Puts the manual axes in scope, for collectives; with `check_vma` types track along which of them values vary."""
+    """Puts the manual axes in scope, for collectives, and the mesh with the types that its axes have inside; with
+    `check_vma` types track along which of the manual axes values vary."""
     mark = (True,) if check_vma else ()
-    with only_axes((*axis_env.get(), *[(name, size, *mark) for name, size in mesh.shape.items() if name in manual])):
+    kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    within = mesh.update(axis_types=tuple(AxisType.Manual if name in manual else kind for name, kind in kinds))
+    axes = [(name, size, *mark) for name, size in mesh.shape.items() if name in manual]
+    with config.scope(mesh=within), only_axes((*axis_env.get(), *axes)):
         yield
 
 
@@ -122,10 +155,12 @@ def _types(
     manual: Names,
     check_vma: bool,
 ) -> list[ShapedArray]:
-    return [
-        a.update(shape=_scaled(a.shape, mesh, spec, False), vma=a.vma - frozenset(manual))
-        for a, spec in zip(jaxpr.out_avals, out_specs, strict=True)
-    ]
+    outs = []
+    for a, spec in zip(jaxpr.out_avals, out_specs, strict=True):
+        whole = a.update(shape=_scaled(a.shape, mesh, spec, False), vma=a.vma - frozenset(manual))
+        split = [tuple(n for n in entry if n in mesh.explicit_axes) for entry in _whole_entries(spec, a)]
+        outs.append(whole.laid(spec_over(mesh.abstract_mesh, split)))
+    return outs
 
 
 def _lower(
@@ -138,8 +173,12 @@ def _lower(
     manual: Names,
     check_vma: bool,
 ) -> list[Value]:
-    def shardings(specs: Specs, ranks: Sequence[int]) -> str:
-        return ", ".join(f"<{spec_text(f.module, mesh, spec, rank)}>" for spec, rank in zip(specs, ranks, strict=True))
+    def shardings(specs: Specs, parts: Sequence[ShapedArray], wholes: Sequence[Any]) -> str:
+        texts = []
+        for spec, part, x in zip(specs, parts, wholes, strict=True):
+            rank = (x.aval if isinstance(x, Value) else x).ndim
+            texts.append(f"<{spec_text(f.module, mesh, PartitionSpec(*_whole_entries(spec, part)), rank)}>")
+        return ", ".join(texts)
 
     if ordered(jaxpr.effects):
         raise EffectError(
@@ -159,8 +198,8 @@ def _lower(
     mapped = ", ".join(quoted(str(axis)) for axis in mesh.axis_names if axis in manual)
     begin = (
         f"{left}sdy.manual_computation({', '.join(map(str, args))}) "
-        f"in_shardings=[{shardings(in_specs, [a.aval.ndim for a in args])}] "
-        f"out_shardings=[{shardings(out_specs, [a.ndim for a in outs])}] manual_axes={{{mapped}}} ({head}) {{"
+        f"in_shardings=[{shardings(in_specs, jaxpr.in_avals, args)}] "
+        f"out_shardings=[{shardings(out_specs, jaxpr.out_avals, outs)}] manual_axes={{{mapped}}} ({head}) {{"
     )
     types = ", ".join(r.aval.text for r in results)
     returned = f" {', '.join(map(str, results))} : {types}" if results else ""
@@ -228,8 +267,7 @@ def _linearize(
             return eval_jaxpr(split.linear.jaxpr, split.linear.consts, *plain)
 
         in_avals = [
-            a.update(shape=(1, *a.shape)) if i < len(fresh) and fresh[i] else a
-            for i, a in enumerate(split.linear.in_avals)
+            a.with_axis(0, 1) if i < len(fresh) and fresh[i] else a for i, a in enumerate(split.linear.in_avals)
         ]
         linear = restage(without_axis, in_avals, jaxpr.jaxpr)
     results = bind(primal, primals, mesh, in_specs, (*out_specs, *stacked), manual, check_vma)
@@ -371,6 +409,7 @@ shard_map = Primitive(
     "shard_map",
     multiple_results=True,
     types=_types,
+    sharding=sharding_in_types,
     vma=lambda avals, params: None if params["check_vma"] else frozenset().union(*[a.vma for a in avals]),
     lower=_lower,
     jvp=_jvp,

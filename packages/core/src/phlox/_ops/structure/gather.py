@@ -16,11 +16,13 @@ import numpy as np
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.explicit import Entries, entries_of, join, refuse
 from ..._ir.key_uses import passes
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.explicit import in_auto
 from ..._xla.text import Function, Value, flag, i64_array, ints
 
 Ints = tuple[int, ...]
@@ -413,13 +415,32 @@ def _gather_requires(checks: Any, operand: Any, indices: Any, **params: Any) -> 
     checks.inside(shape, lambda: (indices, axes, [shape[a] - params["slice_sizes"][a] for a in axes]))
 
 
+def _gather_sharding(
+    out: ShapedArray, operand: ShapedArray, indices: ShapedArray, dimension_numbers: Any, slice_sizes: Ints, **_: Any
+) -> Entries:
+    numbers = dimension_numbers
+    avals, mine, theirs = (operand, indices), entries_of(operand), entries_of(indices)
+    dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    window = [mine[i] for i in range(operand.ndim) if i not in dropped]
+    shared = dict(zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True))
+    cut = [i for i in range(operand.ndim) if slice_sizes[i] != operand.shape[i] and i not in shared.values()]
+    if any(mine[i] for i in cut) or any(entry for i, entry in enumerate(theirs) if i not in shared):
+        refuse("gather", "it is not clear how the result is split", avals, "x.at[...].get(out_sharding=phlox.P(...))")
+    batch = [
+        join("gather", avals, (entry, mine[shared[i]])) if i in shared else entry for i, entry in enumerate(theirs[:-1])
+    ]
+    found, rest = iter(window), iter(batch)
+    return tuple(next(found) if i in numbers.offset_dims else next(rest) for i in range(out.ndim))
+
+
 gather = Primitive(
     "gather",
     remembers=True,
     types=_gather_types,
+    sharding=_gather_sharding,
     lower=_gather_lower,
     jvp=_gather_jvp,
-    transpose=_gather_transpose,
+    transpose=in_auto(_gather_transpose),
     batch=_gather_batch,
     extend=_gather_extend,
     keys=passes,

@@ -10,12 +10,14 @@ import numpy as np
 from ..._base.errors import DtypeError, MissingRuleError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.explicit import Entries, entries_of, join, refuse
 from ..._ir.jaxpr import effects_inside
 from ..._ir.key_uses import KeyUses
 from ..._ir.primitive import Primitive, primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.explicit import in_auto
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value, flag, ints
@@ -75,6 +77,35 @@ def _scatter_types(
             shapes=[updates.shape, indices.shape],
         )
     return shaped(operand.shape, operand.dtype, operand.weak_type)
+
+
+def _scatter_sharding(
+    out: ShapedArray,
+    operand: ShapedArray,
+    indices: ShapedArray,
+    updates: ShapedArray,
+    *,
+    dimension_numbers: Any,
+    **_: Any,
+) -> Entries:
+    numbers = dimension_numbers
+    avals, found = (operand, indices, updates), list(entries_of(operand))
+    theirs, new = entries_of(indices), entries_of(updates)
+    shared = numbers.scatter_indices_batching_dims
+    for i, at in zip(shared, numbers.operand_batching_dims, strict=True):
+        found[at] = join("scatter", avals, (found[at], theirs[i]))
+    sizes = _window_sizes(operand, updates, numbers)
+    kept = [i for i in range(out.ndim) if i not in (*numbers.inserted_window_dims, *numbers.operand_batching_dims)]
+    unclear = any(entry for i, entry in enumerate(theirs) if i not in shared)
+    for i, at in zip(kept, numbers.update_window_dims, strict=True):
+        unclear |= bool(found[i]) and sizes[i] != operand.shape[i]
+        found[i] = join("scatter", avals, (found[i], new[at]))
+    unclear |= any(found[i] for i in numbers.inserted_window_dims)
+    if unclear:
+        refuse(
+            "scatter", "it is not clear how the result is split", avals, "x.at[...].set(y, out_sharding=phlox.P(...))"
+        )
+    return tuple(found)
 
 
 #: the computation of each scatter: how an element of the operand and one of the updates are combined
@@ -245,6 +276,7 @@ scatter_add = Primitive(
     "scatter-add",
     remembers=True,
     types=_scatter_types,
+    sharding=_scatter_sharding,
     lower=_scatter_lower("scatter-add"),
     jvp=_add_jvp,
     transpose=lambda ct, operand, indices, updates, **params: _linear_transpose(
@@ -285,6 +317,7 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
 scatter = Primitive(
     "scatter",
     types=_scatter_types,
+    sharding=_scatter_sharding,
     lower=_scatter_lower("scatter"),
     jvp=_set_jvp,
     transpose=lambda ct, operand, indices, updates, **params: _linear_transpose(
@@ -329,9 +362,10 @@ def _mul_transpose(ct: Any, operand: Any, indices: Any, updates: Any, **params: 
 scatter_mul = Primitive(
     "scatter-mul",
     types=_scatter_types,
+    sharding=_scatter_sharding,
     lower=_scatter_lower("scatter-mul"),
     jvp=_mul_jvp,
-    transpose=_mul_transpose,
+    transpose=in_auto(_mul_transpose),
     batch=_scatter_batch(lambda: scatter_mul),
     requires=_scatter_requires,
     nan_checked=True,
@@ -361,6 +395,7 @@ def _extremum_jvp(make: Any) -> Any:
 scatter_min = Primitive(
     "scatter-min",
     types=_scatter_types,
+    sharding=_scatter_sharding,
     lower=_scatter_lower("scatter-min"),
     jvp=_extremum_jvp(lambda: scatter_min),
     batch=_scatter_batch(lambda: scatter_min),
@@ -370,6 +405,7 @@ scatter_min = Primitive(
 scatter_max = Primitive(
     "scatter-max",
     types=_scatter_types,
+    sharding=_scatter_sharding,
     lower=_scatter_lower("scatter-max"),
     jvp=_extremum_jvp(lambda: scatter_max),
     batch=_scatter_batch(lambda: scatter_max),
@@ -381,6 +417,7 @@ scatter_max = Primitive(
 scatter_apply = Primitive(
     "scatter-apply",
     types=_scatter_types,
+    sharding=_scatter_sharding,
     effects=effects_inside,
     lower=_scatter_lower("scatter-apply"),
     batch=_scatter_batch(lambda: scatter_apply),

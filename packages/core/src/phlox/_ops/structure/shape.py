@@ -16,6 +16,7 @@ from ..._base.errors import AxisError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic, max_dim
+from ..._ir.explicit import entries_of, resized
 from ..._ir.jaxpr import Literal
 from ..._ir.key_uses import passes, replaces
 from ..._ir.primitive import Primitive, Unfused, primitive
@@ -29,6 +30,8 @@ from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import sub
 from ..elementwise.families import NUMBER, check_kind, literal, unbroadcast
 from ..elementwise.logic import select_n
+from .numbers import literal_of
+from .splits import bitcast_split, broadcast_split, concatenate_split, reshape_split
 
 Params = dict[str, Any]
 
@@ -40,8 +43,10 @@ def structural(
     lower: Callable[..., Value],
     transpose: Callable[..., Any],
     batch: Callable[..., Any],
+    sharding: Callable[..., Any] | None = None,
     extend: Callable[..., Params] | None = None,
     show: Callable[..., Params] | None = None,
+    eager: Callable[..., Any] | None = None,
     keys: Callable[..., Any] = passes,
     nan_checked: bool = False,
     unfused: Unfused | None = None,
@@ -67,8 +72,10 @@ def structural(
         jvp=jvp,
         transpose=transposed,
         batch=batched,
+        sharding=sharding,
         extend=extend,
         show=show,
+        eager=eager,
         keys=keys,
         nan_checked=nan_checked,
         light=True,
@@ -160,35 +167,6 @@ def converted(x: Any, dtype: Any, weak_type: bool) -> Any:
     return convert_element_type(x, new_dtype=dtype, weak_type=weak_type)
 
 
-def literal_of(x: Any, dtype: Any) -> Any:
-    """A number as a NumPy scalar of this dtype, with the value to which XLA would convert it."""
-    value = np.asarray(x)
-    if value.dtype.kind == "c" and dtypes.kind(dtype) not in "cb":
-        value = value.real
-    if isinstance(x, int) and not isinstance(x, bool) and dtypes.kind(dtype) in "iu":
-        info = np.iinfo(dtype) if dtype.isbuiltin == 1 else None
-        default = np.iinfo(dtypes.canonical(dtypes.int64))  # integers that fit this dtype are converted and wrap
-        outside = info is not None and not info.min <= x <= info.max and (x < 0) == (info.min < 0)
-        if outside and not default.min <= x <= default.max:
-            raise dtypes.too_large(x, dtype)
-    with np.errstate(all="ignore"):
-        return value.astype(dtype)[()]
-
-
-def wrapped(x: Any, dtype: Any) -> Any:
-    """A Python integer too large for the default integer dtype, as a NumPy scalar of this dtype, wrapped to its range.
-
-    Everything else is returned unchanged.
-    """
-    if type(x) is not int or dtypes.bits(dtypes.canonical(dtypes.int64)) > x.bit_length():
-        return x
-    if dtypes.kind(dtype) not in "iu":
-        return np.asarray(x).astype(dtype)[()]
-    if x.bit_length() > 64:
-        raise dtypes.too_large(x, dtype)
-    return np.asarray(x % 2**64, np.uint64).astype(dtype)[()]
-
-
 def _bitcast_types(x: ShapedArray, new_dtype: Any) -> ShapedArray:
     old, new = dtypes.bits(x.dtype), dtypes.bits(new_dtype)
     if {"b", "c"} & {dtypes.kind(x.dtype), dtypes.kind(new_dtype)} and x.dtype != new_dtype:
@@ -216,6 +194,7 @@ def _bitcast_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **
 bitcast_convert_type = Primitive(
     "bitcast_convert_type",
     types=_bitcast_types,
+    sharding=bitcast_split,
     lower=_bitcast_lower,
     jvp=lambda primals, tangents, **params: (
         out := bitcast_convert_type(*primals, **params),
@@ -241,6 +220,7 @@ def _reshape_types(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) 
 reshape = structural(
     "reshape",
     types=_reshape_types,
+    sharding=reshape_split,
     lower=lambda f, x, new_sizes, dimensions: f.unlike("stablehlo.reshape", x, f.out),
     transpose=lambda ct, aval, **_: reshape(ct, new_sizes=aval.shape, dimensions=None),
     batch=lambda x, dim, new_sizes, dimensions: (
@@ -272,6 +252,7 @@ def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
 transpose = structural(
     "transpose",
     types=_transpose_types,
+    sharding=lambda out, x, permutation: tuple(entries_of(x)[i] for i in permutation),
     lower=lambda f, x, permutation: f.unlike(
         "stablehlo.transpose", x, f.out, f", dims = [{', '.join(map(str, permutation))}]"
     ),
@@ -337,6 +318,7 @@ def _broadcast_show(eqn: Any, printer: Any) -> Params:
 broadcast_in_dim = structural(
     "broadcast_in_dim",
     types=_broadcast_types,
+    sharding=broadcast_split,
     lower=lambda f, x, shape, broadcast_dimensions: f.broadcast(x, f.out.shape, broadcast_dimensions),
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
@@ -381,6 +363,7 @@ def _squeeze_batch(x: Any, dim: int, dimensions: tuple[int, ...]) -> tuple[Any, 
 squeeze = structural(
     "squeeze",
     types=_squeeze_types,
+    sharding=lambda out, x, dimensions: tuple(e for i, e in enumerate(entries_of(x)) if i not in dimensions),
     lower=lambda f, x, dimensions: f.unlike("stablehlo.reshape", x, f.out),
     transpose=lambda ct, aval, dimensions: reshape(ct, new_sizes=aval.shape, dimensions=None),
     batch=_squeeze_batch,
@@ -487,6 +470,7 @@ concatenate = Primitive(
     "concatenate",
     remembers=True,
     types=_concatenate_types,
+    sharding=concatenate_split,
     lower=lambda f, *xs, dimension: f.op("stablehlo.concatenate", xs, f.out, f"dimension = {dimension} : i64"),
     jvp=_concatenate_jvp,
     transpose=_concatenate_transpose,
@@ -575,6 +559,7 @@ def _pad_batch(
 pad = Primitive(
     "pad",
     types=_pad_types,
+    sharding=lambda out, x, value, padding_config: resized("pad", x, out),
     lower=_pad_lower,
     jvp=_pad_jvp,
     transpose=_pad_transpose,

@@ -10,6 +10,7 @@ import numpy as np
 from ..._base.errors import AxisError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.explicit import Entries, entries_of, join, refuse, resized
 from ..._ir.key_uses import KeyUses, passes
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
@@ -89,6 +90,7 @@ def _slice_keys(eqn: Any, uses_of: Any) -> KeyUses:
 slice_ = structural(
     "slice",
     types=_slice_types,
+    sharding=lambda out, x, **_: resized("slice", x, out),
     lower=_slice_lower,
     transpose=_slice_transpose,
     batch=_slice_batch,
@@ -161,6 +163,7 @@ split = Primitive(
     "split",
     multiple_results=True,
     types=_split_types,
+    sharding=lambda outs, x, **_: [resized("split", x, out) for out in outs],
     lower=_split_lower,
     jvp=_split_jvp,
     transpose=_split_transpose,
@@ -280,6 +283,7 @@ dynamic_slice = Primitive(
     "dynamic_slice",
     remembers=True,
     types=_dynamic_slice_types,
+    sharding=lambda out, x, *starts, slice_sizes: resized("dynamic_slice", x, out),
     lower=_dynamic_slice_lower,
     jvp=_dynamic_slice_jvp,
     transpose=_dynamic_slice_transpose,
@@ -352,9 +356,25 @@ def _update_requires(checks: Any, x: Any, update: Any, *starts: Any) -> None:
     checks.inside(shape, lambda: _fitting(starts, shape, typeof(update).shape))
 
 
+def _update_sharding(out: ShapedArray, x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> Entries:
+    avals = (x, update)
+    pairs = zip(entries_of(x), entries_of(update), strict=True)
+    found = tuple(join("dynamic_update_slice", avals, pair) for pair in pairs)
+    for axis, entry in enumerate(found):
+        if entry and update.shape[axis] % (update if x.spec is None else x).spec.pieces(axis):  # type: ignore[union-attr]
+            refuse(
+                "dynamic_update_slice", f"axis {axis} of the update cannot be split as that of the array", avals, _PUT
+            )
+    return found
+
+
+_PUT = "x.at[...].set(update, out_sharding=phlox.P(...))"
+
+
 dynamic_update_slice = Primitive(
     "dynamic_update_slice",
     types=_update_types,
+    sharding=_update_sharding,
     lower=_update_lower,
     jvp=_update_jvp,
     transpose=_update_transpose,

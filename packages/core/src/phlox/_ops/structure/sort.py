@@ -10,6 +10,7 @@ import numpy as np
 from ..._base.errors import OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.explicit import Entries, check_whole, elementwise
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, move_axis
@@ -110,10 +111,17 @@ def _sort_batch(
     return sort(*moved, dimension=dimension + 1, **params), [0] * len(moved)
 
 
+def _sort_sharding(outs: Sequence[ShapedArray], *xs: ShapedArray, dimension: int, **_: Any) -> list[Entries]:
+    for x in xs:
+        check_whole("sort", x, [dimension], xs)
+    return [elementwise("sort", outs[0], xs)] * len(outs)
+
+
 sort = Primitive(
     "sort",
     multiple_results=True,
     types=_sort_types,
+    sharding=_sort_sharding,
     lower=_sort_lower,
     jvp=_sort_jvp,
     batch=_sort_batch,

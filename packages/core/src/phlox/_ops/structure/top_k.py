@@ -11,6 +11,7 @@ import numpy as np
 from ..._base.errors import AxisError, DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.explicit import Entries, check_whole, entries_of
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
@@ -120,10 +121,19 @@ def _batch(
     return top_k(args[0], k=k, axis=axis + (dim <= axis)), [dim, dim]
 
 
+def _top_sharding(name: str, axis_of: str) -> Any:
+    def rule(outs: Sequence[ShapedArray], x: ShapedArray, **params: Any) -> list[Entries]:
+        check_whole(name, x, [params[axis_of]])
+        return [entries_of(x)] * len(outs)
+
+    return rule
+
+
 top_k = Primitive(
     "top_k",
     multiple_results=True,
     types=_types,
+    sharding=_top_sharding("top_k", "axis"),
     lower=_lower,
     jvp=lambda primals, tangents, **params: _with_tangents(
         primals, tangents, top_k(*primals, **params), params["axis"]
@@ -213,6 +223,7 @@ approx_top_k = Primitive(
     "approx_top_k",
     multiple_results=True,
     types=_approx_types,
+    sharding=_top_sharding("approx_top_k", "reduction_dimension"),
     lower=_approx_lower,
     jvp=lambda primals, tangents, **params: _with_tangents(
         primals, tangents, approx_top_k(*primals, **params), params["reduction_dimension"]

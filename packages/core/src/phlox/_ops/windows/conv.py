@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.explicit import OUT_SHARDING, Entries, entries_of, refuse
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add as add_tangents, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.explicit import in_auto
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import add, complex_, imag, real, sub
@@ -353,12 +355,31 @@ def _conv_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **par
     return _split(out, out_spec[1], axis.size), out_spec[1]
 
 
+def _conv_sharding(out: ShapedArray, lhs: ShapedArray, rhs: ShapedArray, **params: Any) -> Entries:
+    """The batch may be split, and spatial axes that stay divisible."""
+    numbers = params["dimension_numbers"]
+    avals, mine = (lhs, rhs), entries_of(lhs)
+    if rhs.spec is not None or mine[numbers.lhs_spec[1]]:
+        refuse(
+            "conv_general_dilated", "channels are split, so that it is not clear how the result is", avals, OUT_SHARDING
+        )
+    found = list(mine)
+    for at, place in zip(numbers.out_spec, numbers.lhs_spec, strict=True):
+        found[at] = mine[place]
+        if mine[place] and out.shape[at] % lhs.spec.pieces(place):  # type: ignore[union-attr]
+            refuse(
+                "conv_general_dilated", f"axis {at} of the result, {out.short}, cannot be split", avals, OUT_SHARDING
+            )
+    return tuple(found)
+
+
 conv_general_dilated = Primitive(
     "conv_general_dilated",
     types=_conv_types,
+    sharding=_conv_sharding,
     lower=_conv_lower,
     jvp=_conv_jvp,
-    transpose=_conv_transpose,
+    transpose=in_auto(_conv_transpose),
     batch=_conv_batch,
     nan_checked=True,
     series="bilinear",

@@ -12,6 +12,7 @@ from typing import Any
 from ..._base.errors import ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.explicit import entries_of, resized
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
@@ -114,6 +115,7 @@ def _reduction(
     made = Primitive(
         name,
         types=types,
+        sharding=lambda out, x, **_: resized(name, x, out),
         lower=lower,
         jvp=jvp,
         transpose=transpose,
@@ -256,6 +258,7 @@ def _gather_transpose(
 select_and_gather_add = Primitive(
     "select_and_gather_add",
     types=_gather_types,
+    sharding=lambda out, tangents, operand, **_: resized("select_and_gather_add", operand, out),
     lower=_gather_lower,
     jvp=_selecting_jvp(lambda: select_and_gather_add),
     transpose=_gather_transpose,
@@ -294,6 +297,7 @@ def _scatter_lower(
 select_and_scatter_add = Primitive(
     "select_and_scatter_add",
     types=_scatter_types,
+    sharding=lambda out, source, operand, **_: entries_of(operand),
     lower=_scatter_lower,
     jvp=_selecting_jvp(lambda: select_and_scatter_add),
     transpose=lambda ct, source, operand, **params: [

@@ -179,7 +179,7 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
     >>> mapped_aval(2, 0, phlox.typeof(jnp.ones((2, 3))))
     ShapedArray(float32[3])
     """
-    return aval if axis is None else aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
+    return aval if axis is None else aval.without_axis(axis)
 
 
 def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
@@ -196,7 +196,7 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray
     >>> unmapped_aval(2, 0, phlox.typeof(jnp.ones(3)))
     ShapedArray(float32[2,3])
     """
-    return aval if axis is None else aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+    return aval if axis is None else aval.with_axis(axis, size)
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: DTypeLike | None) -> Any:

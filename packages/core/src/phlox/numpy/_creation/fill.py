@@ -19,7 +19,9 @@ from ..._ir.promotion import promote
 from ..._operands.checks import as_shape, canonical_axis, check, check_one, integer, refuse_complex, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
+from ..._ops.structure.numbers import wrapped
 from ..._trace.trace import Tracer, recorder
+from ..._transform.explicit import laid
 from ..._xla import transfer_guard
 from ..._xla.array import put
 from .._elementwise.binary import add, divide, multiply, subtract
@@ -46,7 +48,7 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
     if dtypes.is_extended(dtype):
         raise DtypeError(f"{function}: arrays of {dtype} cannot be filled with numbers")
     refuse_complex(function, value, dtype)
-    value = ops.wrapped(value, dtype)
+    value = wrapped(value, dtype)
     lengths = _lengths(function, shape)
     # Only 0 and 1, which need no rounding: XLA rounds other numbers, as it does everywhere.
     if type(value) in (int, float) and value in (0, 1) and _sooner_from_host(lengths, dtype):
@@ -200,7 +202,8 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, de
     aval = type_of(a)
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, function)
     weak = dtype is None and aval.weak_type
-    return _filled(function, aval.shape if shape is None else shape, value, wanted, device, weak)
+    made = _filled(function, aval.shape if shape is None else shape, value, wanted, device, weak)
+    return made if aval.spec is None or shape is not None or device is not None else laid(made, aval)
 
 
 def zeros_like(

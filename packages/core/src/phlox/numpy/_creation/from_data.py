@@ -20,6 +20,7 @@ from ..._ir.promotion import promote
 from ..._operands.checks import array_like, check, check_one, refuse_complex, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
+from ..._ops.structure.numbers import literal_of
 from ..._trace.trace import Tracer, not_an_array, recorder
 from ..._transform.array_operations import weak_number
 from ..._xla import transfer
@@ -181,7 +182,7 @@ def _checked(x: Any, dtype: Any) -> np.ndarray:
     if isinstance(x, int) and not isinstance(x, bool):
         if dtypes.kind(dtype) in "iu" and not dtypes.iinfo(dtype).min <= x <= dtypes.iinfo(dtype).max:
             raise dtypes.too_large(x, dtype)
-        return np.asarray(ops.literal_of(x, dtype))
+        return np.asarray(literal_of(x, dtype))
     refuse_complex("array", x, dtype)
     with np.errstate(all="ignore"):
         value = np.asarray(x)

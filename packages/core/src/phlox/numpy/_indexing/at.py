@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..._api.devices.out_sharding import lay_out
+from ..._api.devices.out_sharding import lay_out, operands_for
 from ..._api.jit.bodies import program_of_element
 from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, ShapeError
@@ -19,7 +19,7 @@ from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure import scatter as ops
 from ..._ops.structure.gather import GatherScatterMode, ScatterDimensionNumbers
-from ..._ops.structure.shape import literal_of
+from ..._ops.structure.numbers import literal_of
 from ..._trace.trace import Tracer
 from .._creation.from_data import asarray
 from .._elementwise.choose import where
@@ -78,7 +78,8 @@ def _writing(kind: str, what: str, example: str, result: str) -> Callable[..., A
         wrap_negative_indices: bool = True,
     ) -> Array:
         how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return lay_out(f"at.{kind}", self._write(kind, values, how), out_sharding)
+        x, index, values = operands_for(out_sharding, self.array, self.index, values)
+        return lay_out(f"at.{kind}", AtIndex(x, index)._write(kind, values, how), out_sharding)
 
     write.__name__, write.__qualname__ = kind, f"AtIndex.{kind}"
     write.__doc__ = (
@@ -149,7 +150,7 @@ class AtIndex:
         >>> jnp.arange(3).at[jnp.array([1, 9])].get(mode="fill", fill_value=-1)
         Array([ 1, -1], dtype=int32)
         """
-        x, index = self.array, self.index
+        x, index = operands_for(out_sharding, self.array, self.index)
         if is_window(index):
             part = window(index, type_of(x).shape)
             x, index = part.read(x), part.rest

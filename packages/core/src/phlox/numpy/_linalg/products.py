@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..._api.devices.out_sharding import lay_out
+from ..._api.devices.out_sharding import lay_out, operands_for
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
@@ -75,7 +75,7 @@ def dot(
     >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
     Array(11., dtype=float32)
     """
-    a, b = check("dot", a, b)
+    a, b = operands_for(out_sharding, *check("dot", a, b))
     out = _dot(a, b, precision, _preferred(preferred_element_type, "dot"))
     return out if out_sharding is None else lay_out("dot", out, out_sharding)
 
@@ -154,7 +154,7 @@ def matmul(
     >>> jnp.matmul(jnp.eye(2), jnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)
     """
-    a, b = check("matmul", a, b)
+    a, b = operands_for(out_sharding, *check("matmul", a, b))
     out = product(a, b, precision, _preferred(preferred_element_type, "matmul"))
     return out if out_sharding is None else lay_out("matmul", out, out_sharding)
 
@@ -271,7 +271,7 @@ def tensordot(
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), 1).shape
     (2, 4)
     """
-    a, b = check("tensordot", a, b)
+    a, b = operands_for(out_sharding, *check("tensordot", a, b))
     ra, rb = type_of(a).ndim, type_of(b).ndim
     if hasattr(axes, "__index__"):
         n = integer("tensordot", "axes", axes)

@@ -1,0 +1,210 @@
+"""Shardings in types: how an array is split over the explicit axes of a mesh, ``f32[8@x,4@y]``.
+
+A type has a `Spec` only if the array is split along an explicit axis; all other types, also those of arrays that
+every device holds as a whole, have None there. So an operand without a spec gives way to one with a spec, and programs
+without explicit meshes never come here.
+
+The rule `sharding` of a primitive says how its results are split. It works with entries: for each axis of an array, the
+tuple of the mesh axes that it is split over. This file has what many of these rules share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from .._base.errors import ShardingTypeError
+from .._base.interning import Interned
+
+if TYPE_CHECKING:
+    from .avals import ShapedArray
+
+Entry = tuple[Any, ...]
+Entries = tuple[Entry, ...]
+_interned: Interned[Spec] = Interned()
+_any = False
+
+
+class Spec:
+    """How an array is split over the explicit axes of a mesh. Equal specs are the same object; see `spec_over`.
+
+    Attributes:
+      mesh: the `AbstractMesh`.
+      entries: for each axis of the array, the mesh axes that it is split over.
+    """
+
+    __slots__ = ("__weakref__", "entries", "mesh")
+
+    mesh: Any
+    entries: Entries
+
+    def pieces(self, axis: int) -> int:
+        """The number of parts into which this axis of the array is split."""
+        sizes = self.mesh.shape
+        return math.prod(sizes[name] for name in self.entries[axis])
+
+    @property
+    def partitions(self) -> tuple[Any, ...]:
+        """The entries as those of a `PartitionSpec`."""
+        return tuple(entry[0] if len(entry) == 1 else entry or None for entry in self.entries)
+
+    def __reduce__(self) -> Any:
+        return spec_over, (self.mesh, self.entries)
+
+    def __repr__(self) -> str:
+        return f"Spec{self.partitions}"
+
+
+def spec_over(mesh: Any, entries: Iterable[Entry]) -> Spec | None:
+    """The unique `Spec` of these entries; None if they split nothing."""
+    entries = tuple(entries)
+    if not any(entries):
+        return None
+    key = (mesh, entries)
+    found = _interned.get(key)
+    if found is None:
+
+        def make() -> Spec:
+            global _any
+            _any = True
+            made = object.__new__(Spec)
+            made.mesh, made.entries = key
+            return made
+
+        found = _interned.add(key, make)
+    return found
+
+
+def any_specs() -> bool:
+    """Whether some type has ever had a spec: without any, transformations need not compare those of cotangents and
+    primals."""
+    return _any
+
+
+def axis_text(size: int, entry: Entry) -> str:
+    """One axis of a printed type: ``8``, ``8@x`` or ``8@(x,y)``."""
+    if not entry:
+        return str(size)
+    return f"{size}@{entry[0]}" if len(entry) == 1 else f"{size}@({','.join(map(str, entry))})"
+
+
+# --- what rules share -----------------------------------------------------------------------------------
+
+
+def entries_of(aval: ShapedArray) -> Entries:
+    """The entries of a type; empty ones for a type without a spec."""
+    return aval.spec.entries if aval.spec is not None else ((),) * aval.ndim
+
+
+def listed(avals: Sequence[ShapedArray]) -> str:
+    return ", ".join(a.short for a in avals)
+
+
+def refuse(name: str, what: str, avals: Sequence[ShapedArray], instead: str) -> NoReturn:
+    """Raises the `ShardingTypeError` of the operation `name` on operands of these types."""
+    raise ShardingTypeError(f"{name} of {listed(avals)}: {what}", instead=instead, avals=list(avals), primitive=name)
+
+
+RESHARD = "phlox.reshard(x, phlox.P(...)) of an operand first"
+OUT_SHARDING = "out_sharding=phlox.P(...)"
+
+
+def join(name: str, avals: Sequence[ShapedArray], entries: Iterable[Entry], what: str = "") -> Entry:
+    """The one entry that is not empty among those of an axis which operands share; empty if all are.
+
+    Raises `ShardingTypeError` if there are two.
+    """
+    kept: Entry = ()
+    for entry in entries:
+        if entry and kept and entry != kept:
+            axes = f"{_quoted(kept)} and {_quoted(entry)}"
+            refuse(name, f"{what or 'incompatible shardings'}: one axis is split over {axes}", avals, RESHARD)
+        kept = kept or entry
+    return kept
+
+
+def _quoted(entry: Entry) -> str:
+    return repr(entry[0]) if len(entry) == 1 else repr(entry)
+
+
+def elementwise(name: str, out: ShapedArray, avals: Sequence[ShapedArray]) -> Entries:
+    """The entries of an elementwise result. Scalars and axes of length one are broadcast."""
+    whole = [a for a in avals if a.ndim]
+    if any(a.ndim != out.ndim for a in whole):
+        refuse(name, "it has no rule that says how its result is split", avals, RESHARD)
+    return tuple(
+        join(name, avals, [entries_of(a)[i] for a in whole if a.shape[i] == size]) for i, size in enumerate(out.shape)
+    )
+
+
+def check_whole(name: str, aval: ShapedArray, axes: Iterable[int], avals: Sequence[ShapedArray] = ()) -> None:
+    """Raises `ShardingTypeError` if one of these axes of an operand is split."""
+    for axis in axes:
+        if entry := entries_of(aval)[axis]:
+            what = f"axis {axis}, along which it works, is split over {_quoted(entry)}"
+            refuse(name, what, avals or (aval,), "phlox.reshard(x, phlox.P(...)) with None for this axis first")
+
+
+def resized(name: str, aval: ShapedArray, out: ShapedArray) -> Entries:
+    """The entries of a result that is cut out of the operand, or padded: split as the operand is.
+
+    Raises `ShardingTypeError` if a split axis gets a length that does not divide.
+    """
+    for axis, (size, entry) in enumerate(zip(out.shape, entries_of(aval), strict=True)):
+        if entry and aval.shape[axis] != size and size % aval.spec.pieces(axis):  # type: ignore[union-attr]
+            what = f"axis {axis}, split over {_quoted(entry)}, would get length {size}, which cannot be split"
+            refuse(name, what, (aval,), RESHARD)
+    return entries_of(aval)
+
+
+def leading(name: str, core: int) -> Callable[..., Any]:
+    """The rule `sharding` of an operation on the last `core` axes of its operands, which must not be split.
+
+    The axes in front are those of a batch, which operands and results share.
+    """
+
+    def rule(outs: Any, *avals: ShapedArray, **params: Any) -> Any:
+        for a in avals:
+            check_whole(name, a, range(max(0, a.ndim - core), a.ndim), avals)
+        batch = [entries_of(a)[: a.ndim - core] for a in avals if a.ndim >= core]
+        rank = max(map(len, batch))
+        front = tuple(join(name, avals, [b[i] for b in batch if len(b) == rank]) for i in range(rank))
+        one = not isinstance(outs, list | tuple)
+        found = [(*front, *((),) * (out.ndim - rank)) for out in ([outs] if one else outs)]
+        return found[0] if one else found
+
+    return rule
+
+
+def each(outs: Sequence[ShapedArray], *avals: ShapedArray, **params: Any) -> list[Entries]:
+    """The rule `sharding` of operations with one result for each operand, of its shape."""
+    return [entries_of(a) for a in avals]
+
+
+def whole(outs: Any, *avals: ShapedArray, **params: Any) -> Any:
+    """The rule `sharding` of operations whose results are split over nothing."""
+    return [((),) * a.ndim for a in outs] if isinstance(outs, list | tuple) else ((),) * outs.ndim
+
+
+def batches(outs: Any, *avals: ShapedArray, **params: Any) -> Any:
+    """The rule `sharding` of operations on PRNG keys: results have the axes of the first operand, then others."""
+    return (*entries_of(avals[0]), *((),) * outs.ndim)[: outs.ndim]
+
+
+def checked(name: str, avals: Sequence[ShapedArray], out: ShapedArray, mesh: Any, entries: Entries) -> ShapedArray:
+    """`out` with these entries. Raises `ShardingTypeError` if a mesh axis occurs twice."""
+    used = [axis for entry in entries for axis in entry]
+    if len(set(used)) < len(used):
+        twice = next(axis for axis in used if used.count(axis) > 1)
+        refuse(name, f"two axes of the result would be split over {twice!r}", avals, RESHARD)
+    return out.laid(spec_over(mesh, entries))
+
+
+def mesh_of(name: str, avals: Sequence[ShapedArray]) -> Any:
+    """The mesh of the operands. Raises `ShardingTypeError` if they are on two."""
+    meshes = [a.spec.mesh for a in avals if a.spec is not None]
+    for other in meshes[1:]:
+        if other is not meshes[0] and other.shape_tuple != meshes[0].shape_tuple:
+            refuse(name, f"the operands are split over two meshes, {meshes[0]} and {other}", avals, RESHARD)
+    return meshes[0]

@@ -1,0 +1,38 @@
+"""Numbers as NumPy scalars of a dtype, with the values to which XLA would convert them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._ir import dtypes
+
+
+def literal_of(x: Any, dtype: Any) -> Any:
+    """A number as a NumPy scalar of this dtype, with the value to which XLA would convert it."""
+    value = np.asarray(x)
+    if value.dtype.kind == "c" and dtypes.kind(dtype) not in "cb":
+        value = value.real
+    if isinstance(x, int) and not isinstance(x, bool) and dtypes.kind(dtype) in "iu":
+        info = np.iinfo(dtype) if dtype.isbuiltin == 1 else None
+        default = np.iinfo(dtypes.canonical(dtypes.int64))  # integers that fit this dtype are converted and wrap
+        outside = info is not None and not info.min <= x <= info.max and (x < 0) == (info.min < 0)
+        if outside and not default.min <= x <= default.max:
+            raise dtypes.too_large(x, dtype)
+    with np.errstate(all="ignore"):
+        return value.astype(dtype)[()]
+
+
+def wrapped(x: Any, dtype: Any) -> Any:
+    """A Python integer too large for the default integer dtype, as a NumPy scalar of this dtype, wrapped to its range.
+
+    Everything else is returned unchanged.
+    """
+    if type(x) is not int or dtypes.bits(dtypes.canonical(dtypes.int64)) > x.bit_length():
+        return x
+    if dtypes.kind(dtype) not in "iu":
+        return np.asarray(x).astype(dtype)[()]
+    if x.bit_length() > 64:
+        raise dtypes.too_large(x, dtype)
+    return np.asarray(x % 2**64, np.uint64).astype(dtype)[()]

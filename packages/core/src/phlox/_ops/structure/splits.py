@@ -1,0 +1,78 @@
+"""The longer rules `sharding` of the primitives in `shape.py`: how results are split over explicit mesh axes.
+
+See `_ir.explicit`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..._ir.avals import ShapedArray
+from ..._ir.explicit import Entries, check_whole, entries_of, join, refuse
+
+
+def bitcast_split(out: ShapedArray, x: ShapedArray, **_: Any) -> Entries:
+    check_whole("bitcast_convert_type", x, range(out.ndim, x.ndim))
+    return (*entries_of(x), ())[: out.ndim]
+
+
+def reshape_split(out: ShapedArray, x: ShapedArray, **_: Any) -> Entries:
+    """Axes of length one come and go. Beside that one axis may be split, or adjacent axes merged into one."""
+    old = [(n, entry) for n, entry in zip(x.shape, entries_of(x), strict=True) if n != 1]
+    new = [n for n in out.shape if n != 1]
+    same = 0
+    while same < min(len(old), len(new)) and old[same][0] == new[same]:
+        same += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - same and old[-1 - tail][0] == new[-1 - tail]:
+        tail += 1
+    parts, sizes = old[same : len(old) - tail], new[same : len(new) - tail]
+    middle = _regrouped(parts, sizes, x.spec.mesh.shape) if x.size else None  # type: ignore[union-attr]
+    if middle is None:
+        refuse(
+            "reshape",
+            f"to shape {out.shape} it is not clear how the result is split",
+            (x,),
+            "phlox.lax.reshape(x, shape, out_sharding=phlox.P(...)), or phlox.reshard(x, phlox.P(...)) first",
+        )
+    found = iter([*(entry for _, entry in old[:same]), *middle, *(entry for _, entry in old[len(old) - tail :])])
+    return tuple(() if n == 1 else next(found) for n in out.shape)
+
+
+def _regrouped(parts: Sequence[Any], sizes: Sequence[int], mesh_shape: Any) -> list[Any] | None:
+    """The entries of axes of these sizes, made of `parts`, pairs of a size and an entry; None where not clear."""
+    if not parts and not sizes:
+        return []
+    if len(sizes) == 1:  # merged: a part may be split only where all parts before it are
+        entries = [entry for _, entry in parts]
+        split = [bool(entry) for entry in entries]
+        return [sum(entries, ())] if split == sorted(split, reverse=True) else None
+    if len(parts) != 1:
+        return None
+    (_, names), found = parts[0], []
+    waiting = list(names)
+    for size in sizes:
+        here = []
+        while waiting and size % mesh_shape[waiting[0]] == 0:
+            size //= mesh_shape[waiting[0]]
+            here.append(waiting.pop(0))
+        if waiting and size != 1:
+            return None
+        found.append(tuple(here))
+    return None if waiting else found
+
+
+def broadcast_split(out: ShapedArray, x: ShapedArray, shape: Any, broadcast_dimensions: Any) -> Entries:
+    found: list[Any] = [()] * out.ndim
+    for i, at in enumerate(broadcast_dimensions):
+        if x.shape[i] == shape[at]:
+            found[at] = entries_of(x)[i]
+    return tuple(found)
+
+
+def concatenate_split(out: ShapedArray, *xs: ShapedArray, dimension: int) -> Entries:
+    found = [join("concatenate", xs, [entries_of(x)[i] for x in xs]) for i in range(out.ndim)]
+    for x in xs:
+        if found[dimension] and x.shape[dimension] % max(a.spec.pieces(dimension) for a in xs if a.spec is not None):
+            check_whole("concatenate", next(a for a in xs if a.spec is not None), [dimension], xs)
+    return tuple(found)
