@@ -16,7 +16,7 @@ from .._base.errors import OutOfMemoryError
 from .._base.native import native
 from .._ir.avals import ShapedArray
 from .devices import client
-from .sharding import NativeSharding, single_device
+from .sharding import NativeSharding, single_device, typed
 
 #: how many groups of arrays an error names
 _SHOWN = 5
@@ -75,7 +75,7 @@ def live_memory(platform: str | None = None) -> list[LiveArrays]:
         placed = buf._sharding
         sharding = placed.public if isinstance(placed, NativeSharding) else single_device(placed._devices[0])
         devices = tuple(str(d) for d in sharding.devices if d in sharding.addressable_devices)
-        held = groups.setdefault((buf.aval.short, origin(buf), devices), [0, 0])
+        held = groups.setdefault((typed(buf.aval, sharding).short, origin(buf), devices), [0, 0])
         held[0] += math.prod(sharding.shard_shape(buf.aval.shape)) * buf.aval.dtype.itemsize * len(devices)
         held[1] += 1
     found = [LiveArrays(size, count, *key) for key, (size, count) in groups.items()]
