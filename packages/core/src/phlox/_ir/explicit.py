@@ -11,7 +11,7 @@ tuple of the mesh axes that it is split over. This file has what many of these r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._base.errors import ShardingTypeError
@@ -156,25 +156,6 @@ def resized(name: str, aval: ShapedArray, out: ShapedArray) -> Entries:
             what = f"axis {axis}, split over {_quoted(entry)}, would get length {size}, which cannot be split"
             refuse(name, what, (aval,), RESHARD)
     return entries_of(aval)
-
-
-def leading(name: str, core: int) -> Callable[..., Any]:
-    """The rule `sharding` of an operation on the last `core` axes of its operands, which must not be split.
-
-    The axes in front are those of a batch, which operands and results share.
-    """
-
-    def rule(outs: Any, *avals: ShapedArray, **params: Any) -> Any:
-        for a in avals:
-            check_whole(name, a, range(max(0, a.ndim - core), a.ndim), avals)
-        batch = [entries_of(a)[: a.ndim - core] for a in avals if a.ndim >= core]
-        rank = max(map(len, batch))
-        front = tuple(join(name, avals, [b[i] for b in batch if len(b) == rank]) for i in range(rank))
-        one = not isinstance(outs, list | tuple)
-        found = [(*front, *((),) * (out.ndim - rank)) for out in ([outs] if one else outs)]
-        return found[0] if one else found
-
-    return rule
 
 
 def each(outs: Sequence[ShapedArray], *avals: ShapedArray, **params: Any) -> list[Entries]:

@@ -44,6 +44,7 @@ def linalg(
     jvp: Callable[..., Any] | None = None,
     transpose: Callable[..., Any] | None = None,
     batch: Callable[..., Any] | None = None,
+    sharding: Callable[..., Any] | None = None,
 ) -> Primitive:
     """A primitive on stacks of matrices (rank 2) and vectors (rank 1).
 
@@ -53,6 +54,7 @@ def linalg(
       kinds: kinds of dtypes for each operand; by default all operands have one inexact dtype.
       jvp: called if at least one of the tangents is not `Zero`.
       batch: the batching rule, if the mapped axis should not become one more batch axis.
+      sharding: how results are split, if other axes than those of the stack may be.
     """
 
     def types(*avals: ShapedArray, **params: Any) -> Any:
@@ -80,7 +82,7 @@ def linalg(
         name,
         multiple_results=many,
         types=types,
-        sharding=over_stack(name, ranks),
+        sharding=sharding or over_stack(name, ranks),
         lower=lower,
         jvp=None if jvp is None else forward,
         transpose=transpose,

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._base.errors import ShapeError
+from ..._ir.avals import ShapedArray
+from ..._ir.explicit import Entries, check_whole, entries_of, join
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add, move_axis, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis
@@ -109,8 +111,23 @@ def _batch(
     return triangular_solve.bind(a, b, left_side=left_side, **params), 0
 
 
+def _sharding(out: ShapedArray, a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> Entries:
+    """Beside the stack, the equations (columns of `b`; rows with ``left_side=False``) may be split."""
+    check_whole("triangular_solve", a, (a.ndim - 2, a.ndim - 1), (a, b))
+    check_whole("triangular_solve", b, (b.ndim - 2 if left_side else b.ndim - 1,), (a, b))
+    stack = zip(entries_of(a)[:-2], entries_of(b)[:-2], strict=True)
+    return (*[join("triangular_solve", (a, b), pair) for pair in stack], *entries_of(b)[-2:])
+
+
 triangular_solve = linalg(
-    "triangular_solve", ranks=(2, 2), result=_result, lower=_lower, jvp=_jvp, transpose=_transpose, batch=_batch
+    "triangular_solve",
+    ranks=(2, 2),
+    result=_result,
+    sharding=_sharding,
+    lower=_lower,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
 )
 
 
