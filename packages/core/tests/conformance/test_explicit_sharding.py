@@ -5,11 +5,13 @@ values of its results are those of jax, and where jax refuses to choose a shardi
 """
 
 import jax
+import jax.export
 import jax.numpy
 import numpy as np
 import pytest
 
 import phlox
+import phlox.export
 import phlox.numpy as jnp
 from phlox import P
 from phlox.errors import ShardingTypeError
@@ -512,6 +514,40 @@ def test_the_program_says_how_results_are_split():
     assert text.count("sdy.sharding_constraint") == 2
     assert '[{"y"}, {"x"}]' in text
     assert "sharding" not in phlox.jit(lambda x: jnp.sin(x).T).lower(np.ones((8, 4))).as_text()
+
+
+#: functions inside of a shard_map over one of two axes
+INSIDE = {
+    "all_gather": lambda m, x: m.lax.all_gather(x, "x", tiled=True),
+    "ppermute": lambda m, x: m.lax.ppermute(x, "x", [(0, 1), (1, 0)]),
+    "psum": lambda m, x: x / m.lax.psum(x, "x"),
+    "product": lambda m, x: x @ m.numpy.ones((4, 4)),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_inside_of_shard_map(name):
+    def mapped(m, x):
+        return m.shard_map(lambda x: INSIDE[name](m, x), in_specs=m.P("x"), out_specs=m.P("x"), axis_names={"x"})(x)
+
+    agree(mapped, X)
+    if "gather" not in name:  # jax has no derivative of it there
+        agree(lambda m, x: m.grad(lambda x: (mapped(m, x) ** 2).sum())(x), X)
+
+
+def test_shard_map_reads_types():
+    agree(lambda m, x: m.shard_map(lambda x: 2 * x, out_specs=m.P("x", "y"))(x), X)
+
+
+def test_exported_functions_keep_the_types_of_results():
+    for m in (phlox, jax):
+        with m.set_mesh(mesh(m)):
+            x = array(m, X)
+            exported = m.export.export(m.jit(lambda x, m=m: m.numpy.sin(x.T)))(x)
+            for one in (exported, m.export.deserialize(exported.serialize())):
+                out = one.call(x)
+                assert str(m.typeof(out)) == "float32[4@y,8@x]"
+                assert spec_of(out) == [("y",), ("x",)]
 
 
 def test_types_are_one_object_and_can_be_pickled():

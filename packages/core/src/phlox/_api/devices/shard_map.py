@@ -10,15 +10,14 @@ from collections.abc import Callable, Sequence, Set as AbstractSet
 from typing import Any
 
 from ..._base import pytree
-from ..._base.errors import ArgumentError, DeviceError, OptionError, ShapeError, TreeError, UnsupportedError
+from ..._base.errors import ArgumentError, DeviceError, OptionError, ShapeError, TreeError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import wraps
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
 from ..._ops.spmd import shard_map as spmd
 from ..._trace.staging import stage
-from ..._trace.trace import Tracer, typeof
+from ..._trace.trace import typeof
 from ..._xla.mesh import AbstractMesh, Mesh, PartitionSpec, axes_of, check_spec, tiles
-from ..._xla.sharding import NamedSharding
 from ..jit import arguments
 from ..jit.calling import function_of
 from ..jit.jit import JitFunction
@@ -243,18 +242,11 @@ def _spec_of(function: str, mesh: Mesh, x: Any, names: frozenset[Any]) -> Partit
             raise ArgumentError(
                 f"{function}: without in_specs, and axis {name!r} of {mesh} is not Explicit", instead="in_specs=..."
             )
-    if isinstance(x, Tracer):
-        raise UnsupportedError(
-            f"{function}: without in_specs inside of a traced function, where it is not known how arguments lie",
-            instead="in_specs=...",
-        )
-    sharding = getattr(x, "sharding", None)
-    if not isinstance(sharding, NamedSharding) or not sharding.mesh.lies_like(mesh):
+    spec = typeof(x).spec
+    if spec is None or spec.mesh.shape_tuple != mesh.shape_tuple:
         return PartitionSpec()
-    if not names:
-        return sharding.spec
-    kept = [tuple(a for a in axes_of(entry) if a in names) or None for entry in sharding.spec]
-    return PartitionSpec(*kept)
+    kept = [tuple(a for a in entry if a in (names or mesh.axis_names)) for entry in spec.entries]
+    return PartitionSpec(*[entry[0] if len(entry) == 1 else entry or None for entry in kept])
 
 
 class _Program:

@@ -21,6 +21,7 @@ from ..._base.errors import ExportError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import SymbolicScope, is_symbolic
+from ..._ir.explicit import spec_over
 from ..._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from ..._ir.primitive import Primitive, primitive
 from ..._ops import all_primitives
@@ -28,6 +29,7 @@ from ..._ops.random.generators import Impl
 from ..._ops.random.keys import KeyDtype, find_impl, key_dtype
 from ..._xla.array import physical, put
 from ..._xla.host_values import as_array
+from ..._xla.mesh import AbstractMesh, AxisType
 from .dimensions import symbolic_shape
 
 
@@ -46,15 +48,25 @@ def dtype_from_json(name: str) -> Any:
 
 
 def aval_as_json(aval: ShapedArray) -> list[Any]:
-    """A type as [dtype, shape, weak type]."""
+    """A type as [dtype, shape, weak type]; then, if it is split over explicit mesh axes, how."""
     shape = [str(n) if is_symbolic(n) else n for n in aval.shape]
-    return [dtype_as_json(aval.dtype), shape, aval.weak_type]
+    written = [dtype_as_json(aval.dtype), shape, aval.weak_type]
+    if aval.spec is None:
+        return written
+    mesh = aval.spec.mesh
+    axes = zip(mesh.axis_names, mesh.axis_sizes, [kind.name for kind in mesh.axis_types], strict=True)
+    return [*written, {"mesh": list(axes), "split": aval.spec.entries}]
 
 
 def aval_from_json(written: list[Any], scope: SymbolicScope | None = None) -> ShapedArray:
     """The inverse of `aval_as_json`."""
-    name, shape, weak_type = written
-    return shaped(tuple(_length(n, scope) for n in shape), dtype_from_json(name), weak_type)
+    name, shape, weak_type, *split = written
+    aval = shaped(tuple(_length(n, scope) for n in shape), dtype_from_json(name), weak_type)
+    if not split:
+        return aval
+    names, sizes, kinds = zip(*split[0]["mesh"], strict=True)
+    mesh = AbstractMesh(sizes, names, tuple(AxisType[kind] for kind in kinds))
+    return aval.laid(spec_over(mesh, map(tuple, split[0]["split"])))
 
 
 def _length(n: int | str, scope: SymbolicScope | None) -> Any:

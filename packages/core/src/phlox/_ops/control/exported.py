@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import Effects
-from ..._ir.explicit import whole
-from ..._ir.primitive import Primitive
+from ..._ir.primitive import Primitive, sharding_in_types
 from ..._xla.embed import embed
 from ..._xla.text import Function, Value
 
@@ -64,7 +63,7 @@ call_exported = Primitive(
     "call_exported",
     multiple_results=True,
     types=_types,
-    sharding=whole,
+    sharding=sharding_in_types,
     lower=_lower,
     extend=lambda params, trailing, *avals: params,
     effects=lambda params: params["exported"].effects,

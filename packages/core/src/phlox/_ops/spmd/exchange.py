@@ -13,6 +13,7 @@ from typing import Any
 
 from ..._base.errors import OptionError, ShapeError, UnsupportedError
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.explicit import Entries, entries_of
 from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_size as length_of
 from ..._trace.trace import typeof
@@ -39,6 +40,7 @@ def _exchange(
     beside_batch: Callable[..., tuple[Any, Dim]],
     apart: Callable[..., Any] | None = None,
     moves: bool = True,
+    sharding: Callable[..., Any] | None = None,
 ) -> Primitive:
     """A linear collective of one operand.
 
@@ -80,6 +82,7 @@ def _exchange(
     made = Primitive(
         name,
         types=types,
+        sharding=sharding,
         lower=lower,
         jvp=jvp,
         transpose=transposed,
@@ -175,9 +178,15 @@ def _gather_apart(x: Any, lengths: dict[Any, int], all_gather_dimension: int, ti
     return x if tiled else reshape(x, new_sizes=(*shape[:at], prod(lengths.values()), *shape[at:]), dimensions=None)
 
 
+def _gather_sharding(out: ShapedArray, x: ShapedArray, all_gather_dimension: int, tiled: bool, **_: Any) -> Entries:
+    at, entries = all_gather_dimension, entries_of(x)
+    return entries if tiled else (*entries[:at], (), *entries[at:])
+
+
 all_gather = _exchange(
     "all_gather",
     types=_gather_types,
+    sharding=_gather_sharding,
     lower=_gather_lower,
     transpose=lambda ct, all_gather_dimension, **params: reduce_scatter.bind(
         ct, scatter_dimension=all_gather_dimension, **params
@@ -253,9 +262,15 @@ def _scatter_apart(x: Any, lengths: dict[Any, int], scatter_dimension: int, tile
     return x
 
 
+def _scatter_sharding(out: ShapedArray, x: ShapedArray, scatter_dimension: int, tiled: bool, **_: Any) -> Entries:
+    at, entries = scatter_dimension, entries_of(x)
+    return entries if tiled else (*entries[:at], *entries[at + 1 :])
+
+
 reduce_scatter = _exchange(
     "reduce_scatter",
     types=_scatter_types,
+    sharding=_scatter_sharding,
     lower=_scatter_lower,
     transpose=lambda ct, scatter_dimension, **params: all_gather.bind(
         ct, all_gather_dimension=scatter_dimension, **params
@@ -331,6 +346,7 @@ def _all_to_all_apart(x: Any, lengths: dict[Any, int], split_axis: int, concat_a
 all_to_all = _exchange(
     "all_to_all",
     types=_all_to_all_types,
+    sharding=lambda out, x, **_: entries_of(x),
     lower=_all_to_all_lower,
     transpose=lambda ct, split_axis, concat_axis, **params: all_to_all.bind(
         ct, split_axis=concat_axis, concat_axis=split_axis, **params
