@@ -1,8 +1,8 @@
 """The forms of `sort` and `top_k` that call the kernels of phlox-kernels, where that package is installed.
 
 One operand is sorted by a kernel. With several, a kernel gives the positions of the elements in the order of a key, and
-all operands are gathered from there; of several keys the last one is first, and the positions are then sorted by the one
-before it.
+all operands are gathered from there; of several keys the last one is first, and the positions are then sorted by the
+one before it.
 """
 
 from __future__ import annotations
