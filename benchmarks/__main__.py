@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from .case import PROGRAMS, Case, load
-from .measure import ROOT, counts, measure, told
+from .measure import OPTIONAL, ROOT, counts, has, measure, told
 from .picture import draw
 from .report import Report, console, gross
 
@@ -28,12 +28,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     parser.add_argument("--rounds", type=int, help="samples for each library (default: 25, with --quick 5)")
     parser.add_argument("--python", default=sys.executable, help="the Python whose libraries are measured")
+    parser.add_argument("--native", metavar="FOLDER", help="where phlox_kernels is, which phlox is to use")
     parser.add_argument("--out", type=Path, default=ROOT / "out", help="folder for the results")
     given = parser.parse_args(arguments)
     cases = chosen(load(), given.cases, given.quick)
     if given.list:
         print(*[c.name for c in cases], sep="\n")
         return
+    OPTIONAL.extend([given.native] if given.native else [])
+    console.print("phlox", "with" if has(given.python, "phlox_kernels") else "without", "the kernels of phlox-kernels")
     report = Report()
     for done in measure(cases, given.python, given.rounds or (5 if given.quick else 25)):
         report.add(done)

@@ -27,12 +27,14 @@ _ENVIRONMENT = {
     "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
     "TF_CPP_MIN_LOG_LEVEL": "2",
 }
+#: Folders with packages that phlox uses where they are installed.
+OPTIONAL: list[str] = []
 
 
 def environment(**more: str) -> dict[str, str]:
     packages = ROOT / "packages"
     sources = [str(packages / name / "src") for name in ("core", "nn", "optim", "data")]
-    paths = [str(ROOT), *sources, str(packages / "examples" / "tests")]
+    paths = [str(ROOT), *sources, str(packages / "examples" / "tests"), *OPTIONAL]
     found = {**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths), **more}
     # Installed libraries come with their bytecode; phlox's sources write theirs when they first run.
     found.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -32,10 +32,11 @@ def suite(area, kind, sources, alone=False, **fields):
     )
 
 
-def package(name, by_name=()):
+def package(name, by_name=(), native=()):
     """A package of the repository: sources, tests by what they need, and a wheel as pip would build it.
 
-    Sources that find the others by names in strings are given as `by_name`.
+    Sources that find the others by names in strings are given as `by_name`, those of a library in C++, and what builds
+    it, as `native`.
     """
     python_sources(name="modules", sources=["src/**/*.py", *("!" + path for path in by_name)], dependencies=[":data"])
     if by_name:
@@ -63,9 +64,11 @@ def package(name, by_name=()):
     python_test_utils(name="utils", sources=["tests/**/*.py", "!**/test_*.py"])
 
     resources(name="project", sources=["pyproject.toml", "README.md", "LICENSE"])
+    if native:
+        resources(name="native", sources=native)
     python_distribution(
         name="wheel",
-        dependencies=[":project", ":src"],
+        dependencies=[":project", ":src", *([":native"] if native else [])],
         provides=python_artifact(name=name),
         generate_setup=False,
         sdist=False,

@@ -14,6 +14,9 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = {"core": "phlox", "nn": "phlox-nn", "optim": "phlox-optim", "data": "phlox-data", "examples": "phlox-examples"}
+COMPILER = shutil.which((os.environ.get("CXX") or "g++").split()[0])
+if COMPILER:  # the test of its use says where there is none
+    NAMES["kernels"] = "phlox-kernels"
 
 PROGRAM = """
 import phlox, phlox.numpy as jnp, phlox_data, phlox_nn as nn, phlox_optim as optim
@@ -100,19 +103,34 @@ def resolved(fresh, wheels, asked):
 def test_a_wheel_brings_its_siblings(fresh, wheels, name):
     installed = resolved(fresh, wheels, [name])
     assert installed >= {name, "phlox", "jaxlib", "numpy"}
-    siblings = {line.split("==")[0].split("[")[0] for line in metadata(wheels, name)[0].get_all("Requires-Dist")}
+    needed = [line for line in metadata(wheels, name)[0].get_all("Requires-Dist") if "extra ==" not in line]
+    siblings = {line.split("==")[0].split("[")[0] for line in needed}
     assert installed & set(NAMES.values()) == {name} | siblings & set(NAMES.values())
 
 
 @pytest.mark.parametrize("name", NAMES.values())
 def test_extras_are_found(fresh, wheels, name):
     extras = set(metadata(wheels, name)[0].get_all("Provides-Extra", ()))
+    if "kernels" in extras and COMPILER is None:
+        pytest.skip("no C++ compiler to build the kernels with: g++ is not on the PATH")
     # Each extra of phlox_examples is that of phlox_data. torch in the version that needs no CUDA, see the README.
     if extras:
         installed = resolved(
             fresh, wheels, [f"{name}[{','.join(sorted(extras))}]", *(["torch==2.13.0"] * ("torch" in extras))]
         )
         assert installed > resolved(fresh, wheels, [name])
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to build the kernels with: g++ is not on the PATH")
+def test_installed_kernels_are_used(fresh, wheels):
+    (path,) = wheels.glob("phlox_kernels-*.whl")
+    assert "-py3-none-" in path.name  # for all versions of Python
+    pip(fresh, "install", "--quiet", "-f", wheels, "phlox[kernels]")
+    program = """
+import phlox, phlox.numpy as jnp
+print("phlox_kernels" in phlox.jit(jnp.sort).lower(jnp.ones(3)).as_text(), jnp.sort(jnp.array([3, 1, 2])).tolist())
+"""
+    assert run(fresh, "-c", program) == "True [1, 2, 3]"
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13"])

@@ -1,4 +1,4 @@
-"""What the five packages say of themselves agrees: version, licence, changelog."""
+"""What the six packages say of themselves agrees: version, licence, changelog."""
 
 import re
 import tomllib

@@ -9,34 +9,10 @@ import pytest
 
 import judge
 import phlox
+from sorted_bits import drawn, same
 
 KINDS = [np.float32, np.float16, ml_dtypes.bfloat16, np.int32, np.uint32, np.int16, np.uint8, np.int8, np.bool_]
 SHAPES = [((40,), 0), ((1,), 0), ((0, 3), 0), ((2,), 0), ((3, 33), 1), ((33, 3), 0), ((2, 17, 3), 1), ((300, 2), 0)]
-
-
-def bits(x):
-    x = np.asarray(x)
-    return x.view(np.dtype(f"u{x.dtype.itemsize}"))
-
-
-def drawn(random, kind, shape):
-    """Any bits, so nans of many payloads, infinities and denormals; and among them many ties and signed zeros."""
-    dtype = np.dtype(kind)
-    if dtype.kind == "b":
-        return random.random(shape) < 0.5
-    x = random.integers(0, 256, (*shape, dtype.itemsize), dtype=np.uint8).view(dtype)[..., 0]
-    few = np.array([0.0, 0, 1, 3, 1]).astype(dtype)
-    if dtype.kind not in "iu":
-        few = np.concatenate([few, np.array([-0.0, -0.0, -1, np.inf, -np.inf, np.nan, -np.nan], dtype)])
-    return np.where(random.random(shape) < 0.6, random.choice(few, shape), x)
-
-
-def same(got, expected):
-    got, expected = (x if isinstance(x, list | tuple) else [x] for x in (got, expected))
-    assert len(got) == len(expected)
-    for x, y in zip(got, expected, strict=True):
-        assert np.asarray(x).dtype == np.asarray(y).dtype
-        np.testing.assert_array_equal(bits(x), bits(y))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: np.dtype(kind).name)
@@ -92,6 +68,7 @@ def test_transformed_sorts_have_the_bits_of_jax():
 def test_the_form_depends_on_the_platform():
     x = np.ones((3, 4), np.float32)
     packed, plain = "UNSIGNED : (tensor<ui64>, tensor<ui64>)", "TOTALORDER"
+    phlox.config.update("native_kernels", False)
     for f in (phlox.numpy.sort, phlox.numpy.argsort, lambda x: phlox.numpy.median(x, axis=0)):
         text = phlox.jit(f).lower(x).as_text()
         assert packed in text and plain not in text
@@ -100,6 +77,7 @@ def test_the_form_depends_on_the_platform():
 
 
 def test_sorts_that_no_64_bits_hold_and_sorts_of_integers_keep_their_form():
+    phlox.config.update("native_kernels", False)
     single, pair = np.ones(4, np.float32), [np.ones(4, np.float32)] * 2
     for operands, options in ((np.ones(4, np.int32), {}), (pair, {"num_keys": 2}), (single, {"is_stable": False})):
         text = phlox.jit(lambda xs, options=options: phlox.lax.sort(xs, **options)).lower(operands).as_text()

@@ -148,6 +148,9 @@ FLAGS: dict[str, Flag] = {
         "'fast' compiles with fewer optimizations; 'tiered' quickly for the first calls, then in full on a thread.",
         True,
     ),
+    "native_kernels": Flag(
+        _boolean, True, False, "Use the kernels of the package phlox-kernels where it is installed.", True
+    ),
     "traceback_filtering": Flag(
         _one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
         "auto",

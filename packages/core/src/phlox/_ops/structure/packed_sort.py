@@ -73,7 +73,12 @@ def packed_sort(f: Function, xs: Sequence[Value], dimension: int, keys: Sequence
     packed = f.op("stablehlo.sort", [packed], word, options, [less])
     places = f.same("stablehlo.and", packed, f.number((1 << width) - 1, word))
     places = turn(f.convert(places, dtypes.uint32))
-    return [gather_along(f, _quiet(f, x), places, dimension) for x in xs]
+    return [moved(f, x, places, dimension) for x in xs]
+
+
+def moved(f: Function, x: Value, places: Value, dimension: int) -> Value:
+    """The elements of `x` at the positions `places`, as XLA's own sorts leave them."""
+    return gather_along(f, _quiet(f, x), places, dimension)
 
 
 def _quiet(f: Function, x: Value) -> Value:

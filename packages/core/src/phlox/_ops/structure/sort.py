@@ -16,6 +16,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, move_axis
 from ..._transform.batch import BatchAxis, Dim
 from ..._xla.text import Function, Value, flag
+from . import native_sort
 from .gather import GatherScatterMode, gather, numbers_along
 from .packed_sort import fits, packed_sort
 from .shape import iota, reshape
@@ -32,6 +33,8 @@ def _sort_types(*xs: ShapedArray, dimension: int, is_stable: bool, num_keys: int
 
 
 def _sort_lower(f: Function, *xs: Value, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
+    if native_sort.fits(f, xs, dimension, is_stable, num_keys):
+        return native_sort.native_sort(f, xs, dimension, num_keys)
     if fits(f, xs, dimension, is_stable, num_keys):
         return packed_sort(f, xs, dimension, [_ordered(f, x) for x in xs[:num_keys]])
     scalars = [shaped((), x.aval.dtype) for x in xs for _ in range(2)]

@@ -20,6 +20,7 @@ from ..._xla.approximate import top_k_size
 from ..._xla.platforms import cpu_only
 from ..._xla.text import Function, Value, flag
 from ..reductions.reduce import highest, lowest
+from .native_sort import native_top_k, selects
 from .sort import take_along
 
 
@@ -57,7 +58,7 @@ def _types(x: ShapedArray, k: int, axis: int) -> list[ShapedArray]:
 
 
 def _lower(f: Function, x: Value, k: int, axis: int) -> list[Value]:
-    """chlo.top_k, between transposes because it works along the last axis only."""
+    """chlo.top_k or a kernel, between transposes because they work along the last axis only."""
     outs, last = f.outs, x.aval.ndim - 1
     order = list(range(x.aval.ndim))
     order[axis], order[last] = last, axis
@@ -68,6 +69,9 @@ def _lower(f: Function, x: Value, k: int, axis: int) -> list[Value]:
     def turn(v: Value, out: ShapedArray) -> Value:
         return v if axis == last else f.unlike("stablehlo.transpose", v, out, f", dims = {order}")
 
+    if selects(f, x, index(k)):
+        values, places = native_top_k(f, turn(x, moved(x.aval)), [moved(out) for out in outs])
+        return [turn(values, outs[0]), turn(places, outs[1])]
     through = _through_floats(f, x)
     wide = dtypes.float32 if through else x.aval.dtype
     given = _as_float(f, x) if through else x

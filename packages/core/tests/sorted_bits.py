@@ -1,0 +1,28 @@
+"""Arrays that show what a sort does to ties, signed zeros and nans, and a comparison of results to the bit."""
+
+import numpy as np
+
+
+def bits(x):
+    x = np.asarray(x)
+    return x.view(np.dtype(f"u{x.dtype.itemsize}"))
+
+
+def drawn(random, kind, shape):
+    """Any bits, so nans of many payloads, infinities and denormals; and among them many ties and signed zeros."""
+    dtype = np.dtype(kind)
+    if dtype.kind == "b":
+        return random.random(shape) < 0.5
+    x = random.integers(0, 256, (*shape, dtype.itemsize), dtype=np.uint8).view(dtype)[..., 0]
+    few = np.array([0.0, 0, 1, 3, 1]).astype(dtype)
+    if dtype.kind not in "iu":
+        few = np.concatenate([few, np.array([-0.0, -0.0, -1, np.inf, -np.inf, np.nan, -np.nan], dtype)])
+    return np.where(random.random(shape) < 0.6, random.choice(few, shape), x)
+
+
+def same(got, expected):
+    got, expected = (x if isinstance(x, list | tuple) else [x] for x in (got, expected))
+    assert len(got) == len(expected)
+    for x, y in zip(got, expected, strict=True):
+        assert np.asarray(x).dtype == np.asarray(y).dtype
+        np.testing.assert_array_equal(bits(x), bits(y))

@@ -1,0 +1,85 @@
+// What the handlers share: the choice of a function by element type, and how they are stated.
+#ifndef PHLOX_KERNELS_HANDLER_H_
+#define PHLOX_KERNELS_HANDLER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include "order.h"
+#include "xla/ffi/api/ffi.h"
+
+// g++ compiles the function, with all that it calls, once for each of these kinds of vector instructions; the best one that
+// the processor has is called. Other compilers use the vector instructions that all processors of a kind have.
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define PHLOX_KERNELS_CLONED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), flatten))
+#else
+#define PHLOX_KERNELS_CLONED
+#endif
+
+// A handler is found by its name, which therefore changes with its operands, results or attributes.
+#define PHLOX_KERNELS_HANDLER(name, function, signature)                                     \
+  extern "C" __attribute__((visibility("default"))) XLA_FFI_Error* name(XLA_FFI_CallFrame*); \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(name, (function), xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>() signature)
+
+namespace phlox_kernels {
+
+// Memory that is not set to zero.
+template <typename T>
+std::unique_ptr<T[]> memory(size_t count) {
+  return std::unique_ptr<T[]>(new T[count]);
+}
+
+// Calls `f(order)` with the order of elements of `type`.
+template <typename F>
+xla::ffi::Error with_order(xla::ffi::DataType type, const F& f) try {
+  switch (type) {
+    case xla::ffi::PRED:
+    case xla::ffi::U8:
+      f(Unsigned<uint8_t>());
+      break;
+    case xla::ffi::U16:
+      f(Unsigned<uint16_t>());
+      break;
+    case xla::ffi::U32:
+      f(Unsigned<uint32_t>());
+      break;
+    case xla::ffi::U64:
+      f(Unsigned<uint64_t>());
+      break;
+    case xla::ffi::S8:
+      f(Signed<uint8_t>());
+      break;
+    case xla::ffi::S16:
+      f(Signed<uint16_t>());
+      break;
+    case xla::ffi::S32:
+      f(Signed<uint32_t>());
+      break;
+    case xla::ffi::S64:
+      f(Signed<uint64_t>());
+      break;
+    case xla::ffi::F16:
+      f(Float<uint16_t, 0x7C00, 1>());
+      break;
+    case xla::ffi::BF16:
+      f(Float<uint16_t, 0x7F80, 0x0080, 0x7FC0>());
+      break;
+    case xla::ffi::F32:
+      f(Float<uint32_t, 0x7F800000, 0x00800000>());
+      break;
+    case xla::ffi::F64:
+      f(Float<uint64_t, 0x7FF0000000000000, 0x0010000000000000>());
+      break;
+    default:
+      return xla::ffi::Error::InvalidArgument("phlox_kernels: elements of this type have no order");
+  }
+  return xla::ffi::Error::Success();
+} catch (const std::bad_alloc&) {
+  return xla::ffi::Error(xla::ffi::ErrorCode::kResourceExhausted, "phlox_kernels: not enough memory");
+}
+
+}  // namespace phlox_kernels
+
+#endif  // PHLOX_KERNELS_HANDLER_H_

@@ -1,0 +1,81 @@
+// Element types as unsigned integers ("keys") that order alike, so that all sorting is done on those.
+//
+// Keys of floats follow jax on CPUs: -0.0 equals 0.0, numbers so small that XLA's programs take them for zero equal zero,
+// and all nans are equal and last. What that loses, `restore` puts back in the order of the input. `bits` is the inverse of
+// `key`, and that of `total`, the order of jax's top_k.
+#ifndef PHLOX_KERNELS_ORDER_H_
+#define PHLOX_KERNELS_ORDER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace phlox_kernels {
+
+template <typename W>
+constexpr W kTop = W(W(1) << (std::numeric_limits<W>::digits - 1));
+
+template <typename W>
+struct Unsigned {
+  using Word = W;
+  static W key(W bits) { return bits; }
+  static W bits(W key) { return key; }
+  static W total(W bits) { return bits; }
+  static bool lossy(W) { return false; }
+  static void restore(const W*, W*, size_t, size_t) {}
+};
+
+template <typename W>
+struct Signed : Unsigned<W> {
+  static W key(W bits) { return bits ^ kTop<W>; }
+  static W total(W bits) { return key(bits); }
+  static W bits(W key) { return key ^ kTop<W>; }
+};
+
+// kInfinity: the bits of infinity. kLeast: those of the smallest number that is not taken for zero. kQuiet: bits of nans; if
+// it is not 0, all nans of the result have these and their sign.
+template <typename W, W kInfinity, W kLeast, W kQuiet = 0>
+struct Float {
+  using Word = W;
+  static bool nan(W bits) { return W(bits & ~kTop<W>) > kInfinity; }
+  static bool zero(W bits) { return W(bits & ~kTop<W>) < kLeast; }
+  // Whether the key does not say which bits it came from.
+  static bool lossy(W bits) { return nan(bits) | (zero(bits) & (bits != 0)); }
+  static W quiet(W bits) { return kQuiet ? W((bits & kTop<W>) | kQuiet) : bits; }
+  // The key in the total order of IEEE 754, in which -0.0 is below 0.0, and nans are above and below all numbers.
+  static W total(W bits) {
+    bits = nan(bits) ? quiet(bits) : bits;
+    return bits & kTop<W> ? W(~bits) : W(bits | kTop<W>);
+  }
+  static W key(W bits) {
+    W ordered = zero(bits) ? kTop<W> : total(bits);
+    return nan(bits) ? W(~W(0)) : ordered;
+  }
+  static W bits(W key) { return key & kTop<W> ? W(key ^ kTop<W>) : W(~key); }
+
+  // Writes the zeros and nans of a row to their places in the sorted row, in the order in which they are in `in`.
+  static void restore(const W* in, W* out, size_t length, size_t stride) {
+    size_t below = 0, nans = 0;
+    for (size_t i = 0; i < length; ++i) {
+      W bits = in[i * stride];
+      nans += nan(bits);
+      below += !nan(bits) && !zero(bits) && (bits & kTop<W>);
+    }
+    W* next_zero = out + below * stride;
+    W* next_nan = out + (length - nans) * stride;
+    for (size_t i = 0; i < length; ++i) {
+      W bits = in[i * stride];
+      if (nan(bits)) {
+        *next_nan = quiet(bits);
+        next_nan += stride;
+      } else if (zero(bits)) {
+        *next_zero = bits;
+        next_zero += stride;
+      }
+    }
+  }
+};
+
+}  // namespace phlox_kernels
+
+#endif  // PHLOX_KERNELS_ORDER_H_

@@ -1,0 +1,178 @@
+// The functions that compiled programs call: sorted elements, and positions of the elements in sorted order.
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <type_traits>
+
+#include "handler.h"
+#include "network.h"
+#include "order.h"
+#include "parallel.h"
+#include "radix.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace phlox_kernels {
+namespace {
+
+namespace ffi = xla::ffi;
+
+// What is computed of each row; `Short` and `Long` are what is sorted in place of the elements of short and of long rows.
+// Values: the elements themselves.
+template <typename Order>
+struct Values {
+  using Word = typename Order::Word;
+  using Out = Word;
+  using Short = Word;
+  using Long = Word;
+  static constexpr bool kInNetwork = true;
+  static constexpr int kLow = 0, kHigh = 8 * sizeof(Word);
+  static bool lossy(Word bits) { return Order::lossy(bits); }
+  static void restore(const Word* in, Word* out, size_t length, size_t stride) {
+    Order::restore(in, out, length, stride);
+  }
+  static Word pack(Word bits, size_t, Word) { return Order::key(bits); }
+  static Word unpack(Word key) { return Order::bits(key); }
+};
+
+// Positions: those of the elements, in stable order. A key and its position share an integer where they fit.
+template <typename Order>
+struct Positions {
+  using Word = typename Order::Word;
+  using Out = uint32_t;
+  using Short = std::conditional_t<sizeof(Word) <= 2, uint32_t, uint64_t>;
+  using Long = std::conditional_t<sizeof(Word) <= 4, uint64_t, Keyed>;
+  static constexpr bool kInNetwork = sizeof(Word) <= 4;
+  static constexpr int kLow = kInNetwork ? 32 : 0, kHigh = kLow + 8 * sizeof(Word);
+  static bool lossy(Word) { return false; }
+  static void restore(const Word*, uint32_t*, size_t, size_t) {}
+  template <typename E>
+  static E pack(Word bits, size_t i, E) {
+    return E(Order::key(bits)) << 4 * sizeof(E) | E(i);
+  }
+  static Keyed pack(Word bits, size_t i, Keyed) { return {Order::key(bits), uint32_t(i)}; }
+  template <typename E>
+  static uint32_t unpack(E x) {
+    return x & ((E(1) << 4 * sizeof(E)) - 1);
+  }
+  static uint32_t unpack(Keyed x) { return x.position; }
+};
+
+// The rows of an array along one of its dimensions.
+struct Rows {
+  size_t length, stride = 1, count = 1;
+  Rows(ffi::Span<const int64_t> shape, size_t dimension) : length(shape[dimension]) {
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (i != dimension) count *= shape[i];
+      if (i > dimension) stride *= shape[i];
+    }
+  }
+  size_t start(size_t row) const { return row / stride * stride * length + row % stride; }
+};
+
+// Sorts as many rows as a vector has lanes, from row `first` on; where there are fewer, the last one fills the lanes.
+template <typename Kind, typename Word = typename Kind::Word, typename Out = typename Kind::Out>
+PHLOX_KERNELS_CLONED void sort_short(const Rows& rows, size_t first, const Word* in, Out* out) {
+  using E = typename Kind::Short;
+  constexpr size_t kCount = kLanes<E>;
+  size_t used = std::min(kCount, rows.count - first), start[kCount];
+  for (size_t lane = 0; lane < kCount; ++lane) start[lane] = rows.start(first + std::min(lane, used - 1));
+  bool adjacent = used == kCount && start[kCount - 1] - start[0] == kCount - 1;
+  auto vectors = memory<Vector<E>>(rows.length);
+  E* packed = reinterpret_cast<E*>(vectors.get());
+  bool lossy = false;
+  auto load = [&](Word bits, size_t i, E& to) {
+    lossy |= Kind::lossy(bits);
+    to = Kind::pack(bits, i, E());
+  };
+  if (adjacent) {
+    for (size_t i = 0; i < rows.length; ++i)
+      for (size_t lane = 0; lane < kCount; ++lane)
+        load(in[start[0] + i * rows.stride + lane], i, packed[i * kCount + lane]);
+  } else {
+    for (size_t lane = 0; lane < kCount; ++lane)
+      for (size_t i = 0; i < rows.length; ++i)
+        load(in[start[lane] + i * rows.stride], i, packed[i * kCount + lane]);
+  }
+  sort_lanes(vectors.get(), rows.length);
+  if (adjacent) {
+    for (size_t i = 0; i < rows.length; ++i)
+      for (size_t lane = 0; lane < kCount; ++lane)
+        out[start[0] + i * rows.stride + lane] = Kind::unpack(packed[i * kCount + lane]);
+  } else {
+    for (size_t lane = 0; lane < used; ++lane)
+      for (size_t i = 0; i < rows.length; ++i)
+        out[start[lane] + i * rows.stride] = Kind::unpack(packed[i * kCount + lane]);
+  }
+  if (lossy)
+    for (size_t lane = 0; lane < used; ++lane)
+      Kind::restore(in + start[lane], out + start[lane], rows.length, rows.stride);
+}
+
+// Sorts one row, in `parts` parts beside each other.
+template <typename Kind, typename Word = typename Kind::Word, typename Out = typename Kind::Out>
+void sort_long(Threads& threads, size_t parts, const Rows& rows, size_t row, const Word* in, Out* out) {
+  using E = typename Kind::Long;
+  in += rows.start(row);
+  out += rows.start(row);
+  size_t length = rows.length, stride = rows.stride;
+  auto packed = memory<E>(2 * length);  // one block: the C library keeps it, while it returns two to the system
+  std::atomic<bool> any_lossy{false};
+  threads.run(parts, [=, to = packed.get(), &any_lossy](size_t part) {
+    bool lossy = false;
+    for (size_t i = length * part / parts; i < length * (part + 1) / parts; ++i) {
+      lossy |= Kind::lossy(in[i * stride]);
+      to[i] = Kind::pack(in[i * stride], i, E());
+    }
+    if (lossy) any_lossy = true;
+  });
+  E* sorted = radix_sort(threads, parts, packed.get(), packed.get() + length, length, Kind::kLow, Kind::kHigh);
+  threads.run(parts, [=](size_t part) {
+    for (size_t i = length * part / parts; i < length * (part + 1) / parts; ++i)
+      out[i * stride] = Kind::unpack(sorted[i]);
+  });
+  if (any_lossy) Kind::restore(in, out, length, stride);
+}
+
+// In longer rows digits are faster than the network, whose work for each element grows; so are they if most lanes are unused.
+constexpr size_t kLongestInNetwork = 4096;
+constexpr size_t kLeastPart = 1 << 16;
+
+template <typename Kind, typename Word = typename Kind::Word, typename Out = typename Kind::Out>
+void sort_rows(Threads& threads, const Rows& rows, const Word* in, Out* out) {
+  constexpr size_t kCount = kLanes<typename Kind::Short>;
+  if constexpr (Kind::kInNetwork) {
+    if (rows.length <= kLongestInNetwork && rows.count > kCount / 4) {
+      size_t groups = (rows.count + kCount - 1) / kCount;
+      return threads.run(groups, [&](size_t i) { sort_short<Kind>(rows, i * kCount, in, out); });
+    }
+  }
+  if (rows.count >= threads.count())
+    return threads.run(rows.count, [&](size_t i) { sort_long<Kind>(threads, 1, rows, i, in, out); });
+  size_t parts = std::min(threads.count(), rows.length / kLeastPart + 1);
+  for (size_t i = 0; i < rows.count; ++i) sort_long<Kind>(threads, parts, rows, i, in, out);
+}
+
+// --- handlers ----------------------------------------------------------------------------------------------
+
+template <template <typename> class Kind>
+ffi::Error sorted(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out, int64_t dimension) {
+  if (x.element_count() == 0) return ffi::Error::Success();
+  Threads threads(pool, x.element_count());
+  Rows rows(x.dimensions(), dimension);
+  return with_order(x.element_type(), [&](auto order) {
+    using K = Kind<decltype(order)>;
+    auto in = reinterpret_cast<const typename K::Word*>(x.untyped_data());
+    sort_rows<K>(threads, rows, in, reinterpret_cast<typename K::Out*>(out->untyped_data()));
+  });
+}
+
+}  // namespace
+}  // namespace phlox_kernels
+
+PHLOX_KERNELS_HANDLER(phlox_kernels_sort_1, phlox_kernels::sorted<phlox_kernels::Values>,
+                      .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>().Attr<int64_t>("dimension"));
+PHLOX_KERNELS_HANDLER(phlox_kernels_argsort_1, phlox_kernels::sorted<phlox_kernels::Positions>,
+                      .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>().Attr<int64_t>("dimension"));

@@ -1,0 +1,86 @@
+// The k largest elements of each row, and their positions: of equal elements the first ones.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "handler.h"
+#include "parallel.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace phlox_kernels {
+namespace {
+
+namespace ffi = xla::ffi;
+
+// Elements that may be among the largest are collected in a buffer for a few times k. When it is full, the k largest of them
+// stay, and from then on only elements above the least of these are collected: few, which a vector at a time is searched for.
+template <typename Order, typename Word = typename Order::Word>
+PHLOX_KERNELS_CLONED void largest(const Word* row, size_t length, size_t k, Word* values, int32_t* positions) {
+  constexpr size_t kBlock = 64 / sizeof(Word);
+  const size_t room = std::min(length, std::max<size_t>(2 * k, 8));
+  auto found = memory<uint64_t>(room);
+  // Keys above positions counted from the end: larger is larger, and of equal elements the first.
+  auto pack = [=](size_t i) { return uint64_t(Order::total(row[i])) << 32 | uint32_t(length - i); };
+  auto keep_largest = [&](size_t count) {
+    std::nth_element(found.get(), found.get() + k - 1, found.get() + count, std::greater<uint64_t>());
+  };
+  size_t count = 0, i = 0;
+  Word least = 0;
+  auto collect = [&] {
+    found[count++] = pack(i);
+    if (count < room) return;
+    keep_largest(count);
+    count = k;
+    least = Word(found[k - 1] >> 32);
+  };
+  for (; i < room; ++i) collect();
+  while (i < length) {
+    const size_t end = std::min(i + kBlock, length);
+    if (end - i == kBlock) {
+      Word most = 0;
+      for (size_t j = 0; j < kBlock; ++j) most = std::max(most, Order::total(row[i + j]));
+      if (most <= least) {
+        i = end;
+        continue;
+      }
+    }
+    for (; i < end; ++i)
+      if (Order::total(row[i]) > least) collect();
+  }
+  if (count > k) keep_largest(count);
+  std::sort(found.get(), found.get() + k, std::greater<uint64_t>());
+  for (size_t j = 0; j < k; ++j) {
+    values[j] = Order::bits(Word(found[j] >> 32));
+    positions[j] = int32_t(length - uint32_t(found[j]));
+  }
+}
+
+ffi::Error top_k(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> values,
+                 ffi::Result<ffi::AnyBuffer> positions) {
+  const size_t length = x.dimensions().back(), k = values->dimensions().back();
+  if (ffi::ByteWidth(x.element_type()) > 4)
+    return ffi::Error::InvalidArgument("phlox_kernels: top_k is for elements of at most 32 bits");
+  if (values->element_count() == 0) return ffi::Error::Success();
+  const size_t rows = x.element_count() / length;
+  Threads threads(pool, x.element_count());
+  return with_order(x.element_type(), [&](auto order) {
+    using Order = decltype(order);
+    using Word = typename Order::Word;
+    if constexpr (sizeof(Word) <= 4) {
+      const size_t turns = std::min(rows, threads.count() * 8);
+      threads.run(turns, [&](size_t turn) {
+        for (size_t row = rows * turn / turns; row < rows * (turn + 1) / turns; ++row)
+          largest<Order>(reinterpret_cast<const Word*>(x.untyped_data()) + row * length, length, k,
+                         reinterpret_cast<Word*>(values->untyped_data()) + row * k,
+                         reinterpret_cast<int32_t*>(positions->untyped_data()) + row * k);
+      });
+    }
+  });
+}
+
+}  // namespace
+}  // namespace phlox_kernels
+
+PHLOX_KERNELS_HANDLER(phlox_kernels_top_k_1, phlox_kernels::top_k,
+                      .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>());

@@ -1,0 +1,37 @@
+"""Native kernels for what XLA's CPU compiler is slow at: sorting. phlox uses them where this package is installed.
+
+The kernels are functions of a shared library that follow XLA's foreign function interface (FFI). The library does not
+depend on the version of Python, nor on that of jaxlib from the one on with which it was built.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+__version__ = "0.1.0"
+__all__ = ["handlers"]
+
+#: Names of the handlers, which are those of their FFI targets. A name ends with a number, which changes with the
+#: operands, results or attributes of the handler, so that a program never calls one that it was not written for.
+NAMES = ("phlox_kernels_sort_1", "phlox_kernels_argsort_1", "phlox_kernels_top_k_1")
+
+
+def handlers() -> dict[str, Any]:
+    """The handlers by the names of their targets, as functions of a `ctypes` library.
+
+    Returns:
+      A dict, which is empty if this is a source folder where the library was not built.
+
+    Raises:
+      OSError: the library cannot be loaded here.
+
+    >>> import phlox  # doctest: +SKIP
+    >>> for name, handler in handlers().items():  # doctest: +SKIP
+    ...     phlox.ffi.register_ffi_target(name, phlox.ffi.pycapsule(handler))
+    """
+    for path in Path(__file__).parent.glob("_kernels.*"):
+        library = ctypes.CDLL(str(path))
+        return {name: getattr(library, name) for name in NAMES}
+    return {}
