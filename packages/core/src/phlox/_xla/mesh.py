@@ -91,10 +91,11 @@ class Axes:
         """True when the mesh has axes and all are of type `Manual`."""
         return not self.empty and all(t is AxisType.Manual for t in self.axis_types)
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         sizes = ", ".join(f"{name!r}: {size}" for name, size in self.shape.items())
-        types = "" if set(self.axis_types) == {AxisType.Auto} else f", axis_types={self.axis_types}"
-        return f"{type(self).__name__}({sizes or '()'}{types})"
+        return f"{type(self).__name__}({sizes or '()'}, axis_types={self.axis_types})"
+
+    __repr__ = __str__
 
 
 def _types_for(names: tuple[Any, ...], given: AxisType | Sequence[AxisType] | None) -> tuple[AxisType, ...]:
@@ -195,6 +196,9 @@ class Mesh(Axes):
         self.axis_types = _types_for(names, axis_types)
         self._hash = hash((names, grid.shape, tuple(grid.flat), self.axis_types))
         self._entered: list[Any] = []
+
+    def __repr__(self) -> str:
+        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names!r}, axis_types={self.axis_types})"
 
     @property
     def device_ids(self) -> np.ndarray:

@@ -337,11 +337,11 @@ class NamedSharding(Sharding):
         return hash((self.mesh, self.spec))
 
     def __repr__(self) -> str:
-        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r}{_kind_text(self)})"
+        return f"NamedSharding(mesh={self.mesh}, spec={self.spec!r}{_kind_text(self)})"
 
 
 def _kind_text(sharding: Sharding) -> str:
-    return "" if sharding.kind is None else f", memory_kind={sharding.kind!r}"
+    return "" if sharding.memory_kind is None else f", memory_kind={sharding.memory_kind}"
 
 
 def spec_of(sharding: Any, ndim: int) -> Spec | None:
