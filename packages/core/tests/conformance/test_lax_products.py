@@ -128,6 +128,23 @@ def test_products_of_two_kinds_of_bytes():
         np.testing.assert_allclose(got, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-6)
 
 
+def test_derivatives_of_products_of_bytes():
+    """The products of an fp8 layer's backward pass, some of which XLA's CPU does not compute in bfloat16."""
+
+    def products(m, x, y, g):
+        e4m3, e5m2 = m.numpy.float8_e4m3fn, m.numpy.float8_e5m2
+        options = {"precision": m.lax.Precision.HIGHEST, "preferred_element_type": m.numpy.float32}
+        x, y, g = x.astype(e4m3), y.astype(e4m3), (g * 2).astype(e5m2)
+        by_x = m.lax.dot_general(g, y, (((2,), (1,)), ((), ())), **options)
+        by_y = m.lax.transpose(m.lax.dot_general(g, x, (((0, 1), (0, 1)), ((), ())), **options), (1, 0))
+        return by_x, by_y
+
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in [(2, 3, 64), (64, 32), (2, 3, 32)]]
+    both(products, *arrays)
+    assert "bf16" not in phlox.jit(functools.partial(products, phlox)).lower(*arrays).as_text()
+
+
 def test_flags_name_the_algorithms():
     from phlox._base import config
 

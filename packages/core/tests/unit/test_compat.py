@@ -9,7 +9,9 @@ import pytest
 import phlox
 import phlox.adopted
 import phlox.numpy as jnp
+from phlox._base.source import is_internal
 from phlox.extend import compat
+from phlox.extend.compat import _tracebacks
 from phlox.extend.core import Primitive
 
 
@@ -232,3 +234,13 @@ def test_hijax_values_cannot_be_made():
 def test_code_stays_small():
     folder = Path(compat.__file__).parent
     assert sum(len(file.read_text().splitlines()) for file in folder.glob("*.py")) <= 1000
+
+
+def test_frames_of_files_are_hidden_and_shown(tmp_path):
+    file = tmp_path / "layers.py"
+    file.write_text("")
+    for _ in range(2):
+        _tracebacks.register_exclusion(str(file))
+    assert is_internal(str(file)) and not is_internal(str(tmp_path / "other.py"))
+    _tracebacks._exclude_paths.remove(str(file))
+    assert str(file) not in _tracebacks._exclude_paths and not is_internal(str(file))

@@ -48,7 +48,7 @@ def hide_frames(folder: str) -> None:
     A library calls it once, when it is imported: ``hide_frames(os.path.dirname(__file__))``.
 
     Args:
-      folder: path of a folder.
+      folder: path of a folder, or of one file.
 
     Returns:
       None.
@@ -58,8 +58,26 @@ def hide_frames(folder: str) -> None:
     >>> is_internal(os.path.join(os.sep, "a", "library", "layers.py"))
     True
     """
-    _hidden.append(os.path.abspath(folder) + os.sep)
+    _hidden.append(_start_of(folder))
     _is_hidden.clear()
+
+
+class HiddenPaths(list[str]):
+    """A list of folders and files: adding one is `hide_frames`, and removing it takes that back."""
+
+    def append(self, path: str) -> None:
+        super().append(path)
+        hide_frames(path)
+
+    def remove(self, path: str) -> None:
+        super().remove(path)
+        _hidden.remove(_start_of(path))
+        _is_hidden.clear()
+
+
+def _start_of(folder: str) -> str:
+    path = os.path.abspath(folder)
+    return path if os.path.isfile(path) else path + os.sep
 
 
 def is_internal(filename: str) -> bool:

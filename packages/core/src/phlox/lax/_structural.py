@@ -836,11 +836,13 @@ def dot_general(
     """
 
     lhs, rhs = check("dot_general", lhs, rhs)
-    if preferred_element_type is not None and _of_different_bytes(lhs, rhs):
-        lhs, rhs = to_dtype(lhs, dtypes.bfloat16), to_dtype(rhs, dtypes.bfloat16)  # which holds the numbers of both
+    preferred = None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type)
+    if preferred is not None and _of_different_bytes(lhs, rhs):
+        # Both hold the numbers of both. XLA's CPU has not all products of bfloat16 with results of float32.
+        wide = dtypes.float32 if preferred in (dtypes.float32, dtypes.float64) else dtypes.bfloat16
+        lhs, rhs = to_dtype(lhs, wide), to_dtype(rhs, wide)
     lhs, rhs = _of_higher_precision(lhs, rhs)
     (lc, rc), (lb, rb) = dimension_numbers
-    preferred = None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type)
     out = contract(lhs, rhs, _pair(lc, rc), _pair(lb, rb), precision, preferred)
     return lay_out("dot_general", out, out_sharding)
 

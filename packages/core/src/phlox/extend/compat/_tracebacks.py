@@ -8,7 +8,7 @@ from typing import Any
 
 from ..._api.derivatives import grad
 from ..._api.jit import calling, user_functions
-from ..._base.source import Location, hide_frames, is_internal
+from ..._base.source import HiddenPaths, Location, is_internal
 
 
 def _name_stack(location: Location) -> str:
@@ -25,9 +25,14 @@ def _name_stack(location: Location) -> str:
 Location.name_stack = property(_name_stack)  # type: ignore[attr-defined]
 
 
+#: flax adds its files here, and takes them out for ``flax.traceback_util.show_flax_in_tracebacks``
+_exclude_paths = HiddenPaths()
+
+
 def register_exclusion(path: str) -> None:
     """Hides the frames of a file, or of the files of a folder, in locations and errors."""
-    hide_frames(path)
+    if path not in _exclude_paths:
+        _exclude_paths.append(path)
 
 
 def include_frame(frame: FrameType) -> bool:
