@@ -40,7 +40,7 @@ struct Float {
   static bool nan(W bits) { return W(bits & ~kTop<W>) > kInfinity; }
   static bool zero(W bits) { return W(bits & ~kTop<W>) < kLeast; }
   // Whether the key does not say which bits it came from.
-  static bool lossy(W bits) { return nan(bits) | (zero(bits) & (bits != 0)); }
+  static bool lossy(W bits) { return int(nan(bits)) | int(zero(bits) && bits != 0); }
   static W quiet(W bits) { return kQuiet ? W((bits & kTop<W>) | kQuiet) : bits; }
   // The key in the total order of IEEE 754, in which -0.0 is below 0.0, and nans are above and below all numbers.
   static W total(W bits) {
