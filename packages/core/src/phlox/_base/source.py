@@ -62,12 +62,6 @@ def hide_frames(folder: str) -> None:
     _is_hidden.clear()
 
 
-<<<<<<< HEAD
-def show_frames(folder: str) -> None:
-    """Undoes `hide_frames` of the same path."""
-    _hidden.remove(_start_of(folder))
-    _is_hidden.clear()
-=======
 class HiddenPaths(list[str]):
     """A list of folders and files: adding one is `hide_frames`, and removing it takes that back."""
 
@@ -79,7 +73,6 @@ class HiddenPaths(list[str]):
         super().remove(path)
         _hidden.remove(_start_of(path))
         _is_hidden.clear()
->>>>>>> w-libs
 
 
 def _start_of(folder: str) -> str:

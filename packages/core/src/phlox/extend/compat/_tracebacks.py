@@ -8,11 +8,7 @@ from typing import Any
 
 from ..._api.derivatives import grad
 from ..._api.jit import calling, user_functions
-<<<<<<< HEAD
-from ..._base.source import Location, hide_frames, is_internal, show_frames
-=======
 from ..._base.source import HiddenPaths, Location, is_internal
->>>>>>> w-libs
 
 
 def _name_stack(location: Location) -> str:
@@ -29,25 +25,8 @@ def _name_stack(location: Location) -> str:
 Location.name_stack = property(_name_stack)  # type: ignore[attr-defined]
 
 
-<<<<<<< HEAD
-class _Hidden(list[str]):
-    """Files and folders whose frames locations and errors leave out."""
-
-    def append(self, path: str) -> None:
-        super().append(path)
-        hide_frames(path)
-
-    def remove(self, path: str) -> None:
-        super().remove(path)
-        show_frames(path)
-
-
-#: flax adds its files here, and takes them out for ``flax.traceback_util.show_flax_in_tracebacks``
-_exclude_paths = _Hidden()
-=======
 #: flax adds its files here, and takes them out for ``flax.traceback_util.show_flax_in_tracebacks``
 _exclude_paths = HiddenPaths()
->>>>>>> w-libs
 
 
 def register_exclusion(path: str) -> None:
