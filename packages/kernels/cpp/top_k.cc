@@ -13,12 +13,17 @@ namespace {
 
 namespace ffi = xla::ffi;
 
+// So few elements are kept in order while they are found.
+constexpr size_t kMostInOrder = 32;
+
 // Elements that may be among the largest are collected in a buffer for a few times k. When it is full, the k largest of them
 // stay, and from then on only elements above the least of these are collected: few, which a vector at a time is searched for.
+// If k is small, the buffer has room for k, and each element goes to its place there.
 template <typename Order, typename Word = typename Order::Word>
 PHLOX_KERNELS_CLONED void largest(const Word* row, size_t length, size_t k, Word* values, int32_t* positions) {
   constexpr size_t kBlock = 64 / sizeof(Word);
-  const size_t room = std::min(length, std::max<size_t>(2 * k, 8));
+  const bool in_order = k <= kMostInOrder;
+  const size_t room = in_order ? k : std::min(length, 2 * k);
   auto found = memory<uint64_t>(room);
   // Keys above positions counted from the end: larger is larger, and of equal elements the first.
   auto pack = [=](size_t i) { return uint64_t(Order::total(row[i])) << 32 | uint32_t(length - i); };
@@ -28,6 +33,14 @@ PHLOX_KERNELS_CLONED void largest(const Word* row, size_t length, size_t k, Word
   size_t count = 0, i = 0;
   Word least = 0;
   auto collect = [&] {
+    if (in_order) {
+      const uint64_t added = pack(i);
+      size_t place = count < k ? count++ : k - 1;
+      for (; place > 0 && found[place - 1] < added; --place) found[place] = found[place - 1];
+      found[place] = added;
+      if (count == k) least = Word(found[k - 1] >> 32);
+      return;
+    }
     found[count++] = pack(i);
     if (count < room) return;
     keep_largest(count);
@@ -49,7 +62,7 @@ PHLOX_KERNELS_CLONED void largest(const Word* row, size_t length, size_t k, Word
       if (Order::total(row[i]) > least) collect();
   }
   if (count > k) keep_largest(count);
-  std::sort(found.get(), found.get() + k, std::greater<uint64_t>());
+  if (!in_order) std::sort(found.get(), found.get() + k, std::greater<uint64_t>());
   for (size_t j = 0; j < k; ++j) {
     values[j] = Order::bits(Word(found[j] >> 32));
     positions[j] = int32_t(length - uint32_t(found[j]));
