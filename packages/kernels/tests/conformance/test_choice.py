@@ -46,7 +46,7 @@ def test_the_flag_is_part_of_cache_keys():
 
 def test_programs_for_other_places_have_no_kernels():
     assert "phlox_kernels" not in phlox.export.export(phlox.jit(jnp.sort))(X).mlir_module()
-    mesh = phlox.make_mesh((2,), ("x",))
+    mesh = phlox.make_mesh((2,), ("x",), axis_types=(phlox.sharding.AxisType.Auto,))
     x = phlox.device_put(X, phlox.NamedSharding(mesh, phlox.P("x")))
     assert "phlox_kernels" not in phlox.jit(jnp.sort).lower(x).as_text()
     assert jnp.sort(x).tolist() == [1, 1, 2, 3]
