@@ -447,3 +447,35 @@ def test_new_arrays_lie_where_asked_also_under_jit(name):
         assert x.dtype == expected.dtype
         np.testing.assert_array_equal(x, expected)
         assert placed(x)[1] == placed(expected)[1]
+
+
+LIKE = {
+    "zeros": lambda m, x: m.numpy.zeros_like(x),
+    "ones": lambda m, x: m.numpy.ones_like(x),
+    "empty": lambda m, x: m.numpy.empty_like(x),
+    "full": lambda m, x: m.numpy.full_like(x, 2),
+    "lax": lambda m, x: m.lax.full_like(x, 2.0),
+    "dtype": lambda m, x: m.numpy.zeros_like(x, dtype="int32"),
+    "shape": lambda m, x: m.numpy.zeros_like(x, shape=x.shape),
+    "another shape": lambda m, x: m.numpy.zeros_like(x, shape=(2, 2)),
+    "device": lambda m, x: m.numpy.zeros_like(x, device=m.devices()[2]),
+    "tree": lambda m, x: m.tree.map(m.numpy.zeros_like, [x])[0],
+}
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+@pytest.mark.parametrize("name", LIKE)
+def test_new_arrays_lie_where_the_one_lies_after_which_they_are_made(name, explicit):
+    """So the state of an optimizer is split as the parameters are."""
+
+    def lie(m):
+        kind = m.sharding.AxisType.Explicit if explicit else m.sharding.AxisType.Auto
+        mesh = m.make_mesh((2, 2), ("a", "b"), axis_types=(kind, kind), devices=m.devices()[:4])
+        for shape in ((4, 4), (512, 512)):
+            whole = np.ones(shape, np.float32)
+            split = m.device_put(whole, m.NamedSharding(mesh, m.P("a", "b")))
+            for x in (split, m.device_put(whole, m.devices()[1]), m.numpy.asarray(whole)):
+                found = LIKE[name](m, x)
+                yield str(found.sharding), found.committed, float(found.sum()) if name != "empty" else 0
+
+    assert list(lie(phlox)) == list(lie(jax))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._api.devices.out_sharding import takes_out_sharding
-from .._api.devices.transfers import placed
+from .._api.devices.transfers import own_sharding, placed
 from .._api.jit.jit import jit
 from .._base.errors import IndexingError, ShapeError
 from .._ir import dtypes
@@ -84,7 +84,8 @@ def full_like(
       fill_value: value of all elements, a scalar.
       dtype: dtype of the result; None means the dtype of `x`.
       shape: shape of the result; None means the shape of `x`.
-      sharding: sharding of the result; None means the default device.
+      sharding: sharding of the result; None means that of `x`, if it is committed and has the shape of the result, else
+        the default device.
 
     Returns:
       An array of this shape and dtype.
@@ -102,7 +103,10 @@ def full_like(
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full_like")
     refuse_complex("full_like", value, wanted)
     value = to_dtype(wrapped(value, wanted), wanted)
-    made = full(aval.shape if shape is None else shape, value, sharding=sharding)
+    lengths = aval.shape if shape is None else as_shape(shape, "full_like")
+    if sharding is None and not (aval.weak_type and dtype is None):
+        sharding = own_sharding(x, lengths)
+    made = full(lengths, value, sharding=sharding)
     return ops.convert(made, type_of(made).dtype, aval.weak_type and dtype is None)
 
 

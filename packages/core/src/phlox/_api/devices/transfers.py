@@ -220,6 +220,15 @@ def place(device: Any) -> Sharding | None:
     raise ArgumentError(f"{device!r} is neither a device nor a sharding", instead="phlox.devices()[0]")
 
 
+def own_sharding(x: Any, shape: tuple[int, ...]) -> Sharding | None:
+    """The sharding that an array of `shape` made after `x` has: that of `x`, if it is committed and has this shape or
+    lies on one device."""
+    if type(x) is not ArrayImpl or not x.committed:
+        return None
+    where = x.sharding
+    return where if x.shape == shape or where.num_devices == 1 else None
+
+
 def placed(x: Any, device: Any) -> Any:
     """`x` on the device or with the sharding of a user's argument ``device``."""
     where = place(device)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._api.devices.transfers import placed
+from ..._api.devices.transfers import own_sharding, placed
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from ..._ir import dtypes
@@ -24,6 +24,7 @@ from ..._trace.trace import Tracer, recorder
 from ..._transform.explicit import laid
 from ..._xla import transfer_guard
 from ..._xla.array import put
+from ..._xla.sharding import Sharding
 from .._elementwise.binary import add, divide, multiply, subtract
 from .._elementwise.unary import floor
 from .._manipulation.shapes import broadcast_arrays, broadcast_to, expand_dims, reshape
@@ -32,7 +33,6 @@ from .from_data import asarray
 if TYPE_CHECKING:
     from ..._api.devices.out_sharding import OutSharding
     from ..._xla.devices import Device
-    from ..._xla.sharding import Sharding
     from ...typing import Array, ArrayLike, DTypeLike, Shape
 
 # --- filled with a value --------------------------------------------------------------------------------
@@ -50,6 +50,8 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
     refuse_complex(function, value, dtype)
     value = wrapped(value, dtype)
     lengths = _lengths(function, shape)
+    if isinstance(device, Sharding) and device.num_devices > 1 and math.prod(lengths) > _FEW and recorder() is None:
+        return _full_over(device)(value, shape=lengths, dtype=dtype, weak=weak)
     # Only 0 and 1, which need no rounding: XLA rounds other numbers, as it does everywhere.
     if type(value) in (int, float) and value in (0, 1) and _sooner_from_host(lengths, dtype):
         made = put(np.full(lengths, value, dtype), shaped(lengths, dtype, weak))
@@ -58,11 +60,20 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
     return placed(made, device)
 
 
+#: Arrays over several devices with more elements are computed where they lie, instead of being copied there.
+_FEW = 1 << 16
+
+
+@functools.lru_cache(64)
+def _full_over(sharding: Sharding) -> Any:
+    return jit(_full.__wrapped__, static_argnames=("shape", "dtype", "weak"), out_shardings=sharding)
+
+
 def _sooner_from_host(shape: tuple[int, ...], dtype: Any) -> bool:
     """Whether to copy a new array from the host: for small arrays that is as fast as a compiled program, and nothing
     has to be compiled for the shape.
     """
-    if current_trace.get() is not None or math.prod(shape) > 1 << 16:
+    if current_trace.get() is not None or math.prod(shape) > _FEW:
         return False
     return (dtype.isbuiltin == 1 or dtype == dtypes.bfloat16) and transfer_guard.is_allowed("host_to_device")
 
@@ -202,7 +213,10 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, de
     aval = type_of(a)
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, function)
     weak = dtype is None and aval.weak_type
-    made = _filled(function, aval.shape if shape is None else shape, value, wanted, device, weak)
+    lengths = aval.shape if shape is None else as_shape(shape, function)
+    if device is None and not weak:
+        device = own_sharding(a, lengths)
+    made = _filled(function, lengths, value, wanted, device, weak)
     return made if aval.spec is None or shape is not None or device is not None else laid(made, aval)
 
 
@@ -220,7 +234,8 @@ def zeros_like(
       a: array or number; its values are not read.
       dtype: dtype of the elements; by default the dtype of `a`.
       shape: shape of the result: a sequence of integers or one integer; by default the shape of `a`.
-      device: device or sharding on which the array is placed.
+      device: device or sharding on which the array is placed; by default where `a` lies, if it is committed there and
+        has the shape of the result.
 
     Returns:
       An array of `shape` and `dtype`.
@@ -245,7 +260,8 @@ def ones_like(
       a: array or number; its values are not read.
       dtype: dtype of the elements; by default the dtype of `a`.
       shape: shape of the result: a sequence of integers or one integer; by default the shape of `a`.
-      device: device or sharding on which the array is placed.
+      device: device or sharding on which the array is placed; by default where `a` lies, if it is committed there and
+        has the shape of the result.
 
     Returns:
       An array of `shape` and `dtype`.
@@ -269,7 +285,8 @@ def empty_like(
       prototype: array or number; its values are not read.
       dtype: dtype of the elements; by default the dtype of `prototype`.
       shape: shape of the result: a sequence of integers or one integer; by default the shape of `prototype`.
-      device: device or sharding on which the array is placed.
+      device: device or sharding on which the array is placed; by default where `a` lies, if it is committed there and
+        has the shape of the result.
 
     Returns:
       An array of `shape` and `dtype`.
@@ -296,7 +313,8 @@ def full_like(
       fill_value: number, or array that broadcasts to the shape.
       dtype: dtype of the elements; by default the dtype of `a`.
       shape: shape of the result: a sequence of integers or one integer; by default the shape of `a`.
-      device: device or sharding on which the array is placed.
+      device: device or sharding on which the array is placed; by default where `a` lies, if it is committed there and
+        has the shape of the result.
 
     Returns:
       An array of `shape` and `dtype`.
