@@ -417,8 +417,55 @@ def test_shardings_of_the_abstract_mesh_of_the_context():
         found[m].append(m.random.bernoulli(m.random.key(0), 0.5, (3,), out_sharding=none).tolist())
     assert found[phlox] == found[jax]
     split = phlox.NamedSharding(phlox.sharding.AbstractMesh((8,), ("x",)), phlox.P("x"))
-    with phlox.set_mesh(mesh(phlox)), pytest.raises(phlox.errors.DeviceError, match="has no devices"):
+    with phlox.set_mesh(mesh(phlox, (4,), ("y",))), pytest.raises(phlox.errors.DeviceError, match="has no devices"):
         phlox.jit(lambda x: phlox.lax.with_sharding_constraint(x, split))(X)
+
+
+def arrays_of(m, doubled, made):
+    """Arrays made, and results of programs without committed arguments: where they lie, and whether committed."""
+    np_x, key = np.ones(4, np.float32), m.random.key(0)
+    made_here = [
+        m.numpy.ones(4),
+        m.numpy.asarray(X),
+        m.numpy.arange(3),
+        m.random.normal(key, (2,)),
+        m.random.split(key),
+    ]
+    results = [
+        doubled(np_x),
+        doubled(np.float32(2)),
+        made(),
+        made_here[0] + 1,
+        made_here[1].reshape(4, 4),
+        m.jit(made)(),
+    ]
+    kept = [m.device_put(np_x), m.device_put(np_x, m.devices()[1])]
+    loop = m.lax.scan(lambda c, x: (c + x, c), m.numpy.zeros(()), m.numpy.arange(3.0))
+    gradient = m.grad(lambda w: (w**2).sum())(made_here[0])
+    return [(placed(x)[1], x.committed, np.shape(x)) for x in (*made_here, *results, *kept, *loop, gradient)]
+
+
+@pytest.mark.parametrize("kind", ["Auto", "Explicit"])
+def test_new_arrays_lie_on_the_mesh_of_the_context(kind):
+    found = {}
+    for m in (phlox, jax):
+        before, doubled, made = m.numpy.ones(4), m.jit(lambda x: x * 2), m.jit(lambda m=m: m.numpy.zeros(3))
+        found[m] = []
+
+        def look(m=m, before=before, doubled=doubled, made=made):
+            found[m].append([*arrays_of(m, doubled, made), placed(doubled(before))[1], placed(before + 1)[1]])
+
+        look()
+        for shape, names in (((4, 2), ("x", "y")), ((2,), ("z",)), ((4, 2), ("x", "y"))):
+            with m.set_mesh(m.make_mesh(shape, names, axis_types=(getattr(m.sharding.AxisType, kind),) * len(shape))):
+                look()
+            look()  # programs compiled inside are not those outside
+    assert found[phlox] == found[jax]
+
+
+def test_a_mesh_entered_as_a_context_places_nothing():
+    with mesh(phlox):
+        assert phlox.numpy.ones(3).sharding == phlox.sharding.SingleDeviceSharding(phlox.devices()[0])
 
 
 def test_specs_are_printed_as_in_jax():

@@ -128,6 +128,9 @@ FLAGS: dict[str, Flag] = {
     ),
     "default_device": Flag(_anything, None, True, "Device for arrays that no argument places elsewhere.", True),
     "mesh": Flag(_anything, None, True, "The mesh for PartitionSpecs that are given without one; see phlox.set_mesh."),
+    "device_context": Flag(
+        _anything, None, False, "The mesh where new arrays lie; phlox.set_mesh sets it together with `mesh`.", True
+    ),
     "disable_jit": Flag(_boolean, False, True, "Run jitted functions operation by operation, for debugging."),
     "num_cpu_devices": Flag(
         lambda value: 0 if str(value) == "-1" else _integer(value),

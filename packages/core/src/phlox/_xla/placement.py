@@ -5,8 +5,10 @@ Keys are interned, as avals are, so that they hash and compare by address.
 
 from __future__ import annotations
 
+from .._base import config
 from .._base.interning import Interned
 from .._ir.avals import ShapedArray
+from .mesh import Mesh, PartitionSpec
 from .sharding import NamedSharding, Sharding, default_sharding, interned, typed
 
 
@@ -47,6 +49,15 @@ def key_for(aval: ShapedArray, sharding: Sharding, committed: bool) -> Key:
     if found is None:
         found = _placed.add(full, lambda: Placed(*full))
     return found
+
+
+def context_sharding() -> Sharding | None:
+    """Where new arrays lie inside of `set_mesh`, and programs run whose arguments are committed nowhere: on each device
+    of the mesh as a whole. None without a mesh, and for one of one device or of several processes."""
+    mesh = config.current().device_context
+    if type(mesh) is not Mesh or mesh.size == 1 or len(mesh.local_devices) != mesh.size:
+        return None
+    return interned(NamedSharding(mesh, PartitionSpec()))
 
 
 def aval_of(key: Key) -> ShapedArray:

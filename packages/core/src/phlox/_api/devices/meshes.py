@@ -74,7 +74,8 @@ class set_mesh:
     """Sets the mesh of the context: permanently when called, for a block as ``with set_mesh(mesh):``.
 
     `shard_map` without a mesh is mapped over the mesh of the context, and a `PartitionSpec` of it is accepted in place
-    of a sharding.
+    of a sharding. New arrays, and the results of programs whose arguments are committed nowhere, lie on each device of
+    the mesh as a whole.
 
     Args:
       mesh: the mesh; None for none.
@@ -88,15 +89,16 @@ class set_mesh:
     P('data',)
     """
 
-    __slots__ = ("prev_mesh",)
+    __slots__ = ("_prev_context", "prev_mesh")
 
     def __init__(self, mesh: Mesh | None):
         if mesh is not None and not isinstance(mesh, Mesh):
             raise OptionError(f"set_mesh: {mesh!r} is no Mesh", instead="phlox.make_mesh(shape, names)")
         if current_trace.get() is not None:
             raise OptionError("set_mesh: inside of a traced function", instead="around the call of the function")
-        self.prev_mesh = current_mesh()
-        config.override(mesh=mesh)
+        settings = config.current()
+        self.prev_mesh, self._prev_context = settings.mesh, settings.device_context
+        config.override(mesh=mesh, device_context=mesh)
 
     @property
     def prev_abstract_mesh(self) -> AbstractMesh:
@@ -107,7 +109,7 @@ class set_mesh:
         pass
 
     def __exit__(self, *error: Any) -> None:
-        config.override(mesh=self.prev_mesh)
+        config.override(mesh=self.prev_mesh, device_context=self._prev_context)
 
 
 def current_mesh() -> Mesh | AbstractMesh | None:

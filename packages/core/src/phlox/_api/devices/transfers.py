@@ -79,7 +79,8 @@ def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool) -> Any:
         if hasattr(x, "__array__") and not isinstance(x, np.ndarray | np.generic):
             return _put(np.asarray(x), sharding, fresh, share)
         raise not_an_array(x, "a leaf given to device_put")
-    return put(np.asarray(x, aval.dtype), aval, sharding, committed=sharding is not None, share=share)
+    place = single_device(default_device()) if sharding is None else sharding  # not the mesh of the context
+    return put(np.asarray(x, aval.dtype), aval, place, committed=sharding is not None, share=share)
 
 
 def _is_place(x: Any) -> bool:

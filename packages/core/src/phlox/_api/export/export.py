@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._base import pytree
+from ..._base import config, pytree
 from ..._base.errors import DeviceError, ExportError, OptionError, UnsupportedError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray
@@ -337,7 +337,8 @@ def _export(
     _check_effects(traced.fun_name, program.effects)
     kept = tuple(i for i, u in enumerate(used) if u)
     invars = [program.invars[i] for i in kept]
-    lowering = lower(program.replace(invars=invars), traced.fun_name, [v.aval for v in invars], portable=True)
+    with config.scope(device_context=None):  # a mesh for new arrays says nothing about the program
+        lowering = lower(program.replace(invars=invars), traced.fun_name, [v.aval for v in invars], portable=True)
     if len(lowering.where.devices) > 1:
         raise UnsupportedError(
             f"export of {traced.fun_name}, which runs on {len(lowering.where.devices)} devices",
