@@ -270,7 +270,7 @@ class DtypeError(PhloxError, TypeError, ValueError):
     """
 
 
-class TypePromotionError(DtypeError):
+class TypePromotionError(DtypeError, ValueError):
     """Two element types have no common type under the current promotion rules.
 
     Fix: convert one of them explicitly.

@@ -13,7 +13,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import as_shape, canonical_axes, canonical_axis, check, check_one, type_of
-from ..._operands.promotion import to_dtype
+from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
 from .._creation.fill import zeros
 from .._creation.from_data import asarray
@@ -47,7 +47,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     >>> jnp.append(jnp.array([1, 2]), 3)
     Array([1, 2, 3], dtype=int32)
     """
-    return concatenate(check("append", arr, values), axis)
+    return concatenate(promote_dtypes(*check("append", arr, values)), axis)
 
 
 def resize(a: ArrayLike, new_shape: Shape) -> Array:
