@@ -178,6 +178,7 @@ def test_libraries_that_are_not_installed():
     with pytest.raises(AdoptionError, match="no library 'no_such_library'") as caught:
         phlox.adopt("no_such_library")
     assert caught.value.library == "no_such_library"
+    assert not _copies.is_copied("no_such_library")
 
 
 def test_the_file_says_what_went_wrong(library):

@@ -61,8 +61,13 @@ def adopt(*names: str) -> Any:
       instead: pip install no_such_library
     """
     listed = [name for given in names for name in (_read(given) if given.endswith(".txt") else [given])]
-    _adopted.update(name.partition(".")[0] for name in listed)
-    modules = tuple(importlib.import_module(PREFIX + name) for name in listed)
+    roots = {name.partition(".")[0] for name in listed}
+    _adopted.update(roots)
+    try:
+        modules = tuple(importlib.import_module(PREFIX + name) for name in listed)
+    except BaseException:
+        _adopted.difference_update(root for root in roots if PREFIX + root not in sys.modules)
+        raise
     return modules[0] if len(modules) == 1 and not names[0].endswith(".txt") else modules
 
 
