@@ -26,3 +26,10 @@ def same(got, expected):
     for x, y in zip(got, expected, strict=True):
         assert np.asarray(x).dtype == np.asarray(y).dtype
         np.testing.assert_array_equal(bits(x), bits(y))
+
+
+def derivatives(m, random):
+    """A gradient and tangents of sorts, by the library `m`."""
+    x, weights = drawn(random, np.float32, (5, 30)), random.normal(size=(5, 30)).astype(np.float32)
+    gradient = m.jit(m.grad(lambda x: (m.numpy.sort(x, axis=0) * weights).sum()))(x)
+    return [gradient, *m.jvp(lambda x, y: m.lax.sort([x, y], num_keys=1), (x, weights), (weights, x))[1]]

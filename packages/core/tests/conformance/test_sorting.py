@@ -9,7 +9,7 @@ import pytest
 
 import judge
 import phlox
-from sorted_bits import drawn, same
+from sorted_bits import derivatives, drawn, same
 
 KINDS = [np.float32, np.float16, ml_dtypes.bfloat16, np.int32, np.uint32, np.int16, np.uint8, np.int8, np.bool_]
 SHAPES = [((40,), 0), ((1,), 0), ((0, 3), 0), ((2,), 0), ((3, 33), 1), ((33, 3), 0), ((2, 17, 3), 1), ((300, 2), 0)]
@@ -53,14 +53,7 @@ def test_transformed_sorts_have_the_bits_of_jax():
     random = np.random.default_rng(3)
     x, weights = drawn(random, np.float32, (5, 30)), random.normal(size=(5, 30)).astype(np.float32)
 
-    def gradient(m):
-        return m.jit(m.grad(lambda x: (m.numpy.sort(x, axis=0) * weights).sum()))(x)
-
-    def tangents(m):
-        return m.jvp(lambda x, y: m.lax.sort([x, y], num_keys=1), (x, weights), (weights, x))[1]
-
-    for f in (gradient, tangents):
-        same(f(phlox), f(jax))
+    same(*(derivatives(m, np.random.default_rng(3)) for m in (phlox, jax)))
     for axes, args in (((0, 0), (x, weights)), ((1, 0), (x.T, weights)), ((0, None), (x, weights[0]))):
         same(*(m.vmap(lambda a, b, m=m: m.lax.sort([a, b], num_keys=2), axes)(*args) for m in (phlox, jax)))
 

@@ -11,7 +11,7 @@ import judge
 import phlox
 import phlox.numpy as jnp
 from phlox import lax
-from sorted_bits import bits, drawn, same
+from sorted_bits import bits, derivatives, drawn, same
 
 NARROW = [
     np.bool_,
@@ -160,20 +160,9 @@ def test_functions_that_sort():
 
 
 def test_transformed_sorts_have_the_bits_of_jax():
-    random = np.random.default_rng(4)
-    x, weights = drawn(random, np.float32, (5, 30)), random.normal(size=(5, 30)).astype(np.float32)
-
-    def gradient(m):
-        return m.jit(m.grad(lambda x: (m.numpy.sort(x, axis=0) * weights).sum()))(x)
-
-    def tangents(m):
-        return m.jvp(lambda x, y: m.lax.sort([x, y], num_keys=1), (x, weights), (weights, x))[1]
-
-    def batch(m):
-        return m.vmap(lambda x: (m.numpy.sort(x), *m.lax.top_k(x, 3)), in_axes=1)(x)
-
-    for f in (gradient, tangents, batch):
-        same(f(phlox), f(jax))
+    same(*(derivatives(m, np.random.default_rng(4)) for m in (phlox, jax)))
+    x = drawn(np.random.default_rng(5), np.float32, (5, 30))
+    same(*(m.vmap(lambda x, m=m: (m.numpy.sort(x), *m.lax.top_k(x, 3)), in_axes=1)(x) for m in (phlox, jax)))
 
 
 def test_programs_on_several_threads():

@@ -270,7 +270,7 @@ class DtypeError(PhloxError, TypeError, ValueError):
     """
 
 
-class TypePromotionError(DtypeError, ValueError):
+class TypePromotionError(DtypeError):
     """Two element types have no common type under the current promotion rules.
 
     Fix: convert one of them explicitly.

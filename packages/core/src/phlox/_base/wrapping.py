@@ -32,9 +32,8 @@ def wraps(fun: Callable[..., Any], what: str = "") -> Callable[[F], F]:
                 name: value for name, value in attributes.items() if name not in (*COMPILED, "_jit", "__signature__")
             }
         vars(wrapper).update(attributes)
-        named = isinstance(
-            getattr(fun, "__name__", ""), str
-        )  # what is callable may have another attribute of this name
+        # The attribute of this name may be something else in a callable object.
+        named = isinstance(getattr(fun, "__name__", ""), str)
         assigned = functools.WRAPPER_ASSIGNMENTS if named else ("__module__", "__doc__")
         functools.update_wrapper(wrapper, fun, assigned, ())
         if what and fun.__doc__:

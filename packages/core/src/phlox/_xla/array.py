@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base import config, errors
+from .._base import errors
 from .._base.native import native
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
@@ -19,8 +19,9 @@ from .._ir.dtypes import ExtendedDtype
 from .._trace.trace import ArrayLike, Tracer, check_index, check_number, check_truth
 from . import memory, transfer
 from .devices import Device, client, default_device
-from .placement import Key, aval_of, context_sharding, is_committed, key_for, sharding_of
-from .sharding import NativeSharding, Sharding, one_device_in, single_device
+from .mesh import PartitionSpec
+from .placement import Key, aval_of, context_mesh, is_committed, key_for, sharding_of
+from .sharding import NamedSharding, NativeSharding, Sharding, one_device_in, single_device
 
 if TYPE_CHECKING:
     from .layout import Format
@@ -319,9 +320,9 @@ def put(
     `share` its memory may be used.
     """
     if sharding is None:
-        sharding = None if config.current().device_context is None else context_sharding()
-        committed = sharding is not None
-        sharding = sharding or single_device(default_device())
+        mesh = context_mesh()
+        committed = mesh is not None
+        sharding = single_device(default_device()) if mesh is None else NamedSharding(mesh, PartitionSpec())
     key = key_for(aval, sharding, committed)
     return wrap(transfer.put_buffer(x, aval.physical, sharding, share), aval_of(key), key)
 

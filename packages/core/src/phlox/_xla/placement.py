@@ -8,7 +8,7 @@ from __future__ import annotations
 from .._base import config
 from .._base.interning import Interned
 from .._ir.avals import ShapedArray
-from .mesh import Mesh, PartitionSpec
+from .mesh import Mesh
 from .sharding import NamedSharding, Sharding, default_sharding, interned, typed
 
 
@@ -51,13 +51,13 @@ def key_for(aval: ShapedArray, sharding: Sharding, committed: bool) -> Key:
     return found
 
 
-def context_sharding() -> Sharding | None:
-    """Where new arrays lie inside of `set_mesh`, and programs run whose arguments are committed nowhere: on each device
-    of the mesh as a whole. None without a mesh, and for one of one device or of several processes."""
+def context_mesh() -> Mesh | None:
+    """The mesh of `set_mesh`, on each device of which new arrays lie as a whole, and programs run whose arguments are
+    committed nowhere. None outside of it, and for a mesh of one device or of several processes."""
     mesh = config.current().device_context
     if type(mesh) is not Mesh or mesh.size == 1 or len(mesh.local_devices) != mesh.size:
         return None
-    return interned(NamedSharding(mesh, PartitionSpec()))
+    return mesh
 
 
 def aval_of(key: Key) -> ShapedArray:

@@ -12,7 +12,7 @@ from .._base.errors import DeviceError
 from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
 from .devices import Device, default_device
 from .mesh import AbstractMesh, Mesh, PartitionSpec
-from .placement import Key, aval_of, context_sharding, is_committed, sharding_of
+from .placement import Key, aval_of, context_mesh, is_committed, sharding_of
 from .sharding import (
     CompilerSharding,
     HloSharding,
@@ -74,9 +74,8 @@ def plan(
             instead="device_put all of them to one place first",
             devices=list(demands),
         )
-    if not demands and (context := context_sharding()) is not None:
-        demands[context.devices] = "the mesh of the context"
-        mesh = context.mesh if mesh is None else mesh  # type: ignore[attr-defined]
+    if not demands and (mesh := context_mesh()) is not None:
+        demands[tuple(mesh.devices.flat)] = "the mesh of the context"
     if demands:
         devices = next(iter(demands))
     elif config.current().default_device is not None or not keys:
