@@ -361,9 +361,20 @@ def _pow_dtype(name: str, avals: Sequence[ShapedArray]) -> Any:
     return x.dtype if whole else same_dtype(name, avals)
 
 
+#: These exponents XLA turns into products, quotients and roots.
+_SIMPLE_POWERS = (-1, 0, 0.5, 1, 2, 3)
+_power = on_cpu("stablehlo.power", forms.power)
+
+
+def _pow_lower(f: Function, x: Value, y: Value) -> Value:
+    y = f.convert(y, x.aval.dtype)
+    simple = isinstance(y, Number) and y.value in _SIMPLE_POWERS
+    return f.same("stablehlo.power", x, y) if simple else _power(f, x, y)
+
+
 pow_ = binary(
     "pow",
-    lambda f, x, y: f.same("stablehlo.power", x, f.convert(y, x.aval.dtype)),
+    _pow_lower,
     accepts=NUMBER,
     tangents=(_pow_x, lambda t, x, y, out: mul(t, mul(log(_without_zero(x)), out))),
     dtype_of=_pow_dtype,
@@ -456,8 +467,18 @@ atan = unary(
     accepts=INEXACT,
     tangent=lambda t, x, out: div(t, add(literal(x, 1), square(x))),
 )
-sinh = unary("sinh", "chlo.sinh", accepts=INEXACT, derivative=lambda x, out: cosh(x))
-cosh = unary("cosh", "chlo.cosh", accepts=INEXACT, derivative=lambda x, out: sinh(x))
+sinh = unary(
+    "sinh",
+    on_cpu("chlo.sinh", forms.hyperbolic_sine),
+    accepts=INEXACT,
+    derivative=lambda x, out: cosh(x),
+)
+cosh = unary(
+    "cosh",
+    on_cpu("chlo.cosh", forms.hyperbolic_cosine),
+    accepts=INEXACT,
+    derivative=lambda x, out: sinh(x),
+)
 tanh = unary(
     "tanh",
     "stablehlo.tanh",
