@@ -26,7 +26,7 @@ setup(
     ext_modules=[
         Extension(
             "phlox_kernels._kernels",
-            sources=["cpp/sort.cc", "cpp/top_k.cc"],
+            sources=[f"cpp/{name}.cc" for name in ("extrema", "places", "scan", "sort", "top_k")],
             depends=["cpp/handler.h", "cpp/network.h", "cpp/order.h", "cpp/parallel.h", "cpp/radix.h"],
             extra_compile_args=[
                 *("-std=c++17", "-O3", "-g0", "-Wall", "-Wextra", "-Wno-psabi", "-fvisibility=hidden"),

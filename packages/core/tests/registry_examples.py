@@ -209,6 +209,7 @@ def _windows() -> dict[str, list[Example]]:
                 },
             )
         ],
+        "first_places": [Example((x > 0,), {"size": size, "index_dtype": np.dtype("i4")}) for size in (2, 5)],
         "top_k": [Example((distinct(3, 4),), {"k": 2, "axis": axis}) for axis in (0, 1)],
         "approx_top_k": [
             Example(

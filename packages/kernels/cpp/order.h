@@ -21,6 +21,7 @@ struct Unsigned {
   static W key(W bits) { return bits; }
   static W bits(W key) { return key; }
   static W total(W bits) { return bits; }
+  static bool nan(W) { return false; }
   static bool lossy(W) { return false; }
   static void restore(const W*, W*, size_t, size_t) {}
 };
@@ -45,7 +46,8 @@ struct Float {
   // The key in the total order of IEEE 754, in which -0.0 is below 0.0, and nans are above and below all numbers.
   static W total(W bits) {
     bits = nan(bits) ? quiet(bits) : bits;
-    return bits & kTop<W> ? W(~bits) : W(bits | kTop<W>);
+    const W sign = W(W(0) - W(bits >> (std::numeric_limits<W>::digits - 1)));  // all bits, or none
+    return W(bits ^ (sign | kTop<W>));
   }
   static W key(W bits) {
     W ordered = zero(bits) ? kTop<W> : total(bits);

@@ -15,10 +15,36 @@ namespace ffi = xla::ffi;
 
 // So few elements are kept in order while they are found.
 constexpr size_t kMostInOrder = 32;
+// Longer rows are searched a vector at a time, shorter ones by groups.
+constexpr size_t kLongest = 4096;
+
+// Maxima of groups of elements; vectors hold one element of each group.
+template <typename Order, size_t kGroups>
+struct Groups {
+  using Word = typename Order::Word;
+  Word most[kGroups] = {};
+  size_t grouped;
+
+  Groups(const Word* row, size_t length) : grouped(length / kGroups * kGroups) {
+    for (size_t i = 0; i < grouped; i += kGroups)
+      for (size_t j = 0; j < kGroups; ++j) most[j] = std::max(most[j], Order::total(row[i + j]));
+  }
+
+  // The k-th largest of the maxima: at least k elements are not below it. It is found by comparing all pairs, a vector at a
+  // time, which is faster than std::nth_element here.
+  Word bound(size_t k) const {
+    Word place[kGroups] = {}, found = 0;
+    for (size_t i = 0; i < kGroups; ++i)
+      for (size_t j = 0; j < kGroups; ++j) place[j] = Word(place[j] + (most[i] >= most[j]));
+    for (size_t j = 0; j < kGroups; ++j) found = std::max(found, place[j] >= k ? most[j] : Word(0));
+    return found;
+  }
+};
 
 // Elements that may be among the largest are collected in a buffer for a few times k. When it is full, the k largest of them
 // stay, and from then on only elements above the least of these are collected: few, which a vector at a time is searched for.
-// If k is small, the buffer has room for k, and each element goes to its place there.
+// If k is small, the buffer has room for k, and each element goes to its place there; of rows that are not too long, only
+// groups are looked at that have one of the k largest maxima.
 template <typename Order, typename Word = typename Order::Word>
 PHLOX_KERNELS_CLONED void largest(const Word* row, size_t length, size_t k, Word* values, int32_t* positions) {
   constexpr size_t kBlock = 64 / sizeof(Word);
@@ -32,9 +58,10 @@ PHLOX_KERNELS_CLONED void largest(const Word* row, size_t length, size_t k, Word
   };
   size_t count = 0, i = 0;
   Word least = 0;
-  auto collect = [&] {
+  auto collect = [&](size_t i) {
     if (in_order) {
       const uint64_t added = pack(i);
+      if (count == k && added < found[k - 1]) return;
       size_t place = count < k ? count++ : k - 1;
       for (; place > 0 && found[place - 1] < added; --place) found[place] = found[place - 1];
       found[place] = added;
@@ -47,19 +74,30 @@ PHLOX_KERNELS_CLONED void largest(const Word* row, size_t length, size_t k, Word
     count = k;
     least = Word(found[k - 1] >> 32);
   };
-  for (; i < room; ++i) collect();
+  // Of equal elements a later one may come first here.
+  auto collect_from_groups = [&](auto groups) {
+    constexpr size_t kGroups = sizeof(groups.most) / sizeof(Word);
+    const Word bound = groups.bound(k);
+    for (size_t j = 0; j < kGroups; ++j)
+      if (groups.most[j] >= bound)
+        for (size_t at = j; at < groups.grouped; at += kGroups)
+          if (Order::total(row[at]) >= bound) collect(at);
+    i = groups.grouped;
+  };
+  if (k <= kMostInOrder / 2 && length >= 256 && length <= kLongest)
+    collect_from_groups(Groups<Order, 64>(row, length));
+  else if (in_order && length >= 512 && length <= kLongest)
+    collect_from_groups(Groups<Order, 128>(row, length));
+  if (i == 0)
+    for (; i < room; ++i) collect(i);
   while (i < length) {
     const size_t end = std::min(i + kBlock, length);
-    if (end - i == kBlock) {
-      Word most = 0;
-      for (size_t j = 0; j < kBlock; ++j) most = std::max(most, Order::total(row[i + j]));
-      if (most <= least) {
-        i = end;
-        continue;
-      }
-    }
-    for (; i < end; ++i)
-      if (Order::total(row[i]) > least) collect();
+    Word above = 0;
+    for (size_t at = i; at < end; ++at) above |= Word(Order::total(row[at]) > least);
+    if (above)
+      for (size_t at = i; at < end; ++at)
+        if (Order::total(row[at]) > least) collect(at);
+    i = end;
   }
   if (count > k) keep_largest(count);
   if (!in_order) std::sort(found.get(), found.get() + k, std::greater<uint64_t>());

@@ -1,4 +1,6 @@
-"""Native kernels for what XLA's CPU compiler is slow at: sorting. phlox uses them where this package is installed.
+"""Native kernels for what XLA's CPU compiler is slow at: sorting, extrema, running sums and positions of true elements.
+
+phlox uses them where this package is installed.
 
 The kernels are functions of a shared library that follow XLA's foreign function interface (FFI). The library does not
 depend on the version of Python, nor on that of jaxlib from the one on with which it was built.
@@ -15,7 +17,8 @@ __all__ = ["handlers"]
 
 #: Names of the handlers, which are those of their FFI targets. A name ends with a number, which changes with the
 #: operands, results or attributes of the handler, so that a program never calls one that it was not written for.
-NAMES = ("phlox_kernels_sort_1", "phlox_kernels_argsort_1", "phlox_kernels_top_k_1")
+_OPERATIONS = ("sort", "argsort", "top_k", "argmax", "argmin", "max", "min", "scan", "places")
+NAMES = tuple(f"phlox_kernels_{name}_1" for name in _OPERATIONS)
 
 
 def handlers() -> dict[str, Any]:

@@ -396,7 +396,9 @@ def power(g: Function, x: Value, y: Value) -> Value:
     out = _select(g, g.same("stablehlo.and", below, g.same("stablehlo.not", integral)), math.nan, out)
     nan = g.same("stablehlo.or", g.compare("NE", x, x), g.compare("NE", y, y))
     out = _select(g, nan, math.nan, out)
-    ends = g.same("stablehlo.and", _compare(g, "EQ", size, 1.0), _compare(g, "EQ", g.same("stablehlo.abs", y), math.inf))
+    ends = g.same(
+        "stablehlo.and", _compare(g, "EQ", size, 1.0), _compare(g, "EQ", g.same("stablehlo.abs", y), math.inf)
+    )
     one = g.same("stablehlo.or", _compare(g, "EQ", x, 1.0), g.same("stablehlo.or", _compare(g, "EQ", y, 0.0), ends))
     return _select(g, one, 1.0, out)
 

@@ -23,6 +23,7 @@ from ..elementwise.families import ANY, BITS, NUMBER, ORDERED, check_kind, liter
 from ..elementwise.logic import eq
 from ..structure.shape import broadcast_in_dim, convert, pad, reshape, transpose
 from ..structure.slicing import along
+from . import native
 from .positions import fits, position_in_groups
 
 Axes = tuple[int, ...]
@@ -79,7 +80,7 @@ def reducer(
     check: Callable[[ShapedArray, Axes], None] | None = None,
     jvp: Callable[..., Any] | None = None,
     transpose: Callable[..., Any] | None = None,
-    mended: Callable[[Function, Value, Axes, Value], Value] | None = None,
+    lower: Callable[[Function, Value, Axes], Value] | None = None,
     nan_checked: bool = False,
     series: Series | None = None,
     unfused: Unfused | None = None,
@@ -88,7 +89,7 @@ def reducer(
 
     `jvp(reduce, t, x, axes)` returns the result and its tangent; `reduce` is the primitive. `check(aval, axes)` may
     raise for operands that `accepts` allows. It depends on config flags, so results of `types` are then not cached.
-    `mended(f, x, axes, out)` writes what corrects `out`, the value of the reduction.
+    `lower(f, x, axes)` writes it in another way than as one operation.
     """
 
     def types(x: ShapedArray, axes: Axes) -> ShapedArray:
@@ -98,9 +99,8 @@ def reducer(
             check(x, axes)
         return shaped(tuple(x.shape[i] for i in _kept(x.ndim, axes)), x.dtype, x.weak_type)
 
-    def lower(f: Function, x: Value, axes: Axes) -> Value:
-        out = reduce_lower(f, op, x, start(x.aval.dtype), axes, f.out)
-        return out if mended is None else mended(f, x, axes, out)
+    def reduced(f: Function, x: Value, axes: Axes) -> Value:
+        return reduce_lower(f, op, x, start(x.aval.dtype), axes, f.out)
 
     def differentiate(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
@@ -120,7 +120,7 @@ def reducer(
         remembers=check is None,
         types=types,
         sharding=_kept_sharding,
-        lower=lower,
+        lower=lower or reduced,
         jvp=None if jvp is None else differentiate,
         transpose=transpose,
         batch=batch,
@@ -198,19 +198,28 @@ def smaller(g: Function, a: Value, b: Value) -> Value:
     return extremum_lower(g, "LT", a, b)
 
 
-def _with_nan(f: Function, x: Value, axes: Axes, out: Value) -> Value:
-    """`out`, the extrema of `x`, and nan where an element is nan: there, and nowhere else, the sum of |x| is nan."""
-    if not extrema_lose_nan(f, x.aval):
-        return out
-    total = reduce_lower(f, "stablehlo.add", f.same("stablehlo.abs", x), 0, axes, out.aval)
-    return f.select(f.compare("NE", total, total), total, out)
+def _extremum(largest: bool) -> Callable[[Function, Value, Axes], Value]:
+    op, start = (larger, lowest) if largest else (smaller, highest)
+
+    def lower(f: Function, x: Value, axes: Axes) -> Value:
+        found = native.extremum(f, x, axes, largest, f.out)
+        if found is not None:
+            return found
+        out = reduce_lower(f, op, x, start(x.aval.dtype), axes, f.out)
+        if not extrema_lose_nan(f, x.aval):
+            return out
+        # Where an element is nan, and nowhere else, the sum of |x| is nan.
+        total = reduce_lower(f, "stablehlo.add", f.same("stablehlo.abs", x), 0, axes, out.aval)
+        return f.select(f.compare("NE", total, total), total, out)
+
+    return lower
 
 
 reduce_max = reducer(
-    "reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp, mended=_with_nan, unfused="operation"
+    "reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp, lower=_extremum(True), unfused="operation"
 )
 reduce_min = reducer(
-    "reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp, mended=_with_nan, unfused="operation"
+    "reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp, lower=_extremum(False), unfused="operation"
 )
 
 #: Extrema where no nan occurs or other terms keep it. Whether they show nan depends on the platform.
@@ -282,6 +291,9 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
 
     def lower(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:
         out = f.out
+        found = native.position(f, x, axes[0], direction == "GT", out)
+        if found is not None:
+            return found
         if not fits(f, x, axes[0], index_dtype):
             return pairs(f, x, axes, index_dtype, out)
         total = reduce_lower(f, "stablehlo.add", x, 0, tuple(range(x.aval.ndim)), shaped((), x.aval.dtype))

@@ -24,6 +24,7 @@ from ..elementwise.logic import or_
 from ..elementwise.logs import logaddexp
 from ..structure.shape import concatenate, pad, rev
 from ..structure.slicing import along
+from . import native
 from .blocks import fits, prefixes_by_blocks
 from .reduce import Combine, highest, larger, lowest, smaller
 
@@ -77,6 +78,9 @@ def cumulative(
         def prefixes(f: Function, x: Value, axis: int) -> Value:
             return windows(f, x, axis, reverse)
 
+        found = native.running(f, name, x, axis, reverse)
+        if found is not None:
+            return found
         if fits(f, x, axis):
             return prefixes_by_blocks(f, x, axis, reverse, op, start(x.aval.dtype), prefixes)
         return prefixes(f, x, axis)

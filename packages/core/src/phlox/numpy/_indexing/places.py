@@ -16,14 +16,13 @@ from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError,
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
-from ..._operands.indices import positions
 from ..._operands.promotion import to_dtype
+from ..._ops.structure import places as ops
 from ..._trace.trace import Tracer
 from .._elementwise.binary import less, remainder
 from .._elementwise.choose import clip, where as choose
 from .._elementwise.unary import as_bool
-from .._manipulation.shapes import atleast_1d, broadcast_to, ravel, reshape, stack, transpose
-from .._searches.searching import bincount
+from .._manipulation.shapes import atleast_1d, ravel, reshape, stack, transpose
 from .._statistics import reductions as r
 from .at import At
 from .reading import grid_index, take
@@ -42,13 +41,9 @@ def known_count(function: str, mask: Any) -> int:
 @functools.partial(jit, static_argnames="size")
 def first_places(mask: Any, size: int, fill: Any) -> Any:
     """The positions of the first `size` true elements of a vector, then `fill`."""
-    integer = dtypes.canonical(dtypes.int64)
-    if size == 0 or type_of(mask).shape[0] == 0:
-        return broadcast_to(to_dtype(fill, integer), (size,))
-    counted = r.cumsum(mask, dtype=integer)
-    # The position of the i-th true element is the number of elements at which the count of true ones is at most i.
-    places = r.cumsum(bincount(counted, length=size), dtype=integer)
-    return choose(less(positions(size), counted[-1]), places, to_dtype(fill, integer))
+    n = type_of(mask).shape[0]
+    places = ops.first_places(mask, size=size, index_dtype=dtypes.canonical(dtypes.int64))
+    return choose(less(places, n), places, to_dtype(fill, type_of(places).dtype))
 
 
 def nonzero(

@@ -1,0 +1,96 @@
+"""The primitive behind `nonzero`: the positions of the first true elements along the last axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..._base.errors import DtypeError, ShapeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.explicit import Entries, check_whole, entries_of
+from ..._ir.primitive import Primitive
+from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, move_axis, zeros
+from ..._transform.batch import BatchAxis, Dim
+from ..._xla.kernels import has_kernel, kernel
+from ..._xla.text import Function, Value
+from ..elementwise.families import literal, lowered_as
+from ..elementwise.logic import lt, select
+from ..reductions.running import cumsum
+from .gather import GatherScatterMode, ScatterDimensionNumbers
+from .scatter import scatter_add
+from .shape import broadcast_in_dim, convert, iota, reshape
+from .slicing import along
+
+_KERNEL = "phlox_kernels_places_1"
+#: Of fewer elements a call takes as long as XLA's form.
+_LEAST = 512
+
+
+def _types(mask: ShapedArray, size: int, index_dtype: Any) -> ShapedArray:
+    if mask.dtype != bool or not mask.ndim:
+        raise DtypeError(f"first_places takes bools with at least one axis, got {mask.short}")
+    if size < 0:
+        raise ShapeError(f"first_places: size={size}")
+    return shaped((*mask.shape[:-1], size), index_dtype)
+
+
+def _lower(f: Function, mask: Value, size: int, index_dtype: Any) -> Value:
+    if mask.aval.size >= _LEAST and size and dtypes.kind(index_dtype) == "i" and has_kernel(f, _KERNEL):
+        return kernel(f, _KERNEL, mask, [f.out])[0]
+    return _counted(f, mask, size=size, index_dtype=index_dtype)
+
+
+@lowered_as
+def _counted(mask: Any, size: int, index_dtype: Any) -> Any:
+    """The position of the i-th true element is the number of elements at which the count of true ones is at most i."""
+    *before, n = typeof(mask).shape
+    rows, out = math.prod(before), (*before, size)
+    if not (rows and n and size):
+        return broadcast_in_dim(literal(zeros(shaped((), index_dtype)), n), shape=out, broadcast_dimensions=())
+    mask = reshape(mask, new_sizes=(rows, n), dimensions=None)
+    counts = cumsum(convert(mask, index_dtype), axis=1, reverse=False)
+    at = reshape(counts, new_sizes=(rows, n, 1), dimensions=None)
+    one = literal(counts, 1)
+    reached = scatter_add(
+        zeros(shaped((rows, size), index_dtype)),
+        at,
+        broadcast_in_dim(one, shape=(rows, n), broadcast_dimensions=()),
+        dimension_numbers=ScatterDimensionNumbers((), (1,), (1,), (0,), (0,)),
+        indices_are_sorted=True,
+        unique_indices=False,
+        mode=GatherScatterMode.FILL_OR_DROP,
+    )
+    places = cumsum(reached, axis=1, reverse=False)
+    order = iota(dtype=index_dtype, shape=(rows, size), dimension=1)
+    total = broadcast_in_dim(along(counts, 1, n - 1, n), shape=(rows, size), broadcast_dimensions=(0, 1))
+    places = select(lt(order, total), places, literal(places, n))
+    return reshape(places, new_sizes=out, dimensions=None)
+
+
+def _batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
+    dim = dims[0]
+    assert dim is not None
+    return first_places(move_axis(args[0], dim, 0), **params), 0
+
+
+def _sharding(out: ShapedArray, mask: ShapedArray, **_: Any) -> Entries:
+    check_whole("first_places", mask, [mask.ndim - 1])
+    return entries_of(mask)
+
+
+#: The positions of the first `size` true elements along the last axis, and its length where there are no more.
+first_places = Primitive(
+    "first_places",
+    types=_types,
+    sharding=_sharding,
+    lower=_lower,
+    jvp=lambda primals, tangents, **params: (
+        out := first_places.bind(*primals, **params),
+        Zero(typeof(out).tangent()),
+    ),
+    batch=_batch,
+    nan_checked=False,
+)

@@ -1,0 +1,189 @@
+// The largest or smallest element of each row, or its position: of equal elements the first one. A nan is both the largest
+// and the smallest element.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "handler.h"
+#include "parallel.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace phlox_kernels {
+namespace {
+
+namespace ffi = xla::ffi;
+
+// Elements are ranked by unsigned integers, nans highest: the first one of the highest rank is what is looked for.
+// kTies: -0.0 and 0.0 have the same rank, which does not tell which of them it was.
+template <typename Order, bool kTies, typename W = typename Order::Word>
+struct Ranks {
+  using Word = W;
+  W flipped;  // the bits that make the order of integers that of the ranks
+  W rank(W bits) const {
+    const W ordered = W((kTies ? Order::key(bits) : Order::total(bits)) ^ flipped);
+    return W(ordered | W(W(0) - W(Order::nan(bits))));  // without a branch, or loops are not made vectors of
+  }
+  W value(W rank) const {
+    const bool nan = Order::nan(Order::bits(W(~W(0)))) && rank == W(~W(0));
+    return Order::bits(nan ? rank : W(rank ^ flipped));
+  }
+};
+
+// Calls `f(ranks)` with the ranks of elements of `type`. Those of integers differ by the bits that are flipped only.
+template <bool kTies, bool kLargest, typename F>
+ffi::Error with_ranks(ffi::DataType type, const F& f) {
+  return with_order(type, [&](auto order) {
+    using Order = decltype(order);
+    using Word = typename Order::Word;
+    constexpr Word flipped = kLargest ? 0 : Word(~Word(0));
+    if constexpr (std::is_base_of_v<Unsigned<Word>, Order>)
+      f(Ranks<Unsigned<Word>, false>{Word(Order::key(0) ^ flipped)});
+    else
+      f(Ranks<Order, kTies>{flipped});
+  });
+}
+
+// The highest rank of a row, and the start of the first block that has it.
+template <typename Word>
+struct Found {
+  Word rank;
+  size_t block;
+};
+constexpr size_t kBlock = 1024;
+
+// Lanes are what compilers make vectors of.
+template <typename R, typename Word = typename R::Word>
+PHLOX_KERNELS_CLONED Found<Word> highest(R ranks, const Word* row, size_t begin, size_t end) {
+  constexpr size_t kLanes = 256 / sizeof(Word);
+  Found<Word> found{0, begin};
+  for (size_t block = begin; block < end; block += kBlock) {
+    const size_t stop = std::min(block + kBlock, end);
+    Word most[kLanes] = {};
+    size_t i = block;
+    for (; i + kLanes <= stop; i += kLanes)
+      for (size_t k = 0; k < kLanes; ++k) most[k] = std::max(most[k], ranks.rank(row[i + k]));
+    for (size_t k = 0; i + k < stop; ++k) most[k] = std::max(most[k], ranks.rank(row[i + k]));
+    for (size_t half = kLanes / 2; half > 0; half /= 2)
+      for (size_t k = 0; k < half; ++k) most[k] = std::max(most[k], most[k + half]);
+    if (most[0] > found.rank) found = {most[0], block};
+  }
+  return found;
+}
+
+template <typename R, typename Word = typename R::Word>
+PHLOX_KERNELS_CLONED size_t first(R ranks, const Word* row, Found<Word> found, size_t end) {
+  constexpr size_t kStep = 16;
+  size_t i = found.block;
+  for (; i + kStep <= end; i += kStep) {
+    unsigned any = 0;
+    for (size_t j = 0; j < kStep; ++j) any |= ranks.rank(row[i + j]) == found.rank;
+    if (any) break;
+  }
+  while (i + 1 < end && ranks.rank(row[i]) != found.rank) ++i;
+  return i;
+}
+
+// Calls `put(row, found, end)` with what is found of each row; one long row is divided among the threads.
+template <typename R, typename Word = typename R::Word, typename Put>
+void rows_of(Threads& threads, R ranks, const Word* in, size_t rows, size_t length, const Put& put) {
+  if (rows >= threads.count()) {
+    const size_t turns = std::min(rows, threads.count() * 8);
+    return threads.run(turns, [&](size_t turn) {
+      for (size_t row = rows * turn / turns; row < rows * (turn + 1) / turns; ++row)
+        put(row, highest(ranks, in + row * length, 0, length));
+    });
+  }
+  const size_t parts = std::min(threads.count(), length / kBlock + 1);
+  auto found = memory<Found<Word>>(parts);
+  for (size_t row = 0; row < rows; ++row) {
+    threads.run(parts, [&](size_t part) {
+      found[part] = highest(ranks, in + row * length, length * part / parts, length * (part + 1) / parts);
+    });
+    Found<Word> best = found[0];
+    for (size_t part = 1; part < parts; ++part)
+      if (found[part].rank > best.rank) best = found[part];
+    put(row, best);
+  }
+}
+
+// The highest ranks of columns: of a tile of columns at a time, row after row.
+constexpr size_t kTile = 256;
+
+template <typename R, typename Word = typename R::Word>
+PHLOX_KERNELS_CLONED void columns(R ranks, const Word* in, size_t length, size_t stride, size_t count, Word* highest) {
+  Word best[kTile] = {};
+  for (size_t i = 0; i < length; ++i)
+    for (size_t j = 0; j < count; ++j) best[j] = std::max(best[j], ranks.rank(in[i * stride + j]));
+  std::copy_n(best, count, highest);
+}
+
+// Results from columns: `blocks` blocks, each with `length` rows of `stride` elements. If there are too few tiles for the
+// threads, rows are divided among them, too.
+template <typename R, typename Word = typename R::Word>
+void columns_of(Threads& threads, R ranks, const Word* in, size_t blocks, size_t length, size_t stride, Word* out) {
+  const size_t tiles = (stride + kTile - 1) / kTile, turns = blocks * tiles;
+  const size_t parts = std::min(length, (threads.count() + turns - 1) / turns), count = blocks * stride;
+  auto found = memory<Word>(parts * count);
+  threads.run(turns * parts, [&](size_t turn) {
+    const size_t part = turn % parts, block = turn / parts / tiles, column = turn / parts % tiles * kTile;
+    const size_t begin = length * part / parts, end = length * (part + 1) / parts;
+    columns(ranks, in + (block * length + begin) * stride + column, end - begin, stride, std::min(kTile, stride - column),
+                  found.get() + part * count + block * stride + column);
+  });
+  for (size_t i = 0; i < count; ++i) {
+    Word best = found[i];
+    for (size_t part = 1; part < parts; ++part) best = std::max(best, found[part * count + i]);
+    out[i] = ranks.value(best);
+  }
+}
+
+template <bool kLargest>
+ffi::Error position(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
+  if (out->element_count() == 0) return ffi::Error::Success();
+  const size_t rows = out->element_count(), length = x.element_count() / rows;
+  const size_t bytes = ffi::ByteWidth(out->element_type());
+  if (bytes != 4 && bytes != 8)
+    return ffi::Error::InvalidArgument("phlox_kernels: positions are integers of 32 or 64 bits");
+  Threads threads(pool, x.element_count());
+  return with_ranks<true, kLargest>(x.element_type(), [&](auto ranks) {
+    using Word = typename decltype(ranks)::Word;
+    auto in = reinterpret_cast<const Word*>(x.untyped_data());
+    rows_of(threads, ranks, in, rows, length, [&](size_t row, Found<Word> found) {
+      const size_t place = first(ranks, in + row * length, found, length);
+      if (bytes == 4)
+        reinterpret_cast<uint32_t*>(out->untyped_data())[row] = uint32_t(place);
+      else
+        reinterpret_cast<uint64_t*>(out->untyped_data())[row] = place;
+    });
+  });
+}
+
+// `inner`: how many elements of the result come from neighbours, element for element.
+template <bool kLargest>
+ffi::Error extremum(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out, int64_t inner) {
+  if (out->element_count() == 0) return ffi::Error::Success();
+  const size_t count = out->element_count(), length = x.element_count() / count, stride = inner;
+  Threads threads(pool, x.element_count());
+  return with_ranks<false, kLargest>(x.element_type(), [&](auto ranks) {
+    using Word = typename decltype(ranks)::Word;
+    auto in = reinterpret_cast<const Word*>(x.untyped_data());
+    auto to = reinterpret_cast<Word*>(out->untyped_data());
+    if (stride == 1)
+      return rows_of(threads, ranks, in, count, length,
+                           [&](size_t row, Found<Word> found) { to[row] = ranks.value(found.rank); });
+    columns_of(threads, ranks, in, count / stride, length, stride, to);
+  });
+}
+
+}  // namespace
+}  // namespace phlox_kernels
+
+PHLOX_KERNELS_HANDLER(phlox_kernels_argmax_1, phlox_kernels::position<true>,
+                      .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>());
+PHLOX_KERNELS_HANDLER(phlox_kernels_argmin_1, phlox_kernels::position<false>,
+                      .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>());
+PHLOX_KERNELS_HANDLER(phlox_kernels_max_1, phlox_kernels::extremum<true>,
+                      .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>().Attr<int64_t>("inner"));
+PHLOX_KERNELS_HANDLER(phlox_kernels_min_1, phlox_kernels::extremum<false>,
+                      .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>().Attr<int64_t>("inner"));

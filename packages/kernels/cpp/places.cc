@@ -1,0 +1,95 @@
+// The positions of the true elements of each row; as many as there is room for, then the length of the row.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "handler.h"
+#include "parallel.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace phlox_kernels {
+namespace {
+
+namespace ffi = xla::ffi;
+
+constexpr size_t kLeastPart = 1 << 15;
+constexpr size_t kBlock = 32;
+
+PHLOX_KERNELS_CLONED size_t count_true(const uint8_t* mask, size_t length) {
+  size_t all = 0, i = 0;
+  while (i < length) {
+    // So many elements are counted in 16 bits, many to a vector.
+    const size_t end = std::min(length, i + 32768);
+    uint16_t some = 0;
+    for (; i < end; ++i) some = uint16_t(some + mask[i]);
+    all += some;
+  }
+  return all;
+}
+
+// Writes the positions of the true elements from `begin` to `end`, at most `room`; returns how many.
+template <typename P>
+size_t write_places(const uint8_t* mask, size_t begin, size_t end, P* out, size_t room) {
+  size_t count = 0, i = begin;
+  // Each position is written, and stays where the element is true: there is nothing to guess for the processor.
+  for (; i + kBlock <= end && count + kBlock <= room; i += kBlock) {
+    uint64_t words[kBlock / 8];
+    std::memcpy(words, mask + i, kBlock);
+    if ((words[0] | words[1] | words[2] | words[3]) == 0) continue;
+    for (size_t j = 0; j < kBlock; ++j) {
+      out[count] = P(i + j);
+      count += mask[i + j];
+    }
+  }
+  for (; i < end && count < room; ++i)
+    if (mask[i]) out[count++] = P(i);
+  return count;
+}
+
+template <typename P>
+void places_of(Threads& threads, const uint8_t* mask, P* out, size_t rows, size_t length, size_t size) {
+  const size_t parts = rows >= threads.count() ? 1 : std::min(threads.count(), length / kLeastPart + 1);
+  auto begin = [=](size_t part) { return length * part / parts; };
+  auto row_of = [=](const size_t* starts, size_t row, size_t part) {
+    const size_t start = std::min(starts ? starts[part] : 0, size);
+    // A part has no room beyond its own elements, as the next one writes there at the same time.
+    const size_t room = starts && part + 1 < parts ? std::min(starts[part + 1], size) - start : size - start;
+    const size_t count =
+        write_places(mask + row * length, begin(part), begin(part + 1), out + row * size + start, room);
+    if (part + 1 == parts) std::fill(out + row * size + start + count, out + (row + 1) * size, P(length));
+  };
+  if (parts == 1) return threads.run(rows, [&](size_t row) { row_of(nullptr, row, 0); });
+  auto starts = memory<size_t>(parts);
+  for (size_t row = 0; row < rows; ++row) {
+    threads.run(parts, [&](size_t part) {
+      starts[part] = count_true(mask + row * length + begin(part), begin(part + 1) - begin(part));
+    });
+    size_t before = 0;
+    for (size_t part = 0; part < parts; ++part) before += std::exchange(starts[part], before);
+    threads.run(parts, [&](size_t part) { row_of(starts.get(), row, part); });
+  }
+}
+
+ffi::Error places(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) try {
+  if (out->element_count() == 0) return ffi::Error::Success();
+  const size_t length = x.dimensions().back(), size = out->dimensions().back(), rows = out->element_count() / size;
+  if (x.element_type() != ffi::PRED || (out->element_type() != ffi::S32 && out->element_type() != ffi::S64))
+    return ffi::Error::InvalidArgument("phlox_kernels: positions are those of true elements, as int32 or int64");
+  Threads threads(pool, x.element_count());
+  auto mask = reinterpret_cast<const uint8_t*>(x.untyped_data());
+  if (out->element_type() == ffi::S32)
+    places_of(threads, mask, reinterpret_cast<int32_t*>(out->untyped_data()), rows, length, size);
+  else
+    places_of(threads, mask, reinterpret_cast<int64_t*>(out->untyped_data()), rows, length, size);
+  return ffi::Error::Success();
+} catch (const std::bad_alloc&) {
+  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "phlox_kernels: not enough memory");
+}
+
+}  // namespace
+}  // namespace phlox_kernels
+
+PHLOX_KERNELS_HANDLER(phlox_kernels_places_1, phlox_kernels::places,
+                      .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>());
