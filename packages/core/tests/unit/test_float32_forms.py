@@ -88,6 +88,30 @@ def test_powers_that_are_products_keep_the_operation():
         assert ("stablehlo.power" in power.lower(np.ones(5000, np.float32)).as_text()) == kept
 
 
+def test_remainders_are_exact():
+    rng = np.random.default_rng(7)
+    any_bits = rng.integers(0, 2**32, (2, 20_000), dtype=np.uint64).astype(np.uint32).view(np.float32)
+    any_bits = np.where(np.abs(any_bits) < 2e-38, np.float32(1), any_bits)
+    few = np.array([0, -0.0, 1, -1, 3, 2**-126, 3e38, np.inf, -np.inf, np.nan], np.float32)
+    for x, y in [
+        (rng.normal(size=20_000) * 100, rng.normal(size=20_000)),
+        (rng.integers(-(2**28), 2**28, 20_000), rng.integers(1, 50, 20_000) * np.pi / 7),
+        (np.float32(0.1) * rng.integers(1, 99, 20_000).astype(np.float32), np.full(20_000, 0.1)),
+        (np.linspace(-9, 9, 20_000), np.ones(20_000)),
+        (2.0 ** rng.uniform(-99, 99, 20_000), 2.0 ** rng.uniform(-99, 99, 20_000)),
+        any_bits,
+        np.tile(np.array(np.meshgrid(few, few)).reshape(2, -1), 20),
+    ]:
+        x, y = np.asarray(x, np.float32), np.asarray(y, np.float32)
+        with np.errstate(all="ignore"):
+            wanted = np.fmod(x, y)
+        got = np.asarray(phlox.jit(phlox.lax.rem)(x, y))
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(np.signbit(got[wanted == 0]), np.signbit(wanted[wanted == 0]))
+    slopes = phlox.grad(lambda x, y: (x % y).sum(), (0, 1))(jnp.full(2000, 7.5), jnp.full(2000, 2.0))
+    assert [float(s[5]) for s in slopes] == [1, -3]
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision(dtype):
     x = jnp.linspace(-3, 3, 4096).astype(dtype)

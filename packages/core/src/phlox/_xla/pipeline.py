@@ -28,7 +28,7 @@ def pipeline(jaxpr: Jaxpr) -> Overrides:
     single = 0
     for eqn in jaxpr.eqns:
         # "operation": both implementations give equally fast programs with equal bits. `unfused` is None for cbrt,
-        # rsqrt, tan and tanh, whose last bits differ, and for scans and argmax, which would be slower.
+        # rsqrt, tan and tanh, whose last bits differ, and for scans, argmax and pow, which would be slower.
         if eqn.primitive.unfused == "operation":
             single += 1
         elif eqn.primitive.unfused is None:

@@ -109,12 +109,21 @@ div = binary(
     series="quotient",
 )
 
+_remainder = on_cpu("stablehlo.remainder", forms.remainder)
+
+
+def _rem_lower(f: Function, x: Value, y: Value) -> Value:
+    # The form has a branch for all elements, which several devices would have to agree on.
+    return _remainder(f, x, y) if f.module.partitions == 1 else f.same("stablehlo.remainder", x, y)
+
+
 rem = binary(
     "rem",
-    "stablehlo.remainder",
+    _rem_lower,
     accepts=REAL,
     tangents=(lambda t, x, y, out: t, lambda t, x, y, out: mul(neg(t), _truncated_quotient(x, y))),
     unfused="operation",
+    operation="stablehlo.remainder",
 )
 
 
@@ -378,7 +387,6 @@ pow_ = binary(
     accepts=NUMBER,
     tangents=(_pow_x, lambda t, x, y, out: mul(t, mul(log(_without_zero(x)), out))),
     dtype_of=_pow_dtype,
-    unfused="operation",
 )
 
 # --- exponentials and logarithms ------------------------------------------------------------------------

@@ -403,6 +403,33 @@ def power(g: Function, x: Value, y: Value) -> Value:
     return _select(g, one, 1.0, out)
 
 
+# --- remainder ------------------------------------------------------------------------------------------
+
+
+def remainder(g: Function, x: Value, y: Value) -> Value:
+    """x - y trunc(x / y), exactly.
+
+    The product is exact for quotients below 2**29. Where one may be larger, or an operand is not an ordinary number, the
+    result is nan at first; the sum tells, and then all are computed by the operation.
+    """
+    from ..reductions.reduce import reduce_lower  # which is built on this module
+
+    size, step = (g.same("stablehlo.abs", v) for v in (x, y))
+    wide, wide_step = _double(g, size), _double(g, step)
+    # The quotient may be too large or too small by one.
+    quotient = g.same("stablehlo.floor", _mul(g, wide, _reciprocal(g, step)))
+    rest = _sub(g, wide, _mul(g, quotient, wide_step))
+    rest = g.select(_compare(g, "LT", rest, 0.0), _add(g, rest, wide_step), rest)
+    rest = g.select(_compare(g, "GE", rest, wide_step), _sub(g, rest, wide_step), rest)
+    ordinary = g.same("stablehlo.and", _compare(g, "GT", step, 2.0**-100), _compare(g, "LT", step, 2.0**100))
+    ordinary = g.same("stablehlo.and", ordinary, _compare(g, "LT", size, _mul(g, step, 2.0**28)))
+    out = g.select(ordinary, _signed(g, _single(g, rest), x), g.number(math.nan, x.aval))
+    total = reduce_lower(g, "stablehlo.add", out, 0, tuple(range(x.aval.ndim)), shaped((), x.aval.dtype))
+    branches = [g.region([], lambda _: [out]), g.region([], lambda h: [h.same("stablehlo.remainder", x, y)])]
+    which = g.convert(g.compare("NE", total, total), np.dtype("i4"))
+    return g.op("stablehlo.case", [which], x.aval, "", branches)
+
+
 # --- cbrt -----------------------------------------------------------------------------------------------
 
 #: A third of the bits of a float32, and this, are those of its cube root to within a twentieth.
