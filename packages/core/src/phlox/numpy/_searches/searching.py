@@ -21,7 +21,7 @@ from .._elementwise.choose import where as choose
 from .._elementwise.unary import imag, is_kind, isnan, real
 from .._indexing.at import At
 from .._indexing.reading import take
-from .._manipulation.shapes import broadcast_arrays, broadcast_to, concatenate, expand_dims, flip, ravel, reshape
+from .._manipulation.shapes import broadcast_arrays, concatenate, expand_dims, flip, ravel, reshape
 from .._statistics import reductions as r
 from .sorting import argsort
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
-#: lengths of sorted vectors that are compared whole, and for which binary search is written out; for so many values
-_FEW, _SHORT, _MANY = 24, 1024, 4096
+#: Vectors of up to this length are compared whole with so many values and more.
+_FEW, _MANY = 24, 4096
 
 
 def _before(a: Any, b: Any) -> Any:
@@ -45,21 +45,23 @@ def _before(a: Any, b: Any) -> Any:
 
 
 def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
-    """Binary search for all `v` at once; the position is greater than `low` and at most `high`."""
+    """Binary search for all `v` at once: steps of falling powers of two, from the elements that are known to be before.
+
+    Unrolled steps would take as long, and XLA would compute all of them again for each use of the result.
+    """
     from ...lax import fori_loop  # here, as `phlox.numpy` does not wait for lax
 
     n = type_of(a).shape[0]
+    bits = n.bit_length()
 
-    def halve(_: Any, bounds: Any) -> Any:
-        low, high = bounds
-        middle = low + ((high - low) >> 1)
-        found = At(a)[middle].get(mode="clip", wrap_negative_indices=False)
-        before = _before(v, found) if right else ~_before(found, v)
-        return choose(before, low, middle), choose(before, middle, high)
+    def step(i: Any, position: Any) -> Any:
+        ahead = position + (np.uint32(1 << bits) >> to_dtype(i + 1, dtypes.uint32))
+        found = At(a)[ahead - 1].get(mode="clip", wrap_negative_indices=False)
+        passed = ~_before(v, found) if right else _before(found, v)
+        return choose(passed & (ahead <= n), ahead, position)
 
-    shape = type_of(v).shape
-    start = (zeros(shape, np.uint32), broadcast_to(np.uint32(n), shape))
-    return to_dtype(fori_loop(0, n.bit_length(), halve, start, unroll=unroll or 1)[1], dtypes.int32)
+    position = fori_loop(0, bits, step, zeros(type_of(v).shape, np.uint32), unroll=unroll or 1)
+    return to_dtype(position, dtypes.int32)
 
 
 def _ranks(a: Any) -> Any:
@@ -85,9 +87,7 @@ def _searchsorted(a: Any, v: Any, right: bool, method: str) -> Any:
         # The sort is stable: with `flat` first its elements are before equal elements of `a`, else after them.
         both = _ranks(concatenate([a, flat]))[n:] if right else _ranks(concatenate([flat, a]))[: type_of(flat).shape[0]]
         return reshape(both - _ranks(flat), shape)
-    # Written out, the steps are one pass over `v`.
-    short = not surely_at_least(n, _SHORT + 1) and surely_at_least(type_of(v).size, _MANY)
-    return _bisect(a, v, right, unroll=method == "scan_unrolled" or short)
+    return _bisect(a, v, right, unroll=method == "scan_unrolled")
 
 
 def searchsorted(
