@@ -34,10 +34,32 @@ constexpr size_t kLeastByDigits = 512;
 constexpr int kDigit = 11;
 constexpr size_t kBuckets = size_t(1) << kDigit;
 
+// The digits of the bits of a key from kLow up to kHigh.
+template <int kLow, int kHigh>
+struct Digits {
+  static constexpr size_t kCount = (kHigh - kLow + kDigit - 1) / kDigit;
+  static constexpr int shift(size_t digit) { return kLow + int(digit) * kDigit; }
+  static constexpr uint64_t mask(size_t digit) {
+    return (uint64_t(1) << (kHigh - shift(digit) < kDigit ? kHigh - shift(digit) : kDigit)) - 1;
+  }
+};
+
+using Counts = uint32_t[kBuckets];
+
+// How often each value of a digit occurs.
 template <typename E>
 void count(const E* begin, const E* end, int shift, uint64_t mask, uint32_t* counts) {
   std::fill_n(counts, mask + 1, 0);
   for (; begin != end; ++begin) ++counts[(sorted_part(*begin) >> shift) & mask];
+}
+
+// The same of all digits, in one pass.
+template <typename D, typename E>
+void count_all(const E* begin, const E* end, Counts* counts) {
+  for (size_t digit = 0; digit < D::kCount; ++digit) std::fill_n(counts[digit], kBuckets, 0);
+  for (; begin != end; ++begin)
+    for (size_t digit = 0; digit < D::kCount; ++digit)
+      ++counts[digit][(sorted_part(*begin) >> D::shift(digit)) & D::mask(digit)];
 }
 
 template <typename E>
@@ -45,29 +67,35 @@ void move(const E* begin, const E* end, int shift, uint64_t mask, uint32_t* plac
   for (; begin != end; ++begin) out[places[(sorted_part(*begin) >> shift) & mask]++] = *begin;
 }
 
-// Sorts by the bits from `low` up to `high`, with `other` as scratch memory; returns which of both has the result.
-// Each of `parts` parts of the row is counted and moved by a thread.
-template <typename E>
-E* radix_sort(Threads& threads, size_t parts, E* row, E* other, size_t length, int low, int high) {
+// Sorts by the bits from kLow up to kHigh, with `other` as scratch memory; returns which of both has the result.
+// Each of `parts` parts of the row is counted and moved by a thread. In one part all digits are counted at first.
+template <int kLow, int kHigh, typename E>
+E* radix_sort(Threads& threads, size_t parts, E* row, E* other, size_t length) {
   if (length < kLeastByDigits) {
     std::sort(row, row + length);
     return row;
   }
-  using Counts = uint32_t[kBuckets];
-  std::unique_ptr<Counts[]> places(new Counts[parts]);
-  for (int shift = low; shift < high; shift += kDigit) {
-    uint64_t mask = high - shift < kDigit ? (uint64_t(1) << (high - shift)) - 1 : kBuckets - 1;
-    threads.run(parts, [&](size_t part) {
-      count(row + length * part / parts, row + length * (part + 1) / parts, shift, mask, places[part]);
-    });
-    size_t first = (sorted_part(row[0]) >> shift) & mask, same = 0;
-    for (size_t part = 0; part < parts; ++part) same += places[part][first];
+  using D = Digits<kLow, kHigh>;
+  std::unique_ptr<Counts[]> places(new Counts[parts == 1 ? D::kCount : parts]);
+  if (parts == 1) count_all<D>(row, row + length, places.get());
+  for (size_t digit = 0; digit < D::kCount; ++digit) {
+    const int shift = D::shift(digit);
+    const uint64_t mask = D::mask(digit);
+    Counts* counts = places.get() + (parts == 1 ? digit : 0);
+    auto begin = [=](size_t part) { return length * part / parts; };
+    if (parts > 1)
+      threads.run(parts, [&](size_t part) {
+        count(row + begin(part), row + begin(part + 1), shift, mask, counts[part]);
+      });
+    const size_t first = (sorted_part(row[0]) >> shift) & mask;
+    size_t same = 0;
+    for (size_t part = 0; part < parts; ++part) same += counts[part][first];
     if (same == length) continue;
     uint32_t place = 0;
     for (size_t bucket = 0; bucket <= mask; ++bucket)
-      for (size_t part = 0; part < parts; ++part) place += std::exchange(places[part][bucket], place);
+      for (size_t part = 0; part < parts; ++part) place += std::exchange(counts[part][bucket], place);
     threads.run(parts, [&](size_t part) {
-      move(row + length * part / parts, row + length * (part + 1) / parts, shift, mask, places[part], other);
+      move(row + begin(part), row + begin(part + 1), shift, mask, counts[part], other);
     });
     std::swap(row, other);
   }

@@ -111,6 +111,21 @@ PHLOX_KERNELS_CLONED void sort_short(const Rows& rows, size_t first, const Word*
       Kind::restore(in + start[lane], out + start[lane], rows.length, rows.stride);
 }
 
+// Packs the elements of a row from `begin` to `end`; returns whether keys of some do not say which bits they came from.
+template <typename Kind, typename Word, typename E>
+PHLOX_KERNELS_CLONED bool pack_part(const Word* in, size_t stride, size_t begin, size_t end, E* to) {
+  bool lossy = false;
+  auto pack = [&](size_t i, Word bits) {
+    lossy |= Kind::lossy(bits);
+    to[i] = Kind::pack(bits, i, E());
+  };
+  if (stride == 1)
+    for (size_t i = begin; i < end; ++i) pack(i, in[i]);
+  else
+    for (size_t i = begin; i < end; ++i) pack(i, in[i * stride]);
+  return lossy;
+}
+
 // Sorts one row, in `parts` parts beside each other.
 template <typename Kind, typename Word = typename Kind::Word, typename Out = typename Kind::Out>
 void sort_long(Threads& threads, size_t parts, const Rows& rows, size_t row, const Word* in, Out* out) {
@@ -121,14 +136,9 @@ void sort_long(Threads& threads, size_t parts, const Rows& rows, size_t row, con
   auto packed = memory<E>(2 * length);  // one block: the C library keeps it, while it returns two to the system
   std::atomic<bool> any_lossy{false};
   threads.run(parts, [=, to = packed.get(), &any_lossy](size_t part) {
-    bool lossy = false;
-    for (size_t i = length * part / parts; i < length * (part + 1) / parts; ++i) {
-      lossy |= Kind::lossy(in[i * stride]);
-      to[i] = Kind::pack(in[i * stride], i, E());
-    }
-    if (lossy) any_lossy = true;
+    if (pack_part<Kind>(in, stride, length * part / parts, length * (part + 1) / parts, to)) any_lossy = true;
   });
-  E* sorted = radix_sort(threads, parts, packed.get(), packed.get() + length, length, Kind::kLow, Kind::kHigh);
+  E* sorted = radix_sort<Kind::kLow, Kind::kHigh>(threads, parts, packed.get(), packed.get() + length, length);
   threads.run(parts, [=](size_t part) {
     for (size_t i = length * part / parts; i < length * (part + 1) / parts; ++i)
       out[i * stride] = Kind::unpack(sorted[i]);
@@ -138,7 +148,7 @@ void sort_long(Threads& threads, size_t parts, const Rows& rows, size_t row, con
 
 // In longer rows digits are faster than the network, whose work for each element grows; so are they if most lanes are unused.
 constexpr size_t kLongestInNetwork = 4096;
-constexpr size_t kLeastPart = 1 << 16;
+constexpr size_t kLeastPart = 1 << 17;
 
 template <typename Kind, typename Word = typename Kind::Word, typename Out = typename Kind::Out>
 void sort_rows(Threads& threads, const Rows& rows, const Word* in, Out* out) {

@@ -409,8 +409,8 @@ def power(g: Function, x: Value, y: Value) -> Value:
 def remainder(g: Function, x: Value, y: Value) -> Value:
     """x - y trunc(x / y), exactly.
 
-    The product is exact for quotients below 2**29. Where one may be larger, or an operand is not an ordinary number, the
-    result is nan at first; the sum tells, and then all are computed by the operation.
+    The product is exact for quotients below 2**29. Where one may be larger, or an operand is not an ordinary number,
+    the result is nan at first; the sum tells, and then all are computed by the operation.
     """
     from ..reductions.reduce import reduce_lower  # which is built on this module
 
