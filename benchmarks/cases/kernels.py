@@ -102,6 +102,7 @@ kernel(
     lambda m, a, x: m.numpy.searchsorted(a, x),
     np.sort(_FLAT[:10_000]),
     _FLAT[:100_000],
+    budget=0.7,
     **_same("searchsorted"),
 )
 kernel("digitize", lambda m, x, a: m.numpy.digitize(x, a), _FLAT, np.linspace(-2, 2, 20, dtype=np.float32),
@@ -145,14 +146,20 @@ kernel(
 
 # --- elementwise ----------------------------------------------------------------------------------------
 
+_FORMED = {"sin": 0.4, "cos": 0.4, "tan": 0.4, "arctan": 0.4, "sinh": 0.6}
 for _op in ("sin", "cos", "tan", "exp", "log", "tanh", "sqrt", "expm1", "log1p", "sinh", "arctan"):
     _array = _POSITIVE if _op in ("log", "sqrt", "log1p") else _FLAT
-    kernel(f"{_op} 1e6", lambda m, x, op=_op: getattr(m.numpy, op)(x), _array,
-           budget=0.4 if _op in ("sin", "cos", "tan", "arctan") else 1.05, **_same(_op))  # fmt: skip
+    kernel(f"{_op} 1e6", lambda m, x, op=_op: getattr(m.numpy, op)(x), _array, budget=_FORMED.get(_op, 1.05),
+           **_same(_op))  # fmt: skip
 for _op in ("arcsin", "arccos"):
     kernel(f"{_op} 1e6", lambda m, x, op=_op: getattr(m.numpy, op)(x), _UNIT, budget=0.4, **_same(_op))
 kernel("cbrt 1e6", lambda m, x: m.numpy.cbrt(x), _FLAT, budget=0.4, numpy=lambda n, x: n.cbrt(x))
-kernel("pow 1e6", lambda m, x, y: x**y, _POSITIVE, _FLAT, torch=lambda t, x, y: x**y, numpy=lambda n, x, y: x**y)
+kernel("interp", lambda m, x, a, y: m.numpy.interp(x, a, y), _FLAT, np.linspace(-3, 3, 100, dtype=np.float32),
+       _FLAT[:100], budget=0.7, numpy=lambda n, x, a, y: n.interp(x, a, y))  # fmt: skip
+kernel("remainder 1e6", lambda m, x, y: x % y, _FLAT, _POSITIVE, budget=0.6, torch=lambda t, x, y: x % y,
+       numpy=lambda n, x, y: x % y)  # fmt: skip
+kernel("pow 1e6", lambda m, x, y: x**y, _POSITIVE, _FLAT, budget=0.6, torch=lambda t, x, y: x**y,
+       numpy=lambda n, x, y: x**y)  # fmt: skip
 kernel("arctan2 1e6", lambda m, x, y: m.numpy.arctan2(x, y), _POSITIVE, _FLAT, budget=0.4, **_same("arctan2"))
 kernel("gelu 1e6", lambda m, x: m.nn.gelu(x), _FLAT,
        torch=lambda t, x: t.nn.functional.gelu(x, approximate="tanh"))  # fmt: skip
