@@ -43,6 +43,9 @@ def test_what_calls_a_kernel():
         assert uses(lambda x, f=running: f(x, axis=1), x)
         assert not uses(lambda x, f=running: f(x, axis=0), x)
     assert not uses(lambda x: lax.cumsum(x, axis=1), x.astype(np.float16))
+    large = phlox.ShapeDtypeStruct((5000, 5000), np.float32)
+    assert not uses(lambda x: jnp.abs(x).max(1), large)  # which need not be in memory
+    assert "phlox_kernels_argmax" not in phlox.jit(lambda x: jnp.abs(x).argmax(1)).lower(large).as_text()
     assert uses(lambda x: jnp.nonzero(x, size=10), x)
     with phlox.config.scope(native_kernels=False):
         assert not uses(lambda x: (x.max(1), x.argmax(1), x.cumsum(1), jnp.nonzero(x, size=10)), x)

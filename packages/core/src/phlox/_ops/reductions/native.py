@@ -18,6 +18,9 @@ from ..._xla.text import Function, Value
 
 #: Of fewer elements a call takes as long as XLA's form, which can be part of a larger loop.
 _LEAST = 4096
+#: A kernel reads its operand from memory. Larger ones, which XLA may compute on the way, are not written there for
+#: extrema.
+_MOST = 1 << 24
 #: the least length of rows, and of columns the least number beside each other
 _ROW, _BESIDE = 48, 16
 #: the kernel's number of a running operation, and the dtypes that it takes
@@ -48,7 +51,7 @@ def extremum(f: Function, x: Value, axes: tuple[int, ...], largest: bool, out: S
     inner, length = math.prod(shape[last + 1 :]), math.prod(shape[first : last + 1])
     if last - first + 1 != len(axes) or not (length >= _ROW if inner == 1 else inner >= _BESIDE):
         return None
-    if x.aval.size < _LEAST or x.aval.dtype not in _ORDERED or not has_kernel(f, target):
+    if not _LEAST <= x.aval.size <= _MOST or x.aval.dtype not in _ORDERED or not has_kernel(f, target):
         return None
     return kernel(f, target, x, [out], inner=inner)[0]
 
@@ -57,8 +60,8 @@ def position(f: Function, x: Value, axis: int, largest: bool, out: ShapedArray) 
     """The first positions of the largest or smallest elements along the last axis; those of nan, if there are any."""
     target = "phlox_kernels_argmax_1" if largest else "phlox_kernels_argmin_1"
     aval = x.aval
-    if aval.size < _LEAST or axis != aval.ndim - 1 or aval.shape[axis] < _ROW or dtypes.bits(out.dtype) < 32:
+    if not _LEAST <= aval.size <= _MOST or axis != aval.ndim - 1 or aval.shape[axis] < _ROW:
         return None
-    if aval.dtype not in _ORDERED or not has_kernel(f, target):
+    if dtypes.bits(out.dtype) < 32 or aval.dtype not in _ORDERED or not has_kernel(f, target):
         return None
     return kernel(f, target, x, [out])[0]
