@@ -7,7 +7,7 @@ import pytest
 import library
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def kernels():
     """The folder with the built package, which is first on the path."""
     import phlox
