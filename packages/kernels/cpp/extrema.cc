@@ -51,6 +51,7 @@ struct Found {
   size_t block;
 };
 constexpr size_t kBlock = 1024;
+constexpr size_t kWorthIt = 1 << 18;
 
 // Lanes are what compilers make vectors of.
 template <typename R, typename Word = typename R::Word>
@@ -145,7 +146,7 @@ ffi::Error position(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::Any
   const size_t bytes = ffi::ByteWidth(out->element_type());
   if (bytes != 4 && bytes != 8)
     return ffi::Error::InvalidArgument("phlox_kernels: positions are integers of 32 or 64 bits");
-  Threads threads(pool, x.element_count());
+  Threads threads(pool, x.element_count(), kWorthIt);
   return with_ranks<true, kLargest>(x.element_type(), [&](auto ranks) {
     using Word = typename decltype(ranks)::Word;
     auto in = reinterpret_cast<const Word*>(x.untyped_data());
@@ -164,7 +165,7 @@ template <bool kLargest>
 ffi::Error extremum(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out, int64_t inner) {
   if (out->element_count() == 0) return ffi::Error::Success();
   const size_t count = out->element_count(), length = x.element_count() / count, stride = inner;
-  Threads threads(pool, x.element_count());
+  Threads threads(pool, x.element_count(), kWorthIt);
   return with_ranks<false, kLargest>(x.element_type(), [&](auto ranks) {
     using Word = typename decltype(ranks)::Word;
     auto in = reinterpret_cast<const Word*>(x.untyped_data());

@@ -16,9 +16,9 @@ namespace phlox_kernels {
 
 class Threads {
  public:
-  // `elements`: how many there are to sort in all. Few are not worth waking a thread.
-  Threads(xla::ffi::ThreadPool& pool, size_t elements)
-      : pool_(pool), count_(std::min<size_t>(std::max<int64_t>(pool.num_threads(), 1), 1 + elements / kWorthIt)) {}
+  // Fewer than `worth` of all `elements` are not worth waking a thread, which takes some 20 microseconds.
+  Threads(xla::ffi::ThreadPool& pool, size_t elements, size_t worth)
+      : pool_(pool), count_(std::min<size_t>(std::max<int64_t>(pool.num_threads(), 1), 1 + elements / worth)) {}
 
   size_t count() const { return count_; }
 
@@ -61,7 +61,6 @@ class Threads {
   }
 
  private:
-  static constexpr size_t kWorthIt = 1 << 14;
   xla::ffi::ThreadPool& pool_;
   size_t count_;
 };

@@ -14,7 +14,7 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-constexpr size_t kLeastPart = 1 << 15;
+constexpr size_t kWorthIt = 1 << 16;
 constexpr size_t kBlock = 32;
 
 PHLOX_KERNELS_CLONED size_t count_true(const uint8_t* mask, size_t length) {
@@ -50,7 +50,7 @@ size_t write_places(const uint8_t* mask, size_t begin, size_t end, P* out, size_
 
 template <typename P>
 void places_of(Threads& threads, const uint8_t* mask, P* out, size_t rows, size_t length, size_t size) {
-  const size_t parts = rows >= threads.count() ? 1 : std::min(threads.count(), length / kLeastPart + 1);
+  const size_t parts = rows >= threads.count() ? 1 : std::min(threads.count(), length / kWorthIt + 1);
   auto begin = [=](size_t part) { return length * part / parts; };
   auto row_of = [=](const size_t* starts, size_t row, size_t part) {
     const size_t start = std::min(starts ? starts[part] : 0, size);
@@ -77,7 +77,7 @@ ffi::Error places(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBu
   const size_t length = x.dimensions().back(), size = out->dimensions().back(), rows = out->element_count() / size;
   if (x.element_type() != ffi::PRED || (out->element_type() != ffi::S32 && out->element_type() != ffi::S64))
     return ffi::Error::InvalidArgument("phlox_kernels: positions are those of true elements, as int32 or int64");
-  Threads threads(pool, x.element_count());
+  Threads threads(pool, x.element_count(), kWorthIt);
   auto mask = reinterpret_cast<const uint8_t*>(x.untyped_data());
   if (out->element_type() == ffi::S32)
     places_of(threads, mask, reinterpret_cast<int32_t*>(out->untyped_data()), rows, length, size);

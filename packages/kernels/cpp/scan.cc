@@ -20,8 +20,8 @@ namespace {
 namespace ffi = xla::ffi;
 
 constexpr size_t kChains = 8;
-// Parts of a row are not worth being shorter.
-constexpr size_t kShortest = 64;
+// The least number of elements for which another thread is woken.
+constexpr size_t kWorthIt = 1 << 16;
 
 // Values of the attribute `operation`.
 enum Operation : int64_t { kSum = 0, kProduct = 1, kMaximum = 2, kMinimum = 3 };
@@ -110,16 +110,42 @@ PHLOX_KERNELS_CLONED Chain total(const T* in, size_t length) {
   return all;
 }
 
+// One row, in parts beside each other: after their totals, each part has chains of its own.
+template <typename Op, bool kReverse, typename T = typename Op::In, typename Chain = typename Op::Chain>
+void scan_row(Threads& threads, size_t parts, const T* in, T* out, size_t length) {
+  const size_t chains = parts * kChains, step = length / chains, rest = length - chains * step;
+  // In the direction of the scan the rest comes last.
+  const size_t first = kReverse ? rest : 0, last = kReverse ? 0 : chains * step;
+  auto start = [=](size_t i) { return first + (kReverse ? chains - 1 - i : i) * step; };
+  auto totals = memory<Chain>(chains);
+  threads.run(parts, [=, t = totals.get()](size_t part) {
+    for (size_t i = part * kChains; i < (part + 1) * kChains; ++i) t[i] = total<Op>(in + start(i), step);
+  });
+  Chain before = Op::kStart;
+  for (size_t i = 0; i < chains; ++i) before = Op::next(std::exchange(totals[i], before), before);
+  threads.run(parts, [=, t = totals.get()](size_t part) {
+    const T* from[kChains];
+    T* to[kChains];
+    for (size_t k = 0; k < kChains; ++k) {
+      from[k] = in + start(part * kChains + k);
+      to[k] = out + start(part * kChains + k);
+    }
+    run_chains<Op, kReverse>(from, to, t + part * kChains, step);
+  });
+  run_chain<Op, kReverse>(in + last, out + last, before, rest);
+}
+
 template <typename Op, bool kReverse, typename T = typename Op::In, typename Chain = typename Op::Chain>
 void scan_rows(Threads& threads, const T* in, T* out, size_t rows, size_t length) {
+  if (length >= kWorthIt && rows < threads.count() * kChains) {
+    const size_t parts = std::min(threads.count(), length / kWorthIt + 1);
+    for (size_t row = 0; row < rows; ++row)
+      scan_row<Op, kReverse>(threads, parts, in + row * length, out + row * length, length);
+    return;
+  }
   const size_t groups = rows / kChains;
-  if (groups > 0 && (groups >= threads.count() || length < threads.count() * kChains * kShortest)) {
-    // Some rows beside each other; those that are left over, one by one.
-    return threads.run(groups + rows % kChains, [=](size_t turn) {
-      if (turn >= groups) {
-        const size_t start = (groups * kChains + turn - groups) * length;
-        return run_chain<Op, kReverse>(in + start, out + start, Op::kStart, length);
-      }
+  threads.run(groups + rows % kChains, [&](size_t turn) {
+    if (turn < groups) {
       const T* from[kChains];
       T* to[kChains];
       Chain chains[kChains];
@@ -128,40 +154,11 @@ void scan_rows(Threads& threads, const T* in, T* out, size_t rows, size_t length
         to[k] = out + (turn * kChains + k) * length;
         chains[k] = Op::kStart;
       }
-      run_chains<Op, kReverse>(from, to, chains, length);
-    });
-  }
-  if (length < kChains * kShortest)
-    return threads.run(rows, [=](size_t row) {
-      run_chain<Op, kReverse>(in + row * length, out + row * length, Op::kStart, length);
-    });
-  // Parts of one row beside each other, after their totals.
-  const size_t parts = std::min(threads.count(), length / (kChains * kShortest));
-  const size_t step = length / (parts * kChains);
-  auto totals = memory<Chain>(parts * kChains);
-  for (size_t row = 0; row < rows; ++row) {
-    // In the direction of the scan the shorter rest comes last.
-    const size_t rest = length - parts * kChains * step;
-    const T* from = in + row * length + (kReverse ? rest : 0);
-    T* to = out + row * length + (kReverse ? rest : 0);
-    auto start = [=](size_t i) { return (kReverse ? parts * kChains - 1 - i : i) * step; };
-    threads.run(parts, [=, t = totals.get()](size_t part) {
-      for (size_t i = part * kChains; i < (part + 1) * kChains; ++i) t[i] = total<Op>(from + start(i), step);
-    });
-    Chain before = Op::kStart;
-    for (size_t i = 0; i < parts * kChains; ++i) before = Op::next(std::exchange(totals[i], before), before);
-    threads.run(parts, [=, t = totals.get()](size_t part) {
-      const T* froms[kChains];
-      T* tos[kChains];
-      for (size_t k = 0; k < kChains; ++k) {
-        froms[k] = from + start(part * kChains + k);
-        tos[k] = to + start(part * kChains + k);
-      }
-      run_chains<Op, kReverse>(froms, tos, t + part * kChains, step);
-    });
-    const size_t last = row * length + (kReverse ? 0 : length - rest);
-    run_chain<Op, kReverse>(in + last, out + last, before, rest);
-  }
+      return run_chains<Op, kReverse>(from, to, chains, length);
+    }
+    const size_t row = groups * kChains + turn - groups;
+    scan_row<Op, kReverse>(threads, 1, in + row * length, out + row * length, length);
+  });
 }
 
 template <template <typename> class Op, typename T>
@@ -225,7 +222,7 @@ bool scan_extrema(ffi::DataType type, Args&&... args) {
 ffi::Error scan(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out, int64_t operation,
                 int64_t reverse) try {
   if (x.element_count() == 0) return ffi::Error::Success();
-  Threads threads(pool, x.element_count());
+  Threads threads(pool, x.element_count(), kWorthIt);
   const size_t length = x.dimensions().back(), rows = x.element_count() / length;
   auto with = [&](auto&& scanned) { return scanned(x.element_type(), threads, x, *out, rows, length, reverse); };
   bool done = false;

@@ -149,6 +149,7 @@ void sort_long(Threads& threads, size_t parts, const Rows& rows, size_t row, con
 // In longer rows digits are faster than the network, whose work for each element grows; so are they if most lanes are unused.
 constexpr size_t kLongestInNetwork = 4096;
 constexpr size_t kLeastPart = 1 << 17;
+constexpr size_t kWorthIt = 1 << 14;
 
 template <typename Kind, typename Word = typename Kind::Word, typename Out = typename Kind::Out>
 void sort_rows(Threads& threads, const Rows& rows, const Word* in, Out* out) {
@@ -170,7 +171,7 @@ void sort_rows(Threads& threads, const Rows& rows, const Word* in, Out* out) {
 template <template <typename> class Kind>
 ffi::Error sorted(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out, int64_t dimension) {
   if (x.element_count() == 0) return ffi::Error::Success();
-  Threads threads(pool, x.element_count());
+  Threads threads(pool, x.element_count(), kWorthIt);
   Rows rows(x.dimensions(), dimension);
   return with_order(x.element_type(), [&](auto order) {
     using K = Kind<decltype(order)>;

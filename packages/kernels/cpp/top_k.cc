@@ -17,6 +17,7 @@ namespace ffi = xla::ffi;
 constexpr size_t kMostInOrder = 32;
 // Longer rows are searched a vector at a time, shorter ones by groups.
 constexpr size_t kLongest = 4096;
+constexpr size_t kWorthIt = 1 << 16;
 
 // Maxima of groups of elements; vectors hold one element of each group.
 template <typename Order, size_t kGroups>
@@ -114,7 +115,7 @@ ffi::Error top_k(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuf
     return ffi::Error::InvalidArgument("phlox_kernels: top_k is for elements of at most 32 bits");
   if (values->element_count() == 0) return ffi::Error::Success();
   const size_t rows = x.element_count() / length;
-  Threads threads(pool, x.element_count());
+  Threads threads(pool, x.element_count(), kWorthIt);
   return with_order(x.element_type(), [&](auto order) {
     using Order = decltype(order);
     using Word = typename Order::Word;

@@ -16,7 +16,7 @@ from sorted_bits import drawn, same
 KINDS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
 FLOATS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
 #: one row and many, on both sides of vectors, blocks and parts of a row on threads
-SHAPES = [(4096,), (5001,), (131_075,), (3, 70_000), (17, 1024), (1000, 63), (2, 3, 1030), (90, 48)]
+SHAPES = [(300,), (5001,), (131_075,), (3, 70_000), (17, 1024), (1000, 63), (2, 3, 1030), (90, 48)]
 EXTREMA = ["argmax", "argmin", "max", "min"]
 
 
@@ -38,7 +38,7 @@ def test_what_calls_a_kernel():
         extremum = getattr(jnp, name)
         for axis in (-1, None, *(() if "arg" in name else (0,))):
             assert uses(lambda x, f=extremum, axis=axis: f(x, axis=axis), x)
-        assert not uses(extremum, x[:10])
+        assert not uses(extremum, x[:3])
     for running in (lax.cumsum, lax.cumprod, lax.cummax, lax.cummin):
         assert uses(lambda x, f=running: f(x, axis=1), x)
         assert not uses(lambda x, f=running: f(x, axis=0), x)
@@ -102,7 +102,7 @@ def test_running_reductions_of_floats(reverse):
     random = np.random.default_rng(3)
     for shape in [
         *SHAPES,
-        *((int(random.integers(1, 9)), int(n)) for n in random.integers(4096, 9000, 6 * judge.CASES)),
+        *((int(random.integers(1, 20)), int(n)) for n in random.integers(256, 9000, 8 * judge.CASES)),
     ]:
         x = random.normal(size=shape).astype(np.float32)
         near = np.exp(random.normal(size=shape) / 20).astype(np.float32)

@@ -16,11 +16,11 @@ from ..._ir.avals import ShapedArray
 from ..._xla.kernels import has_kernel, kernel
 from ..._xla.text import Function, Value
 
-#: Of fewer elements a call takes as long as XLA's form, which can be part of a larger loop.
-_LEAST = 4096
-#: A kernel reads its operand from memory. Larger ones, which XLA may compute on the way, are not written there for
-#: extrema.
-_MOST = 1 << 24
+#: Of fewer elements a call takes as long as XLA's form.
+_LEAST = 256
+#: Extrema of fewer elements can be part of a larger loop. A kernel reads its operand from memory: larger ones, which
+#: XLA may compute on the way, are not written there for extrema.
+_EXTREMA, _MOST = 4096, 1 << 24
 #: the least length of rows, and of columns the least number beside each other
 _ROW, _BESIDE = 48, 16
 #: the kernel's number of a running operation, and the dtypes that it takes
@@ -51,7 +51,7 @@ def extremum(f: Function, x: Value, axes: tuple[int, ...], largest: bool, out: S
     inner, length = math.prod(shape[last + 1 :]), math.prod(shape[first : last + 1])
     if last - first + 1 != len(axes) or not (length >= _ROW if inner == 1 else inner >= _BESIDE):
         return None
-    if not _LEAST <= x.aval.size <= _MOST or x.aval.dtype not in _ORDERED or not has_kernel(f, target):
+    if not _EXTREMA <= x.aval.size <= _MOST or x.aval.dtype not in _ORDERED or not has_kernel(f, target):
         return None
     return kernel(f, target, x, [out], inner=inner)[0]
 

@@ -26,7 +26,7 @@ from .slicing import along
 
 _KERNEL = "phlox_kernels_places_1"
 #: Of fewer elements a call takes as long as XLA's form.
-_LEAST = 512
+_LEAST = 256
 
 
 def _types(mask: ShapedArray, size: int, index_dtype: Any) -> ShapedArray:
