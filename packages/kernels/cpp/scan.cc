@@ -40,7 +40,8 @@ struct Product {
   using In = T;
   using Chain = std::conditional_t<std::is_same_v<T, float>, double, T>;
   static constexpr Chain kStart = 1;
-  static Chain next(Chain chain, Chain x) { return Chain(chain * x); }
+  // 1u: products of 16 bits would be signed, and overflow.
+  static Chain next(Chain chain, Chain x) { return Chain(1u * chain * x); }
 };
 
 // Once a nan, always a nan. Operators that do not branch, as the processor cannot guess what a chain does next.
