@@ -51,7 +51,7 @@ struct Maximum {
   using Chain = T;
   static constexpr T kStart = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
                                                                    : std::numeric_limits<T>::lowest();
-  static T next(T chain, T x) { return (x > chain) | (x != x) ? x : chain; }
+  static T next(T chain, T x) { return ((x > chain) | (x != x)) ? x : chain; }
 };
 
 template <typename T>
@@ -60,7 +60,7 @@ struct Minimum {
   using Chain = T;
   static constexpr T kStart =
       std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
-  static T next(T chain, T x) { return (x < chain) | (x != x) ? x : chain; }
+  static T next(T chain, T x) { return ((x < chain) | (x != x)) ? x : chain; }
 };
 
 // Elements of each chain are read and written a tile at a time: rows whose lengths are powers of two would push each other
