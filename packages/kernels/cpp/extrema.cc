@@ -85,7 +85,7 @@ PHLOX_KERNELS_CLONED size_t first(R ranks, const Word* row, Found<Word> found, s
   return i;
 }
 
-// Calls `put(row, found, end)` with what is found of each row; one long row is divided among the threads.
+// Calls `put(row, found)` with what is found of each row; one long row is divided among the threads.
 template <typename R, typename Word = typename R::Word, typename Put>
 void rows_of(Threads& threads, R ranks, const Word* in, size_t rows, size_t length, const Put& put) {
   if (rows >= threads.count()) {
@@ -130,7 +130,7 @@ void columns_of(Threads& threads, R ranks, const Word* in, size_t blocks, size_t
     const size_t part = turn % parts, block = turn / parts / tiles, column = turn / parts % tiles * kTile;
     const size_t begin = length * part / parts, end = length * (part + 1) / parts;
     columns(ranks, in + (block * length + begin) * stride + column, end - begin, stride, std::min(kTile, stride - column),
-                  found.get() + part * count + block * stride + column);
+            found.get() + part * count + block * stride + column);
   });
   for (size_t i = 0; i < count; ++i) {
     Word best = found[i];

@@ -80,9 +80,9 @@ def _like(g: Function, x: Value | float, y: Value) -> Value:
 
 
 def _reciprocal(g: Function, x: Value) -> Value:
-    """1/x of a float32, by Newton's method from the rounded quotient: divisions of float64 take many times as long."""
-    near, wide = _double(g, _div(g, 1.0, x)), _double(g, x)
-    return _mul(g, near, _sub(g, 2.0, _mul(g, near, wide)))
+    """1/x in float64, by Newton's method from the quotient in float32: divisions of float64 take many times as long."""
+    near = _double(g, _div(g, 1.0, _single(g, x)))
+    return _mul(g, near, _sub(g, 2.0, _mul(g, near, x)))
 
 
 def _select(g: Function, which: Value, yes: Value | float, no: Value) -> Value:
@@ -277,10 +277,10 @@ def _arctangent(g: Function, part: Value) -> Value:
 
 def arctangent(g: Function, x: Value) -> Value:
     """atan(x); where |x| is above 1, π/2 - atan(1/|x|)"""
-    size = g.same("stablehlo.abs", x)
+    size = _double(g, g.same("stablehlo.abs", x))
     large = _compare(g, "GT", size, 1.0)
     inverse = _reciprocal(g, _select(g, _compare(g, "GT", size, 2.0**64), 2.0**64, size))
-    angle = _arctangent(g, g.select(large, inverse, _double(g, size)))
+    angle = _arctangent(g, g.select(large, inverse, size))
     out = g.select(large, _sub(g, math.pi / 2, angle), angle)
     return _unless_small(g, x, 2.0**-13, _signed(g, _single(g, out), x))
 
@@ -366,10 +366,7 @@ def _logarithm(g: Function, x: Value) -> Value:
     mantissa = g.unlike("stablehlo.bitcast_convert", _add(g, mantissa, _ONE), wide)
     shifted = g.same("stablehlo.or", biased, g.number(0x4330000000000000, bits.aval))  # 2**52 and more
     whole = _sub(g, g.unlike("stablehlo.bitcast_convert", shifted, wide), g.number(2.0**52 + 1023, wide))
-    sum_ = _add(g, mantissa, 1.0)
-    inverse = _double(g, _div(g, 1.0, _single(g, sum_)))
-    inverse = _mul(g, inverse, _sub(g, 2.0, _mul(g, inverse, sum_)))
-    t = _mul(g, _sub(g, mantissa, g.number(1.0, wide)), inverse)
+    t = _mul(g, _sub(g, mantissa, g.number(1.0, wide)), _reciprocal(g, _add(g, mantissa, 1.0)))
     return _add(g, whole, _mul(g, t, _polynomial(g, _LOGARITHM, _mul(g, t, t))))
 
 
@@ -417,7 +414,7 @@ def remainder(g: Function, x: Value, y: Value) -> Value:
     size, step = (g.same("stablehlo.abs", v) for v in (x, y))
     wide, wide_step = _double(g, size), _double(g, step)
     # The quotient may be too large or too small by one.
-    quotient = g.same("stablehlo.floor", _mul(g, wide, _reciprocal(g, step)))
+    quotient = g.same("stablehlo.floor", _mul(g, wide, _reciprocal(g, wide_step)))
     rest = _sub(g, wide, _mul(g, quotient, wide_step))
     rest = g.select(_compare(g, "LT", rest, 0.0), _add(g, rest, wide_step), rest)
     rest = g.select(_compare(g, "GE", rest, wide_step), _sub(g, rest, wide_step), rest)
