@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from .case import PROGRAMS, Case, load
-from .measure import OPTIONAL, ROOT, counts, has, measure, told
+from .measure import OPTIONAL, ROOT, counts, has, measure, set_platform, told
 from .picture import draw
 from .report import Report, console, gross
 
@@ -29,20 +29,25 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, help="samples for each library (default: 25, with --quick 5)")
     parser.add_argument("--python", default=sys.executable, help="the Python whose libraries are measured")
     parser.add_argument("--native", metavar="FOLDER", help="where phlox_kernels is, which phlox is to use")
+    parser.add_argument("--platform", default="cpu", help="where jax and phlox compute, such as cuda (default: cpu)")
     parser.add_argument("--out", type=Path, default=ROOT / "out", help="folder for the results")
     given = parser.parse_args(arguments)
     cases = chosen(load(), given.cases, given.quick)
     if given.list:
         print(*[c.name for c in cases], sep="\n")
         return
+    if given.platform != "cpu":
+        set_platform(given.platform)
     OPTIONAL.extend([given.native] if given.native else [])
     console.print("phlox", "with" if has(given.python, "phlox_kernels") else "without", "the kernels of phlox-kernels")
     report = Report()
     for done in measure(cases, given.python, given.rounds or (5 if given.quick else 25)):
         report.add(done)
+        report.write(given.out)  # a run that is ended keeps what it has measured
     report.growth()
     report.others()
-    names = [name for name in PROGRAMS if any(c.name == f"run/{name}" for c in cases)]
+    on_cpu = given.platform == "cpu"  # what follows compares what is the same on all platforms
+    names = [name for name in PROGRAMS if on_cpu and any(c.name == f"run/{name}" for c in cases)]
     compiled, sizes = told("program", names, given.python), told("structure", names, given.python)
     counted = counts(given.python) if names else {}
     report.beside("compiled programs", compiled)

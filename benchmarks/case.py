@@ -26,6 +26,7 @@ class Case:
       needs: modules without which it is left out.
       same: libraries whose first result has to be jax's, but for rounding; else the case is an error of that library.
       environment: variables of such a process; ``FOLDER`` stands for a folder that its runs share.
+      on: the only platform that it is measured on, for work that would take minutes elsewhere; None for all.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Case:
     needs: tuple[str, ...] = ()
     same: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
+    on: str | None = None
 
     @property
     def group(self) -> str:

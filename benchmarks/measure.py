@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .case import Case
+from .case import BOTH, Case
 
 ROOT = Path(__file__).parents[1]
 #: What a library runs under: eight virtual devices, no cache on disk, and one thread of OpenBLAS (that of SciPy, which
@@ -29,6 +29,12 @@ _ENVIRONMENT = {
 }
 #: Folders with packages that phlox uses where they are installed.
 OPTIONAL: list[str] = []
+
+
+def set_platform(platform: str) -> None:
+    """Measures jax and phlox on this platform from now on, such as "cuda", with the XLA_FLAGS of this process."""
+    _ENVIRONMENT.update(JAX_PLATFORMS=platform, PHLOX_PLATFORMS=platform, XLA_PYTHON_CLIENT_PREALLOCATE="false")
+    _ENVIRONMENT["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "")
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -143,11 +149,14 @@ def _run_process(python: str, case: Case, library: str, folder: str) -> float:
 
 def measure(cases: list[Case], python: str = sys.executable, rounds: int = 15) -> Iterator[Measurement]:
     """Measures the cases one after the other; each is yielded when it is done."""
-    libraries = [x for x in ("jax", "phlox", "torch", "torch.compile", "numpy") if has(python, x.partition(".")[0])]
+    platform = _ENVIRONMENT["PHLOX_PLATFORMS"]
+    # The cases of torch and NumPy hold their arrays on the CPU.
+    known = ("jax", "phlox", "torch", "torch.compile", "numpy") if platform == "cpu" else BOTH
+    libraries = [x for x in known if has(python, x.partition(".")[0])]
     workers: dict[str, Worker] = {}
     try:
         for case in cases:
-            if not all(has(python, module) for module in case.needs):
+            if case.on not in (None, platform) or not all(has(python, module) for module in case.needs):
                 continue
             result = Measurement(case)
             wanted = [x for x in case.libraries if x in libraries]

@@ -137,7 +137,7 @@ class Report:
 
     def write(self, folder: Path, **found: Any) -> Path:
         """Everything that was measured, and what else was `found`, as JSON."""
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         cases = {
             m.case.name: {
                 "budget": m.case.budget,

@@ -16,7 +16,11 @@ Made = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def program(
-    name: str, budget: float | None = 1.02, quick: bool = True, torch: Callable[[Any], Made] | None = None
+    name: str,
+    budget: float | None = 1.02,
+    quick: bool = True,
+    torch: Callable[[Any], Made] | None = None,
+    on: str | None = None,
 ) -> Callable[[Any], Any]:
     """States a case that runs a program, and that its compiled form be compared. `torch` is the same for PyTorch."""
 
@@ -32,7 +36,7 @@ def program(
 
         PROGRAMS[name] = make
         libraries = BOTH if torch is None else (*BOTH, "torch", "torch.compile")
-        CASES[f"run/{name}"] = Case(f"run/{name}", run, libraries=libraries, budget=budget, quick=quick)
+        CASES[f"run/{name}"] = Case(f"run/{name}", run, libraries=libraries, budget=budget, quick=quick, on=on)
         return make
 
     return state
@@ -96,6 +100,11 @@ def mlp(m: Any) -> Made:
 @program("transformer step")
 def transformer(m: Any) -> Made:
     return models.transformer_step(m)
+
+
+@program("blocks of GPT-2 small", quick=False, on="cuda")
+def gpt2_small(m: Any) -> Made:
+    return models.transformer_step(m, layers=12, width=768, heads=12, length=512, batch=8)
 
 
 @program("scan of 1,000")

@@ -151,7 +151,7 @@ plugins.native = Native
 print(phlox.device_count("it"), calls[1:])
 """
     out, _ = lines(program, PJRT_NAMES_AND_LIBRARY_PATHS=f"it:{config}", PHLOX_PLATFORMS=None)
-    assert out == ["2 ['it', ('it', {'memory': 3}, None)]"]
+    assert out == ["2 ['phlox_it', ('phlox_it', {'memory': 3}, None)]"]
 
 
 GPU = """

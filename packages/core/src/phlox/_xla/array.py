@@ -84,6 +84,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
                 f"arrays of {self.aval.dtype} have no elements that NumPy knows", instead="phlox.random.key_data(keys)"
             )
         self._check_alive()
+        self.block_until_ready()
         value = transfer.buffer_to_numpy(self._buf, self.aval, self.sharding)
         if dtype is not None and dtype != value.dtype:
             return value.astype(dtype)
@@ -364,7 +365,7 @@ def block_until_ready(arrays: list[Array]) -> None:
         native.batched_block_until_ready([array._buf for array in arrays])
     except RuntimeError:
         for array in arrays:
-            array._check_alive()
+            array.block_until_ready()  # says which one failed, and why
         raise
 
 

@@ -23,6 +23,7 @@ from .._ir.effects import Effects, ordered
 from .array import Array, put
 from .devices import local_devices
 from .foreign import foreign_call, row_majors, typed
+from .platforms import platform_of
 from .sharding import single_device
 from .text import TOKEN, Function, Value, quoted
 
@@ -123,7 +124,8 @@ def call_host(
     module = f.module
     index = len(module.callbacks)
     module.callbacks.append(fun)
-    target = "xla_ffi_partitioned_python_cpu_callback" if partitioned else "xla_ffi_python_cpu_callback"
+    kind = "gpu" if platform_of(f) in ("cuda", "rocm") else "cpu"
+    target = f"xla_ffi_{'partitioned_' * partitioned}python_{kind}_callback"
     results = foreign_call(
         f,
         target,

@@ -1,7 +1,6 @@
 """The packages that run programs on GPUs: their libraries, options and custom calls, without importing their code.
 
-The modules ``jax_plugins.xla_cuda13`` and so on import jax, so only their folders are looked at. No part of this ran on
-a GPU yet; it follows what the packages contain (docs/gpu.md).
+The modules ``jax_plugins.xla_cuda13`` and so on import jax, so only their folders are looked at.
 """
 
 from __future__ import annotations
@@ -98,23 +97,23 @@ def options(kind: str) -> dict[str, Any]:
     return found
 
 
-def register_targets(kind: str, module: str, library: str) -> None:
-    """Registers the custom calls of cuSOLVER, cuBLAS, cuFFT, cuDNN and others, and the calls of Python functions."""
+def register_targets(kind: str, module: str, plugin: str) -> None:
+    """Registers the custom calls of cuSOLVER, cuBLAS, cuSPARSE and others, and the calls of Python functions.
+
+    `plugin` is the name under which jaxlib keeps the loaded plugin.
+    """
     import jaxlib.xla_client as xla_client
 
-    platform = _PLATFORMS[kind]
+    platform, c_api = _PLATFORMS[kind], native.get_pjrt_plugin(plugin)
     name = f"jax_{module.rpartition('.')[2].removeprefix('xla_')}_plugin"
-    c_api = native.get_pjrt_plugin(kind) if hasattr(native, "get_pjrt_plugin") else None
     extension = importlib.import_module(f"{name}.{kind}_plugin_extension")
-    if c_api is None:
-        c_api = native.load_pjrt_plugin(kind, library, None)
     xla_client.register_custom_type_handler(platform, functools.partial(extension.register_custom_type, c_api))
     xla_client.register_custom_call_handler(platform, functools.partial(extension.register_custom_call_target, c_api))
     for target, value in extension.ffi_types().items():
         xla_client.register_custom_type(target, value, platform=platform)
     for target, value in extension.ffi_handlers().items():
         xla_client.register_custom_call_target(target, value, platform=platform, api_version=1)
-    for topic in ("solver", "linalg", "prng", "sparse", "rnn"):
+    for topic in ("solver", "linalg", "prng", "sparse"):
         for where, targets in importlib.import_module(f"jaxlib.gpu_{topic}").registrations().items():
             for target, value, version in targets:
                 xla_client.register_custom_call_target(target, value, platform=where, api_version=version)

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .._base.errors import UnsupportedError
 from .._ir import dtypes
-from .._ir.avals import ShapedArray, shaped
-from .foreign import foreign_call, row_major, typed
+from .._ir.avals import ShapedArray
+from .matrix_calls import Attribute, matrix_call
+from .platforms import platform_of
 from .text import Function, Value
 
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
-Attribute = bool | int | str
 
 
 def load_for(targets: Iterable[str]) -> None:
@@ -51,13 +51,29 @@ def lapack(
     `routine` is its name without the letter of the element type. Attributes are bools, 32-bit integers, or letters. The
     arrays with the most axes are stacks of matrices, and have Fortran's column-major layout; the others are row-major.
     """
-    return _call(f, f"lapack_{letter(operands[0].aval)}{routine}_ffi", operands, outs, aliases, attributes)
+    target = f"lapack_{letter(operands[0].aval)}{routine}_ffi"
+    _need_cpu(f, routine)
+    _load()
+    return matrix_call(f, target, operands, outs, aliases=aliases, attributes=attributes)
 
 
 def perturbed_tridiagonal_solve(f: Function, operands: Sequence[Value]) -> Value:
     """Adds the call of jaxlib's own solver of tridiagonal systems, which moves small pivots away from zero."""
     letter(operands[0].aval)
-    return _call(f, "tridiagonal_solve_perturbed_ffi", operands, [operands[-1].aval], None, {})[0]
+    _need_cpu(f, "tridiagonal_solve")
+    _load()
+    outs = [operands[-1].aval]
+    return matrix_call(f, "tridiagonal_solve_perturbed_ffi", operands, outs, aliases=None, attributes={})[0]
+
+
+def _need_cpu(f: Function, routine: str) -> None:
+    platform = platform_of(f)
+    if platform != "cpu":
+        raise UnsupportedError(
+            f"linear algebra: the routine {routine} is there for CPUs only, and the program is compiled for {platform}",
+            instead="phlox.device_put(x, phlox.devices('cpu')[0])",
+            platform=platform,
+        )
 
 
 def has_routines(aval: ShapedArray) -> bool:
@@ -85,52 +101,3 @@ def symmetric(aval: ShapedArray) -> str:
 def orthogonal(aval: ShapedArray) -> str:
     """The prefix of routines for orthogonal matrices, or for unitary ones if the elements are complex."""
     return "un" if dtypes.kind(aval.dtype) == "c" else "or"
-
-
-def _call(
-    f: Function,
-    target: str,
-    operands: Sequence[Value],
-    outs: Sequence[ShapedArray],
-    aliases: Mapping[int, int] | None,
-    attributes: Mapping[str, Attribute],
-) -> list[Value]:
-    _load()
-    rank = max(x.aval.ndim for x in operands)
-    return foreign_call(
-        f,
-        target,
-        operands,
-        outs,
-        typed({name: _attribute(value) for name, value in attributes.items()}),
-        layouts=([_order(x.aval, rank) for x in operands], [_order(a, rank) for a in outs]),
-        aliases=aliases,
-    )
-
-
-def _attribute(value: Attribute) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return f"{value} : i32" if isinstance(value, int) else f"{ord(value)} : ui8"
-
-
-def _order(aval: ShapedArray, rank: int) -> tuple[int, ...]:
-    order = row_major(aval.ndim)
-    return (order[1], order[0], *order[2:]) if aval.ndim == rank >= 2 else order
-
-
-def status(batch: tuple[int, ...]) -> ShapedArray:
-    """The type of LAPACK's ``info`` result: for each matrix 0, or an error number."""
-    return shaped(batch, dtypes.int32)
-
-
-def nan_unless(f: Function, ok: Value, x: Value) -> Value:
-    """`x` with nan in the matrices (or vectors) of the stack for which `ok` is false."""
-    wanted = f.broadcast(ok, x.aval.shape, range(ok.aval.ndim))
-    nan = complex("nan+nanj") if dtypes.kind(x.aval.dtype) == "c" else float("nan")
-    return f.select(wanted, x, f.constant(nan, x.aval))
-
-
-def succeeded(f: Function, info: Value, direction: str = "EQ") -> Value:
-    """Whether ``info`` is 0, for each matrix; with direction GE also where it is positive: the matrix was singular."""
-    return f.compare(direction, info, f.constant(0, info.aval))

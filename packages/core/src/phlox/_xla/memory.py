@@ -19,6 +19,7 @@ from .devices import client
 from .sharding import NativeSharding, single_device, typed
 
 #: how many groups of arrays an error names
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SHOWN = 5
 _SIZES = ("argument_size_in_bytes", "output_size_in_bytes", "temp_size_in_bytes", "alias_size_in_bytes")
 
@@ -93,11 +94,11 @@ def origin(buf: Any) -> str:
 
 def readable(size: float) -> str:
     """A number of bytes with a unit: ``3.8 MiB``."""
-    units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"]
-    while size >= 1024 and len(units) > 1:
+    power = 0
+    while size >= 1024 and power + 1 < len(_UNITS):
         size /= 1024
-        del units[0]
-    return f"{size:.4g} {units[0]}"
+        power += 1
+    return f"{size:.4g} {_UNITS[power]}"
 
 
 def explain(error: BaseException, maker: str = "") -> None:
@@ -110,8 +111,8 @@ def explain(error: BaseException, maker: str = "") -> None:
     text = str(error)
     if not isinstance(error, native.JaxRuntimeError) or not text.startswith("RESOURCE_EXHAUSTED"):
         return
-    found = re.search(r"allocat\w*\s+(\d+)\s*bytes", text)
-    wanted = int(found[1]) if found else None
+    found = re.search(r"allocat\w*\s+([\d.]+)\s*(bytes|[KMGTP]iB)", text)
+    wanted = int(float(found[1]) * 1024 ** _UNITS.index(found[2])) if found else None
     program = None if wanted is None else _program_that_needs(wanted, client().live_executables())
     largest = live_memory()
     what = f"there is no memory for {readable(wanted)}" if wanted is not None else "there is no memory"

@@ -137,20 +137,29 @@ def _start_gpu(kind: str, module: str) -> Any:
     gpu.preload(kind, module)
     options = gpu.options(kind)
     client = start(kind, library, options)
-    gpu.register_targets(kind, module, library)
+    gpu.register_targets(kind, module, loaded_name(kind))
     return client
 
 
-def start(name: str, library: str | None, options: Mapping[str, Any]) -> Any:
-    """The client of a plugin whose library is loaded now, if it was not before."""
+def start(name: str, library: str | None, options: Mapping[str, Any], c_api: Any = None) -> Any:
+    """The client of a plugin, whose library or interface is loaded now if it was not before."""
+    name = loaded_name(name)
     if not native.pjrt_plugin_loaded(name):
-        native.load_pjrt_plugin(name, library, None)
+        native.load_pjrt_plugin(name, None if c_api is not None else library, c_api)
     if not native.pjrt_plugin_initialized(name):
         native.initialize_pjrt_plugin(name)
     together = distributed_state()
     if together is None:
         return native.get_c_api_client(name, dict(options), None)
     return native.get_c_api_client(name, {**options, **together.plugin_options()}, together.client)
+
+
+def loaded_name(name: str) -> str:
+    """The name under which jaxlib keeps phlox's plugin of a platform.
+
+    jaxlib refuses a second plugin of one name: if phlox took "cuda", jax in the same process would get no GPU.
+    """
+    return f"phlox_{name}"
 
 
 def _of_variable(text: str) -> Iterator[Plugin]:
@@ -204,9 +213,7 @@ def _asked(package: Package, origin: str) -> list[Plugin]:
         **_: Any,
     ) -> Any:
         def make() -> Any:
-            if c_api is not None and not native.pjrt_plugin_loaded(plugin_name):
-                native.load_pjrt_plugin(plugin_name, None, c_api)
-            return start(plugin_name, library_path, (options() if callable(options) else options) or {})
+            return start(plugin_name, library_path, (options() if callable(options) else options) or {}, c_api)
 
         found.append(Plugin(plugin_name, origin, factory or make, priority))
 

@@ -392,7 +392,7 @@ def module_text(
         if sharding.kind is not None:
             attributes.append(memory_attribute(sharding.kind))
         arguments.append(Argument(aval_of(key), tuple(attributes)))
-    kinds = memory_kinds(jaxpr)
+    kinds = _result_memory_kinds(jaxpr, where)
     attributes_out: list[tuple[str, ...]] = []
     for i, v in enumerate(jaxpr.outvars):
         given = [result_info(results[i])] if results else []
@@ -411,6 +411,18 @@ def module_text(
         module=module,
     )
     return text, module
+
+
+def _result_memory_kinds(jaxpr: Jaxpr, where: Plan) -> dict[Any, str]:
+    """The kinds of memory of results, by their variables; empty if the program says nothing of memory."""
+    kinds = memory_kinds(jaxpr)
+    arguments = {v: s.kind for v, s in zip(jaxpr.invars, where.shardings, strict=True) if s.kind is not None}
+    device = where.devices[0]
+    if device.platform == "cpu" or not (kinds or arguments):
+        return kinds
+    # XLA would leave a result in the memory of the argument that it is computed from.
+    default = dict.fromkeys(jaxpr.outvars, device.default_memory().kind)
+    return default | arguments | kinds
 
 
 def memory_attribute(kind: str) -> str:

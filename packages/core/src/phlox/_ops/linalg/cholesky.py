@@ -9,7 +9,9 @@ from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis
-from ..._xla.lapack import lapack, nan_unless, status, succeeded
+from ..._xla.cuda_calls import cuda_call, is_cuda
+from ..._xla.lapack import lapack
+from ..._xla.matrix_calls import nan_unless, status, succeeded
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import abs_, add, div, max_, mul, neg, rsqrt, square, sub
 from ..elementwise.families import FLOAT, literal, lowered_as
@@ -37,8 +39,12 @@ def _square(dtype: Any, shape: Shape) -> list[tuple[Shape, Any]]:
 
 
 def _lower(f: Function, x: Value) -> Value:
-    factor, info = lapack(f, "potrf", [x], [x.aval, status(x.aval.shape[:-2])], aliases={0: 0}, uplo="L")
-    # LAPACK leaves the operand's elements above the diagonal.
+    outs = [x.aval, status(x.aval.shape[:-2])]
+    if is_cuda(f):
+        factor, info = cuda_call(f, "cusolver_potrf_ffi", [x], outs, aliases={0: 0}, lower=True)
+    else:
+        factor, info = lapack(f, "potrf", [x], outs, aliases={0: 0}, uplo="L")
+    # Both leave the operand's elements above the diagonal.
     return lowered_as(lower_triangle)(f, nan_unless(f, succeeded(f, info), factor))
 
 

@@ -6,11 +6,15 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..._base.errors import OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import shaped
 from ..._trace.trace import typeof
-from ..._xla.lapack import lapack, nan_unless, status, succeeded, symmetric
+from ..._xla.cuda_calls import cuda_call, is_cuda
+from ..._xla.lapack import lapack, symmetric
+from ..._xla.matrix_calls import nan_unless, status, succeeded
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import abs_, add, complex_, conj, div, imag, integer_pow, mul, neg, real
 from ..elementwise.families import literal
@@ -70,22 +74,27 @@ def _eigh_result(dtype: Any, shape: Shape, *, subset_by_index: Any, **_: Any) ->
     return [((n, count), dtype), ((count,), real_of(dtype))]
 
 
+#: the numbers by which jaxlib's target selects an algorithm of cuSOLVER
+_CUDA_EIGH = {None: 0, EighImplementation.QR: 1, EighImplementation.JACOBI: 2}
+
+
 def _eigh_lower(
     f: Function, x: Value, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any, algorithm: Any
 ) -> list[Value]:
     if _partial(subset_by_index, x.aval.shape[-1]):
-        raise UnsupportedError("eigh: subset_by_index is not there on a CPU", instead="all of them, and then a slice")
-    if algorithm not in (None, EighImplementation.QR):
+        raise UnsupportedError("eigh: subset_by_index is not there", instead="all of them, and then a slice")
+    outs = [*f.outs, status(x.aval.shape[:-2])]
+    if is_cuda(f):
+        if algorithm not in _CUDA_EIGH:
+            raise UnsupportedError(f"eigh: implementation={algorithm} is not there on a GPU", instead="QR, or None")
+        number = np.uint8(_CUDA_EIGH[algorithm])
+        call = cuda_call(f, "cusolver_syevd_ffi", [x], outs, aliases={0: 0}, lower=lower, algorithm=number)
+    elif algorithm in (None, EighImplementation.QR):
+        uplo = "L" if lower else "U"
+        call = lapack(f, symmetric(x.aval) + "evd", [x], outs, aliases={0: 0}, mode="V", uplo=uplo)
+    else:
         raise UnsupportedError(f"eigh: implementation={algorithm} is not there on a CPU", instead="QR, or None")
-    vectors, values, info = lapack(
-        f,
-        symmetric(x.aval) + "evd",
-        [x],
-        [*f.outs, status(x.aval.shape[:-2])],
-        aliases={0: 0},
-        mode="V",
-        uplo="L" if lower else "U",
-    )
+    vectors, values, info = call
     ok = succeeded(f, info)
     return [nan_unless(f, ok, vectors), nan_unless(f, ok, values)]
 
@@ -125,6 +134,8 @@ def _eig_lower(
     implementation: Any,
     **_: Any,
 ) -> list[Value]:
+    if is_cuda(f):
+        return _cuda_eig(f, x, compute_left_eigenvectors, compute_right_eigenvectors, implementation)
     if implementation not in (None, EigImplementation.LAPACK):
         raise OptionError(f"eig: implementation={implementation} is not there on a CPU", instead="LAPACK, or None")
     values = f.out
@@ -143,6 +154,23 @@ def _eig_lower(
     asked = [v for v, yes in ((left, compute_left_eigenvectors), (right, compute_right_eigenvectors)) if yes]
     ok = succeeded(f, info)
     return [nan_unless(f, ok, y) for y in (w, *asked)]
+
+
+def _cuda_eig(f: Function, x: Value, left: bool, right: bool, implementation: Any) -> list[Value]:
+    """LAPACK's or MAGMA's routine for an array on the GPU, as cuSOLVER has no left eigenvectors."""
+    if implementation is EigImplementation.CUSOLVER:
+        raise UnsupportedError("eig: cuSOLVER's routine is not called", instead="implementation=None", platform="cuda")
+    magma = {None: "auto", EigImplementation.MAGMA: "on"}.get(implementation, "off")
+    values, stack = f.outs[0], x.aval.shape[:-2]
+    is_real = dtypes.kind(x.aval.dtype) == "f"
+    vectors = shaped(x.aval.shape, values.dtype)
+    parts = [shaped(values.shape, x.aval.dtype)] * (2 if is_real else 1)
+    target = "cuhybrid_eig_real" if is_real else "cuhybrid_eig_comp"
+    outs = [*parts, vectors, vectors, status(stack)]
+    *w, vl, vr, info = cuda_call(f, target, [x], outs, magma=magma, left=left, right=right)
+    whole = f.op("stablehlo.complex", w, values) if is_real else w[0]
+    ok = succeeded(f, info)
+    return [nan_unless(f, ok, y) for y in (whole, *[vl] * left, *[vr] * right)]
 
 
 def _eig_jvp(

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
+from ..._xla.cuda_calls import cuda_call, is_cuda
 from ..._xla.lapack import lapack, orthogonal
 from ..._xla.text import Function, Value
 from ..elementwise.families import INEXACT
@@ -16,6 +17,8 @@ from .matrices import Shape, linalg
 
 
 def _reflections_lower(f: Function, a: Value) -> list[Value]:
+    if is_cuda(f):
+        return cuda_call(f, "cusolver_geqrf_ffi", [a], f.outs, aliases={0: 0})
     return lapack(f, "geqrf", [a], f.outs, aliases={0: 0})
 
 
@@ -37,6 +40,9 @@ def _pivoted_result(dtype: Any, a: Shape, order: Shape, *, use_magma: bool | Non
 def _pivoted_lower(f: Function, a: Value, order: Value, *, use_magma: bool | None) -> list[Value]:
     if order.aval.dtype != dtypes.int32:
         raise DtypeError(f"geqp3: the order of columns must be int32, got {order.aval.short}")
+    if is_cuda(f):
+        magma = {None: "auto", True: "on", False: "off"}[use_magma]
+        return cuda_call(f, "cuhybrid_geqp3", [a, order], f.outs, aliases={0: 0, 1: 1}, magma=magma)
     return lapack(f, "geqp3", [a, order], f.outs, aliases={0: 0, 1: 1})
 
 
@@ -60,6 +66,8 @@ def _product_result(dtype: Any, a: Shape, taus: Shape) -> list[tuple[Shape, Any]
 
 
 def _product_lower(f: Function, a: Value, taus: Value) -> Value:
+    if is_cuda(f):
+        return cuda_call(f, "cusolver_orgqr_ffi", [a, taus], [f.out], aliases={0: 0})[0]
     return lapack(f, orthogonal(a.aval) + "gqr", [a, taus], [f.out], aliases={0: 0})[0]
 
 
@@ -76,8 +84,10 @@ def _multiply_result(dtype: Any, a: Shape, taus: Shape, c: Shape, *, left: bool,
 
 
 def _multiply_lower(f: Function, a: Value, taus: Value, c: Value, *, left: bool, transpose: bool) -> Value:
-    routine = orthogonal(a.aval) + "mqr"
-    return lapack(f, routine, [a, taus, c], [f.out], aliases={2: 0}, left=left, transpose=transpose)[0]
+    operands, side = [a, taus, c], {"left": left, "transpose": transpose}
+    if is_cuda(f):
+        return cuda_call(f, "cusolver_ormqr_ffi", operands, [f.out], aliases={2: 0}, **side)[0]
+    return lapack(f, orthogonal(a.aval) + "mqr", operands, [f.out], aliases={2: 0}, **side)[0]
 
 
 ormqr = linalg("ormqr", ranks=(2, 1, 2), result=_multiply_result, lower=_multiply_lower)

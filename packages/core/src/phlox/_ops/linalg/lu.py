@@ -11,7 +11,9 @@ from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis, zero_tangent
-from ..._xla.lapack import lapack, nan_unless, status, succeeded
+from ..._xla.cuda_calls import cuda_call, is_cuda
+from ..._xla.lapack import lapack
+from ..._xla.matrix_calls import nan_unless, status, succeeded
 from ..._xla.text import Function, Value
 from ..control.loop import repeat as loop
 from ..elementwise.arithmetic import add
@@ -72,11 +74,17 @@ def _permutation_result(dtype: Any, pivots: Shape, *, permutation_size: int) -> 
     return [((permutation_size,), dtype)]
 
 
+def _permutation_lower(f: Function, pivots: Value, *, permutation_size: int) -> Value:
+    if is_cuda(f):
+        return cuda_call(f, "cu_lu_pivots_to_permutation", [pivots], [f.out], column_major=False)[0]
+    return lowered_as(_permutation)(f, pivots, permutation_size=permutation_size)
+
+
 lu_pivots_to_permutation = linalg(
     "lu_pivots_to_permutation",
     ranks=(1,),
     result=_permutation_result,
-    lower=lowered_as(_permutation),
+    lower=_permutation_lower,
     kinds=("i",),
 )
 
@@ -91,9 +99,13 @@ def _result(dtype: Any, shape: Shape) -> list[tuple[Shape, Any]]:
 def _lower(f: Function, x: Value) -> list[Value]:
     factors, pivots, _ = f.outs
     rows = x.aval.shape[-2]
-    out, pivot, info = lapack(f, "getrf", [x], [factors, pivots, status(x.aval.shape[:-2])], aliases={0: 0})
-    pivot = f.same("stablehlo.subtract", pivot, f.constant(1, pivots))  # LAPACK counts from one
-    order = lowered_as(_permutation)(f, pivot, permutation_size=rows)
+    outs = [factors, pivots, status(x.aval.shape[:-2])]
+    if is_cuda(f):
+        out, pivot, info = cuda_call(f, "cusolver_getrf_ffi", [x], outs, aliases={0: 0})
+    else:
+        out, pivot, info = lapack(f, "getrf", [x], outs, aliases={0: 0})
+    pivot = f.same("stablehlo.subtract", pivot, f.constant(1, pivots))  # both count from one
+    order = lowered_as(lu_pivots_to_permutation.bind)(f, pivot, permutation_size=rows)
     return [nan_unless(f, succeeded(f, info, "GE"), out), pivot, order]
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from ..._base.errors import ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import shaped
-from ..._xla.lapack import lapack, nan_unless, status, succeeded
+from ..._xla.lapack import lapack
+from ..._xla.matrix_calls import nan_unless, status, succeeded
 from ..._xla.text import Function, Value
 from .matrices import Shape, linalg, need_square
 

@@ -10,7 +10,9 @@ from ..._base.errors import OptionError, UnsupportedError
 from ..._ir.avals import shaped
 from ..._trace.trace import typeof
 from ..._transform.array_operations import zeros
-from ..._xla.lapack import lapack, nan_unless, status, succeeded
+from ..._xla.cuda_calls import cuda_call, is_cuda
+from ..._xla.lapack import lapack
+from ..._xla.matrix_calls import nan_unless, status, succeeded
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, div, mul, sub
 from ..elementwise.families import lowered_as
@@ -19,6 +21,7 @@ from ..structure.shape import convert
 from .matrices import (
     Shape,
     adjoint,
+    block,
     diagonal_matrix,
     diagonal_of,
     differences,
@@ -78,7 +81,9 @@ def _lower(
     *stack, m, n = x.aval.shape
     rank = min(m, n)
     if subset_by_index is not None and tuple(subset_by_index) != (0, rank):
-        raise UnsupportedError("svd: subset_by_index is not there on a CPU", instead="all of them, and then a slice")
+        raise UnsupportedError("svd: subset_by_index is not there", instead="all of them, and then a slice")
+    if is_cuda(f) and rank > 0:
+        return _cuda_lower(f, x, full_matrices, compute_uv, algorithm)
     if algorithm not in _ROUTINES:
         raise UnsupportedError(f"svd: {algorithm} is not there on a CPU", instead="algorithm=None")
     if rank == 0:
@@ -95,6 +100,68 @@ def _lower(
     )
     ok = succeeded(f, info)
     return [nan_unless(f, ok, y) for y in (outs if compute_uv else outs[:1])]
+
+
+#: Up to this size Jacobi's method is the default on GPUs, as in JAX.
+_JACOBI_SIZE = 1024
+#: Up to this size cuSOLVER computes a stack of matrices at once, and always whole matrices of vectors.
+_BATCHED_JACOBI_SIZE = 32
+
+
+def _cuda_lower(f: Function, x: Value, full_matrices: bool, compute_uv: bool, algorithm: Any) -> list[Value]:
+    if algorithm in (None, SvdAlgorithm.DEFAULT):
+        algorithm = SvdAlgorithm.JACOBI if max(x.aval.shape[-2:]) <= _JACOBI_SIZE else SvdAlgorithm.QR
+    if algorithm is SvdAlgorithm.DIVIDE_AND_CONQUER:
+        raise UnsupportedError(f"svd: {algorithm} is not there on NVIDIA GPUs", instead="algorithm=None")
+    by_rotations = algorithm is not SvdAlgorithm.QR
+    s, u, vh, info = (_cuda_rotations if by_rotations else _cuda_qr)(f, x, full_matrices, compute_uv, algorithm)
+    ok = succeeded(f, info)
+    return [nan_unless(f, ok, y) for y in ((s, u, vh) if compute_uv else (s,))]
+
+
+def _cuda_rotations(f: Function, x: Value, full_matrices: bool, compute_uv: bool, algorithm: Any) -> list[Value]:
+    """Jacobi's method, or that of the polar decomposition: both return V, not its adjoint."""
+    *stack, m, n = x.aval.shape
+    rank = min(m, n)
+    jacobi = algorithm is SvdAlgorithm.JACOBI
+    whole = full_matrices or (jacobi and rank <= _BATCHED_JACOBI_SIZE)
+    left, right = (m, n) if whole else (rank, rank)
+    outs = [x.aval, f.outs[0], *[shaped((*stack, *s), x.aval.dtype) for s in ((m, left), (n, right))]]
+    target = f"cusolver_{'gesvdj' if jacobi else 'gesvdp'}_ffi"
+    outs.append(status(tuple(stack)))
+    _, s, u, v, info = cuda_call(f, target, [x], outs, aliases={0: 0}, full_matrices=whole, compute_uv=compute_uv)
+    if not compute_uv:
+        return [s, u, v, info]
+    width = (m, n) if full_matrices else (rank, rank)
+    u, vh = (lowered_as(_columns)(f, y, count=k) for y, k in zip((u, v), width, strict=True))
+    return [s, u, lowered_as(adjoint)(f, vh), info]
+
+
+def _columns(x: Any, count: int) -> Any:
+    return block(x, (0, typeof(x).shape[-2]), (0, count))
+
+
+def _cuda_qr(f: Function, x: Value, full_matrices: bool, compute_uv: bool, algorithm: Any) -> list[Value]:
+    """The QR method, which cuSOLVER has for matrices with at least as many rows as columns.
+
+    The transpose of others is given to it: a row-major matrix is the transpose of a column-major one.
+    """
+    *stack, m, n = x.aval.shape
+    transposed = m < n
+    u, vh = f.outs[1:] if compute_uv else [shaped((), x.aval.dtype)] * 2
+    outs = [x.aval, f.outs[0], *((vh, u) if transposed else (u, vh)), status(tuple(stack))]
+    _, s, first, second, info = cuda_call(
+        f,
+        "cusolver_gesvd_ffi",
+        [x],
+        outs,
+        aliases={0: 0},
+        column_major=not transposed,
+        full_matrices=full_matrices,
+        compute_uv=compute_uv,
+        transposed=transposed,
+    )
+    return [s, second, first, info] if transposed else [s, first, second, info]
 
 
 def _empty(x: Any, full_matrices: bool, compute_uv: bool) -> list[Any]:

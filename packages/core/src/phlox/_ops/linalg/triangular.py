@@ -11,6 +11,7 @@ from ..._ir.explicit import Entries, check_whole, entries_of, join
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add, move_axis, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._xla.cuda_calls import is_cuda
 from ..._xla.lapack import has_routines, lapack
 from ..._xla.text import Function, Value, flag
 from ..elementwise.arithmetic import neg
@@ -39,7 +40,8 @@ def _lower(
 ) -> Value:
     if conjugate_a and not transpose_a:
         a = f.op("chlo.conj", [a], a.aval)
-    if not has_routines(a.aval):  # XLA writes out the substitution for narrow floats
+    # XLA calls cuBLAS on GPUs, and writes out the substitution for narrow floats.
+    if is_cuda(f) or not has_routines(a.aval):
         how = ("ADJOINT" if conjugate_a else "TRANSPOSE") if transpose_a else "NO_TRANSPOSE"
         flags = {"left_side": left_side, "lower": lower, "unit_diagonal": unit_diagonal}
         words = [f"{name} = {flag(value)}" for name, value in flags.items()]

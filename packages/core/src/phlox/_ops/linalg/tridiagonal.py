@@ -9,12 +9,14 @@ from ..._base.errors import ShapeError
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add, instantiate, move_axis
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._xla.lapack import lapack, nan_unless, perturbed_tridiagonal_solve, status, succeeded, symmetric
+from ..._xla.cuda_calls import cuda_call, is_cuda
+from ..._xla.lapack import lapack, perturbed_tridiagonal_solve, symmetric
+from ..._xla.matrix_calls import nan_unless, status, succeeded
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add as plus, mul, neg
-from ..elementwise.families import literal
+from ..elementwise.families import literal, lowered_as
 from ..structure.shape import pad, reshape
-from .matrices import Shape, linalg, need_square, over_columns, real_of
+from .matrices import Shape, block, linalg, need_square, over_columns, real_of
 
 
 def _result(dtype: Any, shape: Shape, *, lower: bool) -> list[tuple[Shape, Any]]:
@@ -26,9 +28,12 @@ def _result(dtype: Any, shape: Shape, *, lower: bool) -> list[tuple[Shape, Any]]
 
 
 def _lower(f: Function, a: Value, *, lower: bool) -> list[Value]:
-    report = status(a.aval.shape[:-2])
-    uplo = "L" if lower else "U"
-    *outs, info = lapack(f, symmetric(a.aval) + "trd", [a], [*f.outs, report], aliases={0: 0}, uplo=uplo)
+    types = [*f.outs, status(a.aval.shape[:-2])]
+    if is_cuda(f):
+        *outs, info = cuda_call(f, "cusolver_sytrd_ffi", [a], types, aliases={0: 0}, lower=lower)
+    else:
+        uplo = "L" if lower else "U"
+        *outs, info = lapack(f, symmetric(a.aval) + "trd", [a], types, aliases={0: 0}, uplo=uplo)
     ok = succeeded(f, info)
     return [nan_unless(f, ok, x) for x in outs]
 
@@ -51,11 +56,35 @@ def _solve_result(dtype: Any, dl: Shape, d: Shape, du: Shape, b: Shape, **_: Any
 
 def _solve_lower(f: Function, dl: Value, d: Value, du: Value, b: Value, *, perturb_singular: bool) -> Value:
     operands = [dl, d, du, b]
+    if is_cuda(f):
+        return _cuda_solve(f, operands, perturb_singular)
     if perturb_singular:
         return perturbed_tridiagonal_solve(f, operands)
     outs = [*[x.aval for x in operands], status(b.aval.shape[:-2])]
     *_, x, info = lapack(f, "gtsv", operands, outs, aliases={0: 0, 1: 1, 2: 2, 3: 3})
     return nan_unless(f, succeeded(f, info), x)
+
+
+def _cuda_solve(f: Function, operands: list[Value], perturb_singular: bool) -> Value:
+    if perturb_singular:
+        return cuda_call(f, "cu_tridiagonal_solve_perturbed", operands, [f.out])[0]
+    b = f.out
+    missing = 3 - b.shape[-2]
+    if missing <= 0:
+        return cuda_call(f, "cusparse_gtsv2_ffi", operands, [b], aliases={3: 0})[0]
+    # cuSPARSE takes three equations at least: others say that a further unknown is 0.
+    *diagonals, rhs = (
+        lowered_as(_longer)(f, x, axis=-2 if i == 3 else -1, by=missing, value=float(i == 1))
+        for i, x in enumerate(operands)
+    )
+    (x,) = cuda_call(f, "cusparse_gtsv2_ffi", [*diagonals, rhs], [rhs.aval], aliases={3: 0})
+    return lowered_as(block)(f, x, rows=(0, b.shape[-2]), columns=(0, b.shape[-1]))
+
+
+def _longer(x: Any, axis: int, by: int, value: float) -> Any:
+    config = [(0, 0, 0)] * typeof(x).ndim
+    config[axis] = (0, by, 0)
+    return pad(x, literal(x, value), padding_config=tuple(config))
 
 
 def _shifted(x: Any, by: int) -> Any:
