@@ -1,4 +1,4 @@
-"""Several devices: eight virtual ones on the host."""
+"""Several devices: eight virtual ones on the host, or the GPUs that are there."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..case import case
 @case("devices/pmap x + 1", budget=1.0)
 def pmap(m: Any) -> Any:
     f = m.pmap(lambda x: x + 1)
-    x = f(m.numpy.zeros((8, 16)))
+    x = f(m.numpy.zeros((m.local_device_count(), 16)))
     return lambda: m.block_until_ready(f(x))
 
 
 @case("devices/pmap psum", budget=1.0)
 def psum(m: Any) -> Any:
     f = m.pmap(lambda x: m.lax.psum(x, "i"), axis_name="i")
-    x = f(m.numpy.zeros((8, 16)))
+    x = f(m.numpy.zeros((m.local_device_count(), 16)))
     return lambda: m.block_until_ready(f(x))
 
 

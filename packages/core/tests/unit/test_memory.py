@@ -5,6 +5,10 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox import P
+from phlox._api.devices import transfers
+from phlox._base.native import native
+from phlox._ops.spmd import reshard
+from phlox._xla import memory
 from phlox.debug import live_memory
 
 #: so much that no machine has it
@@ -77,3 +81,19 @@ def test_other_errors_stay():
     x.delete()
     with pytest.raises(phlox.errors.DeletedArrayError):
         x + 1
+
+
+def test_the_message_of_a_gpu_says_what_was_asked_for():
+    text = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 475.08GiB with allocator GPU_0_bfc on device 0."
+    with pytest.raises(phlox.errors.OutOfMemoryError, match="there is no memory for 475.1 GiB") as caught:
+        memory.explain(native.JaxRuntimeError(text))
+    assert caught.value.requested == int(475.08 * 2**30)
+
+
+@pytest.mark.parametrize("where", [phlox.memory.Space.Device, phlox.devices()[0]])
+def test_a_traced_array_is_moved_to_the_memory_of_a_gpu(where, monkeypatch):
+    """Its type does not say whether it is in host memory."""
+    monkeypatch.setattr(transfers, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(reshard, "platform_of", lambda f: "cuda")
+    text = phlox.jit(lambda x: phlox.device_put(x, where) + 1).lower(jnp.ones(3)).as_text()
+    assert text.count('_xla_buffer_placement = "device"') == 1

@@ -9,11 +9,11 @@ import numpy as np
 from ..._base import pytree
 from ..._base.errors import ArgumentError, OptionError, ShapeError
 from ..._ir.avals import typeof_value
-from ..._ops.spmd.reshard import laid_out
+from ..._ops.spmd.reshard import laid_out, to_memory
 from ..._ops.structure.shape import copy
 from ..._trace.trace import Tracer, not_an_array
 from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, move, physical, put
-from ..._xla.devices import Device, default_device
+from ..._xla.devices import Device, default_backend, default_device
 from ..._xla.mesh import PartitionSpec
 from ..._xla.sharding import Sharding, single_device
 from ..._xla.transfer_guard import explicit
@@ -70,7 +70,7 @@ def _sharding_of_format(format: Format, x: Any) -> Sharding | None:
 
 def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool) -> Any:
     if isinstance(x, Tracer):
-        return copy(x) if sharding is None else laid_out(x, sharding)
+        return copy(x) if sharding is None else _put_tracer(x, sharding)
     if type(x) is ArrayImpl:
         there = x if sharding is None else move(x, sharding)
         return there.__deepcopy__({}) if fresh else there
@@ -81,6 +81,13 @@ def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool) -> Any:
         raise not_an_array(x, "a leaf given to device_put")
     place = single_device(default_device()) if sharding is None else sharding  # not the mesh of the context
     return put(np.asarray(x, aval.dtype), aval, place, committed=sharding is not None, share=share)
+
+
+def _put_tracer(x: Tracer, sharding: Sharding) -> Any:
+    # A type does not say in which kind of memory its array is, so that a move to the default kind is written too.
+    if sharding.kind is None and default_backend() != "cpu":
+        x = to_memory(x, memory_kind=None)
+    return laid_out(x, sharding)
 
 
 def _is_place(x: Any) -> bool:
