@@ -85,7 +85,7 @@ def test_other_errors_stay():
 
 def test_the_message_of_a_gpu_says_what_was_asked_for():
     text = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 475.08GiB with allocator GPU_0_bfc on device 0."
-    with pytest.raises(phlox.errors.OutOfMemoryError, match="there is no memory for 475.1 GiB") as caught:
+    with pytest.raises(phlox.errors.OutOfMemoryError, match=r"there is no memory for 475\.1 GiB") as caught:
         memory.explain(native.JaxRuntimeError(text))
     assert caught.value.requested == int(475.08 * 2**30)
 
