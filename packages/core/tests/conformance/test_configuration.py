@@ -37,6 +37,19 @@ def test_defaults_and_use(name):
             assert state.value == theirs.value
 
 
+def test_every_option_is_known():
+    """Where its value is no word of jax's own, its default is the same, but for the cache on disk."""
+    for name, default in jax.config.values.items():
+        mine = phlox.config.read(name)
+        default = getattr(default, "value", default)
+        if isinstance(default, (bool, float, str, type(None))) and "cache" not in name and "platform" not in name:
+            assert mine == default or not (mine or default), name
+        if name not in ("jax_num_cpu_devices", "jax_platforms", "jax_cpu_enable_async_dispatch"):  # too late
+            phlox.config.update(name, mine)
+    missing = set(jax.config.values) - set(phlox.config.values) - {"jax_platform_name"}
+    assert not missing
+
+
 def refusal(run, *errors):
     """The kind of error that a program ends with, or None."""
     try:

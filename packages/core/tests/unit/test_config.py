@@ -76,8 +76,8 @@ def test_jaxs_variables_stand_in_for_ours():
     assert out.stdout.split() == ["float64", "1", "cpu"]
     assert not out.stderr
     assert started(JAX_ENABLE_X64="1", PHLOX_ENABLE_X64="0").stdout.split()[0] == "float32"
-    out = started(JAX_SOFTMAX_CUSTOM_JVP="1")
-    assert "JAX_SOFTMAX_CUSTOM_JVP=1 is not followed" in out.stderr
+    out = started(JAX_NUMPY_RANK_PROMOTION="shout")
+    assert "JAX_NUMPY_RANK_PROMOTION=shout is not followed" in out.stderr
     assert out.returncode == 0
 
 
@@ -127,30 +127,69 @@ def test_states(name):
         state("maybe")
 
 
-#: Flags of JAX's that phlox knows and cannot change: (default, another value).
-FIXED = {
+#: Options of JAX that have no effect: (default, another value).
+INERT = {
     "softmax_custom_jvp": (False, True),
     "auto_pcast": (True, False),
-    "remove_size_one_mesh_axis_from_type": (False, True),
     "jax2tf_associative_scan_reductions": (False, True),
-    "thread_guard": (False, True),
     "array_garbage_collection_guard": (None, "fatal"),
 }
 
 
-@pytest.mark.parametrize("name", FIXED)
-def test_what_cannot_be_chosen_is_refused(name):
-    default, other = FIXED[name]
+@pytest.mark.parametrize("name", INERT)
+def test_options_without_effect_are_scoped_as_others(name):
+    default, other = INERT[name]
     state = getattr(phlox, name)
     assert state.value == default
-    with state(default):
-        pass
-    config.update(name, default)
-    with pytest.raises(errors.ConfigError, match="phlox") as info:
-        config.update(f"jax_{name}", other)
-    assert (info.value.flag, info.value.value) == (name, other)
-    with pytest.raises(errors.ConfigError):
-        state(other)
+    with state(other):
+        assert state.value == other
+        with phlox.enable_x64(True), phlox.config.scope(**{name: default}):
+            assert config.read(name) == default
+        assert state.value == other
+    assert state.value == default
+
+
+def test_options_without_effect_are_told_once(caplog):
+    with caplog.at_level("DEBUG", logger="phlox"):
+        for value in (0.5, 0.25, 1.0):
+            config.update("jax_persistent_cache_min_compile_time_secs", value)
+    assert [record.levelname for record in caplog.records] == ["DEBUG"]
+    assert "jax_persistent_cache_min_compile_time_secs is accepted, and has no effect" in caplog.text
+    assert config.jax_persistent_cache_min_compile_time_secs == 1.0
+    config.update("jax_pjrt_client_create_options", {"a": 1})
+    assert config.read("pjrt_client_create_options") == "{'a': 1}"
+
+
+def test_names_that_jax_has_twice():
+    assert config.x64_enabled is False
+    with phlox.enable_x64(True):
+        assert config.x64_enabled is True
+    with config.scope(jax_platform_name="cpu"):
+        assert config.platforms == config.jax_platform_name == "cpu"
+
+
+def test_explicit_64_bit_types():
+    with config.scope(explicit_x64_dtypes="error"):
+        with pytest.raises(errors.DtypeError, match="zeros: Explicitly requested dtype float64 is not available"):
+            jnp.zeros(3, "float64")
+        with pytest.raises(errors.DtypeError, match="int64"):
+            jnp.ones(3).astype("int64")
+        assert jnp.zeros(3, float).dtype == "float32", "Python's types name no width"
+    with config.scope(explicit_x64_dtypes="allow"):
+        x = jnp.full(3, 1 / 3, "float64")
+        assert x[0] == 1 / 3
+        assert {(x + 1).dtype, (x * jnp.ones(3)).dtype, jnp.sin(x).dtype, (x @ x).dtype} == {x.dtype}
+        assert jnp.ones(3).dtype == "float32"
+
+
+def test_seeds_have_an_offset_and_gumbel_numbers_a_range():
+    key = phlox.random.key(5)
+    with config.scope(random_seed_offset=3):
+        assert (phlox.random.key_data(phlox.random.key(2)) == phlox.random.key_data(key)).all()
+    with config.scope(high_dynamic_range_gumbel=True):
+        found = phlox.random.gumbel(key, (4,))
+    assert (found == phlox.random.gumbel(key, (4,), mode="high")).all()
+    assert (found != phlox.random.gumbel(key, (4,))).any()
 
 
 def test_one_guard_sets_three():
@@ -255,7 +294,7 @@ def test_environment_for_debugging():
     out = subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["log", "log", "allow", "True"]
     assert "Compiling jit(<lambda>) with global shapes and types [f32[]]" in out.stderr
-    environment["PHLOX_THREAD_GUARD"] = "1"
+    environment["PHLOX_TRANSFER_GUARD"] = "shout"
     out = subprocess.run(run, env=environment, capture_output=True, text=True)
     assert out.returncode != 0
-    assert "thread_guard" in out.stderr
+    assert "transfer_guard" in out.stderr

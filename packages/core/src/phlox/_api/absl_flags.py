@@ -7,21 +7,23 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from .._base.config import FLAGS
+from .._base.config import FLAGS, describe
+from .._base.inert_flags import DEFAULTS
 
 #: flags whose values are objects, which a command line cannot give
-_OBJECTS = ("default_device", "mesh", "user_contexts")
+_OBJECTS = ("default_device", "device_context", "inert", "mesh", "user_contexts")
 
 
 def define(update: Callable[[str, Any], None]) -> None:
     """Defines the flags; those that are given are handed to `update` when absl has parsed the command line."""
     from absl import app, flags
 
-    for name, flag in FLAGS.items():
-        if name in _OBJECTS or f"jax_{name}" in flags.FLAGS:
+    for name in _names():
+        if name in flags.FLAGS:
             continue
-        define = flags.DEFINE_bool if isinstance(flag.default, bool) else flags.DEFINE_string
-        define(f"jax_{name}", None, flag.doc)
+        default, about = describe(name.removeprefix("jax_"))
+        define = flags.DEFINE_bool if isinstance(default, bool) else flags.DEFINE_string
+        define(name, None, about)
     app.call_after_init(lambda: follow(update))
 
 
@@ -29,9 +31,15 @@ def follow(update: Callable[[str, Any], None]) -> None:
     """Hands the flags that are given to `update`."""
     from absl import flags
 
-    for name in FLAGS:
-        if f"jax_{name}" in flags.FLAGS and flags.FLAGS[f"jax_{name}"].present:
-            update(name, flags.FLAGS[f"jax_{name}"].value)
+    for name in _names():
+        if name in flags.FLAGS and flags.FLAGS[name].present:
+            update(name, flags.FLAGS[name].value)
+
+
+def _names() -> list[str]:
+    """JAX's names of all options that a command line can give."""
+    ours = [f"jax_{name}" for name in FLAGS if name not in _OBJECTS]
+    return [*ours, *(name for name in DEFAULTS if name.startswith("jax_"))]
 
 
 def parse(update: Callable[[str, Any], None]) -> None:

@@ -66,8 +66,9 @@ class Config:
 
         >>> config.update("enable_x64", False)
         """
-        short = name.removeprefix("jax_").removeprefix("phlox_")
-        if short in ("num_cpu_devices", "platforms") and devices.started():
+        short = settings.short_name(name)
+        late = short in ("num_cpu_devices", "platforms", "cpu_enable_async_dispatch") and devices.started()
+        if late and not name.endswith("platform_name"):  # by that name jax takes it at any time
             raise LateFlagError(
                 f"{name} config should be updated before backends are initialized, that is before the first device is "
                 "used",
@@ -116,8 +117,11 @@ class Config:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The values of all flags, by JAX's names (``jax_enable_x64``)."""
-        return {f"jax_{name}": settings.read(name) for name in settings.FLAGS}
+        """The values of all flags, and of JAX's options without effect, by JAX's names (``jax_enable_x64``)."""
+        from .._base.inert_flags import DEFAULTS
+
+        flags = {f"jax_{name}": settings.read(name) for name in settings.FLAGS if name != "inert"}
+        return {**flags, **{name: settings.read(name) for name in DEFAULTS}}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -144,13 +148,12 @@ class State:
 
     def __init__(self, flag: str, values: str = "True or False", example: str = ""):
         self.flag = flag
-        about = settings.FLAGS[flag]
-        default = about.default
+        default, about = settings.describe(flag)
         missing = "" if isinstance(default, bool) else "  ArgumentError: `new_val` is not given.\n"
         implied = "True if it is not given. " if values == "True or False" else ""
         shown = inspect.cleandoc(example) or f">>> with phlox.{flag}({default!r}):\n...     pass\n"
         self.__doc__ = (
-            f"Inside of a ``with`` block: {about.doc}\n\nArgs:\n  new_val: {values}. {implied}The flag is {default!r} "
+            f"Inside of a ``with`` block: {about}\n\nArgs:\n  new_val: {values}. {implied}The flag is {default!r} "
             f"until it is set.\n\nReturns:\n  A context manager, whose block has the flag set in this thread alone.\n\n"
             f"Raises:\n{missing}  ConfigError: the flag does not take this value.\n\n{shown}"
         )
@@ -162,7 +165,7 @@ class State:
 
     def __call__(self, new_val: Any = _SWITCH_ON) -> AbstractContextManager[None]:
         if new_val is _SWITCH_ON:
-            if not isinstance(settings.FLAGS[self.flag].default, bool):
+            if not isinstance(settings.describe(self.flag)[0], bool):
                 raise ArgumentError(f"{self.flag} is no switch, so it needs a value", instead=f"{self.flag}(value)")
             new_val = True
         return settings.scope(**{self.flag: new_val})
@@ -233,16 +236,12 @@ debug_key_reuse = State(
     KeyReuseError: Previously-consumed key passed to jit-compiled function at index 0: normal draws from a key<fry>[]...
     """,
 )
-softmax_custom_jvp = State("softmax_custom_jvp", "False, as phlox differentiates softmax as it is written")
-auto_pcast = State("auto_pcast", "True, as the types of phlox do not say over which mesh axes values vary")
-remove_size_one_mesh_axis_from_type = State(
-    "remove_size_one_mesh_axis_from_type", "False, as the types of phlox name no mesh axes"
-)
-jax2tf_associative_scan_reductions = State("jax2tf_associative_scan_reductions", "False, as there is no phlox2tf")
-thread_guard = State("thread_guard", "False, as phlox does not record which thread started a program")
-array_garbage_collection_guard = State(
-    "array_garbage_collection_guard", "'allow' or None, as phlox does not see how arrays are freed"
-)
+softmax_custom_jvp = State("softmax_custom_jvp")
+auto_pcast = State("auto_pcast")
+remove_size_one_mesh_axis_from_type = State("remove_size_one_mesh_axis_from_type")
+jax2tf_associative_scan_reductions = State("jax2tf_associative_scan_reductions")
+thread_guard = State("thread_guard")
+array_garbage_collection_guard = State("array_garbage_collection_guard", "a word, or None")
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:

@@ -81,17 +81,6 @@ def _contexts(value: Any) -> tuple[tuple[Any, Any], ...]:
     return value
 
 
-def _only(parse: Callable[[Any], Any], default: Any, why: str) -> Callable[[Any], Any]:
-    """A parser for a flag of JAX that has no effect in phlox: values other than `default` are refused, with `why`."""
-
-    def fixed(value: Any) -> Any:
-        if parse(value) != default:
-            raise ValueError(f"{default!r}: {why}")
-        return default
-
-    return fixed
-
-
 class Flag(NamedTuple):
     """One row of the table: the parser of values, the default, and what depends on the flag.
 
@@ -117,6 +106,13 @@ _GUARD = _or_none(_one_of("allow", "log", "disallow", "log_explicit", "disallow_
 
 FLAGS: dict[str, Flag] = {
     "enable_x64": Flag(_boolean, False, True, "Keep 64-bit types instead of turning them into 32-bit ones."),
+    "explicit_x64_dtypes": Flag(
+        _one_of("warn", "error", "allow"),
+        "warn",
+        True,
+        "64-bit types that are named: narrowed, refused, or kept.",
+        True,
+    ),
     "numpy_dtype_promotion": Flag(
         _one_of("standard", "strict"), "standard", True, "'strict' refuses to promote between array dtypes."
     ),
@@ -138,6 +134,7 @@ FLAGS: dict[str, Flag] = {
         False,
         "Number of virtual CPU devices (0: what XLA_FLAGS says, or 1).",
     ),
+    "cpu_enable_async_dispatch": Flag(_boolean, True, False, "False waits for each program on CPUs to end."),
     "platforms": Flag(_text, None, False, "Platforms in order of preference, as 'cuda,cpu'."),
     "cuda_visible_devices": Flag(_devices, "all", False, "NVIDIA GPUs to use: 'all', or numbers as '0,2'."),
     "rocm_visible_devices": Flag(_devices, "all", False, "AMD GPUs to use: 'all', or numbers as '0,2'."),
@@ -199,30 +196,15 @@ FLAGS: dict[str, Flag] = {
         _boolean, True, True, "Random bits have a counter each; False gives the streams of JAX before 0.5.", True
     ),
     "debug_key_reuse": Flag(_boolean, False, True, "Refuse to draw from a PRNG key twice.", True),
-    # Flags of JAX that have only one possible value in phlox.
-    "softmax_custom_jvp": Flag(
-        _only(_boolean, False, "phlox differentiates softmax as it is written"),
-        False,
-        True,
-        "Differentiate softmax by a rule.",
+    "high_dynamic_range_gumbel": Flag(
+        _boolean, False, True, "Gumbel numbers of 64 random bits, where no `mode` is given.", True
     ),
-    "auto_pcast": Flag(
-        _only(_boolean, True, "phlox's types do not say over which mesh axes values vary"), True, True, "As JAX's."
-    ),
-    "remove_size_one_mesh_axis_from_type": Flag(
-        _only(_boolean, False, "phlox's types name no mesh axes"), False, True, "As JAX's."
-    ),
-    "jax2tf_associative_scan_reductions": Flag(
-        _only(_boolean, False, "there is no phlox2tf"), False, False, "As JAX's."
-    ),
-    "thread_guard": Flag(
-        _only(_boolean, False, "phlox does not record which thread started a program"), False, False, "As JAX's."
-    ),
-    "array_garbage_collection_guard": Flag(
-        _or_none(_only(str, "allow", "phlox does not see how arrays are freed")), None, False, "As JAX's."
-    ),
+    "random_seed_offset": Flag(int, 0, True, "A number that is added to each seed of a key.", True),
     "user_contexts": Flag(_contexts, (), True, "Values of contexts that make_user_context made."),
+    "inert": Flag(_anything, (), False, "Options of JAX that have no effect in phlox: (name, value) of those set."),
 }
+#: Other names of flags.
+_ALIASES = {"platform_name": "platforms", "x64_enabled": "enable_x64"}
 #: Flags that set several others.
 _GROUPS = {"transfer_guard": tuple(name for name in FLAGS if name.startswith("transfer_guard_"))}
 _NAMES = tuple(FLAGS)
@@ -289,18 +271,48 @@ class Settings:
         def __getattr__(self, name: str) -> Any: ...
 
 
-def _check(name: str, value: Any) -> tuple[str, Any]:
+def short_name(name: str) -> str:
+    """The name of a flag in the table, for any name that users give it."""
     short = name.removeprefix("jax_").removeprefix("phlox_")
+    return _ALIASES.get(short, short)
+
+
+def _inert_name(short: str) -> str | None:
+    """JAX's name of an option without effect; None if it is none."""
+    from . import inert_flags  # rarely needed
+
+    return inert_flags.full_name(short)
+
+
+def _unknown(name: str) -> ConfigError:
+    return ConfigError(f"there is no configuration flag {name!r}", instead="one of " + ", ".join(_NAMES), flag=name)
+
+
+def _check(name: str, value: Any) -> tuple[str, Any]:
+    short = short_name(name)
     flag = FLAGS.get(short)
     if flag is None:
-        known = ", ".join(_NAMES)
-        raise ConfigError(f"there is no configuration flag {name!r}", instead=f"one of {known}", flag=name)
+        inert = _inert_name(short)
+        if inert is None:
+            raise _unknown(name)
+        return "inert", _with_inert(inert, value)
     try:
         return short, flag.parse(value)
     except (ValueError, TypeError) as error:
         raise ConfigError(
             f"configuration flag {short!r} got {value!r}", instead=str(error), flag=short, value=value
         ) from None
+
+
+def _with_inert(name: str, value: Any) -> tuple[tuple[str, Any], ...]:
+    """The options without effect that are set, and this one."""
+    from . import inert_flags
+
+    if value != inert_flags.DEFAULTS[name]:
+        inert_flags.note(name)
+    if isinstance(value, (dict, list, set)):  # what a flag holds is part of cache keys
+        value = repr(value)
+    return tuple({**dict(current().inert), name: value}.items())
 
 
 def _checked(changes: dict[str, Any]) -> dict[str, Any]:
@@ -402,11 +414,26 @@ def update(name: str, value: Any) -> None:
 
 
 def read(name: str) -> Any:
-    """The current value of a flag."""
-    short = name.removeprefix("jax_").removeprefix("phlox_")
-    if short not in FLAGS:
-        raise ConfigError(f"there is no configuration flag {name!r}", instead="one of " + ", ".join(_NAMES))
-    return getattr(current(), short)
+    """The current value of a flag, or of an option of JAX that has no effect."""
+    short = short_name(name)
+    if short in FLAGS:
+        return getattr(current(), short)
+    inert = _inert_name(short)
+    if inert is None:
+        raise _unknown(name)
+    from . import inert_flags
+
+    values = dict(current().inert)
+    return values[inert] if inert in values else inert_flags.first_value(inert)
+
+
+def describe(name: str) -> tuple[Any, str]:
+    """The default of a flag, and what it does."""
+    if name in FLAGS:
+        return FLAGS[name].default, FLAGS[name].doc
+    from . import inert_flags
+
+    return inert_flags.DEFAULTS[inert_flags.full_name(name) or name], "Has no effect in phlox."
 
 
 def override(**changes: Any) -> None:

@@ -81,7 +81,7 @@ _kind: dict[Dtype, str] = {
     **dict.fromkeys(COMPLEX, "c"),
     float0: "0",
 }
-_NARROW = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
+NARROW = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
 _PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 
@@ -188,13 +188,13 @@ def too_large(x: int, dtype: Dtype, where: str = "") -> NumberRangeError:
 
 def is_wide(dtype: Dtype) -> bool:
     """Whether arrays can have this dtype in 64-bit mode only."""
-    return dtype in _NARROW
+    return dtype in NARROW
 
 
 def canonical(dtype: Dtype) -> Dtype:
     """`dtype`, or its 32-bit counterpart when 64-bit mode is off."""
-    if dtype in _NARROW and not config.current().enable_x64:
-        return _NARROW[dtype]
+    if dtype in NARROW and not config.current().enable_x64:
+        return NARROW[dtype]
     return dtype
 
 
@@ -222,10 +222,22 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Dtype:
 
 
 def user_dtype(dtype: Any, function: str = "") -> Dtype:
-    """`canonical(as_dtype(dtype))`, with a warning if the user named a 64-bit dtype and the result has 32 bits."""
+    """`canonical(as_dtype(dtype))`; the flag `explicit_x64_dtypes` says what becomes of a named 64-bit dtype.
+
+    By default a warning says that the result has 32 bits.
+    """
     found = as_dtype(dtype)
     result = canonical(found)
     if result is not found and result != found and not (isinstance(dtype, type) and dtype in _PYTHON):
+        mode = config.current().explicit_x64_dtypes
+        if mode == "allow":
+            return found
+        if mode == "error":
+            raise DtypeError(
+                f"{function + ': ' if function else ''}Explicitly requested dtype {found.name} is not available",
+                instead=f"{result.name}, or phlox.config.update('explicit_x64_dtypes', 'allow')",
+                dtype=found,
+            )
         warn(
             f"{function + ': ' if function else ''}dtype {found.name} is not available and becomes {result.name}; "
             "set phlox.config.update('enable_x64', True) or PHLOX_ENABLE_X64=1 to keep 64 bits",
@@ -243,7 +255,12 @@ def to_inexact(dtype: Dtype) -> Dtype:
     """`dtype` if floating or complex, else float32, or float64 for 64-bit integers."""
     if is_inexact(dtype):
         return dtype
-    return canonical(float64) if dtype.itemsize == 8 else float32
+    return _kept(float64) if dtype.itemsize == 8 else float32
+
+
+def _kept(dtype: Dtype) -> Dtype:
+    """`canonical`, but for operands of 64 bits whose type was named where the flag `explicit_x64_dtypes` keeps it."""
+    return dtype if config.current().explicit_x64_dtypes == "allow" else canonical(dtype)
 
 
 def real_part(dtype: Dtype) -> Dtype:

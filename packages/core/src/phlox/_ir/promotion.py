@@ -139,12 +139,19 @@ _DEFAULTS = {"weak int": int64, "weak float": float64, "weak complex": complex12
 def promote(types: tuple[tuple[Dtype, bool], ...]) -> tuple[Dtype, bool]:
     """The (dtype, weak_type) of the result of an operation on operands of these (dtype, weak_type).
 
-    A 64-bit result becomes the 32-bit type of its kind when 64-bit mode is off.
+    A 64-bit result becomes the 32-bit type of its kind when 64-bit mode is off, unless the flag `explicit_x64_dtypes`
+    keeps 64-bit types that are named and an operand has one.
     """
     if not types:
         raise ArgumentError("promotion needs at least one array, number or dtype")
     settings = config.current()
-    return _promote(types, settings.numpy_dtype_promotion == "strict", settings.enable_x64)
+    wide = settings.enable_x64 or (settings.explicit_x64_dtypes == "allow" and any(map(_is_wide, types)))
+    return _promote(types, settings.numpy_dtype_promotion == "strict", wide)
+
+
+def _is_wide(operand: tuple[Dtype, bool]) -> bool:
+    dtype, weak = operand
+    return not weak and dtype in dtypes.NARROW
 
 
 @functools.lru_cache(4096)
@@ -161,7 +168,7 @@ def _promote(types: tuple[tuple[Dtype, bool], ...], strict: bool, x64: bool) -> 
 
 
 def _narrow(dtype: Dtype, x64: bool) -> Dtype:
-    return dtype if x64 else dtypes._NARROW.get(dtype, dtype)
+    return dtype if x64 else dtypes.NARROW.get(dtype, dtype)
 
 
 def promote_types(a: Any, b: Any) -> np.dtype:

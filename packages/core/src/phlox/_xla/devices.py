@@ -23,10 +23,12 @@ _ALIASES = {"gpu": ("cuda", "rocm")}
 
 
 def _make_cpu_client() -> Client:
-    count = config.current().num_cpu_devices
+    settings = config.current()
+    count = settings.num_cpu_devices
     together = distributed_state()
     others = together.cpu_options() if together is not None else {}
-    return native.get_tfrt_cpu_client(asynchronous=True, **({"num_devices": count} if count else {}), **others)
+    asynchronous = settings.cpu_enable_async_dispatch
+    return native.get_tfrt_cpu_client(asynchronous=asynchronous, **({"num_devices": count} if count else {}), **others)
 
 
 def platforms() -> list[str]:

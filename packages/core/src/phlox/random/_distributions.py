@@ -11,6 +11,7 @@ import numpy as np
 from .. import numpy as jnp
 from .._api.devices.out_sharding import takes_out_sharding
 from .._api.jit.jit import jit
+from .._base import config
 from .._base.errors import OptionError
 from .._ir import dtypes
 from .._operands.checks import as_shape
@@ -97,7 +98,7 @@ def precision(function: str, mode: str | None) -> str:
     """The number of random bits for a `mode`: "low", "high" or "highest"."""
     if mode not in (None, "low", "high", "highest"):
         raise OptionError(f"{function}: unknown mode {mode!r}", instead="'low', 'high' or 'highest'")
-    return mode or "low"
+    return mode or ("high" if config.current().high_dynamic_range_gumbel else "low")
 
 
 def _from_64_bits(high: Any, low: Any) -> Any:

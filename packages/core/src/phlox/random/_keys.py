@@ -77,6 +77,13 @@ def _restore(keys: Any, typed: bool) -> Any:
 
 
 def _seeds(seed: Any, function: str) -> Any:
+    """The seed as an array or a number of NumPy, with the offset of the flag `random_seed_offset`."""
+    offset = config.current().random_seed_offset
+    seed = _checked_seed(seed, function)
+    return seed + np.asarray(offset, seed.dtype) if offset else seed
+
+
+def _checked_seed(seed: Any, function: str) -> Any:
     aval = typeof_value(seed)
     if aval is None or dtypes.kind(aval.dtype) not in "biu":
         got = repr(seed) if aval is None else aval.short
