@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._api.jit import arguments
-from .._api.jit.bodies import Staged, missing, operands_of, paths, staged, strong_results, varying_results
+from .._api.jit.bodies import Staged, missing, operands_of, staged, strong_results, varying_results
 from .._api.jit.reference_arguments import closed_over
 from .._api.jit.user_functions import user_call
 from .._base import pytree
@@ -284,13 +284,13 @@ def _one_type(function: str, programs: Sequence[Staged], roles: Sequence[str]) -
     for i, column in enumerate(columns):
         for role, aval in zip(roles[1:], column[1:], strict=True):
             if (aval.shape, aval.dtype, aval.spec) != (column[0].shape, column[0].dtype, column[0].spec):
-                path = pytree.keystr(paths(programs[0].out_tree)[i])
+                path = pytree.keystr(pytree.named_paths(programs[0].out_tree)[i])
                 same_dtype = aval.dtype == column[0].dtype
                 kind = ShapeError if aval.shape != column[0].shape else ShardingTypeError if same_dtype else DtypeError
                 raise kind(
                     f"{function} branches must have equal output types but they differ: {role} and {roles[0]} return "
                     f"{aval.short} and {column[0].short} as result{path}",
-                    path=paths(programs[0].out_tree)[i],
+                    path=pytree.named_paths(programs[0].out_tree)[i],
                     expected=column[0],
                     got=aval,
                 )

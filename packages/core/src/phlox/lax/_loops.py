@@ -14,7 +14,7 @@ import numpy as np
 
 from .._api.batching.vmap import vmap
 from .._api.jit import arguments
-from .._api.jit.bodies import Staged, operands_of, paths, staged
+from .._api.jit.bodies import Staged, operands_of, staged
 from .._api.jit.reference_arguments import check_distinct, merged, places
 from .._api.jit.user_functions import user_call
 from .._base import pytree
@@ -87,7 +87,7 @@ def _check_carry(
     )
     differ = [
         (path, aval, out)
-        for path, aval, out in zip(paths(in_tree), avals, s.out_avals, strict=False)
+        for path, aval, out in zip(pytree.named_paths(in_tree), avals, s.out_avals, strict=False)
         if (aval.shape, aval.dtype, aval.spec) != (out.shape, out.dtype, out.spec)
     ]
     if not differ:
@@ -509,7 +509,7 @@ def _check_known(option: str, kind: str, value: Any) -> None:
 
 def _length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
     found: dict[int, str] = {}
-    for path, x in zip(paths(tree), arrays, strict=True):
+    for path, x in zip(pytree.named_paths(tree), arrays, strict=True):
         aval = typeof(x)
         if not aval.shape:
             raise AxisError(
@@ -609,7 +609,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
     if not leaves:
         raise ArgumentError("associative_scan: elems has no arrays", argument="elems", value=elems)
     lengths = set()
-    for path, x in zip(paths(elems_tree), leaves, strict=True):
+    for path, x in zip(pytree.named_paths(elems_tree), leaves, strict=True):
         aval = typeof(x)
         if not -aval.ndim <= axis < aval.ndim:
             raise ShapeError(f"associative_scan: elems{pytree.keystr(path)} is {aval.short}, which has no axis {axis}")

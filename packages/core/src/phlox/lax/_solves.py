@@ -11,7 +11,7 @@ from typing import Any
 
 from .._api.derivatives.closures import linear_transpose
 from .._api.derivatives.differentiate import linearize
-from .._api.jit.bodies import Staged, operands_of, paths
+from .._api.jit.bodies import Staged, operands_of
 from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import DtypeError, ShapeError, TreeError
@@ -63,7 +63,7 @@ class _Unknown:
 def _check_types(
     what: str, tree: PyTreeDef, wanted: Sequence[ShapedArray], got: Sequence[ShapedArray], same_dtype: bool
 ) -> None:
-    for path, want, have in zip(paths(tree), wanted, got, strict=True):
+    for path, want, have in zip(pytree.named_paths(tree), wanted, got, strict=True):
         place = f" at result{pytree.keystr(path)}" if path else ""
         if have.shape != want.shape:
             raise ShapeError(f"{what}: {have.short}{place} for {want.short}", shapes=[have.shape, want.shape])

@@ -177,9 +177,11 @@ def leaf_names(
             head = f"{variadic}[{i - len(positional)}]"
         else:
             head = f"args[{i}]"
-        names += [head + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(arg)]
+        names += [head + pytree.keystr(path) for path in pytree.named_paths(pytree.tree_structure(arg), arg)]
     for name in sorted(kwargs):
-        names += [name + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(kwargs[name])]
+        names += [
+            name + pytree.keystr(path) for path in pytree.named_paths(pytree.tree_structure(kwargs[name]), kwargs[name])
+        ]
     return names
 
 
@@ -291,7 +293,7 @@ def check_outputs(fun: Callable[..., Any], out: Any, leaves: Sequence[Any]) -> N
     """Raises `ArgumentError` naming the part of the result of `fun` that is no array."""
     for i, leaf in enumerate(leaves):
         if typeof_value(leaf) is None:
-            path, _ = pytree.tree_leaves_with_path(out)[i]
+            path = pytree.named_paths(pytree.tree_structure(out), out)[i]
             raise ArgumentError(
                 f"function {_described(fun)} returned a value of type {type(leaf)} at output component "
                 f"{pytree.keystr(path) or 'result'}, which is not a valid JAX type: {leaf!r} is no array",

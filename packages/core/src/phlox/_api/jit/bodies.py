@@ -101,11 +101,6 @@ def operands_of(function: str, fun: Callable[..., Any], args: Sequence[Any]) -> 
     return leaves, tree
 
 
-def paths(tree: PyTreeDef) -> list[Any]:
-    """The key path of each leaf of a treedef."""
-    return [path for path, _ in pytree.tree_leaves_with_path(tree.unflatten(range(tree.num_leaves)))]
-
-
 def strong_results(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
     """The program with results that are not weakly typed where `strong` is true."""
     if not any(a.weak_type and ask for a, ask in zip(closed.out_avals, strong, strict=True)):
