@@ -52,11 +52,12 @@ class _Unknown:
             parts = pytree.treedef_children(tree)
             if len(parts) != 2:
                 raise TreeError(
-                    f"{self.function}: {role} must return a pair (solution, aux) because of has_aux=True, got {tree}"
+                    f"{self.function}: {role} must return a pair (solution, aux) because of has_aux=True, got {tree}",
+                    instead=program.advice(role, "solution, aux"),
                 )
             tree = parts[0]
         what = f"{self.function}: {role} returns a tree unlike {self.argument}"
-        pytree.check_same(self.tree, tree, what)
+        pytree.check_same(self.tree, tree, what, program.advice(role, f"a tree like {self.argument}"))
         _check_types(what, tree, self.avals, program.out_avals[: len(self.avals)], same_dtype)
 
 

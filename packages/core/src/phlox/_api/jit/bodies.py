@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._base import config, pytree
+from ..._base import config
 from ..._base.errors import DtypeError, UnsupportedError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray
@@ -55,6 +55,13 @@ class Staged:
     @property
     def out_avals(self) -> list[ShapedArray]:
         return self.closed.out_avals
+
+    def advice(self, role: str, result: str) -> str:
+        """What to write instead, if the function returns None: most often its ``return`` is missing."""
+        data = self.out_tree.node_data()
+        if data is None or data[0] is not type(None):
+            return ""
+        return f"return {result} at the end of {role} ({self.name}), which returns None"
 
     def varying(self, vma: Sequence[frozenset[Any]]) -> Staged:
         """This function with its first results declared as varying along the axes `vma`."""
