@@ -183,7 +183,7 @@ def test_prefixes():
                 "a Stack with .layers[0], .layers[1], .layers[2]",
             ),
         ),
-    ],  # fmt: skip
+    ],
 )
 def test_differences_name_the_place(expected, got, path, says):
     (found,) = pytree.differences(tree.structure(expected), tree.structure(got))

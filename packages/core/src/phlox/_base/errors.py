@@ -4,6 +4,7 @@
     ├── ArgumentError (TypeError, ValueError)  an argument that cannot be an array
     │   ├── ObservationsError (RuntimeError)   the number of weights is not the number of observations
     │   └── SparseEfficiencyError              an operation on sparse arrays would cost as much as on dense ones
+    ├── ForeignArrayError (ValueError)         jax itself got an array of phlox
     ├── OptionError (ValueError)               an option does not accept this value
     │   └── PaddingError (RuntimeError)        an unknown name of a padding
     ├── ConfigError (AttributeError, ValueError) a flag does not exist, or does not accept this value
@@ -88,6 +89,7 @@ __all__ = [
     "DtypeError",
     "EffectError",
     "ExportError",
+    "ForeignArrayError",
     "InconclusiveDimensionOperation",
     "IndexingError",
     "InvalidValueError",
@@ -173,6 +175,15 @@ class SparseEfficiencyError(ArgumentError):
     """An operation on sparse arrays would cost as much as on dense ones, and `on_inefficient` is "error".
 
     Fix: another layout of batch and dense axes, or ``on_inefficient=None``.
+    """
+
+
+class ForeignArrayError(PhloxError, ValueError):
+    """The real jax, which the program or one of its libraries imports, got an array of phlox.
+
+    Cause: for example optax, imported as it is, with parameters that are arrays of phlox. It is no `TypeError`, because
+    jax replaces those by an error that does not say so.
+    Fix: the function of the same name in phlox; ``phlox.adopt("optax")`` for the library.
     """
 
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.beside_jax import is_of_jax
 from .._base.errors import ArgumentError, AxisError, PhloxError, ShapeError, TracerIntegerConversionError
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
 from .._ir.dimensions import as_length
-from .._trace.trace import ArrayLike as Base, not_an_array
+from .._trace.trace import ArrayLike as Base, array_advice, not_an_array
 from .._xla.array import ArrayImpl
 
 if TYPE_CHECKING:
@@ -25,9 +26,12 @@ _NUMBERS = frozenset((float, int, bool, complex))
 
 def array_like(x: Any) -> Array:
     """`x`, or the array that its method ``__jax_array__`` returns."""
-    if type(x) is not ArrayImpl and hasattr(x, "__jax_array__"):
-        return x.__jax_array__()
-    return x
+    return x.__jax_array__() if type(x) is not ArrayImpl and becomes_array(x) else x
+
+
+def becomes_array(x: Any) -> bool:
+    """Whether `x` has a method ``__jax_array__``. Arrays and tracers of jax itself have None in its place."""
+    return not isinstance(x, Base) and getattr(x, "__jax_array__", None) is not None
 
 
 def check(function: str, *args: Any) -> list[Array]:
@@ -53,10 +57,10 @@ def checked(function: str, position: int, x: Any) -> tuple[Any, ShapedArray]:
     x = array_like(x)
     aval = typeof_value(x)
     if aval is None:
-        if is_masked(x):
+        if is_masked(x) or is_of_jax(x):
             raise not_an_array(x, f"argument {position} of {function}")
         what = f"{function} requires ndarray or scalar arguments, got {type(x)} at position {position}"
-        instead = "phlox.numpy.array(...) makes an array of a list or tuple"
+        instead = array_advice(x) or "a number or an array"
         if isinstance(x, np.ndarray | np.generic):
             what = (
                 f"Error interpreting argument to {function} as a JAX value. The problematic value is of type {type(x)} "

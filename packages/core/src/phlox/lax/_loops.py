@@ -357,7 +357,9 @@ def fori_loop(
 
         step.__name__ = arguments.fun_name(body_fun)
         named = _Body("fori_loop", "body_fun", _parameter(body_fun, 1), depth=1)
-        return _scan_with_refs(step, (first, init_val), None, length, False, 1 if unroll is None else unroll, named)[0][1]
+        return _scan_with_refs(step, (first, init_val), None, length, False, 1 if unroll is None else unroll, named)[0][
+            1
+        ]
     if unroll is not None:
         raise OptionError("fori_loop: Can only use `unroll` with bounds that are known when the program is traced")
     first = to_dtype(lower, dtype, weak)
@@ -502,7 +504,7 @@ def _scan(
         lambda types: staged("scan", "f", f, tree, [*types, *row_avals]),
     )
     if body.out_tree.node_data() is None or body.out_tree.node_data()[0] not in (tuple, list):
-        got = body.out_avals[0].str_short(False) if body.out_tree.num_nodes == 1 else body.out_tree
+        got = body.out_avals[0].str_short(False) if pytree.describe(body.out_tree) == "a leaf" else body.out_tree
         what = f"scan body output must be a pair, got {got}."
         instead = body.advice("f", "carry, y") or "return carry, None"
         raise ArgumentError(f"{what} f ({body.name}) returns (carry, y)", instead=instead)
