@@ -56,7 +56,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_functions_of_jax_with_arrays_of_phlox(name):
-    with pytest.raises(errors.ForeignArrayError, match="jax got an? (array|tracer)") as caught:
+    with pytest.raises(errors.ForeignArrayError, match=r"jax got an? (array|tracer)") as caught:
         FOREIGN[name]()
     assert caught.value.where.file == __file__
     assert "in phlox" in caught.value.instead

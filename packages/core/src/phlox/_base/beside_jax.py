@@ -60,8 +60,7 @@ def offered_to_jax(what: str, x: Any, caller: FrameType) -> errors.ForeignArrayE
         f"jax got {what} of phlox: functions of jax take arrays of jax",
         instead=f"phlox.adopt({library!r}), which runs {library} on phlox"
         if library
-        else "the function of the same name in phlox, as phlox.grad for jax.grad; numpy.asarray(x) for the values of an "
-        "array",
+        else "the function of the same name in phlox, as phlox.grad for jax.grad; np.asarray(x) for the values",
         where=None if frame is None else source.Location(frame.f_code, frame.f_lasti),
         value=x,
     )

@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.beside_jax import is_of_jax
-from .._base.errors import ArgumentError, AxisError, PhloxError, ShapeError, TracerIntegerConversionError
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ConcretizationTypeError,
+    PhloxError,
+    ShapeError,
+    TracerIntegerConversionError,
+)
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
 from .._ir.dimensions import as_length
-from .._trace.trace import ArrayLike as Base, array_advice, not_an_array
+from .._trace.trace import ArrayLike as Base, Tracer, array_advice, not_an_array
 from .._xla.array import ArrayImpl
 
 if TYPE_CHECKING:
@@ -60,16 +67,17 @@ def checked(function: str, position: int, x: Any) -> tuple[Any, ShapedArray]:
         if is_masked(x) or is_of_jax(x):
             raise not_an_array(x, f"argument {position} of {function}")
         what = f"{function} requires ndarray or scalar arguments, got {type(x)} at position {position}"
-        instead = array_advice(x) or "a number or an array"
         if isinstance(x, np.ndarray | np.generic):
             what = (
                 f"Error interpreting argument to {function} as a JAX value. The problematic value is of type {type(x)} "
                 f"and was passed to {function} at position {position}. Its dtype is {x.dtype}"
             )
-            instead = "an array of numbers or truth values"
         shown = repr(x)
         raise ArgumentError(
-            what + (f": {shown}" if len(shown) < 80 else ""), instead=instead, argument=position, value=x
+            what + (f": {shown}" if len(shown) < 80 and "Tracer<" not in shown else ""),
+            instead=array_advice(x),
+            argument=position,
+            value=x,
         )
     return x, aval
 
@@ -130,8 +138,18 @@ def as_shape(shape: Shape, function: str = "") -> tuple[int, ...]:
         ) from None
 
 
+def _refuse_traced_axis(axis: Any) -> None:
+    if isinstance(axis, Tracer):
+        axis._refuse(
+            ConcretizationTypeError,
+            "An axis must be known while the program is traced",
+            "a number; mark the argument static with static_argnames",
+        )
+
+
 def canonical_axis(axis: Any, ndim: int, function: str = "") -> int:
     """`axis` as a nonnegative number. Raises `AxisError` when the array has no such axis."""
+    _refuse_traced_axis(axis)
     try:
         number = operator.index(axis)
     except TypeError:
@@ -163,6 +181,7 @@ def hashable(axis: Any) -> Any:
     """A user's axis, or list or array of axes, in hashable form for cache keys."""
     if axis is None or type(axis) is int or type(axis) is tuple:
         return axis
+    _refuse_traced_axis(axis)
     given = axis.tolist() if hasattr(axis, "tolist") else axis
     return tuple(given) if isinstance(given, list | range) else given
 

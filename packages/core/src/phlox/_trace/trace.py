@@ -365,15 +365,17 @@ def not_an_array(x: Any, argument: str = "a value") -> errors.ArgumentError:
         return of_jax(argument, x)
     return errors.ArgumentError(
         f"{argument} is {shown} of type {type(x).__name__}, which is no array",
-        instead=array_advice(x) or "pass numbers and arrays",
+        instead=array_advice(x),
         argument=argument,
         value=x,
     )
 
 
 def array_advice(x: Any) -> str:
-    """How to make an array of `x`, which is none; an empty string if there is no way."""
+    """How to make an array of `x`, which is none."""
     kind = type(x)
+    if isinstance(x, np.ndarray | np.generic) and x.dtype.kind not in "mM":
+        return "x.astype(float), if its elements are numbers"
     if isinstance(x, str | bytes):
         return "float(x), if it is a number; arrays hold no text"
     if isinstance(x, list | tuple | range):
@@ -382,12 +384,12 @@ def array_advice(x: Any) -> str:
         return "phlox.tree.map of the function; or phlox.numpy.array([*x.values()])"
     if isinstance(x, set | frozenset):
         return "phlox.numpy.array(sorted(x)): a set has no order"
-    if kind.__module__ == "datetime" or kind.__name__ in ("datetime64", "timedelta64"):
-        return "a number of seconds or days, as numpy.datetime64(x, 's').astype(int)"
+    if kind.__module__ == "datetime" or isinstance(x, np.ndarray | np.generic):
+        return "a number of seconds or days, as np.datetime64(x, 's').astype(int)"
     if hasattr(kind, "__array__") or hasattr(kind, "__dlpack__"):
         return "phlox.numpy.asarray(x)"
     if hasattr(kind, "__iter__"):
         return "phlox.numpy.array(list(x))"
     if hasattr(kind, "__float__"):
         return "float(x)"
-    return "what the function returns, f(x)" if callable(x) and not isinstance(x, type) else ""
+    return "what the function returns, f(x)" if callable(x) and not isinstance(x, type) else "a number or an array"

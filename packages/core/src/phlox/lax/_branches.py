@@ -141,6 +141,12 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
     """
     if operand is not missing:
         operands = (*operands, operand)
+    if callable(branches) or not hasattr(branches, "__iter__"):
+        raise ArgumentError(
+            f"switch takes a sequence of functions, got {branches!r:.60}",
+            instead="switch(index, [f, g], x)",
+            argument="branches",
+        )
     branches = list(branches)
     if not branches:
         raise OptionError("Empty branch sequence: switch needs at least one branch")

@@ -14,7 +14,7 @@ from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import typeof_value
-from .._ir.dimensions import as_length
+from .._operands.checks import as_shape
 from .._ops.random import generators, keys as ops
 from .._ops.structure.shape import convert
 from .._trace.trace import not_an_array
@@ -295,7 +295,7 @@ def split(key: Key, num: int | tuple[int, ...] = 2) -> Array:
     >>> key_0
     Array([1797259609, 2579123966], dtype=uint32)
     """
-    return _split(key, shape=tuple(map(as_length, num if isinstance(num, tuple | list) else (num,))))
+    return _split(key, shape=as_shape(num, "split"))
 
 
 @functools.partial(jit, inline=True)

@@ -209,7 +209,7 @@ def check_arrays(
             x = leaves[i]
             if is_masked(x) or is_of_jax(x):
                 raise not_an_array(x, f"argument {name} of {fun_name(fun)}, given to {function},")
-            if is_public(fun):
+            if _is_public(fun):
                 raise not_an_array(x, f"{fun_name(fun)} takes arrays and numbers, and argument {name}")
             text = repr(x)
             text = text if len(text) <= 60 else text[:57] + "..."
@@ -224,7 +224,7 @@ def check_arrays(
     return avals  # type: ignore[return-value]
 
 
-def is_public(fun: Callable[..., Any]) -> bool:
+def _is_public(fun: Callable[..., Any]) -> bool:
     """Whether `fun` is a function of phlox's own modules, whose arguments its user cannot make static."""
     return str(getattr(fun, "__module__", "")).startswith("phlox.")
 

@@ -181,6 +181,10 @@ def _refuse_assignment(self: Any, index: Any, value: Any) -> NoReturn:
     raise ArgumentError("arrays cannot be changed in place", instead="x = x.at[index].set(value)")
 
 
+def _refuse_deletion(self: Any, index: Any) -> NoReturn:
+    raise ArgumentError("arrays cannot be changed in place", instead="x = phlox.numpy.delete(x, index)")
+
+
 def _reshape(
     self: Any, *args: Shape, order: str = "C", copy: bool | None = None, out_sharding: OutSharding = None
 ) -> Array:
@@ -380,6 +384,7 @@ def install() -> None:
         "__getitem__": _getitem,
         "__iter__": _iterate,
         "__setitem__": _refuse_assignment,
+        "__delitem__": _refuse_deletion,
         "__round__": _round,
         "__hash__": None,
         "astype": _astype,

@@ -156,7 +156,9 @@ def _convert(x: Any, dtype: Any) -> Any:
         return _from_host(_checked(x, dtype or aval.dtype))
     if isinstance(x, np.ndarray):
         if aval is None:
-            raise ArgumentError(f"array: NumPy arrays of dtype {x.dtype} are not supported", value=x)
+            raise ArgumentError(
+                f"array: NumPy arrays of dtype {x.dtype} are not supported", instead=array_advice(x), value=x
+            )
         return _from_host(_checked(x, dtype or aval.dtype))
     if isinstance(x, tuple | list | range):
         return _from_list(x, dtype)
@@ -174,7 +176,7 @@ def _convert(x: Any, dtype: Any) -> Any:
     except TypeError:
         raise ArgumentError(
             f"array: {x!r} of type {type(x).__name__} is no array",
-            instead=array_advice(x) or "a number, a list of numbers, an array",
+            instead=array_advice(x),
         ) from None
     return _convert(view, dtype)
 
