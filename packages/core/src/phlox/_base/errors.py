@@ -53,6 +53,7 @@
     ├── UncheckedError (ValueError)            a `check` in a compiled program without `checkify`
     ├── MissingNameError (AttributeError, NotImplementedError) a library uses a name of jax that phlox lacks
     ├── MissingImportError (ModuleNotFoundError) … in an import statement
+    ├── UnknownNameError (AttributeError)      a public module has no such name
     ├── AdoptionError (ImportError)            jax or a library cannot be stood for in this process
     ├── JaxprTypeError (TypeError)             a Jaxpr that is not well-typed
     └── InconclusiveDimensionOperation         a question about symbolic lengths without a single answer
@@ -64,6 +65,8 @@ attributes, so that no program needs to parse messages.
 
 from __future__ import annotations
 
+import functools
+import sys
 from typing import Any
 
 from . import source
@@ -125,6 +128,7 @@ __all__ = [
     "UncheckedError",
     "UndefinedRuleError",
     "UnexpectedTracerError",
+    "UnknownNameError",
     "UnsupportedError",
 ]
 
@@ -523,6 +527,37 @@ class MissingImportError(PhloxError, ModuleNotFoundError):
 
     jax_name: str
     library: str
+
+
+class UnknownNameError(PhloxError, AttributeError):
+    """A public module of phlox has no such name.
+
+    The message says what was probably meant, or where NumPy, SciPy or JAX have it. It is composed when it is read,
+    because programs also ask with `hasattr`. Attributes: `module`, `name`.
+
+    >>> phlox.numpy.onez
+    Traceback (most recent call last):
+    phlox.errors.UnknownNameError: module 'phlox.numpy' has no attribute 'onez'. Did you mean: 'ones'?...
+    """
+
+    def __init__(self, module: str, name: str):
+        # `obj` is not set: with it, Python adds suggestions of its own to tracebacks.
+        AttributeError.__init__(self, module, name, name=name)
+        self.module = module
+        self.where = source.user_location(2)
+
+    def _explained(self) -> tuple[str, str]:
+        from . import absent
+
+        return absent.explain(self.module, self.name, dir(sys.modules[self.module]))
+
+    @functools.cached_property
+    def what(self) -> str:  # type: ignore[override]
+        return self._explained()[0]
+
+    @functools.cached_property
+    def instead(self) -> str:  # type: ignore[override]
+        return self._explained()[1]
 
 
 class AdoptionError(PhloxError, ImportError):

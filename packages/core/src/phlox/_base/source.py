@@ -8,6 +8,7 @@ code object and the instruction offset, and computes the line when it is read.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import linecache
 import os
 import sys
@@ -21,9 +22,9 @@ from typing import Any, TypeVar
 
 #: prefix of the file names of generated code
 WRITTEN = "<phlox "
-# threading and contextlib are hidden too: a line where a thread starts or a context manager exits helps no user.
+# A line of threading, contextlib or importlib, where a thread starts or a context manager exits, helps no user either.
 _hidden: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
-_hidden += [threading.__file__, contextlib.__file__]
+_hidden += [threading.__file__, contextlib.__file__, importlib.__file__]
 _is_hidden: dict[str, bool] = {}
 #: while recorded equations are evaluated again: the location of the current equation
 _replayed: ContextVar[Location | None] = ContextVar("phlox_here", default=None)
