@@ -151,6 +151,19 @@ class PhloxError(Exception):
         self.where = where if where is not None else source.user_location(2)
         for name, value in data.items():
             setattr(self, name, value)
+        handled = sys.exc_info()[1]
+        if handled is not None and source.is_inside(handled.__traceback__):
+            # Python would show phlox's own KeyError of a cache as the cause.
+            self.__suppress_context__ = True
+
+    def _render_traceback_(self) -> list[str]:
+        """The lines of the traceback in a notebook, without phlox's frames; IPython calls it."""
+        from IPython import get_ipython
+
+        from .tracebacks import trim
+
+        trim(self)
+        return get_ipython().InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
 
     def __str__(self) -> str:
         lines = [self.what]
