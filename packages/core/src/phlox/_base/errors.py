@@ -158,12 +158,11 @@ class PhloxError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """The lines of the traceback in a notebook, without phlox's frames; IPython calls it."""
-        from IPython import get_ipython
-
         from .tracebacks import trim
 
         trim(self)
-        return get_ipython().InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
+        shell = sys.modules["IPython"].get_ipython()
+        return shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -562,7 +561,7 @@ class UnknownNameError(PhloxError, AttributeError):
     def _explained(self) -> tuple[str, str]:
         from . import absent
 
-        return absent.explain(self.module, self.name, dir(sys.modules[self.module]))
+        return absent.explain(self.module, str(self.name), dir(sys.modules[self.module]))
 
     @functools.cached_property
     def what(self) -> str:  # type: ignore[override]

@@ -69,7 +69,7 @@ def _unknown(module: str, name: str) -> Exception:
     return UnknownNameError(module, name)
 
 
-def _of_jax(full_name: str) -> dict[str, str]:
+def _of_jax(full_name: str) -> dict[str, Any]:
     return {"jax_name": "jax" + full_name.removeprefix("phlox"), "library": ""}
 
 

@@ -238,7 +238,7 @@ class Location:
 
 def _cell(file: str) -> int | None:
     """The number of the notebook's cell whose code has this file name; None for files."""
-    ipython = sys.modules.get("IPython")
+    ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
     return getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
 

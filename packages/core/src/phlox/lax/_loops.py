@@ -101,14 +101,14 @@ def _check_carry(
     function, role = body.function, f"{body.role} ({s.name})"
     if in_tree != out_tree:
         found = pytree.differences(in_tree, out_tree)
-        what = (
+        unlike = (
             f"{function} body function carry input and carry output must have the same pytree structure, but they "
             f"differ: the carry that {role} takes and the one it returns"
         )
         instead = ""
         if any(d.got == "None" and len(d.path) == body.depth for d in found):
             instead = f"return {returned} at the end of {role}, which returns None"
-        raise pytree.tree_error(what, [d._replace(path=d.path[body.depth :]) for d in found], instead)
+        raise pytree.tree_error(unlike, [d._replace(path=d.path[body.depth :]) for d in found], instead)
     differ = [
         (path[body.depth :], aval, out)
         for path, aval, out in zip(pytree.named_paths(in_tree), avals, s.out_avals, strict=False)

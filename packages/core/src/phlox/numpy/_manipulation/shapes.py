@@ -505,7 +505,7 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[Any, ...]:
 
 def rows_of(function: str, arrays: Any, option: Any = None) -> list[Any]:
     """The arrays to join, checked. `option` is the function's second argument, if a forgotten tuple could fill it."""
-    if isinstance(option, tuple | list | np.ndarray | Base) and np.ndim(option):
+    if isinstance(option, tuple | list) or (isinstance(option, np.ndarray | Base) and option.ndim):
         raise ArgumentError(
             f"{function} takes its arrays as one sequence, got a second argument of type {type(option).__name__}",
             instead=f"phlox.numpy.{function}([a, b])",
