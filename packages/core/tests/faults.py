@@ -24,8 +24,9 @@ METHODS = {
 }
 FUNCTIONS = ("batched_device_put", "batched_copy_array_to_devices_with_sharding", "batched_block_until_ready")
 FILES = (
-    "close fstat listdir lstat makedirs mkdir open remove rename replace rmdir scandir stat unlink utime write".split()
-)
+    "close", "fstat", "listdir", "lstat", "makedirs", "mkdir", "open", "remove", "rename", "replace", "rmdir", "scandir",
+    "stat", "unlink", "utime", "write",
+)  # fmt: skip
 
 
 class Fault:
