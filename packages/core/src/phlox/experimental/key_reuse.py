@@ -6,9 +6,9 @@ As in JAX the module has no names: `phlox.debug_key_reuse` sets the flag, `phlox
 
 from __future__ import annotations
 
-from .._base.public_names import publish
+from .._base.public_names import publish as _publish
 
 __all__: list[str] = []
 
 
-publish(__name__)
+_publish(__name__)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..._base.absent import UNAVAILABLE, reason
+from ..._base.absent import UNAVAILABLE
 from ..._base.public_names import publish
 
 if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import statements
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import st
         _versions,
     )
 
-__all__ = ["JAX_VERSION", "TABLE", "UNAVAILABLE", "Entry", "reason"]
+__all__ = ["JAX_VERSION", "TABLE", "UNAVAILABLE", "Entry"]
 
 #: the version of JAX that phlox stands for; libraries choose code by it
 JAX_VERSION = "0.10.2"
