@@ -69,8 +69,18 @@ def installed() -> dict[str, Any]:
     return {
         name: value
         for name, value in sorted(members(ArrayLike).items())
-        if name not in own and not getattr(getattr(value, "fget", value), "__module__", "").endswith("_trace.trace")
+        if name not in own
+        and not getattr(function := getattr(value, "fget", value), "__module__", "").endswith("_trace.trace")
+        and not refuses(function)
     }
+
+
+def refuses(function: Any) -> bool:
+    """Whether the function always raises, such as ``x[0] = 1``: checkers then report its use, as the stub lacks it.
+
+    Stated with NoReturn, it would end the user's function for mypy, which does not check what follows.
+    """
+    return getattr(function, "__annotations__", {}).get("return") == "NoReturn"
 
 
 def first_line(value: Any) -> str:

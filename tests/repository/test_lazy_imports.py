@@ -7,13 +7,17 @@ import pathlib
 import pytest
 
 SOURCE = pathlib.Path(__file__).parents[2] / "packages" / "core" / "src"
-PACKAGES = [path for path in sorted(SOURCE.rglob("__init__.py")) if "on_demand(" in path.read_text()]
+PACKAGES = [
+    path
+    for path in sorted(SOURCE.rglob("__init__.py"))
+    if "(\n    __name__," in path.read_text() or 'publish(__name__, "' in path.read_text()
+]
 
 
 def calls(tree):
     for node in tree.body:
         value = getattr(node, "value", None)
-        if isinstance(value, ast.Call) and getattr(value.func, "id", "").endswith("on_demand"):
+        if isinstance(value, ast.Call) and getattr(value.func, "id", "").endswith("publish"):
             yield value
 
 

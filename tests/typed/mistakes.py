@@ -1,8 +1,8 @@
-"""Twelve mistakes, each in a line that says so: type checkers must find them, and nothing else (scripts/check-types)."""
+"""Mistakes, each in a line that says so: type checkers must find them, and nothing else (scripts/check-types)."""
 
 import phlox
 import phlox.numpy as jnp
-from phlox import Array, random
+from phlox import Array, lax, random
 
 x = jnp.ones((2, 3))
 
@@ -29,3 +29,19 @@ x.at[0].sett(1)  # mistake: misspelt
 x + "text"  # mistake: text is no operand
 jnp.zeros((2, 3), dtyp="float32")  # mistake: misspelt
 random.normal(random.key(0), shap=(2,))  # mistake: misspelt
+jnp.sofmax(x)  # mistake: misspelt
+jnp.linalg.slove(x, x)  # mistake: misspelt
+phlox.jitt(predict)  # mistake: misspelt
+phlox.nn.reluu(x)  # mistake: misspelt
+phlox.scipy.special.gamaln(x)  # mistake: misspelt
+lax.sacn(predict, x, x)  # mistake: misspelt
+random.norml(random.key(0))  # mistake: misspelt
+
+
+def in_place(x: Array) -> Array:
+    x[0] = 3.0  # mistake: arrays cannot be changed in place
+    x[0] += 1  # mistake: arrays cannot be changed in place
+    del x[1]  # mistake: arrays cannot be changed in place
+    for row in x.flat:  # mistake: there is no such view
+        print(row)
+    return x.smu()  # mistake: misspelt; the lines above do not end the function

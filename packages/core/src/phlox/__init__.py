@@ -58,7 +58,7 @@ from ._api.devices.transfers import block_until_ready, copy_to_host_async, devic
 from ._api.jit.caches import clear_caches
 from ._api.jit.jit import jit
 from ._api.jit.programs import ShapeDtypeStruct, eval_shape, make_jaxpr
-from ._base.lazy_imports import on_demand
+from ._base.public_names import publish
 from ._ir.dtypes import float0
 from ._trace.refs import Ref
 from ._xla import disk as cache
@@ -135,7 +135,7 @@ if TYPE_CHECKING:
     from .numpy._indexing.ds import ds
     from .numpy._indexing.refs import empty_ref, free_ref, freeze, new_ref, typeof
 
-__getattr__, __dir__ = on_demand(
+publish(
     __name__,
     "ad ad_checkpoint api_util checkpoint_policies core custom_batching custom_derivatives debug "
     "distributed dlpack dtypes example_libraries experimental export extend ffi flatten_util image interpreters "

@@ -2,6 +2,7 @@
 
 from . import checkpoint_policies
 from ._api.derivatives.remat import checkpoint, checkpoint_name, print_saved_residuals, remat
+from ._base.public_names import publish
 from ._ops.control.division import Offloadable, Recompute, Saveable
 
 __all__ = [
@@ -16,5 +17,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -14,6 +14,7 @@ from ._api.batching.vmap import flat_axes
 from ._api.jit import arguments
 from ._base import pytree
 from ._base.errors import ArgumentError, OptionError
+from ._base.public_names import publish
 from ._base.pytree import PyTreeDef
 from ._ir.avals import ShapedArray
 from ._trace.trace import typeof
@@ -305,5 +306,4 @@ def debug_info(
     return DebugInfo(traced_for, sourceinfo, (*names, *arguments.leaf_names(fun, (), named)))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -17,6 +17,7 @@ from ._api.derivatives.remat import (
     save_from_both_policies,
     save_only_these_names,
 )
+from ._base.public_names import publish
 
 __all__ = [
     "checkpoint_dots",
@@ -34,5 +35,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

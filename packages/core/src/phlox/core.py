@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._base.public_names import publish
 from ._ir.avals import ShapedArray
 from ._ir.dimensions import max_dim, min_dim
 from ._trace.interpret import eval_jaxpr
@@ -63,5 +64,4 @@ def is_concrete(x: Any) -> bool:
     return not isinstance(x, Tracer)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -5,6 +5,7 @@ from typing import Any
 
 from . import tree
 from ._api.batching.custom_vmap import custom_vmap
+from ._base.public_names import publish
 from .lax import map as _map
 
 __all__ = ["custom_vmap", "sequential_vmap"]
@@ -41,5 +42,4 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     return made
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -3,6 +3,7 @@
 from ._api.derivatives.closures import closure_convert, custom_gradient, linear_call
 from ._api.derivatives.custom import custom_jvp, custom_vjp
 from ._api.derivatives.symbolic import CustomVJPPrimal, SymbolicZero, custom_vjp_primal_tree_values, zero_from_primal
+from ._base.public_names import publish
 from ._ops.control.custom import custom_jvp_call as custom_jvp_call_p, custom_vjp_call as custom_vjp_call_p
 from ._ops.control.remat_opt import remat_opt as remat_opt_p
 
@@ -22,5 +23,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

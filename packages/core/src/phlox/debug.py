@@ -3,6 +3,7 @@
 from ._api.debug.breakpoint import breakpoint
 from ._api.debug.debug import callback, log, print
 from ._api.devices.pictures import inspect_array_sharding, visualize_array_sharding, visualize_sharding
+from ._base.public_names import publish
 from ._ir.effects import DebugEffect, OrderedDebugEffect
 from ._xla.memory import LiveArrays, live_memory
 
@@ -21,5 +22,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -1,9 +1,9 @@
 """``phlox.distributed``: programs over the devices of several processes, as in ``jax.distributed``."""
 
+from ._base.public_names import publish
 from ._xla.distributed import initialize, is_initialized, shutdown
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

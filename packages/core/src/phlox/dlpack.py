@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ._base.errors import ArgumentError
+from ._base.public_names import publish
 from ._xla.array import Array
 from ._xla.devices import Device
 from ._xla.sharding import Sharding
@@ -60,5 +61,4 @@ def is_supported_dtype(dtype: DTypeLike | None) -> bool:
     return found.name == "bfloat16" or (found.isbuiltin == 1 and found.kind in _KINDS and found.name != "longdouble")
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

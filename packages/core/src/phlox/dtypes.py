@@ -3,6 +3,7 @@
 from typing import Any
 
 from ._base.errors import TypePromotionError
+from ._base.public_names import publish
 from ._ir import dtypes as _dtypes
 from ._ir.dtypes import bfloat16, canonicalize_dtype, extended, float0, itemsize_bits, prng_key
 from .numpy._creation.dtypes import common_type, finfo, iinfo, scalar_type_of
@@ -65,5 +66,4 @@ def result_type(*args: ArrayLike | DTypeLike | None, return_weak_type_flag: bool
     return found if return_weak_type_flag else found[0]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -2,11 +2,11 @@
 
 from ._base import errors as _errors
 from ._base.errors import *  # noqa: F403  (its __all__ is the list of all errors)
+from ._base.public_names import publish
 from ._xla.compile import JaxRuntimeError as JaxRuntimeError
 
 __all__ = ["JaxRuntimeError"]
 __all__ += _errors.__all__
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -19,6 +19,7 @@ from ._api.export.export import (
     minimum_supported_calling_convention_version,
 )
 from ._api.export.format import deserialize, register_namedtuple_serialization, register_pytree_node_serialization
+from ._base.public_names import publish
 from ._ir.dimensions import SymbolicScope
 
 __all__ = [
@@ -38,5 +39,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -1,6 +1,7 @@
 """``phlox.ffi``: custom calls of foreign functions, such as compiled C++ code, as in ``jax.ffi``."""
 
 from ._api.debug.ffi import ffi_call
+from ._base.public_names import publish
 from ._ops.host.ffi import build_ffi_lowering_function, ffi_lowering
 from ._xla.targets import (
     TypeRegistration,
@@ -26,5 +27,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

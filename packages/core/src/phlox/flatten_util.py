@@ -5,6 +5,7 @@ from typing import Any
 
 from . import numpy as jnp
 from ._base.errors import DtypeError, ShapeError
+from ._base.public_names import publish
 from ._base.pytree import PyTreeDef, flatten
 from ._ir.avals import ShapedArray
 from ._ir.promotion import promote
@@ -85,5 +86,4 @@ class _Unravel:
         return hash((self.tree, self.avals))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

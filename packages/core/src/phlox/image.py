@@ -12,6 +12,7 @@ import numpy as np
 from . import numpy as jnp
 from ._api.jit.jit import jit
 from ._base.errors import OptionError, ShapeError
+from ._base.public_names import publish
 from ._operands.checks import as_shape, canonical_axis, check, check_one, type_of
 from ._operands.promotion import promote_inexact
 from ._ops.linalg.dot import Precision
@@ -274,5 +275,4 @@ def resize(
     return _resize(image, wanted, _method(method), antialias, precision)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -18,6 +18,7 @@ from ._base.monitoring import (
     unregister_event_time_span_listener,
     unregister_scalar_listener,
 )
+from ._base.public_names import publish
 
 __all__ = [
     "clear_event_listeners",
@@ -36,5 +37,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

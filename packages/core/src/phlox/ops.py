@@ -10,6 +10,7 @@ import numpy as np
 from . import numpy as jnp
 from ._api.devices.out_sharding import lay_out, operands_for
 from ._base.errors import ConcretizationTypeError, OptionError
+from ._base.public_names import publish
 from ._operands.checks import check
 from ._ops.reductions.reduce import highest, lowest
 from ._ops.structure.gather import GatherScatterMode
@@ -198,5 +199,4 @@ def segment_min(
     return _segments("segment_min", "min", highest, data, segment_ids, *options)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

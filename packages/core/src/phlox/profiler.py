@@ -18,6 +18,7 @@ from typing import Any
 
 from ._base import monitoring
 from ._base.errors import ArgumentError, OptionError, RefusedError
+from ._base.public_names import publish
 from ._base.wrapping import wraps
 from ._xla import profiling
 from ._xla.profiling import ProfileData, ProfileEvent, ProfilePlane, profiler
@@ -400,5 +401,4 @@ def _offer_to_perfetto(path: Path, port: int = 9001) -> None:
             server.handle_request()
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

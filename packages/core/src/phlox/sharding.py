@@ -3,6 +3,7 @@
 from ._api.devices.axis_types import AbstractDevice, ManualAxisType, auto_axes, explicit_axes
 from ._api.devices.meshes import get_abstract_mesh, get_mesh, reshard, set_mesh, use_abstract_mesh
 from ._api.devices.shard_map import Infer
+from ._base.public_names import publish
 from ._xla.mesh import AbstractMesh, AxisType, Mesh, PartitionSpec
 from ._xla.sharding import NamedSharding, Sharding, SingleDeviceSharding, make_single_device_sharding
 
@@ -28,5 +29,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -7,9 +7,9 @@ A jitted function is traced to a Jaxpr, lowered to StableHLO, and compiled:
 
 from ._api.jit.options import CompilerOptions
 from ._api.jit.stages import ArgInfo, Compiled, Lowered, Traced, Wrapped
+from ._base.public_names import publish
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

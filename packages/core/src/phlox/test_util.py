@@ -10,6 +10,7 @@ import numpy as np
 
 from ._api.derivatives.differentiate import jvp, linearize, vjp
 from ._base import pytree
+from ._base.public_names import publish
 from ._ir import dtypes
 from ._trace.trace import typeof
 
@@ -235,5 +236,4 @@ def _linearized(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     return out, derivative(*tangents)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

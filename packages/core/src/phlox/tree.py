@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ._base.public_names import publish
 from ._base.pytree import (
     tree_all as all,
     tree_broadcast as broadcast,
@@ -59,5 +60,4 @@ def static(**options: Any) -> Any:
     return dataclasses.field(metadata={"static": True, **(options.pop("metadata", None) or {})}, **options)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -4,6 +4,7 @@ from typing import Any
 
 from ._base.errors import ArgumentError
 from ._base.partial import Partial
+from ._base.public_names import publish
 from ._base.pytree import (
     DictKey,
     FlattenedIndexKey,
@@ -124,5 +125,4 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
     return found
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

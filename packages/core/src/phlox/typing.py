@@ -12,6 +12,7 @@ from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 
+from ._base.public_names import publish
 from ._xla.array import Array
 
 __all__ = ["Array", "ArrayLike", "DTypeLike", "Key", "Shape"]
@@ -32,5 +33,4 @@ Key = Array | np.ndarray
 Shape = SupportsIndex | Sequence[SupportsIndex]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

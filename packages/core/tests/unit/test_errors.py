@@ -77,6 +77,21 @@ def test_donated_and_deleted_arrays():
     refuse(errors.DeletedArrayError, lambda: repr(y))
 
 
+def test_xla_prints_nothing_about_donated_arrays(capfd):
+    f = phlox.jit(lambda tree: {"a": tree["a"] + 1, "b": tree["b"] * 2}, donate_argnums=0)
+    tree = {"a": jnp.arange(3.0), "b": jnp.ones((2, 2))}
+    f(tree)
+    uses = [
+        lambda: f(tree), lambda: tree["a"] + 1, lambda: tree["a"][0], lambda: phlox.jit(lambda d: d["b"] * 2)(tree),
+        lambda: lax.sin(tree["a"]), lambda: phlox.grad(lambda x: x.sum())(tree["a"]), lambda: jnp.copy(tree["b"]),
+        lambda: print(tree["a"]), lambda: tree["a"].block_until_ready(), lambda: phlox.device_get(tree),
+    ]  # fmt: skip
+    for use in uses:
+        with pytest.raises(errors.DeletedArrayError):
+            use()
+    assert capfd.readouterr() == ("", "")
+
+
 def test_donation_that_no_output_can_use_is_announced_and_harmless():
     f = phlox.jit(lambda x: x.sum(), donate_argnums=0)
     x = jnp.ones(3)

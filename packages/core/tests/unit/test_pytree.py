@@ -36,6 +36,30 @@ class Params:
     name: str = dataclasses.field(default="", metadata={"static": True})
 
 
+class Table(dict):
+    pass
+
+
+tree_util.register_pytree_node(
+    Table,
+    lambda table: (list(table.values()), tuple(table)),
+    lambda keys, values: Table(zip(keys, values, strict=True)),
+)
+
+
+@tree_util.register_pytree_node_class
+class Stack:
+    def __init__(self, layers):
+        self.layers = list(layers)
+
+    def tree_flatten(self):
+        return tuple(self.layers), None
+
+    @classmethod
+    def tree_unflatten(cls, _, children):
+        return cls(children)
+
+
 TREE = {"b": [1, (2, None)], "a": Point(3, {"k": 4}), "c": collections.OrderedDict(z=5, y=6), "d": Box([7], "lid")}
 
 
@@ -123,8 +147,42 @@ def test_prefixes():
         ([1, 2], [1, 2, 3], "", ("a list of 2", "a list of 3")),
         ((1, [2, (3,)]), (1, [2, [3]]), "[1][1]", ("a tuple of 1", "a list of 1")),
         ([1, None], [1, 2], "[1]", ("None", "a leaf")),
-        (Point(1, 2), (1, 2), "", ("a Point of 2", "a tuple of 2")),
+        (Point(1, 2), (1, 2), "", ("a Point with .x, .y", "a tuple of 2")),
         ([Point(1, [2])], [Point(1, [2, 3])], "[0].y", ("a list of 1", "a list of 2")),
+        (Box([1], "lid"), Box([1, 2], "lid"), ".content", ("a list of 1", "a list of 2")),
+        (
+            Box(1, "lid"),
+            Box(1, "top"),
+            "",
+            ("a Box with .content and static data 'lid'", "a Box with .content and static data 'top'"),
+        ),
+        (
+            Params(1, 2, "a"),
+            Params(1, 2, "b"),
+            "",
+            ("a Params with .w, .b and static data .name='a'", "a Params with .w, .b and static data .name='b'"),
+        ),
+        (
+            Table(a=1, b=2),
+            Table(a=1, c=2),
+            "",
+            ("a Table with keys 'a', 'b'", "a Table with keys 'a', 'c'"),
+        ),
+        (
+            collections.OrderedDict(a=1, b=2),
+            collections.OrderedDict(b=1, a=2),
+            "",
+            ("an OrderedDict with keys 'a', 'b'", "an OrderedDict with keys 'b', 'a'"),
+        ),
+        (
+            Stack([1, 2]),
+            Stack([1, 2, 3]),
+            "",
+            (
+                "a Stack with .layers[0], .layers[1]",
+                "a Stack with .layers[0], .layers[1], .layers[2]",
+            ),
+        ),
     ],
 )
 def test_differences_name_the_place(expected, got, path, says):
@@ -133,6 +191,64 @@ def test_differences_name_the_place(expected, got, path, says):
     with pytest.raises(errors.TreeError) as caught:
         pytree.check_same(tree.structure(expected), tree.structure(got), "these differ")
     assert caught.value.path == found.path
+
+
+@tree_util.register_pytree_node_class
+class Slotted:
+    __slots__ = ("scale", "shift")
+
+    def __init__(self, scale, shift):
+        self.scale, self.shift = scale, shift
+
+    def tree_flatten(self):
+        return (self.scale, self.shift), None
+
+    @classmethod
+    def tree_unflatten(cls, _, children):
+        return cls(*children)
+
+
+@tree_util.register_pytree_node_class
+class Converting:
+    """Its constructor refuses objects that are no arrays."""
+
+    def __init__(self, values):
+        self.values = jnp.asarray(values)
+
+    def tree_flatten(self):
+        return (self.values,), None
+
+    @classmethod
+    def tree_unflatten(cls, _, children):
+        return cls(*children)
+
+
+@tree_util.register_pytree_node_class
+class Twice(Slotted):
+    """Two attributes hold the same child, so that neither names it."""
+
+    def __init__(self, scale, shift):
+        super().__init__(scale, shift)
+        self.same = scale
+
+
+@pytest.mark.parametrize(
+    "node, names",
+    [
+        (Box([1, 2], "lid"), [".content[0]", ".content[1]"]),
+        (Slotted(1, {"a": 2}), [".scale", ".shift['a']"]),
+        (Params(1, Point(2, 3)), [".w", ".b.x", ".b.y"]),
+        (Table(a=1, b=2), ["['a']", "['b']"]),
+        (Stack([1, Slotted(2, 3)]), [".layers[0]", ".layers[1].scale", ".layers[1].shift"]),
+        (Converting([1.0]), [".values"]),
+        (Twice(1, 2), ["[<flat index 0>]", ".shift"]),
+    ],
+)
+def test_messages_name_the_attributes_that_hold_children(node, names):
+    structure = tree.structure(node)
+    assert [tree_util.keystr(path) for path in pytree.named_paths(structure, node)] == names
+    if type(node) is not Converting:
+        assert [tree_util.keystr(path) for path in pytree.named_paths(structure)] == names
 
 
 def test_equal_trees_have_no_differences():

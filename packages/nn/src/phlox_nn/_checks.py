@@ -8,6 +8,7 @@ from typing import Any
 
 import phlox.numpy as jnp
 from phlox import typeof
+from phlox.dtypes import prng_key
 from phlox.errors import ArgumentError, ShapeError
 
 
@@ -31,6 +32,18 @@ def part(layer: Any, **values: Any) -> None:
             raise ArgumentError(
                 f"{type(layer).__name__}: {name} must be a number from 0 to 1, got {value!r}", **{name: value}
             )
+
+
+def key(layer: Any, method: str, value: Any) -> None:
+    """Raises `ArgumentError` for a `value` that is clearly no PRNG key, such as a seed."""
+    if not hasattr(value, "dtype") or (not jnp.issubdtype(value.dtype, prng_key) and value.dtype != jnp.uint32):
+        seed = value if type(value) is int else "seed"
+        raise ArgumentError(
+            f"{type(layer).__name__}.{method} takes a PRNG key, got {value!r:.60} of type {type(value).__name__}",
+            instead=f"{method}(phlox.random.key({seed}))" if method == "init" else f"key=phlox.random.key({seed})",
+            argument="key",
+            value=value,
+        )
 
 
 def features(layer: Any, x: Any, expected: int, what: str = "the inputs") -> None:

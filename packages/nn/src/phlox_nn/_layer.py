@@ -29,7 +29,7 @@ import phlox.numpy as jnp
 from phlox.errors import ArgumentError, PhloxError, ShapeError, TreeError
 from phlox.extend import lenient_promotion
 
-from . import _code, _paths, _torch_layout
+from . import _checks, _code, _paths, _torch_layout
 from ._paths import BATCH, Path, Tree
 
 _PACKAGE = __name__.split(".")[0] + "."
@@ -180,6 +180,7 @@ class Layer:
         >>> phlox.tree.map(phlox.numpy.shape, nn.Sequential(nn.Linear(2, 3), nn.relu).init(phlox.random.key(0)))
         {'0': {'bias': (3,), 'weight': (2, 3)}}
         """
+        _checks.key(self, "init", key)
         return self._make("parameters", key, (), dtype, None)
 
     def init_state(self, *, batch: int = 1, dtype: Any = jnp.float32) -> Tree:
@@ -267,6 +268,8 @@ class Layer:
         >>> bound.layers[0].weight.shape, bound(phlox.numpy.ones((5, 2))).shape
         ((2, 3), (5, 3))
         """
+        if key is not None:
+            _checks.key(self, "apply", key)
         binding = Binding(key, train, dtype if dtype is None else jnp.dtype(dtype), state is not None)
         return self._bound({} if params is None else params, {} if state is None else state, binding, ())
 

@@ -438,3 +438,15 @@ def test_a_stack_of_eighty_is_a_program_as_long_as_one_of_eight():
         return phlox.jit(loss).lower(params, jnp.ones((2, 4))).as_text()
 
     assert len(text(80).splitlines()) == len(text(8).splitlines())
+
+
+@pytest.mark.parametrize("seed", [0, 0.5, None, "a", (0,)])
+def test_a_seed_in_the_place_of_a_key_is_refused(seed):
+    model = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5))
+    with pytest.raises(ArgumentError, match=r"Sequential\.init takes a PRNG key") as caught:
+        model.init(seed)
+    assert f"init(phlox.random.key({'seed' if seed != 0 else 0}))" == caught.value.instead
+    if seed is not None:
+        with pytest.raises(ArgumentError, match="apply takes a PRNG key"):
+            model.apply(model.init(phlox.random.PRNGKey(0)), jnp.ones(2), key=seed, train=True)
+    assert phlox.eval_shape(model.init, phlox.random.key(0))["0"]["weight"].shape == (2, 3)

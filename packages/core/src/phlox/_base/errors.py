@@ -4,6 +4,7 @@
     ├── ArgumentError (TypeError, ValueError)  an argument that cannot be an array
     │   ├── ObservationsError (RuntimeError)   the number of weights is not the number of observations
     │   └── SparseEfficiencyError              an operation on sparse arrays would cost as much as on dense ones
+    ├── ForeignArrayError (ValueError)         jax itself got an array of phlox
     ├── OptionError (ValueError)               an option does not accept this value
     │   └── PaddingError (RuntimeError)        an unknown name of a padding
     ├── ConfigError (AttributeError, ValueError) a flag does not exist, or does not accept this value
@@ -52,6 +53,7 @@
     ├── UncheckedError (ValueError)            a `check` in a compiled program without `checkify`
     ├── MissingNameError (AttributeError, NotImplementedError) a library uses a name of jax that phlox lacks
     ├── MissingImportError (ModuleNotFoundError) … in an import statement
+    ├── UnknownNameError (AttributeError)      a public module has no such name
     ├── AdoptionError (ImportError)            jax or a library cannot be stood for in this process
     ├── JaxprTypeError (TypeError)             a Jaxpr that is not well-typed
     └── InconclusiveDimensionOperation         a question about symbolic lengths without a single answer
@@ -63,6 +65,8 @@ attributes, so that no program needs to parse messages.
 
 from __future__ import annotations
 
+import functools
+import sys
 from typing import Any
 
 from . import source
@@ -88,6 +92,7 @@ __all__ = [
     "DtypeError",
     "EffectError",
     "ExportError",
+    "ForeignArrayError",
     "InconclusiveDimensionOperation",
     "IndexingError",
     "InvalidValueError",
@@ -123,6 +128,7 @@ __all__ = [
     "UncheckedError",
     "UndefinedRuleError",
     "UnexpectedTracerError",
+    "UnknownNameError",
     "UnsupportedError",
 ]
 
@@ -145,6 +151,18 @@ class PhloxError(Exception):
         self.where = where if where is not None else source.user_location(2)
         for name, value in data.items():
             setattr(self, name, value)
+        handled = sys.exc_info()[1]
+        if handled is not None and source.is_inside(handled.__traceback__):
+            # Python would show phlox's own KeyError of a cache as the cause.
+            self.__suppress_context__ = True
+
+    def _render_traceback_(self) -> list[str]:
+        """The lines of the traceback in a notebook, without phlox's frames; IPython calls it."""
+        from .tracebacks import trim
+
+        trim(self)
+        shell = sys.modules["IPython"].get_ipython()
+        return shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -173,6 +191,15 @@ class SparseEfficiencyError(ArgumentError):
     """An operation on sparse arrays would cost as much as on dense ones, and `on_inefficient` is "error".
 
     Fix: another layout of batch and dense axes, or ``on_inefficient=None``.
+    """
+
+
+class ForeignArrayError(PhloxError, ValueError):
+    """The real jax, which the program or one of its libraries imports, got an array of phlox.
+
+    Cause: for example optax, imported as it is, with parameters that are arrays of phlox. It is no `TypeError`, because
+    jax replaces those by an error that does not say so.
+    Fix: the function of the same name in phlox; ``phlox.adopt("optax")`` for the library.
     """
 
 
@@ -512,6 +539,37 @@ class MissingImportError(PhloxError, ModuleNotFoundError):
 
     jax_name: str
     library: str
+
+
+class UnknownNameError(PhloxError, AttributeError):
+    """A public module of phlox has no such name.
+
+    The message says what was probably meant, or where NumPy, SciPy or JAX have it. It is composed when it is read,
+    because programs also ask with `hasattr`. Attributes: `module`, `name`.
+
+    >>> phlox.numpy.onez
+    Traceback (most recent call last):
+    phlox.errors.UnknownNameError: module 'phlox.numpy' has no attribute 'onez'. Did you mean: 'ones'?...
+    """
+
+    def __init__(self, module: str, name: str):
+        # `obj` is not set: with it, Python adds suggestions of its own to tracebacks.
+        AttributeError.__init__(self, module, name, name=name)
+        self.module = module
+        self.where = source.user_location(2)
+
+    def _explained(self) -> tuple[str, str]:
+        from . import absent
+
+        return absent.explain(self.module, str(self.name), dir(sys.modules[self.module]))
+
+    @functools.cached_property
+    def what(self) -> str:  # type: ignore[override]
+        return self._explained()[0]
+
+    @functools.cached_property
+    def instead(self) -> str:  # type: ignore[override]
+        return self._explained()[1]
 
 
 class AdoptionError(PhloxError, ImportError):

@@ -8,6 +8,7 @@ code object and the instruction offset, and computes the line when it is read.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import linecache
 import os
 import sys
@@ -16,14 +17,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
 #: prefix of the file names of generated code
 WRITTEN = "<phlox "
-# threading and contextlib are hidden too: a line where a thread starts or a context manager exits helps no user.
+# A line of threading, contextlib or importlib, where a thread starts or a context manager exits, helps no user either.
 _hidden: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
-_hidden += [threading.__file__, contextlib.__file__]
+_hidden += [threading.__file__, contextlib.__file__, importlib.__file__]
 _is_hidden: dict[str, bool] = {}
 #: while recorded equations are evaluated again: the location of the current equation
 _replayed: ContextVar[Location | None] = ContextVar("phlox_here", default=None)
@@ -87,6 +88,13 @@ def is_internal(filename: str) -> bool:
         known = filename.startswith((*_hidden, "<frozen", WRITTEN))
         _is_hidden[filename] = known
     return known
+
+
+def is_inside(trace: TracebackType | None) -> bool:
+    """Whether all frames of a traceback are internal: phlox raised the exception, and caught it."""
+    while trace is not None and is_internal(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    return trace is None
 
 
 class Wrapper(str):
@@ -215,6 +223,10 @@ class Location:
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:
+        number = _cell(self.file)
+        if number is not None:
+            inside = "" if self.function == "<module>" else f" ({self.function})"
+            return f"In [{number}], line {self.line}{inside}"
         return f"{self.file}:{self.line} ({self.function})"
 
     def __repr__(self) -> str:
@@ -222,6 +234,13 @@ class Location:
 
     def __reduce__(self) -> Any:  # errors are pickled with their location; code objects cannot be pickled
         return _restored, (self.file, self.function, self.line, self.column, self.scope)
+
+
+def _cell(file: str) -> int | None:
+    """The number of the notebook's cell whose code has this file name; None for files."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
+    return getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
 
 
 def _restored(file: str, function: str, line: int, column: int, names: tuple[str, ...]) -> Location:

@@ -168,6 +168,12 @@ def as_dtype(x: Any) -> Dtype:
 
 def unknown(x: Any) -> DtypeError:
     """The error for an `x` that names no element type."""
+    if type(x) is int:
+        return DtypeError(
+            f"{x!r} is no element type of arrays: it was given in the place of dtype",
+            instead="a tuple, as in (2, 3), for several lengths or axes",
+            dtype=x,
+        )
     return DtypeError(
         f"{x!r} is no element type of arrays",
         instead="one of " + ", ".join(name for name in _by_name if "_" not in name) + ", or a float8/float4 type",

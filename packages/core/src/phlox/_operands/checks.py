@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.errors import ArgumentError, AxisError, PhloxError, ShapeError, TracerIntegerConversionError
+from .._base.beside_jax import is_of_jax
+from .._base.errors import (
+    ArgumentError,
+    AxisError,
+    ConcretizationTypeError,
+    PhloxError,
+    ShapeError,
+    TracerIntegerConversionError,
+)
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
 from .._ir.dimensions import as_length
-from .._trace.trace import ArrayLike as Base, not_an_array
+from .._trace.trace import ArrayLike as Base, Tracer, array_advice, not_an_array
 from .._xla.array import ArrayImpl
 
 if TYPE_CHECKING:
@@ -25,9 +33,12 @@ _NUMBERS = frozenset((float, int, bool, complex))
 
 def array_like(x: Any) -> Array:
     """`x`, or the array that its method ``__jax_array__`` returns."""
-    if type(x) is not ArrayImpl and hasattr(x, "__jax_array__"):
-        return x.__jax_array__()
-    return x
+    return x.__jax_array__() if type(x) is not ArrayImpl and becomes_array(x) else x
+
+
+def becomes_array(x: Any) -> bool:
+    """Whether `x` has a method ``__jax_array__``. Arrays and tracers of jax itself have None in its place."""
+    return not isinstance(x, Base) and getattr(x, "__jax_array__", None) is not None
 
 
 def check(function: str, *args: Any) -> list[Array]:
@@ -53,19 +64,20 @@ def checked(function: str, position: int, x: Any) -> tuple[Any, ShapedArray]:
     x = array_like(x)
     aval = typeof_value(x)
     if aval is None:
-        if is_masked(x):
+        if is_masked(x) or is_of_jax(x):
             raise not_an_array(x, f"argument {position} of {function}")
         what = f"{function} requires ndarray or scalar arguments, got {type(x)} at position {position}"
-        instead = "phlox.numpy.array(...) makes an array of a list or tuple"
         if isinstance(x, np.ndarray | np.generic):
             what = (
                 f"Error interpreting argument to {function} as a JAX value. The problematic value is of type {type(x)} "
                 f"and was passed to {function} at position {position}. Its dtype is {x.dtype}"
             )
-            instead = "an array of numbers or truth values"
         shown = repr(x)
         raise ArgumentError(
-            what + (f": {shown}" if len(shown) < 80 else ""), instead=instead, argument=position, value=x
+            what + (f": {shown}" if len(shown) < 80 and "Tracer<" not in shown else ""),
+            instead=array_advice(x),
+            argument=position,
+            value=x,
         )
     return x, aval
 
@@ -126,8 +138,18 @@ def as_shape(shape: Shape, function: str = "") -> tuple[int, ...]:
         ) from None
 
 
+def _refuse_traced_axis(axis: Any) -> None:
+    if isinstance(axis, Tracer):
+        axis._refuse(
+            ConcretizationTypeError,
+            "An axis must be known while the program is traced",
+            "a number; mark the argument static with static_argnames",
+        )
+
+
 def canonical_axis(axis: Any, ndim: int, function: str = "") -> int:
     """`axis` as a nonnegative number. Raises `AxisError` when the array has no such axis."""
+    _refuse_traced_axis(axis)
     try:
         number = operator.index(axis)
     except TypeError:
@@ -159,6 +181,7 @@ def hashable(axis: Any) -> Any:
     """A user's axis, or list or array of axes, in hashable form for cache keys."""
     if axis is None or type(axis) is int or type(axis) is tuple:
         return axis
+    _refuse_traced_axis(axis)
     given = axis.tolist() if hasattr(axis, "tolist") else axis
     return tuple(given) if isinstance(given, list | range) else given
 

@@ -1,7 +1,7 @@
 """Operators and methods of arrays, for those who read types. Written by scripts/array-stub.py."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from .._api.devices.out_sharding import OutSharding
 from .._ops.linalg.dot import PrecisionLike
@@ -80,7 +80,6 @@ class Operators:
     def __rsub__(self, other: ArrayLike) -> Array: ...
     def __rtruediv__(self, other: ArrayLike) -> Array: ...
     def __rxor__(self, other: ArrayLike) -> Array: ...
-    def __setitem__(self, index: Any, value: Any) -> NoReturn: ...
     def __sub__(self, other: ArrayLike) -> Array: ...
     def __truediv__(self, other: ArrayLike) -> Array: ...
     def __xor__(self, other: ArrayLike) -> Array: ...
@@ -170,10 +169,6 @@ class Operators:
         out_sharding: OutSharding = None,
     ) -> Array:
         """The dot product: a sum over the last axis of `a` and the second to last axis of `b` (as ``numpy.dot``)."""
-
-    @property
-    def flat(self) -> NoReturn:
-        """Not supported: `flatten` gives the elements in one axis."""
 
     def flatten(self, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
         """`a` flattened to a vector (as ``numpy.ravel``)."""

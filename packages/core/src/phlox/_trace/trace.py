@@ -8,6 +8,7 @@ trace is current; nested transformations need nothing else: there is no stack of
 from __future__ import annotations
 
 import operator
+import sys
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 
 from .._base import errors, source
+from .._base.beside_jax import is_of_jax, of_jax, offered_to_jax
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, typeof_value
 from .._ir.primitive import Primitive, current_trace
@@ -122,6 +124,13 @@ class ArrayLike(Operators):
     def size(self) -> int:
         """Number of elements."""
         return self.aval.size
+
+    @property
+    def __jax_array__(self) -> Any:
+        """Nothing. If the real jax asks for it, the error says that this is no array of jax."""
+        kind = "a tracer" if isinstance(self, Tracer) else "an array"
+        what = f"{kind} of type {self.aval.short}"
+        raise offered_to_jax(what, self, sys._getframe(1)) or AttributeError("__jax_array__")
 
     @property
     def weak_type(self) -> bool:
@@ -352,9 +361,35 @@ def not_an_array(x: Any, argument: str = "a value") -> errors.ArgumentError:
             argument=argument,
             value=x,
         )
+    if is_of_jax(x):
+        return of_jax(argument, x)
     return errors.ArgumentError(
         f"{argument} is {shown} of type {type(x).__name__}, which is no array",
-        instead="pass numbers and arrays",
+        instead=array_advice(x),
         argument=argument,
         value=x,
     )
+
+
+def array_advice(x: Any) -> str:
+    """How to make an array of `x`, which is none."""
+    kind = type(x)
+    if isinstance(x, np.ndarray | np.generic) and x.dtype.kind not in "mM":
+        return "x.astype(float), if its elements are numbers"
+    if isinstance(x, str | bytes):
+        return "float(x), if it is a number; arrays hold no text"
+    if isinstance(x, list | tuple | range):
+        return "phlox.numpy.array(...) makes an array of a list or tuple"
+    if isinstance(x, dict):
+        return "phlox.tree.map of the function; or phlox.numpy.array([*x.values()])"
+    if isinstance(x, set | frozenset):
+        return "phlox.numpy.array(sorted(x)): a set has no order"
+    if kind.__module__ == "datetime" or isinstance(x, np.ndarray | np.generic):
+        return "a number of seconds or days, as np.datetime64(x, 's').astype(int)"
+    if hasattr(kind, "__array__") or hasattr(kind, "__dlpack__"):
+        return "phlox.numpy.asarray(x)"
+    if hasattr(kind, "__iter__"):
+        return "phlox.numpy.array(list(x))"
+    if hasattr(kind, "__float__"):
+        return "float(x)"
+    return "what the function returns, f(x)" if callable(x) and not isinstance(x, type) else "a number or an array"

@@ -125,8 +125,9 @@ def compile_text(
         return compile_text(
             text, devices, located=located, shardy=shardy, outputs=outputs, overrides=overrides, advice=advice
         )
-    with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
-        disk.store(key, client.serialize_executable(executable))
+    if disk.usable_folder() is not None:
+        with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
+            disk.store(key, client.serialize_executable(executable))
     return executable
 
 

@@ -126,6 +126,23 @@ class Program:
         return outs
 
 
+def _deleting(execute: Callable[[Sequence[Any]], Any], donated: frozenset[int]) -> Callable[[Sequence[Any]], Any]:
+    """`execute`, after which the donated buffers are deleted.
+
+    The runtime has taken their memory, but the Python objects do not know it. A call with one of them would reach XLA,
+    which prints a line to stderr before it raises; a deleted one is refused before that.
+    """
+    places = sorted(donated)
+
+    def run(buffers: Sequence[Any]) -> Any:
+        results = execute(buffers)
+        for i in places:
+            buffers[i].delete()
+        return results
+
+    return run
+
+
 def lies_as(key: Key, sharding: Sharding) -> bool:
     """Whether arrays with this key have their parts where arrays with this sharding have them."""
     here = sharding_of(key)
@@ -181,6 +198,8 @@ class Lowering(NamedTuple):
     #: the kind of memory of each result that is not in the default memory of its device; empty if all are
     kinds: Sequence[str | None]
     jaxpr: Jaxpr
+    #: indices of the arguments whose buffers results reuse
+    donated: frozenset[int]
 
     @property
     def _private(self) -> bool:
@@ -264,6 +283,8 @@ class Lowering(NamedTuple):
         )
         if self.effects or module.callbacks:
             program.execute = observed(executable, self.effects)
+        if self.donated:
+            program.execute = _deleting(program.execute, self.donated)
         return program
 
 
@@ -326,6 +347,7 @@ def lower(
         advice,
         kinds,
         jaxpr,
+        frozenset(donated),
     )
 
 

@@ -7,6 +7,7 @@ The real libraries on the real jax may be imported beside them.
 
 import sys
 
+from .._base.public_names import publish as _publish
 from ..as_jax._copies import PREFIX, CopyFinder
 from ..as_jax._finder import JaxFinder
 
@@ -16,5 +17,4 @@ __all__: list[str] = []
 sys.meta_path[:0] = [JaxFinder(PREFIX), CopyFinder()]
 
 
-def __dir__() -> list[str]:
-    return __all__
+_publish(__name__)

@@ -15,6 +15,7 @@ import sys
 from typing import Any
 
 from .._base.errors import AdoptionError
+from .._base.public_names import publish
 
 __all__ = ["install"]
 
@@ -70,5 +71,4 @@ def _spawned_processes_too() -> None:
     spawn.get_command_line = command_line
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

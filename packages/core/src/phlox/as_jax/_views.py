@@ -18,6 +18,7 @@ import sys
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NoReturn
 
+from .._base.absent import reason
 from .._base.errors import MissingImportError, MissingNameError
 from .._base.source import Location
 from ..extend import compat
@@ -153,10 +154,10 @@ def missing(jax_name: str, frame: FrameType | None, importing: bool = False) -> 
     """The error for the use of a name that phlox does not have, at the line that `frame` executes."""
     imports = importing or (frame is not None and _operation(frame) in ("IMPORT_FROM", "IMPORT_NAME"))
     library = library_of(frame)
-    reason, instead = compat.reason(jax_name)
+    why, instead = reason(jax_name)
     kind: Any = MissingImportError if imports else MissingNameError
     return kind(
-        f"{library or 'the program'} uses {jax_name}: {reason}",
+        f"{library or 'the program'} uses {jax_name}: {why}",
         instead=instead,
         where=Location(frame.f_code, frame.f_lasti, ()) if frame is not None else None,
         jax_name=jax_name,

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from .. import numpy as jnp
 from .._base import pytree
 from .._base.errors import ArgumentError, OptionError
+from .._base.public_names import publish
 from .._base.pytree import PyTreeDef
 
 __all__ = [
@@ -643,5 +644,4 @@ def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
     return pytree.tree_map(lambda g: jnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

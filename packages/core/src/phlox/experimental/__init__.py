@@ -7,6 +7,7 @@ from typing import Any
 
 from .._api import configuration
 from .._api.debug.callbacks import io_callback
+from .._base.public_names import publish
 from . import checkify
 
 __all__ = ["checkify", "disable_x64", "enable_x64", "io_callback"]
@@ -41,5 +42,4 @@ def disable_x64() -> AbstractContextManager[Any]:
     return configuration.enable_x64(False)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

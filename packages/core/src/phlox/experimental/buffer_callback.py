@@ -12,6 +12,7 @@ import numpy as np
 from .._api.debug.callbacks import io_callback, pure_callback
 from .._base import pytree
 from .._base.errors import OptionError
+from .._base.public_names import publish
 from .._trace.trace import typeof
 
 __all__ = ["Buffer", "ExecutionContext", "ExecutionStage", "buffer_callback"]
@@ -163,5 +164,4 @@ def _check_aliases(aliases: dict[int, int], types: list[Any], results: list[Any]
             )
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -2,6 +2,7 @@
 
 from .._api.checkify.checkify import check, check_error, checkify, debug_check, user_checks
 from .._api.checkify.operations import automatic_checks, div_checks, float_checks, index_checks, nan_checks
+from .._base.public_names import publish
 from .._ops.host.check import Error, ErrorCategory, JaxRuntimeError, init_error
 
 all_checks = automatic_checks | user_checks
@@ -25,5 +26,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

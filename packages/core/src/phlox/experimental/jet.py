@@ -11,6 +11,7 @@ from .._api.jit import arguments
 from .._api.jit.user_functions import FlatFunction, user_call
 from .._base import pytree
 from .._base.errors import DerivativeError, OptionError, ShapeError
+from .._base.public_names import publish
 from .._base.pytree import flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
@@ -120,5 +121,4 @@ def _scaled(x: Any, factor: float) -> Any:
     return x if factor == 1 or not dtypes.is_inexact(typeof(x).dtype) else mul(x, literal(x, factor))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -6,8 +6,9 @@ As in JAX the module has no names: `phlox.debug_key_reuse` sets the flag, `phlox
 
 from __future__ import annotations
 
+from .._base.public_names import publish as _publish
+
 __all__: list[str] = []
 
 
-def __dir__() -> list[str]:
-    return __all__
+_publish(__name__)

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._base import pytree
 from .._base.errors import OptionError
+from .._base.public_names import publish
 from .._operands.checks import check_one
 from .._ops.spmd.reshard import layout_constraint
 from .._xla.layout import Format, Layout
@@ -45,5 +46,4 @@ def _constrained(x: Any, layout: Any) -> Any:
     return layout_constraint(check_one("with_layout_constraint", x), major_to_minor=tuple(layout.major_to_minor))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

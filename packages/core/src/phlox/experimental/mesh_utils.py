@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import DeviceError, OptionError
+from .._base.public_names import publish
 from .._xla.devices import devices as _devices
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
@@ -101,5 +102,4 @@ def _array(found: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return result.reshape(shape)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

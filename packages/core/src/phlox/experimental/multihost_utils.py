@@ -18,6 +18,7 @@ from .._api.devices.process_parts import of_this_process, over_all_processes
 from .._api.jit.jit import jit
 from .._base import pytree
 from .._base.errors import DeviceError, OptionError, ProcessFailureError
+from .._base.public_names import publish
 from .._trace.trace import typeof
 from .._xla import preemption
 from .._xla.array import Array, logical, move, physical, put
@@ -305,5 +306,4 @@ def _side_by_side(mine: np.ndarray) -> Array:
     return make_array_from_single_device_arrays(shape, NamedSharding(mesh, PartitionSpec("processes")), [part])
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -21,6 +21,7 @@ from .._api.derivatives.differentiate import vjp
 from .._api.jit.jit import jit
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError
+from .._base.public_names import publish
 from .._ir.avals import typeof_value
 from ..flatten_util import ravel_pytree
 from ..typing import Array
@@ -224,5 +225,4 @@ def _next_length(last: Any, ratio: Any) -> Any:
     return jnp.where(ratio == 0, last * _LARGEST, last * factor.astype(last.dtype))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

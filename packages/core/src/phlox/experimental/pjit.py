@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .._api.jit.jit import jit as pjit
+from .._base.public_names import publish
 
 __all__ = ["pjit"]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

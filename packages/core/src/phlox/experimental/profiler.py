@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from .._base.public_names import publish
 from .._xla.profiling import profiler
 
 __all__ = ["get_profiled_instructions_proto"]
@@ -32,5 +33,4 @@ def get_profiled_instructions_proto(tensorboard_dir: str | os.PathLike[str]) -> 
     return found
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import numpy as jnp, random
 from .._base.errors import ArgumentError
+from .._base.public_names import publish
 from .._ir.primitive import current_trace
 from ..ref import new_ref
 from ..tree_util import register_dataclass
@@ -192,5 +193,4 @@ def _sizes(size: Size, *arguments: Any) -> tuple[int, ...]:
     return tuple(operator.index(n) for n in size)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -15,6 +15,7 @@ from typing import Any
 from .. import lax, nn, numpy as jnp, random
 from .._api.jit.jit import jit
 from .._base.errors import UnsupportedError
+from .._base.public_names import publish
 from ..typing import Array, ArrayLike
 
 __all__ = [
@@ -282,5 +283,4 @@ def _direction(sequence: Any, inside: Any, start: Any, weights: list[Any], backw
     return lax.scan(step, start, (from_inputs, inside), reverse=backward)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

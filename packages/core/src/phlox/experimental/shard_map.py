@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._api.devices.shard_map import shard_map as _shard_map
+from .._base.public_names import publish
 from .._xla.mesh import AbstractMesh, Mesh
 
 __all__ = ["shard_map"]
@@ -40,5 +41,4 @@ def shard_map(
     return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=names, check_vma=check_rep)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -10,6 +10,7 @@
 """
 
 from .._api.jit.closed_call import closed_call
+from .._base.public_names import publish
 from .._base.pytree import Difference, tree_error
 from .._base.source import Location, hide_frames, user_location, warn
 from .._base.strictness import lenient_promotion
@@ -72,5 +73,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

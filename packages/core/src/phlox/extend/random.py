@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import numpy as jnp
 from .._base.errors import DtypeError
+from .._base.public_names import publish
 from .._operands.checks import type_of
 from .._ops.random.generators import (
     RBG as rbg_prng_impl,
@@ -137,5 +138,4 @@ def threefry_2x32(keypair: tuple[ArrayLike, ArrayLike], count: ArrayLike) -> Arr
     return jnp.concatenate([first, second])[: flat.size].reshape(avals[2].shape)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

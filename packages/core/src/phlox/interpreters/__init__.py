@@ -4,10 +4,10 @@ In phlox a primitive holds its rules; these tables read and write the rules of p
 `phlox.extend.Primitive`, which takes all rules at once.
 """
 
+from .._base.public_names import publish
 from . import ad, batching, mlir
 
 __all__ = ["ad", "batching", "mlir"]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

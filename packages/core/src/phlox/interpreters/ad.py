@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
+from .._base.public_names import publish
 from .._ir.primitive import Primitive
 from .._trace.trace import typeof
 from .._transform.array_operations import Zero, add as add_tangents, instantiate as instantiate_zeros
@@ -93,5 +94,4 @@ def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None
     )
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._api.batching.mappable import register_vmappable, unregister_vmappable
+from .._base.public_names import publish
 from .._ir.primitive import Primitive
 from .._transform.array_operations import move_axis as moveaxis
 from .._transform.batch import place_axis
@@ -64,5 +65,4 @@ def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
     return place_axis(x, bdim, 0, size)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

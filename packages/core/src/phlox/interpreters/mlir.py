@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._base.errors import UnsupportedError
+from .._base.public_names import publish
 from .._ir.primitive import Primitive
 from .._ops.elementwise.families import lowered_as
 from .._xla.text import Function, Value
@@ -85,5 +86,4 @@ def _passing(prim: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
     return lower
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -9,10 +9,10 @@ number. If one process fails, the others are ended, and the exit status is that 
 job of SLURM, Open MPI or Kubernetes their own launchers start the processes; see docs/guides/processes.md.
 """
 
+from .._base.public_names import publish
 from ._command import main
 
 __all__ = ["main"]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -6,6 +6,7 @@ Unlike `phlox.numpy`, these functions do not promote dtypes. The primitives them
 
 from typing import Any as _Any
 
+from .._base.public_names import publish as _publish
 from .._ops import jax_names as _jax_names, primitive_of_jax as _primitive_of_jax
 from . import linalg as linalg
 from ._branches import cond as cond, switch as switch
@@ -244,21 +245,18 @@ from ._structural import (
 from ._tokens import after_all as after_all, create_token as create_token, precv as precv, psend as psend
 
 
-def __getattr__(name: str) -> _Any:
+def _primitive(name: str) -> _Any:
+    """A primitive under JAX's name, such as ``add_p``."""
     found: _Any = _primitive_of_jax(name)
     if found is None and name.endswith("_p"):
         from ._composed import COMPOSED
 
         found = COMPOSED.get(name)
-    if found is None:
-        what = (
-            f"phlox has no primitive {name!r}"
-            if name.endswith("_p")
-            else f"module 'phlox.lax' has no attribute {name!r}"
-        )
-        raise AttributeError(what, name=name)
     return found
 
 
 def __dir__() -> list[str]:
     return sorted(name for name in {*globals(), *_jax_names()} if not name.startswith("_"))
+
+
+_publish(__name__, other=_primitive)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._api.jit import arguments
-from .._api.jit.bodies import Staged, missing, operands_of, paths, staged, strong_results, varying_results
+from .._api.jit.bodies import Staged, missing, operands_of, staged, strong_results, varying_results
 from .._api.jit.reference_arguments import closed_over
 from .._api.jit.user_functions import user_call
 from .._base import pytree
@@ -141,6 +141,12 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
     """
     if operand is not missing:
         operands = (*operands, operand)
+    if callable(branches) or not hasattr(branches, "__iter__"):
+        raise ArgumentError(
+            f"switch takes a sequence of functions, got {branches!r:.60}",
+            instead="switch(index, [f, g], x)",
+            argument="branches",
+        )
     branches = list(branches)
     if not branches:
         raise OptionError("Empty branch sequence: switch needs at least one branch")
@@ -206,7 +212,8 @@ def _branches(
             f"{function} branch outputs must have the same pytree structure, but they differ: {role} ({other.name}) "
             f"and {roles[0]} ({first.name})"
         )
-        pytree.check_same(first.out_tree, other.out_tree, what)
+        instead = first.advice(roles[0], "a result") or other.advice(role, "a result")
+        pytree.check_same(first.out_tree, other.out_tree, what, instead)
     closed = _one_type(function, programs, roles)
     given = [one.consts for one in programs]
     if apart:
@@ -278,19 +285,33 @@ def _varying_alike(programs: Sequence[ClosedJaxpr], chosen_by: frozenset[Any]) -
     return [varying_results(one, vma) for one in programs]
 
 
+def _one_type_advice(kind: type[Exception], *avals: Any) -> str:
+    """What to write in a branch so that all return one type."""
+    if kind is DtypeError:
+        if any(dtypes.is_extended(a.dtype) for a in avals):
+            return "keys, or numbers, in all branches"
+        dtype = next((a.dtype for a in avals if dtypes.is_inexact(a.dtype)), avals[0].dtype)
+        return f"one dtype in all branches, for example by .astype({dtype.name!r})"
+    if kind is ShapeError:
+        return "results of one shape in all branches, for example by jnp.broadcast_to"
+    return "phlox.reshard of the results"
+
+
 def _one_type(function: str, programs: Sequence[Staged], roles: Sequence[str]) -> list[ClosedJaxpr]:
     """The branches with equal result types: weakly typed results become strongly typed where other branches' are."""
     columns = list(zip(*[one.out_avals for one in programs], strict=True))
     for i, column in enumerate(columns):
-        for role, aval in zip(roles[1:], column[1:], strict=True):
+        for role, program, aval in zip(roles[1:], programs[1:], column[1:], strict=True):
             if (aval.shape, aval.dtype, aval.spec) != (column[0].shape, column[0].dtype, column[0].spec):
-                path = pytree.keystr(paths(programs[0].out_tree)[i])
+                path = pytree.named_paths(programs[0].out_tree)[i]
                 same_dtype = aval.dtype == column[0].dtype
                 kind = ShapeError if aval.shape != column[0].shape else ShardingTypeError if same_dtype else DtypeError
                 raise kind(
-                    f"{function} branches must have equal output types but they differ: {role} and {roles[0]} return "
-                    f"{aval.short} and {column[0].short} as result{path}",
-                    path=paths(programs[0].out_tree)[i],
+                    f"{function} branches must have equal output types but they differ: {role} ({program.name}) and "
+                    f"{roles[0]} ({programs[0].name}) return {aval.short} and {column[0].short} as "
+                    f"result{pytree.keystr(path)}",
+                    instead=_one_type_advice(kind, aval, column[0]),
+                    path=path,
                     expected=column[0],
                     got=aval,
                 )

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._api.batching.vmap import vmap
 from .._api.jit import arguments
-from .._api.jit.bodies import Staged, operands_of, paths, staged
+from .._api.jit.bodies import Staged, operands_of, staged
 from .._api.jit.reference_arguments import check_distinct, merged, places
 from .._api.jit.user_functions import user_call
 from .._base import pytree
@@ -57,6 +57,8 @@ def _settle(avals: list[ShapedArray], run: Callable[[list[ShapedArray]], Staged]
     Returns the types of the carry, and the staged step.
     """
     first = run(avals)
+    if len(first.out_avals) < len(avals):  # not a carry: `_check_carry` says so
+        return avals, first
     wider = [
         out.update(weak_type=False) if a.weak_type and a.shape == out.shape and a.dtype != out.dtype else a
         for a, out in zip(avals, first.out_avals, strict=False)
@@ -69,36 +71,58 @@ def _settle(avals: list[ShapedArray], run: Callable[[list[ShapedArray]], Staged]
         avals, step = wider, run(wider)
 
 
+class _Body(NamedTuple):
+    """The user's function in a loop, for messages.
+
+    Attributes:
+      function: name of the function of `phlox.lax`.
+      role: name of its parameter.
+      carry: name of the parameter of the user's function that is the carry.
+      depth: how many keys lead from the carry of the compiled loop to the user's carry.
+    """
+
+    function: str
+    role: str
+    carry: str
+    depth: int = 0
+
+    def inside(self) -> _Body:
+        """This function in a step that carries more than the user's carry."""
+        return self._replace(depth=self.depth + 1)
+
+
 def _check_carry(
-    function: str,
-    role: str,
-    fun: Callable[..., Any],
-    in_tree: PyTreeDef,
-    avals: Sequence[Any],
-    s: Staged,
-    out_tree: PyTreeDef,
+    body: _Body, in_tree: PyTreeDef, avals: Sequence[Any], s: Staged, out_tree: PyTreeDef, returned: str
 ) -> None:
-    """Raises unless the carry that a step returns has the structure and the types of the carry that it took."""
-    pytree.check_same(
-        in_tree,
-        out_tree,
-        f"{function} body function carry input and carry output must have the same pytree structure, but they differ: "
-        f"the carry that {role} ({s.name}) takes and the one it returns",
-    )
+    """Raises unless the carry that a step returns has the structure and the types of the carry that it took.
+
+    `returned` describes in one expression what the step should return.
+    """
+    function, role = body.function, f"{body.role} ({s.name})"
+    if in_tree != out_tree:
+        found = pytree.differences(in_tree, out_tree)
+        unlike = (
+            f"{function} body function carry input and carry output must have the same pytree structure, but they "
+            f"differ: the carry that {role} takes and the one it returns"
+        )
+        instead = ""
+        if any(d.got == "None" and len(d.path) == body.depth for d in found):
+            instead = f"return {returned} at the end of {role}, which returns None"
+        raise pytree.tree_error(unlike, [d._replace(path=d.path[body.depth :]) for d in found], instead)
     differ = [
-        (path, aval, out)
-        for path, aval, out in zip(paths(in_tree), avals, s.out_avals, strict=False)
+        (path[body.depth :], aval, out)
+        for path, aval, out in zip(pytree.named_paths(in_tree), avals, s.out_avals, strict=False)
         if (aval.shape, aval.dtype, aval.spec) != (out.shape, out.dtype, out.spec)
     ]
     if not differ:
         return
     path, aval, out = differ[0]
-    what = [_difference(_carry_name(fun), *one) for one in differ]
+    what = [_difference(body.carry, *one) for one in differ]
     told = f"T{what[0][1:]}." if len(what) == 1 else ";\n".join(f"  * {one}" for one in what) + "."
     kind = ShapeError if aval.shape != out.shape else DtypeError if aval.dtype != out.dtype else ShardingTypeError
     raise kind(
         f"{function} body function carry input and carry output must have equal types, but they differ:\n\n{told}\n"
-        f"This is the carry of {role} ({s.name})",
+        f"This is the carry of {role}",
         instead="phlox.reshard of the start value, or of what the step returns"
         if kind is ShardingTypeError
         else f"a step that keeps the type, as by x.astype({aval.dtype.name!r}), or another start value",
@@ -108,10 +132,11 @@ def _check_carry(
     )
 
 
-def _carry_name(fun: Callable[..., Any]) -> str:
+def _parameter(fun: Callable[..., Any], position: int) -> str:
     """The name of the function's parameter that is the carry."""
     signature = arguments.signature_of(fun)
-    return next(iter(signature.parameters), "carry") if signature is not None else "carry"
+    names = [*signature.parameters] if signature is not None else []
+    return names[position] if position < len(names) else "carry"
 
 
 def _difference(name: str, path: Any, aval: Any, out: Any) -> str:
@@ -157,9 +182,15 @@ def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Car
     Array(192, dtype=int32, weak_type=True)
     """
 
+    return _while_with_refs(cond_fun, body_fun, init_val, _Body("while_loop", "body_fun", _parameter(body_fun, 0)))
+
+
+def _while_with_refs(
+    cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry, named: _Body
+) -> Carry:
     def run(refs: Sequence[Ref]) -> Carry:
         if not refs:
-            return _while(cond_fun, body_fun, init_val)
+            return _while(cond_fun, body_fun, init_val, named)
         go_on, turn = with_ref_values(cond_fun, refs), with_ref_values(body_fun, refs)
 
         def step(both: Any) -> Any:
@@ -167,7 +198,7 @@ def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Car
             return state, out
 
         step.__name__ = arguments.fun_name(body_fun)
-        state, out = _while(lambda both: go_on(*both)[0], step, (values(refs), init_val))
+        state, out = _while(lambda both: go_on(*both)[0], step, (values(refs), init_val), named.inside())
         write_all(refs, state)
         return out
 
@@ -181,21 +212,24 @@ def _what(condition: Staged) -> str:
     return f"output type(s) {[aval.update(weak_type=False) for aval in condition.out_avals]}"
 
 
-def _while(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry) -> Carry:
+def _while(
+    cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry, named: _Body
+) -> Carry:
     leaves, tree = operands_of("while_loop", body_fun, (init_val,))
     carry_tree = pytree.treedef_children(tree)[0]
     avals, body = _settle(
         [typeof(x) for x in leaves],
         lambda types: staged("while_loop", "body_fun", body_fun, tree, types),
     )
-    _check_carry("while_loop", "body_fun", body_fun, carry_tree, avals, body, body.out_tree)
+    _check_carry(named, carry_tree, avals, body, body.out_tree, "the next value")
     go_on = staged("while_loop", "cond_fun", cond_fun, tree, avals)
     answers = [a.update(weak_type=False, vma=frozenset()) for a in go_on.out_avals]
     if answers != [_BOOL] or go_on.out_tree.num_nodes != 1:
         got = ", ".join(a.short for a in go_on.out_avals)
         raise DtypeError(
             f"while_loop: cond_fun must return a boolean scalar, but got {_what(go_on)}. This {go_on.name} returned: "
-            f"{got or 'nothing'}"
+            f"{got or 'nothing'}",
+            instead=go_on.advice("cond_fun", "a bool"),
         )
     while not all(go_on.out_avals[0].vma <= a.vma for a in avals):  # devices stop after different numbers of turns
         stops = go_on.out_avals[0].vma
@@ -322,7 +356,10 @@ def fori_loop(
             return (i + 1, body_fun(i, x)), None
 
         step.__name__ = arguments.fun_name(body_fun)
-        return scan(step, (first, init_val), None, length=length, unroll=1 if unroll is None else unroll)[0][1]
+        named = _Body("fori_loop", "body_fun", _parameter(body_fun, 1), depth=1)
+        return _scan_with_refs(step, (first, init_val), None, length, False, 1 if unroll is None else unroll, named)[0][
+            1
+        ]
     if unroll is not None:
         raise OptionError("fori_loop: Can only use `unroll` with bounds that are known when the program is traced")
     first = to_dtype(lower, dtype, weak)
@@ -332,7 +369,9 @@ def fori_loop(
         return i + 1, end, body_fun(i, x)
 
     body.__name__ = arguments.fun_name(body_fun)
-    return while_loop(lambda carry: carry[0] < carry[1], body, (first, to_dtype(upper, dtype, weak), init_val))[2]
+    named = _Body("fori_loop", "body_fun", _parameter(body_fun, 1), depth=1)
+    start = (first, to_dtype(upper, dtype, weak), init_val)
+    return _while_with_refs(lambda carry: carry[0] < carry[1], body, start, named)[2]
 
 
 def _fits(bound: Any, aval: ShapedArray, dtype: Any) -> bool:
@@ -398,6 +437,12 @@ def scan(
     (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
     """
     arguments.check_callable("scan", f)
+    return _scan_with_refs(f, init, xs, length, reverse, unroll, _Body("scan", "f", _parameter(f, 0)))
+
+
+def _scan_with_refs(
+    f: Callable[..., Any], init: Carry, xs: Tree, length: int | None, reverse: bool, unroll: Any, named: _Body
+) -> tuple[Carry, Tree]:
     leaves, xs_tree = flatten(xs)
     mine = places(leaves)
     if mine:
@@ -405,19 +450,24 @@ def scan(
 
     def run(refs: Sequence[Ref]) -> tuple[Carry, Tree]:
         if not refs:
-            return _scan(f, init, xs, length, reverse, unroll)
+            return _scan(f, init, xs, length, reverse, unroll, named)
         pure = with_ref_values(f, refs)
 
         def step(both: Any, x: Any) -> Any:
-            (carry, y), state = pure(*both, x)
-            return (state, carry), y
+            out, state = pure(*both, x)
+            return ((state, out[0]), out[1]) if _is_pair(out) else out
 
         step.__name__ = arguments.fun_name(f)
-        (state, carry), ys = _scan(step, (values(refs), init), xs, length, reverse, unroll)
+        (state, carry), ys = _scan(step, (values(refs), init), xs, length, reverse, unroll, named.inside())
         write_all(refs, state)
         return carry, ys
 
     return with_captured_refs(run)
+
+
+def _is_pair(out: Any) -> bool:
+    """Whether a step returned (carry, y); `_scan` refuses anything else."""
+    return isinstance(out, tuple | list) and len(out) == 2
 
 
 def _scan_refs(
@@ -430,8 +480,8 @@ def _scan_refs(
     def step(carry: Carry, both: Any) -> Any:
         rows, rest = both
         parts = [Ref(AbstractRef(typeof(row)), row) for row in rows]
-        carry, y = f(carry, merged(tree, mine, parts, rest))
-        return carry, (y, values(parts))
+        out = f(carry, merged(tree, mine, parts, rest))
+        return (out[0], (out[1], values(parts))) if _is_pair(out) else out
 
     step.__name__ = arguments.fun_name(f)
     rest = [x for i, x in enumerate(leaves) if i not in mine]
@@ -441,7 +491,7 @@ def _scan_refs(
 
 
 def _scan(
-    f: Callable[[Carry, Any], tuple[Carry, Any]], init: Carry, xs: Tree, length: int | None, reverse: bool, unroll: Any
+    f: Callable[..., Any], init: Carry, xs: Tree, length: int | None, reverse: bool, unroll: Any, named: _Body
 ) -> tuple[Carry, Tree]:
     leaves, tree = operands_of("scan", f, (init, xs))
     carry_tree, xs_tree = pytree.treedef_children(tree)
@@ -454,14 +504,15 @@ def _scan(
         lambda types: staged("scan", "f", f, tree, [*types, *row_avals]),
     )
     if body.out_tree.node_data() is None or body.out_tree.node_data()[0] not in (tuple, list):
-        got = body.out_avals[0].str_short(False) if body.out_tree.num_nodes == 1 else body.out_tree
+        got = body.out_avals[0].str_short(False) if pytree.describe(body.out_tree) == "a leaf" else body.out_tree
         what = f"scan body output must be a pair, got {got}."
-        raise ArgumentError(f"{what} f ({body.name}) returns (carry, y)", instead="return carry, None")
+        instead = body.advice("f", "carry, y") or "return carry, None"
+        raise ArgumentError(f"{what} f ({body.name}) returns (carry, y)", instead=instead)
     parts = pytree.treedef_children(body.out_tree)
     if len(parts) != 2:
         what = f"scan body output must be a pair, got {len(parts)} values."
         raise ArgumentError(f"{what} f ({body.name}) returns (carry, y)")
-    _check_carry("scan", "f", f, carry_tree, avals, body, parts[0])
+    _check_carry(named, carry_tree, avals, body, parts[0], "the next value" if named.depth else "carry, y")
     body = body.varying([a.vma for a in avals])
     # Results that are inputs of f exist already, and parts of the carry that f returns unchanged become constants.
     start = [_as_type(x, a) for x, a in zip(leaves[:count], avals, strict=True)]
@@ -509,7 +560,7 @@ def _check_known(option: str, kind: str, value: Any) -> None:
 
 def _length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
     found: dict[int, str] = {}
-    for path, x in zip(paths(tree), arrays, strict=True):
+    for path, x in zip(pytree.named_paths(tree), arrays, strict=True):
         aval = typeof(x)
         if not aval.shape:
             raise AxisError(
@@ -609,7 +660,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
     if not leaves:
         raise ArgumentError("associative_scan: elems has no arrays", argument="elems", value=elems)
     lengths = set()
-    for path, x in zip(paths(elems_tree), leaves, strict=True):
+    for path, x in zip(pytree.named_paths(elems_tree), leaves, strict=True):
         aval = typeof(x)
         if not -aval.ndim <= axis < aval.ndim:
             raise ShapeError(f"associative_scan: elems{pytree.keystr(path)} is {aval.short}, which has no axis {axis}")
@@ -620,8 +671,11 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
     front = [move_axis(rev(x, (at,)) if reverse else x, at, 0) for x, at in zip(leaves, axes, strict=True)]
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
-        out, out_tree = flatten(fn(elems_tree.unflatten(a), elems_tree.unflatten(b)))
-        pytree.check_same(elems_tree, out_tree, "associative_scan: fn returns another structure than it takes")
+        result = fn(elems_tree.unflatten(a), elems_tree.unflatten(b))
+        out, out_tree = flatten(result)
+        instead = f"return the combined elements at the end of fn ({arguments.fun_name(fn)}), which returns None"
+        what = "associative_scan: fn returns another structure than it takes"
+        pytree.check_same(elems_tree, out_tree, what, instead if result is None else "")
         return out
 
     found = running.associative_scan(combine, front, 0)

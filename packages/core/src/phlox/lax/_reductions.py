@@ -103,7 +103,8 @@ def _program(function: str, computation: Callable[..., Any], starts: Sequence[An
     program = staged(function, "computation", computation, in_tree, [*types, *types])
     if program.out_tree != tree:
         raise TreeError(
-            f"{function} output must have the same tree structure as the operands: {program.out_tree} and {tree}"
+            f"{function} output must have the same tree structure as the operands: {program.out_tree} and {tree}",
+            instead=program.advice("computation", "the combined elements"),
         )
     inner, count = program.closed.jaxpr, len(program.consts)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._api.derivatives.closures import linear_transpose
 from .._api.derivatives.differentiate import linearize
-from .._api.jit.bodies import Staged, operands_of, paths
+from .._api.jit.bodies import Staged, operands_of
 from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import DtypeError, ShapeError, TreeError
@@ -52,18 +52,19 @@ class _Unknown:
             parts = pytree.treedef_children(tree)
             if len(parts) != 2:
                 raise TreeError(
-                    f"{self.function}: {role} must return a pair (solution, aux) because of has_aux=True, got {tree}"
+                    f"{self.function}: {role} must return a pair (solution, aux) because of has_aux=True, got {tree}",
+                    instead=program.advice(role, "solution, aux"),
                 )
             tree = parts[0]
         what = f"{self.function}: {role} returns a tree unlike {self.argument}"
-        pytree.check_same(self.tree, tree, what)
+        pytree.check_same(self.tree, tree, what, program.advice(role, f"a tree like {self.argument}"))
         _check_types(what, tree, self.avals, program.out_avals[: len(self.avals)], same_dtype)
 
 
 def _check_types(
     what: str, tree: PyTreeDef, wanted: Sequence[ShapedArray], got: Sequence[ShapedArray], same_dtype: bool
 ) -> None:
-    for path, want, have in zip(paths(tree), wanted, got, strict=True):
+    for path, want, have in zip(pytree.named_paths(tree), wanted, got, strict=True):
         place = f" at result{pytree.keystr(path)}" if path else ""
         if have.shape != want.shape:
             raise ShapeError(f"{what}: {have.short}{place} for {want.short}", shapes=[have.shape, want.shape])

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ShapeError
+from .._base.public_names import publish
 from .._base.source import warn
 from .._base.strictness import composed
 from .._ir import dtypes
@@ -579,5 +580,4 @@ def _prepared(function: str, x: Any, symmetrize: bool) -> Any:
     return hermitian_part(*promote_inexact(x))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

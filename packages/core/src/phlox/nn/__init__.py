@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from .._base.lazy_imports import on_demand
+from .._base.public_names import publish
 from ._activations import (
     celu,
     hard_sigmoid,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ._attention import dot_product_attention
     from ._scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
 
-__getattr__, __dir__ = on_demand(
+publish(
     __name__,
     "initializers",
     {

@@ -11,6 +11,7 @@ import numpy as np
 from .. import numpy as jnp, random
 from .._api.devices.out_sharding import lay_out
 from .._base.errors import OptionError, ShapeError
+from .._base.public_names import publish
 from .._ir import dtypes
 
 if TYPE_CHECKING:
@@ -385,5 +386,4 @@ def delta_orthogonal(
     return init
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

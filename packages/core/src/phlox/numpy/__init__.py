@@ -1,10 +1,11 @@
 """``phlox.numpy``: NumPy's functions on arrays of devices, with JAX's rules for dtypes. Usually imported as ``jnp``."""
 
+import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import numpy as _np
 
-from .._base.lazy_imports import on_demand as _on_demand
+from .._base.public_names import publish as _publish
 from .._ir.promotion import promote_types as promote_types
 from .._xla.array import Array as _Array
 from ._arrays import methods as _methods  # noqa: F401  (installs operators and methods)
@@ -487,7 +488,7 @@ if _TYPE_CHECKING:
         quantile as quantile,
     )
 
-__getattr__, __dir__ = _on_demand(
+_publish(
     __name__,
     "fft linalg",
     {
@@ -544,4 +545,4 @@ __getattr__, __dir__ = _on_demand(
     },
 )
 
-__all__ = [name for name in __dir__() if not name.startswith("_")]
+__all__ = [name for name in dir(_sys.modules[__name__]) if not name.startswith("_")]

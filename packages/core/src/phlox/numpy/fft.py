@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ArgumentError, OptionError, ShapeError
+from .._base.public_names import publish
 from .._ir import dtypes
 from .._operands.checks import canonical_axes, check_one, integer, type_of
 from .._ops.linalg.fft import FftType
@@ -592,5 +593,4 @@ def ifftshift(x: ArrayLike, axes: int | Ints | None = None) -> Array:
     return _shifted("ifftshift", x, axes, -1)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

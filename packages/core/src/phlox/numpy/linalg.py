@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ShapeError
+from .._base.public_names import publish
 from .._operands.checks import canonical_axis, check, type_of
 from ._indexing import reading as _indexing
 from ._linalg import axis_products as _products, products as _linear
@@ -287,5 +288,4 @@ def _ordered_product(factors: Sequence[Any], precision: Any) -> Any:
     return multiply(0, count - 1)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -7,6 +7,7 @@
 Functions take new-style keys (`key`) and old-style ones (`PRNGKey`, arrays of two uint32).
 """
 
+from .._base.public_names import publish
 from .._ops.random.gamma import random_gamma as random_gamma_p
 from ._choices import categorical, choice, geometric, rademacher
 from ._counts import binomial, multinomial, poisson
@@ -82,5 +83,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

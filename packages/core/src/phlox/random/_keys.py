@@ -9,13 +9,15 @@ import numpy as np
 
 from .._api.jit.jit import jit
 from .._base import config
+from .._base.beside_jax import is_of_jax
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import typeof_value
-from .._ir.dimensions import as_length
+from .._operands.checks import as_shape
 from .._ops.random import generators, keys as ops
 from .._ops.structure.shape import convert
+from .._trace.trace import not_an_array
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike, DTypeLike, Key
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 def _type(x: Any, function: str) -> Any:
     aval = typeof_value(x)
     if aval is None:
+        if is_of_jax(x):
+            raise not_an_array(x, f"the key of {function}")
         raise ArgumentError(
             f"unexpected PRNG key type {type(x)}: {function} takes a key first, got {x!r:.60}",
             instead=f"phlox.random.{function}(phlox.random.key(0), ...)",
@@ -44,8 +48,8 @@ def checked(function: str, key: Any, *, single: bool = True) -> tuple[Any, bool]
         impl = ops.find_impl(None)
         if aval.dtype != dtypes.uint32 or aval.shape[-1:] != impl.key_shape:
             raise DtypeError(
-                f"{function} takes a PRNG key, got {aval.short}",
-                instead="phlox.random.key(seed)",
+                f"{function} takes a PRNG key, got {f'{key!r}, ' if type(key) in (int, float) else ''}{aval.short}",
+                instead=f"phlox.random.key({key})" if type(key) is int else "phlox.random.key(seed)",
                 aval=aval,
             )
         _legacy(function)
@@ -298,7 +302,7 @@ def split(key: Key, num: int | tuple[int, ...] = 2) -> Array:
     >>> key_0
     Array([1797259609, 2579123966], dtype=uint32)
     """
-    return _split(key, shape=tuple(map(as_length, num if isinstance(num, tuple | list) else (num,))))
+    return _split(key, shape=as_shape(num, "split"))
 
 
 @functools.partial(jit, inline=True)

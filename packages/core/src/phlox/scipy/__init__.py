@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from .._base.lazy_imports import on_demand
+from .._base.public_names import publish
 
 if TYPE_CHECKING:
     from . import (
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
         stats,
     )
 
-__getattr__, __dir__ = on_demand(
-    __name__, "cluster fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats"
-)
+publish(__name__, "cluster fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats")
 
 __all__ = [
     "cluster",

@@ -17,6 +17,7 @@ import numpy as np
 from .. import lax, numpy as jnp
 from .._api.jit.jit import jit
 from .._base.errors import OptionError, ShapeError, UnsupportedError
+from .._base.public_names import publish
 from .._base.strictness import lenient
 from .._ir import dtypes
 from .._operands.checks import canonical_axes, canonical_axis, check_one, type_of
@@ -243,5 +244,4 @@ def idctn(
     return _along_many("idctn", x, type, s, axes, norm)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

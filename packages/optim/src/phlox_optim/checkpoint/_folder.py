@@ -14,6 +14,7 @@ import contextlib
 import os
 import re
 import shutil
+import stat
 
 _REMOVED = ".removed-"
 _UNFINISHED = ".orbax-checkpoint-tmp"
@@ -34,7 +35,15 @@ def _entries(folder: str) -> list[str]:
 
 def steps_in(folder: str) -> set[int]:
     """The numbers of the complete steps in one folder."""
-    return {int(name) for name in _entries(folder) if name.isdecimal() and os.path.isdir(os.path.join(folder, name))}
+    return {int(name) for name in _entries(folder) if name.isdecimal() and is_folder(os.path.join(folder, name))}
+
+
+def is_folder(path: str) -> bool:
+    """As `os.path.isdir`, which answers False if the disk cannot be read; this raises `OSError`."""
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def folders_of(directory: str) -> dict[int, list[str]]:

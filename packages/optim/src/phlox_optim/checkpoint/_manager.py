@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import phlox
+from phlox.errors import PhloxError
 from phlox.experimental import multihost_utils
 
 from ..errors import CheckpointError, StepError
@@ -67,7 +68,7 @@ class CheckpointManager:
         self._saving: int | None = None
         self._trouble: Exception | None = None
         self._closed = False
-        if os.path.exists(self.directory) and not os.path.isdir(self.directory):
+        if os.path.isfile(self.directory):
             raise CheckpointError(f"{self.directory} is a file", instead="a folder", directory=self.directory)
 
     def _open(self, folder: str) -> Any:
@@ -76,7 +77,9 @@ class CheckpointManager:
             module = self._orbax
             # Old steps are removed by this class: orbax deletes files one by one, and may leave an incomplete step.
             keep_all = module.checkpoint_managers.LatestN(None)
-            options = module.CheckpointManagerOptions(preservation_policy=keep_all)
+            # If a save fails, threads that wait for its folders would hold the process at its exit for five minutes.
+            waiting = module.AsyncOptions(create_directories_asynchronously=False)
+            options = module.CheckpointManagerOptions(preservation_policy=keep_all, async_options=waiting)
             self._managers[folder] = module.CheckpointManager(
                 folder, options=options, item_handlers=module.StandardCheckpointHandler()
             )
@@ -174,7 +177,7 @@ class CheckpointManager:
         self._check_all(trouble, number, _agreed)
         arguments = self._orbax.args.StandardSave(packed.tree)
         try:
-            with _disk_errors(self.directory):
+            with _disk_errors(self.directory, number):
                 if not self._open(own).save(number, args=arguments, custom_metadata={"phlox": packed.notes}):
                     raise CheckpointError(f"orbax did not save step {number} in {self.directory}", step=number)
         except Exception as error:
@@ -197,9 +200,9 @@ class CheckpointManager:
         self._saving = self._trouble = None
         try:
             if trouble is None:
-                with _disk_errors(self.directory):
+                with _disk_errors(self.directory, step):
                     self._managers[own].wait_until_finished()
-                self._check_description(own, step)
+                self._check_saved(own, step)
         except Exception as error:
             trouble = error
         if trouble is not None:
@@ -211,12 +214,30 @@ class CheckpointManager:
             keep = self._max_to_keep
             self._remove(lambda steps: steps[:-keep], agreed)
 
-    def _check_description(self, folder: str, step: int) -> None:
-        """Removes the step and raises `OSError` if its notes were not written, which orbax only logs."""
-        if "phlox" not in (self._managers[folder].metadata(step).custom_metadata or {}):
-            _folder.remove(folder, step)
-            self._managers[folder].reload()
-            raise OSError(errno.EIO, f"the description of step {step} was not written", self.directory)
+    def _check_saved(self, folder: str, step: int) -> None:
+        """Removes the step and raises `OSError` if a part was not written: orbax only logs some errors.
+
+        The notes and the types of all arrays are read, which takes milliseconds, not the arrays.
+        """
+        with contextlib.suppress(Exception):  # reading may fail too, so it is tried twice
+            if self._has_notes(folder, step):
+                return
+        self._forget()
+        try:
+            if self._has_notes(folder, step):
+                return
+            problem = "its notes are missing"
+        except Exception as error:
+            problem = str(error)
+        _folder.remove(folder, step)
+        self._forget()
+        raise OSError(errno.EIO, f"step {step} was not written completely, and is removed: {problem}", self.directory)
+
+    def _has_notes(self, folder: str, step: int) -> bool:
+        """Whether the notes of a step can be read. Raises if the type of an array cannot."""
+        manager = self._open(folder)
+        self._contents(manager, folder, step)
+        return "phlox" in (manager.metadata(step).custom_metadata or {})
 
     def _check_all(self, trouble: Exception | None, step: int, agreed: _Agreed) -> None:
         """Raises the error of this process, or `CheckpointError` if there was one in another process."""
@@ -255,11 +276,20 @@ class CheckpointManager:
         except (CheckpointError, MemoryError, PermissionError):
             raise
         except Exception as error:
-            raise self._damaged(number) from error
+            try:  # orbax takes a file that could not be opened once for a missing one, and remembers that
+                self._forget()
+                first, values = self._read(number)
+            except Exception:
+                raise self._damaged(number) from error
         if like is None:
             return restored_alone(first.target, first, values)
         check(like, first.leaves, f"step {number} in {self.directory}")
         return rebuild(like, values)
+
+    def _forget(self) -> None:
+        """Closes orbax's managers, which hold what they have read. `_open` makes new ones."""
+        for folder in list(self._managers):
+            self._managers.pop(folder).close()
 
     def _read(self, step: int) -> tuple[Contents, dict[Names, Any]]:
         """The contents of a step, and its leaves by name."""
@@ -272,7 +302,7 @@ class CheckpointManager:
         return parts[0][0], join(parts)
 
     def _contents(self, manager: Any, folder: str, step: int) -> Contents:
-        if not os.path.isdir(os.path.join(folder, str(step), "default")):
+        if not _folder.is_folder(os.path.join(folder, str(step), "default")):
             raise CheckpointError(
                 f"step {step} in {self.directory} holds something else than one tree of arrays",
                 instead="orbax.checkpoint, for checkpoints of several named items",
@@ -349,14 +379,15 @@ _FULL = {"No space left": errno.ENOSPC, "Disk quota": errno.EDQUOT, "File too la
 
 
 @contextlib.contextmanager
-def _disk_errors(directory: str) -> Iterator[None]:
-    """Converts errors with such a message to `OSError`."""
+def _disk_errors(directory: str, step: int) -> Iterator[None]:
+    """Converts errors with such a message to `OSError`, and orbax's other errors to `CheckpointError`."""
     try:
         yield
-    except OSError:
+    except (OSError, PhloxError, MemoryError):
         raise
     except Exception as error:
         for words, number in _FULL.items():
             if words in str(error):
                 raise OSError(number, os.strerror(number), directory) from error
-        raise
+        what = f"step {step} was not saved in {directory}: {type(error).__name__}: {error}"
+        raise CheckpointError(what, step=step, directory=directory) from error

@@ -14,7 +14,7 @@ from ..._trace.partial_evaluation import runs_at_once
 from ..._trace.trace import typeof
 from ..derivatives.decorated import Decorated, no_rule, positional
 from ..jit import arguments
-from ..jit.bodies import Staged, operands_of, paths
+from ..jit.bodies import Staged, operands_of
 
 
 class custom_vmap(Decorated[..., Any]):
@@ -120,7 +120,7 @@ class custom_vmap(Decorated[..., Any]):
 
 def _check_axes(name: str, tree: PyTreeDef, outs: Sequence[Any], flags: Sequence[bool], size: int) -> None:
     """Raises an error that names the result for which `flags` is true and which lacks the batch axis in front."""
-    for path, out, there in zip(paths(tree), outs, flags, strict=True):
+    for path, out, there in zip(pytree.named_paths(tree), outs, flags, strict=True):
         have = typeof(out)
         if there and have.shape[:1] != (size,):
             raise ShapeError(

@@ -101,7 +101,7 @@ def vmap(
         wanted = flat_axes("vmap out_axes", out_axes, flat.out_tree)
         for i, (dim, want) in enumerate(zip(out_dims, wanted, strict=True)):
             if dim is not None and want is None and not sum_match:
-                path, _ = pytree.tree_leaves_with_path(flat.out_tree.unflatten(range(len(outs))))[i]
+                path = pytree.named_paths(flat.out_tree)[i]
                 raise _unplaced(pytree.keystr(path), dim, axis_name, typeof(outs[i]).short)
         return flat.out_tree.unflatten(
             [_place(x, d, want, axis) for x, d, want in zip(outs, out_dims, wanted, strict=True)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._base import pytree
 from ..._base.errors import ArgumentError, DerivativeError
-from ..._base.pytree import flatten
+from ..._base.pytree import flatten, tree_structure
 from ..._base.wrapping import P, R, wraps
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, typeof_value
@@ -158,11 +158,11 @@ def _value_and_grad(
         _check_inputs(function, lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
         out, pullback, aux = pull_back(partial, chosen, has_aux, function)
         if pullback.out_tree.num_nodes != 1 or len(out) != 1 or pullback.out_avals[0].shape:
-            got = pullback.out_avals[0].short if len(out) == 1 else str(pullback.out_tree)
+            got, instead = _not_scalar(pullback, has_aux)
             raise DerivativeError(
                 f"Gradient only defined for scalar-output functions. {arguments.fun_name(fun)}, given to {function}, "
                 f"returned {got}",
-                instead="reduce the output, for example with .sum(); or use jacrev, jacfwd or vjp",
+                instead=instead,
             )
         _check_output(function, fun, pullback.out_avals, holomorphic)
         seed = [ones_like_output(pullback.out_avals[0])] if pullback.form.nonzero[0] else [None]
@@ -171,6 +171,18 @@ def _value_and_grad(
         return ((out[0], aux), gradient) if has_aux else (out[0], gradient)
 
     return value_and_gradient
+
+
+def _not_scalar(pullback: Any, has_aux: bool) -> tuple[str, str]:
+    """What a function returned that is not one number, and what to write instead."""
+    leaf = pullback.out_tree.node_data() is None
+    if leaf:
+        return pullback.out_avals[0].short, "reduce the output, for example with .sum(); or use jacrev, jacfwd or vjp"
+    if pullback.out_tree == tree_structure(None):
+        return "None", "return the loss at the end of the function"
+    if not has_aux and pullback.out_tree.node_data()[0] is tuple:
+        return str(pullback.out_tree), "has_aux=True for a function that returns (loss, further results)"
+    return str(pullback.out_tree), "return one number; or use jacrev, jacfwd or vjp"
 
 
 def grad(

@@ -94,7 +94,7 @@ class Result:
             )
         for i, (have, wanted) in enumerate(zip(got, self.avals, strict=True)):
             if have.shape != wanted.shape or have.dtype != wanted.dtype:
-                path, _ = pytree.tree_leaves_with_path(tree.unflatten(range(len(outs))))[i]
+                path = pytree.named_paths(tree)[i]
                 what = self._differs(rule, _KINDS[rule.kind].same_types, "shapes/dtypes of", got, tree)
                 raise DerivativeError(
                     f"{what}\nIt is the {rule.kind} rule of {rule.function} returned {have.short} for "
@@ -129,7 +129,7 @@ def checked_tangents(tangents: Sequence[Any], outs: Sequence[Any], tree: PyTreeD
         aval, have = typeof(out), typeof(t)
         wanted = aval.tangent()
         if have.shape != wanted.shape or have.dtype != wanted.dtype:
-            path, _ = pytree.tree_leaves_with_path(tree.unflatten(range(len(outs))))[i]
+            path = pytree.named_paths(tree)[i]
             raise DerivativeError(
                 "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
                 f"Expected {wanted.str_short(False)} (tangent type of {aval.str_short(False)}) but got "
@@ -174,7 +174,7 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
             ct = convert(ct, wanted.dtype)
             have = typeof_value(ct)
         if have is None or have.shape != wanted.shape or have.dtype != wanted.dtype:
-            path, _ = pytree.tree_leaves_with_path(like)[i]
+            path = pytree.named_paths(pytree.tree_structure(like), like)[i]
             got = repr(ct) if have is None else have.short
             raise DerivativeError(
                 f"At output{pytree.keystr(path)} the bwd rule produced an output of type {got}: a cotangent of the "

@@ -213,7 +213,7 @@ def _in_specs(
             error.differences,  # type: ignore[attr-defined]
             instead="a tuple with one spec for each argument, or trees that stop above the leaves",
         ) from None
-    paths = [path for path, _ in pytree.tree_leaves_with_path(args)]
+    paths = pytree.named_paths(pytree.tree_structure(args), args)
     for path, x, spec in zip(paths, leaves, specs, strict=True):
         if spec is not None:
             _check_part(

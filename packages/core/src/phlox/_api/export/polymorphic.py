@@ -24,7 +24,7 @@ from ..jit.caches import bounded
 
 def places_of(tree: PyTreeDef) -> list[str]:
     """Names of the leaves of (args, kwargs), such as ``args[0]['x']``."""
-    paths = [path for path, _ in pytree.tree_leaves_with_path(tree.unflatten(range(tree.num_leaves)))]
+    paths = pytree.named_paths(tree)
     return [("args", "kwargs")[path[0].idx] + pytree.keystr(path[1:]) for path in paths]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._base import pytree
+from ..._base.beside_jax import is_of_jax
 from ..._base.errors import ArgumentError, OptionError, StaticArgumentError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, is_masked, typeof_value
@@ -177,9 +178,11 @@ def leaf_names(
             head = f"{variadic}[{i - len(positional)}]"
         else:
             head = f"args[{i}]"
-        names += [head + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(arg)]
+        names += [head + pytree.keystr(path) for path in pytree.named_paths(pytree.tree_structure(arg), arg)]
     for name in sorted(kwargs):
-        names += [name + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(kwargs[name])]
+        names += [
+            name + pytree.keystr(path) for path in pytree.named_paths(pytree.tree_structure(kwargs[name]), kwargs[name])
+        ]
     return names
 
 
@@ -204,8 +207,10 @@ def check_arrays(
         if aval is None:
             name = leaf_names(fun, args, kwargs, absent)[i]
             x = leaves[i]
-            if is_masked(x):
+            if is_masked(x) or is_of_jax(x):
                 raise not_an_array(x, f"argument {name} of {fun_name(fun)}, given to {function},")
+            if _is_public(fun):
+                raise not_an_array(x, f"{fun_name(fun)} takes arrays and numbers, and argument {name}")
             text = repr(x)
             text = text if len(text) <= 60 else text[:57] + "..."
             raise ArgumentError(
@@ -219,14 +224,19 @@ def check_arrays(
     return avals  # type: ignore[return-value]
 
 
+def _is_public(fun: Callable[..., Any]) -> bool:
+    """Whether `fun` is a function of phlox's own modules, whose arguments its user cannot make static."""
+    return str(getattr(fun, "__module__", "")).startswith("phlox.")
+
+
 def _reads_itself(x: Any) -> str:
-    if not hasattr(x, "__jax_array__"):
+    if getattr(x, "__jax_array__", None) is None:
         return ""
     return ". Triggering __jax_array__() during abstractification is no longer supported."
 
 
 def _instead(function: str, fun: Callable[..., Any], name: str, x: Any) -> str:
-    if hasattr(x, "__jax_array__"):
+    if getattr(x, "__jax_array__", None) is not None:
         return "x.__jax_array__(), or phlox.numpy.asarray(x)"
     if hasattr(x, "aval"):
         return "an array; or phlox.eval_shape, which takes types"
@@ -291,7 +301,7 @@ def check_outputs(fun: Callable[..., Any], out: Any, leaves: Sequence[Any]) -> N
     """Raises `ArgumentError` naming the part of the result of `fun` that is no array."""
     for i, leaf in enumerate(leaves):
         if typeof_value(leaf) is None:
-            path, _ = pytree.tree_leaves_with_path(out)[i]
+            path = pytree.named_paths(pytree.tree_structure(out), out)[i]
             raise ArgumentError(
                 f"function {_described(fun)} returned a value of type {type(leaf)} at output component "
                 f"{pytree.keystr(path) or 'result'}, which is not a valid JAX type: {leaf!r} is no array",

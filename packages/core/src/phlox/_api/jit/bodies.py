@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._base import config, pytree
+from ..._base import config
 from ..._base.errors import DtypeError, UnsupportedError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray
@@ -56,6 +56,13 @@ class Staged:
     def out_avals(self) -> list[ShapedArray]:
         return self.closed.out_avals
 
+    def advice(self, role: str, result: str) -> str:
+        """What to write instead, if the function returns None: most often its ``return`` is missing."""
+        data = self.out_tree.node_data()
+        if data is None or data[0] is not type(None):
+            return ""
+        return f"return {result} at the end of {role} ({self.name}), which returns None"
+
     def varying(self, vma: Sequence[frozenset[Any]]) -> Staged:
         """This function with its first results declared as varying along the axes `vma`."""
         program = varying_results(self.closed, [*vma, *[a.vma for a in self.out_avals[len(vma) :]]])
@@ -99,11 +106,6 @@ def operands_of(function: str, fun: Callable[..., Any], args: Sequence[Any]) -> 
     leaves, tree = flatten(tuple(args))
     arguments.check_arrays(function, fun, args, {}, leaves)
     return leaves, tree
-
-
-def paths(tree: PyTreeDef) -> list[Any]:
-    """The key path of each leaf of a treedef."""
-    return [path for path, _ in pytree.tree_leaves_with_path(tree.unflatten(range(tree.num_leaves)))]
 
 
 def strong_results(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:

@@ -65,7 +65,7 @@ def _leaf_names(key: Key, label: Label) -> list[str]:
     for i, x in [*zip(dynamic, args, strict=False), *sorted(kwargs.items())]:
         head = label(i) if isinstance(i, int) else i
         head = f"args[{head}]" if isinstance(head, int) else head
-        names += [head + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(x)]
+        names += [head + pytree.keystr(path) for path in pytree.named_paths(pytree.tree_structure(x), x)]
     return names
 
 

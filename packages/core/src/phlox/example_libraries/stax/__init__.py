@@ -12,6 +12,7 @@ A key gives the same parameters as in JAX. A layer is any pair ``(init, apply)``
 New programs should use `phlox_nn`.
 """
 
+from ..._base.public_names import publish
 from ...nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus, standardize
 from ...nn.initializers import glorot_normal, normal, ones, zeros
 from ._combine import FanInConcat, FanInSum, FanOut, parallel, serial, shape_dependent
@@ -95,5 +96,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

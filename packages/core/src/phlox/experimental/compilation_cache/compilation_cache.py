@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from ..._api.configuration import config
+from ..._base.public_names import publish
 from ..._xla import disk
 
 __all__ = ["reset_cache", "set_cache_dir"]
@@ -41,5 +42,4 @@ def reset_cache() -> None:
     disk.forget_folders()
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

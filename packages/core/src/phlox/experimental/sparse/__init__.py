@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from ..._base.errors import SparseEfficiencyError
+from ..._base.public_names import publish
 from . import linalg
 from ._base import JAXSparse, SparseEfficiencyWarning, todense
 from ._bcoo import BCOO, bcoo_extract, bcoo_fromdense, bcoo_todense
@@ -115,5 +116,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -10,6 +10,7 @@ from ... import numpy as jnp
 from ..._api.debug.callbacks import pure_callback
 from ..._api.derivatives.custom import custom_vjp
 from ..._api.jit.programs import ShapeDtypeStruct
+from ..._base.public_names import publish
 
 __all__ = ["spsolve"]
 
@@ -66,5 +67,4 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reo
     return solve(data, b)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

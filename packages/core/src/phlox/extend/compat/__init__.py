@@ -2,14 +2,17 @@
 
 Libraries that say ``import jax`` use some names that no program would use: wrappers of functions, tables of rules, the
 current trace, modules below ``jax._src``. They stand here, apart from phlox's own modules, which know nothing of them;
-`phlox.as_jax` and `phlox.adopt` present them. `TABLE` lists each name with the library that asks for it, and
-`UNAVAILABLE` the parts of JAX that phlox does not have, with what to use.
+`phlox.as_jax` and `phlox.adopt` present them. `TABLE` lists each name with the library that asks for it. The parts of
+JAX that phlox does not have are in `UNAVAILABLE`, with what to use.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..._base.absent import UNAVAILABLE
+from ..._base.public_names import publish
 
 if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import statements
     from . import (  # noqa: F401
@@ -145,73 +148,6 @@ _MODULES = {
     for count in range(1, len(parts) + 1)
 }
 
-#: parts of JAX that phlox does not have: why, and what to use
-UNAVAILABLE: dict[str, tuple[str, str]] = {
-    "jax.experimental.pallas": (
-        "kernels are not written in Python here; XLA makes them from the operations",
-        "operations of jax.lax, or a kernel of your own by jax.ffi",
-    ),
-    "jax.experimental.colocated_python": (
-        "there are no Python processes beside the devices of another host",
-        "jax.experimental.io_callback, which runs on the host of the device",
-    ),
-    "jax.experimental.array_serialization": (
-        "files of sharded arrays are the subject of another package",
-        "phlox_optim.checkpoint, or orbax",
-    ),
-    "jax.experimental.custom_partitioning": (
-        "the compiler does not ask Python how to split an operation over devices",
-        "jax.shard_map, in which each device computes its part",
-    ),
-    "jax.experimental.compute_on": (
-        "a program is compiled for devices of one kind",
-        "jax.pure_callback for a part on the host; jax.device_put between programs of different devices",
-    ),
-    "jax.experimental.gda_serialization": ("jax has removed it", "phlox_optim.checkpoint"),
-    "jax.experimental.host_callback": ("jax has removed it", "jax.pure_callback, jax.experimental.io_callback"),
-    "jax.experimental.jax2tf": ("TensorFlow graphs are not written", "jax.export"),
-    "jax.experimental.mosaic": ("kernels are not written in Python here", "operations of jax.lax, or jax.ffi"),
-    "jax.experimental.topologies": (
-        "programs are compiled for devices that are there",
-        "jax.jit(f).lower(x).compile(), or jax.export for another platform",
-    ),
-    "jax.experimental.serialize_executable": (
-        "compiled programs are cached on disk by themselves",
-        "jax.export, whose bytes other processes and machines compile, mostly from their cache",
-    ),
-    "jax.experimental.shard_alike": (
-        "the compiler is told shardings, not that two of them are equal",
-        "jax.lax.with_sharding_constraint of both with one sharding, or jax.sharding.reshard",
-    ),
-    "jax.experimental.xla_metadata": (
-        "operations carry no attributes of the user's",
-        "jax.named_scope for names in profiles; compiler_options of jax.jit for flags of XLA",
-    ),
-    "jax.experimental.scheduling_groups": (
-        "the compiler is not told which operations to schedule together",
-        "jax.lax.optimization_barrier, which orders operations",
-    ),
-    "jax.experimental.control_deps": (
-        "operations have no order beside that of their values",
-        "jax.lax.optimization_barrier, which orders operations",
-    ),
-    "jax.experimental.fused": ("what is fused is the compiler's choice", "jax.jit"),
-    "jax.experimental.roofline": (
-        "there is no model of devices' speeds",
-        "jax.jit(f).lower(x).compile().cost_analysis(), and jax.profiler.trace",
-    ),
-    "jax.experimental.source_mapper": (
-        "programs are not mapped to lines in files",
-        "jax.jit(f).lower(x).as_text(debug_info=True), which has the lines of the operations",
-    ),
-    "jax.experimental.transfer": (
-        "arrays do not move between programs that were started apart",
-        "jax.distributed.initialize, after which several processes are one program",
-    ),
-    "jax.extend.ifrt_programs": ("programs of the runtime are not built in Python here", "jax.jit"),
-    "jax.tools": ("these tools are not there", "jax.jit(f).lower(x).as_text()"),
-}
-
 
 def has(jax_name: str) -> bool:
     """Whether `TABLE` has this full name."""
@@ -252,16 +188,4 @@ def names_of(jax_module: str) -> list[str]:
     return [name for entry in TABLE if entry.module == jax_module for name in entry.names if name != "*"]
 
 
-def reason(jax_name: str) -> tuple[str, str]:
-    """Why phlox lacks a name of JAX, and what to use instead."""
-    parts = jax_name.split(".")
-    for count in range(len(parts), 1, -1):
-        if found := UNAVAILABLE.get(".".join(parts[:count])):
-            return found
-    if "_src" in parts:
-        return "it is private in jax, and phlox has nothing of this name", "a public function of jax"
-    return "phlox has nothing of this name", "docs/libraries.md lists what is there"
-
-
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

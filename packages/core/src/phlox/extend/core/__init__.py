@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._base.errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError
+from ..._base.public_names import publish
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped, typeof_value
 from ..._ir.effects import Effect, Effects, no_effects
@@ -257,5 +258,4 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
     return val if force is None else force(val)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from ..._base.beside_jax import is_of_jax
 from ..._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import is_masked, typeof_value
-from ..._operands.checks import array_like, check, type_of
+from ..._operands.checks import array_like, becomes_array, check, type_of
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure.shape import bitcast_convert_type, rev
 from ..._trace.trace import ArrayLike as Base, Tracer
@@ -37,8 +38,11 @@ _OPERANDS = {float, int, bool, complex, np.ndarray}
 
 
 def _is_operand(x: Any) -> bool:
+    if type(x) in _OPERANDS or typeof_value(x) is not None:
+        return True
     # Masked arrays count as operands, which raise later: NotImplemented would run the operators of numpy.ma instead.
-    return type(x) in _OPERANDS or typeof_value(x) is not None or hasattr(x, "__jax_array__") or is_masked(x)
+    # For arrays of jax it would end in Python's TypeError, which does not say where they come from.
+    return becomes_array(x) or is_masked(x) or is_of_jax(x)
 
 
 def _operator(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
@@ -175,6 +179,10 @@ def _astype(
 
 def _refuse_assignment(self: Any, index: Any, value: Any) -> NoReturn:
     raise ArgumentError("arrays cannot be changed in place", instead="x = x.at[index].set(value)")
+
+
+def _refuse_deletion(self: Any, index: Any) -> NoReturn:
+    raise ArgumentError("arrays cannot be changed in place", instead="x = phlox.numpy.delete(x, index)")
 
 
 def _reshape(
@@ -376,6 +384,7 @@ def install() -> None:
         "__getitem__": _getitem,
         "__iter__": _iterate,
         "__setitem__": _refuse_assignment,
+        "__delitem__": _refuse_deletion,
         "__round__": _round,
         "__hash__": None,
         "astype": _astype,

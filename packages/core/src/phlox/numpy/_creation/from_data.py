@@ -11,6 +11,7 @@ from ..._api.devices.out_sharding import lay_out
 from ..._api.devices.transfers import placed
 from ..._api.jit.jit import jit
 from ..._base import pytree
+from ..._base.beside_jax import is_tracer_of_jax
 from ..._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
 from ..._base.source import warn
 from ..._ir import dtypes
@@ -21,7 +22,7 @@ from ..._operands.checks import array_like, check, check_one, refuse_complex, ty
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.numbers import literal_of
-from ..._trace.trace import Tracer, not_an_array, recorder
+from ..._trace.trace import Tracer, array_advice, not_an_array, recorder
 from ..._transform.array_operations import weak_number
 from ..._xla import transfer
 from ..._xla.array import Array, ArrayImpl, put, wrap
@@ -155,10 +156,14 @@ def _convert(x: Any, dtype: Any) -> Any:
         return _from_host(_checked(x, dtype or aval.dtype))
     if isinstance(x, np.ndarray):
         if aval is None:
-            raise ArgumentError(f"array: NumPy arrays of dtype {x.dtype} are not supported", value=x)
+            raise ArgumentError(
+                f"array: NumPy arrays of dtype {x.dtype} are not supported", instead=array_advice(x), value=x
+            )
         return _from_host(_checked(x, dtype or aval.dtype))
     if isinstance(x, tuple | list | range):
         return _from_list(x, dtype)
+    if is_tracer_of_jax(x):
+        raise not_an_array(x, "array: the argument")
     if any(hasattr(x, name) for name in _NUMPY_READS):
         return _convert(np.asarray(x), dtype)
     if hasattr(x, "__dlpack__"):
@@ -170,7 +175,8 @@ def _convert(x: Any, dtype: Any) -> Any:
             raise TypeError
     except TypeError:
         raise ArgumentError(
-            f"array: {x!r} of type {type(x).__name__} is no array", instead="a number, a list of numbers, an array"
+            f"array: {x!r} of type {type(x).__name__} is no array",
+            instead=array_advice(x),
         ) from None
     return _convert(view, dtype)
 

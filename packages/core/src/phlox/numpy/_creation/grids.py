@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
-from ..._base.errors import ConcretizationTypeError, DtypeError, OptionError, ShapeError, UnsupportedError
+from ..._base.errors import (
+    ArgumentError,
+    ConcretizationTypeError,
+    DtypeError,
+    OptionError,
+    ShapeError,
+    UnsupportedError,
+)
 from ..._base.strictness import lenient_promotion
 from ..._ir import dtypes
 from ..._ir.promotion import promote
@@ -51,6 +58,9 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
         raise OptionError(f"meshgrid: indexing={indexing!r}", instead="'xy' or 'ij'")
     if not copy:
         raise OptionError("meshgrid: copy=False: arrays are not views", instead="copy=True, or sparse=True")
+    if len(xi) == 1 and isinstance(xi[0], tuple | list) and not all(np.ndim(x) == 0 for x in xi[0]):
+        what = f"meshgrid takes each vector as an argument of its own, got one {type(xi[0]).__name__}"
+        raise ArgumentError(what, instead="phlox.numpy.meshgrid(*vectors)", argument=0)
     vectors = check("meshgrid", *xi)
     for x in vectors:
         if type_of(x).ndim != 1:

@@ -38,6 +38,18 @@ _SIGNATURE = inspect.Signature(
 )
 
 
+#: options of NumPy's ufuncs, and what to write instead; {} is the call without them
+_OPTIONS = {
+    "out": "y = {}, as arrays cannot be changed in place",
+    "where": "phlox.numpy.where(condition, {}, value)",
+    "dtype": "{} of operands converted by x.astype(dtype)",
+    "casting": "{} of operands converted by x.astype(dtype)",
+    "signature": "{} of operands converted by x.astype(dtype)",
+    "order": "{}, as arrays have no memory order",
+    "subok": "{}, as arrays have no subclasses",
+}
+
+
 class ufunc:
     """A function of single numbers that works elementwise on arrays, broadcast against each other (as ``numpy.ufunc``).
 
@@ -120,10 +132,11 @@ class ufunc:
 
     def _check_options(self, kwargs: dict[str, Any]) -> None:
         for name, value in kwargs.items():
+            instead = _OPTIONS.get(name, "arguments by position").format(f"phlox.numpy.{self.__name__}(...)")
             if name not in ("out", "where"):
-                raise ArgumentError(f"{self.__name__} has no argument {name!r}", instead="arguments by position")
+                raise ArgumentError(f"{self.__name__} has no argument {name!r}", instead=instead)
             if value is not None:
-                raise UnsupportedError(f"{self.__name__}: {name}= is not supported", instead="phlox.numpy.where(...)")
+                raise UnsupportedError(f"{self.__name__}: {name}= is not supported", instead=instead)
 
     # -- methods
 

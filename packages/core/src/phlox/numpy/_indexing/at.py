@@ -14,7 +14,7 @@ from ..._base.source import warn
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ir.promotion import promote
-from ..._operands.checks import check, check_one, type_of
+from ..._operands.checks import becomes_array, check, check_one, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure import scatter as ops
@@ -279,7 +279,7 @@ class AtIndex:
             ones = broadcast_to(to_dtype(1, type_of(self.array).dtype), type_of(self.array).shape)
             other = AtIndex(ones, self.index)._write("multiply", values, how)
             return self.array / other if kind == "divide" else self.array**other
-        if not hasattr(values, "__jax_array__") and typeof_value(values) is None:
+        if not becomes_array(values) and typeof_value(values) is None:
             values = asarray(values)  # lists are allowed
         if type(values) is int and values >= 2**31 and dtypes.kind(type_of(self.array).dtype) == "u":
             values = literal_of(values, type_of(self.array).dtype)

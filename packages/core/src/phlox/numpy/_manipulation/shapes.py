@@ -32,6 +32,7 @@ from ..._operands.checks import (
 from ..._operands.promotion import promote_dtypes
 from ..._ops.structure import shape as ops, slicing
 from ..._ops.structure.slicing import along
+from ..._trace.trace import ArrayLike as Base
 
 if TYPE_CHECKING:
     from ..._api.devices.out_sharding import OutSharding
@@ -149,7 +150,8 @@ def reshape(
     if order == "A":  # memory order; only NumPy arrays may have another one than "C"
         order = "F" if isinstance(a, np.ndarray) and a.flags.fnc else "C"
     if order != "C":
-        raise OptionError(f"reshape: order={order!r}", instead="'C', 'F' or 'A'")
+        instead = "'C', 'F' or 'A'; the shape is one argument, (2, 3)"
+        raise OptionError(f"reshape: order={order!r}", instead=instead)
     return ops.own(a) if new == old else ops.reshape(a, new_sizes=new, dimensions=None)
 
 
@@ -501,13 +503,23 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[Any, ...]:
 # --- joining and splitting ------------------------------------------------------------------------------
 
 
-def rows_of(function: str, arrays: Any) -> list[Any]:
+def rows_of(function: str, arrays: Any, option: Any = None) -> list[Any]:
+    """The arrays to join, checked. `option` is the function's second argument, if a forgotten tuple could fill it."""
+    if isinstance(option, tuple | list) or (isinstance(option, np.ndarray | Base) and option.ndim):
+        raise ArgumentError(
+            f"{function} takes its arrays as one sequence, got a second argument of type {type(option).__name__}",
+            instead=f"phlox.numpy.{function}([a, b])",
+            value=option,
+        )
     if hasattr(arrays, "shape") and getattr(arrays, "ndim", 0) > 0:
         from .._indexing.reading import unstack_rows
 
         arrays = unstack_rows(arrays)
     if not isinstance(arrays, tuple | list):
-        raise ArgumentError(f"{function} takes a sequence of arrays, got {type(arrays).__name__}")
+        raise ArgumentError(
+            f"{function} takes a sequence of arrays, got {type(arrays).__name__}",
+            instead="phlox.numpy." + function + ("([*arrays])" if hasattr(arrays, "__iter__") else "([a, b])"),
+        )
     if not arrays:
         raise ShapeError(f"{function}: need at least one array")
     return check(function, *arrays)
@@ -537,7 +549,7 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
     >>> jnp.concatenate([jnp.zeros(2), jnp.ones(1)])
     Array([0., 0., 1.], dtype=float32)
     """
-    checked = rows_of("concatenate", arrays)
+    checked = rows_of("concatenate", arrays, axis)
     if axis is None:
         checked, axis = [ravel(x) for x in checked], 0
     rank = type_of(checked[0]).ndim
@@ -602,7 +614,7 @@ def stack(
     """
     if out is not None:
         raise UnsupportedError(f"stack: out={type(out).__name__} is not supported", instead="x = stack(...)")
-    checked = rows_of("stack", arrays)
+    checked = rows_of("stack", arrays, axis)
     stacked = _stack(checked, axis=canonical_axis(axis, type_of(checked[0]).ndim + 1, "stack"))
     return stacked if dtype is None else stacked.astype(dtype)
 
@@ -624,7 +636,7 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     >>> jnp.vstack([jnp.zeros(2), jnp.ones(2)]).shape
     (2, 2)
     """
-    return concatenate([atleast_2d(x) for x in rows_of("vstack", tup)], 0, dtype)
+    return concatenate([atleast_2d(x) for x in rows_of("vstack", tup, dtype)], 0, dtype)
 
 
 def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
@@ -644,7 +656,7 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     >>> jnp.hstack([jnp.zeros(2), jnp.ones(1)])
     Array([0., 0., 1.], dtype=float32)
     """
-    rows = [atleast_1d(x) for x in rows_of("hstack", tup)]
+    rows = [atleast_1d(x) for x in rows_of("hstack", tup, dtype)]
     return concatenate(rows, 0 if type_of(rows[0]).ndim == 1 else 1, dtype)
 
 

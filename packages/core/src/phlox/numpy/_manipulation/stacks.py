@@ -71,7 +71,7 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     >>> jnp.dstack([jnp.zeros(2), jnp.ones(2)]).shape
     (1, 2, 2)
     """
-    return concatenate([atleast_3d(x) for x in rows_of("dstack", tup)], 2, dtype)
+    return concatenate([atleast_3d(x) for x in rows_of("dstack", tup, dtype)], 2, dtype)
 
 
 def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:

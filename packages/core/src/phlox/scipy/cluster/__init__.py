@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from ..._base.lazy_imports import on_demand
+from ..._base.public_names import publish
 
 if TYPE_CHECKING:
     from . import vq
 
-__getattr__, __dir__ = on_demand(__name__, "vq")
+publish(__name__, "vq")
 
 __all__ = ["vq"]

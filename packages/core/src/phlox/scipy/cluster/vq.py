@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
 from ..._base.errors import ShapeError
+from ..._base.public_names import publish
 from ..._base.strictness import lenient
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
@@ -58,5 +59,4 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     return _nearest(obs, code_book)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -4,11 +4,11 @@ jax has `RegularGridInterpolator` alone; its users asked for splines in jax-ml/j
 interpolation in one dimension is `phlox.numpy.interp`.
 """
 
+from ..._base.public_names import publish
 from ._grid import RegularGridInterpolator
 from ._splines import CubicSpline
 
 __all__ = ["CubicSpline", "RegularGridInterpolator"]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -1,5 +1,6 @@
 """``phlox.scipy.linalg``: SciPy's linear algebra. See also `phlox.numpy.linalg` and `phlox.lax.linalg`."""
 
+from ..._base.public_names import publish
 from ._factors import cho_factor, cholesky, eigh, hessenberg, lu, lu_factor, qr, qr_multiply, schur, svd
 from ._functions import expm, expm_frechet, funm, polar, rsf2csf, solve_sylvester, sqrtm
 from ._special import (
@@ -67,5 +68,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

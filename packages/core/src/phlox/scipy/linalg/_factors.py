@@ -332,6 +332,8 @@ def qr_multiply(
         raise OptionError(f"qr_multiply: there is no mode {mode!r}", instead="'right' or 'left'")
     a, c = promote_inexact(*listed("qr_multiply", a, c))
     left = mode == "left"
+    if not type_of(c).ndim:
+        raise ShapeError(f"qr_multiply: c must be a vector or a matrix, got {type_of(c).short}", shapes=[()])
     vector = type_of(c).ndim == 1
     if vector:
         c = c[:, None] if left else c[None, :]

@@ -3,6 +3,7 @@
 jax has `map_coordinates` alone; its users asked for the filters in jax-ml/jax 7284, 15359, 26011 and 32225.
 """
 
+from ..._base.public_names import publish
 from ._coordinates import map_coordinates
 from ._filters import (
     convolve,
@@ -28,5 +29,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -1,9 +1,9 @@
 """``phlox.scipy.optimize``: minima of functions of a vector."""
 
+from ..._base.public_names import publish
 from ._minimize import OptimizeResults, minimize
 
 __all__ = ["OptimizeResults", "minimize"]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

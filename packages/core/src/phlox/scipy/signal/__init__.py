@@ -1,5 +1,6 @@
 """``phlox.scipy.signal``: convolutions, trends and spectra."""
 
+from ..._base.public_names import publish
 from ._convolve import convolve, convolve2d, correlate, correlate2d, fftconvolve
 from ._inverse import istft
 from ._spectra import csd, stft, welch
@@ -19,5 +20,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

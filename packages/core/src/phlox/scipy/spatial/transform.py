@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import numpy as jnp, random
 from ..._base.errors import ArgumentError, OptionError, ShapeError
+from ..._base.public_names import publish
 from ..._base.strictness import lenient
 from ..._operands.checks import check_one, type_of
 from ..._operands.promotion import promote_inexact
@@ -583,5 +584,4 @@ class Slerp(NamedTuple):
         return Rotation(self.rotations.quat[place]) * Rotation.from_rotvec(self.rotvecs[place] * share[..., None])
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

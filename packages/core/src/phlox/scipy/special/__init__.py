@@ -1,5 +1,6 @@
 """``phlox.scipy.special``: special functions."""
 
+from ..._base.public_names import publish
 from ...nn import logsumexp
 from ._bessel import bessel_jn
 from ._elementary import (
@@ -109,5 +110,4 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

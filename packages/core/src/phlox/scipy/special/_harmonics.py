@@ -148,7 +148,7 @@ def sph_harm_y(
         raise UnsupportedError(f"sph_harm_y: diff_n={diff_n!r} is not there", instead="phlox.grad")
     # The values of `n` are known here even where jit traces the other arguments.
     size = int(np.max(n, initial=0)) if n_max is None else operator.index(n_max)
-    n, m, theta, phi = (check_one("sph_harm_y", x) for x in (n, m, theta, phi))
+    n, m, theta, phi = (jnp.asarray(check_one("sph_harm_y", x)) for x in (n, m, theta, phi))
     # Integers count as the default float, as in jax; there are no complex numbers of half precision.
     kinds = [x.dtype if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.result_type(float) for x in (theta, phi)]
     dtype = jnp.promote_types(jnp.promote_types(*kinds), jnp.float32)

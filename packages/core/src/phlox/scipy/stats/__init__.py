@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..._base.lazy_imports import on_demand
+from ..._base.public_names import publish
 
 if TYPE_CHECKING:
     from . import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ._kde import gaussian_kde
     from ._samples import mode, rankdata, sem
 
-__getattr__, __dir__ = on_demand(
+publish(
     __name__,
     "bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace logistic "
     "multinomial multivariate_normal nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy",

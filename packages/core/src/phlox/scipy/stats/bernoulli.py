@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..._operands.promotion import promoted_inexact
 from ..special import xlog1py, xlogy
 from ._shared import shifted
@@ -103,5 +104,4 @@ def _one_for(x: Any) -> Any:
     return jnp.ones_like(x) if x.ndim == 0 else jnp.ones(x.shape, x.dtype)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

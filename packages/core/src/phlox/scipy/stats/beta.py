@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..special import betainc, betaln, xlog1py, xlogy
 from ._shared import log_share, standardized
 
@@ -137,5 +138,4 @@ def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: A
     return log_share(sf(x, a, b, loc, scale), cdf(x, a, b, loc, scale))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..special import betaln
 from ._shared import shifted
 
@@ -60,5 +61,4 @@ def pmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike =
     return jnp.exp(logpmf(k, n, a, b, loc))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..special import betaln, xlog1py, xlogy
 from ._shared import shifted
 
@@ -58,5 +59,4 @@ def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     return jnp.exp(logpmf(k, n, p, loc))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

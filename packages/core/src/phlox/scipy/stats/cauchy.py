@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ._shared import inverse, standardized
 
 if TYPE_CHECKING:
@@ -194,5 +195,4 @@ def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return loc - scale * _quantile(q)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..._operands.promotion import promoted_inexact
 from . import gamma
 
@@ -136,5 +137,4 @@ def logsf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     return gamma.logsf(x, 0.5 * df, loc, 2 * scale)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
 from ..._base.errors import ShapeError
+from ..._base.public_names import publish
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
 from ..special import gammaln, xlogy
@@ -77,5 +78,4 @@ def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     return jnp.exp(logpdf(x, alpha))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..special import gammainc, gammaincc, gammaln, xlogy
 from ._shared import log_share, standardized
 
@@ -136,5 +137,4 @@ def logsf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) 
     return log_share(sf(x, a, loc, scale), cdf(x, a, loc, scale))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..._operands.promotion import promoted_inexact
 from ..special import gammaincc, gammaln
 
@@ -71,5 +72,4 @@ def pdf(x: ArrayLike, beta: ArrayLike) -> Array:
     return jnp.exp(logpdf(x, beta))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..special import xlog1py
 from ._shared import shifted
 
@@ -54,5 +55,4 @@ def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     return jnp.exp(logpmf(k, p, loc))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

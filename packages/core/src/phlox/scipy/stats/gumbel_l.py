@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ._shared import inverse, log1mexpexp, standardized
 
 if TYPE_CHECKING:
@@ -156,5 +157,4 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return -jnp.exp(z)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

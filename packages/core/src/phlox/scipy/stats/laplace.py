@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ._shared import standardized
 
 if TYPE_CHECKING:
@@ -71,5 +72,4 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return jnp.where(z > 0, 1 - half, half)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..special import expit, logit
 from ._shared import inverse, standardized
 
@@ -129,5 +130,4 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return expit(z)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError
+from ..._base.public_names import publish
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_dtypes, promote_inexact
@@ -71,5 +72,4 @@ def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     return jnp.exp(logpmf(x, n, p))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ... import lax, numpy as jnp
 from ..._base.errors import ShapeError, UnsupportedError
+from ..._base.public_names import publish
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
 
@@ -91,5 +92,4 @@ def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     return jnp.exp(logpdf(x, mean, cov))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..._operands.checks import type_of
 from ..._ops.elementwise.families import literal
 from ..special import log_ndtr, ndtri
@@ -186,5 +187,4 @@ def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return loc - ndtri(q) * scale
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

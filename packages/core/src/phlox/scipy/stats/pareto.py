@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ._shared import inverse, log1mexp, standardized
 
 if TYPE_CHECKING:
@@ -162,5 +163,4 @@ def ppf(q: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     return jnp.where(b > 0, loc + scale * jnp.exp(-jnp.log1p(-q) / b), jnp.nan)
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

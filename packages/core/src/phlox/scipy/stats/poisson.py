@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..._operands.checks import type_of
 from ..._operands.promotion import promoted_inexact
 from ..special import gammaincc, gammaln, xlogy
@@ -110,5 +111,4 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     return jnp.where(mu > 0, out, jnp.where(mu == 0, 0, jnp.nan))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

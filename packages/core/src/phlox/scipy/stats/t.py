@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..._operands.checks import type_of
 from ..special import betaln
 from ._shared import standardized
@@ -64,5 +65,4 @@ def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
     return jnp.exp(logpdf(x, df, loc, scale))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

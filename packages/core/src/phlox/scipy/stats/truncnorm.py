@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import lax, numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..special import log_ndtr, ndtr
 from . import norm
 from ._shared import log1mexp, log_share, standardized
@@ -194,5 +195,4 @@ def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
     return jnp.exp(logcdf(x, a, b, loc, scale))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ._shared import inverse, standardized
 
 if TYPE_CHECKING:
@@ -89,5 +90,4 @@ def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return loc + scale * q
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

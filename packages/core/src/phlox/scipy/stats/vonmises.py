@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..._operands.promotion import promoted_inexact
 from ..special import i0e
 
@@ -55,5 +56,4 @@ def pdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     return jnp.exp(logpdf(x, kappa))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

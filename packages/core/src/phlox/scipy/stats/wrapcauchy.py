@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.public_names import publish
 from ..._operands.checks import type_of
 from ..._operands.promotion import promoted_inexact
 
@@ -57,5 +58,4 @@ def pdf(x: ArrayLike, c: ArrayLike) -> Array:
     return jnp.exp(logpdf(x, c))
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

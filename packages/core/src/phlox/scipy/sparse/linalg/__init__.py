@@ -1,5 +1,6 @@
 """``phlox.scipy.sparse.linalg``: iterative solvers of linear systems, with implicit derivatives."""
 
+from ...._base.public_names import publish
 from ._bicgstab import bicgstab
 from ._cg import cg
 from ._gmres import gmres
@@ -7,5 +8,4 @@ from ._gmres import gmres
 __all__ = ["bicgstab", "cg", "gmres"]
 
 
-def __dir__() -> list[str]:
-    return __all__
+publish(__name__)

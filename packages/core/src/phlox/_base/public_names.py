@@ -1,0 +1,85 @@
+"""Names of public modules: those imported at first access, and errors for those that are not there.
+
+Lazy imports keep `import phlox` fast: few programs need all modules.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from types import ModuleType
+from typing import Any
+
+from . import absent
+from .errors import MissingImportError, UnknownNameError
+
+
+def publish(
+    module: str,
+    submodules: str = "",
+    members: dict[str, str] | None = None,
+    other: Callable[[str], Any] | None = None,
+) -> None:
+    """Gives a public module ``__getattr__`` and ``__dir__``; called at its end, with its name.
+
+    They are set from here, because type checkers accept any name of a module that defines ``__getattr__``.
+
+    Args:
+      module: the name of the module.
+      submodules: names of submodules that are imported at first access, separated by blanks.
+      members: further submodules that are imported at first access -> the names that are taken from them. The package
+        imports all of these names again under ``if TYPE_CHECKING``; tests/repository/test_lazy_imports.py compares.
+      other: a function of a name that returns a further object, or None.
+    """
+    namespace = vars(sys.modules[module])
+    homes = {name: name for name in submodules.split()}
+    for home, names in (members or {}).items():
+        homes.update(dict.fromkeys(names.split(), home))
+
+    def __getattr__(name: str) -> Any:
+        home = homes.get(name)
+        if home is None:
+            value = other(name) if other is not None else None
+            if value is None:
+                raise _unknown(module, name)
+            return value
+        imported = importlib.import_module(f"{module}.{home}")
+        value = imported if home == name else getattr(imported, name)
+        namespace[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        # Private names are left out, so that completion shows the API and nothing else.
+        if not homes and "__all__" in namespace:
+            return list(namespace["__all__"])
+        return sorted(name for name in {*namespace, *homes} if not name.startswith("_"))
+
+    namespace["__getattr__"] = __getattr__
+    namespace.setdefault("__dir__", __dir__)
+
+
+def _unknown(module: str, name: str) -> Exception:
+    """The error for a name that a public module lacks; in an import statement an `ImportError`."""
+    caller = sys._getframe(2)
+    if absent.imports(caller.f_code.co_code, caller.f_lasti):
+        what, instead = absent.explain(module, name, dir(sys.modules[module]))
+        return MissingImportError(what, instead=instead, **_of_jax(f"{module}.{name}"))
+    return UnknownNameError(module, name)
+
+
+def _of_jax(full_name: str) -> dict[str, Any]:
+    return {"jax_name": "jax" + full_name.removeprefix("phlox"), "library": ""}
+
+
+class _AbsentModules(MetaPathFinder):
+    """The last finder: says what to use instead of modules of jax that phlox does not have."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
+        if fullname.startswith("phlox.") and (found := absent.listed(fullname)):
+            what = f"the program uses {fullname}: {found[0]}"
+            raise MissingImportError(what, instead=found[1], name=fullname, **_of_jax(fullname))
+
+
+sys.meta_path.append(_AbsentModules())
