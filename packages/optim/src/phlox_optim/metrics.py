@@ -20,7 +20,7 @@ import phlox
 import phlox.numpy as jnp
 from phlox.errors import ArgumentError, ShapeError
 
-__all__ = ["Confusion", "Mean", "Metric", "Perplexity"]
+__all__ = ["Confusion", "Mean", "Metric", "Perplexity", "Sum"]
 __all__ += ["accuracy", "confusion", "mean", "merge", "perplexity", "top_k", "values"]
 
 
@@ -45,6 +45,21 @@ class Mean(Metric):
 
     def value(self) -> Any:
         return self.total / self.count
+
+
+@phlox.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Sum(Metric):
+    """A sum, such as a number of events.
+
+    >>> values({"skipped": merge(Sum(1), Sum(2))})
+    {'skipped': 3}
+    """
+
+    total: Any
+
+    def value(self) -> Any:
+        return jnp.asarray(self.total)
 
 
 @phlox.tree_util.register_dataclass
@@ -154,8 +169,19 @@ def _predictions(name: str, scores: Any, labels: Any) -> Any:
     return scores.argmax(-1)
 
 
-def as_metric(name: str, figure: Any) -> Metric:
-    """A metric unchanged, or a scalar as the mean over batches. Raises `ArgumentError` for anything else."""
+def divide(total: Any, count: Any) -> Any:
+    """`total / count`; `total` if `count` is 0."""
+    return total / jnp.where(count == 0, jnp.ones_like(count), count)
+
+
+def examples_in(batch: Any) -> int:
+    """The number of examples in a batch: the length of the first axis if all arrays in it have the same, else 1."""
+    lengths = {jnp.shape(leaf)[0] for leaf in phlox.tree.leaves(batch) if jnp.ndim(leaf)}
+    return lengths.pop() if len(lengths) == 1 else 1
+
+
+def as_metric(name: str, figure: Any, examples: int = 1) -> Metric:
+    """A metric unchanged, or a scalar as the mean over so many examples. Raises `ArgumentError` for anything else."""
     if isinstance(figure, Metric):
         return figure
     if (not hasattr(figure, "shape") and not isinstance(figure, int | float)) or jnp.shape(figure) != ():
@@ -165,7 +191,7 @@ def as_metric(name: str, figure: Any) -> Metric:
             instead="a scalar, or a metric of phlox_optim.metrics, such as metrics.mean(values)",
             argument=figure,
         )
-    return mean(figure)
+    return Mean(jnp.asarray(figure, jnp.float32) * examples, jnp.float32(examples))
 
 
 def merge(first: Any, second: Any) -> Any:

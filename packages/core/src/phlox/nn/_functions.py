@@ -466,11 +466,13 @@ def standardize(
     """
     if algorithm not in ("fast", "stable"):
         raise OptionError(f"standardize: unknown algorithm {algorithm!r}", instead="'fast' or 'stable'")
-    lost, given = None, x
-    if where is not None:
-        # Masked numbers that are not finite are their own results, and do not reach the derivatives of the others.
-        lost = jnp.logical_not(jnp.logical_or(where, jnp.isfinite(x)))
-        x = jnp.where(lost, 0, x)
+    lost = None
+    if where is not None and (mean is None or variance is None):
+        # Numbers whose result is nan are replaced, so that they do not reach the derivatives of the others.
+        where = jnp.broadcast_to(where, np.shape(x))
+        empty = jnp.logical_not(jnp.any(where, axis, keepdims=True))
+        lost = jnp.logical_or(empty, jnp.logical_not(jnp.logical_or(where, jnp.isfinite(x))))
+        x, where = jnp.where(lost, 0, x), where | empty
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)
     if variance is None and algorithm == "stable":
@@ -480,7 +482,7 @@ def standardize(
         variance = jnp.mean(jnp.square(x), axis, keepdims=True, where=where) - jnp.square(mean)
         variance = jnp.maximum(variance, 0)
     result = jnp.subtract(x, mean) * e.rsqrt(jnp.asarray(variance) + epsilon)
-    return result if lost is None else jnp.where(lost, e.stop_gradient(jnp.asarray(given)), result)
+    return result if lost is None else jnp.where(lost, jnp.nan, result)
 
 
 @functools.partial(jit, static_argnames="axis", inline=True)
