@@ -252,12 +252,12 @@ class CheckpointManager:
         number = self._existing(step)
         try:
             first, values = self._read(number)
+            if like is None:
+                return restored_alone(first.target, first, values)
         except (CheckpointError, MemoryError, PermissionError):
             raise
         except Exception as error:
             raise self._damaged(number) from error
-        if like is None:
-            return restored_alone(first.target, first, values)
         check(like, first.leaves, f"step {number} in {self.directory}")
         return rebuild(like, values)
 
