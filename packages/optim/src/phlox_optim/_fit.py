@@ -120,7 +120,8 @@ def make_evaluation(
             total = figures if total is None else _merge(total, figures)
         if total is None:
             raise ArgumentError("there were no batches to evaluate", instead="batches that can be iterated again")
-        return {prefix + name: figure for name, figure in metrics.values(total).items()}
+        found = metrics.values(total)
+        return {prefix + name: found[name] for name in sorted(found, key=lambda name: name.startswith("ema_"))}
 
     return evaluate
 
