@@ -13,7 +13,7 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path as FilePath, PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -162,15 +162,14 @@ def _of_file(path: FilePath) -> Iterator[Stored]:
         yield Stored(name, shape, functools.partial(_read, data[start:stop], dtype, shape))
 
 
-def _described(path: FilePath, name: str, entry: Any) -> tuple[str, tuple[int, ...], Any, tuple[int, int]]:
+def _described(path: FilePath, name: str, written: Any) -> tuple[str, tuple[int, ...], Any, tuple[int, int]]:
     """Name, shape, dtype and place of a tensor from its entry in the header."""
 
-    def is_sizes(value: Any) -> bool:
+    def is_sizes(value: Any) -> TypeGuard[list[int]]:
         return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
 
-    kind, shape, places = (
-        entry.get(k) if isinstance(entry, dict) else None for k in ("dtype", "shape", "data_offsets")
-    )
+    entry: dict[str, Any] = written if isinstance(written, dict) else {}
+    kind, shape, places = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
     if not is_sizes(shape) or not is_sizes(places) or len(places) != 2 or not isinstance(kind, str):
         raise _invalid(path, f"the entry of the tensor {name!r} is not a dtype, a shape and two offsets")
     if kind not in _DTYPES:

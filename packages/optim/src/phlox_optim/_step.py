@@ -213,7 +213,7 @@ class Step:
         finite = loss_is_finite & grads_are_finite
         new = phlox.tree.map(lambda new, old: jnp.where(finite, new, old), new, old)
         total, in_a_row = old.skipped
-        new = new.replace(skipped=(total + ~finite, jnp.where(finite, 0, in_a_row + 1)))
+        new = new.replace(skipped=(jnp.where(finite, total, total + 1), jnp.where(finite, 0, in_a_row + 1)))
         figures = phlox.tree.map(lambda figure: jnp.where(finite, figure, jnp.zeros_like(figure)), figures)
         if self.loss_scale is not None:
             new = new.replace(scale=self.loss_scale.after(old.scale, finite, loss_is_finite & ~grads_are_finite))
@@ -223,20 +223,19 @@ class Step:
 
     def _check_skips(self, train: TrainState, batch: Any, most: int) -> None:
         """Raises `SkippedStepsError` if at least `most` steps in a row were skipped; looks only now and then."""
-        in_a_row = None if train.skipped is None else train.skipped[1]
+        in_a_row, scale = train.skipped[1], None if train.scale is None else train.scale[0]
         if isinstance(in_a_row, phlox.core.Tracer) or jnp.shape(in_a_row) != ():
             return
         # Reading the number waits for the step before.
-        if next(self._calls) % max(1, most // 10) or int(in_a_row) < most:  # type: ignore[attr-defined,arg-type]
+        if next(self._calls) % max(1, most // 10) or int(in_a_row) < most:  # type: ignore[attr-defined]
             return
-        scale = None if train.scale is None else float(train.scale[0])
         raise SkippedStepsError(
-            f"the last {int(in_a_row)} steps (to step {int(train.step)}) were skipped, because their loss or gradients "  # type: ignore[arg-type]
+            f"the last {int(in_a_row)} steps (to step {int(train.step)}) were skipped, because their loss or gradients "
             f"were not finite. {self._findings(train, batch)}",
             instead="data without nan and infinity, a lower learning rate, or max_skips= for more such steps",
             step=int(train.step),
-            skipped=int(in_a_row),  # type: ignore[arg-type]
-            scale=scale,
+            skipped=int(in_a_row),
+            scale=None if scale is None else float(scale),
         )
 
     def _findings(self, train: TrainState, batch: Any) -> str:
@@ -264,20 +263,24 @@ class Step:
             grads, state, figures = self._part(
                 train, state, batch, None if key is None else phlox.random.fold_in(key, index)
             )
-            count = figures["loss"].count
-            return (phlox.tree.map(lambda t, g: t + g * jnp.asarray(count, t.dtype), total, grads), state), figures
+            mean: Any = figures["loss"]
+
+            def plus(total: Any, grad: Any) -> Any:
+                return total + jnp.asarray(grad, total.dtype) * jnp.asarray(mean.count, total.dtype)
+
+            return (phlox.tree.map(plus, total, grads), state), figures
 
         # In 32 bits, because counts may be large and sums of 16 bits lose small terms.
         zeros = phlox.tree.map(lambda p: jnp.zeros_like(p, jnp.promote_types(p.dtype, jnp.float32)), train.params)
         parts = (jnp.arange(number), _cut(batch, number))
         (total, state), figures = phlox.lax.scan(add, (zeros, train.state), parts)
         figures = phlox.tree.map(lambda f: f.sum(0), figures)
-        count = figures["loss"].count
+        loss: Any = figures["loss"]
 
-        def mean(total: Any, param: Any) -> Any:
-            return metrics.divide(total, jnp.asarray(count, total.dtype)).astype(param.dtype)
+        def divided(total: Any, param: Any) -> Any:
+            return metrics.divide(total, jnp.asarray(loss.count, total.dtype)).astype(param.dtype)
 
-        return phlox.tree.map(mean, total, train.params), state, figures
+        return phlox.tree.map(divided, total, train.params), state, figures
 
     def _part(self, train: TrainState, state: Any, batch: Any, key: Any) -> tuple[Any, Any, dict[str, metrics.Metric]]:
         scale = 1 if train.scale is None else train.scale[0]

@@ -159,7 +159,7 @@ def _least(dtype: Any) -> Any:
     return jnp.asarray(-0.7 * min(float(jnp.finfo(dtype).max), float(np.finfo(np.float32).max)), dtype)
 
 
-def _without_ignored(query: Any, key: Any, value: Any, seen: Any) -> tuple[Any, Any, Any]:
+def _without_ignored(query: Array, key: Array, value: Array, seen: Any) -> tuple[Array, Array, Array]:
     """Query, key and value without numbers that no result depends on.
 
     These may be nan: their weights are 0, but 0 times nan is nan, in the result and in the derivatives of the others.
