@@ -11,13 +11,14 @@ from typing import Any
 
 import phlox
 import phlox.numpy as jnp
+from phlox.extend import lenient_promotion
 
 _WARMUP = 9
 
 
 def start(tree: Any) -> Any:
     """The average before the first step: a copy, with 16-bit floats in 32 bits, in which small changes are not lost."""
-    return phlox.tree.map(lambda x: jnp.array(x, _wide(x)) if _is_averaged(x) else jnp.copy(x), tree)
+    return phlox.tree.map(lambda x: jnp.array(x, wide(x)) if _is_averaged(x) else jnp.copy(x), tree)
 
 
 def weight(limit: float, steps: Any) -> Any:
@@ -43,5 +44,7 @@ def _is_averaged(x: Any) -> bool:
     return bool(jnp.issubdtype(jnp.result_type(x), jnp.inexact))
 
 
-def _wide(x: Any) -> Any:
+@lenient_promotion()
+def wide(x: Any) -> Any:
+    """The dtype in which to sum numbers of the dtype of `x`: at least 32 bits."""
     return jnp.promote_types(jnp.result_type(x), jnp.float32)

@@ -271,7 +271,7 @@ class Step:
             return (phlox.tree.map(plus, total, grads), state), figures
 
         # In 32 bits, because counts may be large and sums of 16 bits lose small terms.
-        zeros = phlox.tree.map(lambda p: jnp.zeros_like(p, jnp.promote_types(p.dtype, jnp.float32)), train.params)
+        zeros = phlox.tree.map(lambda p: jnp.zeros_like(p, _average.wide(p)), train.params)
         parts = (jnp.arange(number), _cut(batch, number))
         (total, state), figures = phlox.lax.scan(add, (zeros, train.state), parts)
         figures = phlox.tree.map(lambda f: f.sum(0), figures)

@@ -19,6 +19,7 @@ import numpy as np
 import phlox
 import phlox.numpy as jnp
 from phlox.errors import ArgumentError, ShapeError
+from phlox.extend import lenient_promotion
 
 __all__ = ["Confusion", "Mean", "Metric", "Perplexity", "Sum"]
 __all__ += ["accuracy", "confusion", "mean", "merge", "perplexity", "top_k", "values"]
@@ -82,6 +83,7 @@ class Confusion(Metric):
         return self.matrix
 
 
+@lenient_promotion()
 def _summed(kind: type[Mean], values: Any, mask: Any) -> Mean:
     values = jnp.asarray(values, jnp.float32)
     if mask is None:
@@ -119,6 +121,7 @@ def perplexity(losses: Any, mask: Any = None) -> Perplexity:
     return found
 
 
+@lenient_promotion()
 def accuracy(scores: Any, labels: Any, mask: Any = None) -> Mean:
     """The fraction of examples whose highest score is that of the label.
 
@@ -133,6 +136,7 @@ def accuracy(scores: Any, labels: Any, mask: Any = None) -> Mean:
     return mean(_predictions("accuracy", scores, labels) == labels, mask)
 
 
+@lenient_promotion()
 def top_k(scores: Any, labels: Any, k: int, mask: Any = None) -> Mean:
     """The fraction of examples whose label has one of the `k` highest scores. Arguments as for `accuracy`.
 
@@ -144,6 +148,7 @@ def top_k(scores: Any, labels: Any, k: int, mask: Any = None) -> Mean:
     return mean((best == jnp.asarray(labels)[..., None]).any(-1), mask)
 
 
+@lenient_promotion()
 def confusion(scores: Any, labels: Any, mask: Any = None) -> Confusion:
     """The confusion matrix: counts of examples by label and class of the highest score. Arguments as for `accuracy`.
 
@@ -169,6 +174,7 @@ def _predictions(name: str, scores: Any, labels: Any) -> Any:
     return scores.argmax(-1)
 
 
+@lenient_promotion()
 def divide(total: Any, count: Any) -> Any:
     """`total / count`; `total` if `count` is 0."""
     return total / jnp.where(count == 0, jnp.ones_like(count), count)
