@@ -49,7 +49,7 @@ def _agree(folder: str, settings: dict[str, Any]) -> None:
     try:
         with open(path, encoding="utf-8") as file:
             found = dict(json.load(file))
-    except (OSError, ValueError):
+    except (OSError, TypeError, ValueError, RecursionError):
         raise ProgramError(f"{path} cannot be read; choose another folder for --checkpoint") from None
     names = [name for name in {**settings, **found} if settings.get(name) != found.get(name)]
     if names:

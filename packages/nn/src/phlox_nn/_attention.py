@@ -156,14 +156,11 @@ class MultiHeadAttention(Layer):
           x: of shape (..., length, features).
           context: of shape (..., other length, context_features).
           mask: bools, false where a position is not attended to; of shape (length, other length), (examples, length,
-            other length) or (examples, heads, length, other length), where lengths may be 1.
+            other length) or (examples, heads, length, other length), where lengths may be 1. Positions that no other
+            attends to may be nan; without a context they are padding if the mask is equal for all positions of `x`.
         """
         _checks.rank(self, x, (..., "length", self.features))
         source = x if context is None else context
-        q, k, v = (self._heads(f(a)) for f, a in ((self.query, x), (self.key, source), (self.value, source)))
-        if self.rotary_base is not None:
-            q = rotary(q, jnp.arange(q.shape[-3]), self.rotary_base)
-            k = rotary(k, jnp.arange(k.shape[-3]), self.rotary_base)
         if mask is not None:
             mask = jnp.asarray(mask, bool)
             if not 2 <= mask.ndim <= 4:
@@ -174,6 +171,11 @@ class MultiHeadAttention(Layer):
                     layer=self.path,
                 )
             mask = mask[:, None] if mask.ndim == 3 else mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
+            x, source = self._without_padding(x, source, mask, context is None)
+        q, k, v = (self._heads(f(a)) for f, a in ((self.query, x), (self.key, source), (self.value, source)))
+        if self.rotary_base is not None:
+            q = rotary(q, jnp.arange(q.shape[-3]), self.rotary_base)
+            k = rotary(k, jnp.arange(k.shape[-3]), self.rotary_base)
         return self._attend(q, k, v, mask, self.causal)
 
     @lenient_promotion()
@@ -201,6 +203,21 @@ class MultiHeadAttention(Layer):
         seen = jnp.arange(self.cache_length) <= positions[:, None]
         y = self._attend(q, keys, values, seen[None, None], False)
         return jnp.where(index + length <= self.cache_length, y, jnp.nan)
+
+    def _without_padding(self, x: Any, source: Any, mask: Any, own: bool) -> tuple[Any, Any]:
+        """`x` and `source` with zeros for numbers that are not finite at positions that the mask excludes.
+
+        Their weights are 0, but 0 times nan is nan, in the results and in the gradients of the four linear layers.
+        """
+        queries, keys = mask.any(axis=(1, 3)), mask.any(axis=(1, 2))
+        if own and mask.shape[2] == 1:
+            queries = keys
+
+        def cleaned(x: Any, used: Any) -> Any:
+            used = used.reshape((*(x.shape[:-2] if len(used) > 1 else ()), used.shape[1], 1))
+            return jnp.where(used | jnp.isfinite(x), x, jnp.zeros((), x.dtype))
+
+        return cleaned(x, queries), cleaned(source, keys)
 
     def _heads(self, x: Any) -> Any:
         return x.reshape((*x.shape[:-1], -1, self._size))

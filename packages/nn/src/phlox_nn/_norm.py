@@ -6,13 +6,14 @@ Statistics are computed in at least 32 bits, whatever the compute dtype is; resu
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import phlox
 import phlox.numpy as jnp
-from phlox import lax
-from phlox.errors import ArgumentError
+from phlox import lax, typeof
+from phlox.errors import ArgumentError, ShapeError
 from phlox.nn import initializers
 
 from . import _checks
@@ -84,6 +85,9 @@ class BatchNorm(_Norm):
       use_scale, use_bias: whether there are parameters weight and bias.
       momentum: the part of the variables that is kept in each step of training.
       axis_name: the name of a mapped axis, of `pmap`, `shard_map` or `vmap`, over which the batch is spread.
+      unbiased: which variance of the batch the variable `var` moves towards, if the batch has n numbers of each
+        feature: False divides the sum of squares by n, as flax and Keras do; True by n - 1, as PyTorch does. In
+        training, the batch is normalized with the first one in any case, as everywhere.
 
     Parameters: weight, bias. Variables: mean, var, in float32. All of shape (features,).
 
@@ -98,6 +102,7 @@ class BatchNorm(_Norm):
 
     momentum: float = 0.9
     axis_name: str | tuple[str, ...] | None = None
+    unbiased: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,9 +124,21 @@ class BatchNorm(_Norm):
             return self._scaled(x, self.mean, self.var)
         old_mean, old_var = self.mean, self.var
         mean, var = _moments(_checks.wide(x), tuple(range(x.ndim - 1)), False, self.axis_name)
-        m = self.momentum
-        self.update(mean=m * old_mean + (1 - m) * mean, var=m * old_var + (1 - m) * var)
+        m, correction = self.momentum, self._correction(x) if self.unbiased else 1
+        self.update(mean=m * old_mean + (1 - m) * mean, var=m * old_var + (1 - m) * correction * var)
         return self._scaled(x, mean, var)
+
+    def _correction(self, x: Any) -> float:
+        """The unbiased variance divided by the biased one. Raises if there is one number of each feature."""
+        n = math.prod(x.shape[:-1]) * (1 if self.axis_name is None else lax.axis_size(self.axis_name))
+        if n < 2:
+            raise ShapeError(
+                f"{self._name()}: {typeof(x).short} has {n} number of each feature, which has no unbiased variance",
+                instead="a larger batch, or unbiased=False",
+                shapes=[x.shape],
+                layer=self.path,
+            )
+        return n / (n - 1)
 
 
 class LayerNorm(_Norm):

@@ -55,8 +55,11 @@ class MaxPool(_Pool):
     """The largest element of each window. Made by `max_pool`."""
 
     def __call__(self, x: Any) -> Any:
-        least = -jnp.inf if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.iinfo(x.dtype).min
-        return self._reduce(x, np.asarray(least, x.dtype), lax.max)
+        is_float = jnp.issubdtype(x.dtype, jnp.inexact)
+        least = np.asarray(-np.inf if is_float else jnp.iinfo(x.dtype).min, x.dtype)
+        if is_float and not np.isinf(least):  # a type without infinity, such as float8_e4m3fn
+            least = np.asarray(jnp.finfo(x.dtype).min)
+        return self._reduce(x, least, lax.max)
 
     def __repr__(self) -> str:
         return super().__repr__().replace("MaxPool", "max_pool")

@@ -190,7 +190,7 @@ class _Recurrent(Layer):
           x: of shape (..., length, in_features).
           carry: the carry of the first step, zeros by default; a pair with `bidirectional`.
           lengths: the number of valid positions of each sequence, integers of shape (...): outputs of other positions
-            are zero, and the last carry is that of the last valid position.
+            are zero, and the last carry is that of the last valid position. Inputs at other positions may be nan.
           return_carry: whether to return (outputs, last carry).
         """
         _checks.rank(self, x, (..., "length", self.in_features))
@@ -200,32 +200,36 @@ class _Recurrent(Layer):
                 shapes=[jnp.shape(lengths), x.shape],
                 layer=self.path,
             )
+        valid = None
+        if lengths is not None:
+            valid = jnp.arange(x.shape[-2]) < jnp.asarray(lengths)[..., None]
+            # Replaced before the steps, because the derivatives of a step at nan are nan, even times 0.
+            x = jnp.where(valid[..., None], x, jnp.zeros((), jnp.result_type(x)))
         if not self.bidirectional:
-            carry, y = self._run(self.cell, x, carry, lengths, self.reverse)
+            carry, y = self._run(self.cell, x, carry, valid, self.reverse)
             return (y, carry) if return_carry else y
         first, second = (None, None) if carry is None else carry
-        first, there = self._run(self.cell, x, first, lengths, False)
-        second, back = self._run(self.cell_reverse, x, second, lengths, True)
+        first, there = self._run(self.cell, x, first, valid, False)
+        second, back = self._run(self.cell_reverse, x, second, valid, True)
         y = jnp.concatenate([there, back], axis=-1)
         return (y, (first, second)) if return_carry else y
 
-    def _run(self, cell: Any, x: Any, carry: Any, lengths: Any, reverse: bool) -> tuple[Any, Any]:
+    def _run(self, cell: Any, x: Any, carry: Any, valid: Any, reverse: bool) -> tuple[Any, Any]:
         projected = jnp.moveaxis(cell.project(x), -2, 0)
         if carry is None:
             carry = cell.initial_carry(projected.shape[1:-1], projected.dtype)
-        if lengths is None:
+        if valid is None:
             carry, y = lax.scan(cell.step, carry, projected, reverse=reverse)
             return carry, jnp.moveaxis(y, 0, -2)
-        counts = jnp.arange(len(projected)).reshape((-1,) + (1,) * (projected.ndim - 2)) < jnp.asarray(lengths)
 
         # Invalid positions come last; in reverse the carry passes through them first, unchanged.
         def step(carry: Any, at: tuple[Any, Any]) -> tuple[Any, Any]:
-            projected, counts = at
+            projected, valid = at
             new, y = cell.step(carry, projected)
-            kept = phlox.tree.map(lambda a, b: jnp.where(counts[..., None], a, b), new, carry)
-            return kept, jnp.where(counts[..., None], y, jnp.zeros((), y.dtype))
+            kept = phlox.tree.map(lambda a, b: jnp.where(valid, a, b), new, carry)
+            return kept, jnp.where(valid, y, jnp.zeros((), y.dtype))
 
-        carry, y = lax.scan(step, carry, (projected, counts), reverse=reverse)
+        carry, y = lax.scan(step, carry, (projected, jnp.moveaxis(valid, -1, 0)[..., None]), reverse=reverse)
         return carry, jnp.moveaxis(y, 0, -2)
 
 

@@ -1,16 +1,23 @@
 """Weights in safetensors files: one file, or several that a Hugging Face index lists.
 
-Files are memory-mapped, so a tensor is read when it is used. The library is an extra, ``phlox-nn[safetensors]``.
+Files are memory-mapped, so a tensor is read when it is used. They may come from anywhere: nothing in them is trusted,
+and an index reads no file outside of its folder. Writing needs the extra ``phlox-nn[safetensors]``; reading does not,
+because that library gives no array of float8, and of two tensors of one name the last.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import math
 import os
 from collections.abc import Iterator
-from pathlib import Path as FilePath
-from typing import Any
+from pathlib import Path as FilePath, PurePosixPath, PureWindowsPath
+from typing import Any, TypeGuard
 
+import numpy as np
+
+import phlox.numpy as jnp
 from phlox.errors import ArgumentError
 
 from . import _weights
@@ -34,7 +41,9 @@ def load_safetensors(model: Layer, file: FileName, *, rename: Rename = (), dtype
       ``(params, state)``, for `Layer.apply`.
 
     Raises:
-      TreeError: as `load_torch`, before anything is loaded.
+      ArgumentError: a file is missing, truncated or no safetensors file; or an index lists a file that is not below its
+        own folder.
+      TreeError, DtypeError: as `load_torch`.
 
     >>> import os, tempfile
     >>> import phlox
@@ -73,22 +82,140 @@ def stored(file: FileName) -> Iterator[Stored]:
         names = ("model.safetensors", "model.safetensors.index.json")
         path = next((path / name for name in names if (path / name).exists()), path / names[0])
     if path.name.endswith(".json"):
-        listed: dict[str, str] = json.loads(path.read_text())["weight_map"]
-        for part in dict.fromkeys(listed.values()):
-            for tensor in _of_file(path.parent / part):
-                if listed.get(tensor.name) == part:
-                    yield tensor
+        yield from _of_index(path)
     else:
         yield from _of_file(path)
 
 
-def _of_file(path: FilePath) -> Iterator[Stored]:
-    if not path.exists():
+def _of_index(path: FilePath) -> Iterator[Stored]:
+    _check_file(path)
+    index = _parsed(path, path.read_bytes())
+    listed = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(listed, dict) or not all(isinstance(part, str) for part in listed.values()):
+        raise _invalid(path, 'it has no "weight_map" from names of tensors to names of files')
+    parts = dict.fromkeys(listed.values())
+    for part in parts:
+        _check_inside(path, part)
+    for part in parts:
+        expected = {name for name, file in listed.items() if file == part}
+        for tensor in _of_file(path.parent / part):
+            if tensor.name in expected:
+                expected.remove(tensor.name)
+                yield tensor
+        if expected:
+            raise _invalid(path, f"it lists {min(expected)!r} in {part!r}, which has no such tensor")
+
+
+def _check_inside(index: FilePath, part: str) -> None:
+    """Raises `ArgumentError` unless `part` is the name of a safetensors file below the folder of the index.
+
+    Links in the folder are followed: Hugging Face's cache consists of them.
+    """
+    for path in (PurePosixPath(part), PureWindowsPath(part)):
+        if path.is_absolute() or path.drive or path.root or ".." in path.parts or "\0" in part:
+            raise _invalid(index, f"it lists the file {part!r}, which is not below its folder")
+    if not part.endswith(".safetensors"):
+        raise _invalid(index, f"it lists the file {part!r}, which is no .safetensors file")
+
+
+def _check_file(path: FilePath) -> None:
+    """Raises `ArgumentError` unless there is a regular file."""
+    if not path.is_file():
         raise ArgumentError(f"there is no file {str(path)!r}", file=str(path))
-    handle = _library().safe_open(os.fspath(path), framework="np")
-    for name in handle.keys():  # noqa: SIM118 (no dict)
-        shape = tuple(handle.get_slice(name).get_shape())
-        yield Stored(name, shape, lambda name=name: handle.get_tensor(name))  # type: ignore[misc]
+
+
+#: the element types of the format, and their dtypes. F4 and F6, which are smaller than a byte, have no array.
+_DTYPES = dict(
+    pair.split(" ")
+    for pair in (
+        *("BOOL bool", "U8 uint8", "U16 uint16", "U32 uint32", "U64 uint64", "I8 int8", "I16 int16", "I32 int32"),
+        *("I64 int64", "F16 float16", "BF16 bfloat16", "F32 float32", "F64 float64", "C64 complex64"),
+        *("F8_E4M3 float8_e4m3fn", "F8_E5M2 float8_e5m2", "F8_E8M0 float8_e8m0fnu"),
+    )
+)
+#: the longest header, in bytes; the format's own limit
+_LONGEST_HEADER = 100_000_000
+
+
+def _of_file(path: FilePath) -> Iterator[Stored]:
+    """The tensors of a file: 8 bytes with the length of the header, the header (JSON), and the bytes of the tensors."""
+    _check_file(path)
+    if path.stat().st_size < 8:
+        raise _invalid(path, "it has fewer than 8 bytes")
+    content = np.memmap(path, np.uint8, "r")
+    length = int(content[:8].view("<u8")[0])
+    if length > min(len(content) - 8, _LONGEST_HEADER):
+        raise _invalid(path, f"its header would have {length} bytes, the file has {len(content)}")
+    header, data = _parsed(path, content[8 : 8 + length].tobytes()), content[8 + length :]
+    if not isinstance(header, dict):
+        raise _invalid(path, "its header is no JSON object")
+    header.pop("__metadata__", None)
+    tensors = [_described(path, name, entry) for name, entry in header.items()]
+    end = 0
+    for name, _, _, (start, stop) in sorted(tensors, key=lambda tensor: tensor[3]):
+        if start != end:
+            raise _invalid(path, f"the bytes of the tensor {name!r} do not follow those of the one before")
+        end = stop
+    if end != len(data):
+        raise _invalid(path, f"its tensors have {end} bytes, of which {len(data)} are in the file")
+    for name, shape, dtype, (start, stop) in tensors:
+        yield Stored(name, shape, functools.partial(_read, data[start:stop], dtype, shape))
+
+
+def _described(path: FilePath, name: str, written: Any) -> tuple[str, tuple[int, ...], Any, tuple[int, int]]:
+    """Name, shape, dtype and place of a tensor from its entry in the header."""
+
+    def is_sizes(value: Any) -> TypeGuard[list[int]]:
+        return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
+
+    entry: dict[str, Any] = written if isinstance(written, dict) else {}
+    kind, shape, places = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
+    if not is_sizes(shape) or not is_sizes(places) or len(places) != 2 or not isinstance(kind, str):
+        raise _invalid(path, f"the entry of the tensor {name!r} is not a dtype, a shape and two offsets")
+    if kind not in _DTYPES:
+        raise _invalid(path, f"the tensor {name!r} has the element type {kind!r}, which no array has")
+    dtype = jnp.dtype(_DTYPES[kind])
+    if places[1] - places[0] != math.prod(shape) * dtype.itemsize:
+        raise _invalid(path, f"the tensor {name!r} of shape {tuple(shape)} does not fit into bytes {places}")
+    return name, tuple(shape), dtype, (places[0], places[1])
+
+
+def _read(data: Any, dtype: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    array = data != 0 if dtype == np.bool_ else data.view(dtype)
+    return np.require(np.asarray(array).reshape(shape), requirements="A")
+
+
+def _parsed(path: FilePath, text: bytes) -> Any:
+    """The value of a JSON text. Raises `ArgumentError` if it is none, or names something twice."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            raise _invalid(path, f"it has {next(n for n in names if names.count(n) > 1)!r} twice")
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=unique)
+    except ArgumentError:
+        raise
+    except (ValueError, RecursionError):
+        raise _invalid(path, "it is not JSON" if path.suffix == ".json" else "its header is not JSON") from None
+
+
+#: how to read files of other formats, by their endings
+_OTHERS = dict.fromkeys((".pt", ".pth", ".bin", ".ckpt"), "load_torch(model, torch.load(file, weights_only=True))")
+_OTHERS |= {".npz": "load_torch(model, dict(numpy.load(file)))"}
+
+
+def _invalid(path: FilePath, reason: str) -> ArgumentError:
+    """The error for a file that is not what it should be."""
+    what = "index of safetensors files" if path.suffix == ".json" else "safetensors file"
+    return ArgumentError(
+        f"{str(path)!r} is no valid {what}: {reason}",
+        instead=_OTHERS.get(path.suffix, "a complete file, as the model's authors published it"),
+        file=str(path),
+    )
 
 
 def _library() -> Any:
@@ -96,6 +223,6 @@ def _library() -> Any:
         import safetensors
     except ImportError:
         raise ArgumentError(
-            "files of weights need the safetensors library", instead="pip install phlox-nn[safetensors]"
+            "writing files of weights needs the safetensors library", instead="pip install phlox-nn[safetensors]"
         ) from None
     return safetensors

@@ -16,7 +16,7 @@ import numpy as np
 
 import phlox
 import phlox.numpy as jnp
-from phlox.errors import ArgumentError, TreeError
+from phlox.errors import ArgumentError, DtypeError, TreeError
 
 from . import _paths
 from ._layer import Layer
@@ -98,7 +98,7 @@ def load_torch(model: Layer, weights: Any, *, rename: Rename = (), dtype: Any = 
         pattern. A second pattern None means that the tensor is not needed. A third item "transposed" means that
         matrices in the file have the layout of phlox_nn, as in GPT-2. Alternatively, for loading, a function from name
         to name (or None).
-      dtype: of the parameters, by default that of the file.
+      dtype: of the parameters that do not fix theirs, by default that of the file, which must be a floating-point type.
 
     Returns:
       ``(params, state)``, for `Layer.apply`.
@@ -106,6 +106,8 @@ def load_torch(model: Layer, weights: Any, *, rename: Rename = (), dtype: Any = 
     Raises:
       TreeError: tensors are missing, unused or have wrong shapes; one error, raised before anything is loaded, lists
         all of them with both shapes. Its attribute `report` is a `WeightReport`.
+      DtypeError: parameters are integers or bools in the file, and no `dtype` is given; or a value would be lost, as
+        that of a float in a state of integers. It lists all of them.
 
     >>> import numpy as np
     >>> import phlox_nn as nn
@@ -169,16 +171,26 @@ def to_numpy(model: Layer, params: Any, state: Any, rename: Rename) -> dict[str,
 
 
 def _loaded(model: Layer, found: list[tuple[Tensor, Stored]], dtype: Any) -> tuple[Tree, Tree]:
-    """Parameters and state, read from the matched tensors."""
-    params, state = (dict(_paths.leaves(tree)) for tree in (phlox.eval_shape(model.init, _KEY), model.init_state()))
+    """Parameters and state, read from the matched tensors. Raises `DtypeError` for types that do not fit."""
+    # Parameters that do not get this dtype fix theirs.
+    params = dict(_paths.leaves(phlox.eval_shape(lambda key: model.init(key, dtype=jnp.float16), _KEY)))
+    state = dict(_paths.leaves(model.init_state()))
+    fixed = {path: x.dtype for path, x in {**params, **state}.items() if path in state or x.dtype != jnp.float16}
     pieces: dict[Path, dict[tuple[int, ...], Any]] = {}
+    wrong: list[tuple[str, Any, Any]] = []
     for part, stored in found:
         array, start = stored.read(), 0
         for source in part.sources:
+            needed = fixed.get(source.path, dtype)
+            if not _is_castable(array, needed):
+                wrong.append((stored.name, array, needed))
+                break
             length = _shape(model, part, source)[:1]
             piece = array[start : start + length[0]] if len(part.sources) > 1 else array
             start += length[0] if length else 0
             pieces.setdefault(source.path, {})[source.place] = part.layout.from_torch(piece)
+    if wrong:
+        raise _uncastable(model, wrong)
     arrays = {}
     for path, places in pieces.items():
         if () in places:
@@ -186,11 +198,45 @@ def _loaded(model: Layer, found: list[tuple[Tensor, Stored]], dtype: Any) -> tup
         else:
             shape = (params[path] if path in params else state[path]).shape
             whole = np.stack([places[place] for place in sorted(places)]).reshape(shape)
-        fixed = state[path].dtype if path in state else whole.dtype if dtype is None else dtype
-        arrays[path] = jnp.array(np.ascontiguousarray(whole).reshape(whole.shape), fixed)
+        needed = fixed.get(path, whole.dtype if dtype is None else dtype)
+        arrays[path] = jnp.array(np.ascontiguousarray(whole).reshape(whole.shape), needed)
     return (
         _paths.nested({path: arrays[path] for path in params}),
         _paths.nested({path: arrays.get(path, first) for path, first in state.items()}),
+    )
+
+
+def _is_castable(array: np.ndarray[Any, Any], dtype: Any) -> bool:
+    """Whether `array` can be an array of this dtype (None: of any floating-point one) without losing its meaning.
+
+    Floats are rounded to other floats, as everywhere. Integers and bools become floats only if a dtype is given: they
+    may be quantized weights, which mean other numbers.
+    """
+    kinds = [jnp.bool_, jnp.integer, jnp.floating, jnp.complexfloating]
+    rank = next((n for n, kind in enumerate(kinds) if jnp.issubdtype(array.dtype, kind)), len(kinds))
+    if dtype is None:
+        return rank == kinds.index(jnp.floating)
+    needed = next((n for n, kind in enumerate(kinds) if jnp.issubdtype(dtype, kind)), -1)
+    if rank == needed == kinds.index(jnp.integer) and array.size:
+        limits = jnp.iinfo(dtype)
+        return bool(limits.min <= array.min() and array.max() <= limits.max)
+    return rank <= needed
+
+
+def _uncastable(model: Layer, wrong: list[tuple[str, Any, Any]]) -> DtypeError:
+    """The error for arrays, by name, that are not castable to the dtypes that the model needs."""
+
+    def line(name: str, array: Any, dtype: Any) -> str:
+        needed = "floats" if dtype is None else jnp.dtype(dtype).name
+        return f"{name} is {phlox.ShapeDtypeStruct(array.shape, array.dtype).aval.short}, the model needs {needed}"
+
+    integers = all(dtype is None and not jnp.issubdtype(array.dtype, jnp.inexact) for _, array, dtype in wrong)
+    return DtypeError(
+        f"the element types of the weights do not fit {type(model).__name__}:\n  "
+        + "\n  ".join(line(*item) for item in wrong),
+        instead="dtype=phlox.numpy.float32 converts integers and bools; quantized weights need their scales too"
+        if integers
+        else "arrays of these types",
     )
 
 
@@ -266,6 +312,13 @@ def _stored(weights: Any) -> Iterator[Stored]:
             instead="module.state_dict()",
         )
     for name, value in weights.items():
+        if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+            inner = [key for key, x in weights.items() if isinstance(x, Mapping)]
+            raise ArgumentError(
+                f"weights[{name!r}] is no tensor, but of type {type(value).__name__}",
+                instead=f"weights[{inner[0]!r}]" if inner else "a state dict of tensors or arrays by name",
+                name=name,
+            )
         yield Stored(name, tuple(value.shape), lambda value=value: _numpy(value))  # type: ignore[misc]
 
 
@@ -276,8 +329,16 @@ def _numpy(value: Any) -> np.ndarray[Any, Any]:
     import torch
 
     value = value.detach().cpu()
-    if value.dtype == torch.bfloat16:
-        return value.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    if value.is_sparse or value.is_quantized:
+        value = value.to_dense() if value.is_sparse else value.dequantize()
+    bits = {torch.bfloat16: (torch.int16, ml_dtypes.bfloat16)}
+    bits |= {
+        getattr(torch, name): (torch.uint8, getattr(ml_dtypes, name))
+        for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+    }
+    if value.dtype in bits:
+        integers, dtype = bits[value.dtype]
+        return value.contiguous().view(integers).numpy().view(dtype)
     return value.numpy()
 
 

@@ -1,5 +1,6 @@
 """Layers with drawn options against PyTorch: outputs and gradients of parameters and inputs. PHLOX_TEST_CASES draws more."""
 
+import dataclasses
 import os
 
 import numpy as np
@@ -116,13 +117,17 @@ def test_batch_normalization_in_training(seed):
     module = T.BatchNorm2d(8, eps, momentum=1 - momentum, affine=affine)
     x = drawn(rng, 3, 5, 4, 8) * 3 + 1
     compare(layer, module, x, space=True, train=True, tolerance=1e-4)
-    params, state = nn.load_torch(layer, module)[0], layer.init_state()
-    _, state = layer.apply(params, x, state=state, train=True)
-    np.testing.assert_allclose(state["mean"], module.running_mean, rtol=1e-4, atol=1e-5)
-    # Torch moves its variance towards that of a sample, n / (n - 1) of the batch's; flax and Keras towards the batch's.
+    params, found = nn.load_torch(layer, module)[0], {}
+    for unbiased in (False, True):
+        same = dataclasses.replace(layer, unbiased=unbiased)
+        y, found[unbiased] = same.apply(params, x, state=same.init_state(), train=True)
+        np.testing.assert_allclose(found[unbiased]["mean"], module.running_mean, rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(y, layer.apply(params, x, state=layer.init_state(), train=True)[0])
+    np.testing.assert_allclose(found[True]["var"], module.running_var, rtol=1e-4)
+    # flax and Keras move theirs towards the variance of the batch, (n - 1) / n of PyTorch's.
     n = x.size // 8
     moved = (module.running_var.numpy() - momentum) * (n - 1) / n + momentum
-    np.testing.assert_allclose(state["var"], moved, rtol=1e-4)
+    np.testing.assert_allclose(found[False]["var"], moved, rtol=1e-4)
 
 
 @DRAWS

@@ -23,8 +23,9 @@ from phlox.extend import hide_frames as _hide_frames
 
 from . import checkpoint as checkpoint, errors as errors, logging as logging, metrics as metrics
 from ._fit import EarlyStopping as EarlyStopping, Fitted as Fitted, fit as fit, make_evaluation as make_evaluation
+from ._loss_scale import LossScale as LossScale
 from ._state import TrainState as TrainState
-from ._step import LossScale as LossScale, Step as Step, make_step as make_step
+from ._step import Step as Step, make_step as make_step
 
 _TESTED = [
     # optimizers

@@ -18,7 +18,7 @@ import numpy as np
 import phlox
 from phlox.errors import ArgumentError
 
-from . import metrics
+from . import _average, metrics
 from ._interrupts import remembered
 from ._progress import shown
 from ._state import TrainState
@@ -31,7 +31,8 @@ class EarlyStopping:
     """Ends training if a metric has not improved for `patience` epochs. A function of the history.
 
     Args:
-      figure: its name in the history.
+      figure: its name in the history: ``"eval_loss"`` is the loss of the parameters, ``"eval_ema_loss"`` that of their
+        moving average (see `make_evaluation`).
       patience: how many epochs without a better value are borne.
       min_delta: by how much a value must be better to count.
       mode: which values are better, lower ("min") or higher ones ("max").
@@ -81,11 +82,14 @@ def make_evaluation(
     """An evaluation: a function from a `TrainState` to metrics over all of `batches`, as Python numbers.
 
     Args:
-      measure: ``measure(params, batch)``, and ``state`` if it has a parameter of this name. It is jitted, and gets the
-        averaged parameters where the step keeps them (``ema``). It returns a dict of metrics of `phlox_optim.metrics`,
-        or of scalars, which are averaged over batches.
+      measure: ``measure(params, batch)``, and ``state`` if it has a parameter of this name. It is jitted. It returns a
+        dict of metrics of `phlox_optim.metrics`, or of scalars. Scalars are weighted by the number of examples of a
+        batch, if all arrays in it have an equally long first axis; for a mask, return ``metrics.mean(values, mask)``.
       batches: an iterable that can be iterated again for each evaluation.
       prefix: stands before the names of the figures.
+
+    If the step averages parameters (``ema``), both are measured: the figures of the parameters have the names that
+    `measure` gives them, such as ``eval_loss``, and those of the average have ``ema_`` in front, ``eval_ema_loss``.
 
     >>> import phlox.numpy as jnp, phlox_optim as optim
     >>> step = optim.make_step(lambda params, batch: jnp.mean((params - batch) ** 2), optim.sgd(0.1))
@@ -98,17 +102,26 @@ def make_evaluation(
     @phlox.jit
     def part(params: Any, state: Any, batch: Any) -> Figures:
         figures = measure(params, batch, state=state) if takes_state else measure(params, batch)
-        return {name: metrics.as_metric(name, figure) for name, figure in figures.items()}
+        examples = metrics.examples_in(batch)
+        return {name: metrics.as_metric(name, figure, examples) for name, figure in figures.items()}
 
     def evaluate(train: TrainState) -> Figures:
-        params = train.params if train.ema is None else train.ema
+        variants = {"": (train.params, train.state)}
+        if train.ema is not None:
+            average = _average.in_dtypes_of(train.params, train.ema)
+            variants["ema_"] = average, _average.in_dtypes_of(train.state, train.ema_state)
         total = None
         for batch in batches:
-            figures = part(params, train.state, batch)
+            figures = {
+                start + name: figure
+                for start, (params, state) in variants.items()
+                for name, figure in part(params, state, batch).items()
+            }
             total = figures if total is None else _merge(total, figures)
         if total is None:
             raise ArgumentError("there were no batches to evaluate", instead="batches that can be iterated again")
-        return {prefix + name: figure for name, figure in metrics.values(total).items()}
+        found = metrics.values(total)
+        return {prefix + name: found[name] for name in sorted(found, key=lambda name: name.startswith("ema_"))}
 
     return evaluate
 
@@ -134,7 +147,8 @@ def fit(
       batches: the batches of an epoch: an iterable; or a function of the epoch's number that returns one; or an object
         with ``epoch(number, start=batches to skip)``, such as the loaders of phlox_data.
       evaluate: called after each epoch; its metrics are added to those of the epoch. See `make_evaluation`.
-      early_stopping: called with the history before each epoch but the first; see `EarlyStopping`.
+      early_stopping: called with the history before each epoch but the first; see `EarlyStopping`, which watches the
+        figure that it is given: the parameters' (``eval_loss``) or their average's (``eval_ema_loss``).
       checkpoints: a `CheckpointManager`. If it has a step, training continues from the latest one, with bitwise equal
         results if `batches` are the same again. `epochs` counts from the very beginning, and may be higher than before.
         Saved after each epoch, and when training ends.
@@ -146,6 +160,7 @@ def fit(
 
     Raises:
       ArgumentError: an epoch without batches.
+      SkippedStepsError: many steps in a row were skipped; see `make_step`.
 
     >>> import phlox.numpy as jnp, phlox_optim as optim
     >>> step = optim.make_step(lambda params, batch: jnp.mean((params - batch) ** 2), optim.sgd(0.5))
@@ -169,7 +184,7 @@ def fit(
             title = f"epoch {place.epoch + 1} of {epochs}"
             for batch in display.counted(_epoch(batches, place), title, place.batch, _length(batches)):
                 state, figures = step(state, batch)
-                place.add(figures)
+                place.add(figures, batch)
                 if interrupted():
                     save()
                     return Fitted(state, place.history, "interrupted")
@@ -196,8 +211,10 @@ class _Place:
     #: their values when `text` was called
     figures: Figures = dataclasses.field(default_factory=dict)
 
-    def add(self, figures: Figures) -> None:
+    def add(self, figures: Figures, batch: Any) -> None:
         self.batch += 1
+        examples = metrics.examples_in(batch)
+        figures = {name: metrics.as_metric(name, figure, examples) for name, figure in figures.items()}
         if isinstance(self.total, list):
             leaves, structure = phlox.tree.flatten(figures)
             self.total = structure.unflatten([np.asarray(x, y.dtype) for x, y in zip(self.total, leaves, strict=True)])

@@ -19,8 +19,11 @@ class TrainState:
       state: state of the network that is not trained, such as batch statistics; None: there is none.
       step: the number of steps so far, an int32.
       key: the key from which the keys of all steps are derived; None: nothing is random.
-      ema: the exponential moving average of the parameters; None: not computed.
+      ema: the moving average of the parameters, in 32 bits where they have 16; None: not computed.
       scale: the scale of the loss, and the number of steps since it changed; None: the loss is not scaled.
+      ema_state: the moving average of `state`; None: not computed, or no state.
+      skipped: the number of steps that were skipped, and how many of them are the latest in a row, int32; None: no step
+        is skipped.
 
     >>> import phlox.numpy as jnp, phlox_optim as optim
     >>> step = optim.make_step(lambda params, batch: jnp.sum((params - batch) ** 2), optim.sgd(0.1))
@@ -36,6 +39,8 @@ class TrainState:
     key: Any
     ema: Any
     scale: Any
+    ema_state: Any = None
+    skipped: Any = None
 
     def replace(self, **changes: Any) -> TrainState:
         """A copy with other values of some attributes."""

@@ -8,36 +8,26 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import phlox
 import phlox.numpy as jnp
 from phlox.errors import ArgumentError, ShapeError
+from phlox.extend import warn
 from phlox.tree_util import keystr, tree_flatten_with_path
 
-from . import metrics
+from . import _average, metrics
 from ._guard import public
+from ._loss_scale import LossScale
 from ._state import TrainState
+from .errors import SkippedStepsError
 
 #: metrics that the step computes itself
-_OWN = ("loss", "grad_norm", "skipped")
-
-
-@dataclasses.dataclass(frozen=True)
-class LossScale:
-    """Dynamic scaling of the loss, so that gradients in float16 do not underflow (Micikevicius et al. 2018).
-
-    Args:
-      initial: the first scale.
-      factor: the scale is divided by it after a step whose gradients are not finite, and multiplied by it after
-        `period` steps with finite gradients.
-      period: see `factor`.
-    """
-
-    initial: float = 2.0**15
-    factor: float = 2.0
-    period: int = 2000
+_OWN = ("loss", "grad_norm", "scale", "skipped")
+#: names of arrays in a batch that give its examples unequal weights
+_WEIGHTS = ("lengths", "mask", "weight", "weights")
 
 
 def make_step(
@@ -50,6 +40,7 @@ def make_step(
     dtype: Any = None,
     loss_scale: LossScale | None = None,
     skip_nonfinite: bool = False,
+    max_skips: int | None = 50,
     axis_name: Any = None,
     grad_norm: bool = False,
 ) -> Step:
@@ -57,26 +48,37 @@ def make_step(
 
     Args:
       loss: ``loss(params, batch)``, and by keyword, if it has parameters of these names, ``state`` and ``key``. It
-        returns a scalar, or a scalar and a dict of metrics: those of `phlox_optim.metrics`, or scalars. A loss that
-        takes ``state`` returns the new one in that dict as ``"state"``.
+        returns the loss, or the loss and a dict of metrics: those of `phlox_optim.metrics`, or scalars. The loss is a
+        scalar, the mean over the examples of the batch; or, if examples have a mask or weights,
+        ``metrics.mean(losses, mask)``, a sum and a count, by which parts of a batch, devices and batches are weighted.
+        A loss that takes ``state`` returns the new one in that dict as ``"state"``.
       tx: an optimizer of phlox_optim.
       accumulate: the number of equal parts into which a batch is split along its first axis. They are processed in
-        sequence; the step uses the mean of their gradients, and needs memory for one.
+        sequence, with memory for one. The step is that of the whole batch: it uses the mean of their gradients,
+        weighted by the counts of their losses (of scalar losses: equally).
       clip: gradients with a greater global norm are scaled down to it.
-      ema: the decay of a moving average of the parameters, ``ema * average + (1 - ema) * params``, in ``train.ema``.
+      ema: the decay of a moving average of the parameters, ``train.ema``, and of the state, ``train.ema_state``. The
+        decay of the n-th step is lower, ``(n - 1) / (n + 8)``, until it reaches `ema`, so that the average does not
+        contain the initial parameters and is useful from the first step on. See `make_evaluation`.
       dtype: the floating-point type to compute the loss in, such as ``bfloat16``. Parameters and batch are converted
         to it; parameters, gradients and optimizer keep the dtype of the parameters.
-      loss_scale: scales the loss while gradients are taken, which float16 needs. Steps whose gradients are not finite
-        are skipped.
-      skip_nonfinite: a step whose loss or gradients are not finite changes nothing but `step`.
-      axis_name: of `pmap` or `shard_map`, over which gradients are averaged and metrics added. It is not needed for
-        arrays that are sharded over devices: their gradients are those of the whole batch.
+      loss_scale: scales the loss while gradients are taken, which float16 needs. Steps whose loss or gradients are not
+        finite are skipped.
+      skip_nonfinite: a step whose loss or gradients are not finite is skipped: it changes nothing but ``train.step``
+        and ``train.skipped``.
+      max_skips: how many steps in a row may be skipped; more raise `SkippedStepsError`, if the step is called itself
+        and not its `function`. The number is read once in ``max_skips / 10`` steps, so that steps need not wait for
+        each other. None: any number.
+      axis_name: of `pmap` or `shard_map`, over which gradients are averaged, weighted by the counts of the losses, and
+        metrics added. It is not needed for arrays that are sharded over devices: their gradients are those of the
+        whole batch.
       grad_norm: whether to return the global norm of the gradients also without `clip`. It reads all gradients once
         more, which takes up to a tenth of the step of a small network.
 
     Returns:
-      a `Step`. Its metrics: ``loss``, ``grad_norm`` (before clipping, if it is computed), ``skipped`` if steps can be
-      skipped, and those of `loss`.
+      a `Step`. Its metrics: ``loss``, ``grad_norm`` (before clipping, if it is computed), ``scale`` (of the loss in
+      this step, if it is scaled), ``skipped`` (the number of skipped steps, if steps can be skipped), and those of
+      `loss`. Scalars are weighted by the number of examples, if all arrays of a batch have an equally long first axis.
 
     >>> import phlox, phlox.numpy as jnp, phlox_optim as optim
     >>> def loss(params, batch):
@@ -94,9 +96,12 @@ def make_step(
         raise ArgumentError(f"accumulate is {accumulate!r}", instead="the number of parts of a batch, 1 or more")
     if ema is not None and not 0 <= ema < 1:
         raise ArgumentError(f"ema is {ema!r}", instead="a number from 0 to below 1, such as 0.999")
+    if max_skips is not None and (int(max_skips) != max_skips or max_skips < 1):
+        raise ArgumentError(f"max_skips is {max_skips!r}", instead="a number of steps, 1 or more, or None")
     parameters = inspect.signature(loss).parameters
     takes = tuple(name for name in ("state", "key") if name in parameters)
-    return Step(loss, tx, int(accumulate), clip, ema, dtype, loss_scale, skip_nonfinite, axis_name, grad_norm, takes)
+    skips = skip_nonfinite or loss_scale is not None
+    return Step(loss, tx, int(accumulate), clip, ema, dtype, loss_scale, skips, max_skips, axis_name, grad_norm, takes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,15 +118,19 @@ class Step:
     ema: float | None
     dtype: Any
     loss_scale: LossScale | None
-    skip_nonfinite: bool
+    skips: bool
+    max_skips: int | None
     axis_name: Any
     grad_norm: bool
     takes: tuple[str, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_jitted", phlox.jit(self.function, donate_argnums=0))
+        object.__setattr__(self, "_calls", itertools.count(1))
 
     def __call__(self, train: TrainState, batch: Any) -> tuple[TrainState, dict[str, metrics.Metric]]:
+        if self.skips and self.max_skips is not None:
+            self._check_skips(train, batch, self.max_skips)
         return self._jitted(train, batch)  # type: ignore[attr-defined]
 
     def init(self, params: Any, *, state: Any = None, key: Any = None) -> TrainState:
@@ -151,15 +160,17 @@ class Step:
             state=state,
             step=jnp.zeros((), jnp.int32),
             key=key,
-            ema=None if self.ema is None else phlox.tree.map(jnp.copy, params),
-            scale=self.loss_scale and (jnp.float32(self.loss_scale.initial), jnp.zeros((), jnp.int32)),
+            ema=None if self.ema is None else _average.start(params),
+            scale=None if self.loss_scale is None else self.loss_scale.start(),
+            ema_state=None if self.ema is None else _average.start(state),
+            skipped=(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)) if self.skips else None,
         )
 
     def function(self, train: TrainState, batch: Any) -> tuple[TrainState, dict[str, metrics.Metric]]:
         """The step as a pure function, not jitted: for `pmap`, `shard_map` and `scan`."""
         grads, state, figures = self._gradients(train, batch)
         if self.axis_name is not None:
-            grads, figures = phlox.lax.pmean(grads, self.axis_name), phlox.lax.psum(figures, self.axis_name)
+            grads, figures = self._over_devices(grads, figures)
         kept = grads
         if self.grad_norm or self.clip is not None:
             norm = _global_norm(grads)
@@ -170,27 +181,70 @@ class Step:
         update = public("with_extra_args_support")(self.tx).update
         updates, opt_state = update(kept, train.opt_state, train.params, value=figures["loss"].value())
         params = public("apply_updates")(train.params, updates)
-        ema, decay = train.ema, self.ema
-        if decay is not None:
-            ema = phlox.tree.map(lambda old, new: (decay * old + (1 - decay) * new).astype(old.dtype), ema, params)
-        new = train.replace(params=params, opt_state=opt_state, state=state, ema=ema)
-        if self.skip_nonfinite or self.loss_scale is not None:
-            finite = jnp.isfinite(figures["loss"].value())
-            for leaf in phlox.tree.leaves(grads):
-                finite &= jnp.isfinite(leaf).all()
-            new = phlox.tree.map(lambda new, old: jnp.where(finite, new, old), new, train)
-            new = new.replace(scale=self._rescaled(train.scale, finite))
-            figures = phlox.tree.map(lambda figure: jnp.where(finite, figure, jnp.zeros_like(figure)), figures)
-            figures["skipped"] = metrics.mean(~finite)
+        new = self._averaged(train.replace(params=params, opt_state=opt_state, state=state))
+        if self.skips:
+            new, figures = self._unless_nonfinite(train, new, grads, figures)
         return new.replace(step=train.step + 1), figures
 
-    def _rescaled(self, scale: Any, finite: Any) -> Any:
-        if self.loss_scale is None:
-            return scale
-        value, good = scale
-        due = good + 1 >= self.loss_scale.period
-        value = jnp.where(finite, jnp.where(due, value * self.loss_scale.factor, value), value / self.loss_scale.factor)
-        return value, jnp.where(finite & ~due, good + 1, 0)
+    def _over_devices(self, grads: Any, figures: Any) -> tuple[Any, dict[str, metrics.Metric]]:
+        """The gradients of the batches of all devices as one, and the metrics of all."""
+        count, figures = figures["loss"].count, phlox.lax.psum(figures, self.axis_name)
+        share = metrics.divide(count, figures["loss"].count)
+        return phlox.lax.psum(phlox.tree.map(lambda g: g * share.astype(g.dtype), grads), self.axis_name), figures
+
+    def _averaged(self, new: TrainState) -> TrainState:
+        """The state after a step with new averages; its numbers of steps are still those before."""
+        if self.ema is None:
+            return new
+        weight = _average.weight(self.ema, new.step if new.skipped is None else new.step - new.skipped[0])
+        return new.replace(
+            ema=_average.moved(new.ema, new.params, weight),
+            ema_state=_average.moved(new.ema_state, new.state, weight),
+        )
+
+    def _unless_nonfinite(
+        self, old: TrainState, new: TrainState, grads: Any, figures: dict[str, metrics.Metric]
+    ) -> tuple[TrainState, dict[str, metrics.Metric]]:
+        """The state and the metrics after the step; those of a skipped step if loss or gradients are not finite."""
+        loss_is_finite = jnp.isfinite(figures["loss"].value())
+        grads_are_finite = jnp.bool_(True)
+        for leaf in phlox.tree.leaves(grads):
+            grads_are_finite &= jnp.isfinite(leaf).all()
+        finite = loss_is_finite & grads_are_finite
+        new = phlox.tree.map(lambda new, old: jnp.where(finite, new, old), new, old)
+        total, in_a_row = old.skipped
+        new = new.replace(skipped=(jnp.where(finite, total, total + 1), jnp.where(finite, 0, in_a_row + 1)))
+        figures = phlox.tree.map(lambda figure: jnp.where(finite, figure, jnp.zeros_like(figure)), figures)
+        if self.loss_scale is not None:
+            new = new.replace(scale=self.loss_scale.after(old.scale, finite, loss_is_finite & ~grads_are_finite))
+            figures["scale"] = metrics.mean(old.scale[0])
+        figures["skipped"] = metrics.Sum((~finite).astype(jnp.int32))
+        return new, figures
+
+    def _check_skips(self, train: TrainState, batch: Any, most: int) -> None:
+        """Raises `SkippedStepsError` if at least `most` steps in a row were skipped; looks only now and then."""
+        in_a_row, scale = train.skipped[1], None if train.scale is None else train.scale[0]
+        if isinstance(in_a_row, phlox.core.Tracer) or jnp.shape(in_a_row) != ():
+            return
+        # Reading the number waits for the step before.
+        if next(self._calls) % max(1, most // 10) or int(in_a_row) < most:  # type: ignore[attr-defined]
+            return
+        raise SkippedStepsError(
+            f"the last {int(in_a_row)} steps (to step {int(train.step)}) were skipped, because their loss or gradients "
+            f"were not finite. {self._findings(train, batch)}",
+            instead="data without nan and infinity, a lower learning rate, or max_skips= for more such steps",
+            step=int(train.step),
+            skipped=int(in_a_row),
+            scale=None if scale is None else float(scale),
+        )
+
+    def _findings(self, train: TrainState, batch: Any) -> str:
+        """The parts of a step with this batch that are not finite, as sentences."""
+        grads, _, figures = phlox.jit(self._gradients)(train, batch)
+        parts = {"the batch": batch, "the parameters": train.params, "the loss": figures["loss"].value()}
+        found = [_nonfinite(name, tree) for name, tree in {**parts, "the gradients": grads}.items()]
+        scale = "" if train.scale is None else f" The loss scale is {float(train.scale[0]):g}."
+        return f"Not finite in the next step: {', '.join(filter(None, found)) or 'nothing'}.{scale}"
 
     def _gradients(self, train: TrainState, batch: Any) -> tuple[Any, Any, dict[str, metrics.Metric]]:
         """The gradients of a batch, the new state, and the metrics."""
@@ -209,12 +263,24 @@ class Step:
             grads, state, figures = self._part(
                 train, state, batch, None if key is None else phlox.random.fold_in(key, index)
             )
-            return (phlox.tree.map(jnp.add, total, grads), state), figures
+            mean: Any = figures["loss"]
 
-        zeros = phlox.tree.map(jnp.zeros_like, train.params)
+            def plus(total: Any, grad: Any) -> Any:
+                return total + jnp.asarray(grad, total.dtype) * jnp.asarray(mean.count, total.dtype)
+
+            return (phlox.tree.map(plus, total, grads), state), figures
+
+        # In 32 bits, because counts may be large and sums of 16 bits lose small terms.
+        zeros = phlox.tree.map(lambda p: jnp.zeros_like(p, _average.wide(p)), train.params)
         parts = (jnp.arange(number), _cut(batch, number))
         (total, state), figures = phlox.lax.scan(add, (zeros, train.state), parts)
-        return phlox.tree.map(lambda g: g / number, total), state, phlox.tree.map(lambda f: f.sum(0), figures)
+        figures = phlox.tree.map(lambda f: f.sum(0), figures)
+        loss: Any = figures["loss"]
+
+        def divided(total: Any, param: Any) -> Any:
+            return metrics.divide(total, jnp.asarray(loss.count, total.dtype)).astype(param.dtype)
+
+        return phlox.tree.map(divided, total, train.params), state, figures
 
     def _part(self, train: TrainState, state: Any, batch: Any, key: Any) -> tuple[Any, Any, dict[str, metrics.Metric]]:
         scale = 1 if train.scale is None else train.scale[0]
@@ -223,13 +289,14 @@ class Step:
             given = {"state": state, "key": key}
             extra = {name: given[name] for name in self.takes}
             params, converted = (params, batch) if self.dtype is None else _convert((params, batch), self.dtype)
-            loss, state_after, figures = self._read(self.loss(params, converted, **extra), state)
-            return (loss * scale).astype(jnp.float32), (state_after, {"loss": metrics.mean(loss), **figures})
+            mean, state_after, figures = self._read(self.loss(params, converted, **extra), state, batch)
+            loss = metrics.divide(mean.total, phlox.lax.stop_gradient(mean.count))
+            return (loss * scale).astype(jnp.float32), (state_after, {"loss": mean, **figures})
 
         grads, (state_after, figures) = phlox.grad(scaled, has_aux=True)(train.params)
         return phlox.tree.map(lambda g: (g / scale).astype(g.dtype), grads), state_after, figures
 
-    def _read(self, result: Any, state: Any) -> tuple[Any, Any, dict[str, metrics.Metric]]:
+    def _read(self, result: Any, state: Any, batch: Any) -> tuple[metrics.Mean, Any, dict[str, metrics.Metric]]:
         """The loss, the new state and the metrics, from the result of the loss function."""
         loss, found = result if isinstance(result, tuple) and len(result) == 2 else (result, {})
         if not isinstance(found, Mapping):
@@ -246,24 +313,62 @@ class Step:
                     instead='loss, {"state": state, …}',
                 )
             state = figures.pop("state")
-        if jnp.shape(loss) != ():
-            raise ShapeError(
-                f"the loss is {phlox.typeof(loss).short}, not a scalar",
-                instead="its mean",
-                expected=(),
-                got=jnp.shape(loss),
-            )
         if taken := sorted(figures.keys() & {*_OWN, "state"}):
             raise ArgumentError(
                 f"the loss returned a figure named {taken[0]!r}", instead="another name", argument=taken[0]
             )
-        return loss, state, {name: metrics.as_metric(name, figure) for name, figure in figures.items()}
+        examples = metrics.examples_in(batch)
+        figures = {name: metrics.as_metric(name, figure, examples) for name, figure in figures.items()}
+        return self._as_mean(loss, batch, examples), state, figures
+
+    def _as_mean(self, loss: Any, batch: Any, examples: int) -> metrics.Mean:
+        """The loss of a batch as a sum and a count. Warns if it is a scalar that cannot be combined with others."""
+        is_mean = type(loss) is metrics.Mean
+        total = loss.total if is_mean else loss
+        if jnp.shape(total) != () or (is_mean and jnp.shape(loss.count) != ()):
+            raise ShapeError(
+                f"the loss is {phlox.typeof(total).short}, not a scalar",
+                instead="its mean, or metrics.mean(losses, mask)",
+                expected=(),
+                got=jnp.shape(total),
+            )
+        if is_mean:
+            return metrics.Mean(jnp.asarray(total, jnp.float32), jnp.asarray(loss.count, jnp.float32))
+        weights = _weights_in(batch)
+        if weights and (self.accumulate > 1 or self.axis_name is not None):
+            several = f"accumulate={self.accumulate}" if self.accumulate > 1 else f"axis_name={self.axis_name!r}"
+            warn(
+                f"make_step({several}): the batch has {weights}, and the loss is a scalar. Parts of a batch count "
+                "equally, however many examples are masked; a loss metrics.mean(losses, mask) counts them",
+                UserWarning,
+            )
+        scalar = metrics.as_metric("loss", loss, examples)
+        assert isinstance(scalar, metrics.Mean)
+        return scalar
 
 
 def _global_norm(tree: Any) -> Any:
     """The norm of all elements of the tree as one vector, in float32."""
     squares = (jnp.sum(jnp.abs(leaf.astype(jnp.float32)) ** 2) for leaf in phlox.tree.leaves(tree))
     return jnp.sqrt(sum(squares, jnp.float32(0)))
+
+
+def _nonfinite(name: str, tree: Any) -> str:
+    """`name` and the paths of leaves in the tree that are not finite; an empty text if there are none."""
+    leaves = [
+        (path, x) for path, x in tree_flatten_with_path(tree)[0] if jnp.issubdtype(jnp.result_type(x), jnp.inexact)
+    ]
+    bad = [keystr(path) for path, x in leaves if not bool(jnp.isfinite(x).all())]
+    more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
+    return f"{name}{' at ' if any(bad) else ''}{', '.join(bad[:3])}{more}" if bad else ""
+
+
+def _weights_in(batch: Any) -> str:
+    """The path of an array in the batch that is a mask or weights by its name; an empty text if there is none."""
+    for path, _ in tree_flatten_with_path(batch)[0]:
+        if any(keystr((key,), simple=True) in _WEIGHTS for key in path):
+            return keystr(path)
+    return ""
 
 
 def _convert(tree: Any, dtype: Any) -> Any:

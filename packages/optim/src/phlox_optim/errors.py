@@ -2,17 +2,26 @@
 
 PhloxError
 ├── MissingExtraError (ImportError)                         a package that an extra installs is not there
+├── SkippedStepsError (FloatingPointError)                  too many steps in a row were skipped
 └── CheckpointError (ValueError)                            a checkpoint cannot be written or read
     └── StepError (LookupError)                             there is no such step, or there is one already
 """
 
 from phlox.errors import PhloxError
 
-__all__ = ["CheckpointError", "MissingExtraError", "StepError"]
+__all__ = ["CheckpointError", "MissingExtraError", "SkippedStepsError", "StepError"]
 
 
 class MissingExtraError(PhloxError, ImportError):
     """A feature needs a package that is not installed. Attribute `command` is the command that installs it."""
+
+
+class SkippedStepsError(PhloxError, FloatingPointError):
+    """Many training steps in a row were skipped, because their loss or gradients were not finite.
+
+    Attributes: `step` (the number of steps so far), `skipped` (how many of the latest were skipped), `scale` (of the
+    loss; None if it is not scaled).
+    """
 
 
 class CheckpointError(PhloxError, ValueError):

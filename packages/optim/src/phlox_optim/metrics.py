@@ -19,8 +19,9 @@ import numpy as np
 import phlox
 import phlox.numpy as jnp
 from phlox.errors import ArgumentError, ShapeError
+from phlox.extend import lenient_promotion
 
-__all__ = ["Confusion", "Mean", "Metric", "Perplexity"]
+__all__ = ["Confusion", "Mean", "Metric", "Perplexity", "Sum"]
 __all__ += ["accuracy", "confusion", "mean", "merge", "perplexity", "top_k", "values"]
 
 
@@ -49,6 +50,21 @@ class Mean(Metric):
 
 @phlox.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
+class Sum(Metric):
+    """A sum, such as a number of events.
+
+    >>> values({"skipped": merge(Sum(1), Sum(2))})
+    {'skipped': 3}
+    """
+
+    total: Any
+
+    def value(self) -> Any:
+        return jnp.asarray(self.total)
+
+
+@phlox.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class Perplexity(Mean):
     """The exponential of a mean of losses (in nats)."""
 
@@ -67,6 +83,7 @@ class Confusion(Metric):
         return self.matrix
 
 
+@lenient_promotion()
 def _summed(kind: type[Mean], values: Any, mask: Any) -> Mean:
     values = jnp.asarray(values, jnp.float32)
     if mask is None:
@@ -104,6 +121,7 @@ def perplexity(losses: Any, mask: Any = None) -> Perplexity:
     return found
 
 
+@lenient_promotion()
 def accuracy(scores: Any, labels: Any, mask: Any = None) -> Mean:
     """The fraction of examples whose highest score is that of the label.
 
@@ -118,6 +136,7 @@ def accuracy(scores: Any, labels: Any, mask: Any = None) -> Mean:
     return mean(_predictions("accuracy", scores, labels) == labels, mask)
 
 
+@lenient_promotion()
 def top_k(scores: Any, labels: Any, k: int, mask: Any = None) -> Mean:
     """The fraction of examples whose label has one of the `k` highest scores. Arguments as for `accuracy`.
 
@@ -129,6 +148,7 @@ def top_k(scores: Any, labels: Any, k: int, mask: Any = None) -> Mean:
     return mean((best == jnp.asarray(labels)[..., None]).any(-1), mask)
 
 
+@lenient_promotion()
 def confusion(scores: Any, labels: Any, mask: Any = None) -> Confusion:
     """The confusion matrix: counts of examples by label and class of the highest score. Arguments as for `accuracy`.
 
@@ -154,8 +174,20 @@ def _predictions(name: str, scores: Any, labels: Any) -> Any:
     return scores.argmax(-1)
 
 
-def as_metric(name: str, figure: Any) -> Metric:
-    """A metric unchanged, or a scalar as the mean over batches. Raises `ArgumentError` for anything else."""
+@lenient_promotion()
+def divide(total: Any, count: Any) -> Any:
+    """`total / count`; `total` if `count` is 0."""
+    return total / jnp.where(count == 0, jnp.ones_like(count), count)
+
+
+def examples_in(batch: Any) -> int:
+    """The number of examples in a batch: the length of the first axis if all arrays in it have the same, else 1."""
+    lengths = {jnp.shape(leaf)[0] for leaf in phlox.tree.leaves(batch) if jnp.ndim(leaf)}
+    return lengths.pop() if len(lengths) == 1 else 1
+
+
+def as_metric(name: str, figure: Any, examples: int = 1) -> Metric:
+    """A metric unchanged, or a scalar as the mean over so many examples. Raises `ArgumentError` for anything else."""
     if isinstance(figure, Metric):
         return figure
     if (not hasattr(figure, "shape") and not isinstance(figure, int | float)) or jnp.shape(figure) != ():
@@ -165,7 +197,7 @@ def as_metric(name: str, figure: Any) -> Metric:
             instead="a scalar, or a metric of phlox_optim.metrics, such as metrics.mean(values)",
             argument=figure,
         )
-    return mean(figure)
+    return Mean(jnp.asarray(figure, jnp.float32) * examples, jnp.float32(examples))
 
 
 def merge(first: Any, second: Any) -> Any:

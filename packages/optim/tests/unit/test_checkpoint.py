@@ -1,6 +1,7 @@
 """Checkpoints: what is saved comes back, and trees that do not fit are refused with the place and both types."""
 
 import collections
+import json
 import shutil
 from typing import NamedTuple
 
@@ -420,3 +421,22 @@ def test_other_shardings_and_device_counts(manager, saved, restored):
     np.testing.assert_array_equal(found["w"], values["w"])
     np.testing.assert_array_equal(phlox.random.key_data(found["key"]), phlox.random.key_data(values["key"]))
     assert found["key"].sharding == like["key"].sharding
+
+
+def test_a_folder_that_claims_many_processes(tmp_path):
+    """Its name is no reason to make as many names."""
+    (tmp_path / "process-0-of-99999999999999").mkdir()
+    with CheckpointManager(tmp_path) as checkpoints:
+        assert checkpoints.all_steps() == []
+
+
+def test_a_description_of_other_types(tmp_path):
+    """Hostile notes beside the arrays are damage, not a KeyError."""
+    with CheckpointManager(tmp_path) as checkpoints:
+        checkpoints.save(0, {"name": "text"})
+    (path,) = tmp_path.glob("0/_CHECKPOINT_METADATA")
+    described = json.loads(path.read_text())
+    described["custom_metadata"]["phlox"]["written"] = [[["name"], "unknown"]]
+    path.write_text(json.dumps(described))
+    with CheckpointManager(tmp_path) as checkpoints, pytest.raises(CheckpointError, match="step 0 .* is damaged"):
+        checkpoints.restore()

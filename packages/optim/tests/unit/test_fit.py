@@ -14,6 +14,7 @@ import phlox_optim as optim
 from phlox.errors import ArgumentError
 from phlox_optim import logging, metrics
 from phlox_optim.checkpoint import CheckpointManager
+from phlox_optim.errors import SkippedStepsError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)).astype("f4")
@@ -129,14 +130,109 @@ def test_evaluation_and_early_stopping():
         x, y = batch
         return {"error": metrics.mean((x @ params["w"] + params["b"] - y) ** 2)}
 
-    evaluate = optim.make_evaluation(measure, phlox_data.batches((X, Y), batch_size=7))
+    evaluate = optim.make_evaluation(measure, phlox_data.batches((X, Y), batch_size=7, last="keep"))
     done = optim.fit(start(), STEP, batches(), epochs=2, evaluate=evaluate, progress=False)
-    ema = phlox.tree.map(np.asarray, done.state.ema)
-    expected = np.mean((X @ ema["w"] + ema["b"] - Y) ** 2)
-    np.testing.assert_allclose(done.history[-1]["eval_error"], expected, rtol=1e-5)
-    stops = optim.EarlyStopping("eval_error", patience=2, min_delta=1e9)
+    for figure, params in (("eval_error", done.state.params), ("eval_ema_error", done.state.ema)):
+        expected = np.mean((X @ np.asarray(params["w"]) + np.asarray(params["b"]) - Y) ** 2)
+        np.testing.assert_allclose(done.history[-1][figure], expected, rtol=1e-5)
+    assert done.history[-1]["eval_error"] != done.history[-1]["eval_ema_error"]
+    stops = optim.EarlyStopping("eval_ema_error", patience=2, min_delta=1e9)
     done = optim.fit(start(), STEP, batches(), epochs=9, evaluate=evaluate, early_stopping=stops, progress=False)
     assert (done.ended, len(done.history)) == ("early stopping", 3)
+
+
+def test_the_average_follows_a_short_training():
+    """An average with a decay of 0.999 shows a model of 24 steps, and not the initial one."""
+    import phlox_nn as nn
+
+    rng = np.random.default_rng(1)
+    centers, labels = rng.normal(size=(4, 8)), rng.integers(0, 4, 512)
+    points = (centers[labels] + 0.6 * rng.normal(size=(512, 8))).astype("f4")
+    model = nn.Sequential(nn.Linear(8, 32), nn.BatchNorm(32, momentum=0.5), nn.relu, nn.Linear(32, 4))
+
+    def scores(params, batch, state, train=False):
+        y, state = model.apply(params, batch[0], state=state, train=train)
+        losses = optim.softmax_cross_entropy_with_integer_labels(y, batch[1])
+        return losses.mean(), {"accuracy": metrics.accuracy(y, batch[1]), "state": state}
+
+    def measure(params, batch, *, state):
+        mean, figures = scores(params, batch, state)
+        return {"loss": mean, "accuracy": figures["accuracy"]}
+
+    step = optim.make_step(
+        lambda params, batch, state: scores(params, batch, state, True),
+        optim.adam(1e-2),
+        ema=0.999,
+        skip_nonfinite=True,
+    )
+    first = step.init(model.init(phlox.random.key(0)), state=model.init_state())
+    evaluate = optim.make_evaluation(measure, [(points, labels)])
+    before = evaluate(first)["eval_accuracy"]
+    done = optim.fit(
+        first,
+        step,
+        phlox_data.batches((points, labels), batch_size=64, seed=0),
+        epochs=3,
+        evaluate=evaluate,
+        progress=False,
+    )
+    row = done.history[-1]
+    assert before < 0.6 < 0.95 < min(row["eval_accuracy"], row["eval_ema_accuracy"])
+    # With the variables of the latest step its loss would be another.
+    mixed = done.state.replace(ema_state=done.state.state)
+    assert evaluate(mixed)["eval_ema_loss"] != row["eval_ema_loss"]
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_figures_are_means_over_examples(weighted):
+    """Over batches of 16, 16 and 8 examples, of which some are masked."""
+    mask = np.arange(40) % 7 < 3 if weighted else np.ones(40, bool)
+
+    def measure(params, batch):
+        errors = (batch["x"] @ params - batch["y"]) ** 2
+        if not weighted:
+            return {"error": errors.mean()}
+        return {"error": metrics.mean(errors, batch["mask"])}
+
+    def loss(params, batch):
+        figures = measure(params, batch)
+        return figures["error"], figures
+
+    data = {"x": X, "y": Y, "mask": mask}
+    parts = [{name: x[i : i + 16] for name, x in data.items()} for i in (0, 16, 32)]
+    step, params = optim.make_step(loss, optim.sgd(0.0)), jnp.array([0.3, -1.0, 2.0])
+    evaluate = optim.make_evaluation(measure, parts)
+    row = optim.fit(step.init(params), step, parts, epochs=1, evaluate=evaluate, progress=False).history[0]
+    expected = np.mean(((X @ np.asarray(params) - Y) ** 2)[mask])
+    for name in ("loss", "error", "eval_error"):
+        np.testing.assert_allclose(row[name], expected, rtol=1e-5, err_msg=name)
+
+    def own(train, batch):
+        return train.replace(step=train.step + 1), {"error": measure(train.params, batch)["error"]}
+
+    row = optim.fit(step.init(params), own, parts, epochs=1, progress=False).history[0]
+    np.testing.assert_allclose(row["error"], expected, rtol=1e-5)
+
+
+def test_skipped_steps_are_counted_and_end_training(tmp_path):
+    bad = (np.full_like(X[:8], np.nan), Y[:8])
+
+    def plain(params, batch):
+        return jnp.mean((batch[0] @ params["w"] - batch[1]) ** 2)
+
+    options = {"ema": 0.99, "loss_scale": optim.LossScale(), "dtype": jnp.bfloat16, "max_skips": 8}
+    step = optim.make_step(plain, optim.sgd(0.05), **options)
+    first, order = step.init({"w": jnp.zeros(3)}), [(X[:8], Y[:8]), bad, bad, (X[8:16], Y[8:16])]
+    whole = optim.fit(step.init({"w": jnp.zeros(3)}), step, order, epochs=2, progress=False)
+    assert [(row["skipped"], row["scale"]) for row in whole.history] == [(2, 2.0**15)] * 2
+    assert whole.state.skipped == (4, 0)
+    with CheckpointManager(tmp_path) as checkpoints:
+        optim.fit(first, step, order, epochs=1, checkpoints=checkpoints, progress=False)
+        again = step.init({"w": jnp.zeros(3)})
+        done = optim.fit(again, step, order, epochs=2, checkpoints=checkpoints, progress=False)
+        same(done.state, whole.state)
+        with pytest.raises(SkippedStepsError, match=r"the last 8 steps .to step 16. were skipped.*the batch at .0."):
+            optim.fit(again, step, [bad] * 20, epochs=3, checkpoints=checkpoints, progress=False)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import phlox.numpy as jnp
 import phlox_optim as optim
 from phlox.errors import ArgumentError, ShapeError
 from phlox_optim import metrics
+from phlox_optim.errors import SkippedStepsError
 
 BATCH = 8
 
@@ -73,14 +74,45 @@ def test_against_optax_on_jax(options):
     assert set(rows[0]) == {"loss", "size"}
 
 
-def test_ema():
+def averaged(values, limit):
+    """The moving average of arrays, from the formula of the documentation."""
+    average = 0
+    for n, value in enumerate(values):
+        decay = min(limit, n / (n + 9))
+        average = decay * average + (1 - decay) * value
+    return average
+
+
+@pytest.mark.parametrize("limit", [0.3, 0.999])
+def test_ema(limit):
     params, batches = draw()
-    step = optim.make_step(loss, optim.sgd(0.1), ema=0.9)
-    train, average = step.init(params), params
-    for batch in batches:
+    step = optim.make_step(loss, optim.sgd(0.1), ema=limit)
+    train, seen = step.init(params), []
+    for number, batch in enumerate(batches):
         train, _ = step(train, batch)
-        average = {name: 0.9 * average[name] + 0.1 * np.asarray(train.params[name]) for name in average}
-    assert_close(train.ema, average)
+        seen.append(phlox.tree.map(np.asarray, train.params))
+        assert number or phlox.tree.all(phlox.tree.map(np.allclose, train.ema, train.params)), "not the initial ones"
+    assert_close(train.ema, {name: averaged([row[name] for row in seen], limit) for name in params})
+
+
+def test_ema_of_state_and_of_dtypes():
+    def counting(params, batch, *, state):
+        state = {**state, "mean": state["mean"] + 1, "count": state["count"] + 1, "on": ~state["on"]}
+        return jnp.sum(params.astype(jnp.float32)), {"state": state}
+
+    step = optim.make_step(counting, optim.sgd(2.0**-9), ema=0.999)
+    start = {"mean": jnp.zeros(2), "count": jnp.int32(5), "on": jnp.bool_(False), "key": phlox.random.key(1)}
+    train, _ = run(step, jnp.zeros(3, jnp.bfloat16), [None] * 4, state=start)
+    np.testing.assert_allclose(train.ema_state["mean"], averaged([1.0, 2.0, 3.0, 4.0], 0.999) * np.ones(2), rtol=1e-6)
+    assert (train.ema_state["count"], train.ema_state["on"]) == (9, False), "the latest, as they have no average"
+    assert train.ema.dtype == jnp.float32, "bfloat16 would lose the small changes"
+    np.testing.assert_allclose(train.ema, averaged(-np.arange(1, 5) / 512, 0.999) * np.ones(3), rtol=1e-5)
+
+
+def test_ema_of_constants_is_constant():
+    step = optim.make_step(lambda params, batch: jnp.sum(params) * 0, optim.sgd(1.0), ema=0.99)
+    train, _ = run(step, jnp.array([0.1, 1 / 3, 1e8]), [None] * 30)
+    np.testing.assert_array_equal(train.ema, train.params)
 
 
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
@@ -123,6 +155,145 @@ def test_loss_scale_keeps_small_gradients_and_leaves_infinite_steps_out():
     np.testing.assert_allclose(1 - np.asarray(train.params["x"], np.float64), moved, rtol=0.01)
 
 
+BAD = np.full(2, np.nan, "f4")
+GOOD = np.ones(2, "f4")
+
+
+def square(params, batch):
+    return jnp.sum((params * batch) ** 2)
+
+
+def overflowing(params, batch):
+    """A loss that is finite, with gradients that are not where the batch is 0."""
+    return jnp.sum(jnp.sqrt(params * batch))
+
+
+@pytest.mark.parametrize("dtype", [None, jnp.float16])
+def test_loss_scale_has_a_floor_and_a_ceiling(dtype):
+    step = optim.make_step(
+        overflowing, optim.sgd(0.01), dtype=dtype, loss_scale=optim.LossScale(period=1), max_skips=None
+    )
+    train, rows = run(step, jnp.ones(2), [0 * GOOD] * 200)
+    assert (train.scale[0], train.skipped, train.step) == (1, (200, 200), 200)
+    assert [row["scale"] for row in rows[:3]] == [2.0**15, 2.0**14, 2.0**13]
+    before = np.asarray(train.params)
+    for _ in range(60):
+        train, figures = step(train, GOOD)
+    assert np.abs(np.asarray(train.params) - before).min() > 0.1, "training goes on"
+    assert train.scale[0] <= 2.0**24 and np.isfinite(train.params).all()
+    assert metrics.values(figures)["skipped"] in (0, 1)
+
+
+def test_a_loss_that_is_not_finite_leaves_the_scale():
+    step = optim.make_step(square, optim.sgd(0.1), dtype=jnp.float16, loss_scale=optim.LossScale(2.0**10))
+    train, _ = run(step, jnp.ones(2), [GOOD, *[BAD] * 20, GOOD])
+    assert (train.scale[0], train.scale[1], train.skipped) == (2.0**10, 1, (20, 0))
+    total = metrics.values(metrics.merge(*(step(step.init(jnp.ones(2)), batch)[1] for batch in (GOOD, BAD))))
+    assert total["skipped"] == 1 and total["scale"] == 2.0**10
+
+
+@pytest.mark.parametrize("limit", [1, 3, 20])
+def test_too_many_skipped_steps_in_a_row(limit):
+    step = optim.make_step(square, optim.adam(0.1), skip_nonfinite=True, max_skips=limit)
+    start = step.init(GOOD)
+    for batch in [GOOD, *[BAD] * (limit - 1), GOOD]:
+        start, _ = step(start, batch)
+    with pytest.raises(FloatingPointError, match=r"the batch, the loss, the gradients") as excinfo:
+        for _ in range(2 * limit + 1):
+            start, _ = step(start, BAD)
+    error = excinfo.value
+    assert isinstance(error, SkippedStepsError) and "max_skips=" in str(error)
+    assert limit <= error.skipped <= limit + limit // 10 and error.scale is None
+    assert error.step == start.step == limit + 1 + error.skipped
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"minimum": 0.0}, {"initial": 0.0}, {"factor": 0.5}, {"period": 0}, {"maximum": np.inf}, {"maximum": 2.0}],
+)
+def test_loss_scales_that_are_refused(options):
+    with pytest.raises(ArgumentError, match=next(iter(options))):
+        optim.LossScale(**options)
+    assert optim.LossScale(initial=2.0**30).maximum == 2.0**30
+    assert optim.LossScale(initial=0.5).minimum == 0.5
+
+
+def masked(params, batch):
+    """A loss whose examples have weights, of which some are 0 and have nan for values."""
+    x, y, weights = batch["x"], batch["y"], batch["weights"]
+    losses = (jnp.tanh(jnp.where(weights[:, None] != 0, x, 0) @ params["w"]) @ params["v"] - y) ** 2
+    return metrics.mean(losses, weights), {"size": metrics.mean(losses, weights), "number": metrics.Sum(weights.sum())}
+
+
+def weighted_batch(kind="f4"):
+    params, batches = draw()
+    x, y = (np.concatenate(arrays) for arrays in zip(*batches[:2], strict=True))
+    weights = np.array([1, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0], kind)  # one part has none
+    weights = weights * np.linspace(0.5, 3, 16).astype(kind) if kind == "f4" else weights
+    x[weights == 0] = np.nan
+    return params, {"x": x, "y": y, "weights": weights}
+
+
+@pytest.mark.parametrize("kind", ["f4", "bool"])
+@pytest.mark.parametrize("dtype", [None, jnp.bfloat16])
+@pytest.mark.parametrize("accumulate", [2, 4, 16])
+def test_accumulated_masked_losses_are_those_of_the_whole_batch(accumulate, dtype, kind):
+    params, batch = weighted_batch(kind)
+    expected, figures = run(optim.make_step(masked, optim.sgd(0.1), clip=0.5, dtype=dtype), params, [batch])
+    train, rows = run(
+        optim.make_step(masked, optim.sgd(0.1), clip=0.5, dtype=dtype, accumulate=accumulate), params, [batch]
+    )
+    tolerance = 1e-6 if dtype is None else 1e-2
+    assert_close(train.params, {k: np.asarray(v) for k, v in expected.params.items()}, tolerance)
+    assert_close(rows[0], figures[0], tolerance)
+
+    def plain(params):
+        losses = (np.float32(0) + jnp.tanh(jnp.nan_to_num(batch["x"]) @ params["w"]) @ params["v"] - batch["y"]) ** 2
+        return jnp.average(losses, weights=batch["weights"].astype("f4"))
+
+    np.testing.assert_allclose(rows[0]["loss"], plain(params), rtol=tolerance)
+    if dtype is None:
+        grads = phlox.grad(plain)(params)
+        norm = np.sqrt(sum(np.sum(np.asarray(g) ** 2) for g in grads.values()))
+        moved = {k: params[k] - 0.1 * min(1, 0.5 / norm) * np.asarray(g) for k, g in grads.items()}
+        assert_close(train.params, moved, 1e-5)
+
+
+def test_masked_losses_over_devices():
+    params, batch = weighted_batch()
+    expected, row = run(optim.make_step(masked, optim.sgd(0.1)), params, [batch])
+    step = optim.make_step(masked, optim.sgd(0.1), axis_name="data", accumulate=2)
+    start = phlox.tree.map(lambda leaf: jnp.stack([leaf] * 4), step.init(params))
+    parts = phlox.tree.map(lambda leaf: leaf.reshape(4, 4, *leaf.shape[1:]), batch)
+    train, figures = phlox.pmap(step.function, axis_name="data", devices=phlox.devices()[:4])(start, parts)
+    for device in range(4):
+        assert_close(phlox.tree.map(lambda leaf: leaf[device], train.params), expected.params, 1e-6)
+        assert_close(metrics.values(phlox.tree.map(lambda leaf: leaf[device], figures)), row[0], 1e-6)
+
+
+def test_a_batch_without_examples_changes_nothing():
+    params, batch = weighted_batch()
+    batch["weights"] *= 0
+    for accumulate in (1, 2):
+        train, rows = run(optim.make_step(masked, optim.sgd(0.1), accumulate=accumulate), params, [batch])
+        assert_close(train.params, params, 0)
+        assert np.isnan(rows[0]["loss"])
+
+
+@pytest.mark.filterwarnings("error")
+def test_scalar_losses_of_masked_batches_warn():
+    def scalar(params, batch):
+        mean, _ = masked(params, batch)
+        return mean.value()
+
+    params, batch = weighted_batch()
+    step = optim.make_step(scalar, optim.sgd(0.1), accumulate=2)
+    with pytest.raises(UserWarning, match=r"accumulate=2.*the batch has \['weights'\].*metrics.mean"):
+        step(step.init(params), batch)
+    run(optim.make_step(scalar, optim.sgd(0.1)), params, [batch])
+    run(optim.make_step(masked, optim.sgd(0.1), accumulate=2), params, [batch])
+
+
 def test_steps_that_are_not_finite_change_nothing():
     params, batches = draw()
     bad = (np.full_like(batches[1][0], np.nan), batches[1][1])
@@ -131,6 +302,7 @@ def test_steps_that_are_not_finite_change_nothing():
     train, rows = run(step, params, [batches[0], bad, batches[2]])
     assert [row["skipped"] for row in rows] == [0, 1, 0]
     assert train.step == 3
+    assert train.skipped == (1, 0)
     for part in ("params", "opt_state", "ema"):
         phlox.tree.map(np.testing.assert_array_equal, getattr(train, part), getattr(good, part))
     total = metrics.merge(step(step.init(params), batches[0])[1], step(step.init(params), bad)[1])
@@ -226,6 +398,7 @@ def with_loss(returned, **parameters):
     ("call", "error", "message"),
     [
         (lambda s: s(jnp.ones(3)), ShapeError, r"the loss is f32\[3\], not a scalar"),
+        (lambda s: s(metrics.Mean(jnp.ones(3), 3)), ShapeError, r"the loss is f32\[3\], not a scalar"),
         (lambda s: s((jnp.float32(1), [2])), ArgumentError, "a scalar and a list"),
         (lambda s: s((jnp.float32(1), {"loss": 1.0})), ArgumentError, "a figure named 'loss'"),
         (lambda s: s((jnp.float32(1), {"x": jnp.ones(2)})), ArgumentError, r"figure 'x' is f32\[2\]"),
@@ -246,6 +419,8 @@ def test_options_that_are_refused():
         optim.make_step(loss, optim.sgd(0.1), accumulate=0)
     with pytest.raises(ArgumentError, match=r"ema is 1\.5"):
         optim.make_step(loss, optim.sgd(0.1), ema=1.5)
+    with pytest.raises(ArgumentError, match="max_skips is 0"):
+        optim.make_step(loss, optim.sgd(0.1), max_skips=0)
     with pytest.raises(ArgumentError, match="the loss takes key, and init got none"):
         optim.make_step(lambda params, batch, key: 0.0, optim.sgd(0.1)).init(jnp.ones(3))
     step = optim.make_step(loss, optim.sgd(0.1), accumulate=3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,8 +70,9 @@ def dot_product_attention(
       query: of shape [B, T, N, H], or without B.
       key, value: of shape [B, S, K, H], or without B, of one dtype with `query`; each of the K heads serves N / K heads
         of queries.
-      bias: added to the products; of shape [B, N, T, S], where lengths may be 1.
-      mask: bools of such a shape: a key is ignored where it is False.
+      bias: added to the products; of shape [B, N, T, S], where lengths may be 1. A key is ignored where it is -inf.
+      mask: bools of such a shape: a key is ignored where it is False. What is ignored everywhere may be nan. A query
+        that ignores all keys gets the mean of all finite values.
       scale: factor of the products; 1 / sqrt(H) by default.
       is_causal: whether each query takes only keys at its own position and before.
       query_seq_lengths, key_value_seq_lengths: int32 of shape [B]: how many queries and keys of each example are valid.
@@ -117,6 +119,9 @@ def dot_product_attention(
     if implementation not in (None, "xla"):
         raise OptionError(f"dot_product_attention: implementation={implementation!r}", instead="None or 'xla'")
     window = (local_window_size,) * 2 if isinstance(local_window_size, int) else local_window_size
+    seen = _seen(t, s, mask, bias, lengths, _allowed(t, s, is_causal, window))
+    if any(x is not None for x in (mask, bias, *lengths)):
+        query, key, value = _without_ignored(query, key, value, seen)
     grouped = query.reshape(b, t, k, n // k, h)
     wide = jnp.promote_types(query.dtype, np.float32)
     logits = jnp.einsum("btkgh,bskh->bktgs", grouped, key, preferred_element_type=wide)
@@ -124,31 +129,49 @@ def dot_product_attention(
     logits = logits * jnp.asarray(1.0 / np.sqrt(h) if scale is None else scale, logits.dtype)
     if bias is not None:
         logits = (logits + bias).astype(logits.dtype)
-    logits = _masked(logits, mask, _allowed(t, s, is_causal, window), lengths).astype(np.float32)
+    logits = (logits if seen is None else jnp.where(seen, logits, _least(logits.dtype))).astype(np.float32)
     weights = softmax(logits, axis=-1).astype(key.dtype).reshape(b, k, n // k, t, s)
     out = jnp.einsum("bkgts,bskh->bkgth", weights, value).transpose(0, 3, 1, 2, 4).reshape(b, t, n, h)
     if lengths[0] is not None:
         counts = jnp.arange(t)[None, :] < lengths[0][:, None]
-        out = out * counts[:, :, None, None].astype(out.dtype)
+        out = jnp.where(counts[:, :, None, None], out, jnp.zeros((), out.dtype))
     if not return_residual:
         return out.reshape(shape)
     sums = jnp.transpose(logsumexp(logits, axis=-1).astype(key.dtype), (0, 2, 1))
     return out.reshape(shape), lax.stop_gradient(sums).reshape(shape[:-1])
 
 
-def _masked(logits: Any, mask: Any, places: Any, lengths: list[Any]) -> Any:
-    """Logits [B, N, T, S] with a very negative number where a key is masked."""
-    t, s = logits.shape[2:]
+def _seen(t: int, s: int, mask: Any, bias: Any, lengths: list[Any], places: Any) -> Any:
+    """The mask of keys that are not ignored, which broadcasts to [B, N, T, S]; None if no key is."""
     masks = [x for x in (mask, places) if x is not None]
+    if bias is not None:
+        masks.append(bias != -np.inf)
     queries, keys = lengths
     if queries is not None:
         masks.append((jnp.arange(t)[None, :, None] < queries[:, None, None])[:, None])
     if keys is not None:
         masks.append((jnp.arange(s)[None, None, :] < keys[:, None, None])[:, None])
-    if not masks:
-        return logits
-    seen = masks[0]
-    for other in masks[1:]:
-        seen = jnp.logical_and(seen, other)
-    least = -0.7 * min(float(jnp.finfo(logits.dtype).max), float(np.finfo(np.float32).max))
-    return jnp.where(seen, logits, jnp.asarray(least, logits.dtype))
+    return functools.reduce(jnp.logical_and, masks) if masks else None
+
+
+def _least(dtype: Any) -> Any:
+    """The very negative number that stands for the logit of an ignored key."""
+    return jnp.asarray(-0.7 * min(float(jnp.finfo(dtype).max), float(np.finfo(np.float32).max)), dtype)
+
+
+def _without_ignored(query: Array, key: Array, value: Array, seen: Any) -> tuple[Array, Array, Array]:
+    """Query, key and value without numbers that no result depends on.
+
+    These may be nan: their weights are 0, but 0 times nan is nan, in the result and in the derivatives of the others.
+    """
+    seen = jnp.asarray(seen).reshape((1,) * (4 - jnp.ndim(seen)) + jnp.shape(seen))
+    queries = jnp.moveaxis(seen.any(axis=3), 1, 2)[..., None]
+    heads = (key.shape[2], -1) if seen.shape[1] > 1 else (1, 1)
+    keys = seen.any(axis=2).reshape(seen.shape[0], *heads, seen.shape[3]).any(axis=2)
+    keys = jnp.moveaxis(keys, 1, 2)[..., None]
+    # Finite values stay: a query that ignores all keys gets their mean, as in JAX.
+    return (
+        jnp.where(queries, query, jnp.zeros((), query.dtype)),
+        jnp.where(keys, key, jnp.zeros((), key.dtype)),
+        jnp.where(jnp.logical_or(keys, jnp.isfinite(value)), value, jnp.zeros((), value.dtype)),
+    )

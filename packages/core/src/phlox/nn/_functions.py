@@ -374,7 +374,9 @@ def _logsumexp(a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool, whe
         a, b = promoted_inexact("logsumexp", a, b)
         a = jnp.where(b != 0, a, -jnp.inf)
     a, axes = _prepared(a, axis, "logsumexp")
-    top = _top(jnp.real(a) if where is None else jnp.where(where, jnp.real(a), -jnp.inf), axes)
+    # Replaced here and not only in the sum: 0 times an infinite or nan exponential is nan in the derivative.
+    a = a if where is None else jnp.where(where, a, -jnp.inf)
+    top = _top(jnp.real(a), axes)
     top = jnp.where(jnp.isfinite(top), top, 0)
     terms = jnp.exp(a - top)
     terms = terms if b is None else terms * b
@@ -462,17 +464,25 @@ def standardize(
     >>> standardize(jnp.array([1.0, -1.0]), epsilon=0.0)
     Array([ 1., -1.], dtype=float32)
     """
-    if mean is None:
-        mean = jnp.mean(x, axis, keepdims=True, where=where)
     if algorithm not in ("fast", "stable"):
         raise OptionError(f"standardize: unknown algorithm {algorithm!r}", instead="'fast' or 'stable'")
+    lost = None
+    if where is not None and (mean is None or variance is None):
+        # Numbers whose result is nan are replaced, so that they do not reach the derivatives of the others.
+        where = jnp.broadcast_to(where, np.shape(x))
+        empty = jnp.logical_not(jnp.any(where, axis, keepdims=True))
+        lost = jnp.logical_or(empty, jnp.logical_not(jnp.logical_or(where, jnp.isfinite(x))))
+        x, where = jnp.where(lost, 0, x), where | empty
+    if mean is None:
+        mean = jnp.mean(x, axis, keepdims=True, where=where)
     if variance is None and algorithm == "stable":
         variance = jnp.mean(jnp.square(jnp.subtract(x, mean)), axis, keepdims=True, where=where)
     elif variance is None:
         # Rounding errors may make the difference negative.
         variance = jnp.mean(jnp.square(x), axis, keepdims=True, where=where) - jnp.square(mean)
         variance = jnp.maximum(variance, 0)
-    return jnp.subtract(x, mean) * e.rsqrt(jnp.asarray(variance) + epsilon)
+    result = jnp.subtract(x, mean) * e.rsqrt(jnp.asarray(variance) + epsilon)
+    return result if lost is None else jnp.where(lost, jnp.nan, result)
 
 
 @functools.partial(jit, static_argnames="axis", inline=True)

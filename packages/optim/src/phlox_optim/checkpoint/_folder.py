@@ -55,8 +55,8 @@ def folders_of(directory: str) -> dict[int, list[str]]:
         if match:
             shares.setdefault(int(match[2]), []).append(int(match[1]))
     for count, processes in shares.items():
-        folders = [share_folder(directory, process, count) for process in range(count)]
         if len(processes) == count:
+            folders = [share_folder(directory, process, count) for process in range(count)]
             for step in set.intersection(*map(steps_in, folders)):
                 found.setdefault(step, folders)
     return found

@@ -272,19 +272,24 @@ class CheckpointManager:
             check_like(like)
         number = self._existing(step)
         try:
-            first, values = self._read(number)
+            first, values, alone = self._restored(number, like is None)
         except (CheckpointError, MemoryError, PermissionError):
             raise
         except Exception as error:
             try:  # orbax takes a file that could not be opened once for a missing one, and remembers that
                 self._forget()
-                first, values = self._read(number)
+                first, values, alone = self._restored(number, like is None)
             except Exception:
                 raise self._damaged(number) from error
         if like is None:
-            return restored_alone(first.target, first, values)
+            return alone
         check(like, first.leaves, f"step {number} in {self.directory}")
         return rebuild(like, values)
+
+    def _restored(self, step: int, alone: bool) -> tuple[Contents, dict[Names, Any], Any]:
+        """The contents of a step, its leaves by name, and if `alone` the tree that they make without another tree."""
+        first, values = self._read(step)
+        return first, values, restored_alone(first.target, first, values) if alone else None
 
     def _forget(self) -> None:
         """Closes orbax's managers, which hold what they have read. `_open` makes new ones."""

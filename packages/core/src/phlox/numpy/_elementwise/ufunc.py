@@ -394,6 +394,8 @@ def _reduce(a: Any, where: Any, initial: Any, function: ufunc, axis: Any, dtype:
     if not a.shape[0] and initial is None:
         raise ShapeError(f"{function.__name__}.reduce: no elements, and no identity", instead="initial=...")
     a = a.astype(dtype)
+    if where is not None:
+        a = choose(where, a, to_dtype(1, dtype))  # the derivative of the function at a masked nan is nan, even times 0
 
     def step(i: Any, so_far: Any) -> Any:
         found = function(so_far, a[i])

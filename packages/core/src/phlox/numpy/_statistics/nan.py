@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
-from ..._base.errors import DtypeError
 from ..._ir import dtypes
-from ..._operands.checks import check, check_one, type_of
+from ..._operands.checks import check_one, type_of
 from ..._operands.promotion import to_dtype
-from .._elementwise.binary import divide, less_equal, multiply, subtract
+from .._elementwise.binary import divide, logical_and
 from .._elementwise.choose import where as choose
-from .._elementwise.unary import conj, is_kind, isnan, logical_not, real, sqrt
+from .._elementwise.unary import is_kind, isnan, logical_not
 from . import reductions as r
 
 if TYPE_CHECKING:
@@ -156,6 +155,13 @@ def _counted(a: Any, axis: r.Axis, keepdims: bool, where: Any, dtype: Any) -> An
     return to_dtype(r.sum(logical_not(isnan(a)), axis, np.int32, keepdims=keepdims, where=where), dtype)
 
 
+def _present(a: Any, where: Any) -> Any:
+    """`where` without the elements that are nan."""
+    if not is_kind(a, "fc"):
+        return where
+    return logical_not(isnan(a)) if where is None else logical_and(where, logical_not(isnan(a)))
+
+
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
 def nanmean(
     a: ArrayLike,
@@ -217,15 +223,7 @@ def nanvar(
     """
     a = check_one("nanvar", a)
     r.no_out("nanvar", out)
-    computed, wanted = r.variance_dtypes(type_of(a), dtype)
-    a = to_dtype(a, computed)
-    middle = nanmean(a, axis, computed, keepdims=True, where=where) if mean is None else check("nanvar", mean)[0]
-    centered = choose(isnan(a), to_dtype(0, computed), subtract(a, middle))
-    squares = real(multiply(centered, conj(centered))) if is_kind(centered, "c") else multiply(centered, centered)
-    dtype = type_of(squares).dtype
-    freedom = subtract(_counted(a, axis, keepdims, where, dtype), to_dtype(ddof, dtype))
-    found = divide(r.sum(squares, axis, dtype, keepdims=keepdims, where=where), freedom)
-    return to_dtype(choose(less_equal(freedom, to_dtype(0, dtype)), to_dtype(np.nan, dtype), found), wanted)
+    return r.variance("nanvar", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=False)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
@@ -254,9 +252,9 @@ def nanstd(
     >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
     """
-    if dtype is not None and not dtypes.is_inexact(dtypes.user_dtype(dtype, "nanstd")):
-        raise DtypeError(f"nanstd: dtype={dtype!r} has no roots", instead="a float or complex dtype")
-    return sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
+    a = check_one("nanstd", a)
+    r.no_out("nanstd", out)
+    return r.variance("nanstd", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=True)
 
 
 def _position(find: Callable[..., Any], worst: float, a: Any, axis: int | None, keepdims: bool) -> Any:

@@ -467,7 +467,8 @@ def _var(
 ) -> Any:
     """The variance, or its square root."""
     axes = canonical_axes(axis, type_of(a).ndim, "var")
-    a = to_dtype(a, computed)
+    # Replaced here and not only in the sums: 0 times the distance of a masked nan is nan in the derivative.
+    a = _keep("var", to_dtype(a, computed), where, 0)
     centered = subtract(a, mean(a, axes, computed, keepdims=True, where=where) if middle is None else middle)
     squares = e.real(e.mul(centered, e.conj(centered))) if is_kind(centered, "c") else e.square(centered)
     real = type_of(squares).dtype
@@ -477,7 +478,7 @@ def _var(
     return e.sqrt(found) if root else found
 
 
-def variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
+def _variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
     """The dtype in which to compute a variance, and the dtype of the result."""
     if dtype is None:
         inexact = dtypes.to_inexact(aval.dtype)
@@ -525,7 +526,7 @@ def var(
     """
     no_out("var", out)
     freedom = _freedom("var", ddof, correction)
-    return _variance("var", a, axis, dtype, freedom, keepdims, where, mean, root=False)
+    return variance("var", a, axis, dtype, freedom, keepdims, where, mean, root=False)
 
 
 def _freedom(function: str, ddof: Any, correction: Any) -> Any:
@@ -539,11 +540,14 @@ def _freedom(function: str, ddof: Any, correction: Any) -> Any:
     return correction
 
 
-def _variance(
+def variance(
     function: str, a: Any, axis: Axis, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any, root: bool
 ) -> Any:
+    """The variance of `a`, or its square root, for the public function of this name."""
+    if root and dtype is not None and not dtypes.is_inexact(dtypes.user_dtype(dtype, function)):
+        raise DtypeError(f"{function}: dtype={dtype!r} has no roots", instead="a float or complex dtype")
     a = check_one(function, a)
-    computed, wanted = variance_dtypes(type_of(a), dtype)
+    computed, wanted = _variance_dtypes(type_of(a), dtype)
     middle = None if mean is None else check(function, mean)[0]
     options = {"computed": computed, "dtype": wanted, "ddof": ddof, "keepdims": keepdims, "root": root}
     return _var(a, axis=hashable(axis), where=where, middle=middle, **options)
@@ -578,11 +582,9 @@ def std(
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    if dtype is not None and not dtypes.is_inexact(dtypes.user_dtype(dtype, "std")):
-        raise DtypeError(f"std: dtype={dtype!r} has no roots", instead="a float or complex dtype")
     no_out("std", out)
     freedom = _freedom("std", ddof, correction)
-    return _variance("std", a, axis, dtype, freedom, keepdims, where, mean, root=True)
+    return variance("std", a, axis, dtype, freedom, keepdims, where, mean, root=True)
 
 
 def average(
