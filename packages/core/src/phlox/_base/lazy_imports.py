@@ -32,6 +32,6 @@ def on_demand(
 
     def __dir__() -> list[str]:
         # Private names are left out, so that completion shows the API and nothing else.
-        return sorted(name for name in {*vars(sys.modules[package]), *homes} if not name.startswith("_"))
+        return sorted(name for name in {*vars(sys.modules[package]), *homes} if name[0] != "_" or name in homes)
 
     return __getattr__, __dir__
