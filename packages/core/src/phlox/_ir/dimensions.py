@@ -377,6 +377,11 @@ def as_length(n: Any) -> Any:
     return n if type(n) is SymbolicDim else operator.index(n)
 
 
+def value_of(n: Any) -> Any:
+    """A length for arithmetic with arrays: an int, or a symbolic dimension as an integer of the program."""
+    return n.as_value() if type(n) is SymbolicDim else n
+
+
 def surely_at_least(n: Any, least: int) -> bool:
     """Whether a length is at least `least`, for all values if it is symbolic: where two forms compute the same, and one
     is for long axes."""

@@ -31,6 +31,7 @@ from .._base.errors import (
 from .._base.pytree import PyTreeDef, flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
+from .._ir.dimensions import is_symbolic
 from .._ir.jaxpr import ClosedJaxpr, memoized
 from .._operands.promotion import to_dtype
 from .._ops.control import loop, scan as scanning
@@ -494,6 +495,8 @@ def _unroll(unroll: Any, steps: int) -> int:
     wanted = (0 if unroll else 1) if isinstance(unroll, bool) else operator.index(unroll)
     if wanted < 0:
         raise OptionError(f"scan: `unroll` must be a bool or an integer that is not negative, got {unroll}")
+    if is_symbolic(steps):  # unrolling has no effect on the values
+        return 1
     return min(wanted or steps, steps) or 1
 
 

@@ -18,7 +18,16 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._base.errors import OptionError
-from ..._ir.dimensions import SymbolicDim, SymbolicScope, divided, integer_power, is_symbolic, max_dim, min_dim, variable
+from ..._ir.dimensions import (
+    SymbolicDim,
+    SymbolicScope,
+    divided,
+    integer_power,
+    is_symbolic,
+    max_dim,
+    min_dim,
+    variable,
+)
 
 _TOKEN = re.compile(r"\s*(\.\.\.|\d+|[^\W\d]\w*|\S)")
 _CALLS: dict[str, Callable[[Any, Any], Any]] = {
