@@ -15,14 +15,14 @@ from ..extend import compat
 from ..extend.compat import _tracebacks
 from . import _views
 
-#: The modules below jax that are in `sys.modules` after ``import jax``. Libraries look there: array_api_compat and SciPy take an array
-#: for one of jax only if they find the class ``jax.Array``, or ``jax.core.Tracer``, in a module that is loaded.
+#: The modules below jax that are in `sys.modules` after ``import jax``. Libraries look there: array_api_compat and
+#: SciPy take an array for one of jax only if a module that is loaded has its class, ``jax.Array`` or ``jax.core.Tracer``.
 _IMPORTED_BY_JAX = """
     api_util core custom_batching custom_derivatives debug distributed dlpack dtypes errors experimental export
     ffi image interpreters interpreters.ad interpreters.batching interpreters.mlir interpreters.partial_eval
     interpreters.pxla interpreters.xla lax lax.linalg monitoring nn nn.initializers numpy numpy.fft numpy.linalg
     ops profiler random ref scipy sharding stages tree tree_util typing version
-""".split()
+"""
 
 
 class JaxFinder(MetaPathFinder):
@@ -39,7 +39,7 @@ class JaxFinder(MetaPathFinder):
         if fullname != self._root and not fullname.startswith(self._root + "."):
             return None
         jax_name = fullname[len(self._prefix) :]
-        if jax_name.removeprefix("jax.") in _IMPORTED_BY_JAX:
+        if jax_name.removeprefix("jax.") in _IMPORTED_BY_JAX.split():
             loader = _ViewLoader(jax_name, functools.partial(_module, jax_name))
             return importlib.util.spec_from_loader(fullname, loader, is_package=True)
         found = None if jax_name in compat.UNAVAILABLE else _module(jax_name)
@@ -91,5 +91,5 @@ class _ViewLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Imports the submodules that `jax` itself imports, before the program's statement goes on."""
         if self._jax_name == "jax":
-            for name in _IMPORTED_BY_JAX:
+            for name in _IMPORTED_BY_JAX.split():
                 importlib.import_module(f"{module.__name__}.{name}")
