@@ -16,7 +16,8 @@ from ..extend.compat import _tracebacks
 from . import _views
 
 #: The modules below jax that are in `sys.modules` after ``import jax``. Libraries look there: array_api_compat and
-#: SciPy take an array for one of jax only if a module that is loaded has its class, ``jax.Array`` or ``jax.core.Tracer``.
+#: SciPy take an array for one of jax only if a module that is loaded has its class, ``jax.Array`` or
+#: ``jax.core.Tracer``.
 _IMPORTED_BY_JAX = """
     api_util core custom_batching custom_derivatives debug distributed dlpack dtypes errors experimental export
     ffi image interpreters interpreters.ad interpreters.batching interpreters.mlir interpreters.partial_eval
