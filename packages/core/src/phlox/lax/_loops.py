@@ -35,6 +35,8 @@ from .._ir.dimensions import is_symbolic
 from .._ir.jaxpr import ClosedJaxpr, memoized
 from .._operands.promotion import to_dtype
 from .._ops.control import loop, scan as scanning
+from .._ops.elementwise.arithmetic import add
+from .._ops.elementwise.families import literal
 from .._ops.reductions import running
 from .._ops.structure.shape import own
 from .._trace.refs import AbstractRef, Ref, values, with_captured_refs, with_ref_values, write_all
@@ -320,7 +322,7 @@ def fori_loop(
 
         def step(carry: Any, _: Any) -> Any:
             i, x = carry
-            return (i + 1, body_fun(i, x)), None
+            return (_next(i), body_fun(i, x)), None
 
         step.__name__ = arguments.fun_name(body_fun)
         return scan(step, (first, init_val), None, length=length, unroll=1 if unroll is None else unroll)[0][1]
@@ -330,10 +332,15 @@ def fori_loop(
 
     def body(carry: Any) -> Any:
         i, end, x = carry
-        return i + 1, end, body_fun(i, x)
+        return _next(i), end, body_fun(i, x)
 
     body.__name__ = arguments.fun_name(body_fun)
     return while_loop(lambda carry: carry[0] < carry[1], body, (first, to_dtype(upper, dtype, weak), init_val))[2]
+
+
+def _next(i: Any) -> Any:
+    """i + 1, of the dtype of `i` also if that has 64 bits outside of 64-bit mode."""
+    return add(i, literal(i, 1))
 
 
 def _fits(bound: Any, aval: ShapedArray, dtype: Any) -> bool:
