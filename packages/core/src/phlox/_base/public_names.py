@@ -54,7 +54,7 @@ def publish(
         # Private names are left out, so that completion shows the API and nothing else.
         if not homes and "__all__" in namespace:
             return list(namespace["__all__"])
-        return sorted(name for name in {*namespace, *homes} if not name.startswith("_"))
+        return sorted(name for name in {*namespace, *homes} if name[0] != "_" or name in homes)
 
     namespace["__getattr__"] = __getattr__
     namespace.setdefault("__dir__", __dir__)

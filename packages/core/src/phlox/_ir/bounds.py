@@ -16,34 +16,50 @@ from typing import Any
 from .dimensions import Factor, Operation, SymbolicDim, Term, is_symbolic
 
 _DEPTH = 3
+#: terms that one question looks at before it answers with what it has: 0.1 s
+_STEPS = 5_000
 _Bounds = tuple[Any, Any]
 _Linear = dict[Term, Fraction]
 
 
-def bounds(dim: Any, depth: int = _DEPTH) -> _Bounds:
+class _Search:
+    """The answers to one question so far, and the steps that are left for it."""
+
+    def __init__(self) -> None:
+        self.answers: dict[tuple[SymbolicDim, int], _Bounds] = {}
+        self.steps = _STEPS
+
+
+def bounds(dim: Any, depth: int = _DEPTH, search: _Search | None = None) -> _Bounds:
     """(least, largest) value of a dimension for all values of its names; infinite where nothing is known.
 
-    `depth` limits the search: how many facts are combined.
+    `depth` limits how many facts are combined. `search` is that of the question that this one is a part of.
     """
     if not is_symbolic(dim):
         return dim, dim
-    linear = _linear(dim)
-    known = [_linear(fact) for fact in _facts(dim)] if depth else []
-    low = _least(linear, known, dim, depth)
-    high = -_least({term: -n for term, n in linear.items()}, known, dim, depth)
-    return math.ceil(low) if math.isfinite(low) else low, math.floor(high) if math.isfinite(high) else high
+    search = _Search() if search is None else search
+    if (dim, depth) not in search.answers:
+        linear = _linear(dim)
+        known = [_linear(fact) for fact in _facts(dim, search)] if depth else []
+        low = _least(linear, known, dim, depth, search)
+        high = -_least({term: -n for term, n in linear.items()}, known, dim, depth, search)
+        search.answers[dim, depth] = (
+            math.ceil(low) if math.isfinite(low) else low,
+            math.floor(high) if math.isfinite(high) else high,
+        )
+    return search.answers[dim, depth]
 
 
 def _linear(dim: SymbolicDim) -> _Linear:
     return {term: Fraction(n) for term, n in dim.terms.items()}
 
 
-def _least(linear: _Linear, known: list[_Linear], dim: SymbolicDim, depth: int) -> Any:
+def _least(linear: _Linear, known: list[_Linear], dim: SymbolicDim, depth: int, search: _Search) -> Any:
     """The largest lower bound that is found."""
     found: Any = 0
     unbounded: list[Term] = []
     for term, n in linear.items():
-        low, high = _of_term(term, dim, depth)
+        low, high = _of_term(term, dim, depth, search)
         part = n * low if n > 0 else n * high
         if math.isfinite(part):
             found = found + part
@@ -54,28 +70,44 @@ def _least(linear: _Linear, known: list[_Linear], dim: SymbolicDim, depth: int) 
         for fact in known:
             for term in unbounded or linear:
                 if term and term in fact and linear[term] / fact[term] > 0:
+                    search.steps -= len(linear)
+                    if search.steps < 0:
+                        return best
                     factor = linear[term] / fact[term]
                     rest = {t: linear.get(t, Fraction(0)) - factor * fact.get(t, 0) for t in {**linear, **fact}}
                     rest = {t: n for t, n in rest.items() if n}
-                    best = max(best, _least(rest, known, dim, depth - 1))
+                    best = max(best, _least(rest, known, dim, depth - 1, search))
     return best
 
 
-def _of_term(term: Term, dim: SymbolicDim, depth: int) -> _Bounds:
+def _of_term(term: Term, dim: SymbolicDim, depth: int, search: _Search) -> _Bounds:
     low, high = 1, 1
     for factor, power in term:
-        least, largest = _of_factor(factor, dim, depth)
-        for _ in range(power):
-            products = [_times(x, y) for x in (low, high) for y in (least, largest)]
-            low, high = min(products), max(products)
+        least, largest = _to_power(*_of_factor(factor, dim, depth, search), power)
+        products = [_times(x, y) for x in (low, high) for y in (least, largest)]
+        low, high = min(products), max(products)
     return low, high
+
+
+def _to_power(low: Any, high: Any, power: int) -> _Bounds:
+    """The bounds of x**power for the bounds of x."""
+    if low < 0 and power % 2 == 0:
+        low, high = max(0, -high), max(-low, high)
+    return _power(low, power, 2**64 if low > 0 else math.inf), _power(high, power, math.inf if high > 0 else 2**64)
+
+
+def _power(x: Any, power: int, large: Any) -> Any:
+    """x**power with the magnitude `large` in the place of those above 2**64: 8**300000 alone takes a while."""
+    magnitude = abs(x)
+    magnitude = large if magnitude > 1 and power * math.log2(magnitude) > 64 else magnitude**power
+    return -magnitude if x < 0 and power % 2 else magnitude
 
 
 def _times(x: Any, y: Any) -> Any:
     return 0 if x == 0 or y == 0 else x * y
 
 
-def _of_factor(factor: Factor, dim: SymbolicDim, depth: int) -> _Bounds:
+def _of_factor(factor: Factor, dim: SymbolicDim, depth: int, search: _Search) -> _Bounds:
     if type(factor) is not Operation:
         low, high = 1, math.inf
         for fact in dim.scope.not_negative:  # those of one name bound it; the others are used in `_least`
@@ -83,7 +115,7 @@ def _of_factor(factor: Factor, dim: SymbolicDim, depth: int) -> _Bounds:
             if n and set(fact.terms) <= {((factor, 1),), ()}:
                 low, high = (max(low, math.ceil(-rest / n)), high) if n > 0 else (low, min(high, rest // -n))
         return low, high
-    (a, b), (c, d) = (bounds(x, max(depth - 1, 0)) for x in factor.args)
+    (a, b), (c, d) = (bounds(x, max(depth - 1, 0), search) for x in factor.args)
     if factor.name == "max":
         return max(a, c), max(b, d)
     if factor.name == "min":
@@ -104,7 +136,7 @@ def _floor(x: Any, y: Any) -> Any:
     return x
 
 
-def _facts(dim: SymbolicDim) -> Iterator[SymbolicDim]:
+def _facts(dim: SymbolicDim, search: _Search) -> Iterator[SymbolicDim]:
     """Polynomials that are not negative: those of the scope, and what is true of the operations inside."""
     pending: list[Any] = [dim, *dim.scope.not_negative]
     seen: set[Operation] = set()
@@ -115,20 +147,20 @@ def _facts(dim: SymbolicDim) -> Iterator[SymbolicDim]:
                 if type(factor) is Operation and factor not in seen:
                     seen.add(factor)
                     pending += filter(is_symbolic, factor.args)
-                    yield from filter(is_symbolic, _true_of(factor, dim))
+                    yield from filter(is_symbolic, _true_of(factor, dim, search))
 
 
-def _true_of(factor: Operation, dim: SymbolicDim) -> Iterator[Any]:
+def _true_of(factor: Operation, dim: SymbolicDim, search: _Search) -> Iterator[Any]:
     x, y = factor.args
     value = SymbolicDim({((factor, 1),): 1}, dim.scope)
     if factor.name == "max":
         yield from (value - x, value - y)
     elif factor.name == "min":
         yield from (x - value, y - value)
-    elif bounds(y, 0)[0] > 0:
+    elif bounds(y, 0, search)[0] > 0:
         if factor.name == "floordiv":
             yield from (x - y * value, y * value + y - 1 - x)
         else:
             yield y - 1 - value
-            if bounds(x, 0)[0] >= 0:
+            if bounds(x, 0, search)[0] >= 0:
                 yield x - value

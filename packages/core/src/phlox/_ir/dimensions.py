@@ -30,6 +30,8 @@ Factor = str | Operation
 #: a product of factors, each with its power, sorted by name
 Term = tuple[tuple[Factor, int], ...]
 Terms = dict[Term, int]
+#: the most terms of a polynomial: sums and products of longer ones take seconds
+_MAX_TERMS = 1000
 
 #: the operations on numbers
 NUMERIC: dict[str, Callable[[int, int], int]] = {
@@ -78,7 +80,7 @@ class SymbolicScope:
 class SymbolicDim:
     """The length of an axis, as a polynomial in named lengths, each of which is at least 1."""
 
-    __slots__ = ("_hash", "scope", "terms")
+    __slots__ = ("_hash", "_text", "scope", "terms")
 
     #: NumPy leaves operations with arrays to this class
     __array_ufunc__ = None
@@ -88,10 +90,13 @@ class SymbolicDim:
     aval: ClassVar[property]
 
     def __init__(self, terms: Terms, scope: SymbolicScope):
-        kept = ((term, n) for term, n in terms.items() if n)
+        kept = [(term, n) for term, n in terms.items() if n]
+        if len(kept) > _MAX_TERMS:
+            raise _too_long(len(kept))
         self.terms: Terms = dict(sorted(kept, key=_order, reverse=True))
         self.scope = scope
         self._hash = hash(tuple(self.terms.items()))
+        self._text = ""
 
     def _combined(self, other: Any, combine: Callable[[Terms, Terms], Terms]) -> Any:
         terms = self._terms_of(other)
@@ -134,6 +139,11 @@ class SymbolicDim:
     def __pow__(self, power: Any) -> Any:
         if not _is_int(power) or power < 0:
             return self.as_value() ** power
+        if len(self.terms) == 1:
+            ((term, n),) = self.terms.items()
+            return made({tuple((factor, m * power) for factor, m in term): integer_power(n, power)}, self.scope)
+        if power > 66:
+            raise OptionError(f"({self})^{power} has coefficients of more than 64 bits", instead="a smaller power")
         result: Any = 1
         for _ in range(power):
             result = self * result
@@ -221,6 +231,11 @@ class SymbolicDim:
         return self.as_value()
 
     def __str__(self) -> str:
+        # Written once: terms are sorted by their texts, and those of nested operations would be written at each level.
+        self._text = self._text or self._written()
+        return self._text
+
+    def _written(self) -> str:
         text = ""
         for term, n in self.terms.items():
             factors = [str(factor) if power == 1 else f"{factor}^{power}" for factor, power in term]
@@ -234,6 +249,13 @@ class SymbolicDim:
 
     def __deepcopy__(self, memo: Any) -> SymbolicDim:
         return self
+
+
+def _too_long(n: int) -> OptionError:
+    return OptionError(
+        f"a symbolic dimension would have up to {n} terms, more than {_MAX_TERMS}",
+        instead="one name for the whole length",
+    )
 
 
 def _is_int(x: Any) -> bool:
@@ -269,7 +291,16 @@ def _times(x: Term, y: Term) -> Term:
     return tuple(sorted(powers.items(), key=lambda item: _factor_order(item[0])))
 
 
+def integer_power(n: int, power: int) -> int:
+    """n**power. Raises `OptionError` for numbers of more than 64 bits, some of which would fill the memory."""
+    if power * (abs(n).bit_length() - 1) > 64:
+        raise OptionError(f"the number {n}^{power} in a symbolic shape has more than 64 bits")
+    return int(n**power)
+
+
 def _product(x: Terms, y: Terms) -> Terms:
+    if len(x) * len(y) > 20 * _MAX_TERMS:
+        raise _too_long(len(x) * len(y))
     total: Terms = {}
     for a, m in x.items():
         for b, n in y.items():
@@ -278,7 +309,7 @@ def _product(x: Terms, y: Terms) -> Terms:
     return total
 
 
-def _quotient(x: Term, y: Term) -> Term | None:
+def quotient(x: Term, y: Term) -> Term | None:
     """x / y, or None if that is no product."""
     powers = dict(x)
     for factor, power in y:
@@ -292,7 +323,7 @@ def made(terms: Terms, scope: SymbolicScope) -> Any:
     """The polynomial, with the equalities of the scope applied; an int if it has no factors."""
     for left, right in scope.equal.items():
         for term, n in list(terms.items()):
-            rest = _quotient(term, left) if n else None
+            rest = quotient(term, left) if n else None
             if rest is not None:
                 others = {t: m for t, m in terms.items() if t != term}
                 replaced = made({rest: n}, scope) * right
@@ -327,23 +358,28 @@ def divided(x: Any, y: Any) -> tuple[Any, Any]:
     if not any(divisor.values()):
         raise ZeroDivisionError(f"division of the symbolic dimension {x} by zero")
     (first, m), *_ = divisor.items()
-    quotient: Any = 0
+    whole: Any = 0
     rest = x
     while not (_is_int(rest) and (rest == 0 or not is_symbolic(y))):
         (term, n), *_ = terms(rest).items()
-        by = _quotient(term, first)
+        by = quotient(term, first)
         if by is None or n % m:
             return operation("floordiv", x, y), operation("mod", x, y)
         part = made({by: n // m}, scope)
-        quotient, rest = quotient + part, rest - part * y
+        whole, rest = whole + part, rest - part * y
     if _is_int(rest) and _is_int(y):
-        return quotient + rest // y, rest % y
-    return quotient, rest
+        return whole + rest // y, rest % y
+    return whole, rest
 
 
 def as_length(n: Any) -> Any:
     """A length of an axis: an int, or a symbolic dimension as it is. Raises `TypeError` for anything else."""
     return n if type(n) is SymbolicDim else operator.index(n)
+
+
+def value_of(n: Any) -> Any:
+    """A length for arithmetic with arrays: an int, or a symbolic dimension as an integer of the program."""
+    return n.as_value() if type(n) is SymbolicDim else n
 
 
 def surely_at_least(n: Any, least: int) -> bool:

@@ -157,8 +157,8 @@ def _is_wide(operand: tuple[Dtype, bool]) -> bool:
 @functools.lru_cache(4096)
 def _promote(types: tuple[tuple[Dtype, bool], ...], strict: bool, x64: bool) -> tuple[Dtype, bool]:
     if len(set(types)) == 1:
-        dtype, weak = types[0]
-        return _narrow(dtype, x64), weak and dtype != bool_
+        dtype, weak = types[0]  # the results of arrays of 64 bits have 64 bits, outside of 64-bit mode too
+        return dtype, weak and dtype != bool_
     if all(weak for _, weak in types):
         # Only weak types: promote as if they were strong, and stay weak.
         node = _join(frozenset(dtype for dtype, _ in types), False, x64)

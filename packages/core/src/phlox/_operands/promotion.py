@@ -18,7 +18,7 @@ from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.promotion import promote
-from .._ops.structure.numbers import literal_of
+from .._ops.structure.numbers import exact, literal_of
 from .._ops.structure.shape import broadcast_in_dim, converted
 from .._trace.trace import ArrayLike as Base
 from .checks import checked, type_of
@@ -36,7 +36,7 @@ def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Array:
         return x
     if isinstance(x, np.generic | bool | int | float | complex) and not aval.shape:
         value = literal_of(x, dtype)
-        return _PYTHON[dtypes.kind(dtype)](value) if weak else value
+        return _PYTHON[dtypes.kind(dtype)](value) if weak else exact(value)
     return converted(x, dtype, weak)
 
 

@@ -297,7 +297,15 @@ def _sharding(self: Tracer) -> NoReturn:
     )
 
 
+def _device(self: Tracer) -> None:
+    """None: the device of a traced array is decided when it is compiled, and ``device=None`` leaves it open.
+
+    The array API standard demands the attribute. Libraries read it to create further arrays on the same device.
+    """
+
+
 Tracer.sharding = property(_sharding)  # type: ignore[attr-defined]
+Tracer.device = property(_device)  # type: ignore[attr-defined]
 
 
 # Methods that need a buffer exist on tracers and raise when they are called, so that `hasattr` is true as for arrays.

@@ -40,7 +40,9 @@ def zeros(aval: ShapedArray) -> Any:
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
     scalar = np.zeros((), aval.dtype)[()]
-    scalar = weak_number(scalar) if aval.weak_type else scalar
+    if dtypes.canonical(aval.dtype) != aval.dtype:  # NumPy's numbers count as numbers of 32 bits outside of 64-bit mode
+        scalar = primitive("convert_element_type").bind(np.int32(0), new_dtype=aval.dtype, weak_type=False)
+    scalar = weak_number(scalar) if aval.weak_type and isinstance(scalar, np.generic) else scalar
     made = broadcast_to(scalar, aval.shape) if aval.shape else scalar
     return made if aval.spec is None else laid(made, aval)
 

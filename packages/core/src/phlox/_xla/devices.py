@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import copyreg
 import functools
 import gc
 import threading
 from typing import Any, TypeAlias
 
 from .._base import config
-from .._base.errors import BackendError
+from .._base.errors import BackendError, DeviceError
 from .._base.native import native
 from .distributed import distributed_state
 
@@ -159,6 +160,29 @@ def devices(backend: str | None = None) -> list[Device]:
     'cpu'
     """
     return client(backend).devices()
+
+
+def _same_device(platform: str, number: int) -> Device:
+    """The device of this process with this number, for one that was pickled."""
+    for device in client(platform).devices():
+        if device.id == number:
+            return device
+    raise DeviceError(
+        f"a pickled object lies on device {number} of platform {platform!r}, and this process has no such device",
+        instead="as many devices as the other process had, or jax.device_put to a device of this process"
+        if platform != "cpu"
+        else f"phlox.config.update('num_cpu_devices', {number + 1}) or more, before the first array is made",
+    )
+
+
+def _device_reduce(device: Device) -> Any:
+    """Devices are pickled as their platform and number, and found again by them."""
+    if device.client not in _clients.values():  # those of jax, in one process with phlox, are not phlox's to find
+        raise TypeError(f"cannot pickle {type(device).__name__!r} object")
+    return _same_device, (device.client.platform, device.id)
+
+
+copyreg.pickle(Device, _device_reduce)
 
 
 def local_devices(

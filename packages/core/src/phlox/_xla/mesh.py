@@ -257,6 +257,15 @@ class Mesh(Axes):
             and self.axis_types == other.axis_types
         )
 
+    def __reduce__(self) -> Any:
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
+
+    def __copy__(self) -> Mesh:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Mesh:
+        return self  # it does not change, and its devices are those of the process
+
     def lies_like(self, other: Mesh) -> bool:
         """True when axis names, sizes and devices are equal, so that equal specs are equal shardings on both meshes."""
         return self is other or (

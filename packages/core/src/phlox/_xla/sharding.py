@@ -11,7 +11,7 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -77,6 +77,12 @@ class Sharding:
         self.devices = devices
         self.kind = None if memory_kind is None else _checked_kind(devices, memory_kind)
         self._natives: dict[int, Any] = {}
+
+    def __copy__(self) -> Self:
+        return self  # shardings do not change, and their devices are those of the process
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
 
     def hlo(self, ndim: int) -> Any:
         """The HloSharding for arrays with `ndim` axes."""
@@ -217,6 +223,9 @@ class SingleDeviceSharding(Sharding):
     def __init__(self, device: Device, *, memory_kind: str | None = None):
         super().__init__((device,), memory_kind)
 
+    def __reduce__(self) -> Any:
+        return _single_device_sharding, (self.device, self.kind)
+
     @property
     def device(self) -> Device:
         """The device."""
@@ -274,6 +283,9 @@ class NamedSharding(Sharding):
         if name in ("devices", "_natives"):  # not set with an AbstractMesh
             raise DeviceError(f"{self} has no devices", instead="a NamedSharding of a phlox.sharding.Mesh")
         raise AttributeError(f"NamedSharding has no attribute {name!r}")
+
+    def __reduce__(self) -> Any:
+        return _named_sharding, (self.mesh, self.spec, self.kind)
 
     def update(self, mesh: Any = None, spec: Any = None, memory_kind: str | None = None) -> NamedSharding:
         """A copy with another mesh, spec or kind of memory."""
@@ -389,6 +401,9 @@ class CompilerSharding(Sharding):
         super().__init__(devices, memory_kind)
         self._hlo = hlo
 
+    def __reduce__(self) -> Any:
+        return CompilerSharding, (self.devices, self._hlo, self.kind)
+
     def with_memory_kind(self, kind: str) -> CompilerSharding:
         return CompilerSharding(self.devices, self._hlo, kind)
 
@@ -422,6 +437,17 @@ class CompilerSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"CompilerSharding({self._hlo!r}{_kind_text(self)})"
+
+
+# Pickles call these by their names: the classes take the kind of memory by keyword.
+
+
+def _single_device_sharding(device: Device, kind: str | None) -> SingleDeviceSharding:
+    return SingleDeviceSharding(device, memory_kind=kind)
+
+
+def _named_sharding(mesh: Any, spec: PartitionSpec, kind: str | None) -> NamedSharding:
+    return NamedSharding(mesh, spec, memory_kind=kind)
 
 
 _replicated = HloSharding.replicate()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
@@ -13,6 +14,16 @@ from types import FrameType, ModuleType
 from ..extend import compat
 from ..extend.compat import _tracebacks
 from . import _views
+
+#: The modules below jax that are in `sys.modules` after ``import jax``. Libraries look there: array_api_compat and
+#: SciPy take an array for one of jax only if a module that is loaded has its class, ``jax.Array`` or
+#: ``jax.core.Tracer``.
+_IMPORTED_BY_JAX = """
+    api_util core custom_batching custom_derivatives debug distributed dlpack dtypes errors experimental export
+    ffi image interpreters interpreters.ad interpreters.batching interpreters.mlir interpreters.partial_eval
+    interpreters.pxla interpreters.xla lax lax.linalg monitoring nn nn.initializers numpy numpy.fft numpy.linalg
+    ops profiler random ref scipy sharding stages tree tree_util typing version
+"""
 
 
 class JaxFinder(MetaPathFinder):
@@ -29,6 +40,9 @@ class JaxFinder(MetaPathFinder):
         if fullname != self._root and not fullname.startswith(self._root + "."):
             return None
         jax_name = fullname[len(self._prefix) :]
+        if jax_name.removeprefix("jax.") in _IMPORTED_BY_JAX.split():
+            loader = _ViewLoader(jax_name, functools.partial(_module, jax_name))
+            return importlib.util.spec_from_loader(fullname, loader, is_package=True)
         found = None if jax_name in compat.UNAVAILABLE else _module(jax_name)
         if found is None and (jax_name in compat.UNAVAILABLE or not compat.has_module(jax_name)):
             frame = _views.importer()
@@ -36,7 +50,7 @@ class JaxFinder(MetaPathFinder):
                 error = _views.missing(jax_name, frame, importing=True)
                 error.name = fullname
                 raise error
-        return importlib.util.spec_from_loader(fullname, _ViewLoader(jax_name, found), is_package=True)
+        return importlib.util.spec_from_loader(fullname, _ViewLoader(jax_name, lambda: found), is_package=True)
 
 
 def _from_list() -> bool:
@@ -68,12 +82,15 @@ def _module(jax_name: str) -> ModuleType | None:
 
 
 class _ViewLoader(Loader):
-    def __init__(self, jax_name: str, target: ModuleType | None):
+    def __init__(self, jax_name: str, find_target: Callable[[], ModuleType | None]):
         self._jax_name = jax_name
-        self._target = target
+        self._find_target = find_target
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return _views.View(spec.name, self._jax_name, self._target)
+        return _views.View(spec.name, self._jax_name, self._find_target)
 
     def exec_module(self, module: ModuleType) -> None:
-        pass
+        """Imports the submodules that `jax` itself imports, before the program's statement goes on."""
+        if self._jax_name == "jax":
+            for name in _IMPORTED_BY_JAX.split():
+                importlib.import_module(f"{module.__name__}.{name}")

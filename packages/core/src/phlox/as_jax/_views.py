@@ -12,9 +12,11 @@ exists (``try``, ``hasattr``), the answer is an error.
 from __future__ import annotations
 
 import dis
+import functools
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NoReturn
 
@@ -25,20 +27,28 @@ from ..extend import compat
 
 
 class View(ModuleType):
-    """A module of phlox as the module `jax_name` of jax. `target` is None if phlox has no module of this path."""
+    """A module of phlox as the module `jax_name` of jax.
+
+    `find_target` returns the module of phlox, or None if phlox has no module of this path. It is called once, by the
+    first lookup: the modules that ``import jax`` enters into `sys.modules` cost no import before their first use.
+    """
 
     _jax_name: str
-    _target: ModuleType | None
+    _find_target: Callable[[], ModuleType | None]
 
-    def __init__(self, name: str, jax_name: str, target: ModuleType | None):
-        super().__init__(name, target.__doc__ if target is not None else f"{jax_name}, as libraries use it")
+    def __init__(self, name: str, jax_name: str, find_target: Callable[[], ModuleType | None]):
+        super().__init__(name)
         self._jax_name = jax_name
-        self._target = target
+        self._find_target = find_target
         self.__path__: list[str] = []  # makes it a package: submodules can be imported
-        if target is not None:
-            self.__file__ = getattr(target, "__file__", None)
-            if hasattr(target, "__all__"):
-                self.__all__ = list(target.__all__)
+
+    @functools.cached_property
+    def _target(self) -> ModuleType | None:
+        return self._find_target()
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]
+        return self._target.__doc__ if self._target is not None else f"{self._jax_name}, as libraries use it"
 
     def __getattr__(self, name: str) -> Any:
         full = f"{self._jax_name}.{name}"
@@ -58,7 +68,7 @@ class View(ModuleType):
         return found
 
     def _of_target(self, name: str) -> Any:
-        if self._target is not None and not name.startswith("__"):
+        if self._target is not None:
             try:
                 found = getattr(self._target, name)
             except AttributeError:
@@ -70,13 +80,15 @@ class View(ModuleType):
         return compat.forwarded(self._jax_name, name)
 
     def __dir__(self) -> list[str]:
-        shown = {name for name in vars(self) if not name.startswith("_")} | set(compat.names_of(self._jax_name))
+        shown = {name for name in vars(self) if not name.startswith("_") or name.startswith("__")}
+        shown |= set(compat.names_of(self._jax_name))
         return sorted(shown | set(dir(self._target) if self._target is not None else ()))
 
     def __repr__(self) -> str:
         import phlox
 
-        where = f", from {self.__file__!r}" if self._target is not None else ""
+        file = getattr(self._target, "__file__", None)
+        where = f", from {file!r}" if file is not None else ""
         return f"<module {self.__name__!r}: phlox {phlox.__version__} as jax {compat.JAX_VERSION}{where}>"
 
     def __reduce__(self) -> Any:  # cloudpickle stores modules by name

@@ -31,9 +31,12 @@ from .._base.errors import (
 from .._base.pytree import PyTreeDef, flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
+from .._ir.dimensions import is_symbolic
 from .._ir.jaxpr import ClosedJaxpr, memoized
 from .._operands.promotion import to_dtype
 from .._ops.control import loop, scan as scanning
+from .._ops.elementwise.arithmetic import add
+from .._ops.elementwise.families import literal
 from .._ops.reductions import running
 from .._ops.structure.shape import own
 from .._trace.refs import AbstractRef, Ref, values, with_captured_refs, with_ref_values, write_all
@@ -353,7 +356,7 @@ def fori_loop(
 
         def step(carry: Any, _: Any) -> Any:
             i, x = carry
-            return (i + 1, body_fun(i, x)), None
+            return (_next(i), body_fun(i, x)), None
 
         step.__name__ = arguments.fun_name(body_fun)
         named = _Body("fori_loop", "body_fun", _parameter(body_fun, 1), depth=1)
@@ -366,12 +369,17 @@ def fori_loop(
 
     def body(carry: Any) -> Any:
         i, end, x = carry
-        return i + 1, end, body_fun(i, x)
+        return _next(i), end, body_fun(i, x)
 
     body.__name__ = arguments.fun_name(body_fun)
     named = _Body("fori_loop", "body_fun", _parameter(body_fun, 1), depth=1)
     start = (first, to_dtype(upper, dtype, weak), init_val)
     return _while_with_refs(lambda carry: carry[0] < carry[1], body, start, named)[2]
+
+
+def _next(i: Any) -> Any:
+    """i + 1, of the dtype of `i` also if that has 64 bits outside of 64-bit mode."""
+    return add(i, literal(i, 1))
 
 
 def _fits(bound: Any, aval: ShapedArray, dtype: Any) -> bool:
@@ -545,6 +553,8 @@ def _unroll(unroll: Any, steps: int) -> int:
     wanted = (0 if unroll else 1) if isinstance(unroll, bool) else operator.index(unroll)
     if wanted < 0:
         raise OptionError(f"scan: `unroll` must be a bool or an integer that is not negative, got {unroll}")
+    if is_symbolic(steps):  # unrolling has no effect on the values
+        return 1
     return min(wanted or steps, steps) or 1
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ShapeError
 from .._base.public_names import publish
+from .._ir.dimensions import is_symbolic
 from .._operands.checks import canonical_axis, check, type_of
 from ._indexing import reading as _indexing
 from ._linalg import axis_products as _products, products as _linear
@@ -270,6 +271,7 @@ def _ordered_product(factors: Sequence[Any], precision: Any) -> Any:
     shapes = [type_of(x).shape for x in factors]
     sizes = [shapes[0][0] if len(shapes[0]) == 2 else 1, *[s[0] for s in shapes[1:]]]
     sizes.append(shapes[-1][1] if len(shapes[-1]) == 2 else 1)
+    sizes = [1000 if is_symbolic(n) else n for n in sizes]  # symbolic lengths are taken as large
     count = len(factors)
     cost = {(i, i): 0 for i in range(count)}
     cut = {}

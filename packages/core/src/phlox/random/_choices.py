@@ -13,6 +13,7 @@ from .._api.devices.out_sharding import takes_out_sharding
 from .._api.jit.jit import jit
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
+from .._ir.dimensions import is_symbolic
 from .._operands.checks import as_shape, canonical_axis, check, check_one, type_of
 from .._operands.promotion import promote_inexact
 from .._ops.elementwise import logic
@@ -220,7 +221,7 @@ def choice(
         axis = canonical_axis(axis, arr.ndim, "choice")
         size = arr.shape[axis]
     elif dtypes.kind(arr.dtype) in "iu":
-        size = int(a)  # type: ignore[arg-type]
+        size = a if is_symbolic(a) else int(a)  # type: ignore[arg-type]
     else:
         raise DtypeError(f"choice: a must be an integer or have axes, got {type_of(arr).short}")
     if not count:

@@ -12,6 +12,7 @@ from .._api.devices.out_sharding import takes_out_sharding
 from .._api.jit.jit import jit
 from .._base.errors import DtypeError, OptionError, ShapeError, TypePromotionError
 from .._ir import dtypes
+from .._ir.dimensions import is_symbolic
 from .._ir.promotion import promote
 from .._operands.checks import as_shape, canonical_axis, check, check_one, type_of
 from .._operands.promotion import to_dtype
@@ -357,13 +358,23 @@ def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], dtype: Any, high: bool)
 def _shuffle(key: Any, x: Any, axis: int) -> Any:
     # Shuffles by sorting with random keys; as these may repeat, large arrays are sorted several times.
     aval = type_of(x)
+    if is_symbolic(aval.size):
+        from ..lax import fori_loop
+
+        size = aval.size.as_value()  # the rounds are those of the formula below
+        rounds = 1 + convert(size > 1625, dtypes.int32) + convert(size > 2642245, dtypes.int32)
+        return fori_loop(0, rounds, lambda _, state: _shuffled_once(*state, axis), (key, x))[1]
     rounds = int(np.ceil(3 * np.log(max(1, aval.size)) / np.log(np.iinfo(np.uint32).max)))
     for _ in range(rounds):
-        halves = ops.random_split(key, shape=(2,))
-        key, subkey = halves[0], halves[1]
-        words = ops.random_bits(subkey, bit_width=32, shape=aval.shape)
-        _, x = sort(words, x, dimension=axis, is_stable=True, num_keys=1)
+        key, x = _shuffled_once(key, x, axis)
     return x
+
+
+def _shuffled_once(key: Any, x: Any, axis: int) -> tuple[Any, Any]:
+    """The key of the next round, and `x` sorted by random words."""
+    halves = ops.random_split(key, shape=(2,))
+    words = ops.random_bits(halves[1], bit_width=32, shape=type_of(x).shape)
+    return halves[0], sort(words, x, dimension=axis, is_stable=True, num_keys=1)[1]
 
 
 @takes_out_sharding
@@ -391,6 +402,8 @@ def permutation(
     [0, 1, 2, 3]
     """
     key, _ = checked("permutation", key)
+    if is_symbolic(x):
+        x = jnp.arange(x)
     x = check_one("permutation", x)
     aval = type_of(x)
     if aval.ndim == 0:

@@ -5,17 +5,17 @@ What dimensions are and compute is in `_ir/dimensions.py`.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._base import pytree
 from ..._base.errors import OptionError
 from ..._ir.bounds import bounds
-from ..._ir.dimensions import SymbolicDim, SymbolicScope, divided, is_symbolic, max_dim, min_dim, variable
+from ..._ir.dimensions import SymbolicDim, SymbolicScope, is_symbolic, quotient
 from ..._ops.structure import dimension as dimension  # lets programs compute with dimensions
 from ..._trace.trace import typeof
 from ..jit.programs import ShapeDtypeStruct
+from .shape_text import parse_shape, unreadable
 
 
 def is_symbolic_dim(p: Any) -> bool:
@@ -59,83 +59,27 @@ def symbolic_shape(
     >>> symbolic_shape("a, 2*b + 1, 4")
     (a, 2*b + 1, 4)
     """
-    text = ("..." if shape_spec is None else shape_spec).strip()
+    text = "..." if shape_spec is None else shape_spec
     if scope is not None and constraints:
         raise OptionError("symbolic_shape takes either a scope or constraints", instead="SymbolicScope(constraints)")
     where = scope if scope is not None else SymbolicScope(constraints)
-    inner = text.removeprefix("(").removesuffix(")") if _enclosed(text) else text
-    try:
-        parsed = ast.parse(f"({inner.strip().removesuffix(',')},)", mode="eval")
-    except SyntaxError:
-        if not inner.strip():
-            return ()
-        raise _unreadable(text) from None
-    entries = parsed.body.elts  # type: ignore[attr-defined]
+    entries = parse_shape(text, where)
     given = None if like is None else list(like)
     dims: list[Any] = []
     for i, entry in enumerate(entries):
-        if isinstance(entry, ast.Constant) and entry.value is ...:
+        if isinstance(entry, str) and entry == "...":
             if given is None or i != len(entries) - 1:
                 raise OptionError(f"symbolic_shape({text!r}): '...' stands at the end, and needs like=...")
             dims += given[i:]
             break
-        if isinstance(entry, ast.Name) and entry.id == "_":
+        if isinstance(entry, str):
             if given is None or i >= len(given) or given[i] is None:
                 raise OptionError(f"symbolic_shape({text!r}): '_' needs a length in like=...")
-            dims.append(given[i])
-        else:
-            dims.append(_dimension(entry, where, text))
+            entry = given[i]
+        dims.append(entry)
     if given is not None and len(dims) != len(given):
         raise OptionError(f"symbolic_shape({text!r}) has {len(dims)} axes, and like={tuple(given)} has {len(given)}")
     return tuple(dims)
-
-
-def _enclosed(text: str) -> bool:
-    """Whether one pair of parentheses encloses the whole text."""
-    if not (text.startswith("(") and text.endswith(")")):
-        return False
-    depth = 0
-    for i, c in enumerate(text):
-        depth += (c == "(") - (c == ")")
-        if depth == 0 and i < len(text) - 1:
-            return False
-    return True
-
-
-_CALLS: dict[str, Callable[[Any, Any], Any]] = {
-    "floordiv": lambda x, y: divided(x, y)[0],
-    "mod": lambda x, y: divided(x, y)[1],
-    "max": max_dim,
-    "min": min_dim,
-}
-_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: lambda x, y: x + y,
-    ast.Sub: lambda x, y: x - y,
-    ast.Mult: lambda x, y: x * y,
-    ast.BitXor: lambda x, y: x**y,
-}
-
-
-def _dimension(node: ast.AST, scope: SymbolicScope, text: str) -> Any:
-    def read(inner: ast.AST) -> Any:
-        return _dimension(inner, scope, text)
-
-    match node:
-        case ast.Constant(value=int(n)) if not isinstance(n, bool):
-            return n
-        case ast.Name(id=name):
-            return variable(name, scope)
-        case ast.UnaryOp(op=ast.USub(), operand=x):
-            return -read(x)
-        case ast.BinOp(left=x, op=operator, right=y) if type(operator) in _OPERATORS:
-            return _OPERATORS[type(operator)](read(x), read(y))
-        case ast.Call(func=ast.Name(id=name), args=[x, y], keywords=[]) if name in _CALLS:
-            return _CALLS[name](read(x), read(y))
-    raise _unreadable(text)
-
-
-def _unreadable(text: str) -> OptionError:
-    return OptionError(f"symbolic_shape cannot read {text!r}", instead="numbers, names, + - *, floordiv, mod, max, min")
 
 
 _RELATIONS: dict[str, Callable[[Any, Any], Any]] = {">=": lambda x, y: x - y, "<=": lambda x, y: y - x}
@@ -143,13 +87,15 @@ _RELATIONS: dict[str, Callable[[Any, Any], Any]] = {">=": lambda x, y: x - y, "<
 
 def _constrain(scope: SymbolicScope, text: str) -> None:
     """Adds a constraint to a scope."""
+    if not isinstance(text, str):
+        raise OptionError(f"a constraint is a str, not {text!r}", instead="such as 'a >= 3'")
     sign = next((s for s in ("==", ">=", "<=") if s in text), None)
     if sign is None:
         raise OptionError(f"the constraint {text!r} has none of '==', '>=' and '<='")
     sides = [part.strip() for part in text.split(sign, 1)]
     parsed = [symbolic_shape(side, scope=scope) for side in sides]
     if any(len(shape) != 1 for shape in parsed):
-        raise _unreadable(text)
+        raise unreadable(text, "a constraint compares two lengths")
     (left,), (right,) = parsed
     if sign == "==":
         _equate(scope, left, right, text)
@@ -170,7 +116,13 @@ def _equate(scope: SymbolicScope, left: Any, right: Any, text: str) -> None:
             f"the constraint {text!r} must have a product of names and operations on the left of '=='",
             instead="other sides of the equation, such as 'a == b + 3'",
         )
-    scope.equal[next(iter(terms))] = right
+    (product,) = terms
+    if isinstance(right, SymbolicDim) and any(quotient(term, product) is not None for term in right.terms):
+        raise OptionError(
+            f"the constraint {text!r} replaces {left} by {right}, which contains it again",
+            instead="a new name for the length on the left",
+        )
+    scope.equal[product] = right
 
 
 SymbolicScope.add = _constrain

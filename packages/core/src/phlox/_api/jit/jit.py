@@ -411,7 +411,7 @@ class JitFunction:
             [*[c._key for c in kept_consts], *[scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in kept]],
             device=options.device,
             donated=usable,
-            results=_result_paths(_typed(traced)),
+            results=_result_paths(traced),
             in_shardings=None if ins is None else [None] * len(kept_consts) + [ins[i] for i in kept],
             out_shardings=outs,
         )
@@ -590,8 +590,12 @@ def _typed(traced: Traced) -> Any:
     return traced.out_tree.unflatten(traced.closed.out_avals)
 
 
-def _result_paths(result: Any) -> list[str]:
+def _result_paths(traced: Traced) -> list[str]:
     """The path of each leaf of the result: ``result['loss']``."""
+    try:
+        result = _typed(traced)
+    except Exception:  # the user's class takes arrays only; these names are comments of the program
+        return [f"result[{i}]" for i in range(traced.out_tree.num_leaves)]
     return ["result" + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(result)]
 
 

@@ -23,6 +23,7 @@ from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
+from ..structure.numbers import exact
 
 # Kinds of dtypes, one letter each: see dtypes.kind.
 FLOAT = "f"
@@ -43,7 +44,7 @@ def literal(like: Any, value: Any) -> Any:
     """`value` with the dtype of `like`: a NumPy scalar, or a weakly typed number if `like` is a weakly typed scalar."""
     aval = typeof(like)
     number = np.asarray(value, aval.dtype)[()]
-    return weak_number(number) if aval.weak_type and not aval.shape else number
+    return weak_number(number) if aval.weak_type and not aval.shape else exact(number)
 
 
 def check_kind(name: str, aval: ShapedArray, accepts: str, position: int | None = None) -> None:

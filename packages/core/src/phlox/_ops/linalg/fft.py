@@ -48,6 +48,9 @@ class FftType(enum.IntEnum):
         raise OptionError(f"unknown kind of Fourier transform: {kind!r}", instead="'fft', 'ifft', 'rfft' or 'irfft'")
 
 
+_COMPLEX = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
+
+
 def _types(x: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> ShapedArray:
     name = FftType(fft_type).name
     count = len(fft_lengths)
@@ -76,7 +79,7 @@ def _types(x: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> ShapedArray:
         )
     if real and fft_lengths and not fft_lengths[-1]:
         raise ShapeError(f"{name} of {x.short}, whose last axis has no elements", shapes=[x.shape])
-    dtype = dtypes.to_complex(x.dtype) if real else dtypes.real_part(x.dtype) if back else x.dtype
+    dtype = _COMPLEX[x.dtype] if real else dtypes.real_part(x.dtype) if back else x.dtype
     return shaped((*front, *(half if real else fft_lengths)), dtype, x.weak_type)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..._ir import dtypes
+from ..._ir.avals import shaped
+from ..._xla.array import put
 
 
 def literal_of(x: Any, dtype: Any) -> Any:
@@ -22,6 +24,17 @@ def literal_of(x: Any, dtype: Any) -> Any:
             raise dtypes.too_large(x, dtype)
     with np.errstate(all="ignore"):
         return value.astype(dtype)[()]
+
+
+def exact(number: np.generic | np.ndarray) -> Any:
+    """A NumPy scalar or array that keeps its dtype as an operand.
+
+    Outside of 64-bit mode NumPy's values count as values of 32 bits. Arrays of 64 bits, made inside of a block of
+    `enable_x64`, may still be operands, and numbers of their dtype are then arrays, too.
+    """
+    if dtypes.canonical(number.dtype) == number.dtype:
+        return number
+    return put(np.asarray(number), shaped(number.shape, number.dtype))
 
 
 def wrapped(x: Any, dtype: Any) -> Any:

@@ -30,7 +30,7 @@ from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import sub
 from ..elementwise.families import NUMBER, check_kind, literal, unbroadcast
 from ..elementwise.logic import select_n
-from .numbers import literal_of
+from .numbers import exact, literal_of
 from .splits import bitcast_split, broadcast_split, concatenate_split, reshape_split
 
 Params = dict[str, Any]
@@ -148,7 +148,7 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     if aval.dtype == dtype and aval.weak_type == weak_type:
         return x
     if isinstance(x, np.ndarray | np.generic | bool | int | float | complex) and not weak_type and not aval.shape:
-        return literal_of(x, dtype)
+        return exact(literal_of(x, dtype))
     return converted(x, dtype, weak_type)
 
 

@@ -300,7 +300,12 @@ dynamic_slice = Primitive(
 
 def _update_types(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> ShapedArray:
     _check_starts("dynamic_update_slice", starts)
-    if x.ndim != update.ndim or len(starts) != x.ndim or x.dtype != update.dtype:
+    if x.dtype != update.dtype:
+        raise DtypeError(
+            f"dynamic_update_slice requires arguments to have the same dtypes, got {x.short}, {update.short}",
+            instead="update.astype(operand.dtype)",
+        )
+    if x.ndim != update.ndim or len(starts) != x.ndim:
         raise ShapeError(f"dynamic_update_slice: {update.short} does not fit into {x.short}", shapes=[x.shape])
     if any(u > n for u, n in zip(update.shape, x.shape, strict=True)):
         raise ShapeError(f"dynamic_update_slice: {update.short} is larger than {x.short}", shapes=[x.shape])

@@ -11,6 +11,7 @@ import numpy as np
 from ..._base.errors import AxisError, DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dimensions import surely_at_least
 from ..._ir.explicit import Entries, check_whole, entries_of
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
@@ -47,7 +48,7 @@ def _types(x: ShapedArray, k: int, axis: int) -> list[ShapedArray]:
         raise AxisError(f"top_k: {x.short} has no axis {axis}", axis=axis)
     if not 0 <= k <= x.shape[axis]:
         raise OptionError(f"top_k: k={k} of an axis of length {x.shape[axis]}")
-    if x.shape[axis] > np.iinfo(np.int32).max:
+    if surely_at_least(x.shape[axis], 2**31):
         raise ShapeError(
             f"top_k returns int32 indices, which will overflow for axis {axis} of {x.short}",
             shapes=[x.shape],

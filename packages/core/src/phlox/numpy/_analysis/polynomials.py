@@ -11,6 +11,7 @@ import numpy as np
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
+from ..._ir.dimensions import surely_at_least
 from ..._operands.checks import check, integer, type_of
 from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
 from .._creation.fill import arange, ones, zeros
@@ -79,8 +80,9 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     Array([10, 21, 32], dtype=int32)
     """
     a1, a2 = promote_dtypes(*check("polyadd", a1, a2))
-    short, long = sorted((a1, a2), key=_length)
-    n = _length(long) - _length(short)
+    n = _length(a1) - _length(a2)
+    # Of symbolic lengths one comparison may be decided where the other is not.
+    short, long, n = (a2, a1, n) if surely_at_least(n, 0) or not -n >= 0 else (a1, a2, -n)
     return concatenate([long[:n], add(long[n:], short)])
 
 

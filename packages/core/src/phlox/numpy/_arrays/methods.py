@@ -152,8 +152,13 @@ def _no_flat(self: Any) -> NoReturn:
 
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:
-    """The module `phlox.numpy`, for code that is written for the array API standard."""
-    namespace = sys.modules["phlox.numpy"]
+    """The module `phlox.numpy`, for code that is written for the array API standard.
+
+    Under `phlox.as_jax` it is the ``jax.numpy`` that the program imports: libraries compare the two by identity.
+    """
+    own = sys.modules["phlox.numpy"]
+    jax_numpy: Any = sys.modules.get("jax.numpy")
+    namespace = jax_numpy if getattr(jax_numpy, "_target", None) is own else own
     version = namespace.__array_api_version__
     if api_version not in (None, version):
         raise OptionError(f"version {api_version!r} of the array API is not supported", instead=repr(version))
@@ -178,7 +183,11 @@ def _astype(
 
 
 def _refuse_assignment(self: Any, index: Any, value: Any) -> NoReturn:
-    raise ArgumentError("arrays cannot be changed in place", instead="x = x.at[index].set(value)")
+    instead = "x = x.at[index].set(value)"
+    if "array_api_extra" in sys._getframe(1).f_globals.get("__name__", ""):  # part of SciPy, too
+        # It knows by jax's classes alone which arrays cannot be changed.
+        instead = "phlox.as_jax.install() before anything is imported: this library then uses x.at, as with jax"
+    raise ArgumentError("arrays cannot be changed in place", instead=instead)
 
 
 def _refuse_deletion(self: Any, index: Any) -> NoReturn:

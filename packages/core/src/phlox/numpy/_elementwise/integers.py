@@ -177,9 +177,10 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     at = canonical_axis(axis, type_of(a).ndim, "packbits")
     bits = to_dtype(moveaxis(as_bool(a), at, -1), dtypes.uint8)
     *others, n = type_of(bits).shape
-    padding = [(0, 0, 0)] * len(others) + [(0, -n % 8, 0)]
+    count = (n + 7) // 8
+    padding = [(0, 0, 0)] * len(others) + [(0, 8 * count - n, 0)]
     bits = ops.pad(bits, np.uint8(0), padding_config=tuple(padding))
-    groups = reshape(bits, (*others, (n + 7) // 8, 8))
+    groups = reshape(bits, (*others, count, 8))
     return moveaxis(sum(groups << places, -1, dtypes.uint8), -1, at)
 
 

@@ -17,7 +17,7 @@ from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.elementwise import logic
 from ..._ops.elementwise.arithmetic import stop_gradient
 from ..._trace.trace import Tracer
-from .._creation.fill import full
+from .._creation.fill import arange, full
 from .._creation.from_data import asarray
 from .._elementwise.binary import maximum, minimum, remainder
 from .._elementwise.unary import as_bool, is_kind
@@ -111,7 +111,7 @@ def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: DTypeLike
     mapped: Callable[..., Any] = functools.partial(function, **kwargs)
     for axis in reversed(range(len(lengths))):
         mapped = vmap(mapped, in_axes=tuple(0 if i == axis else None for i in range(len(lengths))))
-    return mapped(*(asarray(np.arange(n), wanted) for n in lengths))
+    return mapped(*(arange(n, dtype=wanted) for n in lengths))
 
 
 # --- choosing -------------------------------------------------------------------------------------------

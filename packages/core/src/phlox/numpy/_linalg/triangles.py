@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, ShapeError, UnsupportedError
+from ..._ir.dimensions import min_dim
 from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import logic
@@ -270,11 +271,11 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     shape = type_of(a).shape
     if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) != 1):
         raise ShapeError(f"fill_diagonal: takes a matrix or axes of one length, got {type_of(a).short}")
-    n = min(shape)
+    n = functools.reduce(min_dim, shape)
     if type_of(val).shape:
         val = ravel(val)
         val = tile(val, -(-n // max(type_of(val).shape[0], 1)))[:n]
-    places = np.arange(n, dtype=np.int32)
+    places = arange(n, dtype=np.int32)
     return asarray(a).at[(places,) * len(shape)].set(val)
 
 

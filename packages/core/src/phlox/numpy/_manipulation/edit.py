@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +13,11 @@ import numpy as np
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError
 from ..._ir import dtypes
+from ..._ir.dimensions import is_symbolic, value_of
 from ..._operands.checks import as_shape, canonical_axes, canonical_axis, check, check_one, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
-from .._creation.fill import zeros
+from .._creation.fill import arange, zeros
 from .._creation.from_data import asarray
 from .._elementwise.choose import clip, where
 from .._elementwise.unary import is_kind
@@ -116,8 +118,10 @@ def delete(
     a, at = _flat_or_at("delete", arr, axis)
     n = type_of(a).shape[at]
     if isinstance(obj, slice):
-        return take(a, np.delete(np.arange(n), obj), at)
+        return take(a, np.delete(np.arange(index(n)), obj), at)
     if hasattr(obj, "__index__") and not isinstance(obj, Tracer) and not getattr(obj, "shape", ()):
+        if is_symbolic(n):
+            return _delete_unique(a, asarray([obj]), at)
         return take(a, np.delete(np.arange(n), canonical_axis(obj, n, "delete")), at)
     obj = check_one("delete", obj)
     if is_kind(obj, "iu") and assume_unique_indices:
@@ -129,18 +133,24 @@ def delete(
         raise ShapeError(f"delete: a mask of shape {places.shape} for {n} elements", shapes=[places.shape])
     if places.dtype.kind not in "biu":
         raise ArgumentError(f"delete: {type_of(obj).short} is no position", instead="integers or bools")
-    return take(a, np.delete(np.arange(n), places), at)
+    return take(a, np.delete(np.arange(index(n)), places), at)
 
 
 def _delete_unique(a: Any, obj: Any, at: int) -> Any:
     """`delete` for unique positions: kept element i is at position i plus the number of deleted positions before it."""
     n = type_of(a).shape[at]
     places = ravel(obj)
-    places = sort(clip(where(places < 0, places + n, places), 0, n))
-    count = type_of(places).shape[0]
-    kept = np.arange(n - count, dtype=type_of(places).dtype)
-    passed = kept[None, :] >= (places - np.arange(count, dtype=kept.dtype))[:, None]
-    return take(a, kept + passed.sum(0, dtype=kept.dtype), at)
+    places = sort(_from_front(places, n))
+    count, dtype = type_of(places).shape[0], type_of(places).dtype
+    kept = arange(n - count, dtype=dtype)
+    passed = kept[None, :] >= (places - arange(count, dtype=dtype))[:, None]
+    return take(a, kept + passed.sum(0, dtype=dtype), at)
+
+
+def _from_front(places: Any, n: Any) -> Any:
+    """Positions of an axis of length `n`, which may be symbolic, counted from its front and moved into it."""
+    n = value_of(n)
+    return clip(where(places < 0, places + n, places), 0, n)
 
 
 def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:
@@ -167,7 +177,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     arr, values = check("insert", arr, values)
     a, at = _flat_or_at("insert", arr, axis)
     n, rank = type_of(a).shape[at], type_of(a).ndim
-    places = check_one("insert", np.arange(n)[obj] if isinstance(obj, slice) else obj)
+    places = check_one("insert", np.arange(index(n))[obj] if isinstance(obj, slice) else obj)
     if type_of(places).ndim > 1:
         raise ShapeError(f"insert: positions must be a number or a vector, got {type_of(places).short}")
     if not is_kind(places, "iu"):
@@ -181,9 +191,9 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     places = broadcast_to(ravel(places), (count,))
     shape = type_of(a).shape
     values = broadcast_to(values, (*shape[:at], count, *shape[at + 1 :]))
-    places = to_dtype(clip(where(places < 0, places + n, places), 0, n), dtypes.int32)
+    places = to_dtype(_from_front(places, n), dtypes.int32)
     # Sort keys: each inserted element is before the element at its position.
-    keys = concatenate([2 * places, 2 * np.arange(n, dtype=np.int32) + 1])
+    keys = concatenate([2 * places, 2 * arange(n, dtype=np.int32) + 1])
     return take(concatenate([values, a], at), argsort(keys), at)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..._api.jit.jit import jit
 from ..._base.errors import ConcretizationTypeError, DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
-from ..._ir.dimensions import surely_at_least
+from ..._ir.dimensions import is_symbolic, surely_at_least, value_of
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.elementwise import logic
@@ -52,15 +52,22 @@ def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
     from ...lax import fori_loop  # here, as `phlox.numpy` does not wait for lax
 
     n = type_of(a).shape[0]
-    bits = n.bit_length()
+    unrolled: int | bool | None = unroll or 1
+    if is_symbolic(n):
+        n = to_dtype(n.as_value(), dtypes.uint32)
+        bits: Any = to_dtype(32 - logic.clz(n), dtypes.int32)
+        top, unrolled = logic.shift_left(np.uint32(1), to_dtype(bits, dtypes.uint32)), None
+    else:
+        bits = n.bit_length()
+        top = np.uint32(1 << bits)
 
     def step(i: Any, position: Any) -> Any:
-        ahead = position + (np.uint32(1 << bits) >> to_dtype(i + 1, dtypes.uint32))
+        ahead = position + (top >> to_dtype(i + 1, dtypes.uint32))
         found = At(a)[ahead - 1].get(mode="clip", wrap_negative_indices=False)
         passed = ~_before(v, found) if right else _before(found, v)
         return choose(passed & (ahead <= n), ahead, position)
 
-    position = fori_loop(0, bits, step, zeros(type_of(v).shape, np.uint32), unroll=unroll or 1)
+    position = fori_loop(0, bits, step, zeros(type_of(v).shape, np.uint32), unroll=unrolled)
     return to_dtype(position, dtypes.int32)
 
 
@@ -155,9 +162,9 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         return zeros(type_of(x).shape, np.int32)
     side, how = "left" if right else "right", "scan" if method is None else method
     rising = searchsorted(bins, x, side, method=how)
-    falling = np.int32(n) - searchsorted(flip(bins), x, side, method=how)
-    ends = take(bins, np.array([0, n - 1]))
-    return choose(_before(ends[1], ends[0]), falling, rising)
+    n = value_of(n)
+    falling = to_dtype(n, dtypes.int32) - searchsorted(flip(bins), x, side, method=how)
+    return choose(_before(bins[-1], bins[0]), falling, rising)
 
 
 def bincount(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..._base.strictness import composed
+from ..._ir import dtypes
+from ..._ir.dimensions import value_of
 from ..._operands.checks import check, integer, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
-from .._creation.fill import full
+from .._creation.fill import full, ones
 from .._elementwise.choose import where as choose
 from .._elementwise.unary import logical_not
 from .._indexing.places import first_places, known_count
@@ -27,8 +27,9 @@ def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tu
     """The elements of a vector where `mask` is true, then `fill` (None: the first of them); and where the fill is."""
     n = type_of(x).shape[0]
     count = known_count(function, mask) if size is None else integer(function, "size", size)
-    places = first_places(mask, count, np.int32(n))
-    missing = places == n
+    end = to_dtype(value_of(n), dtypes.int32)
+    places = first_places(mask, count, end)
+    missing = places == end
     if size is None:
         return take(x, places), missing
     if not n:
@@ -68,7 +69,7 @@ def setdiff1d(
     """
     a, b = check("setdiff1d", ar1, ar2)
     a = ravel(a)
-    mask: Any = np.ones(type_of(a).shape, bool)
+    mask: Any = ones(type_of(a).shape, bool)
     if not assume_unique:
         a, mask = distinct(a)
     fill = 0 if fill_value is None else fill_value

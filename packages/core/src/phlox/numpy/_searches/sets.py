@@ -7,6 +7,7 @@ All sort, so that equal elements are adjacent. The number of results depends on 
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, OptionError
 from ..._base.strictness import composed
 from ..._ir import dtypes
+from ..._ir.dimensions import value_of
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.structure import shape as ops
@@ -141,11 +143,12 @@ def unique(
         values = broadcast_to(fill, (size or 0, *rest))
         found: list[Any] = [none, zeros(shape if axis is None else (0,), places), none]
     else:
-        rows = reshape(a, (n, int(np.prod(rest, dtype=int))))
+        rows = reshape(a, (n, math.prod(rest)))
         rows, begins, order = _grouped(rows, equal_nan=equal_nan, ordered=return_index or return_inverse)
         count = known_count("unique", begins) if size is None else integer("unique", "size", size)
-        starts = first_places(begins, count, np.int32(n))
-        missing = equal(starts, n)
+        end = to_dtype(value_of(n), dtypes.int32)
+        starts = first_places(begins, count, end)
+        missing = equal(starts, end)
         first = choose(missing, to_dtype(0, places), starts)
         values = reshape(take(rows, first, 0), (count, *rest))
         if fill_value is not None:
@@ -160,7 +163,7 @@ def unique(
             found[1] = reshape(inverse, shape) if axis is None else inverse
         if return_counts:
             # If `size` is too small, the last group ends where the next one would begin.
-            ends = first_places(begins, count + 1, np.int32(n))
+            ends = first_places(begins, count + 1, end)
             found[2] = ends[1:] - ends[:-1]
     values = moveaxis(values, 0, at)
     wanted = [x for x, yes in zip(found, (return_index, return_inverse, return_counts), strict=True) if yes]

@@ -61,7 +61,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
 
 def _along_diagonals(x: Any, rows: int, columns: int) -> Any:
     """The Hankel matrices with elements ``x[..., i + j]``."""
-    return x[..., np.arange(rows)[:, None] + np.arange(columns)]
+    return x[..., jnp.arange(rows)[:, None] + jnp.arange(columns)]
 
 
 @jit(inline=True)

@@ -11,6 +11,7 @@ from ... import lax, numpy as jnp
 from ..._api.jit.jit import jit
 from ..._base.errors import OptionError, UnsupportedError
 from ..._ir import dtypes
+from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import canonical_axis, check, check_one, type_of
 from ..._operands.promotion import promote_inexact
 
@@ -174,7 +175,8 @@ def sem(
     if nan_policy == "propagate":
         size = type_of(x).size if axis is None else type_of(x).shape[canonical_axis(axis, type_of(x).ndim, "sem")]
         out = jnp.std(x, axis, ddof=ddof, keepdims=keepdims)
-        return out / np.sqrt(size).astype(type_of(out).dtype)
+        root = jnp.sqrt(size.as_value()) if is_symbolic(size) else np.sqrt(size)
+        return out / root.astype(type_of(out).dtype)
     if nan_policy != "omit":
         raise OptionError(f"sem: there is no nan_policy={nan_policy!r}", instead="'propagate' or 'omit'")
     number = jnp.sum(~jnp.isnan(x), axis, keepdims=keepdims)
