@@ -55,8 +55,9 @@ template <typename T>
 using ChainOf = std::conditional_t<std::is_same_v<T, float>, double, T>;
 
 // An operation has the types of its elements (In), of its chains and of the totals of parts of a row; the neutral element;
-// `next`, which adds an element to a chain; `join`, which combines the totals of two neighbouring parts; and `chain`, which
-// starts a chain after a part. kEnds: whether there are results of which the chain of float32 makes no other number.
+// `load` and `store`, which make elements of chains of elements of the array, and results of them; `next`, which adds an
+// element to a chain; `join`, which combines the totals of two neighbouring parts; and `chain`, which starts a chain after
+// a part. kEnds: whether there are results, `ends`, of which the chain of float32 makes no other number.
 template <typename T>
 struct Sum {
   using In = T;
@@ -70,6 +71,8 @@ struct Sum {
   static C next(C chain, C x) {
     return C(chain + x);
   }
+  static Chain load(T x) { return x; }
+  static T store(Chain chain) { return T(chain); }
   static bool ends(T result) { return !(std::abs(result) <= std::numeric_limits<T>::max()); }
   static Total join(Total a, Total b) { return next(a, b); }
   static Chain chain(Total total) { return total; }
@@ -87,6 +90,8 @@ struct Product {
   static C next(C chain, C x) {
     return C(1u * chain * x);
   }
+  static Chain load(T x) { return x; }
+  static T store(Chain chain) { return T(chain); }
   static bool ends(T result) { return !(std::abs(result) <= std::numeric_limits<T>::max()) || result == 0; }
   static Total join(Total a, Total b) {
     if constexpr (!kEnds) {
@@ -105,21 +110,42 @@ struct Product {
   }
 };
 
-// Once a nan, always a nan. Operators that do not branch, as the processor cannot guess what a chain does next. Of equal
-// elements, which are -0.0 and 0.0, the first one stays.
+// Floats become integers that order alike, -0.0 below 0.0, and nan beyond all others: once a nan, always a nan. Integers
+// need not be compared with themselves, and it does not matter which of two equal ones stays.
 template <typename T, bool kLargest>
 struct Extremum {
   using In = T;
-  using Chain = T;
-  using Total = T;
-  using Limits = std::numeric_limits<T>;
-  static constexpr T kHighest = Limits::has_infinity ? Limits::infinity() : Limits::max();
-  static constexpr T kLowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-  static constexpr T kStart = kLargest ? kLowest : kHighest;
+  using Chain = std::conditional_t<std::is_floating_point_v<T>, std::conditional_t<sizeof(T) == 4, int32_t, int64_t>, T>;
+  using Total = Chain;
+  using Limits = std::numeric_limits<Chain>;
+  static constexpr Chain kStart = kLargest ? Limits::min() : Limits::max();
+  static constexpr Chain kNan = kLargest ? Limits::max() : Limits::min();
   static constexpr bool kEnds = false;
-  static T next(T chain, T x) { return ((kLargest ? x > chain : x < chain) | (x != x)) ? x : chain; }
-  static T join(T a, T b) { return next(a, b); }
-  static T chain(T total) { return total; }
+  // Its own inverse: the bits of negative numbers but the sign change.
+  static Chain mirrored(Chain bits) { return bits ^ (bits >> Limits::digits & Limits::max()); }
+  static Chain load(T x) {
+    if constexpr (!std::is_floating_point_v<T>) {
+      return x;
+    } else {
+      Chain bits;
+      std::memcpy(&bits, &x, sizeof bits);
+      const Chain key = mirrored(bits);
+      return x != x ? kNan : key;
+    }
+  }
+  static T store(Chain key) {
+    if constexpr (!std::is_floating_point_v<T>) {
+      return key;
+    } else {
+      const Chain bits = mirrored(key);
+      T x;
+      std::memcpy(&x, &bits, sizeof x);
+      return key == kNan ? std::numeric_limits<T>::quiet_NaN() : x;
+    }
+  }
+  static Chain next(Chain chain, Chain x) { return kLargest ? std::max(chain, x) : std::min(chain, x); }
+  static Total join(Total a, Total b) { return next(a, b); }
+  static Chain chain(Total total) { return total; }
 };
 
 template <typename T>
@@ -140,7 +166,7 @@ inline void run_tiles(const T* const* in, T* const* out, const Chain* chains, si
   for (size_t done = 0; done < length; done += kTile) {
     const size_t width = std::min(kTile, length - done), at = kReverse ? length - done - width : done;
     for (size_t k = 0; k < kCount; ++k)
-      for (size_t i = 0; i < width; ++i) tile[k][i] = Chain(in[k][at + i]);
+      for (size_t i = 0; i < width; ++i) tile[k][i] = Op::load(in[k][at + i]);
     for (size_t i = 0; i < width; ++i)
       for (size_t k = 0; k < kCount; ++k) {
         Chain& x = tile[k][kReverse ? width - 1 - i : i];
@@ -149,7 +175,7 @@ inline void run_tiles(const T* const* in, T* const* out, const Chain* chains, si
     for (size_t k = 0; k < kCount; ++k) {
       unsigned ends = 0;
       for (size_t i = 0; i < width; ++i) {
-        const T result = out[k][at + i] = T(tile[k][i]);
+        const T result = out[k][at + i] = Op::store(tile[k][i]);
         if constexpr (Op::kEnds) ends |= Op::ends(result);
       }
       if (ends) ended[k] = true;
@@ -181,21 +207,17 @@ void run_from_end(const T* in, T* out, size_t length) {
 }
 
 // The result of a chain over all elements.
-template <typename Op, bool kReverse, typename T = typename Op::In, typename Chain = typename Op::Chain>
+template <typename Op, typename T = typename Op::In, typename Chain = typename Op::Chain>
 PHLOX_KERNELS_CLONED Chain total_of_chain(const T* in, size_t length) {
   constexpr size_t kLanes = 32;
   Chain c[kLanes];
   std::fill_n(c, kLanes, Op::kStart);
   size_t i = 0;
   for (; i + kLanes <= length; i += kLanes)
-    for (size_t k = 0; k < kLanes; ++k) c[k] = Op::next(c[k], Chain(in[i + k]));
+    for (size_t k = 0; k < kLanes; ++k) c[k] = Op::next(c[k], Op::load(in[i + k]));
   Chain all = Op::kStart;
-  for (; i < length; ++i) all = Op::next(all, Chain(in[i]));
+  for (; i < length; ++i) all = Op::next(all, Op::load(in[i]));
   for (size_t k = 0; k < kLanes; ++k) all = Op::next(all, c[k]);
-  if constexpr (std::numeric_limits<T>::is_iec559 && std::is_same_v<T, Chain>)
-    if (all == 0)  // of zeros of both signs the first one, of which the lanes know nothing
-      for (i = 0; i < length; ++i)
-        if (const T x = in[kReverse ? length - 1 - i : i]; x == 0) return x;
   return all;
 }
 
@@ -227,12 +249,12 @@ inline PHLOX_KERNELS_CLONED Scaled scaled_product(const float* in, size_t length
   return all;
 }
 
-template <typename Op, bool kReverse, typename T = typename Op::In>
+template <typename Op, typename T = typename Op::In>
 typename Op::Total total(const T* in, size_t length) {
   if constexpr (std::is_same_v<typename Op::Total, Scaled>)
     return scaled_product(in, length);
   else
-    return total_of_chain<Op, kReverse>(in, length);
+    return total_of_chain<Op>(in, length);
 }
 
 template <typename Op>
@@ -253,7 +275,7 @@ void scan_row(Threads& threads, size_t parts, const T* in, T* out, size_t length
   auto start = [=](size_t i) { return first + (kReverse ? chains - 1 - i : i) * step; };
   auto totals = memory<Total>(chains);
   threads.run(parts, [=, t = totals.get()](size_t part) {
-    for (size_t i = part * kChains; i < (part + 1) * kChains; ++i) t[i] = total<Op, kReverse>(in + start(i), step);
+    for (size_t i = part * kChains; i < (part + 1) * kChains; ++i) t[i] = total<Op>(in + start(i), step);
   });
   Total before = nothing<Op>();
   for (size_t i = 0; i < chains; ++i) before = Op::join(before, std::exchange(totals[i], before));

@@ -25,6 +25,7 @@ from .devices import local_devices
 from .foreign import foreign_call, row_majors, typed
 from .sharding import single_device
 from .text import TOKEN, Function, Value, quoted
+from .transfer import clean_bools
 
 _ALIGNMENT = 64
 
@@ -98,7 +99,7 @@ def checked(outs: Sequence[Any], what: str, out_avals: Sequence[ShapedArray]) ->
                 expected=wanted,
                 got=have,
             )
-        results.append(host)
+        results.append(clean_bools(host) if host.dtype == bool else host)
     return tuple(results)
 
 
