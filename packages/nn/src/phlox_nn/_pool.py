@@ -55,8 +55,11 @@ class MaxPool(_Pool):
     """The largest element of each window. Made by `max_pool`."""
 
     def __call__(self, x: Any) -> Any:
-        least = -jnp.inf if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.iinfo(x.dtype).min
-        return self._reduce(x, np.asarray(least, x.dtype), lax.max)
+        least = -np.inf if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.iinfo(x.dtype).min
+        first = np.asarray(least).astype(x.dtype)
+        if np.isnan(first.astype(np.float32)):  # a float of 8 bits without infinity
+            first = np.asarray(jnp.finfo(x.dtype).min, x.dtype)
+        return self._reduce(x, first, lax.max)
 
     def __repr__(self) -> str:
         return super().__repr__().replace("MaxPool", "max_pool")

@@ -12,6 +12,7 @@ from ..._base import config
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dtypes import highest, lowest
 from ..._ir.explicit import Entries, entries_of
 from ..._ir.primitive import Primitive, Series, Unfused
 from ..._trace.trace import typeof
@@ -144,22 +145,6 @@ def reduce_lower(f: Function, op: Combine, x: Value, start: Any, axes: Axes, out
 @functools.lru_cache(4096)
 def _reduce_end(op: str, axes: Axes, x: ShapedArray, scalar: ShapedArray, out: ShapedArray) -> str:
     return f" applies {op} across dimensions = {ints(axes)} : ({x.text}, {scalar.text}) -> {out.text}"
-
-
-def lowest(dtype: Any) -> Any:
-    """The neutral element of a maximum."""
-    letter = dtypes.kind(dtype)
-    if letter == "b":
-        return False
-    return dtypes.iinfo(dtype).min if letter in "iu" else -np.inf
-
-
-def highest(dtype: Any) -> Any:
-    """The neutral element of a minimum."""
-    letter = dtypes.kind(dtype)
-    if letter == "b":
-        return True
-    return dtypes.iinfo(dtype).max if letter in "iu" else np.inf
 
 
 def _sum_transpose(ct: Any, x: Any, axes: Axes) -> list[Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray
+from ..._ir.dtypes import highest, lowest
 from ..._ir.explicit import Entries, check_whole, entries_of
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
@@ -26,7 +27,7 @@ from ..structure.shape import concatenate, pad, rev
 from ..structure.slicing import along
 from . import native
 from .blocks import fits, prefixes_by_blocks
-from .reduce import Combine, highest, larger, lowest, smaller
+from .reduce import Combine, larger, smaller
 
 
 def associative_scan(combine: Callable[..., Any], xs: list[Any], axis: int) -> list[Any]:

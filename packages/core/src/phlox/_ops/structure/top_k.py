@@ -11,6 +11,7 @@ import numpy as np
 from ..._base.errors import AxisError, DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dtypes import highest, lowest
 from ..._ir.explicit import Entries, check_whole, entries_of
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
@@ -19,7 +20,6 @@ from ..._transform.batch import BatchAxis, Dim
 from ..._xla.approximate import top_k_size
 from ..._xla.platforms import cpu_only
 from ..._xla.text import Function, Value, flag
-from ..reductions.reduce import highest, lowest
 from .native_sort import native_top_k, selects
 from .sort import take_along
 
