@@ -395,6 +395,16 @@ def iinfo(dtype: Dtype) -> Any:
     return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
 
 
+def byte_sized(dtype: Dtype) -> Dtype:
+    """The dtype that XLA's sorts and reductions of several operands need in place of one of fewer than 8 bits.
+
+    It holds the same numbers. Any other dtype is returned as it is.
+    """
+    if is_extended(dtype) or bits(dtype) >= 8:
+        return dtype
+    return {"i": int8, "u": uint8, "f": float32}[kind(dtype)]
+
+
 @functools.lru_cache
 def has_infinity(dtype: Dtype) -> bool:
     """Whether a float element type has infinities. Some of 8 bits and fewer have none, and convert them to nan."""

@@ -276,6 +276,7 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
 
     def lower(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:
         out = f.out
+        x = f.convert(x, dtypes.byte_sized(x.aval.dtype))
         found = native.position(f, x, axes[0], direction == "GT", out)
         if found is not None:
             return found

@@ -58,8 +58,16 @@ def _types(x: ShapedArray, k: int, axis: int) -> list[ShapedArray]:
 
 
 def _lower(f: Function, x: Value, k: int, axis: int) -> list[Value]:
+    """Elements of fewer than 8 bits, and floats whose only nan has the sign of negative numbers, are converted."""
+    dtype = x.aval.dtype
+    wide = dtypes.float32 if dtype.name.endswith("fnuz") else dtypes.byte_sized(dtype)
+    values, places = _selected(f, f.convert(x, wide), k, axis)
+    return [f.convert(values, dtype), places]
+
+
+def _selected(f: Function, x: Value, k: int, axis: int) -> list[Value]:
     """chlo.top_k or a kernel, between transposes because they work along the last axis only."""
-    outs, last = f.outs, x.aval.ndim - 1
+    outs, last = [shaped(f.outs[0].shape, x.aval.dtype), f.outs[1]], x.aval.ndim - 1
     order = list(range(x.aval.ndim))
     order[axis], order[last] = last, axis
 

@@ -720,7 +720,8 @@ def _running(a: Any, axis: int | None, dtype: Any, product: bool) -> Any:
     result = dtype if dtype is not None else accumulator(have) if have == dtypes.bool_ else have
     if result == dtypes.bool_:
         a = as_bool(a)  # as numbers, 1 and -1 would cancel in the sum
-    a = to_dtype(a, accumulator(result) if result == dtypes.bool_ else result)
+    small = dtypes.kind(result) == "f" and dtypes.bits(result) < 16
+    a = to_dtype(a, accumulator(result) if result == dtypes.bool_ else dtypes.float32 if small else result)
     at = canonical_axis(axis, type_of(a).ndim, "cumprod" if product else "cumsum")
     return to_dtype((running.cumprod if product else running.cumsum)(a, axis=at, reverse=False), result)
 
