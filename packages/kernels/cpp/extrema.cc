@@ -144,8 +144,8 @@ ffi::Error position(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::Any
   if (out->element_count() == 0) return ffi::Error::Success();
   const size_t rows = out->element_count(), length = x.element_count() / rows;
   const size_t bytes = ffi::ByteWidth(out->element_type());
-  if (bytes != 4 && bytes != 8)
-    return ffi::Error::InvalidArgument("phlox_kernels: positions are integers of 32 or 64 bits");
+  if (bytes != 4 && bytes != 8) return refused("positions are integers of 32 or 64 bits");
+  if (length == 0 || x.element_count() != rows * length) return refused("positions in rows, of which each has elements");
   Threads threads(pool, x.element_count(), kWorthIt);
   return with_ranks<true, kLargest>(x.element_type(), [&](auto ranks) {
     using Word = typename decltype(ranks)::Word;
@@ -165,6 +165,9 @@ template <bool kLargest>
 ffi::Error extremum(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out, int64_t inner) {
   if (out->element_count() == 0) return ffi::Error::Success();
   const size_t count = out->element_count(), length = x.element_count() / count, stride = inner;
+  if (length == 0 || x.element_count() != count * length || inner <= 0 || count % stride != 0)
+    return refused("extrema of rows or columns, of which each has elements");
+  if (out->element_type() != x.element_type()) return refused("extrema have the type of the operand");
   Threads threads(pool, x.element_count(), kWorthIt);
   return with_ranks<false, kLargest>(x.element_type(), [&](auto ranks) {
     using Word = typename decltype(ranks)::Word;
@@ -172,7 +175,7 @@ ffi::Error extremum(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::Any
     auto to = reinterpret_cast<Word*>(out->untyped_data());
     if (stride == 1)
       return rows_of(threads, ranks, in, count, length,
-                           [&](size_t row, Found<Word> found) { to[row] = ranks.value(found.rank); });
+                     [&](size_t row, Found<Word> found) { to[row] = ranks.value(found.rank); });
     columns_of(threads, ranks, in, count / stride, length, stride, to);
   });
 }

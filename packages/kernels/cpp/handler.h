@@ -6,13 +6,15 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <string>
 
 #include "order.h"
 #include "xla/ffi/api/ffi.h"
 
 // g++ compiles the function, with all that it calls, once for each of these kinds of vector instructions; the best one that
 // the processor has is called. Other compilers use the vector instructions that all processors of a kind have.
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+// Sanitizers cannot run before the choice, and see one of the versions.
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(PHLOX_KERNELS_PLAIN)
 #define PHLOX_KERNELS_CLONED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), flatten))
 #else
 #define PHLOX_KERNELS_CLONED
@@ -29,6 +31,12 @@ namespace phlox_kernels {
 template <typename T>
 std::unique_ptr<T[]> memory(size_t count) {
   return std::unique_ptr<T[]>(new T[count]);
+}
+
+// The error of a call whose operands, results or attributes do not fit each other. Handlers are public by their names: no
+// shape, type or attribute is relied on before it is compared with the others.
+inline xla::ffi::Error refused(const char* reason) {
+  return xla::ffi::Error::InvalidArgument(std::string("phlox_kernels: ") + reason);
 }
 
 // Calls `f(order)` with the order of elements of `type`.
@@ -73,7 +81,7 @@ xla::ffi::Error with_order(xla::ffi::DataType type, const F& f) try {
       f(Float<uint64_t, 0x7FF0000000000000, 0x0010000000000000>());
       break;
     default:
-      return xla::ffi::Error::InvalidArgument("phlox_kernels: elements of this type have no order");
+      return refused("elements of this type have no order");
   }
   return xla::ffi::Error::Success();
 } catch (const std::bad_alloc&) {

@@ -55,7 +55,8 @@ struct Float {
   }
   static W bits(W key) { return key & kTop<W> ? W(key ^ kTop<W>) : W(~key); }
 
-  // Writes the zeros and nans of a row to their places in the sorted row, in the order in which they are in `in`.
+  // Writes the zeros and nans of a row to their places in the sorted row, in the order in which they are in `in`. No more
+  // than the row has places for, as memory that is shared with the host may have changed since it was sorted.
   static void restore(const W* in, W* out, size_t length, size_t stride) {
     size_t below = 0, nans = 0;
     for (size_t i = 0; i < length; ++i) {
@@ -63,16 +64,13 @@ struct Float {
       nans += nan(bits);
       below += !nan(bits) && !zero(bits) && (bits & kTop<W>);
     }
-    W* next_zero = out + below * stride;
-    W* next_nan = out + (length - nans) * stride;
+    size_t next_zero = below, next_nan = length - nans;
     for (size_t i = 0; i < length; ++i) {
       W bits = in[i * stride];
       if (nan(bits)) {
-        *next_nan = quiet(bits);
-        next_nan += stride;
+        if (next_nan < length) out[next_nan++ * stride] = quiet(bits);
       } else if (zero(bits)) {
-        *next_zero = bits;
-        next_zero += stride;
+        if (next_zero < length) out[next_zero++ * stride] = bits;
       }
     }
   }

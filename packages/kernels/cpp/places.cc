@@ -14,6 +14,10 @@ namespace {
 
 namespace ffi = xla::ffi;
 
+// The bytes of bools should be 0 and 1, but memory that is shared with other libraries may have any. Each one that is not 0
+// is true, and counts once: positions in memory are sums of these.
+inline bool is_true(uint8_t byte) { return byte != 0; }
+
 constexpr size_t kWorthIt = 1 << 16;
 constexpr size_t kBlock = 32;
 
@@ -23,7 +27,7 @@ PHLOX_KERNELS_CLONED size_t count_true(const uint8_t* mask, size_t length) {
     // So many elements are counted in 16 bits, many to a vector.
     const size_t end = std::min(length, i + 32768);
     uint16_t some = 0;
-    for (; i < end; ++i) some = uint16_t(some + mask[i]);
+    for (; i < end; ++i) some = uint16_t(some + is_true(mask[i]));
     all += some;
   }
   return all;
@@ -40,11 +44,11 @@ size_t write_places(const uint8_t* mask, size_t begin, size_t end, P* out, size_
     if ((words[0] | words[1] | words[2] | words[3]) == 0) continue;
     for (size_t j = 0; j < kBlock; ++j) {
       out[count] = P(i + j);
-      count += mask[i + j];
+      count += is_true(mask[i + j]);
     }
   }
   for (; i < end && count < room; ++i)
-    if (mask[i]) out[count++] = P(i);
+    if (is_true(mask[i])) out[count++] = P(i);
   return count;
 }
 
@@ -74,9 +78,11 @@ void places_of(Threads& threads, const uint8_t* mask, P* out, size_t rows, size_
 
 ffi::Error places(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) try {
   if (out->element_count() == 0) return ffi::Error::Success();
-  const size_t length = x.dimensions().back(), size = out->dimensions().back(), rows = out->element_count() / size;
   if (x.element_type() != ffi::PRED || (out->element_type() != ffi::S32 && out->element_type() != ffi::S64))
-    return ffi::Error::InvalidArgument("phlox_kernels: positions are those of true elements, as int32 or int64");
+    return refused("positions are those of true elements, as int32 or int64");
+  if (x.dimensions().size() == 0 || out->dimensions().size() == 0) return refused("positions are those in rows");
+  const size_t length = x.dimensions().back(), size = out->dimensions().back(), rows = out->element_count() / size;
+  if (x.element_count() != rows * length) return refused("positions of a number of rows, and results of another");
   Threads threads(pool, x.element_count(), kWorthIt);
   auto mask = reinterpret_cast<const uint8_t*>(x.untyped_data());
   if (out->element_type() == ffi::S32)

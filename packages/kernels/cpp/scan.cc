@@ -3,9 +3,15 @@
 // A sum of one row is a chain in which each addition waits for the one before. Eight chains take turns, of as many rows or
 // of as many parts of one row, so that the processor always has one to go on with. Chains of float32 are kept in double:
 // no digits are lost along them, however long the rows are.
+//
+// Results do not depend on the division into chains: they are those of one chain of float32 from the first element to the
+// last, but for the digits. That chain never returns from infinity, nor a product from zero, while those of double do. So
+// a row that has such a result is computed again from there on, in float32.
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -26,114 +32,269 @@ constexpr size_t kWorthIt = 1 << 16;
 // Values of the attribute `operation`.
 enum Operation : int64_t { kSum = 0, kProduct = 1, kMaximum = 2, kMinimum = 3 };
 
-// Integers wrap around, so their sums and products are those of unsigned ones.
+// A double with an exponent of its own: fraction * 2^exponent. Products of parts of a row neither overflow nor vanish.
+struct Scaled {
+  double fraction;
+  int64_t exponent;
+
+  // Moves the exponent out of `fraction`. Zero, infinity and nan keep theirs.
+  void normalize() {
+    constexpr uint64_t kMask = 0x7FF, kBias = 1023;
+    uint64_t bits;
+    std::memcpy(&bits, &fraction, sizeof bits);
+    const uint64_t power = (bits >> 52) & kMask;
+    const bool number = power - 1 < kMask - 1;
+    exponent += number ? int64_t(power - kBias) : 0;
+    bits = number ? (bits & ~(kMask << 52)) | kBias << 52 : bits;
+    std::memcpy(&fraction, &bits, sizeof bits);
+  }
+};
+
+// Chains of float32 are of double.
+template <typename T>
+using ChainOf = std::conditional_t<std::is_same_v<T, float>, double, T>;
+
+// An operation has the types of its elements (In), of its chains and of the totals of parts of a row; the neutral element;
+// `load` and `store`, which make elements of chains of elements of the array, and results of them; `next`, which adds an
+// element to a chain; `join`, which combines the totals of two neighbouring parts; and `chain`, which starts a chain after
+// a part. kEnds: whether there are results, `ends`, of which the chain of float32 makes no other number.
 template <typename T>
 struct Sum {
   using In = T;
-  using Chain = std::conditional_t<std::is_same_v<T, float>, double, T>;
-  static constexpr Chain kStart = 0;
-  static Chain next(Chain chain, Chain x) { return Chain(chain + x); }
+  using Chain = ChainOf<T>;
+  using Total = Chain;
+  // Not 0.0, which would make 0.0 of a sum of -0.0 only.
+  static constexpr Chain kStart = std::is_floating_point_v<T> ? Chain(-0.0) : Chain(0);
+  static constexpr bool kEnds = std::is_floating_point_v<T>;
+  // Integers wrap around, so their sums and products are those of unsigned ones.
+  template <typename C>
+  static C next(C chain, C x) {
+    return C(chain + x);
+  }
+  static Chain load(T x) { return x; }
+  static T store(Chain chain) { return T(chain); }
+  static bool ends(T result) { return !(std::abs(result) <= std::numeric_limits<T>::max()); }
+  static Total join(Total a, Total b) { return next(a, b); }
+  static Chain chain(Total total) { return total; }
 };
 
 template <typename T>
 struct Product {
   using In = T;
-  using Chain = std::conditional_t<std::is_same_v<T, float>, double, T>;
+  using Chain = ChainOf<T>;
+  using Total = std::conditional_t<std::is_floating_point_v<T>, Scaled, T>;
   static constexpr Chain kStart = 1;
+  static constexpr bool kEnds = std::is_floating_point_v<T>;
   // 1u: products of 16 bits would be signed, and overflow.
-  static Chain next(Chain chain, Chain x) { return Chain(1u * chain * x); }
+  template <typename C>
+  static C next(C chain, C x) {
+    return C(1u * chain * x);
+  }
+  static Chain load(T x) { return x; }
+  static T store(Chain chain) { return T(chain); }
+  static bool ends(T result) { return !(std::abs(result) <= std::numeric_limits<T>::max()) || result == 0; }
+  static Total join(Total a, Total b) {
+    if constexpr (!kEnds) {
+      return next(a, b);
+    } else {
+      Scaled both{a.fraction * b.fraction, a.exponent + b.exponent};
+      both.normalize();
+      return both;
+    }
+  }
+  static Chain chain(Total total) {
+    if constexpr (!kEnds)
+      return total;
+    else  // beyond the range of doubles, where a result before is an end already
+      return std::ldexp(total.fraction, int(std::clamp<int64_t>(total.exponent, -3000, 3000)));
+  }
 };
 
-// Once a nan, always a nan. Operators that do not branch, as the processor cannot guess what a chain does next.
-template <typename T>
-struct Maximum {
+// Floats become integers that order alike, -0.0 below 0.0, and nan beyond all others: once a nan, always a nan. Integers
+// need not be compared with themselves, and it does not matter which of two equal ones stays.
+template <typename T, bool kLargest>
+struct Extremum {
   using In = T;
-  using Chain = T;
-  static constexpr T kStart = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
-                                                                   : std::numeric_limits<T>::lowest();
-  static T next(T chain, T x) { return ((x > chain) | (x != x)) ? x : chain; }
+  using Chain = std::conditional_t<std::is_floating_point_v<T>, std::conditional_t<sizeof(T) == 4, int32_t, int64_t>, T>;
+  using Total = Chain;
+  using Limits = std::numeric_limits<Chain>;
+  static constexpr Chain kStart = kLargest ? Limits::min() : Limits::max();
+  static constexpr Chain kNan = kLargest ? Limits::max() : Limits::min();
+  static constexpr bool kEnds = false;
+  // Its own inverse: the bits of negative numbers but the sign change.
+  static Chain mirrored(Chain bits) { return bits ^ (bits >> Limits::digits & Limits::max()); }
+  static Chain load(T x) {
+    if constexpr (!std::is_floating_point_v<T>) {
+      return x;
+    } else {
+      Chain bits;
+      std::memcpy(&bits, &x, sizeof bits);
+      const Chain key = mirrored(bits);
+      return x != x ? kNan : key;
+    }
+  }
+  static T store(Chain key) {
+    if constexpr (!std::is_floating_point_v<T>) {
+      return key;
+    } else {
+      const Chain bits = mirrored(key);
+      T x;
+      std::memcpy(&x, &bits, sizeof x);
+      return key == kNan ? std::numeric_limits<T>::quiet_NaN() : x;
+    }
+  }
+  static Chain next(Chain chain, Chain x) { return kLargest ? std::max(chain, x) : std::min(chain, x); }
+  static Total join(Total a, Total b) { return next(a, b); }
+  static Chain chain(Total total) { return total; }
 };
 
 template <typename T>
-struct Minimum {
-  using In = T;
-  using Chain = T;
-  static constexpr T kStart =
-      std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
-  static T next(T chain, T x) { return ((x < chain) | (x != x)) ? x : chain; }
-};
+using Maximum = Extremum<T, true>;
+template <typename T>
+using Minimum = Extremum<T, false>;
 
 // Elements of each chain are read and written a tile at a time: rows whose lengths are powers of two would push each other
 // out of the processor's cache if one element of each was read in turn.
 constexpr size_t kTile = 32;
 
-// All chains have the same length. Reversed chains go from the last element to the first.
+// All chains have the same length. Reversed chains go from the last element to the first. Sets `ended` of each chain that
+// has a result which is an end.
 template <typename Op, bool kReverse, size_t kCount, typename T = typename Op::In, typename Chain = typename Op::Chain>
-inline void run_tiles(const T* const* in, T* const* out, const Chain* chains, size_t length) {
+inline void run_tiles(const T* const* in, T* const* out, const Chain* chains, size_t length, bool* ended) {
   Chain c[kCount], tile[kCount][kTile];
   for (size_t k = 0; k < kCount; ++k) c[k] = chains[k];
   for (size_t done = 0; done < length; done += kTile) {
     const size_t width = std::min(kTile, length - done), at = kReverse ? length - done - width : done;
     for (size_t k = 0; k < kCount; ++k)
-      for (size_t i = 0; i < width; ++i) tile[k][i] = Chain(in[k][at + i]);
+      for (size_t i = 0; i < width; ++i) tile[k][i] = Op::load(in[k][at + i]);
     for (size_t i = 0; i < width; ++i)
       for (size_t k = 0; k < kCount; ++k) {
         Chain& x = tile[k][kReverse ? width - 1 - i : i];
         x = c[k] = Op::next(c[k], x);
       }
-    for (size_t k = 0; k < kCount; ++k)
-      for (size_t i = 0; i < width; ++i) out[k][at + i] = T(tile[k][i]);
+    for (size_t k = 0; k < kCount; ++k) {
+      unsigned ends = 0;
+      for (size_t i = 0; i < width; ++i) {
+        const T result = out[k][at + i] = Op::store(tile[k][i]);
+        if constexpr (Op::kEnds) ends |= Op::ends(result);
+      }
+      if (ends) ended[k] = true;
+    }
   }
 }
 
 template <typename Op, bool kReverse, typename T = typename Op::In, typename Chain = typename Op::Chain>
-PHLOX_KERNELS_CLONED void run_chains(const T* const* in, T* const* out, const Chain* chains, size_t length) {
-  run_tiles<Op, kReverse, kChains>(in, out, chains, length);
+PHLOX_KERNELS_CLONED void run_chains(const T* const* in, T* const* out, const Chain* chains, size_t length,
+                                     bool* ended) {
+  run_tiles<Op, kReverse, kChains>(in, out, chains, length, ended);
 }
 
 template <typename Op, bool kReverse, typename T = typename Op::In, typename Chain = typename Op::Chain>
-PHLOX_KERNELS_CLONED void run_chain(const T* in, T* out, Chain chain, size_t length) {
-  run_tiles<Op, kReverse, 1>(&in, &out, &chain, length);
+PHLOX_KERNELS_CLONED void run_chain(const T* in, T* out, Chain chain, size_t length, bool* ended) {
+  run_tiles<Op, kReverse, 1>(&in, &out, &chain, length, ended);
 }
 
-// What a chain over all elements comes to.
+// Computes a row again after its first result that is an end, in the type of the elements.
+template <typename Op, bool kReverse, typename T = typename Op::In>
+void run_from_end(const T* in, T* out, size_t length) {
+  if constexpr (Op::kEnds) {
+    auto at = [=](size_t i) { return kReverse ? length - 1 - i : i; };
+    size_t i = 0;
+    while (i < length && !Op::ends(out[at(i)])) ++i;
+    if (i == length) return;
+    for (T state = out[at(i)]; ++i < length;) out[at(i)] = state = Op::next(state, in[at(i)]);
+  }
+}
+
+// The result of a chain over all elements.
 template <typename Op, typename T = typename Op::In, typename Chain = typename Op::Chain>
-PHLOX_KERNELS_CLONED Chain total(const T* in, size_t length) {
+PHLOX_KERNELS_CLONED Chain total_of_chain(const T* in, size_t length) {
   constexpr size_t kLanes = 32;
   Chain c[kLanes];
   std::fill_n(c, kLanes, Op::kStart);
   size_t i = 0;
   for (; i + kLanes <= length; i += kLanes)
-    for (size_t k = 0; k < kLanes; ++k) c[k] = Op::next(c[k], Chain(in[i + k]));
+    for (size_t k = 0; k < kLanes; ++k) c[k] = Op::next(c[k], Op::load(in[i + k]));
   Chain all = Op::kStart;
-  for (; i < length; ++i) all = Op::next(all, Chain(in[i]));
+  for (; i < length; ++i) all = Op::next(all, Op::load(in[i]));
   for (size_t k = 0; k < kLanes; ++k) all = Op::next(all, c[k]);
   return all;
+}
+
+// The product of all elements, which are float32.
+inline PHLOX_KERNELS_CLONED Scaled scaled_product(const float* in, size_t length) {
+  // So many factors, each between 2^-149 and 2^128, leave the range of doubles in no order.
+  constexpr size_t kLanes = 32, kFactors = 6;
+  double fractions[kLanes];
+  int64_t exponents[kLanes] = {};
+  std::fill_n(fractions, kLanes, 1.0);
+  auto normalize = [&](size_t k) {
+    Scaled lane{fractions[k], exponents[k]};
+    lane.normalize();
+    fractions[k] = lane.fraction;
+    exponents[k] = lane.exponent;
+  };
+  size_t i = 0;
+  for (; i + kLanes * kFactors <= length; i += kLanes * kFactors) {
+    for (size_t j = 0; j < kFactors; ++j)
+      for (size_t k = 0; k < kLanes; ++k) fractions[k] *= in[i + j * kLanes + k];
+    for (size_t k = 0; k < kLanes; ++k) normalize(k);
+  }
+  for (; i < length; ++i) {
+    fractions[0] *= in[i];
+    normalize(0);
+  }
+  Scaled all{1, 0};
+  for (size_t k = 0; k < kLanes; ++k) all = Product<float>::join(all, {fractions[k], exponents[k]});
+  return all;
+}
+
+template <typename Op, typename T = typename Op::In>
+typename Op::Total total(const T* in, size_t length) {
+  if constexpr (std::is_same_v<typename Op::Total, Scaled>)
+    return scaled_product(in, length);
+  else
+    return total_of_chain<Op>(in, length);
+}
+
+template <typename Op>
+typename Op::Total nothing() {
+  if constexpr (std::is_same_v<typename Op::Total, Scaled>)
+    return {Op::kStart, 0};
+  else
+    return Op::kStart;
 }
 
 // One row, in parts beside each other: after their totals, each part has chains of its own.
 template <typename Op, bool kReverse, typename T = typename Op::In, typename Chain = typename Op::Chain>
 void scan_row(Threads& threads, size_t parts, const T* in, T* out, size_t length) {
+  using Total = typename Op::Total;
   const size_t chains = parts * kChains, step = length / chains, rest = length - chains * step;
   // In the direction of the scan the rest comes last.
   const size_t first = kReverse ? rest : 0, last = kReverse ? 0 : chains * step;
   auto start = [=](size_t i) { return first + (kReverse ? chains - 1 - i : i) * step; };
-  auto totals = memory<Chain>(chains);
+  auto totals = memory<Total>(chains);
   threads.run(parts, [=, t = totals.get()](size_t part) {
     for (size_t i = part * kChains; i < (part + 1) * kChains; ++i) t[i] = total<Op>(in + start(i), step);
   });
-  Chain before = Op::kStart;
-  for (size_t i = 0; i < chains; ++i) before = Op::next(std::exchange(totals[i], before), before);
-  threads.run(parts, [=, t = totals.get()](size_t part) {
+  Total before = nothing<Op>();
+  for (size_t i = 0; i < chains; ++i) before = Op::join(before, std::exchange(totals[i], before));
+  auto ended = memory<bool>(chains + 1);
+  std::fill_n(ended.get(), chains + 1, false);
+  threads.run(parts, [=, t = totals.get(), ended = ended.get()](size_t part) {
     const T* from[kChains];
     T* to[kChains];
+    Chain starts[kChains];
     for (size_t k = 0; k < kChains; ++k) {
       from[k] = in + start(part * kChains + k);
       to[k] = out + start(part * kChains + k);
+      starts[k] = Op::chain(t[part * kChains + k]);
     }
-    run_chains<Op, kReverse>(from, to, t + part * kChains, step);
+    run_chains<Op, kReverse>(from, to, starts, step, ended + part * kChains);
   });
-  run_chain<Op, kReverse>(in + last, out + last, before, rest);
+  run_chain<Op, kReverse>(in + last, out + last, Op::chain(before), rest, &ended[chains]);
+  if (std::any_of(ended.get(), ended.get() + chains + 1, [](bool end) { return end; }))
+    run_from_end<Op, kReverse>(in, out, length);
 }
 
 template <typename Op, bool kReverse, typename T = typename Op::In, typename Chain = typename Op::Chain>
@@ -150,12 +311,16 @@ void scan_rows(Threads& threads, const T* in, T* out, size_t rows, size_t length
       const T* from[kChains];
       T* to[kChains];
       Chain chains[kChains];
+      bool ended[kChains] = {};
       for (size_t k = 0; k < kChains; ++k) {
         from[k] = in + (turn * kChains + k) * length;
         to[k] = out + (turn * kChains + k) * length;
         chains[k] = Op::kStart;
       }
-      return run_chains<Op, kReverse>(from, to, chains, length);
+      run_chains<Op, kReverse>(from, to, chains, length, ended);
+      for (size_t k = 0; k < kChains; ++k)
+        if (ended[k]) run_from_end<Op, kReverse>(from[k], to[k], length);
+      return;
     }
     const size_t row = groups * kChains + turn - groups;
     scan_row<Op, kReverse>(threads, 1, in + row * length, out + row * length, length);
@@ -222,6 +387,8 @@ bool scan_extrema(ffi::DataType type, Args&&... args) {
 
 ffi::Error scan(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out, int64_t operation,
                 int64_t reverse) try {
+  if (x.dimensions().size() == 0 || out->element_count() != x.element_count() || out->element_type() != x.element_type())
+    return refused("running operations are along rows, with results of the type of the operand");
   if (x.element_count() == 0) return ffi::Error::Success();
   Threads threads(pool, x.element_count(), kWorthIt);
   const size_t length = x.dimensions().back(), rows = x.element_count() / length;
@@ -242,7 +409,7 @@ ffi::Error scan(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuff
       break;
   }
   if (done) return ffi::Error::Success();
-  return ffi::Error::InvalidArgument("phlox_kernels: no running operation of this name for elements of this type");
+  return refused("no running operation of this number for elements of this type");
 } catch (const std::bad_alloc&) {
   return ffi::Error(ffi::ErrorCode::kResourceExhausted, "phlox_kernels: not enough memory");
 }

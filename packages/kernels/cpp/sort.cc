@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -170,14 +171,22 @@ void sort_rows(Threads& threads, const Rows& rows, const Word* in, Out* out) {
 
 template <template <typename> class Kind>
 ffi::Error sorted(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out, int64_t dimension) {
+  if (dimension < 0 || size_t(dimension) >= x.dimensions().size() || out->element_count() != x.element_count())
+    return refused("sorting is along a dimension of the operand, with as many results");
   if (x.element_count() == 0) return ffi::Error::Success();
   Threads threads(pool, x.element_count(), kWorthIt);
   Rows rows(x.dimensions(), dimension);
-  return with_order(x.element_type(), [&](auto order) {
+  // Positions, and the counts of digits, have 32 bits.
+  if (rows.length > std::numeric_limits<uint32_t>::max()) return refused("rows have fewer than 2^32 elements");
+  bool fits = true;
+  auto error = with_order(x.element_type(), [&](auto order) {
     using K = Kind<decltype(order)>;
+    fits = ffi::ByteWidth(out->element_type()) == sizeof(typename K::Out);
+    if (!fits) return;
     auto in = reinterpret_cast<const typename K::Word*>(x.untyped_data());
     sort_rows<K>(threads, rows, in, reinterpret_cast<typename K::Out*>(out->untyped_data()));
   });
+  return fits ? error : refused("sorted elements are as wide as the operand's, and positions have 32 bits");
 }
 
 }  // namespace

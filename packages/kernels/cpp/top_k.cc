@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 
 #include "handler.h"
 #include "parallel.h"
@@ -110,11 +111,16 @@ PHLOX_KERNELS_CLONED void largest(const Word* row, size_t length, size_t k, Word
 
 ffi::Error top_k(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> values,
                  ffi::Result<ffi::AnyBuffer> positions) {
+  if (x.dimensions().size() == 0 || values->dimensions().size() == 0) return refused("top_k is along rows");
   const size_t length = x.dimensions().back(), k = values->dimensions().back();
-  if (ffi::ByteWidth(x.element_type()) > 4)
-    return ffi::Error::InvalidArgument("phlox_kernels: top_k is for elements of at most 32 bits");
+  if (ffi::ByteWidth(x.element_type()) > 4) return refused("top_k is for elements of at most 32 bits");
+  if (values->element_type() != x.element_type() || positions->element_type() != ffi::S32 ||
+      positions->element_count() != values->element_count())
+    return refused("top_k has as many int32 positions as elements of the type of the operand");
   if (values->element_count() == 0) return ffi::Error::Success();
-  const size_t rows = x.element_count() / length;
+  if (k > length || length > size_t(std::numeric_limits<int32_t>::max())) return refused("top_k of too many elements");
+  const size_t rows = values->element_count() / k;
+  if (x.element_count() != rows * length) return refused("top_k of a number of rows, and results of another");
   Threads threads(pool, x.element_count(), kWorthIt);
   return with_order(x.element_type(), [&](auto order) {
     using Order = decltype(order);

@@ -12,7 +12,7 @@ from ._api.devices.out_sharding import lay_out, operands_for
 from ._base.errors import ConcretizationTypeError, OptionError
 from ._base.public_names import publish
 from ._operands.checks import check
-from ._ops.reductions.reduce import highest, lowest
+from ._ir.dtypes import highest, lowest
 from ._ops.structure.gather import GatherScatterMode
 from ._trace.trace import Tracer
 

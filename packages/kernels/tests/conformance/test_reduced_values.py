@@ -125,6 +125,101 @@ def test_running_reductions_of_floats(reverse):
         np.testing.assert_array_equal(lax.cumsum(ends), np.cumsum(ends))
 
 
+def chain(x, product):
+    """A running sum or product in float64 whose results are rounded to float32. As one of float32 it does not return
+    from infinity, nor a product from 0."""
+    out = np.empty_like(x)
+    state = np.full(len(x), 1.0 if product else -0.0)
+    for i, elements in enumerate(x.T.astype(np.float64)):
+        state = state * elements if product else state + elements
+        out[:, i] = results = state.astype(np.float32)
+        state = np.where(~np.isfinite(results) | (product & (results == 0)), results, state)
+    return out
+
+
+FAR = np.float32([np.finfo(np.float32).max, -3e38, 1e30, 1e-30, 1000, -0.0, 0, 1, np.inf, -np.inf, np.nan])
+
+
+@pytest.mark.parametrize("rows", [1, 3, 8, 16, 19])
+def test_running_sums_and_products_are_those_of_one_chain(rows):
+    """However rows are divided: infinity, zero and nan stay, and the sign of zeros is that of the chain."""
+    random = np.random.default_rng(rows)
+    cases = [np.tile(np.r_[0, np.full(749, 1000)].astype(np.float32), (rows, 1)), np.full((rows, 400), -0.0, np.float32)]
+    for length in (300, 1150):
+        some = random.choice(FAR, (1, length))
+        cases += [np.where(random.random((rows, length)) < 0.01, some, np.full_like(some, often)) for often in FAR[:8]]
+    with np.errstate(all="ignore"):
+        for x in cases:
+            for running, product in ((lax.cumsum, False), (lax.cumprod, True)):
+                for reverse in (False, True):
+                    expected = chain(x[:, ::-1], product)[:, ::-1] if reverse else chain(x, product)
+                    got = np.asarray(running(x, 1, reverse))
+                    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=0 if product else 1e24)
+                    zero = expected == 0
+                    assert np.array_equal(np.signbit(got)[zero], np.signbit(expected)[zero])
+
+
+def test_one_long_row_does_not_return_from_infinity_or_zero():
+    far = np.ones(200_000, np.float32)
+    far[[70_000, 70_001, 70_002]] = 3e38, 3e38, -3e38
+    np.testing.assert_array_equal(np.isinf(lax.cumsum(far)), np.arange(far.size) > 70_000)
+    far[:] = 1.001
+    far[100_000:] = 1 / np.float32(1.001) ** 2
+    assert np.isinf(lax.cumprod(far)).sum() == far.size - np.isinf(lax.cumprod(far)).argmax()
+    far[150_000] = 0
+    assert np.isnan(lax.cumprod(far)[150_000:]).all()  # infinity times 0
+    far[:] = 1000
+    far[0] = 0
+    assert not np.asarray(lax.cumprod(far)).any()
+
+
+@pytest.mark.parametrize("rows", [1, 8, 11])
+def test_running_extrema_tell_zeros_apart(rows):
+    x = np.full((rows, 700), -0.0, np.float32)
+    x[:, 300:400] = 0
+    signs = lambda x: np.signbit(x).sum(1).tolist()
+    assert signs(lax.cummax(x, 1)) == signs(lax.cummax(x.astype(np.float64), 1)) == [300] * rows
+    assert signs(lax.cummin(-x, 1)) == [400] * rows
+    assert signs(lax.cummin(-x, 1, True)) == [400] * rows
+
+
+def test_positions_of_bools_that_change_in_shared_memory():
+    """Each byte that is not 0 counts once, so that no position is beyond the end."""
+    memory = np.zeros(100_000 + 64, np.uint8)
+    octets = memory[-memory.ctypes.data % 64 :][:100_000]
+    shared = jnp.from_dlpack(octets.view(bool))
+    octets[:] = np.arange(octets.size) % 256
+    assert shared.unsafe_buffer_pointer() == octets.ctypes.data
+    for size in (100, 100_000, 120_000):
+        places = np.asarray(jnp.nonzero(shared, size=size, fill_value=octets.size)[0])
+        np.testing.assert_array_equal(places, np.r_[np.flatnonzero(octets), [octets.size] * size][:size])
+
+
+def test_bools_of_foreign_functions_are_zero_and_one():
+    octets = np.array([3, 0, 255, 128] * 100, np.uint8)
+    sort = phlox.ffi.ffi_call("phlox_kernels_sort_1", phlox.ShapeDtypeStruct(octets.shape, bool))
+    assert uses(jnp.sort, octets)  # which registers the kernels
+    found = phlox.jit(lambda x: sort(x, dimension=np.int64(0)))(octets)
+    assert np.asarray(found).view(np.uint8).tolist() == [0] * 100 + [1] * 300
+    assert int(jnp.sum(found)) == 300
+
+
+def test_calls_that_do_not_fit_are_refused():
+    x = np.ones((4, 8), np.float32)
+    assert uses(lambda x: jnp.sort(x, axis=0), np.ones((300, 8), np.float32))
+    for name, out, attributes in (
+        ("sort", ((3,), np.float32), {"dimension": np.int64(0)}),
+        ("sort", ((4, 8), np.float32), {"dimension": np.int64(2)}),
+        ("argsort", ((4, 8), np.uint8), {"dimension": np.int64(1)}),
+        ("max", ((4,), np.float32), {"inner": np.int64(0)}),
+        ("scan", ((4, 9), np.float32), {"operation": np.int64(0), "reverse": np.int64(0)}),
+        ("places", ((4, 8), np.int32), {}),
+    ):
+        call = phlox.ffi.ffi_call(f"phlox_kernels_{name}_1", phlox.ShapeDtypeStruct(*out))
+        with pytest.raises(Exception, match="phlox_kernels: "):
+            np.asarray(call(x, **attributes))
+
+
 def test_derivatives_and_batches():
     random = np.random.default_rng(4)
     x = random.normal(size=(9, 1000)).astype(np.float32)

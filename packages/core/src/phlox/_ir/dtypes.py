@@ -416,3 +416,39 @@ def finfo(dtype: Dtype) -> Any:
 def iinfo(dtype: Dtype) -> Any:
     """Limits of an integer element type: min, max, bits."""
     return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+
+
+def byte_sized(dtype: Dtype) -> Dtype:
+    """The dtype that XLA's sorts and reductions of several operands need in place of one of fewer than 8 bits.
+
+    It holds the same numbers. Any other dtype is returned as it is.
+    """
+    if is_extended(dtype) or bits(dtype) >= 8:
+        return dtype
+    return {"i": int8, "u": uint8, "f": float32}[kind(dtype)]
+
+
+@functools.lru_cache
+def has_infinity(dtype: Dtype) -> bool:
+    """Whether a float element type has infinities. Some of 8 bits and fewer have none, and convert them to nan."""
+    return bool(np.isinf(np.asarray(np.inf).astype(dtype).astype(np.float64)))
+
+
+def lowest(dtype: Dtype) -> Any:
+    """The neutral element of a maximum: minus infinity, or the least value of a type without it."""
+    return _extreme(dtype, -np.inf, "min")
+
+
+def highest(dtype: Dtype) -> Any:
+    """The neutral element of a minimum: infinity, or the greatest value of a type without it."""
+    return _extreme(dtype, np.inf, "max")
+
+
+@functools.lru_cache
+def _extreme(dtype: Dtype, infinity: float, limit: str) -> Any:
+    letter = kind(dtype)
+    if letter == "b":
+        return limit == "max"
+    if letter in "iu":
+        return getattr(iinfo(dtype), limit)
+    return infinity if letter == "c" or has_infinity(dtype) else float(getattr(finfo(dtype), limit))

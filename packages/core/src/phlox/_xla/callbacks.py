@@ -26,6 +26,7 @@ from .foreign import foreign_call, row_majors, typed
 from .platforms import platform_of
 from .sharding import single_device
 from .text import TOKEN, Function, Value, quoted
+from .transfer import clean_bools
 
 _ALIGNMENT = 64
 
@@ -99,7 +100,7 @@ def checked(outs: Sequence[Any], what: str, out_avals: Sequence[ShapedArray]) ->
                 expected=wanted,
                 got=have,
             )
-        results.append(host)
+        results.append(clean_bools(host) if host.dtype == bool else host)
     return tuple(results)
 
 

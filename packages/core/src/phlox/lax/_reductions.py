@@ -69,16 +69,16 @@ def _all_ones(dtype: Any) -> Any:
 _OVER_AXES: dict[Any, tuple[Any, Callable[[Any], Any], str]] = {
     words.add: (_reduce.reduce_sum, lambda dtype: 0, "iufc"),
     words.mul: (_reduce.reduce_prod, lambda dtype: 1, "iufc"),
-    words.max: (_reduce.reduce_max, _reduce.lowest, "biufc"),
-    words.min: (_reduce.reduce_min, _reduce.highest, "biufc"),
+    words.max: (_reduce.reduce_max, dtypes.lowest, "biufc"),
+    words.min: (_reduce.reduce_min, dtypes.highest, "biufc"),
     words.bitwise_and: (_reduce.reduce_and, _all_ones, "biu"),
     words.bitwise_or: (_reduce.reduce_or, lambda dtype: 0, "biu"),
     words.bitwise_xor: (_reduce.reduce_xor, lambda dtype: 0, "biu"),
 }
 _OVER_WINDOWS: dict[Any, tuple[Any, Callable[[Any], Any], str]] = {
     words.add: (pooling.reduce_window_sum, lambda dtype: 0, "iufc"),
-    words.max: (pooling.reduce_window_max, _reduce.lowest, "biufc"),
-    words.min: (pooling.reduce_window_min, _reduce.highest, "biufc"),
+    words.max: (pooling.reduce_window_max, dtypes.lowest, "biufc"),
+    words.min: (pooling.reduce_window_min, dtypes.highest, "biufc"),
 }
 
 

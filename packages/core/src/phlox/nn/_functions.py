@@ -266,7 +266,7 @@ def identity(x: ArrayLike) -> Array:
 
 def _shifted(x: Any, axes: tuple[int, ...], where: Any) -> Any:
     """x minus its largest element, so that exponentials do not overflow; the maximum is not differentiated."""
-    x = x if where is None else jnp.where(where, x, -jnp.inf)
+    x = x if where is None else jnp.where(where, x, dtypes.lowest(type_of(x).dtype))
     return x - _top(x, axes)
 
 
@@ -372,10 +372,10 @@ def logsumexp(
 def _logsumexp(a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool, where: Any) -> Any:
     if b is not None:
         a, b = promoted_inexact("logsumexp", a, b)
-        a = jnp.where(b != 0, a, -jnp.inf)
+        a = jnp.where(b != 0, a, dtypes.lowest(type_of(a).dtype))
     a, axes = _prepared(a, axis, "logsumexp")
     # Replaced here and not only in the sum: 0 times an infinite or nan exponential is nan in the derivative.
-    a = a if where is None else jnp.where(where, a, -jnp.inf)
+    a = a if where is None else jnp.where(where, a, dtypes.lowest(type_of(a).dtype))
     top = _top(jnp.real(a), axes)
     top = jnp.where(jnp.isfinite(top), top, 0)
     terms = jnp.exp(a - top)

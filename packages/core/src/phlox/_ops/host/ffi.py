@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._base.errors import ArgumentError, DerivativeError, OptionError
+from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.effects import Effect, Effects, no_effects
 from ..._ir.explicit import whole
@@ -136,7 +137,7 @@ def build_ffi_lowering_function(
         layouts = None
         if not skip_ffi_layout_processing:
             layouts = _layouts([x.aval for x in operands], operand_layouts), _layouts(f.outs, result_layouts)
-        return foreign.foreign_call(
+        results = foreign.foreign_call(
             f,
             call_target_name,
             operands,
@@ -146,8 +147,15 @@ def build_ffi_lowering_function(
             aliases=lowering_args.get("operand_output_aliases"),
             has_side_effect=lowering_args.get("has_side_effect", False),
         )
+        return [_clean_bool(f, x) if x.aval.dtype == bool else x for x in results]
 
     return write
+
+
+def _clean_bool(f: Function, x: Value) -> Value:
+    """Bools whose bytes are 0 and 1. A foreign function may write any byte for true."""
+    octets = f.convert(x, dtypes.uint8)
+    return f.compare("NE", octets, f.number(0, octets.aval))
 
 
 def ffi_lowering(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._ir import dtypes
+from ..._ir.dtypes import highest, lowest
 from ..._trace.trace import typeof
 from ..._xla.platforms import cpu_only
 from ..._xla.text import Function, Value
@@ -41,7 +42,7 @@ def fits(f: Function, x: Value, axis: int, index_dtype: Any) -> bool:
 
 def position_in_groups(x: Any, axis: int, index_dtype: Any, largest: bool) -> Any:
     """The positions along `axis` of the first largest or smallest elements of `x`, which has no nan."""
-    from .reduce import fast_max, fast_min, highest, lowest  # which is built on this module
+    from .reduce import fast_max, fast_min  # which is built on this module
 
     extremum = fast_max if largest else fast_min
     shape, dtype = typeof(x).shape, typeof(x).dtype

@@ -12,6 +12,7 @@ from ..._base import config
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dtypes import highest, lowest
 from ..._ir.explicit import Entries, entries_of
 from ..._ir.primitive import Primitive, Series, Unfused
 from ..._trace.trace import typeof
@@ -146,22 +147,6 @@ def _reduce_end(op: str, axes: Axes, x: ShapedArray, scalar: ShapedArray, out: S
     return f" applies {op} across dimensions = {ints(axes)} : ({x.text}, {scalar.text}) -> {out.text}"
 
 
-def lowest(dtype: Any) -> Any:
-    """The neutral element of a maximum."""
-    letter = dtypes.kind(dtype)
-    if letter == "b":
-        return False
-    return dtypes.iinfo(dtype).min if letter in "iu" else -np.inf
-
-
-def highest(dtype: Any) -> Any:
-    """The neutral element of a minimum."""
-    letter = dtypes.kind(dtype)
-    if letter == "b":
-        return True
-    return dtypes.iinfo(dtype).max if letter in "iu" else np.inf
-
-
 def _sum_transpose(ct: Any, x: Any, axes: Axes) -> list[Any]:
     return [Zero(x.aval) if type(ct) is Zero else spread(ct, x.aval, axes)]
 
@@ -291,6 +276,7 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
 
     def lower(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:
         out = f.out
+        x = f.convert(x, dtypes.byte_sized(x.aval.dtype))
         found = native.position(f, x, axes[0], direction == "GT", out)
         if found is not None:
             return found

@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._base.errors import ShapeError
+from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
+from ..._ir.dtypes import highest, lowest
 from ..._ir.explicit import Entries, check_whole, entries_of
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
@@ -26,7 +28,7 @@ from ..structure.shape import concatenate, pad, rev
 from ..structure.slicing import along
 from . import native
 from .blocks import fits, prefixes_by_blocks
-from .reduce import Combine, highest, larger, lowest, smaller
+from .reduce import Combine, larger, smaller
 
 
 def associative_scan(combine: Callable[..., Any], xs: list[Any], axis: int) -> list[Any]:
@@ -146,7 +148,12 @@ def _cumsum_transpose(ct: Any, x: Any, axis: int, reverse: bool) -> list[Any]:
     return [Zero(x.aval) if type(ct) is Zero else cumsum(ct, axis=axis, reverse=not reverse)]
 
 
-cumsum = cumulative("cumsum", add, "stablehlo.add", lambda dtype: 0, accepts=NUMBER, transpose=_cumsum_transpose)
+def _no_sum(dtype: Any) -> Any:
+    """The neutral element of a sum, which keeps the sign of -0.0."""
+    return -0.0 if dtypes.kind(dtype) == "f" else 0
+
+
+cumsum = cumulative("cumsum", add, "stablehlo.add", _no_sum, accepts=NUMBER, transpose=_cumsum_transpose)
 cumprod = cumulative("cumprod", mul, "stablehlo.multiply", lambda dtype: 1, accepts=NUMBER)
 cummax = cumulative("cummax", max_, larger, lowest, accepts=NUMBER)
 cummin = cumulative("cummin", min_, smaller, highest, accepts=NUMBER)

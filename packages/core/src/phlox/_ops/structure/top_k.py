@@ -12,6 +12,7 @@ from ..._base.errors import AxisError, DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import surely_at_least
+from ..._ir.dtypes import highest, lowest
 from ..._ir.explicit import Entries, check_whole, entries_of
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
@@ -20,7 +21,6 @@ from ..._transform.batch import BatchAxis, Dim
 from ..._xla.approximate import top_k_size
 from ..._xla.platforms import cpu_only
 from ..._xla.text import Function, Value, flag
-from ..reductions.reduce import highest, lowest
 from .native_sort import native_top_k, selects
 from .sort import take_along
 
@@ -59,8 +59,16 @@ def _types(x: ShapedArray, k: int, axis: int) -> list[ShapedArray]:
 
 
 def _lower(f: Function, x: Value, k: int, axis: int) -> list[Value]:
+    """Elements of fewer than 8 bits, and floats whose only nan has the sign of negative numbers, are converted."""
+    dtype = x.aval.dtype
+    wide = dtypes.float32 if dtype.name.endswith("fnuz") else dtypes.byte_sized(dtype)
+    values, places = _selected(f, f.convert(x, wide), k, axis)
+    return [f.convert(values, dtype), places]
+
+
+def _selected(f: Function, x: Value, k: int, axis: int) -> list[Value]:
     """chlo.top_k or a kernel, between transposes because they work along the last axis only."""
-    outs, last = f.outs, x.aval.ndim - 1
+    outs, last = [shaped(f.outs[0].shape, x.aval.dtype), f.outs[1]], x.aval.ndim - 1
     order = list(range(x.aval.ndim))
     order[axis], order[last] = last, axis
 

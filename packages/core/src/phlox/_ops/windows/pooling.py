@@ -12,6 +12,7 @@ from typing import Any
 from ..._base.errors import ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dtypes import highest, lowest
 from ..._ir.explicit import entries_of, resized
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
@@ -20,7 +21,7 @@ from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.families import ANY, NUMBER, check_kind, literal
 from ..elementwise.logic import ge, le
-from ..reductions.reduce import Combine, combined, highest, larger, lowest, smaller
+from ..reductions.reduce import Combine, combined, larger, smaller
 from ..structure.shape import pad
 from ..structure.slicing import slice_
 from .geometry import Ints, Pads, dilated, input_pads, positions

@@ -23,6 +23,9 @@ from . import reductions as r
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike, DTypeLike
 
+#: the neutral element of an extremum for a dtype: `dtypes.lowest` or `dtypes.highest`
+_Limit = Callable[[Any], Any]
+
 
 def _replaced(a: Any, value: Any) -> Any:
     """`a` with nan replaced by `value`, in its dtype."""
@@ -80,12 +83,12 @@ def nanprod(
 
 
 def _extremum(
-    reduce: Callable[..., Any], worst: float, a: Any, axis: r.Axis, keepdims: bool, initial: Any, where: Any
+    reduce: Callable[..., Any], worst: _Limit, a: Any, axis: r.Axis, keepdims: bool, initial: Any, where: Any
 ) -> Any:
     """The largest or smallest element that is not nan; nan if all are nan and there is no `initial`."""
     if not is_kind(a, "fc"):
         return reduce(a, axis, None, keepdims, initial, where)
-    found = reduce(_replaced(a, worst), axis, None, keepdims, initial, where)
+    found = reduce(_replaced(a, worst(type_of(a).dtype)), axis, None, keepdims, initial, where)
     if initial is not None:
         return found
     nothing = r.all(isnan(a), axis, keepdims=keepdims)
@@ -118,7 +121,7 @@ def nanmax(
     """
     a = check_one("nanmax", a)
     r.no_out("nanmax", out)
-    return _extremum(r.max, -np.inf, a, axis, keepdims, initial, where)
+    return _extremum(r.max, dtypes.lowest, a, axis, keepdims, initial, where)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
@@ -147,7 +150,7 @@ def nanmin(
     """
     a = check_one("nanmin", a)
     r.no_out("nanmin", out)
-    return _extremum(r.min, np.inf, a, axis, keepdims, initial, where)
+    return _extremum(r.min, dtypes.highest, a, axis, keepdims, initial, where)
 
 
 def _counted(a: Any, axis: r.Axis, keepdims: bool, where: Any, dtype: Any) -> Any:
@@ -257,11 +260,11 @@ def nanstd(
     return r.variance("nanstd", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=True)
 
 
-def _position(find: Callable[..., Any], worst: float, a: Any, axis: int | None, keepdims: bool) -> Any:
+def _position(find: Callable[..., Any], worst: _Limit, a: Any, axis: int | None, keepdims: bool) -> Any:
     """The position of the extremum, or -1 if all elements are nan."""
     if not is_kind(a, "fc"):
         return find(a, axis, None, keepdims)
-    found = find(_replaced(a, worst), axis, None, keepdims)
+    found = find(_replaced(a, worst(type_of(a).dtype)), axis, None, keepdims)
     return choose(r.all(isnan(a), axis, keepdims=keepdims), to_dtype(-1, type_of(found).dtype), found)
 
 
@@ -283,7 +286,7 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     """
     a = check_one("nanargmax", a)
     r.no_out("nanargmax", out)
-    return _position(r.argmax, -np.inf, a, axis, bool(keepdims))
+    return _position(r.argmax, dtypes.lowest, a, axis, bool(keepdims))
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
@@ -304,7 +307,7 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     """
     a = check_one("nanargmin", a)
     r.no_out("nanargmin", out)
-    return _position(r.argmin, np.inf, a, axis, bool(keepdims))
+    return _position(r.argmin, dtypes.highest, a, axis, bool(keepdims))
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))

@@ -80,6 +80,8 @@ def _quantile(
     a: Any, q: Any, weights: Any, axes: tuple[int, ...], method: str, keepdims: bool, skip: bool, scale: int
 ) -> Any:
     wanted = dtypes.to_inexact(type_of(a).dtype)
+    if dtypes.bits(wanted) < 16 or dtypes.bits(type_of(a).dtype) < 8:  # a dtype that is promoted with no other
+        a = to_dtype(a, dtypes.float32)
     if scale != 1:
         (q,) = promote_inexact(q)
     q = to_dtype(q, type_of(q).dtype)  # strongly typed, so that positions are not computed in the 16-bit dtype of `a`

@@ -61,8 +61,8 @@ def accumulator(dtype: Any) -> Any:
 
 
 def _wide(dtype: Any) -> Any:
-    """The dtype in which to sum: float32 for 16-bit floats, to keep precision."""
-    return dtypes.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype
+    """The dtype in which to sum: float32 for shorter floats, to keep precision. Some of these do not even hold 0."""
+    return dtypes.float32 if dtypes.kind(dtype) == "f" and dtypes.bits(dtype) < 32 else dtype
 
 
 def no_out(function: str, out: Any) -> None:
@@ -208,9 +208,15 @@ def _extremum(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any, large
         if where is not None:
             raise ShapeError(f"{name} with where= needs initial=, the value of an empty selection")
     reduce = ops.reduce_max if largest else ops.reduce_min
-    out = reduce(_keep(name, a, where, (ops.lowest if largest else ops.highest)(aval.dtype)), axes=axes)
+    neutral = to_dtype((dtypes.lowest if largest else dtypes.highest)(aval.dtype), aval.dtype)
+    out = reduce(_keep(name, a, where, neutral), axes=axes)
     if initial is not None:
-        out = (e.max_ if largest else e.min_)(_initial(name, initial, aval.dtype), out)
+        first = _initial(name, initial, aval.dtype)
+        if is_kind(initial, "f") and is_kind(a, "f") and not dtypes.has_infinity(aval.dtype):
+            # Infinity becomes nan in this dtype. As the initial value of an extremum it is neutral in one direction.
+            infinity = to_dtype(-np.inf if largest else np.inf, type_of(initial).dtype)
+            first = choose(logic.eq(to_dtype(initial, type_of(initial).dtype), infinity), neutral, first)
+        out = (e.max_ if largest else e.min_)(first, out)
     return to_dtype(restore_axes(out, axes, keepdims), aval.dtype)
 
 
@@ -716,7 +722,8 @@ def _running(a: Any, axis: int | None, dtype: Any, product: bool) -> Any:
     result = dtype if dtype is not None else accumulator(have) if have == dtypes.bool_ else have
     if result == dtypes.bool_:
         a = as_bool(a)  # as numbers, 1 and -1 would cancel in the sum
-    a = to_dtype(a, accumulator(result) if result == dtypes.bool_ else result)
+    small = dtypes.kind(result) == "f" and dtypes.bits(result) < 16
+    a = to_dtype(a, accumulator(result) if result == dtypes.bool_ else dtypes.float32 if small else result)
     at = canonical_axis(axis, type_of(a).ndim, "cumprod" if product else "cumsum")
     return to_dtype((running.cumprod if product else running.cumsum)(a, axis=at, reverse=False), result)
 

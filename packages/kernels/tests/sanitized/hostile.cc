@@ -1,0 +1,276 @@
+// Runs each kernel on hostile bytes, sizes and alignments; scripts/test-kernels-sanitized builds it with sanitizers.
+//
+// They stop it at the first access outside of memory and the first undefined operation. It looks at results by itself:
+// positions are those of elements, each once; and running operations do not depend on how rows are divided.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <set>
+
+#include "handlers.h"
+
+namespace {
+
+const Type kTypes[] = {
+    {"bool", XLA_FFI_DataType_PRED, 1}, {"u8", XLA_FFI_DataType_U8, 1},     {"u16", XLA_FFI_DataType_U16, 2},
+    {"u32", XLA_FFI_DataType_U32, 4},   {"u64", XLA_FFI_DataType_U64, 8},   {"s8", XLA_FFI_DataType_S8, 1},
+    {"s16", XLA_FFI_DataType_S16, 2},   {"s32", XLA_FFI_DataType_S32, 4},   {"s64", XLA_FFI_DataType_S64, 8},
+    {"f16", XLA_FFI_DataType_F16, 2},   {"bf16", XLA_FFI_DataType_BF16, 2}, {"f32", XLA_FFI_DataType_F32, 4},
+    {"f64", XLA_FFI_DataType_F64, 8},
+};
+const Type kInt32{"s32", XLA_FFI_DataType_S32, 4}, kInt64{"s64", XLA_FFI_DataType_S64, 8};
+const Type kUint32{"u32", XLA_FFI_DataType_U32, 4}, kFloat{"f32", XLA_FFI_DataType_F32, 4};
+const Type kBool{"bool", XLA_FFI_DataType_PRED, 1};
+
+// Lengths of rows around those of vectors, tiles, groups and blocks, and numbers of rows around that of chains and lanes.
+const int64_t kLengths[] = {0,   1,   2,   7,   8,   9,    15,   16,   17,   31,   32,   33,   63,  64,
+                            65,  127, 129, 255, 256, 257,  511,  512,  513,  1023, 1024, 1025, 4095, 4097};
+const int64_t kRows[] = {1, 2, 7, 8, 9, 16, 17, 65};
+// Beyond the least number of elements for which threads are woken: of most kernels, of sorts, and of extrema.
+const int64_t kLong[] = {65'537, 131'073, 262'200};
+constexpr int64_t kMost = 5'000;
+
+enum Bytes { kRandom, kOnes, kHigh, kZeros, kClean, kMixed, kLast };
+
+std::mt19937_64 generator(34);
+
+void fill(Memory& x, Bytes bytes) {
+  for (size_t i = 0; i < x.size(); ++i) {
+    const uint8_t drawn = uint8_t(generator());
+    const uint8_t of[kLast] = {drawn, 0xFF, 0x80, 0, uint8_t(drawn & 1), uint8_t(drawn < 250 ? 0 : drawn)};
+    x.data()[i] = of[bytes];
+  }
+}
+
+std::string where;
+
+void require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "%s: %s\n", where.c_str(), what);
+  std::exit(1);
+}
+
+void accepted(const std::string& message) { require(message.empty(), message.c_str()); }
+
+// Whether an element is in order behind another one, for types whose order is that of their numbers.
+template <typename T>
+void require_sorted(Memory& x, size_t rows, size_t length) {
+  for (size_t row = 0; row < rows; ++row)
+    for (size_t i = 1; i < length; ++i)
+      require(x.at<T>(row * length + i - 1) <= x.at<T>(row * length + i), "not sorted");
+}
+
+void require_permutation(Memory& x, size_t rows, size_t length) {
+  for (size_t row = 0; row < rows; ++row) {
+    std::vector<bool> seen(length);
+    for (size_t i = 0; i < length; ++i) {
+      const uint32_t position = x.at<uint32_t>(row * length + i);
+      require(position < length && !seen[position], "positions are not those of all elements");
+      seen[position] = true;
+    }
+  }
+}
+
+void sorts(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
+  const size_t rows = size_t(shape[0]), length = size_t(shape[1]);
+  for (int64_t dimension : {1, 0}) {
+    Memory sorted(type, shape, offset), order(kUint32, shape, offset / type.bytes * 4);
+    accepted(call(phlox_kernels_sort_1, x, {&sorted}, {{"dimension", dimension}}));
+    accepted(call(phlox_kernels_argsort_1, x, {&order}, {{"dimension", dimension}}));
+    if (dimension == 0) continue;
+    require_permutation(order, rows, length);
+    if (type.type == XLA_FFI_DataType_U8 || type.type == XLA_FFI_DataType_PRED)
+      require_sorted<uint8_t>(sorted, rows, length);
+    if (type.type == XLA_FFI_DataType_S32) require_sorted<int32_t>(sorted, rows, length);
+    if (type.type == XLA_FFI_DataType_U64) require_sorted<uint64_t>(sorted, rows, length);
+  }
+}
+
+void largest(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
+  const size_t rows = size_t(shape[0]), length = size_t(shape[1]);
+  for (size_t k : std::set<size_t>{1, 2, 16, 17, 32, 33, length / 2, length}) {
+    if (k > length || type.bytes > 4 || (length > size_t(kMost) && k != 16 && k != 33)) continue;
+    Memory values(type, {shape[0], int64_t(k)}, offset), positions(kInt32, {shape[0], int64_t(k)}, offset / type.bytes * 4);
+    accepted(call(phlox_kernels_top_k_1, x, {&values, &positions}));
+    for (size_t row = 0; row < rows; ++row) {
+      std::set<int32_t> seen;
+      for (size_t i = row * k; i < (row + 1) * k; ++i) {
+        const int32_t position = positions.at<int32_t>(i);
+        require(position >= 0 && size_t(position) < length, "a position beyond the row");
+        require(seen.insert(position).second, "a position twice");
+      }
+    }
+  }
+}
+
+void extrema(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
+  const size_t rows = size_t(shape[0]), length = size_t(shape[1]);
+  if (rows * length == 0) return;
+  for (auto handler : {phlox_kernels_argmax_1, phlox_kernels_argmin_1})
+    for (Type index : {kInt32, kInt64}) {
+      Memory positions(index, {shape[0]}, offset / type.bytes * index.bytes);
+      accepted(call(handler, x, {&positions}));
+      for (size_t row = 0; row < rows; ++row) {
+        const auto at = index.bytes == 4 ? positions.at<int32_t>(row) : positions.at<int64_t>(row);
+        require(at >= 0 && size_t(at) < length, "a position beyond the row");
+      }
+    }
+  for (auto handler : {phlox_kernels_max_1, phlox_kernels_min_1}) {
+    Memory of_rows(type, {shape[0]}, offset), of_columns(type, {shape[1]}, offset), of_all(type, {}, offset);
+    accepted(call(handler, x, {&of_rows}, {{"inner", 1}}));
+    accepted(call(handler, x, {&of_columns}, {{"inner", shape[1]}}));
+    accepted(call(handler, x, {&of_all}, {{"inner", 1}}));
+  }
+}
+
+// The same running operation, one row after another, by handlers that have a row each: its division is another one.
+void running(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
+  const size_t rows = size_t(shape[0]), length = size_t(shape[1]), width = length * type.bytes;
+  for (int64_t operation : {0, 1, 2, 3})
+    for (int64_t reverse : {0, 1}) {
+      const std::map<std::string, int64_t> attributes{{"operation", operation}, {"reverse", reverse}};
+      Memory out(type, shape, offset);
+      const std::string error = call(phlox_kernels_scan_1, x, {&out}, attributes);
+      if (error.empty() && rows > 1)
+        for (size_t row : {size_t(0), rows - 1}) {
+          Memory one(type, {1, shape[1]}), result(type, {1, shape[1]});
+          std::memcpy(one.data(), x.data() + row * width, width);
+          accepted(call(phlox_kernels_scan_1, one, {&result}, attributes));
+          for (size_t i = 0; i < length; ++i)
+            if (type.type == XLA_FFI_DataType_F32) {  // of sums and products the last digits may differ
+              const float a = out.at<float>(row * length + i), b = result.at<float>(i);
+              require(std::isnan(a) == std::isnan(b) && std::isinf(a) == std::isinf(b), "rows differ in nan or infinity");
+              require(std::isnan(a) || std::signbit(a) == std::signbit(b) || a != 0, "rows differ in the sign of zero");
+            } else {
+              require(!std::memcmp(out.data() + row * width + i * type.bytes, result.data() + i * type.bytes, type.bytes),
+                      "rows differ");
+            }
+        }
+    }
+}
+
+void positions(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
+  const size_t rows = size_t(shape[0]), length = size_t(shape[1]);
+  if (type.type != XLA_FFI_DataType_PRED || rows == 0) return;
+  for (size_t size : std::set<size_t>{0, 1, length / 3, length, length + 40})
+    for (Type index : {kInt32, kInt64}) {
+      Memory out(index, {shape[0], int64_t(size)}, offset * index.bytes);
+      accepted(call(phlox_kernels_places_1, x, {&out}));
+      for (size_t row = 0; row < rows; ++row) {
+        size_t count = 0;
+        for (size_t i = 0; i < length && count < size; ++i) {
+          if (!x.data()[row * length + i]) continue;
+          const size_t at = row * size + count++;
+          require((index.bytes == 4 ? out.at<int32_t>(at) : out.at<int64_t>(at)) == int64_t(i), "not the next position");
+        }
+        for (; count < size; ++count) {
+          const size_t at = row * size + count;
+          require((index.bytes == 4 ? out.at<int32_t>(at) : out.at<int64_t>(at)) == int64_t(length), "not the length");
+        }
+      }
+    }
+}
+
+void run_all(Type type, std::vector<int64_t> shape, Bytes bytes, size_t offset) {
+  where = std::string(type.name) + "[" + std::to_string(shape[0]) + "," + std::to_string(shape[1]) + "], bytes " +
+          std::to_string(bytes) + ", offset " + std::to_string(offset);
+  Memory x(type, shape, offset);
+  fill(x, bytes);
+  sorts(type, x, shape, offset);
+  largest(type, x, shape, offset);
+  extrema(type, x, shape, offset);
+  running(type, x, shape, offset);
+  positions(type, x, shape, offset);
+}
+
+// Running sums and products beside those of one chain of float32.
+void numbers() {
+  const float most = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
+  const float special[] = {0, -0.0f, 1, -1, 1000, 1e-30f, 1e30f, most, -most, infinity, -infinity, std::nanf("")};
+  for (int64_t rows : {1, 3, 8, 11})
+    for (int64_t length : {1, 40, 300, 2500})
+      for (int kind = 0; kind < 40; ++kind)
+        for (int64_t operation : {0, 1}) {
+          where = "running " + std::to_string(operation) + " of " + std::to_string(rows) + " rows of " + std::to_string(length);
+          Memory x(kFloat, {rows, length}), out(kFloat, {rows, length});
+          const float often = special[kind % 12], rare = special[generator() % 12];
+          for (int64_t i = 0; i < rows * length; ++i) {
+            const float value = generator() % 97 == 0 || i % length == 0 ? rare : often;
+            std::memcpy(x.data() + i * 4, &value, 4);
+          }
+          accepted(call(phlox_kernels_scan_1, x, {&out}, {{"operation", operation}, {"reverse", 0}}));
+          for (int64_t i = 0; i < rows; ++i) {
+            double chain = operation == 0 ? -0.0 : 1;
+            for (int64_t j = 0; j < length; ++j) {
+              const float element = x.at<float>(i * length + j), result = out.at<float>(i * length + j);
+              chain = operation == 0 ? chain + element : chain * element;
+              const float expected = float(chain);
+              if (!std::isfinite(expected) || (operation == 1 && expected == 0)) chain = expected;
+              const bool equal = std::isnan(expected) ? std::isnan(result)
+                                 : std::isinf(expected) || expected == 0
+                                     ? result == expected && std::signbit(result) == std::signbit(expected)
+                                     : std::abs(result - expected) <= 1e-6f * std::abs(expected) + 1e24f * (operation == 0);
+              require(equal, "not the result of one chain");
+            }
+          }
+        }
+}
+
+// Calls whose operands, results and attributes do not fit each other are refused, and write nothing.
+void mistakes() {
+  where = "a call that does not fit";
+  Memory x(kFloat, {4, 8}), mask(kBool, {4, 8}), none(kFloat, {});
+  Memory small(kFloat, {3}), few(kInt32, {3, 2}), narrow(kBool, {4, 8}), many(kFloat, {4, 9}), more(kInt32, {4, 9});
+  fill(x, kRandom);
+  const int64_t far = int64_t(1) << 40;
+  auto refuses = [](const std::string& message) { require(!message.empty(), "was not refused"); };
+  for (int64_t dimension : {int64_t(-1), int64_t(2), far}) {
+    refuses(call(phlox_kernels_sort_1, x, {&x}, {{"dimension", dimension}}));
+    refuses(call(phlox_kernels_argsort_1, x, {&x}, {{"dimension", dimension}}));
+  }
+  refuses(call(phlox_kernels_sort_1, x, {&small}, {{"dimension", 0}}));
+  refuses(call(phlox_kernels_sort_1, x, {&narrow}, {{"dimension", 0}}));
+  refuses(call(phlox_kernels_argsort_1, x, {&narrow}, {{"dimension", 0}}));
+  refuses(call(phlox_kernels_top_k_1, x, {&many, &more}));
+  refuses(call(phlox_kernels_top_k_1, x, {&small, &few}));
+  refuses(call(phlox_kernels_top_k_1, none, {&none, &none}));
+  refuses(call(phlox_kernels_argmax_1, x, {&few}));
+  refuses(call(phlox_kernels_argmin_1, x, {&narrow}));
+  for (int64_t inner : {int64_t(0), int64_t(-1), int64_t(5), far}) refuses(call(phlox_kernels_max_1, x, {&x}, {{"inner", inner}}));
+  refuses(call(phlox_kernels_min_1, x, {&small}, {{"inner", 1}}));
+  refuses(call(phlox_kernels_min_1, x, {&mask}, {{"inner", 1}}));
+  for (int64_t operation : {int64_t(-1), int64_t(4), far})
+    refuses(call(phlox_kernels_scan_1, x, {&x}, {{"operation", operation}, {"reverse", 0}}));
+  refuses(call(phlox_kernels_scan_1, x, {&small}, {{"operation", 0}, {"reverse", 0}}));
+  refuses(call(phlox_kernels_scan_1, x, {&narrow}, {{"operation", 0}, {"reverse", 0}}));
+  refuses(call(phlox_kernels_scan_1, none, {&none}, {{"operation", 0}, {"reverse", 0}}));
+  refuses(call(phlox_kernels_places_1, mask, {&few}));
+  refuses(call(phlox_kernels_places_1, mask, {&narrow}));
+  refuses(call(phlox_kernels_places_1, x, {&more}));
+}
+
+}  // namespace
+
+int main() {
+  mistakes();
+  numbers();
+  size_t count = 0;
+  for (const Type& type : kTypes) {
+    for (int64_t rows : kRows)
+      for (int64_t length : kLengths)
+        if (rows * length <= kMost) {
+          // One kind of bytes in turn; the offset goes through all multiples of the width of elements within a vector.
+          run_all(type, {rows, length}, Bytes(count % kLast), type.bytes * (count * 5 % (64 / type.bytes)));
+          ++count;
+        }
+    // One of them for each type, and all of them for two types.
+    const bool all = type.type == XLA_FFI_DataType_PRED || type.type == XLA_FFI_DataType_F32;
+    for (size_t i = 0; i < std::size(kLong); ++i)
+      if (all || size_t(&type - kTypes) % std::size(kLong) == i) {
+        run_all(type, {1, kLong[i]}, Bytes(count % kLast), type.bytes);
+        ++count;
+      }
+  }
+  std::printf("%zu arrays, %zu element types\n", count, std::size(kTypes));
+}
