@@ -136,15 +136,17 @@ def _no_promotion(nodes: frozenset[Node], strict: bool = False) -> TypePromotion
 _DEFAULTS = {"weak int": int64, "weak float": float64, "weak complex": complex128}
 
 
-def promote(types: tuple[tuple[Dtype, bool], ...]) -> tuple[Dtype, bool]:
+def promote(types: tuple[tuple[Dtype, bool], ...], lenient: bool = False) -> tuple[Dtype, bool]:
     """The (dtype, weak_type) of the result of an operation on operands of these (dtype, weak_type).
 
-    A 64-bit result becomes the 32-bit type of its kind when 64-bit mode is off.
+    A 64-bit result becomes the 32-bit type of its kind when 64-bit mode is off. With `lenient` the flag
+    ``numpy_dtype_promotion`` has no effect.
     """
     if not types:
         raise ArgumentError("promotion needs at least one array, number or dtype")
     settings = config.current()
-    return _promote(types, settings.numpy_dtype_promotion == "strict", settings.enable_x64)
+    strict = settings.numpy_dtype_promotion == "strict" and not lenient
+    return _promote(types, strict, settings.enable_x64)
 
 
 @functools.lru_cache(4096)

@@ -32,6 +32,7 @@ from .._base.pytree import PyTreeDef, flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr, memoized
+from .._ir.promotion import promote
 from .._operands.promotion import to_dtype
 from .._ops.control import loop, scan as scanning
 from .._ops.reductions import running
@@ -52,13 +53,14 @@ Tree = Any
 
 
 def _settle(avals: list[ShapedArray], run: Callable[[list[ShapedArray]], Staged]) -> tuple[list[ShapedArray], Staged]:
-    """Traces a step with a carry of types `avals`. A weakly typed carry takes the dtype that the step returns for it.
+    """Traces a step with a carry of types `avals`. A weakly typed carry takes the dtype that the step returns for it,
+    if promotion of both gives that dtype.
 
     Returns the types of the carry, and the staged step.
     """
     first = run(avals)
     wider = [
-        out.update(weak_type=False) if a.weak_type and a.shape == out.shape and a.dtype != out.dtype else a
+        out.update(weak_type=False) if _promotes_to(a, out) else a
         for a, out in zip(avals, first.out_avals, strict=False)
     ]
     avals, step = (wider, run(wider)) if wider != avals else (avals, first)
@@ -67,6 +69,13 @@ def _settle(avals: list[ShapedArray], run: Callable[[list[ShapedArray]], Staged]
         if len(wider) < len(avals) or wider == avals:
             return avals, step
         avals, step = wider, run(wider)
+
+
+def _promotes_to(start: ShapedArray, out: ShapedArray) -> bool:
+    """Whether a weakly typed start value becomes one of another dtype, that of `out`, by promotion."""
+    if not start.weak_type or start.shape != out.shape or start.dtype == out.dtype or dtypes.is_extended(out.dtype):
+        return False
+    return promote(((start.dtype, True), (out.dtype, out.weak_type)), lenient=True)[0] == out.dtype
 
 
 def _check_carry(
@@ -597,7 +606,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
 
     Raises:
       ArgumentError: `fn` is not callable, or `elems` has no arrays.
-      ShapeError: `axis` is out of range for an array, or the lengths along it differ.
+      ShapeError: `axis` is out of range for an array, the lengths along it differ, or `fn` changes a shape.
+      DtypeError: `fn` changes a dtype.
       TreeError: `fn` returns a pytree of another structure than `elems`.
 
     >>> associative_scan(lambda a, b: a + b, jnp.arange(4))
@@ -622,6 +632,12 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
         out, out_tree = flatten(fn(elems_tree.unflatten(a), elems_tree.unflatten(b)))
         pytree.check_same(elems_tree, out_tree, "associative_scan: fn returns another structure than it takes")
+        for path, x, y in zip(paths(elems_tree), a, out, strict=True):
+            aval, got = typeof(x), typeof(y)
+            if (aval.shape, aval.dtype) != (got.shape, got.dtype):
+                kind = DtypeError if aval.shape == got.shape else ShapeError
+                where = f"elems{pytree.keystr(path)} of type {aval.short}"
+                raise kind(f"associative_scan: fn returns {got.short} for {where}")
         return out
 
     found = running.associative_scan(combine, front, 0)
