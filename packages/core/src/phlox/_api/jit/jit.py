@@ -35,6 +35,7 @@ from .caches import Caches, Stats, bounded, caches_for
 from .calling import FAILURES, MAX_ARRAYS, function_of, specialize
 from .entry import NUMBERS, Entry, Hidden, aval_of_leaf, call_order
 from .misses import check_miss
+from .narrowing import narrowed
 from .options import CompilerOptions, Options, Prefix, as_effort, as_overrides, check_jittable
 from .parameters import Parameters, any_like, parameters_of
 from .programs import ShapeDtypeStruct, as_ref, as_struct, described, key_of, laid_out, shapes_of, with_static
@@ -74,6 +75,7 @@ class LoweredCall(NamedTuple):
       kept: indices of the leaves that the program reads.
       donated: indices of the leaves that the user donates.
       taken: those of them whose buffers the program can reuse.
+      narrow: for leaves that are Python integers, the dtypes that must hold them; see `narrowing`.
     """
 
     lowering: Lowering
@@ -83,10 +85,12 @@ class LoweredCall(NamedTuple):
     kept: list[int]
     donated: frozenset[int]
     taken: frozenset[int]
+    narrow: dict[int, Any]
 
     def entry(self, program: Program) -> Entry:
         """The entry that calls the compiled `program`."""
-        return Entry(program, Hidden(self.consts), self.kept, self.keys, self.traced.out_tree, self.taken)
+        hidden = Hidden(self.consts)
+        return Entry(program, hidden, self.kept, self.keys, self.traced.out_tree, self.taken, self.narrow)
 
 
 class Prepared(NamedTuple):
@@ -416,7 +420,9 @@ class JitFunction:
             out_shardings=outs,
         )
         taken = frozenset(kept[i - len(kept_consts)] for i in usable)
-        return LoweredCall(lowering, traced, keys, kept_consts, kept, donated, taken)
+        numbers_of = {i: jaxpr.invars[offset + i] for i in kept if keys[i] is int} if self._is_ours else {}
+        narrow = narrowed(jaxpr, numbers_of) if numbers_of else {}
+        return LoweredCall(lowering, traced, keys, kept_consts, kept, donated, taken, narrow)
 
     def _check_places(self, in_tree: PyTreeDef, statics: Any, keys: Sequence[Any], asked: Sequence[Any]) -> None:
         """Raises for a committed argument that lies elsewhere than `in_shardings` says."""

@@ -15,7 +15,8 @@ from ..._operands.promotion import promote_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure.slicing import along
 from .._creation.from_data import asarray
-from .._elementwise.binary import multiply, not_equal, remainder, subtract
+from .._elementwise.binary import multiply, remainder, subtract
+from .._elementwise.comparisons import not_equal
 from .._elementwise.choose import clip, where
 from .._elementwise.unary import abs, is_kind
 from .._indexing.reading import take

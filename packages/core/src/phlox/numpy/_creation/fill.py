@@ -19,7 +19,7 @@ from ..._ir.promotion import promote
 from ..._operands.checks import as_shape, canonical_axis, check, check_one, integer, refuse_complex, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
-from ..._ops.structure.numbers import wrapped
+from ..._ops.structure.numbers import in_dtype
 from ..._trace.trace import Tracer, recorder
 from ..._transform.explicit import laid
 from ..._xla import transfer_guard
@@ -48,7 +48,7 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
     if dtypes.is_extended(dtype):
         raise DtypeError(f"{function}: arrays of {dtype} cannot be filled with numbers")
     refuse_complex(function, value, dtype)
-    value = wrapped(value, dtype)
+    value = in_dtype(value, dtype)
     lengths = _lengths(function, shape)
     if isinstance(device, Sharding) and device.num_devices > 1 and math.prod(lengths) > _FEW and recorder() is None:
         return _full_over(device)(value, shape=lengths, dtype=dtype, weak=weak)

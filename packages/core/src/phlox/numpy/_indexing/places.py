@@ -19,7 +19,8 @@ from ..._operands.checks import canonical_axis, check, check_one, integer, type_
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import places as ops
 from ..._trace.trace import Tracer
-from .._elementwise.binary import less, remainder
+from .._elementwise.binary import remainder
+from .._elementwise.comparisons import less
 from .._elementwise.choose import clip, where as choose
 from .._elementwise.unary import as_bool
 from .._manipulation.shapes import atleast_1d, ravel, reshape, stack, transpose
