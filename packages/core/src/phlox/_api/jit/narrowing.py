@@ -13,18 +13,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..._ir import dtypes
+from ..._ir.avals import scalar_aval
 from ..._ir.dtypes import Dtype
-from ..._ir.jaxpr import Jaxpr, Var
+from ..._ir.jaxpr import Jaxpr
 
 
-def narrowed(jaxpr: Jaxpr, invars: Mapping[int, Var]) -> dict[int, Dtype]:
-    """The dtypes to which a Jaxpr converts its inputs `invars` and which do not hold all integers of the default dtype.
+def narrowed(jaxpr: Jaxpr) -> dict[int, Dtype]:
+    """The dtypes to which a Jaxpr converts inputs that may be Python integers, if they do not hold all of these.
 
-    Both mappings are by the position of the argument.
+    The dtypes are by the index of the input.
     """
-    positions = {v: i for i, v in invars.items()}
-    default = dtypes.iinfo(dtypes.canonical(dtypes.int64))
     found: dict[int, Dtype] = {}
+    integer = scalar_aval(int)
+    positions = {v: i for i, v in enumerate(jaxpr.invars) if v.aval is integer}
+    if not positions:
+        return found
+    default = dtypes.iinfo(integer.dtype)
     for eqn in jaxpr.eqns:
         if eqn.primitive.name != "convert_element_type" or (i := positions.get(eqn.invars[0])) is None:
             continue
@@ -48,7 +52,7 @@ def checking(dtype: Dtype, convert: Callable[[Any], Any]) -> Callable[[Any], Any
 
 
 def check_all(narrow: Mapping[int, Dtype], leaves: Sequence[Any]) -> None:
-    """Raises `NumberRangeError` if the dtype of an argument does not hold its number."""
+    """Raises `NumberRangeError` if one of `leaves` is a Python integer that the dtype at its index does not hold."""
     for i, dtype in narrow.items():
-        if not dtypes.holds(dtype, leaves[i]):
+        if type(leaves[i]) is int and not dtypes.holds(dtype, leaves[i]):
             raise dtypes.too_large(leaves[i], dtype)

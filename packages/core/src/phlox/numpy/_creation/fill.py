@@ -360,6 +360,7 @@ def arange(
       ShapeError: an argument is not a scalar.
       DtypeError: an argument is complex, or the dtype is bool.
       ArgumentError: an argument is not a number.
+      NumberRangeError: the arguments are Python integers, and `dtype` does not hold an element.
 
     >>> arange(3), arange(1.0, 2.0, 0.5)
     (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
@@ -402,6 +403,10 @@ def arange(
     if wanted == dtypes.bool_:
         raise DtypeError("arange: bools cannot be counted", instead="dtype=int")
     n = max(0, math.ceil((parts[1] - parts[0]) / parts[2]))
+    if n and dtypes.kind(wanted) in "iu" and all(type(part) is int for part in parts):
+        for end in (parts[0], parts[0] + (n - 1) * parts[2]):
+            if not dtypes.holds(wanted, end):
+                raise dtypes.too_large(end, wanted, "arange: ")
     if parts[0] == 0 and parts[2] == 1:
         host = _sooner_from_host((n,), wanted)
         made = put(np.arange(n).astype(wanted), shaped((n,), wanted)) if host else _iota(size=n, dtype=wanted)

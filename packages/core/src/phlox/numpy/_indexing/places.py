@@ -292,7 +292,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     else:
         ind = choose(less(ind, 0), ind + count, ind) if mode is None else ind
         ind = clip(ind, 0, max(count - 1, 0))
-    values = to_dtype(_repeated(v, type_of(ind).size), type_of(a).dtype)
+    values = _repeated(to_dtype(v, type_of(a).dtype), type_of(ind).size)
     return reshape(At(ravel(a))[ind].set(values, mode="drop"), shape)
 
 
