@@ -173,6 +173,16 @@ def _lowering_rule(lower: Lower) -> Callable[..., Value]:
     return short
 
 
+def _with_nan(rule: Callable[..., Value]) -> Callable[..., Value]:
+    """A lowering rule whose result is nan where the operand is, even if the compiler knows that."""
+
+    def lower(f: Function, x: Value, **params: Any) -> Value:
+        out = rule(f, x, **params)
+        return f.select(f.compare("EQ", x, x), out, f.number(np.nan, out.aval)) if f.module.may_know_nan else out
+
+    return lower
+
+
 def unary(
     name: str,
     lower: Lower,
@@ -189,6 +199,7 @@ def unary(
     light: bool = False,
     unfused: Unfused | None = None,
     operation: str | None = None,
+    undefined_at_nan: bool = False,
 ) -> Primitive:
     """An elementwise function of one operand, as a primitive with its rules.
 
@@ -208,6 +219,8 @@ def unary(
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
       unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
+      undefined_at_nan: whether XLA's formula has no defined result where the compiler knows that the operand is nan, see
+        `constant_nan`.
 
     Returns:
       A `Primitive`, whose `bind` applies it.
@@ -237,10 +250,11 @@ def unary(
     def transposed(cotangent: Any, x: Any, **params: Any) -> list[Any]:
         return [cotangent if type(cotangent) is Zero else transpose(cotangent, x, **params)]  # type: ignore[misc]
 
+    rule = _lowering_rule(lower)
     made = Primitive(
         name,
         types=types,
-        lower=_lowering_rule(lower),
+        lower=_with_nan(rule) if undefined_at_nan else rule,
         jvp=None if derivative is None and tangent is None else jvp,
         transpose=None if transpose is None else transposed,
         batch=lambda axis, args, dims, **params: (made.bind(*args, **params), dims[0]),
