@@ -35,7 +35,7 @@ from .caches import Caches, Stats, bounded, caches_for
 from .calling import FAILURES, MAX_ARRAYS, function_of, specialize
 from .entry import NUMBERS, Entry, Hidden, aval_of_leaf, call_order
 from .misses import check_miss
-from .narrowing import check_all, narrowed
+from .narrowing import check_all, dtypes_of_integers
 from .options import CompilerOptions, Options, Prefix, as_effort, as_overrides, check_jittable
 from .parameters import Parameters, any_like, parameters_of
 from .programs import ShapeDtypeStruct, as_ref, as_struct, described, key_of, laid_out, shapes_of, with_static
@@ -337,7 +337,7 @@ class JitFunction:
                 name=name,
                 arg_names=lambda: self._names(args, kwargs, statics),
             )
-        narrow = narrowed(jaxpr) if self._is_ours else {}
+        narrow = dtypes_of_integers(jaxpr) if self._is_ours else {}
         traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0], narrow)
         if config.current().debug_key_reuse:
             check_keys(traced.closed.jaxpr)

@@ -18,7 +18,7 @@ from ..._ir.dtypes import Dtype
 from ..._ir.jaxpr import Jaxpr
 
 
-def narrowed(jaxpr: Jaxpr) -> dict[int, Dtype]:
+def dtypes_of_integers(jaxpr: Jaxpr) -> dict[int, Dtype]:
     """The dtypes to which a Jaxpr converts inputs that may be Python integers, if they do not hold all of these.
 
     The dtypes are by the index of the input.

@@ -219,7 +219,7 @@ def unary(
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
       unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
-      undefined_at_nan: whether XLA's formula has no defined result where the compiler knows that the operand is nan, see
+      undefined_at_nan: whether XLA's formula has an undefined result where the compiler knows the operand to be nan, see
         `constant_nan`.
 
     Returns:

@@ -16,8 +16,8 @@ from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure.slicing import along
 from .._creation.from_data import asarray
 from .._elementwise.binary import multiply, remainder, subtract
-from .._elementwise.comparisons import not_equal
 from .._elementwise.choose import clip, where
+from .._elementwise.comparisons import not_equal
 from .._elementwise.unary import abs, is_kind
 from .._indexing.reading import take
 from .._manipulation.shapes import broadcast_to, concatenate, moveaxis, ravel, reshape

@@ -20,8 +20,8 @@ from ..._operands.promotion import to_dtype
 from ..._ops.structure import places as ops
 from ..._trace.trace import Tracer
 from .._elementwise.binary import remainder
-from .._elementwise.comparisons import less
 from .._elementwise.choose import clip, where as choose
+from .._elementwise.comparisons import less
 from .._elementwise.unary import as_bool
 from .._manipulation.shapes import atleast_1d, ravel, reshape, stack, transpose
 from .._statistics import reductions as r

@@ -15,8 +15,8 @@ from ..._operands.checks import check, type_of
 from ..._operands.promotion import promoted, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from .._creation.from_data import asarray, listed
-from .._elementwise.comparisons import equal
 from .._elementwise.choose import where
+from .._elementwise.comparisons import equal
 from .._elementwise.unary import isfinite, isnan
 from .._manipulation.shapes import broadcast_shapes
 from .._statistics.reductions import all

@@ -16,11 +16,11 @@ from ..._base.errors import DtypeError, OptionError
 from ..._base.strictness import composed
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
-from ..._operands.promotion import promote_dtypes, to_dtype
+from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
 from .._creation.fill import zeros
-from .._elementwise.comparisons import equal, not_equal
 from .._elementwise.choose import where as choose
+from .._elementwise.comparisons import equal, not_equal
 from .._elementwise.unary import is_kind, isnan, logical_not
 from .._indexing.at import At
 from .._indexing.places import first_places, known_count

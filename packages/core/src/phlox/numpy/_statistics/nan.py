@@ -17,8 +17,8 @@ from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import to_dtype
 from .._elementwise.binary import divide, multiply, subtract
-from .._elementwise.comparisons import less_equal
 from .._elementwise.choose import where as choose
+from .._elementwise.comparisons import less_equal
 from .._elementwise.unary import conj, is_kind, isnan, logical_not, real, sqrt
 from . import reductions as r
 
