@@ -144,3 +144,11 @@ def test_functions_of_a_nan_that_the_compiler_knows(operand, dtype):
                 run = phlox.jit(lambda x: function(KNOWN[operand](x)), compile_effort=effort)
                 assert np.isnan(np.asarray(run(x))).all(), (name, effort)
                 assert np.isnan(np.asarray(run(x[0]))).all() or name == "softmax", (name, effort)
+
+
+def test_comparisons_of_a_nan_that_the_compiler_knows():
+    """LLVM dropped a selection of numbers in front of the exponential, because all its uses were behind one of nan."""
+    x = jnp.array([-2.2, -1.05, 0.1, 1.25, 2.4])
+    for f in (jnp.exp, jnp.exp2, jnp.sinh, jnp.expm1):
+        run = lambda x: jnp.where(f(jnp.log(x - np.float32(np.nan))) < 1, jnp.arctan2(x, jnp.sinh(x)), x)
+        assert (phlox.jit(run)(x) == x).all(), f
