@@ -255,7 +255,7 @@ class Entry:
         """A function that makes a buffer of a leaf of this kind. Equal numbers share one buffer, unless the call
         donates arguments."""
         if kind in NUMBERS and not self.donated:
-            convert = _buffer_of_number
+            convert: Callable[[Any], Any] = _buffer_of_number
         else:
             convert = buffer_maker(aval_of_leaf(self.keys[place]).physical, default_sharding(), kind)
         return checking(self.narrow[place], convert) if place in self.narrow else convert

@@ -15,7 +15,7 @@ from typing import Any
 from ..._ir import dtypes
 from ..._ir.avals import scalar_aval
 from ..._ir.dtypes import Dtype
-from ..._ir.jaxpr import Jaxpr
+from ..._ir.jaxpr import Atom, Jaxpr
 
 
 def dtypes_of_integers(jaxpr: Jaxpr) -> dict[int, Dtype]:
@@ -25,7 +25,7 @@ def dtypes_of_integers(jaxpr: Jaxpr) -> dict[int, Dtype]:
     """
     found: dict[int, Dtype] = {}
     integer = scalar_aval(int)
-    positions = {v: i for i, v in enumerate(jaxpr.invars) if v.aval is integer}
+    positions: dict[Atom, int] = {v: i for i, v in enumerate(jaxpr.invars) if v.aval is integer}
     if not positions:
         return found
     default = dtypes.iinfo(integer.dtype)

@@ -510,7 +510,7 @@ def rows_of(function: str, arrays: Any) -> list[Any]:
         raise ArgumentError(f"{function} takes a sequence of arrays, got {type(arrays).__name__}")
     if not arrays:
         raise ShapeError(f"{function}: need at least one array")
-    rows = check(function, *arrays)
+    rows: list[Any] = check(function, *arrays)
     # Functions that add axes make arrays of numbers, which are then converted without a check of their range.
     return promote_dtypes(*rows) if any(type(x) is int for x in rows) else rows
 
