@@ -3,6 +3,7 @@
 import re
 
 import jax
+import jax.experimental.checkify
 import jax.numpy
 import numpy as np
 import pytest
@@ -244,6 +245,33 @@ def test_weak_types_of_carries(name, transform):
         return (m.jit(f) if transform == "jit" else f)(m.numpy.arange(1)[0])
 
     agree(outcome(run, phlox, ()), outcome(run, jax, ()), NEAR, name)
+
+
+KINDS = {"complex": 3.7 + 2j, "float": 3.7, "int": 3, "bool": True}
+STRONG = {complex: np.complex64, float: np.float16, int: np.int16, bool: np.bool_}
+LOOPS = {
+    "fori_loop": lambda m, start, new: m.lax.fori_loop(0, 0, lambda i, c: new, start),
+    "fori_loop to n": lambda m, start, new: m.jit(lambda n: m.lax.fori_loop(0, n, lambda i, c: new, start))(1),
+    "scan": lambda m, start, new: m.lax.scan(lambda c, _: (new, c), start, None, length=2),
+    "scan of a tuple": lambda m, start, new: m.lax.scan(lambda c, _: ((c[0] + 1, new), c), (1, start), None, length=2),
+    "while_loop": lambda m, start, new: m.lax.while_loop(lambda c: False, lambda c: new, start),
+    "jit": lambda m, start, new: m.jit(lambda c: m.lax.fori_loop(0, 1, lambda i, c: new, c))(start),
+    "vmap": lambda m, start, new: m.vmap(lambda x: (m.lax.fori_loop(0, 1, lambda i, c: new, start), x))(np.ones(2)),
+    "checkify": lambda m, start, new: m.experimental.checkify.checkify(
+        lambda: m.lax.fori_loop(0, 1, lambda i, c: new, start)
+    )()[1],
+}
+
+
+@pytest.mark.parametrize("strong", [False, True])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_weak_carry_loses_nothing(loop, strong):
+    """A start value becomes a number of a kind that holds it, and of no other; in jax too."""
+    for start in KINDS.values():
+        for new in KINDS.values():
+            new = STRONG[type(new)](new) if strong else new
+            run = lambda m: LOOPS[loop](m, start, new)
+            agree(outcome(run, phlox, ()), outcome(run, jax, ()), NEAR, f"{start} -> {new!r}")
 
 
 def test_tangents_of_integers_come_out_of_scan():

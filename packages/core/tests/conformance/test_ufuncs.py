@@ -177,6 +177,15 @@ def test_frompyfunc_of_other_numbers_of_arguments():
     both(lambda m, x: m.numpy.frompyfunc(lambda x, y: x * y, 2, 1, identity=1).reduce(x, where=x > 0), X)
 
 
+def test_loops_do_not_cut_the_first_element():
+    """In jax the elements become numbers of the dtype of the function's results first."""
+    jnp = phlox.numpy
+    x = jnp.array([0.5, 0.25, 3.0])
+    one, greater = jnp.frompyfunc(lambda x, y: 1, 2, 1), jnp.frompyfunc(lambda x, y: x > y, 2, 1)
+    assert one.accumulate(x).tolist() == [0.5, 1.0, 1.0] and float(one.reduce(x[:1])) == 0.5
+    assert greater.accumulate(x).tolist() == [0.5, 1.0, 0.0] and float(greater.reduce(x[:2])) == 1.0
+
+
 def test_equal_when_of_one_function():
     def f(x, y):
         return x

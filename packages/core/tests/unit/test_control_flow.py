@@ -33,6 +33,20 @@ def test_a_carry_of_another_type_is_named():
     refused(errors.TreeError, lambda: lax.fori_loop(0, 3, lambda i, c: (c, c), X), "another structure")
 
 
+def test_a_weak_start_value_is_not_cut():
+    for start, new in ((3.7, 1), (3.7 + 2j, 1.5), (3.7, True), (3, True), (3.7, np.int8(1))):
+        refused(errors.DtypeError, lambda: lax.fori_loop(0, 0, lambda i, c: new, start), "dtypes do not match")
+    total, seen = lax.scan(lambda c, _: (1.5, c), 3, None, length=2)
+    assert (float(total), seen.tolist()) == (1.5, [3.0, 1.5])
+    with phlox.numpy_dtype_promotion("strict"):
+        refused(errors.DtypeError, lambda: lax.scan(lambda c, _: (1, c), 1.5, None, length=2), "dtypes do not match")
+
+
+def test_an_associative_scan_keeps_its_types():
+    refused(errors.DtypeError, lambda: lax.associative_scan(lambda a, b: a > b, X), "bool", "f32", "associative_scan")
+    refused(errors.ShapeError, lambda: lax.associative_scan(lambda a, b: jnp.float32(1), X), "f32[]", "f32[1]")
+
+
 def test_branches_of_different_types_are_named():
     pick = lambda f, g: lax.cond(X.sum() > 0, f, g, X)
     refused(errors.TreeError, lambda: pick(lambda x: {"a": x}, lambda x: {"b": x}), "'a'", "'b'")

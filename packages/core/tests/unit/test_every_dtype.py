@@ -63,7 +63,7 @@ ROUNDING = {
 
 def least(dtype):
     """The least element of a dtype; minus infinity is neutral for all floats, also for those that do not hold it."""
-    if dtype == bool:
+    if np.dtype(dtype) == np.bool_:
         return False
     return -np.inf if jnp.issubdtype(dtype, np.floating) else np.asarray(int(ml_dtypes.iinfo(dtype).min)).astype(dtype)
 

@@ -413,6 +413,14 @@ def finfo(dtype: Dtype) -> Any:
     return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
+def holds(dtype: Dtype, number: int) -> bool:
+    """Whether an integer dtype holds a number. Floats hold none: their conversion rounds."""
+    if kind(dtype) not in "iu":
+        return False
+    limits = iinfo(dtype)
+    return bool(limits.min <= number <= limits.max)
+
+
 def iinfo(dtype: Dtype) -> Any:
     """Limits of an integer element type: min, max, bits."""
     return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]

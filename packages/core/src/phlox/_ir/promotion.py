@@ -136,17 +136,19 @@ def _no_promotion(nodes: frozenset[Node], strict: bool = False) -> TypePromotion
 _DEFAULTS = {"weak int": int64, "weak float": float64, "weak complex": complex128}
 
 
-def promote(types: tuple[tuple[Dtype, bool], ...]) -> tuple[Dtype, bool]:
+def promote(types: tuple[tuple[Dtype, bool], ...], lenient: bool = False) -> tuple[Dtype, bool]:
     """The (dtype, weak_type) of the result of an operation on operands of these (dtype, weak_type).
 
     A 64-bit result becomes the 32-bit type of its kind when 64-bit mode is off, unless the flag `explicit_x64_dtypes`
-    keeps 64-bit types that are named and an operand has one.
+    keeps 64-bit types that are named and an operand has one. With `lenient` the flag ``numpy_dtype_promotion`` has no
+    effect.
     """
     if not types:
         raise ArgumentError("promotion needs at least one array, number or dtype")
     settings = config.current()
+    strict = settings.numpy_dtype_promotion == "strict" and not lenient
     wide = settings.enable_x64 or (settings.explicit_x64_dtypes == "allow" and any(map(_is_wide, types)))
-    return _promote(types, settings.numpy_dtype_promotion == "strict", wide)
+    return _promote(types, strict, wide)
 
 
 def _is_wide(operand: tuple[Dtype, bool]) -> bool:

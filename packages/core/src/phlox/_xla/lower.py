@@ -16,6 +16,7 @@ from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import ordered
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error
+from .constant_nan import may_know_nan
 from .text import TOKEN, Function, Module, Value, quoted
 
 
@@ -41,6 +42,7 @@ def lower_module(
     """
     module = module or Module()
     module.names["main"] = 1
+    module.may_know_nan = may_know_nan(jaxpr)
     main = Function(module, label=(f"jit({jaxpr.name})",))
     inputs = [Value(f"%arg{i}", argument.aval.physical) for i, argument in enumerate(arguments)]
     outputs = lower_jaxpr(main, jaxpr, inputs)

@@ -80,6 +80,7 @@ class Module:
       locations: whether lines have locations: name scopes and source lines, which profiles show. The text that is the
         cache key has none, so that equal programs from different lines are one entry.
       when_compiled: functions to call when the program is compiled.
+      may_know_nan: whether the compiler may know that operands are nan, see `constant_nan`.
     """
 
     __slots__ = (
@@ -91,6 +92,7 @@ class Module:
         "kept",
         "known",
         "locations",
+        "may_know_nan",
         "mesh_of_arguments",
         "meshes",
         "names",
@@ -114,6 +116,7 @@ class Module:
         self.explicit = len(devices) > 1 and any_specs()
         self.locations = locations
         self.portable = portable
+        self.may_know_nan = False
         self.functions: list[str] = []
         self.names: dict[str, int] = {}
         self.known: dict[Any, Any] = {}

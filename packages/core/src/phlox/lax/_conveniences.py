@@ -17,7 +17,7 @@ from .._operands.broadcasting import checked_common_shape
 from .._operands.checks import as_shape, canonical_axis, check, check_one, refuse_complex, type_of
 from .._operands.promotion import to_dtype
 from .._ops.structure import shape as ops, top_k as topk
-from .._ops.structure.numbers import wrapped
+from .._ops.structure.numbers import in_dtype
 from ._structural import (
     broadcast_in_dim,
     dot_general,
@@ -66,7 +66,7 @@ def full(
     lengths = as_shape(shape, "full")
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
     refuse_complex("full", value, wanted)
-    made = to_dtype(wrapped(value, wanted), wanted, aval.weak_type and dtype is None)
+    made = to_dtype(in_dtype(value, wanted), wanted, aval.weak_type and dtype is None)
     return placed(broadcast_in_dim(made, lengths, ()) if lengths else ops.own(made), sharding)
 
 
@@ -102,7 +102,7 @@ def full_like(
     value = check_one("full_like", fill_value)
     wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full_like")
     refuse_complex("full_like", value, wanted)
-    value = to_dtype(wrapped(value, wanted), wanted)
+    value = to_dtype(in_dtype(value, wanted), wanted)
     lengths = aval.shape if shape is None else as_shape(shape, "full_like")
     if sharding is None and not (aval.weak_type and dtype is None):
         sharding = own_sharding(x, lengths)

@@ -33,6 +33,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.dimensions import is_symbolic
 from .._ir.jaxpr import ClosedJaxpr, memoized
+from .._ir.promotion import promote
 from .._operands.promotion import to_dtype
 from .._ops.control import loop, scan as scanning
 from .._ops.elementwise.arithmetic import add
@@ -55,7 +56,8 @@ Tree = Any
 
 
 def _settle(avals: list[ShapedArray], run: Callable[[list[ShapedArray]], Staged]) -> tuple[list[ShapedArray], Staged]:
-    """Traces a step with a carry of types `avals`. A weakly typed carry takes the dtype that the step returns for it.
+    """Traces a step with a carry of types `avals`. A weakly typed carry takes the dtype that the step returns for it,
+    if promotion of both gives that dtype.
 
     Returns the types of the carry, and the staged step.
     """
@@ -63,7 +65,7 @@ def _settle(avals: list[ShapedArray], run: Callable[[list[ShapedArray]], Staged]
     if len(first.out_avals) < len(avals):  # not a carry: `_check_carry` says so
         return avals, first
     wider = [
-        out.update(weak_type=False) if a.weak_type and a.shape == out.shape and a.dtype != out.dtype else a
+        out.update(weak_type=False) if _promotes_to(a, out) else a
         for a, out in zip(avals, first.out_avals, strict=False)
     ]
     avals, step = (wider, run(wider)) if wider != avals else (avals, first)
@@ -92,6 +94,13 @@ class _Body(NamedTuple):
     def inside(self) -> _Body:
         """This function in a step that carries more than the user's carry."""
         return self._replace(depth=self.depth + 1)
+
+
+def _promotes_to(start: ShapedArray, out: ShapedArray) -> bool:
+    """Whether a weakly typed start value becomes one of another dtype, that of `out`, by promotion."""
+    if not start.weak_type or start.shape != out.shape or start.dtype == out.dtype or dtypes.is_extended(out.dtype):
+        return False
+    return promote(((start.dtype, True), (out.dtype, out.weak_type)), lenient=True)[0] == out.dtype
 
 
 def _check_carry(
@@ -658,7 +667,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
 
     Raises:
       ArgumentError: `fn` is not callable, or `elems` has no arrays.
-      ShapeError: `axis` is out of range for an array, or the lengths along it differ.
+      ShapeError: `axis` is out of range for an array, the lengths along it differ, or `fn` changes a shape.
+      DtypeError: `fn` changes a dtype.
       TreeError: `fn` returns a pytree of another structure than `elems`.
 
     >>> associative_scan(lambda a, b: a + b, jnp.arange(4))
@@ -686,6 +696,12 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
         instead = f"return the combined elements at the end of fn ({arguments.fun_name(fn)}), which returns None"
         what = "associative_scan: fn returns another structure than it takes"
         pytree.check_same(elems_tree, out_tree, what, instead if result is None else "")
+        for path, x, y in zip(pytree.named_paths(elems_tree), a, out, strict=True):
+            aval, got = typeof(x), typeof(y)
+            if (aval.shape, aval.dtype) != (got.shape, got.dtype):
+                kind = DtypeError if aval.shape == got.shape else ShapeError
+                where = f"elems{pytree.keystr(path)} of type {aval.short}"
+                raise kind(f"associative_scan: fn returns {got.short} for {where}")
         return out
 
     found = running.associative_scan(combine, front, 0)

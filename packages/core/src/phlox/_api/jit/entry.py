@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..._base import pytree
 from ..._base.native import native
 from ..._base.pytree import PyTreeDef, flatten, reader
 from ..._ir.avals import ShapedArray, scalar_aval
-from ..._ir.dtypes import float0
+from ..._ir.dtypes import Dtype, float0
 from ..._ops.structure.shape import copy
 from ..._xla.array import Array, ArrayImpl, wrap, wrap_all
 from ..._xla.compile import JaxRuntimeError
@@ -21,6 +21,7 @@ from ..._xla.placement import aval_of
 from ..._xla.program import Program, explain_failure
 from ..._xla.sharding import default_sharding
 from ..._xla.transfer import buffer_maker
+from .narrowing import check_all, checking
 from .parameters import MISSING
 
 #: classes of Python numbers; a number's class is its key
@@ -169,6 +170,7 @@ class Entry:
       finish: makes the user's result from the program's results; None if the result is one array.
       aval, key: abstract value and key of that one array.
       keys: the key of each leaf: an array key, or the class of a number.
+      narrow: dtypes that must hold Python integers among the leaves, by leaf index; see `narrowing`.
       arranges: whether arrays are moved between devices before the program runs, or the run is watched.
       calls: how often this entry ran.
       others: entries of the same program for leaves in other orders or of other kinds.
@@ -176,7 +178,7 @@ class Entry:
 
     __slots__ = (
         "__weakref__", "arranges", "aval", "calls", "donated", "execute", "finish", "handlers", "hidden", "kept", "key",
-        "keys", "others", "out_tree", "prepare", "program",
+        "keys", "narrow", "others", "out_tree", "prepare", "program",
     )  # fmt: skip
     finish: Callable[[list[Any]], Any] | None
     aval: Any
@@ -190,6 +192,7 @@ class Entry:
         keys: Sequence[Any],
         out_tree: PyTreeDef,
         donated: frozenset[int],
+        narrow: Mapping[int, Dtype],
     ):
         self.program = program
         self.calls = 0
@@ -199,10 +202,11 @@ class Entry:
         self.others: dict[Any, Entry] = {}
         self.out_tree = out_tree
         self.donated = donated
+        self.narrow = narrow
         self.arranges = bool(program.arrange) or program.watch is not None
         whole = not hidden.arrays and list(kept) == list(range(len(keys)))
         self.prepare = None if whole or self.arranges else _selecting(hidden, kept, donated)
-        self.execute = _arranging(program, hidden, kept, keys, donated) if self.arranges else program.execute
+        self.execute = _arranging(program, hidden, kept, keys, donated, narrow) if self.arranges else program.execute
         self.handlers = program.handlers
         self.aval = self.key = self.finish = None
         if self.arranges:
@@ -216,7 +220,7 @@ class Entry:
 
     def with_program(self, program: Program) -> Entry:
         """The entry of another program of the same calls; it goes on counting them."""
-        entry = Entry(program, self.hidden, self.kept, self.keys, self.out_tree, self.donated)
+        entry = Entry(program, self.hidden, self.kept, self.keys, self.out_tree, self.donated, self.narrow)
         entry.calls = self.runs()
         return entry
 
@@ -230,7 +234,9 @@ class Entry:
         if found is None:
             kept = [order.index(i) for i in self.kept]
             donated = frozenset(order.index(i) for i in self.donated)
-            found = Entry(self.program, self.hidden, kept, [self.keys[i] for i in order], self.out_tree, donated)
+            narrow = {order.index(i): dtype for i, dtype in self.narrow.items()}
+            keys = [self.keys[i] for i in order]
+            found = Entry(self.program, self.hidden, kept, keys, self.out_tree, donated, narrow)
             if not self.arranges:
                 read = [(place, kinds[order[place]]) for place in kept if kinds[order[place]] is not None]
                 converters = [(place, found._converter(place, kind)) for place, kind in read]
@@ -249,8 +255,10 @@ class Entry:
         """A function that makes a buffer of a leaf of this kind. Equal numbers share one buffer, unless the call
         donates arguments."""
         if kind in NUMBERS and not self.donated:
-            return _buffer_of_number
-        return buffer_maker(aval_of_leaf(self.keys[place]).physical, default_sharding(), kind)
+            convert: Callable[[Any], Any] = _buffer_of_number
+        else:
+            convert = buffer_maker(aval_of_leaf(self.keys[place]).physical, default_sharding(), kind)
+        return checking(self.narrow[place], convert) if place in self.narrow else convert
 
     def runs(self) -> int:
         """How often the program was called, with leaves in any order and of any kind."""
@@ -285,11 +293,17 @@ class _WrappedResults:
 
 
 def _arranging(
-    program: Program, hidden: Hidden, kept: list[int], keys: Sequence[Any], donated: frozenset[int]
+    program: Program,
+    hidden: Hidden,
+    kept: list[int],
+    keys: Sequence[Any],
+    donated: frozenset[int],
+    narrow: Mapping[int, Dtype],
 ) -> Callable[[Sequence[Any]], _WrappedResults]:
     """`execute` for a program that goes through `Program.run`, to move its arguments or watch the run."""
 
     def execute(given: Sequence[Any]) -> _WrappedResults:
+        check_all(narrow, given)
         found = zip(given, keys, strict=True)
         leaves = [wrap(x, aval_of(key), key) if type(x) is _Buffer else x for x, key in found]
         hidden.keep(given, donated)

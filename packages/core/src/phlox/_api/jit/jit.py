@@ -35,6 +35,7 @@ from .caches import Caches, Stats, bounded, caches_for
 from .calling import FAILURES, MAX_ARRAYS, function_of, specialize
 from .entry import NUMBERS, Entry, Hidden, aval_of_leaf, call_order
 from .misses import check_miss
+from .narrowing import check_all, dtypes_of_integers
 from .options import CompilerOptions, Options, Prefix, as_effort, as_overrides, check_jittable
 from .parameters import Parameters, any_like, parameters_of
 from .programs import ShapeDtypeStruct, as_ref, as_struct, described, key_of, laid_out, shapes_of, with_static
@@ -57,12 +58,14 @@ def _constrained(values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
 class Traced(NamedTuple):
     """A function traced for one kind of arguments: its Jaxpr, closed-over values, and the treedef of its result.
 
-    The Jaxpr takes `consts` as its first arguments.
+    The Jaxpr takes `consts` as its first arguments. `narrow` has the dtypes that must hold the leaves which are Python
+    integers, by leaf index; see `narrowing`.
     """
 
     closed: ClosedJaxpr
     consts: list[Any]
     out_tree: PyTreeDef
+    narrow: dict[int, Any]
 
 
 class LoweredCall(NamedTuple):
@@ -74,6 +77,7 @@ class LoweredCall(NamedTuple):
       kept: indices of the leaves that the program reads.
       donated: indices of the leaves that the user donates.
       taken: those of them whose buffers the program can reuse.
+      narrow: as of `traced`, for the leaves that are Python integers.
     """
 
     lowering: Lowering
@@ -83,10 +87,12 @@ class LoweredCall(NamedTuple):
     kept: list[int]
     donated: frozenset[int]
     taken: frozenset[int]
+    narrow: dict[int, Any]
 
     def entry(self, program: Program) -> Entry:
         """The entry that calls the compiled `program`."""
-        return Entry(program, Hidden(self.consts), self.kept, self.keys, self.traced.out_tree, self.taken)
+        hidden = Hidden(self.consts)
+        return Entry(program, hidden, self.kept, self.keys, self.traced.out_tree, self.taken, self.narrow)
 
 
 class Prepared(NamedTuple):
@@ -331,7 +337,8 @@ class JitFunction:
                 name=name,
                 arg_names=lambda: self._names(args, kwargs, statics),
             )
-        traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0])
+        narrow = dtypes_of_integers(jaxpr) if self._is_ours else {}
+        traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0], narrow)
         if config.current().debug_key_reuse:
             check_keys(traced.closed.jaxpr)
         if not any(isinstance(c, Tracer) for c in consts):
@@ -416,7 +423,8 @@ class JitFunction:
             out_shardings=outs,
         )
         taken = frozenset(kept[i - len(kept_consts)] for i in usable)
-        return LoweredCall(lowering, traced, keys, kept_consts, kept, donated, taken)
+        narrow = {i: dtype for i, dtype in traced.narrow.items() if keys[i] is int}
+        return LoweredCall(lowering, traced, keys, kept_consts, kept, donated, taken, narrow)
 
     def _check_places(self, in_tree: PyTreeDef, statics: Any, keys: Sequence[Any], asked: Sequence[Any]) -> None:
         """Raises for a committed argument that lies elsewhere than `in_shardings` says."""
@@ -455,6 +463,7 @@ class JitFunction:
             if not self._threads_refs:
                 raise
             return self._reference_call(in_tree, statics, ref_places).run(leaves)
+        check_all(traced.narrow, leaves)
         given, asked_in, asked_out = described(leaves), self._options.in_shardings, self._options.out_shardings
         if asked_in is not None and not self._options.moves_arguments:
             given = _constrained(given, asked_in.spread((args, kwargs)))

@@ -397,7 +397,14 @@ def _exp2_lower(f: Function, x: Value) -> Value:
     return f.same("stablehlo.exponential", f.same("stablehlo.multiply", factor, x))
 
 
-exp = unary("exp", "stablehlo.exponential", accepts=INEXACT, derivative=lambda x, out: out, unfused="operation")
+exp = unary(
+    "exp",
+    "stablehlo.exponential",
+    accepts=INEXACT,
+    derivative=lambda x, out: out,
+    unfused="operation",
+    undefined_at_nan=True,
+)
 exp2 = unary(
     "exp2",
     _exp2_lower,
@@ -405,6 +412,7 @@ exp2 = unary(
     tangent=lambda t, x, out: mul(literal(x, np.log(2)), mul(t, out)),
     unfused="operation",
     operation="stablehlo.exponential",
+    undefined_at_nan=True,
 )
 expm1 = unary(
     "expm1",
@@ -412,6 +420,7 @@ expm1 = unary(
     accepts=INEXACT,
     derivative=lambda x, out: add(out, literal(x, 1)),
     unfused="operation",
+    undefined_at_nan=True,
 )
 log = unary("log", "stablehlo.log", accepts=INEXACT, tangent=lambda t, x, out: div(t, x), unfused="operation")
 log1p = unary(
@@ -427,6 +436,7 @@ logistic = unary(
     accepts=INEXACT,
     derivative=lambda x, out: mul(out, sub(literal(x, 1), out)),
     unfused="operation",
+    undefined_at_nan=True,
 )
 
 # --- trigonometric and hyperbolic functions -------------------------------------------------------------
@@ -480,12 +490,14 @@ sinh = unary(
     on_cpu("chlo.sinh", forms.hyperbolic_sine),
     accepts=INEXACT,
     derivative=lambda x, out: cosh(x),
+    undefined_at_nan=True,
 )
 cosh = unary(
     "cosh",
     on_cpu("chlo.cosh", forms.hyperbolic_cosine),
     accepts=INEXACT,
     derivative=lambda x, out: sinh(x),
+    undefined_at_nan=True,
 )
 tanh = unary(
     "tanh",

@@ -174,6 +174,37 @@ def _lowering_rule(lower: Lower) -> Callable[..., Value]:
     return short
 
 
+def _with_nan(rule: Callable[..., Value]) -> Callable[..., Value]:
+    """A lowering rule whose result is nan where the operand is, even if the compiler knows that."""
+
+    def lower(f: Function, x: Value, **params: Any) -> Value:
+        if not f.module.may_know_nan:
+            return rule(f, x, **params)
+        is_number = f.compare("EQ", x, x)
+        out = rule(f, _without_nan(f, x, is_number), **params)
+        return f.select(is_number, out, f.number(np.nan, out.aval))
+
+    return lower
+
+
+def _without_nan(f: Function, x: Value, is_number: Value) -> Value:
+    """`x` with infinities in place of nan, by the bits: of floats, the numbers above infinity are nan.
+
+    A selection would not do: where the result is used for ``is_number`` only, LLVM takes `x` for it.
+    """
+    dtype = x.aval.dtype
+    bits = dtypes.bits(dtype)
+    if dtypes.kind(dtype) == "c" or bits < 16:  # small floats may have no infinity, or no sign
+        return f.select(is_number, x, f.number(0, x.aval))
+    word = shaped(x.aval.shape, np.dtype(f"u{dtype.itemsize}"))
+    infinity, sign = int(np.asarray(np.inf, dtype).view(word.dtype)), 1 << (bits - 1)
+    given = f.unlike("stablehlo.bitcast_convert", x, word)
+    size = f.same("stablehlo.and", given, f.number(sign - 1, word))
+    size = f.same("stablehlo.minimum", size, f.number(infinity, word))
+    signed = f.same("stablehlo.or", size, f.same("stablehlo.and", given, f.number(sign, word)))
+    return f.unlike("stablehlo.bitcast_convert", signed, x.aval)
+
+
 def unary(
     name: str,
     lower: Lower,
@@ -190,6 +221,7 @@ def unary(
     light: bool = False,
     unfused: Unfused | None = None,
     operation: str | None = None,
+    undefined_at_nan: bool = False,
 ) -> Primitive:
     """An elementwise function of one operand, as a primitive with its rules.
 
@@ -209,6 +241,8 @@ def unary(
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
       unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
+      undefined_at_nan: whether XLA's formula is undefined where the compiler knows the operand to be nan, see
+        `constant_nan`.
 
     Returns:
       A `Primitive`, whose `bind` applies it.
@@ -238,10 +272,11 @@ def unary(
     def transposed(cotangent: Any, x: Any, **params: Any) -> list[Any]:
         return [cotangent if type(cotangent) is Zero else transpose(cotangent, x, **params)]  # type: ignore[misc]
 
+    rule = _lowering_rule(lower)
     made = Primitive(
         name,
         types=types,
-        lower=_lowering_rule(lower),
+        lower=_with_nan(rule) if undefined_at_nan else rule,
         jvp=None if derivative is None and tangent is None else jvp,
         transpose=None if transpose is None else transposed,
         batch=lambda axis, args, dims, **params: (made.bind(*args, **params), dims[0]),

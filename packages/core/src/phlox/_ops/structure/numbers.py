@@ -12,16 +12,15 @@ from ..._xla.array import put
 
 
 def literal_of(x: Any, dtype: Any) -> Any:
-    """A number as a NumPy scalar of this dtype, with the value to which XLA would convert it."""
+    """A number as a NumPy scalar of this dtype, with the value to which XLA would convert it.
+
+    Raises `NumberRangeError` for a Python integer that an integer dtype does not hold.
+    """
     value = np.asarray(x)
     if value.dtype.kind == "c" and dtypes.kind(dtype) not in "cb":
         value = value.real
-    if isinstance(x, int) and not isinstance(x, bool) and dtypes.kind(dtype) in "iu":
-        info = np.iinfo(dtype) if dtype.isbuiltin == 1 else None
-        default = np.iinfo(dtypes.canonical(dtypes.int64))  # integers that fit this dtype are converted and wrap
-        outside = info is not None and not info.min <= x <= info.max and (x < 0) == (info.min < 0)
-        if outside and not default.min <= x <= default.max:
-            raise dtypes.too_large(x, dtype)
+    if isinstance(x, int) and not isinstance(x, bool) and dtypes.kind(dtype) in "iu" and not dtypes.holds(dtype, x):
+        raise dtypes.too_large(x, dtype)
     with np.errstate(all="ignore"):
         return value.astype(dtype)[()]
 
@@ -49,3 +48,13 @@ def wrapped(x: Any, dtype: Any) -> Any:
     if x.bit_length() > 64:
         raise dtypes.too_large(x, dtype)
     return np.asarray(x % 2**64, np.uint64).astype(dtype)[()]
+
+
+def in_dtype(x: Any, dtype: Any) -> Any:
+    """A Python integer too large for the default integer dtype, as a NumPy scalar of this dtype, which must hold it.
+
+    Everything else is returned unchanged.
+    """
+    if type(x) is not int or dtypes.holds(dtypes.canonical(dtypes.int64), x):
+        return x
+    return literal_of(x, dtype)

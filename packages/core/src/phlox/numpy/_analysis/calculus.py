@@ -11,12 +11,13 @@ import numpy as np
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, type_of
-from ..._operands.promotion import promote_inexact, to_dtype
+from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure.slicing import along
 from .._creation.from_data import asarray
-from .._elementwise.binary import multiply, not_equal, remainder, subtract
+from .._elementwise.binary import multiply, remainder, subtract
 from .._elementwise.choose import clip, where
+from .._elementwise.comparisons import not_equal
 from .._elementwise.unary import abs, is_kind
 from .._indexing.reading import take
 from .._manipulation.shapes import broadcast_to, concatenate, moveaxis, ravel, reshape
@@ -47,7 +48,7 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
     flat = ravel(check_one("ediff1d", ary))
     aval = type_of(flat)
     parts = [e.sub(flat[1:], flat[:-1])]
-    ends = [to_dtype(ravel(x), aval.dtype) for x in check("ediff1d", *(x for x in (to_begin, to_end) if x is not None))]
+    ends = [ravel(to_dtype(x, aval.dtype)) for x in check("ediff1d", *(x for x in (to_begin, to_end) if x is not None))]
     if to_begin is not None:
         parts.insert(0, ends[0])
     if to_end is not None:
@@ -91,7 +92,7 @@ def diff(
     parts = []
     for x in (prepend, a, append):
         if x is not None:
-            x = check_one("diff", x)
+            x, _ = promote_dtypes(check_one("diff", x), a)
             one = tuple(1 if i == at else length for i, length in enumerate(shape))
             parts.append(x if type_of(x).shape else broadcast_to(x, one))
     a = concatenate(parts, at) if len(parts) > 1 else asarray(a)

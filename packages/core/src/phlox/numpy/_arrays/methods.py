@@ -21,7 +21,7 @@ from ..._xla.array import ArrayImpl, move, physical
 from ..._xla.devices import Device
 from ..._xla.sharding import Sharding, single_device
 from .._creation.from_data import asarray, astype
-from .._elementwise import binary as b, choose as c, unary as u
+from .._elementwise import binary as b, choose as c, comparisons as order, unary as u
 from .._linalg import products as lin
 from .._manipulation import shapes as s
 from .._statistics import reductions as r
@@ -79,12 +79,12 @@ _BINARY: dict[str, Callable[..., Any]] = {
     "rshift": b.right_shift,
 }
 _COMPARISONS: dict[str, Callable[..., Any]] = {
-    "eq": b.equal,
-    "ne": b.not_equal,
-    "lt": b.less,
-    "le": b.less_equal,
-    "gt": b.greater,
-    "ge": b.greater_equal,
+    "eq": order.equal,
+    "ne": order.not_equal,
+    "lt": order.less,
+    "le": order.less_equal,
+    "gt": order.greater,
+    "ge": order.greater_equal,
 }
 
 
@@ -128,7 +128,7 @@ def _contains(self: Any, other: ArrayLike) -> Array:
                 f"Array.__contains__: {rule}, got {type_of(other).short} in {type_of(self).short}",
                 instead="(array == x).any()",
             )
-    return r.any(b.equal(self, other))
+    return r.any(order.equal(self, other))
 
 
 def _byteswap(self: Any) -> Array:

@@ -19,7 +19,7 @@ from ..._ir.promotion import promote
 from ..._operands.checks import as_shape, canonical_axis, check, check_one, integer, refuse_complex, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
-from ..._ops.structure.numbers import wrapped
+from ..._ops.structure.numbers import in_dtype
 from ..._trace.trace import Tracer, recorder
 from ..._transform.explicit import laid
 from ..._xla import transfer_guard
@@ -48,7 +48,7 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
     if dtypes.is_extended(dtype):
         raise DtypeError(f"{function}: arrays of {dtype} cannot be filled with numbers")
     refuse_complex(function, value, dtype)
-    value = wrapped(value, dtype)
+    value = in_dtype(value, dtype)
     lengths = _lengths(function, shape)
     if isinstance(device, Sharding) and device.num_devices > 1 and math.prod(lengths) > _FEW and recorder() is None:
         return _full_over(device)(value, shape=lengths, dtype=dtype, weak=weak)
@@ -360,6 +360,7 @@ def arange(
       ShapeError: an argument is not a scalar.
       DtypeError: an argument is complex, or the dtype is bool.
       ArgumentError: an argument is not a number.
+      NumberRangeError: the arguments are Python integers, and `dtype` does not hold an element.
 
     >>> arange(3), arange(1.0, 2.0, 0.5)
     (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
@@ -402,6 +403,10 @@ def arange(
     if wanted == dtypes.bool_:
         raise DtypeError("arange: bools cannot be counted", instead="dtype=int")
     n = max(0, math.ceil((parts[1] - parts[0]) / parts[2]))
+    if n and dtypes.kind(wanted) in "iu" and all(type(part) is int for part in parts):
+        for end in (parts[0], parts[0] + (n - 1) * parts[2]):
+            if not dtypes.holds(wanted, end):
+                raise dtypes.too_large(end, wanted, "arange: ")
     if parts[0] == 0 and parts[2] == 1:
         host = _sooner_from_host((n,), wanted)
         made = put(np.arange(n).astype(wanted), shaped((n,), wanted)) if host else _iota(size=n, dtype=wanted)

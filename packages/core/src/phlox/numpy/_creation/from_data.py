@@ -323,6 +323,7 @@ def astype(
     Array([ 1, -1], dtype=int32)
     """
     x = check_one("astype", x)
+    x = asarray(x) if isinstance(x, int) else x  # converted as an array is, without a check of the range
     wanted = dtypes.user_dtype(float if dtype is None else dtype, "astype")
     if dtypes.kind(type_of(x).dtype) == "c" and dtypes.kind(wanted) in "iuf":
         warn(

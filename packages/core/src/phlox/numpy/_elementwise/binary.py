@@ -14,7 +14,6 @@ from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_dtypes, promote_shapes, promoted, promoted_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic, logs
 from ..._ops.elementwise.families import literal
-from ..._ops.random import equality
 from ..._trace.trace import Tracer
 from .._manipulation.shapes import broadcast_arrays
 from .define import binary, boolean, float_32, int_32
@@ -172,30 +171,8 @@ hypot = binary(
     raises=_COMPLEX,
 )
 
-# --- comparison and logic -------------------------------------------------------------------------------
+# --- logic ---------------------------------------------------------------------------------------------
 
-
-def _by_parts(primitive: Any) -> Apply:
-    """A comparison that also takes complex numbers, ordered by real part, then by imaginary part."""
-
-    def apply(x: Any, y: Any) -> Any:
-        if not is_kind(x, "c"):
-            return primitive(x, y)
-        tie = logic.eq(e.real(x), e.real(y))
-        return logic.select(tie, primitive(e.imag(x), e.imag(y)), primitive(e.real(x), e.real(y)))
-
-    return apply
-
-
-_ORDER = "Complex numbers are ordered by real part, then by imaginary part."
-equal = binary("equal", promoted, equality.equal, "Where x == y", "1, 1", boolean(True))
-not_equal = binary("not_equal", promoted, equality.not_equal, "Where x != y", "1, 1", boolean(False))
-less = binary("less", promoted, _by_parts(logic.lt), "Where x < y", "1, 2", boolean(True), note=_ORDER)
-less_equal = binary("less_equal", promoted, _by_parts(logic.le), "Where x <= y", "1, 1", boolean(True), note=_ORDER)
-greater = binary("greater", promoted, _by_parts(logic.gt), "Where x > y", "1, 2", boolean(False), note=_ORDER)
-greater_equal = binary(
-    "greater_equal", promoted, _by_parts(logic.ge), "Where x >= y", "1, 1", boolean(True), note=_ORDER
-)
 logical_and = binary("logical_and", _booleans, logic.and_, "Where x and y are not zero", "1, 2", boolean(True))
 logical_or = binary("logical_or", _booleans, logic.or_, "Where x or y is not zero", "0, 2", boolean(True))
 logical_xor = binary(

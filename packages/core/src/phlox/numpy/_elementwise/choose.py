@@ -11,6 +11,7 @@ from ..._base.errors import ArgumentError, DtypeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.broadcasting import where as choose
 from ..._operands.checks import check, check_one, type_of
+from ..._operands.integers import saturated, unheld
 from ..._operands.promotion import promote_shapes, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
@@ -63,10 +64,25 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
 
 
 @jit
+def _clip(arr: Any, min: Any, max: Any) -> Any:
+    for x in check("clip", *(v for v in (arr, min, max) if v is not None)):
+        if is_kind(x, "c"):
+            raise DtypeError(
+                "clip: Complex values have no ordering and cannot be clipped", instead="clip x.real, x.imag"
+            )
+    for bound, apply in ((min, maximum), (max, minimum)):
+        if bound is not None:
+            if unheld(arr, bound) == 1:
+                bound, _ = saturated(bound, type_of(arr).dtype)
+            arr = apply(*promote_shapes("clip", bound, arr))
+    return arr
+
+
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """`arr` with values below `min` raised to it and values above `max` lowered to it (as ``numpy.clip``).
 
-    A nan in any argument gives nan. Where `min` is larger than `max`, the result is `max`.
+    A nan in any argument gives nan. Where `min` is larger than `max`, the result is `max`. An integer bound may be out
+    of the range of the dtype of `arr`, on the side where it does not bound.
 
     Args:
       arr: real array of any shape, or a number.
@@ -77,21 +93,21 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
 
     Raises:
       DtypeError: an argument is complex.
+      NumberRangeError: `min` or `max` is a Python integer by which all results would be out of the range of the dtype.
 
     >>> import phlox.numpy as jnp
     >>> jnp.clip(jnp.array([-1.0, 0.5, 2.0]), 0, 1)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
-    for x in check("clip", *(v for v in (arr, min, max) if v is not None)):
-        if is_kind(x, "c"):
-            raise DtypeError(
-                "clip: Complex values have no ordering and cannot be clipped", instead="clip x.real, x.imag"
-            )
-    if min is not None:
-        arr = maximum(*promote_shapes("clip", min, arr))
-    if max is not None:
-        arr = minimum(*promote_shapes("clip", max, arr))
-    return arr  # type: ignore[return-value]
+    if type(min) is int or type(max) is int:
+        dtype = type_of(check_one("clip", arr)).dtype
+        if dtypes.kind(dtype) in "iu":
+            limits = dtypes.iinfo(dtype)
+            if type(min) is int and min > limits.max:
+                raise dtypes.too_large(min, dtype, "clip: ")
+            if type(max) is int and max < limits.min:
+                raise dtypes.too_large(max, dtype, "clip: ")
+    return _clip(arr, min, max)
 
 
 @jit(inline=True, static_argnames=("decimals", "out"))

@@ -17,6 +17,7 @@ from ..._api.jit.jit import jit
 from ..._api.jit.programs import eval_shape
 from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
+from ..._ir.promotion import promote
 from ..._operands.checks import canonical_axis, check, check_one, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from .._creation.fill import full
@@ -371,9 +372,16 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Ar
 # --- the methods as loops -------------------------------------------------------------------------------
 
 
-def _result_dtype(function: ufunc, *args: Any) -> Any:
-    """The dtype of the function of single elements of these arrays."""
-    return eval_shape(function._func, *[to_dtype(1, type_of(x).dtype, type_of(x).weak_type) for x in args]).dtype
+def _loop_dtype(function: ufunc, a: Any, *others: Any) -> Any:
+    """The dtype of a loop that begins with elements of `a` and goes on with results of the function: it holds both.
+
+    Logical functions take their operands as truth values, so that their results suffice.
+    """
+    ones = [to_dtype(1, type_of(x).dtype, type_of(x).weak_type) for x in (a, *others)]
+    out = eval_shape(function._func, *ones)
+    if type(function.identity) is bool:
+        return out.dtype
+    return promote(((out.dtype, out.weak_type), (type_of(a).dtype, type_of(a).weak_type)), lenient=True)[0]
 
 
 @functools.partial(jit, static_argnames=("function", "axis", "dtype", "keepdims"))
@@ -382,7 +390,7 @@ def _reduce(a: Any, where: Any, initial: Any, function: ufunc, axis: Any, dtype:
 
     a = asarray(a)
     initial = function.identity if initial is None else initial
-    dtype = _result_dtype(function, a, a) if dtype is None else dtype
+    dtype = _loop_dtype(function, a, a) if dtype is None else dtype
     where = None if where is None else broadcast_to(where, a.shape)
     if axis is None:
         kept: tuple[int, ...] = (1,) * a.ndim
@@ -398,7 +406,7 @@ def _reduce(a: Any, where: Any, initial: Any, function: ufunc, axis: Any, dtype:
         a = choose(where, a, to_dtype(1, dtype))  # the derivative of the function at a masked nan is nan, even times 0
 
     def step(i: Any, so_far: Any) -> Any:
-        found = function(so_far, a[i])
+        found, _ = promote_dtypes(function(so_far, a[i]), so_far)  # the loop's dtype may be wider than the function's
         return found if where is None else choose(where[i], found, so_far)
 
     begin = 1 if initial is None else 0
@@ -412,7 +420,7 @@ def _accumulate(a: Any, function: ufunc, axis: int, dtype: Any) -> Any:
     from ...lax import scan  # here, as `phlox.numpy` does not wait for lax
 
     a = asarray(a)
-    dtype = _result_dtype(function, a, a) if dtype is None else dtype
+    dtype = _loop_dtype(function, a, a) if dtype is None else dtype
     axis = canonical_axis(axis, a.ndim, function.__name__)
     if not a.size:
         return full(a.shape, 0, dtype)
@@ -430,7 +438,7 @@ def _accumulate(a: Any, function: ufunc, axis: int, dtype: Any) -> Any:
 def _at(arrays: Any, a: Any, *b: Any, function: ufunc, places: Any) -> Any:
     from ...lax import fori_loop  # here, as `phlox.numpy` does not wait for lax
 
-    dtype = _result_dtype(function, a, *b)
+    dtype = _loop_dtype(function, a, *b)
     a, b = asarray(a).astype(dtype), tuple(asarray(x).astype(dtype) for x in b)
     shape = broadcast_shapes(*[type_of(x).shape for x in arrays])
 

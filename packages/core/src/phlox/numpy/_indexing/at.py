@@ -19,7 +19,7 @@ from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure import scatter as ops
 from ..._ops.structure.gather import GatherScatterMode, ScatterDimensionNumbers
-from ..._ops.structure.numbers import exact, literal_of
+from ..._ops.structure.numbers import in_dtype
 from ..._trace.trace import Tracer
 from .._creation.from_data import asarray
 from .._elementwise.choose import where
@@ -281,8 +281,7 @@ class AtIndex:
             return self.array / other if kind == "divide" else self.array**other
         if not becomes_array(values) and typeof_value(values) is None:
             values = asarray(values)  # lists are allowed
-        if type(values) is int and values >= 2**31 and dtypes.kind(type_of(self.array).dtype) == "u":
-            values = exact(literal_of(values, type_of(self.array).dtype))
+        values = in_dtype(values, type_of(self.array).dtype)
         x, y = check(f"at.{kind}", self.array, values)
         if is_window(self.index):
             part = window(self.index, type_of(x).shape)

@@ -19,8 +19,9 @@ from ..._operands.checks import canonical_axis, check, check_one, integer, type_
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import places as ops
 from ..._trace.trace import Tracer
-from .._elementwise.binary import less, remainder
+from .._elementwise.binary import remainder
 from .._elementwise.choose import clip, where as choose
+from .._elementwise.comparisons import less
 from .._elementwise.unary import as_bool
 from .._manipulation.shapes import atleast_1d, ravel, reshape, stack, transpose
 from .._statistics import reductions as r
@@ -291,7 +292,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     else:
         ind = choose(less(ind, 0), ind + count, ind) if mode is None else ind
         ind = clip(ind, 0, max(count - 1, 0))
-    values = to_dtype(_repeated(v, type_of(ind).size), type_of(a).dtype)
+    values = _repeated(to_dtype(v, type_of(a).dtype), type_of(ind).size)
     return reshape(At(ravel(a))[ind].set(values, mode="drop"), shape)
 
 

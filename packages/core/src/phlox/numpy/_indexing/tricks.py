@@ -13,8 +13,8 @@ from ..._operands.checks import check, check_one, type_of
 from .._creation.fill import ones
 from .._creation.from_data import asarray
 from .._creation.grids import progression
-from .._elementwise.binary import greater, less
 from .._elementwise.choose import where
+from .._elementwise.comparisons import greater, less
 from .._elementwise.integers import divmod
 from .._manipulation.shapes import concatenate, expand_dims, moveaxis
 from .places import nonzero

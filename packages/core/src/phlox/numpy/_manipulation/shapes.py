@@ -522,7 +522,9 @@ def rows_of(function: str, arrays: Any, option: Any = None) -> list[Any]:
         )
     if not arrays:
         raise ShapeError(f"{function}: need at least one array")
-    return check(function, *arrays)
+    rows: list[Any] = check(function, *arrays)
+    # Functions that add axes make arrays of numbers, which are then converted without a check of their range.
+    return promote_dtypes(*rows) if any(type(x) is int for x in rows) else rows
 
 
 @jit(inline=True, static_argnames="axis")

@@ -10,12 +10,13 @@ import numpy as np
 from ..._api.jit.jit import jit
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
-from ..._operands.checks import type_of
+from ..._ir.promotion import promote
+from ..._operands.checks import check, type_of
 from ..._operands.promotion import promoted, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from .._creation.from_data import asarray, listed
-from .._elementwise.binary import equal
 from .._elementwise.choose import where
+from .._elementwise.comparisons import equal
 from .._elementwise.unary import isfinite, isnan
 from .._manipulation.shapes import broadcast_shapes
 from .._statistics.reductions import all
@@ -44,13 +45,12 @@ def isclose(
     >>> isclose(1.0, 1.0 + 1e-7)
     Array(True, dtype=bool)
     """
-    a, b = promoted("isclose", a, b)
-    dtype = type_of(a).dtype
-    if dtypes.is_extended(dtype):  # PRNG keys
+    a, b = check("isclose", a, b)
+    if any(dtypes.is_extended(type_of(x).dtype) for x in (a, b)):  # PRNG keys
         return equal(a, b)
-    if not dtypes.is_inexact(dtype):
-        dtype = dtypes.canonical(dtypes.float64)
-        a, b = to_dtype(a, dtype), to_dtype(b, dtype)
+    dtype, _ = promote(tuple((type_of(x).dtype, type_of(x).weak_type) for x in (a, b)))
+    dtype = dtype if dtypes.is_inexact(dtype) else dtypes.canonical(dtypes.float64)
+    a, b = promoted("isclose", to_dtype(a, dtype), to_dtype(b, dtype))
     real = dtypes.real_part(dtype)
     bound = e.add(to_dtype(atol, real), e.mul(to_dtype(rtol, real), e.abs_(b)))
     near = logic.le(e.abs_(e.sub(a, b)), bound)

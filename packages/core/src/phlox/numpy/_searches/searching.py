@@ -12,12 +12,14 @@ from ..._base.errors import ConcretizationTypeError, DtypeError, OptionError, Sh
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic, surely_at_least, value_of
 from ..._operands.checks import check, check_one, type_of
+from ..._operands.integers import unheld
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.elementwise import logic
 from ..._trace.trace import Tracer
 from .._creation.fill import zeros
 from .._elementwise.binary import maximum
 from .._elementwise.choose import where as choose
+from .._elementwise.comparisons import less
 from .._elementwise.unary import imag, is_kind, isnan, real
 from .._indexing.at import At
 from .._indexing.reading import take
@@ -40,7 +42,7 @@ def _before(a: Any, b: Any) -> Any:
     if is_kind(a, "c"):
         return _before(real(a), real(b)) | (~_before(real(b), real(a)) & _before(imag(a), imag(b)))
     if not is_kind(a, "f"):
-        return logic.lt(a, b)
+        return less(a, b)  # integers that no common dtype holds are not promoted
     return logic.lt(a, b) | (isnan(b) & ~isnan(a))
 
 
@@ -78,7 +80,10 @@ def _ranks(a: Any) -> Any:
 
 @functools.partial(jit, static_argnames=("right", "method"))
 def _searchsorted(a: Any, v: Any, right: bool, method: str) -> Any:
-    a, v = promote_dtypes(a, v)
+    if unheld(a, v) is None:
+        a, v = promote_dtypes(a, v)
+    elif method == "sort":  # sorts both as one vector, of one dtype
+        method = "scan"
     n, shape = type_of(a).shape[0], type_of(v).shape
     if n == 0:
         return zeros(shape, np.int32)

@@ -18,11 +18,11 @@ from ..._base.strictness import composed
 from ..._ir import dtypes
 from ..._ir.dimensions import value_of
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
-from ..._operands.promotion import promote_dtypes, to_dtype
+from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
 from .._creation.fill import zeros
-from .._elementwise.binary import equal, not_equal
 from .._elementwise.choose import where as choose
+from .._elementwise.comparisons import equal, not_equal
 from .._elementwise.unary import is_kind, isnan, logical_not
 from .._indexing.at import At
 from .._indexing.places import first_places, known_count
@@ -280,7 +280,7 @@ def isin(
     >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([3, 1]))
     Array([ True, False,  True], dtype=bool)
     """
-    a, b = promote_dtypes(*check("isin", element, test_elements))
+    a, b = check("isin", element, test_elements)
     b = ravel(b)
     if method not in ("auto", "compare_all", "binary_search", "sort"):
         raise OptionError(f"isin: method={method!r}", instead="'auto', 'compare_all', 'binary_search' or 'sort'")

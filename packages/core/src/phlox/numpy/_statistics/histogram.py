@@ -14,8 +14,9 @@ from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.promotion import promote_inexact, to_dtype
 from ..._ops.structure.shape import own
 from .._creation.fill import linspace, zeros
-from .._elementwise.binary import divide, equal, subtract
+from .._elementwise.binary import divide, subtract
 from .._elementwise.choose import where as choose
+from .._elementwise.comparisons import equal
 from .._indexing.at import At
 from .._manipulation.shapes import ravel, stack
 from .._searches.searching import bincount, searchsorted

@@ -14,8 +14,9 @@ from ..._base.strictness import lenient_promotion
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axes, check, check_one, type_of
 from ..._operands.promotion import promote_inexact, to_dtype
-from .._elementwise.binary import add, divide, equal, greater, greater_equal, less_equal, multiply, subtract
+from .._elementwise.binary import add, divide, multiply, subtract
 from .._elementwise.choose import clip, where as choose
+from .._elementwise.comparisons import equal, greater, greater_equal, less_equal
 from .._elementwise.unary import ceil, floor, is_kind, isnan, logical_not
 from .._indexing.reading import take, take_along_axis
 from .._manipulation.shapes import broadcast_to, expand_dims, moveaxis, reshape
