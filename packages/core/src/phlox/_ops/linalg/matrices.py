@@ -20,9 +20,10 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..control.scan import row_of, scan
-from ..elementwise.arithmetic import add, conj, div, mul, real, sub
+from ..elementwise.arithmetic import abs_, add, conj, div, mul, real, stop_gradient, sub
 from ..elementwise.families import INEXACT, check_kind, literal, same_dtype
 from ..elementwise.logic import eq, ge, le, select
+from ..reductions.reduce import reduce_max, reduce_sum
 from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
 from ..structure.shape import broadcast_in_dim, broadcast_to, convert, iota, reshape, transpose
 from ..structure.slicing import along, slice_
@@ -235,6 +236,33 @@ def differences(x: Any) -> Any:
     """For each vector the matrix with ``x[j] - x[i]`` in row i and column j."""
     n = typeof(x).shape[-1]
     return sub(over_rows(x, n), over_columns(x, n))
+
+
+#: Eigenvalues and singular values that are equal differ by rounding errors up to this many units in the last place of
+#: the largest, times the root of their number (measured: 4 to 10 in float64, below 1 in float32).
+_ROUNDING = 8
+
+
+def safe_inverse(x: Any, values: Any) -> Any:
+    """1 / x for sums or differences `x` of eigenvalues or singular values; 0 where `x` is zero up to rounding errors.
+
+    Derivatives of vectors have these factors. Vectors of equal values may be rotated among each other, so that they have
+    no derivative. Results that do not depend on the rotation multiply the factor of such a pair by zero.
+    """
+    aval, n = typeof(values), typeof(values).shape[-1]
+    sizes = abs_(values)
+    largest = reduce_max(sizes, axes=(aval.ndim - 1,)) if n else reduce_sum(sizes, axes=(aval.ndim - 1,))
+    bound = times(stop_gradient(largest), _ROUNDING * float(n) ** 0.5 * float(dtypes.finfo(aval.dtype).eps))
+    stack = tuple(range(aval.ndim - 1))
+    bound = broadcast_in_dim(bound, shape=typeof(x).shape, broadcast_dimensions=stack)
+    is_zero = le(abs_(stop_gradient(x)), bound)
+    # The selection before the division keeps nan out of the derivatives of the quotient.
+    return select(is_zero, filled(x, 0), div(filled(x, 1), select(is_zero, filled(x, 1), x)))
+
+
+def scaled(x: Any, factors: Any) -> Any:
+    """`x`, real or complex, times real factors, elementwise."""
+    return mul(x, convert(factors, typeof(x).dtype))
 
 
 def block(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:

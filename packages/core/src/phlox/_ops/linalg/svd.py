@@ -12,27 +12,24 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import zeros
 from ..._xla.lapack import lapack, nan_unless, status, succeeded
 from ..._xla.text import Function, Value
-from ..elementwise.arithmetic import add, div, mul, sub
+from ..elementwise.arithmetic import add, sub
 from ..elementwise.families import lowered_as
-from ..elementwise.logic import eq
-from ..structure.shape import convert
 from .matrices import (
     Shape,
     adjoint,
     diagonal_matrix,
     diagonal_of,
     differences,
-    filled,
+    hermitian_part,
     identity,
     linalg,
-    minus_identity,
     over_columns,
     over_rows,
-    plus_identity,
     product,
     real_of,
     real_part,
-    times,
+    safe_inverse,
+    scaled,
 )
 
 
@@ -110,9 +107,11 @@ def _empty(x: Any, full_matrices: bool, compute_uv: bool) -> list[Any]:
 def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, full_matrices: bool, compute_uv: bool, **params: Any
 ) -> tuple[list[Any], list[Any]]:
-    """A = U S Vᴴ. With M = Uᴴ dA V: dS = diag(M), and dU, dV follow from the rest of M for distinct singular values.
+    """A = U S Vᴴ. With M = Uᴴ dA V: dS = diag(M), dU = U X and dV = V Y, each with its part outside of the thin basis.
 
-    See https://people.maths.ox.ac.uk/gilesm/files/NA-08-01.pdf.
+    With H and K the Hermitian and skew-Hermitian parts of M, off the diagonal X and Y are H[i, j] / (s[j] - s[i]) ±
+    K[i, j] / (s[j] + s[i]). See https://people.maths.ox.ac.uk/gilesm/files/NA-08-01.pdf. Quotients by zero, of equal or
+    zero singular values, are zero: see `safe_inverse`.
     """
     (a,), (da,) = primals, tangents
     m, n = typeof(a).shape[-2:]
@@ -121,36 +120,30 @@ def _jvp(
         raise UnsupportedError(
             "svd: no derivatives of the full matrices, whose last columns are arbitrary", instead="full_matrices=False"
         )
-    dtype = typeof(a).dtype
     v, uh = adjoint(vh), adjoint(u)
     inner = product(uh, da, v)
     ds = diagonal_of(real_part(inner))
     if not compute_uv:
         return [s], [ds]
     k = typeof(s).shape[-1]
-    columns, rows = over_rows(s, k), over_columns(s, k)
-    spread = plus_identity(mul(add(columns, rows), differences(s)))
-    inverse = convert(minus_identity(div(filled(spread, 1), spread)), dtype)
-    columns, rows = (convert(x, dtype) for x in (columns, rows))
-    right, left = mul(columns, inner), mul(rows, inner)
-    du = mul(inverse, add(right, adjoint(right)))
-    dv = product(v, mul(inverse, add(left, adjoint(left))))
-    # For complex matrices the phases of left and right singular vectors change together.
-    zero = convert(eq(s, filled(s, 0)), typeof(s).dtype)
-    inverse_values = sub(div(filled(s, 1), add(s, zero)), zero)
-    turn = mul(times(sub(inner, adjoint(inner)), 0.5), convert(diagonal_matrix(inverse_values), dtype))
-    du = product(u, add(du, turn))
+    hermitian = hermitian_part(inner)
+    turn = scaled(sub(inner, hermitian), safe_inverse(add(over_rows(s, k), over_columns(s, k)), s))
+    common = scaled(hermitian, safe_inverse(differences(s), s))
+    # For complex matrices the phases of each pair of vectors change together. All of the change is that of U.
+    phase = diagonal_matrix(diagonal_of(turn))
+    du = product(u, add(add(common, turn), phase))
+    dv = product(v, add(sub(common, turn), phase))
     if m > n:
-        du = add(du, _outside(product(da, v), u, uh, s, dtype))
+        du = add(du, _outside(product(da, v), u, uh, s))
     if n > m:
-        dv = add(dv, _outside(product(adjoint(da), u), v, vh, s, dtype))
+        dv = add(dv, _outside(product(adjoint(da), u), v, vh, s))
     return [s, u, vh], [ds, du, adjoint(dv)]
 
 
-def _outside(x: Any, basis: Any, basis_adjoint: Any, s: Any, dtype: Any) -> Any:
+def _outside(x: Any, basis: Any, basis_adjoint: Any, s: Any) -> Any:
     """The component of `x` orthogonal to the space that `basis` spans, divided by the singular values."""
     rest = sub(x, product(basis, product(basis_adjoint, x)))
-    return div(rest, convert(over_rows(s, typeof(x).shape[-2]), dtype))
+    return scaled(rest, safe_inverse(over_rows(s, typeof(x).shape[-2]), s))
 
 
 svd = linalg("svd", ranks=(2,), result=_result, lower=_lower, many=True, jvp=_jvp)
