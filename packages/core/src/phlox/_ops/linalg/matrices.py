@@ -246,7 +246,7 @@ _ROUNDING = 8
 def safe_inverse(x: Any, values: Any) -> Any:
     """1 / x for sums or differences `x` of eigenvalues or singular values; 0 where `x` is zero up to rounding errors.
 
-    Derivatives of vectors have these factors. Vectors of equal values may be rotated among each other, so that they have
+    Derivatives of vectors have these factors. Vectors of equal values may be rotated among each other, and have
     no derivative. Results that do not depend on the rotation multiply the factor of such a pair by zero.
     """
     aval, n = typeof(values), typeof(values).shape[-1]
