@@ -17,11 +17,12 @@ from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
 from .._creation.fill import zeros
 from .._creation.from_data import asarray
+from .._elementwise.binary import maximum
 from .._elementwise.choose import clip, where
 from .._elementwise.unary import is_kind
 from .._indexing.reading import take
 from .._searches.sorting import argsort, sort
-from .repeat import tile
+from .repeat import count_up_to, tile
 from .shapes import broadcast_to, concatenate, moveaxis, ravel, reshape
 
 if TYPE_CHECKING:
@@ -139,8 +140,8 @@ def _delete_unique(a: Any, obj: Any, at: int) -> Any:
     places = sort(clip(where(places < 0, places + n, places), 0, n))
     count = type_of(places).shape[0]
     kept = np.arange(n - count, dtype=type_of(places).dtype)
-    passed = kept[None, :] >= (places - np.arange(count, dtype=kept.dtype))[:, None]
-    return take(a, kept + passed.sum(0, dtype=kept.dtype), at)
+    before = maximum(places - np.arange(count, dtype=kept.dtype), 0)
+    return take(a, kept + count_up_to(before, n - count), at)
 
 
 def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:

@@ -455,7 +455,7 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
 
 
 def _checked_sylvester(a: Any, b: Any, c: Any, solver: Any, tol: Any) -> Any:
-    sums = jnp.linalg.eigvals(a)[:, None] + jnp.linalg.eigvals(b)
+    sums = jnp.linalg.eigvals(lax.stop_gradient(a))[:, None] + jnp.linalg.eigvals(lax.stop_gradient(b))
     return jnp.where(jnp.any(abs(sums) < tol), jnp.nan, _sylvester(a, b, c, solver))
 
 
