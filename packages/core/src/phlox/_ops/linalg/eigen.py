@@ -21,6 +21,10 @@ from .lu import solve
 from .matrices import (
     Shape,
     adjoint,
+    by_values,
+    by_vectors,
+    column_products,
+    decomposition,
     diagonal_of,
     differences,
     hermitian_part,
@@ -29,7 +33,6 @@ from .matrices import (
     over_rows,
     product,
     real_of,
-    real_part,
     safe_inverse,
     scaled,
     swapped,
@@ -93,15 +96,18 @@ def _eigh_lower(
 def _eigh_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
     """First order perturbation theory: dw = diag(M), dV = V (F ∘ M), with M = Vᴴ dA V and F[i, j] = 1 / (w[j] - w[i]).
 
-    For equal eigenvalues F is zero: see `safe_inverse`.
+    For equal eigenvalues F is zero, and M is kept: see `safe_inverse` and `_transform.spectra`.
     """
     (a,), (da,) = primals, tangents
     if _partial(params["subset_by_index"], typeof(a).shape[-1]):
         raise UnsupportedError("eigh: no derivatives of a part of the eigenvalues", instead="subset_by_index=None")
     v, w = eigh.bind(hermitian_part(a), **params)
-    inner = product(adjoint(v), da, v)
-    turn = scaled(inner, safe_inverse(differences(w), w))
-    return [v, w], [product(v, turn), diagonal_of(real_part(inner))]
+    change = product(da, v)
+    inner = product(adjoint(v), change)
+    dw = column_products(v, change)
+    of = decomposition(w, inner, dw)
+    dv = product(v, scaled(inner, safe_inverse(differences(w), w)))
+    return [v, w], [by_vectors(dv, of), by_values(dw, of)]
 
 
 eigh = linalg("eigh", ranks=(2,), result=_eigh_result, lower=_eigh_lower, many=True, jvp=_eigh_jvp)

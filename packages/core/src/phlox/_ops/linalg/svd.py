@@ -14,20 +14,26 @@ from ..._xla.lapack import lapack, nan_unless, status, succeeded
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, sub
 from ..elementwise.families import lowered_as
+from ..elementwise.logic import eq, select
 from .matrices import (
     Shape,
     adjoint,
+    by_values,
+    by_vectors,
+    column_products,
+    decomposition,
     diagonal_matrix,
     diagonal_of,
     differences,
+    filled,
     hermitian_part,
     identity,
+    is_rounding,
     linalg,
     over_columns,
     over_rows,
     product,
     real_of,
-    real_part,
     safe_inverse,
     scaled,
 )
@@ -121,23 +127,26 @@ def _jvp(
             "svd: no derivatives of the full matrices, whose last columns are arbitrary", instead="full_matrices=False"
         )
     v, uh = adjoint(vh), adjoint(u)
-    inner = product(uh, da, v)
-    ds = diagonal_of(real_part(inner))
-    if not compute_uv:
-        return [s], [ds]
+    change = product(da, v)
+    inner = product(uh, change)
+    ds = column_products(u, change)
     k = typeof(s).shape[-1]
-    hermitian = hermitian_part(inner)
-    turn = scaled(sub(inner, hermitian), safe_inverse(add(over_rows(s, k), over_columns(s, k)), s))
+    hermitian, inverse_sums = hermitian_part(inner), safe_inverse(add(over_rows(s, k), over_columns(s, k)), s)
+    # Left and right vectors of zeros are independent of each other.
+    of = decomposition(s, select(eq(inverse_sums, filled(inverse_sums, 0)), inner, hermitian), ds)
+    if not compute_uv:  # a function of the values alone: its derivative at zero is that of abs
+        return [s], [by_values(select(is_rounding(s, s), filled(s, 0), ds), of)]
+    turn = scaled(sub(inner, hermitian), inverse_sums)
     common = scaled(hermitian, safe_inverse(differences(s), s))
     # For complex matrices the phases of each pair of vectors change together. All of the change is that of U.
     phase = diagonal_matrix(diagonal_of(turn))
     du = product(u, add(add(common, turn), phase))
     dv = product(v, add(sub(common, turn), phase))
     if m > n:
-        du = add(du, _outside(product(da, v), u, uh, s))
+        du = add(du, _outside(change, u, uh, s))
     if n > m:
         dv = add(dv, _outside(product(adjoint(da), u), v, vh, s))
-    return [s, u, vh], [ds, du, adjoint(dv)]
+    return [s, u, vh], [by_values(ds, of), by_vectors(du, of), by_vectors(adjoint(dv), of, are_rows=True)]
 
 
 def _outside(x: Any, basis: Any, basis_adjoint: Any, s: Any) -> Any:

@@ -126,7 +126,7 @@ def repeat(
 
 
 def count_up_to(ends: Any, length: int) -> Any:
-    """For each position below `length` the number of elements of `ends`, not negative, that are at most the position."""
+    """For each position below `length` the number of `ends`, which are not negative, up to it."""
     ends_here = At(zeros(length, type_of(ends).dtype))[ends].add(1, mode="drop")
     return cumsum(ends_here, axis=0, reverse=False)
 

@@ -113,7 +113,7 @@ def svd(
     return tuple(out) if compute_uv else out
 
 
-@functools.partial(jit, static_argnames=("lower", "eigvals_only", "eigvals", "type"))
+@functools.partial(jit, inline=True, static_argnames=("lower", "eigvals_only", "eigvals", "type"))
 def _eigh(a: Any, b: Any, lower: bool, eigvals_only: bool, eigvals: Any, type: int) -> Any:
     for name, value, only in (("b", b, None), ("type", type, 1), ("eigvals", eigvals, None)):
         if value is not only:
