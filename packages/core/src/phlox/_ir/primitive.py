@@ -11,6 +11,7 @@ The rules, with the operands written ``*args`` and the parameters of the equatio
     spectral(operands, out, tangent, **params)-> the tangent of the result, with its dependence on eigenvalues and
                                              eigenvectors among the operands, see _transform.spectra; only for
                                              operations with one result
+    unfold(*args, **params)               -> outputs: runs the operations of a call one by one under the current trace
     transpose(cotangents, *args, **params)-> a cotangent (or None) for each operand; linear operands are `Linear`
     batch(axis, args, dims, **params)     -> outputs, output dims; a dim is None for a value without the mapped axis
     extend(params, trailing, *avals)      -> params of the same operation on arrays with the axes `trailing` appended:
@@ -71,6 +72,7 @@ _RULES = (
     "jvp",
     "linearize",
     "spectral",
+    "unfold",
     "transpose",
     "batch",
     "extend",
@@ -139,6 +141,7 @@ class Primitive:
     jvp: Any
     linearize: Any
     spectral: Any
+    unfold: Any
     transpose: Any
     batch: Any
     extend: Any

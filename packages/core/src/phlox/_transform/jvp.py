@@ -67,6 +67,9 @@ class JVPTrace(Trace):
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         active = [x for x in args if type(x) is JVPTracer and x.owner is self]
+        has_spectrum = any(x.spectrum for x in active)
+        if has_spectrum and primitive.unfold is not None:
+            return primitive.unfold(*args, **params)
         token = current_trace.set(self.parent)
         try:
             if not active:
@@ -74,7 +77,7 @@ class JVPTrace(Trace):
             pairs = [self.split(x) for x in args]
             rule = self.rule(primitive)
             out, tangent = rule([p for p, _ in pairs], [t for _, t in pairs], **params)
-            if primitive.spectral is not None and type(tangent) is not Zero and any(x.spectrum for x in active):
+            if has_spectrum and primitive.spectral is not None and type(tangent) is not Zero:
                 operands = [self.operand(x) for x in args]
                 tangent = primitive.spectral(operands, out, tangent, **params)
         finally:

@@ -143,51 +143,60 @@ def multiply(made: Any, operands: Sequence[Operand], out: Any, tangent: Any) -> 
             if axis in vectors.spectrum.vectors and axis not in factor.spectrum.vectors:
                 entry = vectors.spectrum.vectors[axis]
                 result.spectrum.vectors[axis] = entry
-                slope = factor.spectrum.slopes.get(axis)
-                if slope is not None and slope.of is entry.of:
-                    axes = (axis, axis, axis)
-                    tangent = add(tangent, _missing(vectors.primal, slope.slope, axes, entry, made.bind))
+                change = _Change(vectors.primal, factor.spectrum.slopes.get(axis), entry, (axis, axis, axis))
+                tangent = add(tangent, change.missing(made.bind))
     return Followed(tangent, result.spectrum)
 
 
 def divide(made: Any, operands: Sequence[Operand], out: Any, tangent: Any) -> Any:
     """The rule of quotients: vectors divided by a function of the values."""
     x, y = operands
-    if not x.spectrum.vectors:
-        return elementwise(made, operands, out, tangent)
-    one = _filled(y.primal, 1)
-    inverse = made.bind(one, y.primal)
-    slopes = {
-        axis: slope
-        for axis in y.spectrum.slopes
-        if (slope := _slope(made, [Operand(one, NOTHING, False), y], axis, {})) is not None
-    }
-    factor = Operand(inverse, Spectrum(y.spectrum.vectors, slopes), y.is_active)
-    return multiply(primitive("mul"), [x, factor], out, tangent)
+    result = elementwise(made, operands, out, tangent)
+    for axis, entry in x.spectrum.vectors.items():
+        if axis in y.spectrum.vectors:
+            continue
+        result.spectrum.vectors[axis] = entry
+        change = _Change(x.primal, y.spectrum.slopes.get(axis), entry, (axis, axis, axis))
+
+        def by_divisor(vectors: Any, slope: Any) -> Any:
+            """The tangent of ``vectors / y``, linear in both."""
+            return made.rule("jvp")([vectors, y.primal], [Zero(typeof(vectors).tangent()), slope])[1]
+
+        tangent = add(tangent, change.missing(by_divisor))
+    return Followed(tangent, result.spectrum)
 
 
-def _missing(
-    vectors: Any, slope: Any, axes: tuple[int, int, int], entry: Vectors, times: Callable[[Any, Any], Any]
-) -> Any:
-    """The part of the tangent of ``times(vectors, factor)`` that the tangent of the vector `factor` does not have.
+class _Change(NamedTuple):
+    """Vectors and the slope of a factor, with the axes of the vectors, of the values in the factor, and of the product."""
 
-    `axes` are those of the vectors, of the values in the factor, and of the product. With vectors X and slopes F it is
-    X (F ∘ dW) - X (F ∘ diag(dW)), where F is taken by rows and by columns of dW: the mean of both is differentiated
-    correctly again. The diagonal is not left out of dW beforehand for the same reason.
-    """
-    own, other, result = axes
-    of = entry.of
-    if not all(_has_stack(typeof(x).shape, axis, of) for x, axis in ((vectors, own), (slope, other))):
-        return Zero(typeof(vectors).tangent())  # the axes of the stack were moved
-    nothing = _filled(slope, 0)
-    # Where no other value is equal the slope may be infinite.
-    slope = primitive("select_n").bind(_along(of.has_equal, slope, other, of), nothing, slope)
-    by_rows = _mixed(times(vectors, slope), result, entry)
-    by_columns = times(_mixed(vectors, own, entry), slope)
-    mean = primitive("mul").bind(add(by_rows, by_columns), np.asarray(0.5, typeof(by_rows).dtype)[()])
-    diagonal = primitive("convert_element_type").bind(of.tangent, new_dtype=typeof(slope).dtype, weak_type=False)
-    known = times(vectors, primitive("mul").bind(slope, _along(diagonal, slope, other, of)))
-    return primitive("sub").bind(mean, known)
+    vectors: Any
+    slope: Slope | None
+    entry: Vectors
+    axes: tuple[int, int, int]
+
+    def missing(self, times: Callable[[Any, Any], Any]) -> Any:
+        """The part of the tangent of the product that the tangent of the vector `factor` does not have.
+
+        ``times(vectors, t)`` is the tangent of the product for the tangent t of the factor. With vectors X and slopes F
+        the part is X (F ∘ dW) - X (F ∘ diag(dW)), where F is taken by rows and by columns of dW: the mean of both is
+        differentiated correctly again. The diagonal is not left out of dW beforehand for the same reason.
+        """
+        own, other, result = self.axes
+        vectors, slope, of = self.vectors, self.slope, self.entry.of
+        nothing = Zero(typeof(vectors).tangent())
+        if slope is None or slope.of is not of:
+            return nothing
+        t = slope.slope
+        if not all(_has_stack(typeof(x).shape, axis, of) for x, axis in ((vectors, own), (t, other))):
+            return nothing  # the axes of the stack were moved
+        # Where no other value is equal the slope may be infinite.
+        t = primitive("select_n").bind(_along(of.has_equal, t, other, of), _filled(t, 0), t)
+        by_rows = _mixed(times(vectors, t), result, self.entry)
+        by_columns = times(_mixed(vectors, own, self.entry), t)
+        mean = primitive("mul").bind(add(by_rows, by_columns), np.asarray(0.5, typeof(by_rows).dtype)[()])
+        diagonal = primitive("convert_element_type").bind(of.tangent, new_dtype=typeof(t).dtype, weak_type=False)
+        known = times(vectors, primitive("mul").bind(t, _along(diagonal, t, other, of)))
+        return primitive("sub").bind(mean, known)
 
 
 def _filled(x: Any, value: float) -> Any:
@@ -269,11 +278,9 @@ def contract(
             if axis in places[i]:
                 result[places[i][axis]] = entry
         for own, other, out_axis, diagonal in _pairs(i, x, factor, contracting, batches, places):
-            entry, slope = x.spectrum.vectors[own], factor.spectrum.slopes[other]
-            if slope.of is not entry.of:
-                continue
-            product = functools.partial(times, i)
-            tangent = add(tangent, _missing(x.primal, slope.slope, (own, other, out_axis), entry, product))
+            entry = x.spectrum.vectors[own]
+            change = _Change(x.primal, factor.spectrum.slopes[other], entry, (own, other, out_axis))
+            tangent = add(tangent, change.missing(functools.partial(times, i)))
             if diagonal:
                 result[out_axis] = entry
     return Followed(tangent, Spectrum(result, {}))
