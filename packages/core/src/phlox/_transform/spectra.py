@@ -121,8 +121,11 @@ def linear(made: Any, operands: Sequence[Operand], out: Any, tangent: Any, **par
     kinds = {np.dtype(typeof(x.primal).dtype).kind for x in active} | {np.dtype(typeof(out).dtype).kind}
     for axis in _axes(operands):
         entries = {x.spectrum.vectors.get(axis) for x in active}
-        if len(entries) == 1 and None not in entries and len(kinds) == 1:
-            result.spectrum.vectors[axis] = entries.pop()
+        if None in entries or len({id(entry.of) for entry in entries if entry}) > 1 or len(kinds) > 1:
+            continue
+        # Real numbers do not distinguish V and conj(V), as complex ones do.
+        if len(entries) == 1 or kinds == {"f"}:
+            result.spectrum.vectors[axis] = next(entry for x in active if (entry := x.spectrum.vectors.get(axis)))
     return result
 
 
@@ -167,7 +170,7 @@ def divide(made: Any, operands: Sequence[Operand], out: Any, tangent: Any) -> An
 
 
 class _Change(NamedTuple):
-    """Vectors and the slope of a factor, with the axes of the vectors, of the values in the factor, and of the product."""
+    """Vectors and the slope of a factor, with the axes of the vectors, of the values in it, and of the product."""
 
     vectors: Any
     slope: Slope | None
