@@ -59,8 +59,8 @@ class JVPTrace(Trace):
     def operand(self, x: Any) -> Operand:
         """`x` as the rules `spectral` take it."""
         if type(x) is JVPTracer and x.owner is self:
-            return Operand(x.primal, x.spectrum or NOTHING, True)
-        return Operand(x, NOTHING, False)
+            return Operand(x.primal, x.spectrum or NOTHING)
+        return Operand(x, NOTHING)
 
     def rule(self, primitive: Primitive) -> Callable[..., Any]:
         return primitive.rule("jvp")

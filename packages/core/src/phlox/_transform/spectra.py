@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._ir import dtypes
 from .._ir.primitive import primitive
 from .._trace.trace import typeof
 from .array_operations import Zero, add, move_axis
@@ -77,7 +78,6 @@ class Operand(NamedTuple):
 
     primal: Any
     spectrum: Spectrum
-    is_active: bool
 
 
 Rule = Callable[..., Any]
@@ -112,20 +112,21 @@ def elementwise(made: Any, operands: Sequence[Operand], out: Any, tangent: Any, 
 
 
 def linear(made: Any, operands: Sequence[Operand], out: Any, tangent: Any, **params: Any) -> Any:
-    """The rule of sums, differences, selections and conversions: vectors stay vectors where all operands agree.
+    """The rule of sums, differences, selections and conversions: vectors stay vectors.
 
-    Operands that are not differentiated are not asked: they are the zeros and the conditions of selections.
+    One operand with vectors suffices. The others are zeros, the condition of a selection, or come from operations
+    without the rule: a sum of vectors with something else does not occur in results that do not depend on the choice of
+    vectors.
     """
     result = elementwise(made, operands, out, tangent, **params)
-    active = [x for x in operands if x.is_active]
-    kinds = {np.dtype(typeof(x.primal).dtype).kind for x in active} | {np.dtype(typeof(out).dtype).kind}
+    kind = dtypes.kind(typeof(out).dtype)
     for axis in _axes(operands):
-        entries = {x.spectrum.vectors.get(axis) for x in active}
-        if None in entries or len({id(entry.of) for entry in entries if entry}) > 1 or len(kinds) > 1:
-            continue
+        entries = {x.spectrum.vectors[axis]: x for x in operands if axis in x.spectrum.vectors}
         # Real numbers do not distinguish V and conj(V), as complex ones do.
-        if len(entries) == 1 or kinds == {"f"}:
-            result.spectrum.vectors[axis] = next(entry for x in active if (entry := x.spectrum.vectors.get(axis)))
+        if len({(id(of), are_rows and kind == "c") for of, are_rows in entries}) == 1:
+            entry, x = next(iter(entries.items()))
+            if dtypes.kind(typeof(x.primal).dtype) == kind:
+                result.spectrum.vectors[axis] = entry
     return result
 
 
@@ -277,8 +278,9 @@ def contract(
 
     result: dict[int, Vectors] = {}
     for i, (x, factor) in enumerate(((operands[0], operands[1]), (operands[1], operands[0]))):
+        paired = dict(zip(batches[i], batches[1 - i], strict=True))
         for axis, entry in x.spectrum.vectors.items():
-            if axis in places[i]:
+            if axis in places[i] and paired.get(axis) not in factor.spectrum.vectors:
                 result[places[i][axis]] = entry
         for own, other, out_axis, diagonal in _pairs(i, x, factor, contracting, batches, places):
             entry = x.spectrum.vectors[own]

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._base.errors import OptionError, UnsupportedError
+from ..._ir import dtypes
 from ..._ir.avals import shaped
 from ..._trace.trace import typeof
 from ..._transform.array_operations import zeros
 from ..._xla.lapack import lapack, nan_unless, status, succeeded
 from ..._xla.text import Function, Value
-from ..elementwise.arithmetic import add, sub
+from ..elementwise.arithmetic import add, mul, sub
 from ..elementwise.families import lowered_as
 from ..elementwise.logic import eq, select
 from .matrices import (
@@ -22,7 +23,6 @@ from .matrices import (
     by_vectors,
     column_products,
     decomposition,
-    diagonal_matrix,
     diagonal_of,
     differences,
     filled,
@@ -138,10 +138,12 @@ def _jvp(
         return [s], [by_values(select(is_rounding(s, s), filled(s, 0), ds), of)]
     turn = scaled(sub(inner, hermitian), inverse_sums)
     common = scaled(hermitian, safe_inverse(differences(s), s))
-    # For complex matrices the phases of each pair of vectors change together. All of the change is that of U.
-    phase = diagonal_matrix(diagonal_of(turn))
-    du = product(u, add(add(common, turn), phase))
-    dv = product(v, add(sub(common, turn), phase))
+    du, dv = product(u, add(common, turn)), product(v, sub(common, turn))
+    if dtypes.kind(typeof(a).dtype) == "c":
+        # The phases of each pair of vectors change together. All of the change is that of U.
+        phase = diagonal_of(turn)
+        phase = select(of.has_equal, filled(phase, 0), phase)
+        du, dv = (add(x, mul(y, over_rows(phase, typeof(y).shape[-2]))) for x, y in ((du, u), (dv, v)))
     if m > n:
         du = add(du, _outside(change, u, uh, s))
     if n > m:
