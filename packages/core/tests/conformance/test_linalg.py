@@ -5,6 +5,7 @@ import dataclasses
 import jax.scipy.linalg  # (so that it is an attribute of jax)
 import numpy as np
 import pytest
+import scipy.linalg
 
 import judge
 import phlox
@@ -256,7 +257,7 @@ SCIPY = [
 ]  # fmt: skip
 
 SPECIAL = [
-    sci_row("block_diag", call(A(2, 3), A(1, 2)), call(A(2), A(), A(2, 2)), call(), call(A(2, 2, 2)), dtypes=judge.ALL),
+    sci_row("block_diag", call(A(2, 3), A(1, 2)), call(A(2), A(), A(2, 2)), call(), dtypes=judge.ALL),
     sci_row("toeplitz", call(A(3)), call(A(3), A(4)), call(A(2, 3), A(2)), call(A(), A(2)), call(A(0)), call(A(3), A(2, dtype="other"))),
     sci_row("hankel", call(A(3)), call(A(3), A(4)), call(A(2, 3), A(2)), call(A())),
     sci_row("circulant", call(A(3)), call(A(2, 3)), call(A()), dtypes=judge.ALL),
@@ -331,3 +332,68 @@ def test_the_generalized_problem_is_refused():
     for options in ({"b": np.eye(2)}, {"type": 2}):  # newer versions of jax have it
         with pytest.raises(NotImplementedError):
             phlox.scipy.linalg.eigh(np.eye(2, dtype="float32"), **options)
+
+
+#: functions of scipy.linalg that take stacks of matrices in SciPy 1.18, with the shapes of their arguments
+STACKS = {
+    "lu": [(3, 2)],
+    "lu_factor": [(3, 3)],
+    "solve_sylvester": [(3, 3), (2, 2), (3, 2)],
+    "sqrtm": [(3, 3)],
+    "expm": [(3, 3)],
+    "polar": [(3, 3)],
+    "schur": [(3, 3)],
+    "hessenberg": [(3, 3)],
+    "solve": [(3, 3), (3, 2)],
+    "solve_triangular": [(3, 3), (3, 2)],
+    "block_diag": [(2, 3), (1, 2)],
+    "svd": [(3, 3)],
+    "qr": [(3, 2)],
+    "inv": [(3, 3)],
+    "det": [(3, 3)],
+    "expm_frechet": [(3, 3), (3, 3)],
+    "funm": [(3, 3)],
+    "eigh_tridiagonal": [(4,), (3,)],
+    "toeplitz": [(3,)],
+    "companion": [(3,)],
+}
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_stacks_of_matrices(name):
+    """Each matrix of a stack gives what SciPy makes of it alone."""
+    rng = np.random.default_rng(5)
+    args = [rng.normal(size=(2, *shape)).astype("float32") for shape in STACKS[name]]
+    if name in ("sqrtm", "solve", "inv"):
+        args[0] = args[0] @ args[0].mT + np.eye(3, dtype="float32")
+    more = {"funm": [(np.exp,), (phlox.numpy.exp,)]}.get(name, [(), ()])
+    stack = getattr(phlox.scipy.linalg, name)(*args, *more[1])
+    for i in range(2):
+        expected = getattr(scipy.linalg, name)(*[x[i].astype("float64") for x in args], *more[0])
+        single = isinstance(expected, np.ndarray | np.generic | float)
+        for got, value in zip([stack] if single else stack, [expected] if single else expected, strict=True):
+            if name == "eigh_tridiagonal" and np.ndim(value) == 2:  # vectors are determined up to their signs
+                got, value = abs(got), abs(value)
+            np.testing.assert_allclose(got[i], value, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 3), (0, 3, 3)])
+def test_polar_of_empty_matrices(shape):
+    for side in ("right", "left"):
+        for method in ("svd", "qdwh"):
+            u, p = phlox.scipy.linalg.polar(np.zeros(shape, "float32"), side, method=method)
+            n = shape[-1] if side == "right" else shape[-2]
+            assert u.shape == shape
+            np.testing.assert_array_equal(p, np.zeros((*shape[:-2], n, n)))
+
+
+@pytest.mark.parametrize(
+    "path", [[(0, 1, 2, 3)], [(0, 1, 2), (0, 1)], [(1, 2, 3), (0, 1)], ["einsum_path", (0, 1), (0, 1, 2)]]
+)
+@pytest.mark.parametrize(
+    "subscripts", ["ij,jk,kl,lm->im", "ij,jk,kl,lm->mi", "ij,jk,kl,lm->", "ij,jk,ij,ij->i", "...j,jk,kl,lm"]
+)
+def test_einsum_paths_of_several_operands(subscripts, path):
+    arrays = [A(3, 3).make("float32", None, f"einsum {i}") for i in range(4)]
+    got = phlox.numpy.einsum(subscripts, *arrays, optimize=path)
+    np.testing.assert_allclose(got, np.einsum(subscripts, *arrays), rtol=1e-4, atol=1e-4)

@@ -8,6 +8,10 @@ The rules, with the operands written ``*args`` and the parameters of the equatio
     jvp(primals, tangents, **params)      -> outputs, output tangents; a tangent may be a `Zero`
     linearize(primals, tangents, **params)-> as jvp, but computes outputs and output tangents in separate operations;
                                              only for primitives that hold Jaxprs, see _transform.linearize
+    spectral(operands, out, tangent, **params)-> the tangent of the result, with its dependence on eigenvalues and
+                                             eigenvectors among the operands, see _transform.spectra; only for
+                                             operations with one result
+    unfold(*args, **params)               -> outputs: runs the operations of a call one by one under the current trace
     transpose(cotangents, *args, **params)-> a cotangent (or None) for each operand; linear operands are `Linear`
     batch(axis, args, dims, **params)     -> outputs, output dims; a dim is None for a value without the mapped axis
     extend(params, trailing, *avals)      -> params of the same operation on arrays with the axes `trailing` appended:
@@ -67,6 +71,8 @@ _RULES = (
     "lower",
     "jvp",
     "linearize",
+    "spectral",
+    "unfold",
     "transpose",
     "batch",
     "extend",
@@ -134,6 +140,8 @@ class Primitive:
     lower: Any
     jvp: Any
     linearize: Any
+    spectral: Any
+    unfold: Any
     transpose: Any
     batch: Any
     extend: Any

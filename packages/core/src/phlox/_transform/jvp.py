@@ -17,18 +17,20 @@ from .._ir import dtypes
 from .._ir.primitive import Primitive, current_trace
 from .._trace.trace import Trace, Tracer, typeof
 from .array_operations import Zero, zero_tangent
+from .spectra import NOTHING, Followed, Operand, Spectrum
 from .varying import as_typed_all
 
 
 class JVPTracer(Tracer):
-    """A primal value with a tangent that is not a symbolic `Zero`."""
+    """A primal value with a tangent that is not a symbolic `Zero`; `spectrum`: see `spectra`."""
 
-    __slots__ = ("aval", "primal", "tangent")
+    __slots__ = ("aval", "primal", "spectrum", "tangent")
 
-    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any, spectrum: Spectrum | None = None):
         self.owner = trace
         self.primal = primal
         self.tangent = tangent
+        self.spectrum = spectrum
         self.aval = typeof(primal)
 
     def concrete(self) -> Any:
@@ -50,13 +52,24 @@ class JVPTrace(Trace):
         """A tracer for the primal with this tangent; the primal itself if the tangent is a `Zero`, or float0."""
         if type(tangent) is Zero or getattr(tangent, "dtype", None) is dtypes.float0:
             return primal
+        if type(tangent) is Followed:
+            return JVPTracer(self, primal, *tangent)
         return JVPTracer(self, primal, tangent)
+
+    def operand(self, x: Any) -> Operand:
+        """`x` as the rules `spectral` take it."""
+        if type(x) is JVPTracer and x.owner is self:
+            return Operand(x.primal, x.spectrum or NOTHING)
+        return Operand(x, NOTHING)
 
     def rule(self, primitive: Primitive) -> Callable[..., Any]:
         return primitive.rule("jvp")
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        active = any(type(x) is JVPTracer and x.owner is self for x in args)
+        active = [x for x in args if type(x) is JVPTracer and x.owner is self]
+        has_spectrum = any(x.spectrum for x in active)
+        if has_spectrum and primitive.unfold is not None:
+            return primitive.unfold(*args, **params)
         token = current_trace.set(self.parent)
         try:
             if not active:
@@ -64,6 +77,9 @@ class JVPTrace(Trace):
             pairs = [self.split(x) for x in args]
             rule = self.rule(primitive)
             out, tangent = rule([p for p, _ in pairs], [t for _, t in pairs], **params)
+            if has_spectrum and primitive.spectral is not None and type(tangent) is not Zero:
+                operands = [self.operand(x) for x in args]
+                tangent = primitive.spectral(operands, out, tangent, **params)
         finally:
             current_trace.reset(token)
         if primitive.multiple_results:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import numpy as jnp
+from .. import lax, numpy as jnp
 from .._api.devices.out_sharding import takes_out_sharding
 from .._api.jit.jit import jit
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
@@ -16,7 +16,7 @@ from .._ir import dtypes
 from .._ir.dimensions import is_symbolic
 from .._operands.checks import as_shape, canonical_axis, check, check_one, type_of
 from .._operands.promotion import promote_inexact
-from .._ops.elementwise import logic
+from .._trace.trace import Tracer
 from ..numpy._manipulation.shapes import expand_dims
 from ._distributions import gumbel, precision
 from ._keys import checked
@@ -205,7 +205,8 @@ def choice(
       DtypeError: `key` is not a PRNG key, or `a` is a scalar that is not an integer.
       ShapeError: `key` is an array of several keys, or `p` is not a vector with one probability for each element.
       AxisError: `axis` is out of range for `a`.
-      OptionError: there are no elements to draw from, or fewer than draws without replacement.
+      OptionError: there are no elements to draw from, or fewer than draws without replacement; elements of probability
+        zero are not counted.
 
     >>> from phlox import random
     >>> sorted(random.choice(random.key(0), 4, (4,), replace=False).tolist())
@@ -244,10 +245,16 @@ def _weighted(key: Any, p: Any, size: int, shape: tuple[int, ...], replace: bool
     if type_of(weights).shape != (size,):
         raise ShapeError(f"choice: p must have shape ({size},), got {type_of(weights).short}")
     if not replace:
+        if not isinstance(weights, Tracer) and (possible := np.count_nonzero(np.asarray(weights))) < math.prod(shape):
+            raise OptionError(
+                f"choice: {math.prod(shape)} elements without replacement, and only {possible} have a probability",
+                instead="replace=True, or fewer",
+            )
         scores = gumbel(key, (size,), type_of(weights).dtype, mode) + jnp.log(weights)
         return _best(scores, math.prod(shape)).astype(int)
     total = jnp.cumsum(weights)
     drawn = total[-1] * (1 - uniform(key, shape, total.dtype))
-    # The number of partial sums below the drawn value is the index of the first element whose partial sum reaches it.
-    below = logic.lt(*jnp.broadcast_arrays(total, drawn[..., np.newaxis]))
-    return below.sum(-1).astype(int)
+    # The index of the first element whose partial sum reaches the drawn value. Rounding errors of the parallel sum must
+    # not let an element without probability be the first: its partial sum is that of the element before it.
+    reached = lax.cummax(jnp.where(weights > 0, total, 0))
+    return jnp.searchsorted(reached, jnp.minimum(drawn, reached[-1])).astype(int)

@@ -174,6 +174,7 @@ jit_p = Primitive(
     lower=_jit_lower,
     jvp=_jit_jvp,
     linearize=_jit_linearize,
+    unfold=lambda *args, jaxpr, **_: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args),
     transpose=_jit_transpose,
     batch=_jit_batch,
     extend=lambda params, trailing, *avals: params,

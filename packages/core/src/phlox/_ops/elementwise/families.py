@@ -18,6 +18,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive, Series, Unfused, primitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
+from ..._transform import spectra
 from ..._transform.array_operations import Zero, add, move_axis, sum_axes, weak_number
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
@@ -217,6 +218,7 @@ def unary(
     show: Callable[..., Any] | None = None,
     eager: Callable[..., Any] | None = None,
     keys: Callable[..., Any] | None = None,
+    spectral: Callable[..., Any] | None = None,
     nan_checked: bool | None = None,
     light: bool = False,
     unfused: Unfused | None = None,
@@ -238,6 +240,8 @@ def unary(
       show: ``show(eqn, printer)``, the parameters that a printed program shows; None for all.
       eager: the function that computes the result when no trace is current; None for the compiled operation.
       keys: how it uses PRNG keys, see `Primitive`; None where it takes none.
+      spectral: ``spectral(made, operands, out, tangent)``, a rule of `_transform.spectra`; None: `linear` or
+        `elementwise`.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
       unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
@@ -273,11 +277,13 @@ def unary(
         return [cotangent if type(cotangent) is Zero else transpose(cotangent, x, **params)]  # type: ignore[misc]
 
     rule = _lowering_rule(lower)
+    follow = spectral or (spectra.linear if derivative is LINEAR else spectra.elementwise)
     made = Primitive(
         name,
         types=types,
         lower=_with_nan(rule) if undefined_at_nan else rule,
         jvp=None if derivative is None and tangent is None else jvp,
+        spectral=lambda *args, **params: follow(made, *args, **params),
         transpose=None if transpose is None else transposed,
         batch=lambda axis, args, dims, **params: (made.bind(*args, **params), dims[0]),
         show=show,
@@ -302,6 +308,7 @@ def binary(
     result: Callable[[Any], Any] | None = None,
     dtype_of: Callable[[str, Sequence[ShapedArray]], Any] = same_dtype,
     requires: Callable[..., None] | None = None,
+    spectral: Callable[..., Any] | None = None,
     nan_checked: bool | None = None,
     light: bool = False,
     series: Series | None = None,
@@ -324,6 +331,7 @@ def binary(
       dtype_of: ``dtype_of(name, avals)``, the common dtype of the operands; by default their dtypes must be equal.
       requires: ``requires(checks, x, y)`` states the conditions on the operands that `checkify` checks, such as a
         divisor that is not zero; None for none.
+      spectral: as for `unary`.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
       series, unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
@@ -385,11 +393,13 @@ def binary(
                 result[i] = unbroadcast(rule(cotangent, x, y), operand.aval)  # type: ignore[misc]
         return result
 
+    follow = spectral or (spectra.linear if series == "linear" else spectra.elementwise)
     made = Primitive(
         name,
         types=types,
         lower=write,
         jvp=None if tangents is None else jvp,
+        spectral=lambda *args, **params: follow(made, *args, **params),
         transpose=None if transpose is None else transposed,
         batch=elementwise_batch(lambda: made),
         requires=requires,

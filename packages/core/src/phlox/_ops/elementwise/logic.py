@@ -11,6 +11,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.key_uses import replaces
 from ..._ir.primitive import Primitive, Unfused, primitive
 from ..._trace.trace import typeof
+from ..._transform import spectra
 from ..._transform.array_operations import Zero, add, insert_axis, instantiate, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
@@ -170,6 +171,7 @@ select_n = Primitive(
     lower=_select_lower,
     jvp=_select_jvp,
     transpose=_select_transpose,
+    spectral=lambda *args: spectra.linear(select_n, *args),
     batch=_select_batch,
     extend=lambda params, trailing, *avals: params,
     keys=replaces,

@@ -12,6 +12,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.explicit import Entries, entries_of, join, refuse
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
+from ..._transform import spectra
 from ..._transform.array_operations import Zero, add
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.explicit import in_auto
@@ -296,6 +297,7 @@ dot_general = Primitive(
     sharding=_dot_sharding,
     lower=_dot_lower,
     jvp=_dot_jvp,
+    spectral=lambda *args, **params: spectra.contract(dot_general, *args, **params),
     transpose=in_auto(_dot_transpose),
     batch=_dot_batch,
     show=_dot_show,

@@ -16,7 +16,7 @@ from ..._xla.cuda_calls import cuda_call, is_cuda
 from ..._xla.lapack import lapack, symmetric
 from ..._xla.matrix_calls import nan_unless, status, succeeded
 from ..._xla.text import Function, Value
-from ..elementwise.arithmetic import abs_, add, complex_, conj, div, imag, integer_pow, mul, neg, real
+from ..elementwise.arithmetic import abs_, add, complex_, conj, div, imag, mul, neg, real
 from ..elementwise.families import literal
 from ..elementwise.logic import eq, select
 from ..reductions.reduce import argmax, reduce_sum
@@ -25,17 +25,20 @@ from .lu import solve
 from .matrices import (
     Shape,
     adjoint,
+    by_values,
+    by_vectors,
+    column_products,
+    decomposition,
     diagonal_of,
     differences,
     hermitian_part,
     linalg,
-    minus_identity,
     need_square,
     over_rows,
-    plus_identity,
     product,
     real_of,
-    real_part,
+    safe_inverse,
+    scaled,
     swapped,
 )
 
@@ -100,15 +103,20 @@ def _eigh_lower(
 
 
 def _eigh_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    """First order perturbation theory for distinct eigenvalues: dw = diag(M), dV = V (F ∘ M), M = Vᴴ dA V."""
+    """First order perturbation theory: dw = diag(M), dV = V (F ∘ M), with M = Vᴴ dA V and F[i, j] = 1 / (w[j] - w[i]).
+
+    For equal eigenvalues F is zero, and M is kept: see `safe_inverse` and `_transform.spectra`.
+    """
     (a,), (da,) = primals, tangents
     if _partial(params["subset_by_index"], typeof(a).shape[-1]):
         raise UnsupportedError("eigh: no derivatives of a part of the eigenvalues", instead="subset_by_index=None")
     v, w = eigh.bind(hermitian_part(a), **params)
-    inner = product(adjoint(v), da, v)
-    full = convert(w, typeof(a).dtype)
-    inverse = minus_identity(integer_pow(plus_identity(differences(full)), y=-1))
-    return [v, w], [product(v, mul(inverse, inner)), diagonal_of(real_part(inner))]
+    change = product(da, v)
+    inner = product(adjoint(v), change)
+    dw = column_products(v, change)
+    of = decomposition(w, inner, dw)
+    dv = product(v, scaled(inner, safe_inverse(differences(w), w)))
+    return [v, w], [by_vectors(dv, of), by_values(dw, of)]
 
 
 eigh = linalg("eigh", ranks=(2,), result=_eigh_result, lower=_eigh_lower, many=True, jvp=_eigh_jvp)
@@ -219,8 +227,7 @@ def _vectors_tangent(w: Any, v: Any, da: Any) -> tuple[Any, Any]:
     LAPACK's columns have length one, and their largest element is real; both conditions together determine c.
     """
     inner = product(solve(v, da), v)
-    inverse = minus_identity(integer_pow(plus_identity(differences(w)), y=-1))
-    u = product(v, mul(inverse, inner))
+    u = product(v, mul(inner, safe_inverse(differences(w), w)))
     aval = typeof(v)
     rows, n = aval.ndim - 2, aval.shape[-1]
     largest = over_rows(argmax(abs_(v), axes=(rows,), index_dtype=dtypes.int32), n)

@@ -19,10 +19,12 @@ from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.spectra import Decomposition, Followed, Slope, Spectrum, Vectors
 from ..control.scan import row_of, scan
-from ..elementwise.arithmetic import add, conj, div, mul, real, sub
+from ..elementwise.arithmetic import abs_, add, conj, div, mul, real, stop_gradient, sub
 from ..elementwise.families import INEXACT, check_kind, literal, same_dtype
-from ..elementwise.logic import eq, ge, le, select
+from ..elementwise.logic import and_, eq, ge, le, not_, select
+from ..reductions.reduce import reduce_max, reduce_or, reduce_sum
 from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
 from ..structure.shape import broadcast_in_dim, broadcast_to, convert, iota, reshape, transpose
 from ..structure.slicing import along, slice_
@@ -212,6 +214,11 @@ def diagonal_of(x: Any) -> Any:
     return along(reshape(x, new_sizes=(*batch, n * n), dimensions=None), len(batch), 0, n * n, n + 1)
 
 
+def column_products(x: Any, y: Any) -> Any:
+    """The real parts of the inner products of the columns of `x` with those of `y`."""
+    return reduce_sum(real_part(mul(conjugated(x), y)), axes=(typeof(x).ndim - 2,))
+
+
 def over_rows(x: Any, rows: int) -> Any:
     """For each vector the matrix whose rows are all equal to it."""
     aval = typeof(x)
@@ -235,6 +242,58 @@ def differences(x: Any) -> Any:
     """For each vector the matrix with ``x[j] - x[i]`` in row i and column j."""
     n = typeof(x).shape[-1]
     return sub(over_rows(x, n), over_columns(x, n))
+
+
+#: Eigenvalues and singular values that are equal differ by rounding errors up to this many units in the last place of
+#: the largest, times the root of their number (measured: 4 to 10 in float64, below 1 in float32).
+_ROUNDING = 8
+
+
+def safe_inverse(x: Any, values: Any) -> Any:
+    """1 / x for sums or differences `x` of eigenvalues or singular values; 0 where `x` is zero up to rounding errors.
+
+    Derivatives of vectors have these factors. Vectors of equal values may be rotated among each other, and have
+    no derivative. Results that do not depend on the rotation multiply the factor of such a pair by zero.
+    """
+    is_zero = is_rounding(x, values)
+    # The selection before the division keeps nan out of the derivatives of the quotient.
+    return select(is_zero, filled(x, 0), div(filled(x, 1), select(is_zero, filled(x, 1), x)))
+
+
+def is_rounding(x: Any, values: Any) -> Any:
+    """Where sums or differences `x` of eigenvalues or singular values are zero up to rounding errors."""
+    aval, n = typeof(values), typeof(values).shape[-1]
+    sizes = abs_(stop_gradient(values))
+    largest = reduce_max(sizes, axes=(aval.ndim - 1,)) if n else reduce_sum(sizes, axes=(aval.ndim - 1,))
+    bound = times(largest, _ROUNDING * float(n) ** 0.5 * float(dtypes.finfo(aval.dtype).eps))
+    stack = tuple(range(aval.ndim - 1))
+    bound = broadcast_in_dim(bound, shape=typeof(x).shape, broadcast_dimensions=stack)
+    return le(abs_(stop_gradient(x)), bound)
+
+
+def decomposition(values: Any, inner: Any, tangent: Any) -> Decomposition:
+    """The `Decomposition` with these values and their tangent, where `inner` is the derivative of their matrix."""
+    shape = typeof(inner).shape
+    equal = is_rounding(differences(values), values)
+    has_equal = reduce_or(and_(equal, not_(eq(*_places(shape)))), axes=(len(shape) - 1,))
+    mixing = select(and_(equal, over_rows(has_equal, shape[-1])), inner, literal(inner, 0))
+    return Decomposition(mixing, tangent, has_equal)
+
+
+def by_vectors(x: Any, of: Decomposition, are_rows: bool = False) -> Any:
+    """The tangent `x` of vectors, in columns or rows, with its spectrum."""
+    axis = typeof(x).ndim - (2 if are_rows else 1)
+    return Followed(x, Spectrum({axis: Vectors(of, are_rows)}, {}))
+
+
+def by_values(x: Any, of: Decomposition) -> Any:
+    """The tangent `x` of the values themselves, with its spectrum."""
+    return Followed(x, Spectrum({}, {typeof(x).ndim - 1: Slope(of, filled(x, 1))}))
+
+
+def scaled(x: Any, factors: Any) -> Any:
+    """`x`, real or complex, times real factors, elementwise."""
+    return mul(x, convert(factors, typeof(x).dtype))
 
 
 def block(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._base.errors import OptionError, UnsupportedError
+from ..._ir import dtypes
 from ..._ir.avals import shaped
 from ..._trace.trace import typeof
 from ..._transform.array_operations import zeros
@@ -14,28 +15,30 @@ from ..._xla.cuda_calls import cuda_call, is_cuda
 from ..._xla.lapack import lapack
 from ..._xla.matrix_calls import nan_unless, status, succeeded
 from ..._xla.text import Function, Value
-from ..elementwise.arithmetic import add, div, mul, sub
+from ..elementwise.arithmetic import add, mul, sub
 from ..elementwise.families import lowered_as
-from ..elementwise.logic import eq
-from ..structure.shape import convert
+from ..elementwise.logic import eq, select
 from .matrices import (
     Shape,
     adjoint,
     block,
-    diagonal_matrix,
+    by_values,
+    by_vectors,
+    column_products,
+    decomposition,
     diagonal_of,
     differences,
     filled,
+    hermitian_part,
     identity,
+    is_rounding,
     linalg,
-    minus_identity,
     over_columns,
     over_rows,
-    plus_identity,
     product,
     real_of,
-    real_part,
-    times,
+    safe_inverse,
+    scaled,
 )
 
 
@@ -177,9 +180,11 @@ def _empty(x: Any, full_matrices: bool, compute_uv: bool) -> list[Any]:
 def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, full_matrices: bool, compute_uv: bool, **params: Any
 ) -> tuple[list[Any], list[Any]]:
-    """A = U S Vᴴ. With M = Uᴴ dA V: dS = diag(M), and dU, dV follow from the rest of M for distinct singular values.
+    """A = U S Vᴴ. With M = Uᴴ dA V: dS = diag(M), dU = U X and dV = V Y, each with its part outside of the thin basis.
 
-    See https://people.maths.ox.ac.uk/gilesm/files/NA-08-01.pdf.
+    With H and K the Hermitian and skew-Hermitian parts of M, off the diagonal X and Y are H[i, j] / (s[j] - s[i]) ±
+    K[i, j] / (s[j] + s[i]). See https://people.maths.ox.ac.uk/gilesm/files/NA-08-01.pdf. Quotients by zero, of equal or
+    zero singular values, are zero: see `safe_inverse`.
     """
     (a,), (da,) = primals, tangents
     m, n = typeof(a).shape[-2:]
@@ -188,36 +193,35 @@ def _jvp(
         raise UnsupportedError(
             "svd: no derivatives of the full matrices, whose last columns are arbitrary", instead="full_matrices=False"
         )
-    dtype = typeof(a).dtype
     v, uh = adjoint(vh), adjoint(u)
-    inner = product(uh, da, v)
-    ds = diagonal_of(real_part(inner))
-    if not compute_uv:
-        return [s], [ds]
+    change = product(da, v)
+    inner = product(uh, change)
+    ds = column_products(u, change)
     k = typeof(s).shape[-1]
-    columns, rows = over_rows(s, k), over_columns(s, k)
-    spread = plus_identity(mul(add(columns, rows), differences(s)))
-    inverse = convert(minus_identity(div(filled(spread, 1), spread)), dtype)
-    columns, rows = (convert(x, dtype) for x in (columns, rows))
-    right, left = mul(columns, inner), mul(rows, inner)
-    du = mul(inverse, add(right, adjoint(right)))
-    dv = product(v, mul(inverse, add(left, adjoint(left))))
-    # For complex matrices the phases of left and right singular vectors change together.
-    zero = convert(eq(s, filled(s, 0)), typeof(s).dtype)
-    inverse_values = sub(div(filled(s, 1), add(s, zero)), zero)
-    turn = mul(times(sub(inner, adjoint(inner)), 0.5), convert(diagonal_matrix(inverse_values), dtype))
-    du = product(u, add(du, turn))
+    hermitian, inverse_sums = hermitian_part(inner), safe_inverse(add(over_rows(s, k), over_columns(s, k)), s)
+    # Left and right vectors of zeros are independent of each other.
+    of = decomposition(s, select(eq(inverse_sums, filled(inverse_sums, 0)), inner, hermitian), ds)
+    if not compute_uv:  # a function of the values alone: its derivative at zero is that of abs
+        return [s], [by_values(select(is_rounding(s, s), filled(s, 0), ds), of)]
+    turn = scaled(sub(inner, hermitian), inverse_sums)
+    common = scaled(hermitian, safe_inverse(differences(s), s))
+    du, dv = product(u, add(common, turn)), product(v, sub(common, turn))
+    if dtypes.kind(typeof(a).dtype) == "c":
+        # The phases of each pair of vectors change together. All of the change is that of U.
+        phase = diagonal_of(turn)
+        phase = select(of.has_equal, filled(phase, 0), phase)
+        du, dv = (add(x, mul(y, over_rows(phase, typeof(y).shape[-2]))) for x, y in ((du, u), (dv, v)))
     if m > n:
-        du = add(du, _outside(product(da, v), u, uh, s, dtype))
+        du = add(du, _outside(change, u, uh, s))
     if n > m:
-        dv = add(dv, _outside(product(adjoint(da), u), v, vh, s, dtype))
-    return [s, u, vh], [ds, du, adjoint(dv)]
+        dv = add(dv, _outside(product(adjoint(da), u), v, vh, s))
+    return [s, u, vh], [by_values(ds, of), by_vectors(du, of), by_vectors(adjoint(dv), of, are_rows=True)]
 
 
-def _outside(x: Any, basis: Any, basis_adjoint: Any, s: Any, dtype: Any) -> Any:
+def _outside(x: Any, basis: Any, basis_adjoint: Any, s: Any) -> Any:
     """The component of `x` orthogonal to the space that `basis` spans, divided by the singular values."""
     rest = sub(x, product(basis, product(basis_adjoint, x)))
-    return div(rest, convert(over_rows(s, typeof(x).shape[-2]), dtype))
+    return scaled(rest, safe_inverse(over_rows(s, typeof(x).shape[-2]), s))
 
 
 svd = linalg("svd", ranks=(2,), result=_result, lower=_lower, many=True, jvp=_jvp)

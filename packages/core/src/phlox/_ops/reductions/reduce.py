@@ -18,6 +18,7 @@ from ..._ir.primitive import Primitive, Series, Unfused
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.spectra import Operand, moved
 from ..._xla.text import Function, Value, i64_array, ints
 from ..elementwise.arithmetic import add, div, extrema_lose_nan, extremum_lower, mul
 from ..elementwise.families import ANY, BITS, NUMBER, ORDERED, check_kind, literal, lowered_as
@@ -81,6 +82,7 @@ def reducer(
     check: Callable[[ShapedArray, Axes], None] | None = None,
     jvp: Callable[..., Any] | None = None,
     transpose: Callable[..., Any] | None = None,
+    spectral: Callable[..., Any] | None = None,
     lower: Callable[[Function, Value, Axes], Value] | None = None,
     nan_checked: bool = False,
     series: Series | None = None,
@@ -124,6 +126,7 @@ def reducer(
         lower=lower or reduced,
         jvp=None if jvp is None else differentiate,
         transpose=transpose,
+        spectral=spectral,
         batch=batch,
         nan_checked=nan_checked,
         series=series,
@@ -151,6 +154,12 @@ def _sum_transpose(ct: Any, x: Any, axes: Axes) -> list[Any]:
     return [Zero(x.aval) if type(ct) is Zero else spread(ct, x.aval, axes)]
 
 
+def _sum_spectral(operands: Sequence[Operand], out: Any, tangent: Any, axes: Axes) -> Any:
+    (x,) = operands
+    places = {axis: i for i, axis in enumerate(_kept(typeof(x.primal).ndim, axes))}
+    return moved(reduce_sum, x, tangent, places, {"axes": axes})
+
+
 reduce_sum = reducer(
     "reduce_sum",
     "stablehlo.add",
@@ -159,6 +168,7 @@ reduce_sum = reducer(
     check=_check_half,
     jvp=lambda reduce, t, x, axes: (reduce(x, axes=axes), reduce(t, axes=axes)),
     transpose=_sum_transpose,
+    spectral=_sum_spectral,
     nan_checked=True,
     unfused="operation",
     series="linear",

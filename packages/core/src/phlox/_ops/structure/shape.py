@@ -22,6 +22,7 @@ from ..._ir.key_uses import passes, replaces
 from ..._ir.primitive import Primitive, Unfused, primitive
 from ..._trace.staging import JaxprTracer
 from ..._trace.trace import ArrayLike, recorder, typeof
+from ..._transform import spectra
 from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, sum_axes, weak_number
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
@@ -44,6 +45,7 @@ def structural(
     transpose: Callable[..., Any],
     batch: Callable[..., Any],
     sharding: Callable[..., Any] | None = None,
+    places: Callable[..., dict[int, int]] | None = None,
     extend: Callable[..., Params] | None = None,
     show: Callable[..., Params] | None = None,
     eager: Callable[..., Any] | None = None,
@@ -51,7 +53,10 @@ def structural(
     nan_checked: bool = False,
     unfused: Unfused | None = None,
 ) -> Primitive:
-    """A primitive that is linear in its operand. `transpose(ct, aval, **params)` returns the operand's cotangent."""
+    """A primitive that is linear in its operand. `transpose(ct, aval, **params)` returns the operand's cotangent.
+
+    `places(aval, **params)` maps axes of the operand to axes of the result of the same length.
+    """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
@@ -64,12 +69,17 @@ def structural(
     def batched(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
         return batch(args[0], dims[0], **params)
 
+    def spectral(operands: Sequence[spectra.Operand], out: Any, tangent: Any, **params: Any) -> Any:
+        (x,) = operands
+        return spectra.moved(made, x, tangent, places(typeof(x.primal), **params), params)  # type: ignore[misc]
+
     made = Primitive(
         name,
         types=types,
         remembers=True,
         lower=lower,
         jvp=jvp,
+        spectral=None if places is None else spectral,
         transpose=transposed,
         batch=batched,
         sharding=sharding,
@@ -132,6 +142,7 @@ convert_element_type = Primitive(
     types=_convert_types,
     lower=_convert_lower,
     jvp=_convert_jvp,
+    spectral=lambda *args, **params: spectra.linear(convert_element_type, *args, **params),
     transpose=_convert_transpose,
     batch=lambda axis, args, dims, **params: (convert_element_type(*args, **params), dims[0]),
     keys=passes,
@@ -217,10 +228,22 @@ def _reshape_types(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) 
     return shaped(tuple(new_sizes), x.dtype, x.weak_type)
 
 
+def _reshape_places(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) -> dict[int, int]:
+    """The axes that stay: those of the same length with as many elements before them."""
+    before, after = ([math.prod(s[:i]) for i in range(len(s))] for s in (x.shape, new_sizes))
+    return {
+        i: j
+        for i, n in enumerate(x.shape)
+        for j, m in enumerate(new_sizes)
+        if n == m and n != 1 and before[i] == after[j]
+    }
+
+
 reshape = structural(
     "reshape",
     types=_reshape_types,
     sharding=reshape_split,
+    places=_reshape_places,
     lower=lambda f, x, new_sizes, dimensions: f.unlike("stablehlo.reshape", x, f.out),
     transpose=lambda ct, aval, **_: reshape(ct, new_sizes=aval.shape, dimensions=None),
     batch=lambda x, dim, new_sizes, dimensions: (
@@ -253,6 +276,7 @@ transpose = structural(
     "transpose",
     types=_transpose_types,
     sharding=lambda out, x, permutation: tuple(entries_of(x)[i] for i in permutation),
+    places=lambda x, permutation: {axis: i for i, axis in enumerate(permutation)},
     lower=lambda f, x, permutation: f.unlike(
         "stablehlo.transpose", x, f.out, f", dims = [{', '.join(map(str, permutation))}]"
     ),
@@ -319,6 +343,9 @@ broadcast_in_dim = structural(
     "broadcast_in_dim",
     types=_broadcast_types,
     sharding=broadcast_split,
+    places=lambda x, shape, broadcast_dimensions: {
+        i: axis for i, axis in enumerate(broadcast_dimensions) if x.shape[i] == shape[axis]
+    },
     lower=lambda f, x, shape, broadcast_dimensions: f.broadcast(x, f.out.shape, broadcast_dimensions),
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,

@@ -493,7 +493,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         raise ShapeError(f"diag takes a vector or a matrix, got {type_of(v).short}")
     n = type_of(v).shape[0] + abs(k)
     zero = literal(v, 0)
-    wide = ops.pad(v, zero, padding_config=((max(-k, 0), max(k, 0), 0),))
+    wide = ops.pad(v, zero, padding_config=((max(-k, 0), max(k, 0), 0),)) if k else v
     on = positions(n)[:, None] + k == positions(n)[None, :]
     rows = ops.broadcast_in_dim(wide, shape=(n, n), broadcast_dimensions=(0,))
     return logic.select_n(on, broadcast_to(zero, (n, n)), rows)

@@ -117,7 +117,9 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
-_svd_options = functools.partial(jit, static_argnames=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
+_svd_options = functools.partial(
+    jit, inline=True, static_argnames=("full_matrices", "compute_uv", "hermitian", "subset_by_index")
+)
 
 
 @_svd_options
@@ -203,7 +205,7 @@ def _eigh(a: Any, lower: bool, symmetrize_input: bool, subset_by_index: Any = No
     )
 
 
-@functools.partial(jit, static_argnames=("UPLO", "symmetrize_input"))
+@functools.partial(jit, inline=True, static_argnames=("UPLO", "symmetrize_input"))
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues, ascending, and eigenvectors, in columns, of Hermitian matrices (as ``numpy.linalg.eigh``).
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
-from ..._base.errors import ShapeError, UnsupportedError
+from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import check, type_of
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ..._api.devices.out_sharding import OutSharding
     from ..._ops.linalg.dot import PrecisionLike
     from ...typing import Array, DTypeLike
+
+#: the first element of paths that NumPy's `einsum_path` returns
+_MARK = "einsum_path"
 
 #: for each step the positions of the operands to contract; the result is appended to the list of operands
 Path = tuple[tuple[int, ...], ...]
@@ -54,7 +57,8 @@ def einsum(
       *operands: arrays.
       out: not supported, must be None.
       optimize: order of the contractions: "auto" or another strategy of the library opt_einsum, True for the optimal
-        order, False for pairs from left to right, or a path that `einsum_path` returned.
+        order, False for pairs from left to right, or a path that `einsum_path` returned. A step of three operands or
+        more is contracted by pairs too.
       precision, preferred_element_type: as for `dot`.
       _dot_general: function that is called in place of `lax.dot_general` where two operands are contracted.
 
@@ -63,7 +67,7 @@ def einsum(
 
     Raises:
       ShapeError: subscripts do not match the operands.
-      UnsupportedError: a path contracts three operands at once, or `out` is not None.
+      UnsupportedError: `out` is not None.
 
     >>> jnp.einsum("ij,j->i", jnp.eye(2), jnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)
@@ -74,7 +78,7 @@ def einsum(
     arrays = check("einsum", *operands)
     shapes = tuple(type_of(x).shape for x in arrays)
     inputs, output = _parse(subscripts.replace(" ", ""), [len(shape) for shape in shapes])
-    path: Any = optimize if isinstance(optimize, str | bool) else tuple(map(tuple, optimize))
+    path: Any = optimize if isinstance(optimize, str | bool) else tuple(tuple(x) for x in optimize if x != _MARK)
     return _einsum(
         arrays,
         inputs=inputs,
@@ -126,7 +130,42 @@ def _path(inputs: tuple[str, ...], output: str, shapes: tuple[Any, ...], optimiz
     # The sizes of symbolic dimensions are not known: they are taken as large.
     shapes = tuple(tuple(1000 if is_symbolic(n) else n for n in shape) for shape in shapes)
     found, _ = contract_path(",".join(inputs) + "->" + output, *shapes, shapes=True, optimize=strategy)
-    return tuple(map(tuple, found))
+    return _by_pairs(found, inputs, output, shapes)
+
+
+def _by_pairs(path: Sequence[Any], inputs: Sequence[str], output: str, shapes: Sequence[Any]) -> Path:
+    """The path with each step of three operands or more replaced by a path of pairs."""
+    terms = dict(enumerate(zip(inputs, shapes, strict=True)))  # by an operand's number, in the order of the operands
+    steps: list[tuple[int, ...]] = []
+
+    def contract_next(chosen: Sequence[int]) -> int:
+        """Appends a step; returns the number of its result."""
+        numbers = list(terms)
+        steps.append(tuple(numbers.index(k) for k in chosen))
+        parts = [terms.pop(k) for k in chosen]
+        sizes: dict[str, int] = {}
+        for letters, shape in parts:
+            for c, n in zip(letters, shape, strict=True):
+                sizes[c] = max(n, sizes.get(c, n))
+        later = set(output).union(*(letters for letters, _ in terms.values()))
+        kept = [c for c in sizes if c in later]
+        terms[numbers[-1] + 1] = "".join(kept), tuple(sizes[c] for c in kept)
+        return numbers[-1] + 1
+
+    for step in path:
+        numbers = list(terms)
+        chosen = [numbers[k] for k in sorted(step)]
+        if len(chosen) > 2:
+            parts = [terms[k] for k in chosen]
+            others = [letters for k, (letters, _) in terms.items() if k not in chosen]
+            later = set(output).union(*others)
+            result = "".join(c for c in dict.fromkeys("".join(letters for letters, _ in parts)) if c in later)
+            for pair in _path(tuple(p[0] for p in parts), result, tuple(p[1] for p in parts), "auto"):
+                picked = [chosen[k] for k in sorted(pair)]
+                chosen = [k for k in chosen if k not in picked] + [contract_next(picked)]
+        else:
+            contract_next(chosen)
+    return tuple(steps)
 
 
 def _named_axes(operands: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
@@ -166,12 +205,6 @@ def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[tuple[str, ...], str]
 def _einsum(arrays: Any, inputs: Any, output: str, path: Path, precision: Any, preferred: Any, dot: Any) -> Any:
     terms = list(zip(promote_dtypes(*arrays), inputs, strict=True))
     for i, step in enumerate(path):
-        if len(step) > 2:
-            raise UnsupportedError(
-                "einsum does not support simultaneous contraction of 3 or more operands: "
-                f"a step of the path has {len(step)}",
-                instead="a path of pairs",
-            )
         chosen = [terms.pop(k) for k in sorted(step, reverse=True)][::-1]
         later = set(output).union(*(letters for _, letters in terms))
         a, la = chosen[0]

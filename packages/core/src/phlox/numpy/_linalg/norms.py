@@ -18,6 +18,7 @@ from .._elementwise.unary import abs, isnan, number
 from .._manipulation.shapes import moveaxis
 from .._statistics.reductions import any, max, min, sum
 from .decompositions import svd
+from .polar import nuclear_norm
 from .solving import inv
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def norm(x: ArrayLike, ord: float | str | None = None, axis: Axis = None, keepdi
     (x,) = promote_inexact(check_one("norm", x))
     rank = type_of(x).ndim
     if axis is None and ord is None:
-        return e.sqrt(sum(_squares(x), None, keepdims=keepdims))
+        return _root(sum(_squares(x), None, keepdims=keepdims))
     axes = tuple(range(rank)) if axis is None else several(axis)
     axes = tuple(canonical_axis(a, rank, "norm") for a in axes)
     if len(axes) == 1:
@@ -64,14 +65,15 @@ def norm(x: ArrayLike, ord: float | str | None = None, axis: Axis = None, keepdi
 
 def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
     if ord in ("fro", "f"):
-        return e.sqrt(sum(_squares(x), axes, keepdims=keepdims))
+        return _root(sum(_squares(x), axes, keepdims=keepdims))
     if ord in (1, -1, np.inf, -np.inf):
         row, column = axes
         inner, outer = (row, column) if ord in (1, -1) else (column, row)
         out = _extremum(sum(abs(x), inner, keepdims=True), outer, ord > 0)
     elif ord in ("nuc", 2, -2):
-        s = svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
-        reduced = sum(s, -1, keepdims=True) if ord == "nuc" else _extremum(s, -1, ord == 2)
+        matrices = moveaxis(x, axes, (-2, -1))
+        nuclear = ord == "nuc"
+        reduced = nuclear_norm(matrices) if nuclear else _extremum(svd(matrices, compute_uv=False), -1, ord == 2)
         shape = list(type_of(x).shape)
         for axis in axes:
             shape[axis] = 1
@@ -93,10 +95,17 @@ def _squares(x: Any) -> Any:
     return e.real(e.mul(x, e.conj(x))) if dtypes.kind(type_of(x).dtype) == "c" else e.mul(x, x)
 
 
+def _root(total: Any, degree: Any = 2) -> Any:
+    """The root of this degree; where `total` is zero its derivative is zero too, as that of abs at zero."""
+    is_zero = total == 0
+    positive = where(is_zero, 1, total)
+    return where(is_zero, total, e.sqrt(positive) if degree == 2 else positive ** (1.0 / degree))
+
+
 def _vector_norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     if ord is None or ord == 2:
         (total,) = promote_inexact(sum(_squares(x), axis, keepdims=keepdims))
-        return e.sqrt(total)
+        return _root(total)
     if ord == np.inf:
         return max(abs(x), axis, keepdims=keepdims, initial=0)
     if ord == -np.inf:
@@ -110,7 +119,7 @@ def _vector_norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
         return sum(abs(x), axis, keepdims=keepdims)
     if isinstance(ord, str):
         raise OptionError(f"norm: Invalid order {ord!r} for vector norm.", instead="a number such as phlox.numpy.inf")
-    return sum(abs(x) ** ord, axis, keepdims=keepdims) ** (1.0 / ord)
+    return _root(sum(abs(x) ** ord, axis, keepdims=keepdims), ord)
 
 
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: float | str = 2) -> Array:

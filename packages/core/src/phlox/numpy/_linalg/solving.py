@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._api.derivatives.custom import custom_jvp
+from ..._api.derivatives.differentiate import jvp
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, OptionError, ShapeError
 from ..._ir import dtypes
@@ -20,7 +21,7 @@ from ..._ops.linalg.matrices import adjoint, hermitian_part, product, swapped
 from .._creation.fill import eye, zeros
 from .._creation.from_data import array, asarray
 from .._elementwise.choose import where
-from .._elementwise.unary import conj
+from .._elementwise.unary import conj, real
 from .._manipulation.shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ravel, reshape
 from .._statistics.reductions import any, max, sum
 from .decompositions import svd
@@ -221,19 +222,36 @@ def _lstsq(a: Any, b: Any, rcond: Any, numpy_resid: bool) -> tuple[Any, Any, Any
         s, rank, x = zeros(0, dtype), array(0, int), zeros((n, type_of(columns).shape[1]), dtype)
     else:
         eps = dtypes.finfo(dtype).eps
-        u, s, vh = svd(a, full_matrices=False)
         limit = float(eps) * builtins.max(m, n) if rcond is None else where(rcond < 0, eps, rcond)
-        kept = (s > 0) & (s >= asarray(limit, type_of(s).dtype) * s[0])
-        rank = sum(kept)
-        inverse = where(kept, 1 / where(kept, s, 1).astype(dtype), 0)
-        x = product(adjoint(vh), inverse[:, None] * product(adjoint(u), columns))
+        x, rank, s = _minimizer(a, columns, limit)
     if numpy_resid and (rank < n or m <= n):
         residuals = asarray([])
     else:
-        from .norms import norm
-
-        residuals = norm(columns - matmul(a, x, precision="highest"), axis=0) ** 2
+        rest = columns - matmul(a, x, precision="highest")
+        residuals = sum(real(rest * conj(rest)), axis=0)
     return ravel(x) if vector else x, residuals, rank, s
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(2,))
+def _minimizer(a: Any, b: Any, limit: Any) -> tuple[Any, Any, Any]:
+    """The least-squares solution of ``a x = b`` with the smallest norm, the rank and the singular values of `a`."""
+    u, s, vh = svd(a, full_matrices=False)
+    kept = (s > 0) & (s >= asarray(limit, type_of(s).dtype) * s[0])
+    inverse = where(kept, 1 / where(kept, s, 1).astype(type_of(a).dtype), 0)
+    return product(adjoint(vh), inverse[:, None] * product(adjoint(u), b)), sum(kept), s
+
+
+@_minimizer.defjvp
+def _minimizer_jvp(limit: Any, primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The derivative of P b, with that of the pseudo-inverse P, as in `_pinv_jvp`, applied to b."""
+    (a, b), (da, db) = primals, tangents
+    x, rank, s = _minimizer(a, b, limit)
+    p, back = _pinv(a, limit, False), adjoint(da)
+    _, ds = jvp(lambda a: svd(a, compute_uv=False), (a,), (da,))
+    normal = product(adjoint(p), x)
+    dx = product(p, db - product(da, x) + product(adjoint(p), product(back, b - product(a, x))))
+    dx = dx + product(back, normal) - product(p, product(a, product(back, normal)))
+    return (x, rank, s), (dx, zeros(type_of(rank).shape, dtypes.float0), ds)
 
 
 _jitted_lstsq = functools.partial(jit, static_argnames=("numpy_resid",))(_lstsq)

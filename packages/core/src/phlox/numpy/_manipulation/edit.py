@@ -19,11 +19,12 @@ from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
 from .._creation.fill import arange, zeros
 from .._creation.from_data import asarray
+from .._elementwise.binary import maximum
 from .._elementwise.choose import clip, where
 from .._elementwise.unary import is_kind
 from .._indexing.reading import take
 from .._searches.sorting import argsort, sort
-from .repeat import tile
+from .repeat import count_up_to, tile
 from .shapes import broadcast_to, concatenate, moveaxis, ravel, reshape
 
 if TYPE_CHECKING:
@@ -142,9 +143,8 @@ def _delete_unique(a: Any, obj: Any, at: int) -> Any:
     places = ravel(obj)
     places = sort(_from_front(places, n))
     count, dtype = type_of(places).shape[0], type_of(places).dtype
-    kept = arange(n - count, dtype=dtype)
-    passed = kept[None, :] >= (places - arange(count, dtype=dtype))[:, None]
-    return take(a, kept + passed.sum(0, dtype=dtype), at)
+    before = maximum(places - arange(count, dtype=dtype), 0)
+    return take(a, arange(n - count, dtype=dtype) + count_up_to(before, n - count), at)
 
 
 def _from_front(places: Any, n: Any) -> Any:

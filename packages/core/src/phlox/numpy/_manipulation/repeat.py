@@ -13,13 +13,14 @@ from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic, max_dim
 from ..._operands.checks import as_shape, canonical_axis, check, check_one, several, type_of
 from ..._operands.promotion import to_dtype
-from ..._ops.elementwise import arithmetic as e, logic
-from ..._ops.reductions.reduce import reduce_sum
+from ..._ops.elementwise import arithmetic as e
 from ..._ops.reductions.running import cumsum
 from ..._ops.structure import shape as ops
 from ..._ops.structure.slicing import along
 from ..._trace.trace import ArrayLike as Base, Tracer
+from .._creation.fill import zeros
 from .._elementwise.binary import remainder, subtract
+from .._indexing.at import At
 from .._indexing.reading import take, unstack_rows
 from .shapes import broadcast_shapes, broadcast_to, ravel, reshape
 
@@ -120,10 +121,14 @@ def repeat(
         return take(a, np.repeat(np.arange(n), np.asarray(counts)), at)
     # The copies of element i end before position ends[i], so the element at a position is the number of earlier ends.
     ends = cumsum(to_dtype(counts, dtypes.int32), axis=0, reverse=False)
-    places = ops.iota(dtype=dtypes.int32, shape=(total_repeat_length, n), dimension=0)
-    ended = logic.le(broadcast_to(ends, (total_repeat_length, n)), places)
-    which = reduce_sum(to_dtype(ended, dtypes.int32), axes=(1,))
+    which = count_up_to(ends, total_repeat_length)
     return take(a, e.min_(which, to_dtype(n - 1, dtypes.int32)), at)
+
+
+def count_up_to(ends: Any, length: int) -> Any:
+    """For each position below `length` the number of `ends`, which are not negative, up to it."""
+    ends_here = At(zeros(length, type_of(ends).dtype))[ends].add(1, mode="drop")
+    return cumsum(ends_here, axis=0, reverse=False)
 
 
 @jit(inline=True, static_argnames=("shift", "axis"))

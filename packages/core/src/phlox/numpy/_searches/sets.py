@@ -16,7 +16,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, OptionError
 from ..._base.strictness import composed
 from ..._ir import dtypes
-from ..._ir.dimensions import value_of
+from ..._ir.dimensions import surely_at_least, value_of
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
@@ -35,6 +35,11 @@ from .sorting import argsort, sort
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
+
+
+#: `isin` compares with up to this many test elements one by one. With 32, 100,000 elements take 0.2 ms, and 1 ms by
+#: binary search; with 128 they take 13 ms and 13 MB, and 1.5 ms by binary search (float32, two cores).
+_FEW = 32
 
 
 class _UniqueAllResult(NamedTuple):
@@ -268,8 +273,8 @@ def isin(
       element, test_elements: arrays of any shape; nan is not equal to nan.
       assume_unique: accepted for compatibility; has no effect.
       invert: True returns the opposite: True for elements that are not in `test_elements`.
-      method: algorithm: 'compare_all' (and 'auto') compares each element with each test element; 'binary_search' and
-        'sort' sort first.
+      method: algorithm: 'compare_all' compares each element with each test element, which takes memory for all pairs;
+        'binary_search' and 'sort' sort first; 'auto' compares with few test elements, else it is 'binary_search'.
 
     Returns:
       An array of bools of the shape of `element`.
@@ -284,7 +289,8 @@ def isin(
     b = ravel(b)
     if method not in ("auto", "compare_all", "binary_search", "sort"):
         raise OptionError(f"isin: method={method!r}", instead="'auto', 'compare_all', 'binary_search' or 'sort'")
-    if method in ("auto", "compare_all") or not type_of(b).shape[0]:
+    few = not surely_at_least(type_of(b).shape[0], _FEW + 1)
+    if method == "compare_all" or (method == "auto" and few) or not type_of(b).shape[0]:
         found = r.any(equal(expand_dims(a, -1), b), -1)
     else:
         b = sort(b)

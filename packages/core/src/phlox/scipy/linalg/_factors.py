@@ -113,7 +113,7 @@ def svd(
     return tuple(out) if compute_uv else out
 
 
-@functools.partial(jit, static_argnames=("lower", "eigvals_only", "eigvals", "type"))
+@functools.partial(jit, inline=True, static_argnames=("lower", "eigvals_only", "eigvals", "type"))
 def _eigh(a: Any, b: Any, lower: bool, eigvals_only: bool, eigvals: Any, type: int) -> Any:
     for name, value, only in (("b", b, None), ("type", type, 1), ("eigvals", eigvals, None)):
         if value is not only:
@@ -219,19 +219,19 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 def lu(
     a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array] | tuple[Array, Array, Array]:
-    """The LU decomposition ``a = P L U`` of one matrix (as ``scipy.linalg.lu``).
+    """The LU decomposition ``a = P L U`` (as ``scipy.linalg.lu``).
 
     Args:
-      a: matrix of shape [m, n]; integers are converted to floats.
+      a: matrices of shape [..., m, n]; integers are converted to floats.
       permute_l: whether the result is ``(P L, U)``.
       overwrite_a, check_finite: accepted as in SciPy, without effect.
 
     Returns:
-      ``(P, L, U)``: a permutation matrix [m, m], a lower triangle [m, k] with ones on the diagonal, and an upper
-      triangle [k, n], where k = min(m, n); of the inexact dtype of `a`.
+      ``(P, L, U)``: permutation matrices [..., m, m], lower triangles [..., m, k] with ones on the diagonal, and upper
+      triangles [..., k, n], where k = min(m, n); of the inexact dtype of `a`.
 
     Raises:
-      ShapeError: `a` is not one matrix.
+      ShapeError: `a` has fewer than two axes.
       UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
@@ -240,14 +240,12 @@ def lu(
            [1., 0.]], dtype=float32)
     """
     (a,) = promote_inexact(*listed("lu", a))
-    if type_of(a).ndim != 2:
-        raise ShapeError(f"lu: takes one matrix, got {type_of(a).short}", shapes=[type_of(a).shape])
     factors, _, order = lu_p(a)
-    (m, n), dtype = type_of(a).shape, type_of(a).dtype
+    (m, n), dtype = type_of(a).shape[-2:], type_of(a).dtype
     k = min(m, n)
-    p = (order == jnp.arange(m, dtype=jnp.int32)[:, None]).astype(dtype)
-    left = jnp.tril(factors, -1)[:, :k] + jnp.eye(m, k, dtype=dtype)
-    right = jnp.triu(factors)[:k, :]
+    p = (order[..., None, :] == jnp.arange(m, dtype=jnp.int32)[:, None]).astype(dtype)
+    left = jnp.tril(factors, -1)[..., :k] + jnp.eye(m, k, dtype=dtype)
+    right = jnp.triu(factors)[..., :k, :]
     p = jnp.real(p)
     return (product(p.astype(dtype), left), right) if permute_l else (p, left, right)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import lax, numpy as jnp
+from ..._api.derivatives.custom import custom_jvp
 from ..._api.derivatives.differentiate import jvp
 from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
@@ -16,6 +17,7 @@ from ..._operands.promotion import promote_inexact
 from ..._ops.linalg.matrices import adjoint, product
 from ...lax._polar import qdwh
 from ...numpy._creation.from_data import listed
+from ...numpy._linalg.polar import factors_by_svd, polar_factors
 from ._factors import schur
 from ._systems import solve_triangular
 
@@ -190,25 +192,36 @@ def _triangle_root(t: Any) -> Any:
     return lax.fori_loop(0, type_of(t).shape[0], column, jnp.diag(diagonal))
 
 
-@jit
-def _sqrtm(a: Any) -> Any:
+@custom_jvp
+def _root(a: Any) -> Any:
     t, z = schur(a, output="complex")
     return product(z, _triangle_root(t), adjoint(z))
 
 
+@_root.defjvp
+def _root_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    """X X = A gives X dX + dX X = dA."""
+    (a,), (da,) = primals, tangents
+    x = _root(a)
+    return x, _sylvester(x, x, da.astype(x.dtype), _by_schur)
+
+
+_sqrtm = jit(jnp.vectorize(_root, signature="(n,n)->(n,n)"))
+
+
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
-    """The square root of one square matrix (as ``scipy.linalg.sqrtm``).
+    """The square roots of square matrices (as ``scipy.linalg.sqrtm``).
 
     Args:
-      A: matrix of shape [n, n].
+      A: matrices of shape [..., n, n].
       blocksize: must be 1; blocked algorithms are not supported.
 
     Returns:
-      A matrix of the shape of `A`, of a complex dtype also for a real matrix.
+      Matrices of the shape of `A`, of a complex dtype also for real matrices.
 
     Raises:
       UnsupportedError: `blocksize` is above 1.
-      ShapeError: `A` is not one square matrix.
+      ShapeError: the matrices are not square.
 
     >>> import phlox.numpy as jnp
     >>> sqrtm(jnp.array([[4.0, 0.0], [0.0, 9.0]])).real
@@ -217,7 +230,9 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """
     if blocksize > 1:
         raise UnsupportedError(f"sqrtm: blocksize={blocksize} is not there", instead="blocksize=1")
-    return _sqrtm(*check("sqrtm", A))
+    (a,) = check("sqrtm", A)
+    _square("sqrtm", a)
+    return _sqrtm(a)
 
 
 @functools.partial(jit, static_argnames=("check_finite",))
@@ -282,15 +297,16 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Array |
     """A matrix function, defined by a function of scalars (as ``scipy.linalg.funm``); the result is complex.
 
     Args:
-      A: matrix of shape [n, n], of floats or complex numbers, whose eigenvalues should be distinct.
-      func: function that is applied to the vector of eigenvalues, and returns a vector of the same length.
+      A: matrices of shape [..., n, n], of floats or complex numbers, whose eigenvalues should be distinct.
+      func: function that is applied to the vector of eigenvalues of each matrix, and returns a vector of the same
+        length.
       disp: False returns an estimate of the relative error too.
 
     Returns:
-      A complex matrix [n, n]; without `disp` the pair of it and the relative error, a real number.
+      Complex matrices [..., n, n]; without `disp` the pair of them and the relative errors [...], real numbers.
 
     Raises:
-      ShapeError: `A` is not one square matrix.
+      ShapeError: the matrices are not square.
       DtypeError: `A` are integers.
 
     >>> import phlox.numpy as jnp
@@ -299,13 +315,15 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Array |
            [0., 3.]], dtype=float32)
     """
     (a,) = map(jnp.asarray, check("funm", A))
-    if type_of(a).ndim != 2 or type_of(a).shape[0] != type_of(a).shape[1]:
-        raise ShapeError(f"funm: takes one square matrix, got {type_of(a).short}", shapes=[type_of(a).shape])
+    _square("funm", a)
+    out, error = jnp.vectorize(functools.partial(_funm, func=func), signature="(n,n)->(n,n),()")(a)
+    return out if disp else (out, error)
+
+
+def _funm(a: Any, func: Callable[[Any], Any]) -> tuple[Any, Any]:
     t, z = rsf2csf(*schur(a))
     f, smallest = _parlett(jnp.diag(func(jnp.diag(t))).astype(t.dtype), t)
     out = product(z, f, adjoint(z))
-    if disp:
-        return out
     eps = dtypes.finfo(out.dtype).eps
     smallest = jnp.where(smallest == 0.0, eps, smallest)
     error = jnp.maximum(eps, (eps / smallest) * jnp.linalg.norm(jnp.triu(t, 1), 1))
@@ -381,25 +399,25 @@ def polar(
         raise OptionError(f"polar: there is no side={side!r}", instead="'right' or 'left'")
     if method not in ("qdwh", "svd"):
         raise OptionError(f"polar: there is no method {method!r}", instead="'qdwh' or 'svd'")
-    kernel = functools.partial(_polar_qdwh if method == "qdwh" else _polar_svd, right=side == "right")
-    return jnp.vectorize(kernel, signature="(m,n)->(m,n),(n,n)" if side == "right" else "(m,n)->(m,n),(m,m)")(a)
-
-
-def _polar_qdwh(a: Any, right: bool) -> tuple[Any, Any]:
-    m, n = type_of(a).shape
-    if right != (m >= n):
+    right = side == "right"
+    m, n = type_of(a).shape[-2:]
+    if m == 0 or n == 0:
+        inner = n if right else m
+        return jnp.zeros_like(a), jnp.zeros((*type_of(a).shape[:-2], inner, inner), type_of(a).dtype)
+    if method == "qdwh" and right != (m >= n):
         raise UnsupportedError(
             f"polar: method='qdwh' of {type_of(a).short}",
             instead=f"side={'left' if right else 'right'!r}, or method='svd'",
         )
-    u, h, _, _ = qdwh(a if right else adjoint(a))
-    return (u, h) if right else (adjoint(u), adjoint(h))
+    u, p = polar_factors(a if m >= n else adjoint(a), _factors_by_qdwh if method == "qdwh" else factors_by_svd)
+    if right != (m >= n):
+        p = product(u, p, adjoint(u))  # a = u p = (u p uᴴ) u
+    return (u if m >= n else adjoint(u)), p
 
 
-def _polar_svd(a: Any, right: bool) -> tuple[Any, Any]:
-    u, s, vh = lax.linalg.svd(a, full_matrices=False)
-    s = s.astype(u.dtype)
-    return product(u, vh), product(adjoint(vh) * s, vh) if right else product(u * s, adjoint(u))
+@functools.partial(jnp.vectorize, signature="(m,n)->(m,n),(n,n)")
+def _factors_by_qdwh(a: Any) -> tuple[Any, Any]:
+    return qdwh(a)[:2]
 
 
 @functools.partial(jit, static_argnames=("method",))
@@ -409,7 +427,7 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
     Args:
       A, B: square matrices, of shapes [..., m, m] and [..., n, n]; integers are converted to floats.
       C: matrices of shape [..., m, n].
-      method: 'schur', or 'eigen', which is differentiable where the eigenvectors are.
+      method: 'schur', or 'eigen', by eigenvectors.
       tol: X is nan where the sum of an eigenvalue of `A` and one of `B` is smaller than this in absolute value.
 
     Returns:
@@ -432,15 +450,29 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
         )
     if method not in ("schur", "eigen"):
         raise OptionError(f"solve_sylvester: there is no method {method!r}", instead="'schur' or 'eigen'")
-    kernel = functools.partial(_sylvester, solver=_by_schur if method == "schur" else _by_eigenvectors, tol=tol)
+    kernel = functools.partial(_checked_sylvester, solver=_by_schur if method == "schur" else _by_eigenvectors, tol=tol)
     return jnp.vectorize(kernel, signature="(m,m),(n,n),(m,n)->(m,n)")(a, b, c)
 
 
-def _sylvester(a: Any, b: Any, c: Any, solver: Any, tol: Any) -> Any:
-    x = solver(a, b, c)
-    x = x if dtypes.kind(c.dtype) == "c" else x.real
-    sums = jnp.linalg.eigvals(a)[:, None] + jnp.linalg.eigvals(b)
-    return jnp.where(jnp.any(abs(sums) < tol), jnp.nan, x)
+def _checked_sylvester(a: Any, b: Any, c: Any, solver: Any, tol: Any) -> Any:
+    sums = jnp.linalg.eigvals(lax.stop_gradient(a))[:, None] + jnp.linalg.eigvals(lax.stop_gradient(b))
+    return jnp.where(jnp.any(abs(sums) < tol), jnp.nan, _sylvester(a, b, c, solver))
+
+
+def _sylvester(a: Any, b: Any, c: Any, solver: Any) -> Any:
+    """The X with ``a X + X b = c``, of the dtype of `c`. Derivatives are those of the equation."""
+    fixed = lax.stop_gradient((a, b))
+
+    def solve(a: Any, b: Any, c: Any) -> Any:
+        x = solver(a, b, c)
+        return x if dtypes.kind(c.dtype) == "c" else x.real
+
+    return lax.custom_linear_solve(
+        lambda x: product(a, x) + product(x, b),
+        c,
+        solve=lambda _, c: solve(*fixed, c),
+        transpose_solve=lambda _, c: solve(*(x.T for x in fixed), c),
+    )
 
 
 def _by_eigenvectors(a: Any, b: Any, c: Any) -> Any:

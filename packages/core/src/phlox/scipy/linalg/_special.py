@@ -28,17 +28,18 @@ def _vectors(function: str, *arrays: Any) -> list[Array]:
 
 @jit
 def block_diag(*arrs: ArrayLike) -> Array:
-    """A block diagonal matrix with the given matrices as blocks (as ``scipy.linalg.block_diag``).
+    """Block diagonal matrices with the given matrices as blocks (as ``scipy.linalg.block_diag``).
 
     Args:
-      *arrs: blocks: matrices; a vector is treated as a single row, a number as a 1 × 1 matrix.
+      *arrs: blocks: matrices, of shapes [..., m, n]; a vector is treated as a single row, a number as a 1 × 1 matrix.
+        Stacks are broadcast.
 
     Returns:
-      A matrix of the promoted dtype, whose numbers of rows and columns are the sums of those of the blocks; of shape
+      Matrices of the promoted dtype, whose numbers of rows and columns are the sums of those of the blocks; of shape
       [1, 0] if there are no blocks.
 
     Raises:
-      ShapeError: an argument has more than two axes.
+      ShapeError: the stacks do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> block_diag(jnp.array([[1, 2]]), 3)
@@ -48,15 +49,16 @@ def block_diag(*arrs: ArrayLike) -> Array:
     if not arrs:
         return jnp.zeros((1, 0))
     blocks = promote_dtypes(*check("block_diag", *arrs))
-    if bad := [type_of(x).short for x in blocks if type_of(x).ndim > 2]:
-        raise ShapeError(f"block_diag: takes matrices, vectors and numbers, got {bad[0]}")
     blocks = [jnp.atleast_2d(x) for x in blocks]
-    width, before, rows = sum(type_of(x).shape[1] for x in blocks), 0, []
-    for x in blocks:
-        columns = type_of(x).shape[1]
-        rows.append(jnp.pad(x, ((0, 0), (before, width - columns - before))))
+    shapes = [type_of(x).shape for x in blocks]
+    stack = jnp.broadcast_shapes(*[shape[:-2] for shape in shapes])
+    width, before, rows = sum(shape[-1] for shape in shapes), 0, []
+    for x, shape in zip(blocks, shapes, strict=True):
+        columns = shape[-1]
+        x = jnp.broadcast_to(x, (*stack, *shape[-2:]))
+        rows.append(jnp.pad(x, (*((0, 0),) * len(stack), (0, 0), (before, width - columns - before))))
         before += columns
-    return jnp.concatenate(rows, axis=0)
+    return jnp.concatenate(rows, axis=-2)
 
 
 def _along_diagonals(x: Any, rows: int, columns: int) -> Any:

@@ -33,11 +33,11 @@ def eigh_tridiagonal(
     tol: float | None = None,
     key: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array]:
-    """Eigenvalues and eigenvectors of a Hermitian tridiagonal matrix (as ``scipy.linalg.eigh_tridiagonal``).
+    """Eigenvalues and eigenvectors of Hermitian tridiagonal matrices (as ``scipy.linalg.eigh_tridiagonal``).
 
     Args:
-      d: main diagonal, a vector of length n; its imaginary part is not read.
-      e: diagonal above `d`, a vector of length n - 1 of the same dtype: single or double precision, real or complex.
+      d: main diagonals, vectors of length n, of shape [..., n]; their imaginary part is not read.
+      e: diagonals above `d`, of shape [..., n - 1] and the same dtype: single or double precision, real or complex.
       eigvals_only: whether only the eigenvalues are returned.
       select: 'a' for all eigenvalues, 'i' for those with the indices in `select_range`. 'v', those between two values,
         is not supported.
@@ -46,11 +46,12 @@ def eigh_tridiagonal(
       key: PRNG key for the initial vectors of inverse iteration; None means a fixed key.
 
     Returns:
-      ``(w, v)``: eigenvalues [k], real and ascending; and eigenvectors [n, k], in columns, of the dtype of `d`.
+      ``(w, v)``: eigenvalues [..., k], real and ascending; and eigenvectors [..., n, k], in columns, of the dtype of
+      `d`.
 
     Raises:
       DtypeError: the dtypes differ, or are not of single or double precision.
-      ShapeError: the shapes are not [n] and [n - 1].
+      ShapeError: the shapes are not [..., n] and [..., n - 1].
       OptionError: `select` is unknown, or `select_range` is not in order.
       UnsupportedError: `select` is 'v'.
 
@@ -64,24 +65,31 @@ def eigh_tridiagonal(
             f"eigh_tridiagonal: takes diagonals of one dtype, single or double precision, got {type_of(d).short} and "
             f"{type_of(e).short}"
         )
-    if d.ndim != 1 or e.shape != (max(d.shape[0] - 1, 0),):
+    if not d.ndim or not e.ndim or e.shape[-1] != max(d.shape[-1] - 1, 0):
         raise ShapeError(
             f"eigh_tridiagonal: takes diagonals of n and n - 1 elements, got {type_of(d).short} and {type_of(e).short}",
             shapes=[d.shape, e.shape],
         )
-    n = type_of(d).shape[0]
+    n = type_of(d).shape[-1]
     if n <= 1:
-        return jnp.real(d) if eigvals_only else (jnp.real(d), jnp.eye(n, dtype=d.dtype))
-    wanted = _wanted(n, select, select_range)
-    diagonal = jnp.real(d)
-    squares = jnp.real(e * jnp.conj(e))
-    w = _bisection(diagonal, squares, jnp.abs(e), wanted, tol)
+        v = jnp.broadcast_to(jnp.eye(n, dtype=d.dtype), (*d.shape[:-1], n, n))
+        return jnp.real(d) if eigvals_only else (jnp.real(d), v)
+    indices = _selected(n, select, select_range)
+    key = random.key(42) if key is None else key
+
+    def values(d: Any, e: Any) -> Any:
+        return _bisection(jnp.real(d), jnp.real(e * jnp.conj(e)), jnp.abs(e), indices, tol)
+
+    def values_and_vectors(d: Any, e: Any) -> tuple[Any, Any]:
+        w = values(d, e)
+        return w, _inverse_iteration(jnp.real(d), e, w, key).T
+
     if eigvals_only:
-        return w
-    return w, _inverse_iteration(diagonal, e, w, random.key(42) if key is None else key).T
+        return jnp.vectorize(values, signature="(n),(m)->(k)")(d, e)
+    return jnp.vectorize(values_and_vectors, signature="(n),(m)->(k),(n,k)")(d, e)
 
 
-def _wanted(n: int, select: str, select_range: Any) -> Any:
+def _selected(n: int, select: str, select_range: Any) -> Any:
     """The indices of the selected eigenvalues."""
     if select == "a":
         return jnp.arange(n, dtype=jnp.int32)
