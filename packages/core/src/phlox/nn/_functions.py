@@ -17,6 +17,7 @@ from .._ir import dtypes
 from .._operands.checks import canonical_axes, canonical_axis, check, hashable, integer, type_of
 from .._operands.promotion import promote_inexact, promoted_inexact
 from .._ops.elementwise import arithmetic as e, logic
+from .._ops.elementwise.error_functions import erfc
 from .._ops.reductions.reduce import fast_max
 from .._ops.structure.shape import own
 from ..numpy._creation.from_data import listed
@@ -125,7 +126,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
         root = np.sqrt(2 / np.pi).astype(dtype)
         return x * (0.5 * (1.0 + jnp.tanh(root * (x + 0.044715 * (x**3)))))
     half_root = np.sqrt(0.5).astype(dtype)
-    return 0.5 * x * e.erfc(-x * half_root)
+    return 0.5 * x * erfc(-x * half_root)
 
 
 @functools.partial(jit, inline=True)

@@ -23,6 +23,7 @@ from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
+from .symmetry import Symmetry, reflected
 
 # Kinds of dtypes, one letter each: see dtypes.kind.
 FLOAT = "f"
@@ -189,6 +190,7 @@ def unary(
     light: bool = False,
     unfused: Unfused | None = None,
     operation: str | None = None,
+    symmetry: Symmetry | None = None,
 ) -> Primitive:
     """An elementwise function of one operand, as a primitive with its rules.
 
@@ -208,6 +210,7 @@ def unary(
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
       unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
+      symmetry: how results for complex numbers are reflected from those of one half or quadrant of the plane.
 
     Returns:
       A `Primitive`, whose `bind` applies it.
@@ -237,10 +240,11 @@ def unary(
     def transposed(cotangent: Any, x: Any, **params: Any) -> list[Any]:
         return [cotangent if type(cotangent) is Zero else transpose(cotangent, x, **params)]  # type: ignore[misc]
 
+    rule = _lowering_rule(lower)
     made = Primitive(
         name,
         types=types,
-        lower=_lowering_rule(lower),
+        lower=rule if symmetry is None else reflected(rule, symmetry),
         jvp=None if derivative is None and tangent is None else jvp,
         transpose=None if transpose is None else transposed,
         batch=lambda axis, args, dims, **params: (made.bind(*args, **params), dims[0]),
