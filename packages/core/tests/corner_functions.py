@@ -10,6 +10,7 @@ import mpmath as mp
 import numpy as np
 import scipy.special
 
+import corner_truth
 import special_values
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -77,25 +78,37 @@ class Case:
         if any(np.isnan(x) for x in numbers):
             return np.nan if known is None else known
         at_infinity = len(numbers) == 1 and np.isinf(numbers[0]) and (known is None or np.isnan(known))
-        if known is not None and not at_infinity and not (np.isfinite(known) and all(map(np.isfinite, numbers))):
+        is_scipys_zero = not self.wide and known == 0  # as for operands outside of the domain
+        finite = all(map(np.isfinite, [known, *numbers])) if known is not None else True
+        if known is not None and not at_infinity and (is_scipys_zero or not finite):
             return known
         if known is None and len(numbers) > 1 and not all(map(np.isfinite, numbers)):
             return None
-        exact = [mpf(x) if np.isfinite(x) else mp.sign(x) * mpf(10) ** 400 for x in numbers]
+        if np.isinf(numbers[0]) and len(numbers) == 1:
+            far = [self._number([mp.sign(numbers[0]) * mpf(10) ** e]) for e in corner_truth.HUGE]
+            value = corner_truth.limit(*far)
+        else:
+            value = self._number([mpf(x) for x in numbers])
+        return known if value is None else _longdouble(value)
+
+    def _number(self, numbers: list[Any]) -> Any:
+        """The value at finite numbers, or None where it is not real."""
         try:
-            with mp.workdps(60 + sum(int(abs(mp.log10(abs(x)))) for x in exact if x)):
-                value = self.exact(*exact)
-        except (ValueError, ZeroDivisionError, OverflowError, mp.libmp.NoConvergence):
-            return known
-        if value is None or (isinstance(value, mp.mpc) and value.imag != 0):
-            return known
-        return _longdouble(mp.re(value))
+            with mp.workdps(60 + sum(int(abs(mp.log10(abs(x)))) for x in numbers if x)):
+                value = self.exact(*numbers)
+        except (ValueError, ZeroDivisionError, OverflowError, TypeError, mp.libmp.NoConvergence):
+            return None
+        if value is None or (isinstance(value, mp.mpc) and value.imag != 0) or mp.isnan(value):
+            return None
+        return mp.re(value)
 
 
 def _longdouble(x: Any) -> Any:
     """A number of mpmath as long double."""
-    if not mp.isfinite(x):
+    if not mp.isfinite(x) or not x:
         return np.longdouble(float(x))
+    if abs(mp.mag(x)) > 16000:  # beyond its exponents
+        return np.copysign(np.longdouble(np.inf if mp.mag(x) > 0 else 0), int(mp.sign(x)))
     return np.longdouble(mp.nstr(x, 25, min_fixed=0, max_fixed=0))
 
 
@@ -231,8 +244,11 @@ def _numpy_binary() -> None:
         "float_power": (lambda x, y: x**y, {"dtypes": FLOATS}),
         "arctan2": (lambda x, y: mp.atan2(x, y), {"dtypes": REAL}),
         "hypot": (lambda x, y: mp.sqrt(x * x + y * y), {"dtypes": REAL}),
-        "logaddexp": (lambda x, y: larger(x, y) + mp.log1p(mp.exp(-abs(x - y))), {"dtypes": REAL}),
-        "logaddexp2": (lambda x, y: larger(x, y) + mp.log1p(mpf(2) ** -abs(x - y)) / mp.log(2), {"dtypes": REAL}),
+        "logaddexp": (lambda x, y: larger(x, y) + mp.log1p(_exp(-abs(x - y))), {"dtypes": REAL}),
+        "logaddexp2": (
+            lambda x, y: larger(x, y) + mp.log1p(_exp(-abs(x - y) * mp.log(2))) / mp.log(2),
+            {"dtypes": REAL},
+        ),
         "maximum": (larger, {"dtypes": REAL, "signed_zeros": False}),
         "minimum": (smaller, {"dtypes": REAL, "signed_zeros": False}),
         "fmax": (larger, {"dtypes": REAL, "signed_zeros": False}),
@@ -270,7 +286,7 @@ def _numpy_binary() -> None:
 
 def _lax() -> None:
     _add("lax", "rsqrt", lambda x: 1 / np.sqrt(x), lambda x: 1 / mp.sqrt(x), dtypes=BOTH)
-    _add("lax", "logistic", None, lambda x: 1 / (1 + mp.exp(-x)))
+    _add("lax", "logistic", None, _sigmoid)
     for n in (-3, -1, 0, 1, 2, 3, 7):
         _add(
             "lax",
@@ -295,16 +311,22 @@ def _lax() -> None:
 # --- functions of phlox.nn, and reductions over two elements -------------------------------------------------
 
 
+def _exp(x: Any) -> Any:
+    """exp(x) of negative numbers, 0 where it is beyond all dtypes."""
+    return mp.exp(x) if x > -(10**6) else mpf(0)
+
+
 def _sigmoid(x: Any) -> Any:
-    return 1 / (1 + mp.exp(-x))
+    return 1 / (1 + _exp(-x)) if x > 0 else _exp(x) / (1 + _exp(x))
 
 
 def _softplus(x: Any) -> Any:
-    return mp.log1p(mp.exp(x)) if x < 0 else x + mp.log1p(mp.exp(-x))
+    return mp.log1p(_exp(x)) if x < 0 else x + mp.log1p(_exp(-x))
 
 
-def _gelu_tanh(x: Any) -> Any:
-    return x * mp.erfc(-x / mp.sqrt(2)) / 2
+def _ndtr(x: Any) -> Any:
+    tail = mp.erfc(abs(x) / mp.sqrt(2)) / 2 if abs(x) < 10**4 else mpf(0)
+    return 1 - tail if x > 0 else tail
 
 
 def _nn() -> None:
@@ -327,11 +349,11 @@ def _nn() -> None:
         "hard_tanh": lambda x: min(max(x, mpf(-1)), mpf(1)),
         "hard_sigmoid": hard,
         "hard_silu": lambda x: x * hard(x),
-        "mish": lambda x: x * mp.tanh(_softplus(x)),
+        "mish": lambda x: x * mp.tanh(_softplus(x)) if x < 10**6 else x,
         "squareplus": lambda x: (x + mp.sqrt(x * x + 4)) / 2 if x > 0 else 2 / (mp.sqrt(x * x + 4) - x),
         "sparse_plus": lambda x: mpf(0) if x <= -1 else x if x >= 1 else (x + 1) ** 2 / 4,
         "sparse_sigmoid": lambda x: min(max(x + 1, mpf(0)), mpf(2)) / 2,
-        "log1mexp": lambda x: mp.log(-mp.expm1(-x)) if x < 1 else mp.log1p(-mp.exp(-x)),
+        "log1mexp": lambda x: mp.log(-mp.expm1(-x)) if x < 1 else mp.log1p(-_exp(-x)),
         "tanh": mp.tanh,
         "identity": lambda x: x,
     }
@@ -342,7 +364,7 @@ def _nn() -> None:
         "nn",
         "gelu exact",
         None,
-        lambda x: x * mp.erfc(-x / mp.sqrt(2)) / 2,
+        lambda x: x * _ndtr(x),
         call=lambda m, x: m.nn.gelu(x, approximate=False),
     )
 
@@ -353,7 +375,7 @@ def _pair(reduce: Callable[..., Any]) -> Callable[..., Any]:
 
 def _reductions() -> None:
     two = lambda f: lambda x, y: f(np.stack([x, y], -1))
-    log_sum = lambda x, y: max(x, y) + mp.log1p(mp.exp(-abs(x - y)))
+    log_sum = lambda x, y: max(x, y) + mp.log1p(_exp(-abs(x - y)))
     _add(
         "numpy",
         "sum",
@@ -439,7 +461,7 @@ def _reductions() -> None:
         "nn",
         "softmax",
         None,
-        lambda x, y: 1 / (1 + mp.exp(y - x)),
+        lambda x, y: _sigmoid(x - y),
         arity=2,
         call=_pair(lambda m, z: m.nn.softmax(z)[..., 0]),
         differentiable=(0, 1),
@@ -481,7 +503,7 @@ def _special() -> None:
         judge = domain.edges or getattr(scipy.special, base)
         arity = len(domain.points)
         points = None if arity == 1 and base not in ("factorial", "multigammaln") else _points(name)
-        if base in ("bessel_jn", "polygamma", "comb", "factorial", "multigammaln") or domain.whole:
+        if base in ("bessel_jn", "fresnel", "polygamma", "comb", "factorial", "multigammaln") or domain.whole:
             points = _points(name)
 
         def call(m: Any, *xs: Any, base: str = base, part: str = part, domain: Any = domain) -> Any:

@@ -108,8 +108,8 @@ def truths(case: Any, dtype: str, columns: list[np.ndarray], what: str, argument
 
 # --- derivatives ----------------------------------------------------------------------------------------
 
-#: infinity for formulas that do not take it
-_HUGE = 400
+#: Decimal exponents of two numbers in place of infinity, which formulas of mpmath often do not take.
+HUGE = (60, 90)
 
 
 def _derivative(case: Any, dtype: str, point: tuple[Any, ...], what: str, argument: int) -> Truth:
@@ -139,15 +139,19 @@ def _one_sided(case: Any, xs: list[float], argument: int, sign: int, what: str) 
     if np.isinf(x):
         if np.sign(x) != sign:
             return None
-        pair = [_slope(case, xs, argument, mpf(sign) * mpf(10) ** e, sign, what) for e in (_HUGE, _HUGE + 20)]
+        pair = [_slope(case, xs, argument, mpf(sign) * mpf(10) ** e, sign, what) for e in HUGE]
     else:
         pair = [_slope(case, xs, argument, mpf(x), sign, what, e) for e in (40, 60)]
-    a, b = pair
+    return limit(*pair)
+
+
+def limit(a: Any, b: Any) -> Any:
+    """The limit of a sequence with these two elements, of which the second is much further on; None if there is none."""
     if a is None or b is None:
         return None
-    if abs(a - b) <= mpf(10) ** -18 * max(abs(a), abs(b)) or max(abs(a), abs(b)) < mpf(10) ** -390:
+    if abs(a - b) <= mpf(10) ** -18 * max(abs(a), abs(b)):
         return b
-    if abs(a) < mpf(10) ** -30 and abs(b) < mpf(10) ** -30:
+    if max(abs(a), abs(b)) < mpf(10) ** -18:
         return mpf(0)
     if abs(b) > abs(a) * 1.2 and mpmath.sign(a) == mpmath.sign(b):
         return mpmath.sign(b) * mpmath.inf

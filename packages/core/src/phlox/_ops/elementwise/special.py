@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from ..._base.errors import DerivativeError
 from ..._ir import dtypes
 from ..._trace.trace import typeof
+from ..._xla.text import Function, Value
 from ..structure.shape import convert
 from . import arithmetic as e
 from .families import FLOAT, binary, literal, lowered_as, unary
@@ -20,8 +21,30 @@ from .formula import Formula, exp, sqrt
 
 #: log(abs(gamma(x)))
 lgamma = unary("lgamma", "chlo.lgamma", accepts=FLOAT, derivative=lambda x, out: digamma(x), unfused="operation")
+
+
+def _digamma_lower(f: Function, x: Value) -> Value:
+    # CHLO's is nan at 0, where the function has a pole with a sign on each side.
+    pole = f.same("stablehlo.divide", f.number(-1, x.aval), x)
+    return f.select(f.compare("EQ", x, f.number(0, x.aval)), pole, f.op("chlo.digamma", [x], x.aval))
+
+
+def _polygamma_lower(f: Function, m: Value, x: Value) -> Value:
+    # CHLO's is nan at infinity.
+    endless = f.same(
+        "stablehlo.and", f.compare("EQ", x, f.number(math.inf, x.aval)), f.compare("GE", m, f.number(1, x.aval))
+    )
+    return f.select(endless, f.number(0, x.aval), f.op("chlo.polygamma", [m, x], x.aval))
+
+
 #: the derivative of lgamma
-digamma = unary("digamma", "chlo.digamma", accepts=FLOAT, derivative=lambda x, out: polygamma(literal(x, 1), x))
+digamma = unary(
+    "digamma",
+    _digamma_lower,
+    accepts=FLOAT,
+    derivative=lambda x, out: polygamma(literal(x, 1), x),
+    operation="chlo.digamma",
+)
 
 
 def no_derivative(function: str, argument: str) -> Any:
@@ -36,7 +59,8 @@ def no_derivative(function: str, argument: str) -> Any:
 #: the m-th derivative of digamma
 polygamma = binary(
     "polygamma",
-    "chlo.polygamma",
+    _polygamma_lower,
+    operation="chlo.polygamma",
     accepts=FLOAT,
     tangents=(
         no_derivative("polygamma", "its order"),
