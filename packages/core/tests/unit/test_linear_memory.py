@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 
 import numpy as np
@@ -27,6 +28,10 @@ MASK = spec(whole, dtype="bool")
 ROWS = spec(whole, 4)
 COLUMNS = spec(4, whole)
 key = lambda n: KEY
+
+
+def _segments(function, a, ids):
+    return function(a, ids, num_segments=a.shape[0])
 
 
 def sized(name):
@@ -105,7 +110,7 @@ FUNCTIONS = {
     "lax.cumlogsumexp": (lax.cumlogsumexp, X),
     "lax.associative_scan": (lambda a: lax.associative_scan(jnp.add, a), X),
     **{
-        f"ops.{name}": (lambda a, i, f=getattr(ops, name): f(a, i, num_segments=a.shape[0]), X, INDICES)
+        f"ops.{name}": (functools.partial(_segments, getattr(ops, name)), X, INDICES)
         for name in ["segment_sum", "segment_prod"]
     },
     "stats.rankdata": (stats.rankdata, X),

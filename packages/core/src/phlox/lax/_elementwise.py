@@ -12,7 +12,7 @@ from .._ir import dtypes
 from .._ir.primitive import Primitive
 from .._operands.checks import check, check_one, integer, type_of
 from .._operands.promotion import to_dtype
-from .._ops.elementwise import arithmetic as e, logic
+from .._ops.elementwise import arithmetic as e, error_functions, logic, trigonometry
 from .._ops.elementwise.families import literal
 from .._ops.random import equality
 from .._ops.structure.shape import convert
@@ -181,21 +181,21 @@ abs = _unary(
     "signed integers, floats or complex numbers",
     "An array of the shape of `x`, of its dtype; float32 for complex64.",
 )
-acos = _unary(e.acos, "acos", "Inverse cosine in radians, from 0 to pi", "1.0", _f("0."))
-acosh = _unary(e.acosh, "acosh", "Inverse hyperbolic cosine", "1.0", _f("0."))
-asin = _unary(e.asin, "asin", "Inverse sine in radians, from -pi/2 to pi/2", "0.0", _f("0."))
-asinh = _unary(e.asinh, "asinh", "Inverse hyperbolic sine", "0.0", _f("0."))
-atan = _unary(e.atan, "atan", "Inverse tangent in radians, from -pi/2 to pi/2", "0.0", _f("0."))
-atanh = _unary(e.atanh, "atanh", "Inverse hyperbolic tangent", "0.0", _f("0."))
+acos = _unary(trigonometry.acos, "acos", "Inverse cosine in radians, from 0 to pi", "1.0", _f("0."))
+acosh = _unary(trigonometry.acosh, "acosh", "Inverse hyperbolic cosine", "1.0", _f("0."))
+asin = _unary(trigonometry.asin, "asin", "Inverse sine in radians, from -pi/2 to pi/2", "0.0", _f("0."))
+asinh = _unary(trigonometry.asinh, "asinh", "Inverse hyperbolic sine", "0.0", _f("0."))
+atan = _unary(trigonometry.atan, "atan", "Inverse tangent in radians, from -pi/2 to pi/2", "0.0", _f("0."))
+atanh = _unary(trigonometry.atanh, "atanh", "Inverse hyperbolic tangent", "0.0", _f("0."))
 bitwise_not = _unary(logic.not_, "bitwise_not", "All bits inverted", "0", _i(-1), _BITS)
 cbrt = _accurate(e.cbrt, "cbrt", "Cube root", "8.0", _f("2."), _FLOAT)
 ceil = _unary(e.ceil, "ceil", "The smallest whole number not below x", "0.5", _f("1."), _FLOAT)
 clz = _unary(logic.clz, "clz", "The number of zero bits in front of the first one that is set", "1", _i(31), _INTEGER)
-cos = _accurate(e.cos, "cos", "Cosine of an angle in radians", "0.0", _f("1."))
-cosh = _unary(e.cosh, "cosh", "Hyperbolic cosine", "0.0", _f("1."))
-erf = _unary(e.erf, "erf", "Error function", "0.0", _f("0."), _FLOAT)
-erfc = _unary(e.erfc, "erfc", "1 - erf(x)", "0.0", _f("1."), _FLOAT)
-erf_inv = _unary(e.erf_inv, "erf_inv", "Inverse of the error function", "0.0", _f("0."), _FLOAT)
+cos = _accurate(trigonometry.cos, "cos", "Cosine of an angle in radians", "0.0", _f("1."))
+cosh = _unary(trigonometry.cosh, "cosh", "Hyperbolic cosine", "0.0", _f("1."))
+erf = _unary(error_functions.erf, "erf", "Error function", "0.0", _f("0."), _FLOAT)
+erfc = _unary(error_functions.erfc, "erfc", "1 - erf(x)", "0.0", _f("1."), _FLOAT)
+erf_inv = _unary(error_functions.erf_inv, "erf_inv", "Inverse of the error function", "0.0", _f("0."), _FLOAT)
 exp = _accurate(e.exp, "exp", "e to the power of x", "0.0", _f("1."))
 exp2 = _accurate(e.exp2, "exp2", "2 to the power of x", "3.0", _f("8."))
 expm1 = _accurate(e.expm1, "expm1", "exp(x) - 1", "0.0", _f("0."))
@@ -228,16 +228,16 @@ sign = _unary(
     _NUMBER,
     note="Of complex numbers ``x / abs(x)``; 0 stays 0 and nan stays nan.",
 )
-sin = _accurate(e.sin, "sin", "Sine of an angle in radians", "0.0", _f("0."))
-sinh = _unary(e.sinh, "sinh", "Hyperbolic sine", "0.0", _f("0."))
+sin = _accurate(trigonometry.sin, "sin", "Sine of an angle in radians", "0.0", _f("0."))
+sinh = _unary(trigonometry.sinh, "sinh", "Hyperbolic sine", "0.0", _f("0."))
 sqrt = _accurate(e.sqrt, "sqrt", "Square root", "4.0", _f("2."))
 square = _unary(e.square, "square", "x * x", "3.0", _f("9."), _NUMBER)
-tan = _accurate(e.tan, "tan", "Tangent of an angle in radians", "0.0", _f("0."))
-tanh = _accurate(e.tanh, "tanh", "Hyperbolic tangent", "0.0", _f("0."))
+tan = _accurate(trigonometry.tan, "tan", "Tangent of an angle in radians", "0.0", _f("0."))
+tanh = _accurate(trigonometry.tanh, "tanh", "Hyperbolic tangent", "0.0", _f("0."))
 
 add = _binary(e.add, "add", "x + y", "1.0, 2.0", _f("3."))
 atan2 = _binary(
-    e.atan2,
+    trigonometry.atan2,
     "atan2",
     "The angle of the point (y, x)",
     "0.0, 1.0",

@@ -10,7 +10,7 @@ from .. import numpy as jnp
 from .._api.derivatives.custom import custom_jvp
 from .._api.jit.jit import jit
 from .._operands.checks import canonical_axes, check, check_one, type_of
-from ._functions import logsumexp, relu6, softplus
+from ._functions import gated, logsumexp, relu6, softplus
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike
@@ -65,7 +65,7 @@ def hard_silu(x: ArrayLike) -> Array:
     Array([3.], dtype=float32)
     """
     x = check_one("hard_silu", x)
-    return x * hard_sigmoid(x)
+    return gated(x, hard_sigmoid(x))
 
 
 hard_swish = hard_silu
@@ -141,7 +141,7 @@ def mish(x: ArrayLike) -> Array:
     Array([0.], dtype=float32)
     """
     x = check_one("mish", x)
-    return x * jnp.tanh(softplus(x))
+    return gated(x, jnp.tanh(softplus(x)))
 
 
 @jit

@@ -17,6 +17,7 @@ from .._ir import dtypes
 from .._operands.checks import canonical_axes, canonical_axis, check, hashable, integer, type_of
 from .._operands.promotion import promote_inexact, promoted_inexact
 from .._ops.elementwise import arithmetic as e, logic
+from .._ops.elementwise.error_functions import erfc
 from .._ops.reductions.reduce import fast_max
 from .._ops.structure.shape import own
 from ..numpy._creation.from_data import listed
@@ -105,6 +106,11 @@ def selu(x: ArrayLike) -> Array:
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
 
+def gated(x: Any, gate: Any) -> Any:
+    """x times a gate that closes at -inf, where the product would be nan."""
+    return jnp.where(x == -np.inf, 0, x) * gate
+
+
 @functools.partial(jit, static_argnames="approximate", inline=True)
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """x times the distribution function of the standard normal distribution at x (Hendrycks and Gimpel, 2016).
@@ -123,9 +129,9 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     dtype = type_of(x).dtype
     if approximate:
         root = np.sqrt(2 / np.pi).astype(dtype)
-        return x * (0.5 * (1.0 + jnp.tanh(root * (x + 0.044715 * (x**3)))))
+        return gated(x, 0.5 * (1.0 + jnp.tanh(root * (x + 0.044715 * (x**3)))))
     half_root = np.sqrt(0.5).astype(dtype)
-    return 0.5 * x * e.erfc(-x * half_root)
+    return gated(0.5 * x, erfc(-x * half_root))
 
 
 @functools.partial(jit, inline=True)
@@ -174,7 +180,7 @@ def silu(x: ArrayLike) -> Array:
     Array([0.], dtype=float32)
     """
     (x,) = promote_inexact(*check("silu", x))
-    return x * sigmoid(x)
+    return gated(x, sigmoid(x))
 
 
 swish = silu
@@ -209,7 +215,8 @@ def soft_sign(x: ArrayLike) -> Array:
     >>> soft_sign(jnp.array([1.0]))
     Array([0.5], dtype=float32)
     """
-    return x / (jnp.abs(x) + 1)  # type: ignore[return-value]
+    finite = jnp.where(jnp.isinf(x), 0, x)
+    return jnp.where(jnp.isinf(x), jnp.sign(x), finite / (jnp.abs(finite) + 1))  # type: ignore[arg-type]
 
 
 @functools.partial(jit, inline=True)

@@ -15,7 +15,7 @@ from .._base import config
 from .._base.errors import OptionError
 from .._ir import dtypes
 from .._operands.checks import as_shape
-from .._ops.elementwise import arithmetic as e
+from .._ops.elementwise import arithmetic as e, trigonometry
 from .._ops.elementwise.logic import clz
 from .._ops.random import keys as ops
 from .._ops.structure.shape import bitcast_convert_type, convert
@@ -78,7 +78,7 @@ def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def _cauchy(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     u = uniform(key, shape, dtype, minval=dtypes.finfo(dtype).eps, maxval=1.0)
-    return e.tan(e.mul(_number(np.pi, dtype), e.sub(u, _number(0.5, dtype))))
+    return trigonometry.tan(e.mul(_number(np.pi, dtype), e.sub(u, _number(0.5, dtype))))
 
 
 def _maxwell(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:

@@ -17,11 +17,13 @@ from .._ir.promotion import promote
 from .._operands.checks import as_shape, canonical_axis, check, check_one, type_of
 from .._operands.promotion import to_dtype
 from .._ops.elementwise import arithmetic as e, logic
+from .._ops.elementwise.error_functions import erf, erf_inv
 from .._ops.random import keys as ops
 from .._ops.random.uniform import between, normal as normal_real
 from .._ops.structure.shape import convert, iota
 from .._ops.structure.sort import sort
 from .._trace.trace import Tracer
+from ..lax._branches import cond
 from ..numpy._manipulation.shapes import broadcast_shapes
 from ._keys import checked
 
@@ -188,16 +190,60 @@ def normal(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_s
     return _normal(key, as_shape(shape, "normal"), _inexact("normal", dtype))
 
 
-@functools.partial(jit, static_argnums=(3, 4))
-def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+#: Beyond, erf has fewer values than the interval: samples of intervals there are drawn by `_normal_tail`.
+_TAIL = 2.0
+
+
+def _may_be_tail(lower: Any, upper: Any) -> bool:
+    """Whether an interval may lie in a tail: of bounds that are no Python numbers only the running program knows."""
+    known = isinstance(lower, int | float) and isinstance(upper, int | float)
+    return not known or lower > _TAIL or upper < -_TAIL
+
+
+@functools.partial(jit, static_argnums=(3, 4, 5))
+def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], dtype: Any, may_be_tail: bool) -> Any:
     root = np.asarray(np.sqrt(2), dtype)[()]
     low, high = convert(lower, dtype), convert(upper, dtype)
-    u = uniform(key, shape, dtype, e.erf(e.div(low, root)), e.erf(e.div(high, root)))
-    out = e.mul(root, e.erf_inv(u))
+    u = uniform(key, shape, dtype, erf(e.div(low, root)), erf(e.div(high, root)))
+    out = e.mul(root, erf_inv(u))
+    if may_be_tail:
+        left, right = (high < -_TAIL) & (high > -np.inf), (low > _TAIL) & (low < np.inf)
+        operands = key, low, high, left, right, out
+        out = cond(jnp.any(left | right), _with_tails, lambda *xs: xs[-1], *operands)
     inf = np.asarray(np.inf, dtype)[()]
     # Rounding must not move a sample out of the open interval.
     first, last = (jnp.nextafter(e.stop_gradient(x), edge) for x, edge in ((low, inf), (high, -inf)))
     return jnp.clip(out, first, last)
+
+
+def _with_tails(key: Any, low: Any, high: Any, left: Any, right: Any, out: Any) -> Any:
+    """`out`, with other samples where the interval lies in the left or in the right tail."""
+    near = jnp.where(left, -high, jnp.where(right, low, _TAIL))
+    far = jnp.where(left, -low, jnp.where(right, high, np.inf))
+    tail = _normal_tail(uniform(key, type_of(out).shape, type_of(out).dtype), near, far)
+    return jnp.where(left, -tail, jnp.where(right, tail, out))
+
+
+def _normal_tail(u: Any, near: Any, far: Any) -> Any:
+    """The number between two positive ones, beyond which lies the fraction of normal numbers that `u` tells.
+
+    Newton's method for the distance d of x = near + d. Q(x) = exp(-x**2 / 2) erfcx(x / sqrt(2)) / 2 is the probability
+    beyond `x`; its logarithm has all digits however small it is.
+    """
+    from ..scipy.special import erfcx  # imported for tails alone
+
+    def scaled(x: Any) -> Any:
+        return erfcx(x * np.sqrt(0.5).item())
+
+    at_near = scaled(near)
+    relative = jnp.log(scaled(far) / at_near) - 0.5 * (far - near) * (far + near)
+    log = jnp.log1p(u * jnp.expm1(relative))  # of Q(x) / Q(near)
+    distance = -2 * log / (near + jnp.sqrt(near * near - 2 * log))
+    for _ in range(4):
+        beyond = scaled(near + distance)
+        excess = distance * (near + 0.5 * distance) - jnp.log(beyond / at_near) + log
+        distance = distance - excess * beyond * np.sqrt(0.5 * np.pi).item()
+    return near + distance
 
 
 @takes_out_sharding
@@ -231,7 +277,8 @@ def truncated_normal(
     """
     key, _ = checked("truncated_normal", key)
     wanted = _float("truncated_normal", dtype)
-    return _truncated_normal(key, lower, upper, _shape("truncated_normal", shape, lower, upper), wanted)
+    whole = _shape("truncated_normal", shape, lower, upper)
+    return _truncated_normal(key, lower, upper, whole, wanted, _may_be_tail(lower, upper))
 
 
 # --- integers and choices -------------------------------------------------------------------------------

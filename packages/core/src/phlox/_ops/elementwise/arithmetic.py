@@ -39,7 +39,8 @@ from .families import (
     unary,
 )
 from .float32_forms import on_cpu
-from .logic import eq, ge, select
+from .logic import eq, ge, ne, select
+from .symmetry import Symmetry
 
 # --- arithmetic -----------------------------------------------------------------------------------------
 
@@ -103,7 +104,7 @@ div = binary(
     "div",
     "stablehlo.divide",
     accepts=NUMBER,
-    tangents=(lambda t, x, y, out: div(t, y), lambda t, x, y, out: mul(mul(neg(t), x), integer_pow(y, y=-2))),
+    tangents=(lambda t, x, y, out: div(t, y), lambda t, x, y, out: mul(t, neg(div(out, y)))),
     transpose=(lambda ct, x, y: div(ct, y), None),
     requires=lambda checks, x, y: checks.nonzero(y),
     spectral=spectra.divide,
@@ -216,8 +217,22 @@ def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
     if dtypes.kind(typeof(x).dtype) != "c":
         return select(ge(x, literal(x, 0)), t, neg(t))
     # The component of t in the direction of x; zero where x is 0, which has no direction.
-    safe = complex_(select(eq(out, literal(out, 0)), literal(out, 1), out), literal(out, 0))
-    return real(mul(t, div(conj(x), safe)))
+    re, im, length = direction(real(x), imag(x), out)
+    length = select(eq(length, literal(out, 0)), literal(out, 1), length)
+    return real(mul(t, complex_(div(re, length), neg(div(im, length)))))
+
+
+def direction(x: Any, y: Any, length: Any) -> tuple[Any, Any, Any]:
+    """A vector in the direction of (x, y) and its length, both finite where the given ones are infinite."""
+    endless = eq(length, literal(length, np.inf))
+
+    def limit(part: Any) -> Any:
+        infinite = eq(abs_(part), literal(part, np.inf))
+        return select(endless, select(infinite, sign(part), literal(part, 0)), part)
+
+    x, y = limit(x), limit(y)
+    both = select(ne(mul(x, y), literal(x, 0)), literal(x, np.sqrt(2)), literal(x, 1))
+    return x, y, select(endless, both, length)
 
 
 sign = unary(
@@ -336,17 +351,27 @@ sqrt = unary(
     derivative=lambda x, out: div(literal(x, 0.5), out),
     light=True,
     unfused="operation",
+    symmetry=Symmetry(imag=1),
 )
 rsqrt = unary(
     "rsqrt",
     "stablehlo.rsqrt",
     accepts=INEXACT,
     derivative=lambda x, out: mul(literal(x, -0.5), div(out, x)),
+    symmetry=Symmetry(imag=-1),
     light=True,
 )
+_cube_root = on_cpu("stablehlo.cbrt", forms.cube_root)
+
+
+def _cbrt_lower(f: Function, x: Value) -> Value:
+    # Of subnormal numbers, which count as zero, XLA's cube root has another sign and other digits.
+    return f.select(f.compare("EQ", x, f.number(0, x.aval)), x, _cube_root(f, x))
+
+
 cbrt = unary(
     "cbrt",
-    on_cpu("stablehlo.cbrt", forms.cube_root),
+    _cbrt_lower,
     operation="stablehlo.cbrt",
     accepts=FLOAT,
     derivative=lambda x, out: mul(literal(x, 1 / 3), integer_pow(out, y=-2)),
@@ -358,10 +383,9 @@ def _without_zero(x: Any) -> Any:
 
 
 def _pow_x(t: Any, x: Any, y: Any, out: Any) -> Any:
-    if typeof(x).dtype == typeof(y).dtype:
-        return mul(t, mul(y, pow_(x, sub(y, literal(y, 1)))))
-    # Integer exponent: x**0 is 1 for every x, so the derivative is 0 even where x**-1 is not finite.
-    y = primitive("convert_element_type").bind(y, new_dtype=typeof(x).dtype, weak_type=False)
+    # x**0 is 1 for every x, so the derivative is 0 even where x**-1 is not finite.
+    if typeof(x).dtype != typeof(y).dtype:
+        y = primitive("convert_element_type").bind(y, new_dtype=typeof(x).dtype, weak_type=False)
     slope = mul(_without_zero(y), pow_(x, sub(y, literal(y, 1))))
     return mul(t, select(repeat_to(eq(y, literal(y, 0)), typeof(slope).shape), literal(x, 0), slope))
 
@@ -396,8 +420,10 @@ pow_ = binary(
 
 
 def _exp2_lower(f: Function, x: Value) -> Value:
-    factor = f.constant(np.log(2), x.aval)
-    return f.same("stablehlo.exponential", f.same("stablehlo.multiply", factor, x))
+    # In float32 for half precision, where the rounding of the product would be that of an exponent of up to 88.
+    wide = f.convert(x, np.dtype("f4")) if x.aval.dtype.itemsize < 4 else x
+    product = f.same("stablehlo.multiply", f.constant(np.log(2), wide.aval), wide)
+    return f.convert(f.same("stablehlo.exponential", product), x.aval.dtype)
 
 
 exp = unary(
@@ -407,6 +433,7 @@ exp = unary(
     derivative=lambda x, out: out,
     unfused="operation",
     undefined_at_nan=True,
+    symmetry=Symmetry(),
 )
 exp2 = unary(
     "exp2",
@@ -424,8 +451,15 @@ expm1 = unary(
     derivative=lambda x, out: add(out, literal(x, 1)),
     unfused="operation",
     undefined_at_nan=True,
+    symmetry=Symmetry(),
 )
-log = unary("log", "stablehlo.log", accepts=INEXACT, tangent=lambda t, x, out: div(t, x), unfused="operation")
+log = unary(
+    "log",
+    "stablehlo.log",
+    accepts=INEXACT,
+    tangent=lambda t, x, out: div(t, x),
+    unfused="operation",
+)
 log1p = unary(
     "log1p",
     "stablehlo.log_plus_one",
@@ -440,119 +474,6 @@ logistic = unary(
     derivative=lambda x, out: mul(out, sub(literal(x, 1), out)),
     unfused="operation",
     undefined_at_nan=True,
-)
-
-# --- trigonometric and hyperbolic functions -------------------------------------------------------------
-
-sin = unary(
-    "sin",
-    on_cpu("stablehlo.sine", forms.sine),
-    operation="stablehlo.sine",
-    accepts=INEXACT,
-    derivative=lambda x, out: cos(x),
-    unfused="operation",
-)
-cos = unary(
-    "cos",
-    on_cpu("stablehlo.cosine", forms.cosine),
-    operation="stablehlo.cosine",
-    accepts=INEXACT,
-    tangent=lambda t, x, out: neg(mul(t, sin(x))),
-    unfused="operation",
-)
-tan = unary(
-    "tan",
-    on_cpu("stablehlo.tan", forms.tangent),
-    operation="stablehlo.tan",
-    accepts=INEXACT,
-    derivative=lambda x, out: add(literal(x, 1), square(out)),
-)
-asin = unary(
-    "asin",
-    on_cpu("chlo.asin", forms.arcsine),
-    operation="chlo.asin",
-    accepts=INEXACT,
-    derivative=lambda x, out: rsqrt(sub(literal(x, 1), square(x))),
-)
-acos = unary(
-    "acos",
-    on_cpu("chlo.acos", forms.arccosine),
-    operation="chlo.acos",
-    accepts=INEXACT,
-    derivative=lambda x, out: neg(rsqrt(sub(literal(x, 1), square(x)))),
-)
-atan = unary(
-    "atan",
-    on_cpu("chlo.atan", forms.arctangent),
-    operation="chlo.atan",
-    accepts=INEXACT,
-    tangent=lambda t, x, out: div(t, add(literal(x, 1), square(x))),
-)
-sinh = unary(
-    "sinh",
-    on_cpu("chlo.sinh", forms.hyperbolic_sine),
-    accepts=INEXACT,
-    derivative=lambda x, out: cosh(x),
-    undefined_at_nan=True,
-)
-cosh = unary(
-    "cosh",
-    on_cpu("chlo.cosh", forms.hyperbolic_cosine),
-    accepts=INEXACT,
-    derivative=lambda x, out: sinh(x),
-    undefined_at_nan=True,
-)
-tanh = unary(
-    "tanh",
-    "stablehlo.tanh",
-    accepts=INEXACT,
-    # As in jax 0.10, so that the last bits of gradients are the same: (1 + out) (1 - out) loses no digits where out
-    # is close to 1. That of jax 0.12, 1 - out², needs one residual instead of two.
-    tangent=lambda t, x, out: mul(add(t, mul(t, out)), sub(literal(x, 1), out)),
-)
-asinh = unary("asinh", "chlo.asinh", accepts=INEXACT, derivative=lambda x, out: rsqrt(add(square(x), literal(x, 1))))
-acosh = unary(
-    "acosh",
-    "chlo.acosh",
-    accepts=INEXACT,
-    derivative=lambda x, out: rsqrt(sub(square(x), literal(x, 1))),
-)
-atanh = unary(
-    "atanh",
-    "chlo.atanh",
-    accepts=INEXACT,
-    tangent=lambda t, x, out: mul(integer_pow(add(x, literal(x, 1)), y=-1), div(t, sub(literal(x, 1), x))),
-)
-atan2 = binary(
-    "atan2",
-    on_cpu("stablehlo.atan2", forms.arctangent_of_two),
-    operation="stablehlo.atan2",
-    accepts=INEXACT,
-    tangents=(
-        lambda t, x, y, out: mul(t, div(y, add(square(x), square(y)))),
-        lambda t, x, y, out: mul(t, div(neg(x), add(square(x), square(y)))),
-    ),
-    unfused="operation",
-)
-
-# --- error function and relatives -----------------------------------------------------------------------
-
-_TWO_OVER_ROOT_PI = 2 / np.sqrt(np.pi)
-
-
-def _gauss(factor: float, t: Any, x: Any) -> Any:
-    return mul(literal(x, factor), mul(t, exp(neg(square(x)))))
-
-
-erf = unary(
-    "erf", "chlo.erf", accepts=FLOAT, tangent=lambda t, x, out: _gauss(_TWO_OVER_ROOT_PI, t, x), unfused="operation"
-)
-erfc = unary("erfc", "chlo.erfc", accepts=FLOAT, tangent=lambda t, x, out: _gauss(-_TWO_OVER_ROOT_PI, t, x))
-erf_inv = unary(
-    "erf_inv",
-    "chlo.erf_inv",
-    accepts=FLOAT,
-    tangent=lambda t, x, out: mul(literal(x, 1 / _TWO_OVER_ROOT_PI), mul(t, exp(square(out)))),
 )
 
 # --- complex numbers ------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..structure.numbers import exact
+from .symmetry import Symmetry, reflected
 
 # Kinds of dtypes, one letter each: see dtypes.kind.
 FLOAT = "f"
@@ -224,6 +225,7 @@ def unary(
     unfused: Unfused | None = None,
     operation: str | None = None,
     undefined_at_nan: bool = False,
+    symmetry: Symmetry | None = None,
 ) -> Primitive:
     """An elementwise function of one operand, as a primitive with its rules.
 
@@ -247,6 +249,7 @@ def unary(
       unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
       undefined_at_nan: whether XLA's formula is undefined where the compiler knows the operand to be nan, see
         `constant_nan`.
+      symmetry: how results for complex numbers are reflected from those of one half or quadrant of the plane.
 
     Returns:
       A `Primitive`, whose `bind` applies it.
@@ -277,6 +280,8 @@ def unary(
         return [cotangent if type(cotangent) is Zero else transpose(cotangent, x, **params)]  # type: ignore[misc]
 
     rule = _lowering_rule(lower)
+    if symmetry is not None:
+        rule = reflected(rule, symmetry)
     follow = spectral or (spectra.linear if derivative is LINEAR else spectra.elementwise)
     made = Primitive(
         name,

@@ -8,6 +8,7 @@ is large and x near it, `large_parameters.temme` takes the place of the loops.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -214,8 +215,13 @@ def _by_a(part: Part) -> Callable[..., Formula]:
     return formula
 
 
+def _log_power(log: Formula, exponent: Formula) -> Formula:
+    """The logarithm of a power: 0 for exponent 0, also where `log` is infinite."""
+    return exponent.equals(0.0).where(0.0, exponent * log)
+
+
 def _density(a: Formula, x: Formula, info: Any) -> Formula:
-    near = exp(-x + (a - 1.0) * log(x) - _lgamma(a))
+    near = x.equals(math.inf).where(0.0, exp(-x + _log_power(log(x), a - 1.0) - _lgamma(a)))
     large = (a >= STIRLING) & (x > 0.0)
     return large.where(exp(_if_any(large, a, lambda: [log_gamma_factor(a, x)])[0]) / x, near)
 
@@ -225,6 +231,11 @@ def _density_slope(t: Any, out: Any, slope: Formula) -> Any:
     return e.mul(t, e.mul(out, slope.x))
 
 
+def _quotient(x: Formula, y: Formula) -> Formula:
+    """x / y, 0 where both are 0."""
+    return x.equals(0.0).where(0.0, x / y)
+
+
 #: the derivative of igamma by x
 igamma_density = binary(
     "igamma_density",
@@ -232,7 +243,7 @@ igamma_density = binary(
     accepts=FLOAT,
     tangents=(
         lambda t, a, x, out: _density_slope(t, out, log(Formula(x)) - Formula(digamma(a))),
-        lambda t, a, x, out: _density_slope(t, out, (Formula(a) - 1.0) / Formula(x) - 1.0),
+        lambda t, a, x, out: _density_slope(t, out, _quotient(Formula(a) - 1.0, Formula(x)) - 1.0),
     ),
 )
 
@@ -387,7 +398,7 @@ def _beta_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any
 def _beta_density(a: Formula, b: Formula, x: Formula) -> Any:
     """The derivative by x."""
     norm = _lgamma(a) + _lgamma(b) - _lgamma(a + b)
-    return exp((b - 1.0) * log1p(-x) + (a - 1.0) * log(x) - norm).x
+    return exp(_log_power(log1p(-x), b - 1.0) + _log_power(log(x), a - 1.0) - norm).x
 
 
 def _beta_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:

@@ -12,7 +12,7 @@ import functools
 import math
 from collections.abc import Sequence
 
-from . import arithmetic as e
+from .error_functions import erfc
 from .formula import Formula, exp, log, log1p, sqrt
 
 #: parameters from which Temme's expansion, and Stirling's series, have the precision of float64
@@ -111,7 +111,7 @@ def temme(a: Formula, x: Formula, eps: float) -> tuple[Formula, Formula]:
     rest = total * exp(-(a * far)) / sqrt(2 * math.pi * a)
     scaled = sqrt(a * far)
     scaled = (x < a).where(-scaled, scaled)
-    lower, upper = (0.5 * Formula(e.erfc(z.x)) for z in (-scaled, scaled))
+    lower, upper = (0.5 * Formula(erfc(z.x)) for z in (-scaled, scaled))
     return lower - rest, upper + rest
 
 

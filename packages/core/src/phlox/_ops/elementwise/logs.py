@@ -31,8 +31,8 @@ def _logaddexp(x: Any, y: Any) -> Any:
 
 
 def _no_infinity(x: Any) -> Any:
-    """`x` with 0 in place of infinities, because inf - inf is nan."""
-    real = e.real(x) if _complex(x) else x
+    """A complex `x` with 0 in place of infinities, because inf - inf is nan."""
+    real = e.real(x)
     return logic.select(logic.eq(real, literal(real, np.inf)), literal(x, 0), x)
 
 
@@ -43,8 +43,13 @@ def _angle_between(x: Any) -> Any:
     return e.sub(logic.select(logic.is_negative(rest), e.add(rest, turn), rest), half)
 
 
-def _share(t: Any, x: Any, out: Any) -> Any:
-    return e.mul(t, e.exp(e.sub(_no_infinity(x), _no_infinity(out))))
+def _share(t: Any, x: Any, y: Any, out: Any) -> Any:
+    """The share of exp(x) in the sum, 1/2 where both are the same infinity."""
+    if _complex(x):
+        return e.mul(t, e.exp(e.sub(_no_infinity(x), _no_infinity(out))))
+    # Not exp(x - out): `out` has lost the logarithm of 2 where x and y are large and equal.
+    tie = logic.and_(logic.eq(x, y), logic.eq(e.abs_(x), literal(x, np.inf)))
+    return e.mul(t, e.logistic(logic.select(tie, literal(x, 0), e.sub(x, y))))
 
 
 #: log(exp(x) + exp(y)) without overflow
@@ -52,5 +57,5 @@ logaddexp = binary(
     "logaddexp",
     lowered_as(_logaddexp),
     accepts=INEXACT,
-    tangents=(lambda t, x, y, out: _share(t, x, out), lambda t, x, y, out: _share(t, y, out)),
+    tangents=(lambda t, x, y, out: _share(t, x, y, out), lambda t, x, y, out: _share(t, y, x, out)),
 )

@@ -5,22 +5,46 @@ Most are CHLO operations; i0e is a sum of Chebyshev polynomials with the coeffic
 
 from __future__ import annotations
 
+import math
 from typing import Any, NoReturn
 
 from ..._base.errors import DerivativeError
 from ..._ir import dtypes
 from ..._trace.trace import typeof
+from ..._xla.text import Function, Value
 from ..structure.shape import convert
-from . import arithmetic as e, logic
+from . import arithmetic as e
 from .families import FLOAT, binary, literal, lowered_as, unary
-from .formula import Formula, sqrt
+from .formula import Formula, exp, sqrt
 
 # --- gamma ----------------------------------------------------------------------------------------------
 
 #: log(abs(gamma(x)))
 lgamma = unary("lgamma", "chlo.lgamma", accepts=FLOAT, derivative=lambda x, out: digamma(x), unfused="operation")
+
+
+def _digamma_lower(f: Function, x: Value) -> Value:
+    # CHLO's is nan at 0, where the function has a pole with a sign on each side.
+    pole = f.same("stablehlo.divide", f.number(-1, x.aval), x)
+    return f.select(f.compare("EQ", x, f.number(0, x.aval)), pole, f.op("chlo.digamma", [x], x.aval))
+
+
+def _polygamma_lower(f: Function, m: Value, x: Value) -> Value:
+    # CHLO's is nan at infinity.
+    endless = f.same(
+        "stablehlo.and", f.compare("EQ", x, f.number(math.inf, x.aval)), f.compare("GE", m, f.number(1, x.aval))
+    )
+    return f.select(endless, f.number(0, x.aval), f.op("chlo.polygamma", [m, x], x.aval))
+
+
 #: the derivative of lgamma
-digamma = unary("digamma", "chlo.digamma", accepts=FLOAT, derivative=lambda x, out: polygamma(literal(x, 1), x))
+digamma = unary(
+    "digamma",
+    _digamma_lower,
+    accepts=FLOAT,
+    derivative=lambda x, out: polygamma(literal(x, 1), x),
+    operation="chlo.digamma",
+)
 
 
 def no_derivative(function: str, argument: str) -> Any:
@@ -35,7 +59,8 @@ def no_derivative(function: str, argument: str) -> Any:
 #: the m-th derivative of digamma
 polygamma = binary(
     "polygamma",
-    "chlo.polygamma",
+    _polygamma_lower,
+    operation="chlo.polygamma",
     accepts=FLOAT,
     tangents=(
         no_derivative("polygamma", "its order"),
@@ -99,13 +124,25 @@ def _i0e(x: Any) -> Any:
     return convert(found.x, dtype)
 
 
+#: Up to here `bessel_quotient` reaches the last bit of float64 for n = 1 and more.
+QUOTIENT_END = 8.0
+
+
+def bessel_quotient(n: int, x: Formula) -> Formula:
+    """I_n(x) / x**n by its power series, an even function without a pole."""
+    square = x * x * 0.25
+    total = x.full(0.0)
+    for k in reversed(range(30)):
+        total = total * square + 1 / (2.0**n * math.factorial(k) * math.factorial(k + n))
+    return total
+
+
 def _i1e_derivative(x: Any, out: Any) -> Any:
-    # i0e(x) - out * (sign(x) + 1/x); at 0, where 1/x is not finite, the derivative is 1/2.
-    eps = dtypes.finfo(typeof(x).dtype).eps
-    away = logic.gt(e.abs_(x), literal(x, eps))
-    safe = logic.select(away, x, literal(x, eps))
-    slope = e.sub(bessel_i0e(safe), e.mul(out, e.add(e.sign(safe), e.integer_pow(safe, y=-1))))
-    return logic.select(away, slope, literal(x, 0.5))
+    # i0e(x) - sign(x) * out - out/x. Near 0 the quotient is the series, whose derivatives lose no digits.
+    y, scaled = Formula(x), Formula(out)
+    near = abs(y) <= 1.0
+    quotient = near.where(exp(-abs(y)) * bessel_quotient(1, near.where(y, 0.0)), scaled / near.where(1.0, y))
+    return (Formula(bessel_i0e(x)) - Formula(e.sign(x)) * scaled - quotient).x
 
 
 #: exp(-abs(x)) times the modified Bessel function of order 0, and of order 1

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._ir import dtypes
 from ..elementwise import arithmetic as e, logic
+from ..elementwise.error_functions import erf_inv
 from ..structure.shape import bitcast_convert_type, convert
 from .keys import random_bits
 
@@ -35,4 +36,4 @@ def normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Standard normal samples, by the inverse of the distribution function."""
     low = np.nextafter(np.asarray(-1.0, dtype), np.asarray(0.0, dtype), dtype=dtype)
     u = between(key, low, np.asarray(1.0, dtype)[()], shape, dtype)
-    return e.mul(np.asarray(np.sqrt(2), dtype)[()], e.erf_inv(u))
+    return e.mul(np.asarray(np.sqrt(2), dtype)[()], erf_inv(u))

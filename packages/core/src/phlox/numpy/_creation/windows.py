@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import check, integer, type_of
 from ..._operands.promotion import promoted_inexact, to_dtype
-from ..._ops.elementwise import arithmetic as e, special
 from ..._ops.structure import shape as ops
+from .._elementwise import bessel
 from .._elementwise.unary import abs, cos, is_kind, sqrt
 
 if TYPE_CHECKING:
@@ -152,18 +151,6 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
 # --- a Bessel function ----------------------------------------------------------------------------------
 
 
-@custom_jvp
-def _i0(x: Any) -> Any:
-    return e.mul(e.exp(e.abs_(x)), special.bessel_i0e(x))
-
-
-@_i0.defjvp
-def _i0_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    # By the function of order 1, which is smooth at 0; the derivative of abs is not.
-    (x,), (t,) = primals, tangents
-    return _i0(x), e.mul(t, e.mul(e.exp(e.abs_(x)), special.bessel_i1e(x)))
-
-
 @jit
 def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind of order 0, elementwise (as ``numpy.i0``).
@@ -185,4 +172,4 @@ def i0(x: ArrayLike) -> Array:
         raise DtypeError(f"i0 does not accept {type_of(x).short}", instead="x.real")
     aval = type_of(x)
     wide = to_dtype(x, dtypes.float32) if dtypes.bits(aval.dtype) < 32 else x
-    return to_dtype(_i0(wide), aval.dtype, aval.weak_type)
+    return to_dtype(bessel.i0(wide), aval.dtype, aval.weak_type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from ..._base.errors import DtypeError
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check, check_one, type_of
 from ..._operands.promotion import promote_dtypes, promoted_inexact, to_dtype
-from ..._ops.elementwise import arithmetic as e, logic
-from ..._ops.elementwise.families import literal, repeat_to
+from ..._ops.elementwise import arithmetic as e, trigonometry
+from ..._ops.elementwise.families import literal
+from ..._ops.elementwise.formula import Formula
 from ..._ops.structure.slicing import along
 from .._manipulation.shapes import concatenate
 from .._statistics.reductions import cumsum
@@ -32,22 +34,33 @@ def _scaled(factor: float) -> Any:
 
 
 def _sinc(x: Any) -> Any:
-    at_zero = logic.eq(x, literal(x, 0))
-    turned = e.mul(x, literal(x, np.pi))
-    safe = where(at_zero, literal(x, 1), turned)
-    return where(at_zero, _sinc_at_zero(0, turned), e.div(e.sin(safe), safe))
+    return _spherical(0, e.mul(x, literal(x, np.pi)))
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0,))
-def _sinc_at_zero(order: int, x: Any) -> Any:
-    """The derivative of this order of sin(x) / x at 0, where the quotient is nan."""
-    return repeat_to(literal(x, 0 if order % 2 else (-1) ** (order // 2) / (order + 1)), type_of(x).shape)
+def _spherical(n: int, x: Any) -> Any:
+    """j_n(x) / x**n of the spherical Bessel function j_n: sin(x) / x for n = 0. The derivative is -x times the next."""
+    y = Formula(x)
+    if n == 0:
+        at_zero = y.equals(0)
+        safe = at_zero.where(1, y)
+        return at_zero.where(1, Formula(trigonometry.sin(safe.x)) / safe).x
+    near = Formula(e.abs_(x)) <= 2.0
+    square = near.where(y, 0.0) * near.where(y, 0.0)
+    series = y.full(0.0)
+    for k in reversed(range(14)):
+        odd = math.prod(range(1, 2 * (n + k) + 2, 2))
+        series = series * square + (-0.5) ** k / (math.factorial(k) * odd)
+    before = Formula(trigonometry.cos(x) if n == 1 else _spherical(n - 2, x))
+    safe = near.where(1.0, y)
+    far = ((2.0 * n - 1) * Formula(_spherical(n - 1, x)) - before) / safe / safe
+    return near.where(series, far).x
 
 
-@_sinc_at_zero.defjvp
-def _sinc_at_zero_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+@_spherical.defjvp
+def _spherical_jvp(n: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     (x,), (t,) = primals, tangents
-    return _sinc_at_zero(order, x), e.mul(_sinc_at_zero(order + 1, x), t)
+    return _spherical(n, x), (Formula(t) * -(Formula(x) * Formula(_spherical(n + 1, x)))).x
 
 
 degrees = unary("degrees", promoted_inexact, _scaled(180 / np.pi), "x, in radians, as degrees", "0.0", float_32("0."))
@@ -77,6 +90,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     else:
         if not type_of(z).ndim or not is_kind(z, "f"):  # as in JAX, a real scalar gives the default float dtype
             z = to_dtype(z, dtypes.canonical(dtypes.float64))
+        z = e.stop_gradient(z)  # the angle is 0 or pi
         turned = arctan2(to_dtype(imag(z), type_of(z).dtype, type_of(z).weak_type), z)
     return turned * (180 / np.pi) if deg else turned
 

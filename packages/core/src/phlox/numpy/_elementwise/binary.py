@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_dtypes, promote_shapes, promoted, promoted_inexact, to_dtype
-from ..._ops.elementwise import arithmetic as e, logic, logs
+from ..._ops.elementwise import arithmetic as e, logic, logs, trigonometry
 from ..._ops.elementwise.families import literal
 from ..._trace.trace import Tracer
 from .._manipulation.shapes import broadcast_arrays
@@ -70,7 +71,7 @@ minimum = binary(
 arctan2 = atan2 = binary(
     "arctan2",
     promoted_inexact,
-    e.atan2,
+    trigonometry.atan2,
     "The angle of the point (y, x), in radians between -pi and pi",
     "0.0, 1.0",
     float_32("0."),
@@ -149,6 +150,11 @@ def _hypot(x: Any, y: Any) -> Any:
             f"jnp.hypot is not well defined for complex-valued inputs, got {type_of(x).short}",
             instead="phlox.numpy.abs of both first",
         )
+    return _length(x, y)
+
+
+@custom_jvp
+def _length(x: Any, y: Any) -> Any:
     x, y = e.abs_(x), e.abs_(y)
     infinite = logic.or_(logic.eq(x, literal(x, np.inf)), logic.eq(y, literal(y, np.inf)))
     big, small = e.max_(x, y), e.min_(x, y)
@@ -156,6 +162,17 @@ def _hypot(x: Any, y: Any) -> Any:
     ratio = e.div(small, logic.select(nothing, literal(big, 1), big))
     length = logic.select(nothing, big, e.mul(big, e.sqrt(e.add(literal(big, 1), e.square(ratio)))))
     return logic.select(infinite, literal(big, np.inf), length)
+
+
+@_length.defjvp
+def _length_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The tangent along the direction of (x, y); at 0, as in JAX, the mean of both tangents."""
+    out = _length(*primals)
+    x, y, length = e.direction(*primals, out)
+    nothing = logic.eq(out, literal(out, 0))
+    half, length = literal(out, 0.5), logic.select(nothing, literal(out, 1), length)
+    slopes = [logic.select(nothing, half, e.div(part, length)) for part in (x, y)]
+    return out, e.add(*(e.mul(t, slope) for t, slope in zip(tangents, slopes, strict=True)))
 
 
 logaddexp = binary(

@@ -240,7 +240,10 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
     (x,) = _real_numbers("modf", x)
     no_out("modf", out)
     whole = trunc(x)
-    return e.sub(x, whole), whole
+    # Of negative numbers the difference of the opposites is taken, so that a fraction of zero is negative.
+    below = signbit(x)
+    rest = where(below, e.neg(e.sub(e.neg(x), e.neg(whole))), e.sub(x, whole))
+    return where(isinf(x), where(below, literal(x, -0.0), literal(x, 0)), rest), whole
 
 
 # --- tests of elements ----------------------------------------------------------------------------------

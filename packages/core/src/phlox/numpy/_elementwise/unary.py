@@ -12,7 +12,7 @@ from ..._base.errors import DtypeError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promoted_inexact, to_dtype
-from ..._ops.elementwise import arithmetic as e, logic
+from ..._ops.elementwise import arithmetic as e, logic, trigonometry
 from ..._ops.elementwise.families import literal
 from ..._ops.random.equality import not_equal
 from ..._ops.structure.shape import bitcast_convert_type, broadcast_in_dim
@@ -55,18 +55,18 @@ log2 = _inexact("log2", _log2, "Logarithm to base 2", "8.0", "3.", weak=False)
 log10 = _inexact("log10", _log10, "Logarithm to base 10", "1.0", "0.", weak=False)
 sqrt = _inexact("sqrt", e.sqrt, "Square root", "4.0", "2.")
 cbrt = _inexact("cbrt", e.cbrt, "Cube root", "8.0", "2.")
-sin = _inexact("sin", e.sin, "Sine of x in radians", "0.0", "0.")
-cos = _inexact("cos", e.cos, "Cosine of x in radians", "0.0", "1.")
-tan = _inexact("tan", e.tan, "Tangent of x in radians", "0.0", "0.")
-sinh = _inexact("sinh", e.sinh, "Hyperbolic sine", "0.0", "0.")
-cosh = _inexact("cosh", e.cosh, "Hyperbolic cosine", "0.0", "1.")
-tanh = _inexact("tanh", e.tanh, "Hyperbolic tangent", "0.0", "0.")
-arcsin = asin = _inexact("arcsin", e.asin, "Inverse sine, in radians", "0.0", "0.")
-arccos = acos = _inexact("arccos", e.acos, "Inverse cosine, in radians", "1.0", "0.")
-arctan = atan = _inexact("arctan", e.atan, "Inverse tangent, in radians", "0.0", "0.")
-arcsinh = asinh = _inexact("arcsinh", e.asinh, "Inverse hyperbolic sine", "0.0", "0.")
-arccosh = acosh = _inexact("arccosh", e.acosh, "Inverse hyperbolic cosine", "1.0", "0.")
-arctanh = atanh = _inexact("arctanh", e.atanh, "Inverse hyperbolic tangent", "0.0", "0.")
+sin = _inexact("sin", trigonometry.sin, "Sine of x in radians", "0.0", "0.")
+cos = _inexact("cos", trigonometry.cos, "Cosine of x in radians", "0.0", "1.")
+tan = _inexact("tan", trigonometry.tan, "Tangent of x in radians", "0.0", "0.")
+sinh = _inexact("sinh", trigonometry.sinh, "Hyperbolic sine", "0.0", "0.")
+cosh = _inexact("cosh", trigonometry.cosh, "Hyperbolic cosine", "0.0", "1.")
+tanh = _inexact("tanh", trigonometry.tanh, "Hyperbolic tangent", "0.0", "0.")
+arcsin = asin = _inexact("arcsin", trigonometry.asin, "Inverse sine, in radians", "0.0", "0.")
+arccos = acos = _inexact("arccos", trigonometry.acos, "Inverse cosine, in radians", "1.0", "0.")
+arctan = atan = _inexact("arctan", trigonometry.atan, "Inverse tangent, in radians", "0.0", "0.")
+arcsinh = asinh = _inexact("arcsinh", trigonometry.asinh, "Inverse hyperbolic sine", "0.0", "0.")
+arccosh = acosh = _inexact("arccosh", trigonometry.acosh, "Inverse hyperbolic cosine", "1.0", "0.")
+arctanh = atanh = _inexact("arctanh", trigonometry.atanh, "Inverse hyperbolic tangent", "0.0", "0.")
 reciprocal = _inexact("reciprocal", lambda x: e.integer_pow(x, y=-1), "1 / x", "4.0", "0.25")
 
 # --- functions that keep the dtype ----------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -299,10 +300,39 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
 # --- powers ---------------------------------------------------------------------------------------------
 
 
-def _power(log: Any, lmbda: Any) -> Any:
-    none = lmbda == 0
-    safe = jnp.where(none, jnp.ones_like(lmbda), lmbda)
-    return jnp.where(none, log, jnp.expm1(safe * log) / safe)
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _box(origin: int, x: Any, lmbda: Any) -> Any:
+    """((x + origin)**lmbda - 1) / lmbda for an origin of 0 or 1."""
+    log = jnp.log1p(x) if origin else jnp.log(x)
+    linear = jnp.abs(lmbda * log) < dtypes.finfo(type_of(x).dtype).eps
+    safe = jnp.where(linear, 1, lmbda)
+    return jnp.where(linear, log, jnp.expm1(safe * log) / safe)
+
+
+@_box.defjvp
+def _box_jvp(origin: int, primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    # By lmbda not by the quotient, whose digits cancel where lmbda is small.
+    (x, lmbda), (t_x, t_lmbda) = primals, tangents
+    log = jnp.log1p(x) if origin else jnp.log(x)
+    by_x, by_lmbda = (x + origin) ** (lmbda - 1), jnp.square(log) * _mean_of_powers(1, lmbda * log)
+    return _box(origin, x, lmbda), t_x * by_x + t_lmbda * by_lmbda
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _mean_of_powers(n: int, u: Any) -> Any:
+    """The integral of s**n exp(s * u) over s from 0 to 1; the derivative is that for n + 1."""
+    near = jnp.abs(u) < 1
+    small, safe = jnp.where(near, u, 0), jnp.where(near, 1, u)
+    series = jnp.zeros_like(u)
+    for k in reversed(range(18)):
+        series = series * small + 1 / (math.factorial(k) * (k + n + 1))
+    before = jnp.expm1(safe) / safe if n == 1 else _mean_of_powers(n - 1, safe)
+    return jnp.where(near, series, (jnp.exp(safe) - n * before) / safe)
+
+
+@_mean_of_powers.defjvp
+def _mean_of_powers_jvp(n: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    return _mean_of_powers(n, *primals), tangents[0] * _mean_of_powers(n + 1, *primals)
 
 
 @jit(inline=True)
@@ -320,7 +350,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     Array(4., dtype=float32, weak_type=True)
     """
     x, lmbda = promoted_inexact("boxcox", x, lmbda)
-    return _power(jnp.log(x), lmbda)
+    return _box(0, x, lmbda)
 
 
 @jit(inline=True)
@@ -338,7 +368,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     x, lmbda = promoted_inexact("boxcox1p", x, lmbda)
-    return _power(jnp.log1p(x), lmbda)
+    return _box(1, x, lmbda)
 
 
 # --- normalized exponentials ----------------------------------------------------------------------------

@@ -275,8 +275,14 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     # Where a is a negative whole number, and b one up to -a, the poles of the gamma functions cancel.
     finite = _cancels(a, b)
     first, last = jnp.where(finite, 1 - a - b, a), jnp.where(finite, 1 - a, a + b)
-    small = gammaln(first) + (gammaln(b) - gammaln(last))
-    return jnp.where((b < 8) | finite, small, gammaln(a) + _log_ratio(a, b))  # type: ignore[operator]
+    near = (b < 8) | finite
+    small = gammaln(first) + (gammaln(b) - gammaln(last))  # type: ignore[operator]
+    # Not at small or infinite numbers, whose powers overflow.
+    far = (b >= 8) & (b < np.inf)
+    large = gammaln(a) + _log_ratio(jnp.where(far, a, 1), jnp.where(far, b, 8))  # type: ignore[operator]
+    out = jnp.where(near, small, large)
+    out = jnp.where((b == np.inf) & (a > 0), -np.inf, out)
+    return jnp.where((a == 0) & (b >= 0), np.inf, out)
 
 
 def _cancels(a: Any, b: Any) -> Any:

@@ -13,6 +13,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, OptionError
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promote_inexact
+from ...numpy._elementwise import bessel
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
@@ -226,7 +227,7 @@ def i0(x: ArrayLike) -> Array:
     1.0
     """
     (x,) = promote_inexact(*check("i0", x))
-    return lax.exp(lax.abs(x)) * lax.bessel_i0e(x)
+    return bessel.i0(x)
 
 
 def i1e(x: ArrayLike) -> Array:
@@ -264,4 +265,4 @@ def i1(x: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     (x,) = promote_inexact(*check("i1", x))
-    return lax.exp(lax.abs(x)) * lax.bessel_i1e(x)
+    return bessel.i1(x)

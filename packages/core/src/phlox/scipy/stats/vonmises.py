@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import numpy as jnp
+from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
 from ..._base.public_names import publish
 from ..._operands.promotion import promoted_inexact
-from ..special import i0e
+from ..special import i0e, i1e
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
@@ -36,7 +37,20 @@ def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     x, kappa = promoted_inexact("vonmises.logpdf", x, kappa)
     # cos(x) - 1 without cancellation
     height = -2 * jnp.square(jnp.sin(0.5 * x))
-    return jnp.where(kappa >= 0, kappa * height - jnp.log(2 * np.pi * i0e(kappa)), jnp.nan)
+    return jnp.where(kappa >= 0, kappa * height - _log_normalizer(kappa), jnp.nan)
+
+
+@custom_jvp
+def _log_normalizer(kappa: Any) -> Any:
+    """The logarithm of 2 pi exp(-kappa) I_0(kappa)."""
+    return jnp.log(2 * np.pi * i0e(kappa))
+
+
+@_log_normalizer.defjvp
+def _log_normalizer_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    # Not by the derivative of i0e, which has a kink at 0, the end of the domain.
+    (kappa,), (t,) = primals, tangents
+    return _log_normalizer(kappa), t * (i1e(kappa) / i0e(kappa) - 1)
 
 
 @jit(inline=True)

@@ -1,0 +1,28 @@
+"""The error function, its complement and its inverse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import arithmetic as e
+from .families import FLOAT, literal, unary
+
+_TWO_OVER_ROOT_PI = 2 / np.sqrt(np.pi)
+
+
+def _gauss(factor: float, t: Any, x: Any) -> Any:
+    return e.mul(literal(x, factor), e.mul(t, e.exp(e.neg(e.square(x)))))
+
+
+erf = unary(
+    "erf", "chlo.erf", accepts=FLOAT, tangent=lambda t, x, out: _gauss(_TWO_OVER_ROOT_PI, t, x), unfused="operation"
+)
+erfc = unary("erfc", "chlo.erfc", accepts=FLOAT, tangent=lambda t, x, out: _gauss(-_TWO_OVER_ROOT_PI, t, x))
+erf_inv = unary(
+    "erf_inv",
+    "chlo.erf_inv",
+    accepts=FLOAT,
+    tangent=lambda t, x, out: e.mul(literal(x, 1 / _TWO_OVER_ROOT_PI), e.mul(t, e.exp(e.square(out)))),
+)

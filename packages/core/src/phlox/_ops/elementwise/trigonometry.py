@@ -1,0 +1,133 @@
+"""Trigonometric and hyperbolic functions and their inverses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._ir import dtypes
+from ..._trace.trace import typeof
+from . import arithmetic as e, float32_forms as forms, logic
+from .families import INEXACT, binary, literal, unary
+from .float32_forms import on_cpu
+from .symmetry import Symmetry
+
+sin = unary(
+    "sin",
+    on_cpu("stablehlo.sine", forms.sine),
+    operation="stablehlo.sine",
+    accepts=INEXACT,
+    derivative=lambda x, out: cos(x),
+    unfused="operation",
+    symmetry=Symmetry(parity=-1),
+)
+cos = unary(
+    "cos",
+    on_cpu("stablehlo.cosine", forms.cosine),
+    operation="stablehlo.cosine",
+    accepts=INEXACT,
+    tangent=lambda t, x, out: e.neg(e.mul(t, sin(x))),
+    unfused="operation",
+    symmetry=Symmetry(parity=1),
+)
+tan = unary(
+    "tan",
+    on_cpu("stablehlo.tan", forms.tangent),
+    operation="stablehlo.tan",
+    accepts=INEXACT,
+    derivative=lambda x, out: e.add(literal(x, 1), e.square(out)),
+    symmetry=Symmetry(parity=-1),
+)
+asin = unary(
+    "asin",
+    on_cpu("chlo.asin", forms.arcsine),
+    operation="chlo.asin",
+    accepts=INEXACT,
+    derivative=lambda x, out: e.rsqrt(e.sub(literal(x, 1), e.square(x))),
+    symmetry=Symmetry(parity=-1, imag=1),
+)
+acos = unary(
+    "acos",
+    on_cpu("chlo.acos", forms.arccosine),
+    operation="chlo.acos",
+    accepts=INEXACT,
+    derivative=lambda x, out: e.neg(e.rsqrt(e.sub(literal(x, 1), e.square(x)))),
+    symmetry=Symmetry(imag=-1),
+)
+atan = unary(
+    "atan",
+    on_cpu("chlo.atan", forms.arctangent),
+    operation="chlo.atan",
+    accepts=INEXACT,
+    tangent=lambda t, x, out: e.div(t, e.add(literal(x, 1), e.square(x))),
+    symmetry=Symmetry(parity=-1, imag=1),
+)
+sinh = unary(
+    "sinh",
+    on_cpu("chlo.sinh", forms.hyperbolic_sine),
+    accepts=INEXACT,
+    derivative=lambda x, out: cosh(x),
+    symmetry=Symmetry(parity=-1),
+    undefined_at_nan=True,
+)
+cosh = unary(
+    "cosh",
+    on_cpu("chlo.cosh", forms.hyperbolic_cosine),
+    accepts=INEXACT,
+    derivative=lambda x, out: sinh(x),
+    symmetry=Symmetry(parity=1),
+    undefined_at_nan=True,
+)
+tanh = unary(
+    "tanh",
+    "stablehlo.tanh",
+    accepts=INEXACT,
+    # As in jax 0.10, so that the last bits of gradients are the same: (1 + out) (1 - out) loses no digits where out
+    # is close to 1. That of jax 0.12, 1 - out², needs one residual instead of two.
+    tangent=lambda t, x, out: e.mul(e.add(t, e.mul(t, out)), e.sub(literal(x, 1), out)),
+    symmetry=Symmetry(parity=-1),
+)
+asinh = unary(
+    "asinh",
+    "chlo.asinh",
+    accepts=INEXACT,
+    derivative=lambda x, out: e.rsqrt(e.add(e.square(x), literal(x, 1))),
+    symmetry=Symmetry(parity=-1, imag=1),
+)
+acosh = unary(
+    "acosh",
+    "chlo.acosh",
+    accepts=INEXACT,
+    derivative=lambda x, out: e.rsqrt(e.sub(e.square(x), literal(x, 1))),
+    symmetry=Symmetry(imag=1),
+)
+atanh = unary(
+    "atanh",
+    "chlo.atanh",
+    accepts=INEXACT,
+    tangent=lambda t, x, out: e.mul(e.integer_pow(e.add(x, literal(x, 1)), y=-1), e.div(t, e.sub(literal(x, 1), x))),
+    symmetry=Symmetry(parity=-1, imag=1),
+)
+
+
+def _over_square(part: Any, x: Any, y: Any) -> Any:
+    """part / (x² + y²), by numbers whose squares neither overflow nor underflow; 0 where one of the two is infinite."""
+    if dtypes.kind(typeof(x).dtype) == "c":
+        return e.div(part, e.add(e.square(x), e.square(y)))
+    size = e.max_(e.abs_(x), e.abs_(y))
+    scaled = e.div(e.div(part, size), e.add(e.square(e.div(x, size)), e.square(e.div(y, size))))
+    return logic.select(logic.eq(size, literal(size, np.inf)), literal(size, 0), e.div(scaled, size))
+
+
+atan2 = binary(
+    "atan2",
+    on_cpu("stablehlo.atan2", forms.arctangent_of_two),
+    operation="stablehlo.atan2",
+    accepts=INEXACT,
+    tangents=(
+        lambda t, x, y, out: e.mul(t, _over_square(y, x, y)),
+        lambda t, x, y, out: e.mul(t, e.neg(_over_square(x, x, y))),
+    ),
+    unfused="operation",
+)

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""Writes docs/corners.md: how each function answers at the corners of its operands.
+
+python scripts/corners.py              all functions, some minutes
+python scripts/corners.py NAME ...     the differences of these functions from the truth
+
+With phlox on the path; needs SciPy and mpmath. packages/core/tests/conformance/test_corners.py compares.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[1]
+sys.path.insert(0, str(REPOSITORY / "packages" / "core" / "tests"))
+
+import corner_page  # noqa: E402
+import corners  # noqa: E402
+from corner_decisions import decision  # noqa: E402
+
+
+def tell(names: list[str]) -> None:
+    """Prints the differences of some functions, each with the letter of its decision."""
+    for name in names:
+        for difference in corners.sweep(name):
+            known = decision(difference)
+            print(known.letter if known else "?", difference)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        tell(sys.argv[1:])
+    else:
+        corner_page.PAGE.write_text(corner_page.page())
