@@ -58,6 +58,8 @@ def publish(
 
     namespace["__getattr__"] = __getattr__
     namespace.setdefault("__dir__", __dir__)
+    if module in _PARENTS and not any(isinstance(finder, _AbsentModules) for finder in sys.meta_path):
+        sys.meta_path.append(_AbsentModules())
 
 
 def _unknown(module: str, name: str) -> Exception:
@@ -82,4 +84,5 @@ class _AbsentModules(MetaPathFinder):
             raise MissingImportError(what, instead=found[1], name=fullname, **_of_jax(fullname))
 
 
-sys.meta_path.append(_AbsentModules())
+#: packages of which programs import modules that jax has and phlox has not; `import phlox` alone adds no finder
+_PARENTS = ("phlox.experimental", "phlox.extend", "phlox.scipy")
