@@ -6,6 +6,7 @@ Lazy imports keep `import phlox` fast: few programs need all modules.
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
@@ -22,7 +23,9 @@ def publish(
     members: dict[str, str] | None = None,
     other: Callable[[str], Any] | None = None,
 ) -> None:
-    """Gives a public module ``__getattr__`` and ``__dir__``; called at its end, with its name.
+    """Gives a public module ``__getattr__`` and ``__dir__``: errors for missing names say what was meant.
+
+    It is called at the end of the module, with its name.
 
     They are set from here, because type checkers accept any name of a module that defines ``__getattr__``.
 
@@ -32,6 +35,17 @@ def publish(
       members: further submodules that are imported at first access -> the names that are taken from them. The package
         imports all of these names again under ``if TYPE_CHECKING``; tests/repository/test_lazy_imports.py compares.
       other: a function of a name that returns a further object, or None.
+
+    Returns:
+      None.
+
+    >>> import sys, types
+    >>> sys.modules["layers"] = module = types.ModuleType("layers")
+    >>> module.Linear = object()
+    >>> publish("layers")
+    >>> module.Lineer
+    Traceback (most recent call last):
+    phlox.errors.UnknownNameError: module 'layers' has no attribute 'Lineer'. Did you mean: 'Linear'?...
     """
     namespace = vars(sys.modules[module])
     homes = {name: name for name in submodules.split()}
@@ -72,7 +86,7 @@ def _unknown(module: str, name: str) -> Exception:
 
 
 def _of_jax(full_name: str) -> dict[str, Any]:
-    return {"jax_name": "jax" + full_name.removeprefix("phlox"), "library": ""}
+    return {"jax_name": re.sub(r"^phlox\b", "jax", full_name), "library": ""}
 
 
 class _AbsentModules(MetaPathFinder):
