@@ -9,11 +9,9 @@ import importlib
 import re
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Any
 
-from . import absent
 from .errors import MissingImportError, UnknownNameError
 
 
@@ -73,11 +71,13 @@ def publish(
     namespace["__getattr__"] = __getattr__
     namespace.setdefault("__dir__", __dir__)
     if module in _PARENTS and not any(isinstance(finder, _AbsentModules) for finder in sys.meta_path):
-        sys.meta_path.append(_AbsentModules())
+        sys.meta_path.append(_AbsentModules())  # without its base class, whose import takes 3 ms
 
 
 def _unknown(module: str, name: str) -> Exception:
     """The error for a name that a public module lacks; in an import statement an `ImportError`."""
+    from . import absent  # here, to keep `import phlox` fast
+
     caller = sys._getframe(2)
     if absent.imports(caller.f_code.co_code, caller.f_lasti):
         what, instead = absent.explain(module, name, dir(sys.modules[module]))
@@ -89,11 +89,15 @@ def _of_jax(full_name: str) -> dict[str, Any]:
     return {"jax_name": re.sub(r"^phlox\b", "jax", full_name), "library": ""}
 
 
-class _AbsentModules(MetaPathFinder):
+class _AbsentModules:
     """The last finder: says what to use instead of modules of jax that phlox does not have."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
-        if fullname.startswith("phlox.") and (found := absent.listed(fullname)):
+        if not fullname.startswith("phlox."):
+            return
+        from . import absent
+
+        if found := absent.listed(fullname):
             what = f"the program uses {fullname}: {found[0]}"
             raise MissingImportError(what, instead=found[1], name=fullname, **_of_jax(fullname))
 
