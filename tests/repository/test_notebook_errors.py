@@ -14,6 +14,7 @@ CELLS = [
     "\n\n\nphlox.jit(f)(x)",
     "y = 1\nx + jnp.ones(4)",
     "phlox.jitt",
+    "phlox.vmap(phlox.jit(lambda x: x * (1 / 0)))(x)",
     "import phlox_nn as nn\nnn.Linear(3, 4).apply(nn.Linear(3, 4).init(phlox.random.key(0)), jnp.ones(5))",
 ]
 
@@ -31,14 +32,15 @@ def outputs(cells):
 
 
 def test_errors_name_the_cell_without_frames_of_phlox():
-    first, second, jitted, eager, name, layer = outputs(CELLS)
+    first, second, jitted, eager, name, own, layer = outputs(CELLS)
     assert first == second == ""
     assert "at In [2], line 2 (f):  return x + jnp.ones(4)" in jitted
     assert "at In [4], line 2:  x + jnp.ones(4)" in eager
     assert "at In [5], line 1:  phlox.jitt" in name
     assert "Did you mean: 'jit'?" in name
-    assert "at In [6], line 2" in layer
-    for shown in (jitted, eager, name, layer):
+    assert "ZeroDivisionError: division by zero" in own
+    assert "at In [7], line 2" in layer
+    for shown in (jitted, eager, name, own, layer):
         assert "Cell In[" in shown
         assert "packages/" not in shown, "a frame of phlox"
         assert "During handling" not in shown

@@ -11,7 +11,7 @@ A function for each kind of source returns `Batches`: `batches` for arrays, `fro
 `from_grain`, `from_huggingface`, and `from_iterable` for all others, among them a `pipeline` of this package.
 """
 
-from phlox.extend import hide_frames
+from phlox.extend import hide_frames, publish
 
 from ._arrays import batches
 from ._batches import Batches
@@ -50,3 +50,4 @@ __all__ = [
 ]
 
 hide_frames(__path__[0])  # errors point at the user's loop, not into this package
+publish(__name__)

@@ -12,7 +12,7 @@ state=state, key=key, train=True)``. `Layer` documents how to write a layer.
 
 import os as _os
 
-from phlox.extend import hide_frames as _hide_frames
+from phlox.extend import hide_frames as _hide_frames, publish as _publish
 from phlox.nn import (
     celu as celu,
     elu as elu,
@@ -86,3 +86,4 @@ from ._weights import (
 
 # Errors point at the user's line that calls a layer, not into this package.
 _hide_frames(_os.path.dirname(__file__))
+_publish(__name__)

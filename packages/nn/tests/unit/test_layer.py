@@ -450,3 +450,8 @@ def test_a_seed_in_the_place_of_a_key_is_refused(seed):
         with pytest.raises(ArgumentError, match="apply takes a PRNG key"):
             model.apply(model.init(phlox.random.PRNGKey(0)), jnp.ones(2), key=seed, train=True)
     assert phlox.eval_shape(model.init, phlox.random.key(0))["0"]["weight"].shape == (2, 3)
+
+
+def test_misspelt_layers():
+    with pytest.raises(AttributeError, match="Did you mean: 'Linear'"):
+        _ = nn.Lineer

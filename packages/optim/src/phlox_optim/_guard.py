@@ -33,8 +33,12 @@ def public(name: str) -> Any:
     try:
         found = getattr(optax, name)
     except AttributeError:
+        import difflib
+
+        close = difflib.get_close_matches(name, names(), 1, 0.7)
+        meant = f". Did you mean: {close[0]!r}?" if close else ""
         raise AttributeError(
-            f"module 'phlox_optim' has no attribute {name!r}, and neither has optax {optax.__version__}"
+            f"module 'phlox_optim' has no attribute {name!r}, and neither has optax {optax.__version__}{meant}"
         ) from None
     return _guarded(name, found) if inspect.isfunction(found) else found
 

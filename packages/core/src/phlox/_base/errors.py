@@ -157,12 +157,9 @@ class PhloxError(Exception):
             self.__suppress_context__ = True
 
     def _render_traceback_(self) -> list[str]:
-        """The lines of the traceback in a notebook, without phlox's frames; IPython calls it."""
-        from .tracebacks import trim
+        from .tracebacks import rendered
 
-        trim(self)
-        shell = sys.modules["IPython"].get_ipython()
-        return shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
+        return rendered(self)
 
     def __str__(self) -> str:
         lines = [self.what]

@@ -6,13 +6,12 @@ Lazy imports keep `import phlox` fast: few programs need all modules.
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Any
 
-from . import absent
 from .errors import MissingImportError, UnknownNameError
 
 
@@ -22,7 +21,9 @@ def publish(
     members: dict[str, str] | None = None,
     other: Callable[[str], Any] | None = None,
 ) -> None:
-    """Gives a public module ``__getattr__`` and ``__dir__``; called at its end, with its name.
+    """Gives a public module ``__getattr__`` and ``__dir__``: errors for missing names say what was meant.
+
+    It is called at the end of the module, with its name.
 
     They are set from here, because type checkers accept any name of a module that defines ``__getattr__``.
 
@@ -32,6 +33,17 @@ def publish(
       members: further submodules that are imported at first access -> the names that are taken from them. The package
         imports all of these names again under ``if TYPE_CHECKING``; tests/repository/test_lazy_imports.py compares.
       other: a function of a name that returns a further object, or None.
+
+    Returns:
+      None.
+
+    >>> import sys, types
+    >>> sys.modules["layers"] = module = types.ModuleType("layers")
+    >>> module.Linear = object()
+    >>> publish("layers")
+    >>> module.Lineer
+    Traceback (most recent call last):
+    phlox.errors.UnknownNameError: module 'layers' has no attribute 'Lineer'. Did you mean: 'Linear'?...
     """
     namespace = vars(sys.modules[module])
     homes = {name: name for name in submodules.split()}
@@ -58,10 +70,14 @@ def publish(
 
     namespace["__getattr__"] = __getattr__
     namespace.setdefault("__dir__", __dir__)
+    if module in _PARENTS and not any(isinstance(finder, _AbsentModules) for finder in sys.meta_path):
+        sys.meta_path.append(_AbsentModules())  # without its base class, whose import takes 3 ms
 
 
 def _unknown(module: str, name: str) -> Exception:
     """The error for a name that a public module lacks; in an import statement an `ImportError`."""
+    from . import absent  # here, to keep `import phlox` fast
+
     caller = sys._getframe(2)
     if absent.imports(caller.f_code.co_code, caller.f_lasti):
         what, instead = absent.explain(module, name, dir(sys.modules[module]))
@@ -70,16 +86,21 @@ def _unknown(module: str, name: str) -> Exception:
 
 
 def _of_jax(full_name: str) -> dict[str, Any]:
-    return {"jax_name": "jax" + full_name.removeprefix("phlox"), "library": ""}
+    return {"jax_name": re.sub(r"^phlox\b", "jax", full_name), "library": ""}
 
 
-class _AbsentModules(MetaPathFinder):
+class _AbsentModules:
     """The last finder: says what to use instead of modules of jax that phlox does not have."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
-        if fullname.startswith("phlox.") and (found := absent.listed(fullname)):
+        if not fullname.startswith("phlox."):
+            return
+        from . import absent
+
+        if found := absent.listed(fullname):
             what = f"the program uses {fullname}: {found[0]}"
             raise MissingImportError(what, instead=found[1], name=fullname, **_of_jax(fullname))
 
 
-sys.meta_path.append(_AbsentModules())
+#: packages of which programs import modules that jax has and phlox has not; `import phlox` alone adds no finder
+_PARENTS = ("phlox.experimental", "phlox.extend", "phlox.scipy")

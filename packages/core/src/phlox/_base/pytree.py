@@ -840,6 +840,9 @@ def child_keys(treedef: PyTreeDef, tree: Any = None) -> list[KeyEntry]:
         return [DictKey(key) for key in node_data[1]]
     if node_data[0] in (list, tuple):
         return [SequenceKey(i) for i in range(count)]
+    if hasattr(node_data[0], "_fields") and node_data[0] not in _registered:
+        # Not asked of jaxlib: until 0.10 it gives every child the name of the first field.
+        return [GetAttrKey(name) for name in node_data[0]._fields]
     try:
         # An instance whose children occur nowhere else: the attributes that hold them are unambiguous.
         one_level = PyTreeDef.from_node_data_and_children(registry, node_data, [tree_structure(0)] * count)

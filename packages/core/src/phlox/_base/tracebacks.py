@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import sys
 from types import TracebackType
 
 from . import config, source
@@ -17,6 +20,9 @@ def trim(error: BaseException) -> BaseException:
     filtering = config.current().traceback_filtering
     if filtering == "off":
         return error
+    if "IPython" in sys.modules and not hasattr(error, "_render_traceback_"):
+        with contextlib.suppress(AttributeError):  # an exception with slots
+            error._render_traceback_ = functools.partial(rendered, error)  # type: ignore[attr-defined]
     kept: list[TracebackType] = []
     trace = error.__traceback__
     while trace is not None:
@@ -31,3 +37,10 @@ def trim(error: BaseException) -> BaseException:
     for trace in reversed(kept):
         rebuilt = TracebackType(rebuilt, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
     return error.with_traceback(rebuilt)
+
+
+def rendered(error: BaseException) -> list[str]:
+    """The traceback in a notebook, without phlox's frames: what IPython gets of ``error._render_traceback_()``."""
+    trim(error)
+    shell = sys.modules["IPython"].get_ipython()
+    return shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)

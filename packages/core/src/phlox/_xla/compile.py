@@ -125,9 +125,8 @@ def compile_text(
         return compile_text(
             text, devices, located=located, shardy=shardy, outputs=outputs, overrides=overrides, advice=advice
         )
-    if disk.usable_folder() is not None:
-        with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
-            disk.store(key, client.serialize_executable(executable))
+    with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
+        disk.store(key, client.serialize_executable(executable))
     return executable
 
 

@@ -4,6 +4,7 @@
   `lowered_as` makes a lowering rule from other operations. Rules use `ShapedArray`, `Zero`, `Linear` and `BatchAxis`,
   and write StableHLO text with `Function` and `Value`.
 - Errors that point at the user's line: `hide_frames`, `user_location`, `tree_error`, `warn`.
+- `publish`: a module whose errors for misspelt names say what was meant.
 - `lenient_promotion`: library code that ignores the user's strict promotion flags.
 - `closed_call`: calls a Jaxpr as one unit.
 - ``phlox.extend.core``: JAX's names, for ported code.
@@ -65,6 +66,7 @@ __all__ = [
     "move_axis",
     "primitive",
     "primitives",
+    "publish",
     "random",
     "tree_error",
     "unary",
