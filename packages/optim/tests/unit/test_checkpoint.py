@@ -438,5 +438,5 @@ def test_a_description_of_other_types(tmp_path):
     described = json.loads(path.read_text())
     described["custom_metadata"]["phlox"]["written"] = [[["name"], "unknown"]]
     path.write_text(json.dumps(described))
-    with CheckpointManager(tmp_path) as checkpoints, pytest.raises(CheckpointError, match="step 0 .* is damaged"):
+    with CheckpointManager(tmp_path) as checkpoints, pytest.raises(CheckpointError, match=r"step 0 .* is damaged"):
         checkpoints.restore()
