@@ -61,6 +61,11 @@ def test_what_is_masked_may_be_nan():
     assert metrics.mean(values, jnp.array([1, 0, 3])).value() == 2.5
 
 
+def test_a_confusion_matrix_of_fractional_weights():
+    found = metrics.confusion(jnp.eye(3), jnp.array([0, 1, 1]), jnp.array([0.5, 0.25, 2.0]))
+    np.testing.assert_array_equal(found.value(), [[0.5, 0, 0], [0, 0.25, 2.0], [0, 0, 0]])
+
+
 def test_over_devices():
     scores, labels = np.random.default_rng(1).normal(size=(8, 3, 4)).astype(np.float32), np.arange(24).reshape(8, 3) % 4
     measure = phlox.pmap(lambda s, y: phlox.lax.psum(metrics.accuracy(s, y), "data"), axis_name="data")
