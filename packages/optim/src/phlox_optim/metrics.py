@@ -97,8 +97,8 @@ def _summed(kind: type[Mean], values: Any, mask: Any) -> Mean:
             got=mask.shape,
         )
     weights = mask.astype(jnp.float32)
-    # Masked values may be nan, so they are replaced, not multiplied by 0.
-    return kind(jnp.where(mask != 0, values * weights, 0).sum(), weights.sum())
+    # Masked values may be nan, in which case 0 times them is nan, here and in derivatives.
+    return kind((jnp.where(mask != 0, values, 0) * weights).sum(), weights.sum())
 
 
 def mean(values: Any, mask: Any = None) -> Mean:
