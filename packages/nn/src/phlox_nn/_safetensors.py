@@ -89,6 +89,8 @@ def stored(file: FileName) -> Iterator[Stored]:
 
 def _of_index(path: FilePath) -> Iterator[Stored]:
     _check_file(path)
+    if path.stat().st_size > _LONGEST_HEADER:
+        raise _invalid(path, f"it has {path.stat().st_size} bytes")
     index = _parsed(path, path.read_bytes())
     listed = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(listed, dict) or not all(isinstance(part, str) for part in listed.values()):
@@ -133,7 +135,7 @@ _DTYPES = dict(
         *("F8_E4M3 float8_e4m3fn", "F8_E5M2 float8_e5m2", "F8_E8M0 float8_e8m0fnu"),
     )
 )
-#: the longest header, in bytes; the format's own limit
+#: the longest header or index, in bytes; the format's own limit
 _LONGEST_HEADER = 100_000_000
 
 

@@ -109,6 +109,14 @@ def test_hostile_indices(tmp_path, text):
         assert INDICES[text] in str(excinfo.value)
 
 
+def test_an_index_that_is_too_long(tmp_path):
+    index = tmp_path / "model.safetensors.index.json"
+    with index.open("wb") as file:
+        file.truncate(1 << 40)  # a file with a hole, which takes no space
+    with pytest.raises(ArgumentError, match="it has 1099511627776 bytes"):
+        nn.load_safetensors(LAYER, tmp_path)
+
+
 def test_absolute_paths_of_files_that_exist_are_refused(tmp_path):
     (tmp_path / "model").mkdir()
     secret = write_weights(tmp_path / "secret.safetensors")

@@ -75,7 +75,7 @@ class Perplexity(Mean):
 @phlox.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Confusion(Metric):
-    """A confusion matrix: counts `matrix[label, prediction]`, i32[classes, classes]."""
+    """A confusion matrix: counts `matrix[label, prediction]`, i32[classes, classes]; of fractional weights f32."""
 
     matrix: Any
 
@@ -97,8 +97,8 @@ def _summed(kind: type[Mean], values: Any, mask: Any) -> Mean:
             got=mask.shape,
         )
     weights = mask.astype(jnp.float32)
-    # Masked values may be nan, so they are replaced, not multiplied by 0.
-    return kind(jnp.where(mask != 0, values * weights, 0).sum(), weights.sum())
+    # Masked values may be nan, in which case 0 times them is nan, here and in derivatives.
+    return kind((jnp.where(mask != 0, values, 0) * weights).sum(), weights.sum())
 
 
 def mean(values: Any, mask: Any = None) -> Mean:
@@ -158,8 +158,11 @@ def confusion(scores: Any, labels: Any, mask: Any = None) -> Confusion:
     """
     found = _predictions("confusion", scores, labels)
     classes = jnp.shape(scores)[-1]
-    counts = jnp.ones(found.shape, jnp.int32) if mask is None else jnp.asarray(mask).astype(jnp.int32)
-    return Confusion(jnp.zeros((classes, classes), jnp.int32).at[jnp.asarray(labels), found].add(counts, mode="drop"))
+    counts = jnp.ones(found.shape, jnp.int32) if mask is None else jnp.asarray(mask)
+    # Weights that are no integers are summed as they are.
+    dtype = jnp.float32 if jnp.issubdtype(counts.dtype, jnp.floating) else jnp.int32
+    matrix = jnp.zeros((classes, classes), dtype)
+    return Confusion(matrix.at[jnp.asarray(labels), found].add(counts.astype(dtype), mode="drop"))
 
 
 def _predictions(name: str, scores: Any, labels: Any) -> Any:

@@ -59,6 +59,15 @@ def test_perplexity_is_of_all_tokens_and_not_the_mean_of_batches():
 def test_what_is_masked_may_be_nan():
     values = jnp.array([1.0, np.nan, 3.0])
     assert metrics.mean(values, jnp.array([1, 0, 3])).value() == 2.5
+    weights = jnp.array([1.0, 0.0, 3.0])
+    slopes = phlox.grad(lambda x, w: metrics.mean(x, w).value(), (0, 1))(values, weights)
+    np.testing.assert_allclose(slopes[0], [0.25, 0, 0.75])
+    assert np.isfinite(slopes[1]).all()
+
+
+def test_a_confusion_matrix_of_fractional_weights():
+    found = metrics.confusion(jnp.eye(3), jnp.array([0, 1, 1]), jnp.array([0.5, 0.25, 2.0]))
+    np.testing.assert_array_equal(found.value(), [[0.5, 0, 0], [0, 0.25, 2.0], [0, 0, 0]])
 
 
 def test_over_devices():

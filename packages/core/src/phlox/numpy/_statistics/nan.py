@@ -226,7 +226,8 @@ def nanvar(
     """
     a = check_one("nanvar", a)
     r.no_out("nanvar", out)
-    return r.variance("nanvar", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=False)
+    found = r.variance("nanvar", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=False)
+    return found if dtype is None else to_dtype(found, dtypes.user_dtype(dtype, "nanvar"))
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
