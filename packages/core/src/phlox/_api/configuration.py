@@ -144,6 +144,7 @@ class State:
 
     def __init__(self, flag: str, values: str = "True or False", example: str = ""):
         self.flag = flag
+        self.__name__ = self.__qualname__ = flag
         about = settings.FLAGS[flag]
         default = about.default
         missing = "" if isinstance(default, bool) else "  ArgumentError: `new_val` is not given.\n"
