@@ -2,22 +2,23 @@
 
 from typing import Any
 
+from ._base import pytree
 from ._base.public_names import publish
-from ._base.pytree import (
-    tree_all as all,
-    tree_broadcast as broadcast,
-    tree_flatten as flatten,
-    tree_flatten_with_path as flatten_with_path,
-    tree_leaves as leaves,
-    tree_leaves_with_path as leaves_with_path,
-    tree_map as map,
-    tree_map_with_path as map_with_path,
-    tree_reduce as reduce,
-    tree_reduce_associative as reduce_associative,
-    tree_structure as structure,
-    tree_transpose as transpose,
-    tree_unflatten as unflatten,
-)
+from ._base.wrapping import renamed
+
+all = renamed(pytree.tree_all, "all", __name__)
+broadcast = renamed(pytree.tree_broadcast, "broadcast", __name__)
+flatten = renamed(pytree.tree_flatten, "flatten", __name__)
+flatten_with_path = renamed(pytree.tree_flatten_with_path, "flatten_with_path", __name__)
+leaves = renamed(pytree.tree_leaves, "leaves", __name__)
+leaves_with_path = renamed(pytree.tree_leaves_with_path, "leaves_with_path", __name__)
+map = renamed(pytree.tree_map, "map", __name__)
+map_with_path = renamed(pytree.tree_map_with_path, "map_with_path", __name__)
+reduce = renamed(pytree.tree_reduce, "reduce", __name__)
+reduce_associative = renamed(pytree.tree_reduce_associative, "reduce_associative", __name__)
+structure = renamed(pytree.tree_structure, "structure", __name__)
+transpose = renamed(pytree.tree_transpose, "transpose", __name__)
+unflatten = renamed(pytree.tree_unflatten, "unflatten", __name__)
 
 __all__ = [
     "all",

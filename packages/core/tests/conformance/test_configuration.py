@@ -428,3 +428,47 @@ def test_flags_of_absl(arguments):
         done.append(subprocess.run(command, env=environment, capture_output=True, text=True))
     assert done[0].stdout == done[1].stdout
     assert (done[0].returncode == 0) == (done[1].returncode == 0)
+
+
+# --- arrays of 64 bits, outside of the block that made them
+
+WIDE = {
+    "dynamic_update_slice": lambda m, x, i: m.lax.dynamic_update_slice(x, x[:1], (1, 0)),
+    "at": lambda m, x, i: (x.at[i[:2]].add(x), x.at[0].set(1 / 3), x.at[i[0]].multiply(3)),
+    "indexing": lambda m, x, i: (x[i[0]], x[:, i], m.numpy.take(x, i, axis=1), m.numpy.take_along_axis(x, i[None], 1)),
+    "elementwise": lambda m, x, i: (m.numpy.exp(x), x * x, x * 2.5, x / 3, m.numpy.where(x > 1, x, 0), i << 1, -i),
+    "reductions": lambda m, x, i: (x.max(), m.numpy.sort(i), m.numpy.argsort(x), m.lax.top_k(x, 2)),
+    "products": lambda m, x, i: (x @ x.T, m.numpy.einsum("ij,kj", x, x), m.numpy.linalg.det(x @ x.T)),
+    "derivatives": lambda m, x, i: (m.grad(lambda a: (a**3).sum())(x), m.hessian(lambda a: (a**3).sum())(x[0])),
+    "loops": lambda m, x, i: (
+        m.lax.scan(lambda c, a: (c + a, c), x[0], x),
+        m.lax.map(m.numpy.sin, x),
+        m.lax.associative_scan(m.numpy.add, x),
+        m.lax.fori_loop(i[0], i[2], lambda k, c: c + k, m.numpy.arange(3)),
+        m.lax.cond(True, lambda a: a, lambda a: -a, x),
+    ),
+    "structure": lambda m, x, i: (m.numpy.concatenate([x, x]), m.numpy.pad(x, 1), m.numpy.tril(x), m.numpy.roll(x, 1)),
+    "jit": lambda m, x, i: m.jit(lambda a, b: (a + 1, a[0] * 3, b + b))(x, i),
+}
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", WIDE)
+def test_arrays_of_64_bits_outside_of_their_block(name):
+    def results(m):
+        with m.enable_x64(True):
+            x, i = m.numpy.arange(6.0).reshape(2, 3) + 1 / 3, m.numpy.arange(3)
+        assert (x.dtype, i.dtype) == (np.float64, np.int64)
+        return m.tree.leaves(WIDE[name](m, x, i))
+
+    for mine, theirs in zip(results(phlox), results(jax), strict=True):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12 if mine.dtype == np.float64 else 1e-6)
+
+
+def test_dynamic_update_slice_of_two_widths():
+    """The KeyError of a cache was all that it said."""
+    with phlox.enable_x64(True):
+        x = phlox.numpy.ones((2, 3))
+    with pytest.raises(TypeError, match=r"same dtypes, got f32\[2,3\], f64\[1,3\]"):
+        phlox.lax.dynamic_update_slice(phlox.numpy.ones((2, 3)), x[:1], (0, 0))

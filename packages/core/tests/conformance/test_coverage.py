@@ -1,5 +1,6 @@
 """No public function is forgotten: each has a row in a table, or a test of its own that names it. Signatures are jax's."""
 
+import functools
 import inspect
 import pathlib
 import re
@@ -283,3 +284,35 @@ def test_signatures(path):
         if spell(ours) != spell(wanted):
             wrong.append(f"{name}({', '.join(n for n, _ in ours)}), jax: {name}({', '.join(n for n, _ in wanted)})")
     assert not wrong, f"{len(wrong)} of {path or 'phlox'}: " + "; ".join(wrong)
+
+
+#: modules whose functions have jax's `__name__`, and what jax calls otherwise
+NAMED = [
+    "",
+    "numpy",
+    "numpy.linalg",
+    "numpy.fft",
+    "lax",
+    "lax.linalg",
+    "nn",
+    "random",
+    "tree",
+    "tree_util",
+    "ops",
+    "image",
+]
+NAMED += ["scipy.special", "scipy.stats", "scipy.linalg", "scipy.signal", "scipy.fft", "nn.initializers"]
+NAMED_OTHERWISE = {"Array", "P", "checking_leaks", "ds", "ndarray", "random_gamma_grad"}
+
+
+@pytest.mark.parametrize("module", NAMED)
+def test_names_of_functions(module):
+    """Aliases too: `acos` is no `arccos`, in programs, profiles and pickles."""
+    theirs, mine = (functools.reduce(getattr, filter(None, module.split(".")), m) for m in (jax, phlox))
+    differ = {
+        name
+        for name in dir(theirs)
+        if not name.startswith("_") and callable(getattr(theirs, name)) and hasattr(mine, name)
+        if getattr(getattr(theirs, name), "__name__", None) != getattr(getattr(mine, name), "__name__", None)
+    }
+    assert not differ - NAMED_OTHERWISE

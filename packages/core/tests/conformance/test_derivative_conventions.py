@@ -331,3 +331,59 @@ def test_sinc_has_all_digits_of_its_derivatives_near_0(order):
     terms = [(-1) ** k * np.pi ** (2 * k) / math.factorial(2 * k + 1) for k in range(20)]  # by powers of x²
     exact = np.polynomial.Polynomial([c for term in terms for c in (term, 0)]).deriv(order)
     np.testing.assert_allclose(phlox.vmap(f)(x), exact(x.astype(float)), rtol=2e-6, atol=1e-36)
+
+
+# --- products of repeated indices: jax refuses them, and the derivative is that of the product written out
+
+REPEATED = np.array([1, 0, 1, 1, 3, 7, -1])  # 7 is out of bounds and dropped
+FACTORS = {
+    "no zero": [2.0, 3.0, -1.5, 0.5, 4.0, 5.0, 6.0],
+    "one zero": [0.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],
+    "two zeros": [0.0, 2.0, 0.0, 4.0, 5.0, 6.0, 7.0],
+    "three zeros": [0.0, 0.0, 0.0, 0.0, 5.0, 6.0, 0.0],
+}
+
+
+def written_out(x, y):
+    out = list(x)
+    for k, i in enumerate(REPEATED):
+        if i < len(out):
+            out[i] = out[i] * y[k]
+    return phlox.numpy.stack(out)
+
+
+DERIVATIVES = {
+    "forward": lambda f: phlox.jacfwd(f, (0, 1)),
+    "reverse": lambda f: phlox.jacrev(f, (0, 1)),
+    "second": lambda f: phlox.hessian(lambda x, y: (f(x, y) * np.arange(1.0, 6.0)).sum(), (0, 1)),
+}
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("order", DERIVATIVES)
+@pytest.mark.parametrize("factors", FACTORS)
+def test_products_of_repeated_indices(factors, order):
+    with phlox.enable_x64(True):
+        args = phlox.numpy.array([1.0, -2.0, 3.0, 0.0, 0.5]), phlox.numpy.array(FACTORS[factors])
+        derivative = DERIVATIVES[order]
+        found = derivative(lambda x, y: x.at[REPEATED].multiply(y))(*args)
+        for x, y in zip(phlox.tree.leaves(found), phlox.tree.leaves(derivative(written_out)(*args)), strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-12)
+
+
+@pytest.mark.whole
+def test_functions_made_of_products_of_repeated_indices():
+    with phlox.enable_x64(True):
+        jnp = phlox.numpy
+        y = jnp.asarray(np.random.default_rng(0).normal(size=(7, 2)) + 3)
+        segments = np.array([0, 2, 2, 0, 1, 2, 5])
+        functions = [
+            lambda y: phlox.ops.segment_prod(y, segments, num_segments=4),
+            lambda y: phlox.vmap(lambda c: phlox.ops.segment_prod(c, segments, num_segments=4), in_axes=1)(y),
+            phlox.jit(lambda y: jnp.ones((5, 2)).at[REPEATED].multiply(y, mode="clip")),
+            lambda y: jnp.ones((5, 2)).at[REPEATED, 1:].divide(y[:, 1:]),
+            lambda y: jnp.full((5, 2), 1.1).at[REPEATED].power(y / 3),
+            lambda y: jnp.ones((5, 2), complex).at[REPEATED].multiply(y * (1 + 2j)),
+        ]
+        for f in functions:
+            phlox.test_util.check_grads(f, (y,), 2)

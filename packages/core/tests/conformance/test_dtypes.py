@@ -428,3 +428,36 @@ def test_types_that_have_no_arrays(name):
     if name.endswith("int1"):  # what XLA does with floats of six bits differs by version, up to the end of the process
         with pytest.raises(ValueError):
             phlox.numpy.zeros(2, getattr(phlox.numpy, name))
+
+
+OTHERS = [
+    "float32",
+    np.float32,
+    "bfloat16",
+    object,
+    "O",
+    int,
+    bool,
+    "int4",
+    None,
+    str,
+    "U3",
+    "datetime64",
+    "V4",
+    np.void,
+]
+OTHERS += [np.generic, np.number, np.integer, np.flexible, (int, float), 3]
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("first", OTHERS, ids=str)
+def test_issubdtype_of_other_types(first):
+    """Types of NumPy that no array has are answered, too."""
+
+    def answer(m, second):
+        try:
+            return m.dtypes.issubdtype(first, second), m.numpy.issubdtype(first, second)
+        except TypeError:
+            return TypeError
+
+    assert [answer(phlox, second) for second in OTHERS] == [answer(jax, second) for second in OTHERS]

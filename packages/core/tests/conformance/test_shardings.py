@@ -1,6 +1,12 @@
 """Shardings of arguments and results of jitted functions, constraints that leave axes to the compiler, kinds of memory,
 and programs compiled ahead of time: what lies where, and what is refused, as in jax on eight devices."""
 
+import copy
+import os
+import pickle
+import subprocess
+import sys
+
 import jax
 import numpy as np
 import pytest
@@ -137,3 +143,68 @@ def test_refused_like_jax(name):
         REFUSED[name](jax)
     with pytest.raises(ValueError):
         REFUSED[name](phlox)
+
+
+# --- pickles and copies
+
+SENT = {
+    "device": lambda: phlox.devices()[1],
+    "mesh": lambda: phlox.make_mesh((2,), ("i",)),
+    "explicit mesh": lambda: phlox.make_mesh((2,), ("i",), axis_types=(phlox.sharding.AxisType.Explicit,)),
+    "abstract mesh": lambda: phlox.make_mesh((2,), ("i",)).abstract_mesh,
+    "spec": lambda: phlox.P("i", None, ("j", "k"), phlox.P.UNCONSTRAINED),
+    "named": lambda: phlox.NamedSharding(SENT["mesh"](), phlox.P("i")),
+    "named, with memory": lambda: SENT["named"]().with_memory_kind("device"),
+    "single": lambda: phlox.sharding.SingleDeviceSharding(phlox.devices()[1]),
+    "of pmap": lambda: phlox.pmap(lambda x: x)(np.arange(2.0)).sharding,
+    "format": lambda: phlox.device_put(np.ones((2, 3)), SENT["named"]()).format,
+    "struct": lambda: phlox.ShapeDtypeStruct((2, 3), "bfloat16", sharding=SENT["named"]()),
+    "typed keys": lambda: phlox.random.key_data(phlox.random.split(phlox.random.key(1), 3)),
+    "key dtype": lambda: phlox.random.key(0).dtype,
+    "treedef": lambda: phlox.tree.structure({"a": 1, "b": (2, None)}),
+    "array": lambda: phlox.numpy.arange(3, dtype="bfloat16"),
+}
+COPIES = {
+    **{f"protocol {n}": lambda x, n=n: pickle.loads(pickle.dumps(x, n)) for n in range(2, 6)},
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("name", SENT)
+def test_pickles_and_copies(name, way):
+    sent = SENT[name]()
+    received = COPIES[way](sent)
+    assert type(received) is type(sent)
+    assert np.all(np.asarray(received == sent))
+    if name in ("device", "mesh", "named", "single", "struct", "spec", "treedef"):
+        assert hash(received) == hash(sent)
+    if name in ("named", "single"):
+        assert phlox.device_put(np.ones(2), received).sharding == sent
+
+
+def test_pickles_in_another_process():
+    """Devices are found by their numbers; a process that has fewer says what it lacks."""
+    data = pickle.dumps([SENT[name]() for name in ("device", "named", "format", "struct")])
+    program = (
+        "import pickle, sys, phlox; phlox.config.update('num_cpu_devices', int(sys.argv[1])); "
+        "print(pickle.loads(sys.stdin.buffer.read()))"
+    )
+    path = os.pathsep.join(map(str, filter(None, sys.path)))
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", program, count],
+            input=data,
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        for count in "21"
+    ]
+    assert b"NamedSharding" in runs[0].stdout, runs[0].stderr
+    assert b"no such device" in runs[1].stderr and b"num_cpu_devices" in runs[1].stderr
+
+
+def test_devices_of_jax_are_not_pickled_as_those_of_phlox():
+    with pytest.raises(TypeError, match="cannot pickle"):
+        pickle.dumps(jax.devices()[0])

@@ -4,15 +4,21 @@ Every function of the tables is called once with ``numpy_rank_promotion="raise"`
 Where jax computes, phlox must; what a user mixes himself is refused by both.
 """
 
+import datetime
+import os
+import warnings
+
 import jax
 import numpy as np
 import pytest
 
+import judge
 import phlox
 import phlox.numpy as jnp
 from conformance.harness import agree, case_of, inputs, outcome, row
 from conformance.test_coverage import TABLES
 from phlox import lax
+from phlox._base import config
 from phlox.errors import ShapeError, TypePromotionError
 
 CALLS = {f"{row.path}({call})": (row, call) for module in TABLES for row in module.TABLE for call in row.calls[:1]}
@@ -98,3 +104,69 @@ def test_the_flags_hold_again_behind_a_library_function():
             jnp.vectorize(lambda a: a + jnp.ones((2, 2)), signature="(n)->(n,n)")(jnp.ones(2))
         lax.map(lambda a: a * 2, jnp.ones(3))
     jnp.ones((2, 2)) + jnp.ones(2)
+
+
+# --- every other strict flag, on another tenth of the functions each day
+
+#: the tenth of the rows; PHLOX_ROTATION=3 runs the fourth one again
+TENTH = int(os.environ.get("PHLOX_ROTATION") or datetime.date.today().toordinal()) % 10
+FLAGS = {
+    "debug_nans": True,
+    "debug_infs": True,
+    "check_tracer_leaks": True,
+    "enable_checks": True,
+    "check_static_indices": True,
+    "debug_key_reuse": True,
+    "legacy_prng_key": "error",
+    "allow_f16_reductions": False,
+    "disable_jit": True,
+}
+
+
+def _computed(name):
+    """(result, error) of the first call of a row, on arrays that are on the device already."""
+    row, call = CALLS[name]
+    args = inputs(row, call, "float32" if "float32" in row.dtypes else row.dtypes[0])
+    args = [phlox.numpy.asarray(x) if isinstance(x, np.ndarray) else x for x in args]
+    return lambda: outcome(case_of(row, call), phlox, args)
+
+
+def _excused(flag, plain, error):
+    """Whether the user's own call does what the flag reports: its result has a nan, or an infinity."""
+    test = {"debug_nans": np.isnan, "debug_infs": np.isinf}.get(flag)
+    if test is None or not isinstance(error, FloatingPointError):
+        return False
+    leaves = [x for x in phlox.tree.leaves(plain) if phlox.dtypes.issubdtype(phlox.numpy.result_type(x), np.inexact)]
+    return any(test(np.asarray(x).astype(complex)).any() for x in leaves)
+
+
+def _differ(x, y):
+    try:
+        for a, b in zip(phlox.tree.leaves(x), phlox.tree.leaves(y), strict=True):
+            assert phlox.typeof(a) == phlox.typeof(b)
+            if not phlox.dtypes.issubdtype(phlox.typeof(a).dtype, phlox.dtypes.extended):
+                judge.same_values(np.asarray(a), np.asarray(b))
+    except AssertionError as error:
+        return error
+    return None
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("flag", FLAGS)
+def test_functions_under_each_flag(flag):
+    """A flag that reports mistakes of users changes no result, and reports nothing that is inside of the library."""
+    wrong = {}
+    for name in sorted(CALLS)[TENTH::10][:: max(1, round(1 / judge.FACTOR))]:
+        run = _computed(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            plain, error = run()
+            with config.scope(**{flag: FLAGS[flag]}):
+                result, strict_error = run()
+        if strict_error is not None or error is not None:
+            if type(error) is not type(strict_error) and not _excused(flag, plain, strict_error):
+                wrong[name] = strict_error or error
+            continue
+        if difference := _differ(plain, result):
+            wrong[name] = difference
+    assert not wrong, f"PHLOX_ROTATION={TENTH}: " + "; ".join(f"{n}: {str(e)[:200]}" for n, e in wrong.items())

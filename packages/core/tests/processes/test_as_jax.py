@@ -148,3 +148,76 @@ def test_the_real_jax_is_never_imported():
         "-c", "import jax, sys; jax.numpy.ones(3).sum(); print([m for m in sys.modules if m.startswith('jax._src')])"
     )
     assert done.stdout == "[]\n"
+
+
+SCIPY = """
+import sys
+import warnings
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.signal, scipy.special, scipy.stats
+from scipy._lib.array_api_compat import is_jax_array, is_jax_namespace
+
+assert "jax.core" in sys.modules and jnp.__array_namespace_info__ and "__array_api_version__" in dir(jnp)
+x = np.random.default_rng(0).gamma(2.0, size=(5, 3)).astype("float32")
+assert jnp.asarray(x).__array_namespace__() is jnp and is_jax_namespace(jnp) and is_jax_array(jnp.asarray(x))
+assert jax.jit(lambda a: a.device is None and is_jax_array(a))(1.0)
+FUNCTIONS = {
+    **{f"stats.{name}": getattr(scipy.stats, name) for name in (
+        "gstd gmean hmean skew kurtosis moment variation entropy zscore tmean iqr sem kstat circmean"
+    ).split()},
+    **{f"special.{name}": getattr(scipy.special, name) for name in "logsumexp softmax log_softmax expit entr".split()},
+    "signal.detrend": lambda a: scipy.signal.detrend(a, axis=0),
+    "signal.fftconvolve": lambda a: scipy.signal.fftconvolve(a, a, axes=0),
+    "signal.hilbert": lambda a: scipy.signal.hilbert(a, axis=0),
+}
+for name, function in FUNCTIONS.items():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = np.asarray(function(x))
+        for run in (function, jax.jit(function)):
+            result = run(jnp.asarray(x))
+            assert isinstance(result, jax.Array), name
+            np.testing.assert_allclose(result, expected, rtol=2e-4, atol=1e-5, err_msg=name)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    for window in ("hann", "hamming", "blackman", "cosine", "bartlett"):
+        made = getattr(scipy.signal.windows, window)(4, xp=jnp)
+        np.testing.assert_allclose(made, getattr(scipy.signal.windows, window)(4), atol=1e-6)
+print(len(FUNCTIONS))
+"""
+
+
+def test_scipy(tmp_path):
+    """SciPy's functions for the array API take phlox's arrays for those of jax."""
+    pytest.importorskip("scipy", "1.16", reason="older ones know fewer functions of the array API")
+    file = tmp_path / "program.py"
+    file.write_text(SCIPY)
+    done = as_jax(file, SCIPY_ARRAY_API="1")
+    assert done.stdout == "22\n", done.stderr
+
+
+def test_array_api_extra_beside_jax(tmp_path):
+    """Outside of as_jax it cannot know that arrays do not change, and the error says what to do."""
+    pytest.importorskip("scipy", "1.16", reason="its copy of array-api-extra")
+    program = "import phlox.numpy as jnp, scipy.special; scipy.special.logsumexp(jnp.ones(3))"
+    done = python("-c", program, SCIPY_ARRAY_API="1")
+    assert "phlox.as_jax.install()" in done.stderr
+
+
+CLASS = """
+import jax
+
+class Strict:
+    def __init__(self, x):
+        assert isinstance(x, jax.Array), x
+        self.x = x
+
+jax.tree_util.register_pytree_node(Strict, lambda s: ((s.x,), None), lambda _, xs: Strict(*xs))
+print(jax.jit(Strict)(1.0).x)
+"""
+
+
+def test_results_of_classes_that_take_arrays_only():
+    assert as_jax("-c", CLASS).stdout == "1.0\n"

@@ -271,3 +271,26 @@ def test_rubbish_at_the_port_of_the_coordinator(start):
         assert process.ended()[0] == 0, process.said()
     for peer in held:
         peer.close()
+
+
+FORK = """
+import os, sys, warnings
+import phlox
+warnings.simplefilter("always")
+def fork():
+    if not (child := os.fork()):
+        os._exit(0)
+    os.waitpid(child, 0)
+fork()
+print("silent so far", file=sys.stderr)
+phlox.numpy.ones(3).sum()
+fork()
+"""
+
+
+def test_a_fork_after_use_warns():
+    """As in jax: the child would wait forever for threads that it does not have."""
+    done = subprocess.run([sys.executable, "-c", FORK], env=environment(), capture_output=True, text=True, timeout=100)
+    before, after = done.stderr.split("silent so far")
+    assert "RuntimeWarning" not in before
+    assert "RuntimeWarning: os.fork() was called" in after and "get_context('spawn')" in after

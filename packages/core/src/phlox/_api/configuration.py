@@ -148,6 +148,7 @@ class State:
 
     def __init__(self, flag: str, values: str = "True or False", example: str = ""):
         self.flag = flag
+        self.__name__ = self.__qualname__ = flag
         default, about = settings.describe(flag)
         missing = "" if isinstance(default, bool) else "  ArgumentError: `new_val` is not given.\n"
         implied = "True if it is not given. " if values == "True or False" else ""

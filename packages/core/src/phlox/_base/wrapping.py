@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from types import FunctionType
+from typing import Any, ParamSpec, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: parameters and result of a function, for wrappers that keep them
@@ -13,6 +14,19 @@ R = TypeVar("R")
 
 #: attributes of jitted functions, which functions made from them (as by `grad`) must not copy
 COMPILED = ("trace", "lower", "eval_shape", "stats", "clear_cache", "_cache_size")
+
+
+def renamed(fun: F, name: str, module: str = "") -> F:
+    """A function that does the same under another name: an alias that programs, profiles and pickles show as itself."""
+    code: Any = fun
+    function = FunctionType(code.__code__, code.__globals__, name, code.__defaults__, code.__closure__)
+    functools.update_wrapper(function, fun)
+    del function.__wrapped__
+    vars(function).update(vars(fun))
+    function.__kwdefaults__ = code.__kwdefaults__
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = module or code.__module__
+    return cast(F, function)
 
 
 def wraps(fun: Callable[..., Any], what: str = "") -> Callable[[F], F]:

@@ -373,7 +373,15 @@ def _type_of(x: Any) -> Any:
         except TypeError:
             return x
         return dtype if dtype in _kind and dtype.type is x else x
-    return as_dtype(x)
+    try:
+        return as_dtype(x)
+    except DtypeError:  # no element type of arrays, but a dtype of NumPy: object, str, datetime64
+        if isinstance(x, str | type | np.dtype):
+            try:
+                return np.dtype(x).type
+            except TypeError:
+                pass
+        raise
 
 
 def tangent_dtype(dtype: Dtype) -> Dtype:

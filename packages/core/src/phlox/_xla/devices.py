@@ -6,12 +6,14 @@ import atexit
 import copyreg
 import functools
 import gc
+import os
 import threading
 from typing import Any, TypeAlias
 
 from .._base import config
 from .._base.errors import BackendError, DeviceError
 from .._base.native import native
+from .._base.source import warn
 from .distributed import distributed_state
 
 Device: TypeAlias = native.Device
@@ -55,7 +57,19 @@ def client(platform: str | None = None) -> Client:
                 # As in jax: references that XLA's threads have dropped are freed at each garbage collection.
                 gc.callbacks.append(_collect)
                 atexit.register(_forget_clients)
+                os.register_at_fork(before=_warn_of_fork)
     return _clients[name]
+
+
+def _warn_of_fork() -> None:
+    """Warns that a forked process has XLA's memory without its threads, and waits for them forever when it computes."""
+    if _clients:
+        warn(
+            "os.fork() was called after phlox has computed: the new process has no copy of XLA's threads, and hangs as "
+            "soon as it computes with phlox; "
+            "instead: multiprocessing.get_context('spawn'), or DataLoader(..., multiprocessing_context='spawn')",
+            RuntimeWarning,
+        )
 
 
 def _meant(platform: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from ..._base import pytree
 from ..._base.errors import ArgumentError, DerivativeError
 from ..._base.pytree import flatten, tree_structure
-from ..._base.wrapping import P, R, wraps
+from ..._base.wrapping import P, R, renamed, wraps
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, typeof_value
 from ..._ops.elementwise.arithmetic import add
@@ -420,7 +420,7 @@ def jacrev(
     return jacobian
 
 
-jacobian = jacrev
+jacobian = renamed(jacrev, "jacobian")
 
 
 def hessian(

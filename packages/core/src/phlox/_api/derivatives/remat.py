@@ -9,7 +9,7 @@ from typing import Any
 from ..._base import pytree
 from ..._base.errors import ArgumentError, OptionError
 from ..._base.pytree import flatten
-from ..._base.wrapping import P, R, wraps
+from ..._base.wrapping import P, R, renamed, wraps
 from ..._ir.avals import typeof_value
 from ..._ir.jaxpr import Var, only
 from ..._ir.primitive import Primitive, current_trace
@@ -156,7 +156,7 @@ def _fill(fun: Callable[..., Any], fixed: dict[int, Any], count: int, names: lis
 
 
 #: JAX's older name of `checkpoint`
-remat = checkpoint
+remat = renamed(checkpoint, "remat")
 
 
 def checkpoint_name(x: Any, name: str) -> Any:

@@ -16,6 +16,7 @@ from ..._base.errors import CapturedRefsError, DeviceError, RefError, Unexpected
 from ..._base.monitoring import TRACE, on, timed
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.tracebacks import trim
+from ..._base.wrapping import renamed
 from ..._ir.avals import ShapedArray, scalar_aval, typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, prune, with_literals
 from ..._ops.control.call import jit_p
@@ -694,6 +695,12 @@ def jit(
         ),
     )
     return _make(fun, options) if fun is not None else lambda f: _make(f, options)
+
+
+def jitted_alias(function: Any, name: str) -> Any:
+    """A jitted function that does the same under another name, with which it is in programs and pickles."""
+    jitted = function._jit
+    return function_of(JitFunction(renamed(jitted.fun, name), jitted._options))
 
 
 def _make(fun: Any, options: Options) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._base.errors import DtypeError, MissingRuleError, ShapeError
+from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.explicit import Entries, entries_of, join, refuse
@@ -35,6 +35,8 @@ from .gather import (
     gather,
     up,
 )
+from .shape import iota, pad, reshape
+from .sort import sort, take_along
 
 
 def _scatter_types(
@@ -332,6 +334,46 @@ scatter = Primitive(
 )
 
 
+def _derivatives_of_products(
+    operand: ShapedArray, indices: Any, updates: Any, tangents: Any, params: dict[str, Any]
+) -> Any:
+    """The derivatives of the products of all updates of one element, each at the place of one of these updates.
+
+    They are sums of products of all factors but one. A quotient by that factor would be nan where it is zero. So the
+    updates are sorted by the element that they change, and pairs (product, derivative) of neighbours are combined over
+    distances 1, 2, 4, ..., a running product in each group.
+    """
+    aval = typeof(updates)
+    if not aval.size:
+        return tangents
+    # The number of the element that each update changes; 0 where it is out of bounds and dropped.
+    numbers = add(iota(dtype=dtypes.int32, shape=(max(operand.size, 1),), dimension=0), np.int32(1))
+    numbers = reshape(numbers, new_sizes=operand.shape, dimensions=None)
+    groups, products, parts = (
+        reshape(x, new_sizes=(aval.size,), dimensions=None)
+        for x in (read_back(numbers, indices, operand, aval, {**params, "unique_indices": False}), updates, tangents)
+    )
+    places = iota(dtype=dtypes.int32, shape=(aval.size,), dimension=0)
+    groups, order = sort(groups, places, dimension=0, is_stable=True, num_keys=1)
+    products, parts = take_along(products, order, 0), take_along(parts, order, 0)
+    distance = 1
+    while distance < aval.size:
+        joined = eq(groups, _moved(groups, distance))  # groups are numbered from 0, and what is moved in is -1
+        before = select(joined, _moved(products, distance), literal(products, 1))
+        added = select(joined, _moved(parts, distance), literal(parts, 0))
+        parts = add(mul(before, parts), mul(added, products))
+        products = mul(before, products)
+        distance *= 2
+    parts = select(eq(groups, _moved(groups, -1)), literal(parts, 0), parts)  # the last of each group has all factors
+    _, inverse = sort(order, places, dimension=0, is_stable=True, num_keys=1)
+    return reshape(take_along(parts, inverse, 0), new_sizes=aval.shape, dimensions=None)
+
+
+def _moved(x: Any, distance: int) -> Any:
+    """A vector moved to higher positions, or to lower ones; -1 is moved in."""
+    return pad(x, literal(x, -1), padding_config=((distance, -distance, 0),))
+
+
 def _mul_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
     operand, indices, updates = primals
     t_operand, _, t_updates = tangents
@@ -340,14 +382,10 @@ def _mul_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
     if type(t_operand) is not Zero:
         total = scatter_mul(t_operand, indices, updates, **params)
     if type(t_updates) is not Zero:
+        parts = t_updates
         if not params["unique_indices"]:
-            raise MissingRuleError(
-                "the derivative of x.at[i].multiply(y) with respect to y needs distinct indices",
-                instead="unique_indices=True, if they are",
-                primitive="scatter-mul",
-                rule="jvp",
-            )
-        spread = scatter_add(zeros(typeof(t_updates).update(shape=typeof(operand).shape)), indices, t_updates, **params)
+            parts = _derivatives_of_products(typeof(operand), indices, updates, t_updates, params)
+        spread = scatter_add(zeros(typeof(t_updates).update(shape=typeof(operand).shape)), indices, parts, **params)
         moved = mul(operand, spread)
         total = moved if type(total) is Zero else add(total, moved)
     return out, total

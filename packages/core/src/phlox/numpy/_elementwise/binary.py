@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.derivatives.custom import custom_jvp
-from ..._api.jit.jit import jit
+from ..._api.jit.jit import jit, jitted_alias
 from ..._base.errors import DtypeError
+from ..._base.wrapping import renamed
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_dtypes, promote_shapes, promoted, promoted_inexact, to_dtype
@@ -68,7 +69,7 @@ minimum = binary(
     int_32("2"),
     note="A nan in either operand gives nan.",
 )
-arctan2 = atan2 = binary(
+arctan2 = binary(
     "arctan2",
     promoted_inexact,
     trigonometry.atan2,
@@ -219,7 +220,7 @@ def _shift_right(x: Any, y: Any) -> Any:
 
 
 _options = {"dtype": _OF_NUMBERS, "raises": _NOT_WHOLE}
-left_shift = bitwise_left_shift = binary(
+left_shift = binary(
     "left_shift",
     _numbers,
     logic.shift_left,
@@ -228,7 +229,7 @@ left_shift = bitwise_left_shift = binary(
     int_32("8"),
     **_options,
 )
-right_shift = bitwise_right_shift = binary(
+right_shift = binary(
     "right_shift",
     _numbers,
     _shift_right,
@@ -312,7 +313,7 @@ def _known_integer(x: Any) -> int | None:
     return int(x)
 
 
-pow = power
+pow = renamed(power, "pow")
 
 
 @jit(inline=True)
@@ -330,3 +331,8 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     Array(8., dtype=float32, weak_type=True)
     """
     return _general_power(*promoted_inexact("float_power", x, y))
+
+
+atan2 = jitted_alias(arctan2, "atan2")
+bitwise_left_shift = jitted_alias(left_shift, "bitwise_left_shift")
+bitwise_right_shift = jitted_alias(right_shift, "bitwise_right_shift")

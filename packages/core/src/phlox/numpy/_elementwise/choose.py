@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._api.jit.jit import jit
+from ..._api.jit.jit import jit, jitted_alias
 from ..._base.errors import ArgumentError, DtypeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.broadcasting import where as choose
@@ -155,7 +155,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     return to_dtype(e.div(e.round_(e.mul(wide, factor), rounding_method=1), factor), aval.dtype, aval.weak_type)
 
 
-around = round
+around = jitted_alias(round, "around")
 
 
 @jit(inline=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._api.jit.jit import jit
+from ..._api.jit.jit import jit, jitted_alias
 from ..._base.errors import DtypeError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
@@ -61,12 +61,12 @@ tan = _inexact("tan", trigonometry.tan, "Tangent of x in radians", "0.0", "0.")
 sinh = _inexact("sinh", trigonometry.sinh, "Hyperbolic sine", "0.0", "0.")
 cosh = _inexact("cosh", trigonometry.cosh, "Hyperbolic cosine", "0.0", "1.")
 tanh = _inexact("tanh", trigonometry.tanh, "Hyperbolic tangent", "0.0", "0.")
-arcsin = asin = _inexact("arcsin", trigonometry.asin, "Inverse sine, in radians", "0.0", "0.")
-arccos = acos = _inexact("arccos", trigonometry.acos, "Inverse cosine, in radians", "1.0", "0.")
-arctan = atan = _inexact("arctan", trigonometry.atan, "Inverse tangent, in radians", "0.0", "0.")
-arcsinh = asinh = _inexact("arcsinh", trigonometry.asinh, "Inverse hyperbolic sine", "0.0", "0.")
-arccosh = acosh = _inexact("arccosh", trigonometry.acosh, "Inverse hyperbolic cosine", "1.0", "0.")
-arctanh = atanh = _inexact("arctanh", trigonometry.atanh, "Inverse hyperbolic tangent", "0.0", "0.")
+arcsin = _inexact("arcsin", trigonometry.asin, "Inverse sine, in radians", "0.0", "0.")
+arccos = _inexact("arccos", trigonometry.acos, "Inverse cosine, in radians", "1.0", "0.")
+arctan = _inexact("arctan", trigonometry.atan, "Inverse tangent, in radians", "0.0", "0.")
+arcsinh = _inexact("arcsinh", trigonometry.asinh, "Inverse hyperbolic sine", "0.0", "0.")
+arccosh = _inexact("arccosh", trigonometry.acosh, "Inverse hyperbolic cosine", "1.0", "0.")
+arctanh = _inexact("arctanh", trigonometry.atanh, "Inverse hyperbolic tangent", "0.0", "0.")
 reciprocal = _inexact("reciprocal", lambda x: e.integer_pow(x, y=-1), "1 / x", "4.0", "0.25")
 
 # --- functions that keep the dtype ----------------------------------------------------------------------
@@ -150,7 +150,7 @@ imag = unary(
     "1 + 2j",
     float_32("2."),
 )
-conjugate = conj = unary(
+conjugate = unary(
     "conjugate",
     check,
     _or_itself("c", e.conj),
@@ -158,7 +158,7 @@ conjugate = conj = unary(
     "1 + 2j",
     "Array(1.-2.j, dtype=complex64, weak_type=True)",
 )
-invert = bitwise_not = bitwise_invert = unary("invert", check, logic.not_, "All bits flipped", "0", int_32("-1"))
+invert = unary("invert", check, logic.not_, "All bits flipped", "0", int_32("-1"))
 
 # --- tests of elements ----------------------------------------------------------------------------------
 
@@ -200,3 +200,13 @@ signbit = unary(
     boolean(True, weak=False),
 )
 logical_not = unary("logical_not", check, lambda x: logic.not_(as_bool(x)), "Where x is zero", "0", boolean(True))
+
+asin = jitted_alias(arcsin, "asin")
+acos = jitted_alias(arccos, "acos")
+atan = jitted_alias(arctan, "atan")
+asinh = jitted_alias(arcsinh, "asinh")
+acosh = jitted_alias(arccosh, "acosh")
+atanh = jitted_alias(arctanh, "atanh")
+conj = jitted_alias(conjugate, "conj")
+bitwise_not = jitted_alias(invert, "bitwise_not")
+bitwise_invert = jitted_alias(invert, "bitwise_invert")

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
+from ..._base.wrapping import renamed
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, hashable, type_of
@@ -287,7 +288,7 @@ def min(
     return _extremum(a, hashable(axis), keepdims, initial, where, False)
 
 
-amax, amin = max, min
+amax, amin = renamed(max, "amax"), renamed(min, "amin")
 
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
