@@ -10,8 +10,8 @@ import numpy as np
 from . import numpy as jnp
 from ._api.devices.out_sharding import lay_out, operands_for
 from ._base.errors import ConcretizationTypeError, OptionError
-from ._operands.checks import check
 from ._ir.dtypes import highest, lowest
+from ._operands.checks import check
 from ._ops.structure.gather import GatherScatterMode
 from ._trace.trace import Tracer
 

@@ -144,7 +144,10 @@ FAR = np.float32([np.finfo(np.float32).max, -3e38, 1e30, 1e-30, 1000, -0.0, 0, 1
 def test_running_sums_and_products_are_those_of_one_chain(rows):
     """However rows are divided: infinity, zero and nan stay, and the sign of zeros is that of the chain."""
     random = np.random.default_rng(rows)
-    cases = [np.tile(np.r_[0, np.full(749, 1000)].astype(np.float32), (rows, 1)), np.full((rows, 400), -0.0, np.float32)]
+    cases = [
+        np.tile(np.r_[0, np.full(749, 1000)].astype(np.float32), (rows, 1)),
+        np.full((rows, 400), -0.0, np.float32),
+    ]
     for length in (300, 1150):
         some = random.choice(FAR, (1, length))
         cases += [np.where(random.random((rows, length)) < 0.01, some, np.full_like(some, often)) for often in FAR[:8]]
