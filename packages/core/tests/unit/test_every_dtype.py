@@ -42,8 +42,8 @@ SELECTING = {
     "any": lambda m, x: m.any(x, axis=1),
     "all": lambda m, x: m.all(x, axis=1),
     "count_nonzero": lambda m, x: m.count_nonzero(x, axis=1),
-    "top_k": lambda m, x: -np.sort(-x, 1)[:, :3] if m is np else lax.top_k(x, 3)[0],
-    "top_k positions": lambda m, x: np.argsort(-x, 1, kind="stable")[:, :3] if m is np else lax.top_k(x, 3)[1],
+    "top_k": lambda m, x: np.sort(x, 1)[:, ::-1][:, :3] if m is np else lax.top_k(x, 3)[0],
+    "top_k positions": lambda m, x: np.argsort(-1.0 * x, 1, kind="stable")[:, :3] if m is np else lax.top_k(x, 3)[1],
     "segment_max": lambda m, x: x[:2].max(0) if m is np else phlox.ops.segment_max(x, np.array([0, 0, 1]), 2)[0],
     "segment_min": lambda m, x: x[:2].min(0) if m is np else phlox.ops.segment_min(x, np.array([0, 0, 1]), 2)[0],
     "windows": lambda m, x: (
@@ -63,7 +63,7 @@ ROUNDING = {
 
 def least(dtype):
     """The least element of a dtype; minus infinity is neutral for all floats, also for those that do not hold it."""
-    if np.dtype(dtype) == np.bool_:
+    if dtype.kind == "b":
         return False
     return -np.inf if jnp.issubdtype(dtype, np.floating) else np.asarray(int(ml_dtypes.iinfo(dtype).min)).astype(dtype)
 
@@ -93,7 +93,9 @@ def test_every_reduction_of_every_dtype(name):
             exact = x if name == "bool" else x.astype(np.float64)
             rounding = {} if name == "bool" else ROUNDING
             functions = {**SELECTING, **rounding}
-            if has_nan:  # of which NumPy's -sort(-x) knows nothing
+            if name == "bool":
+                functions = {word: f for word, f in functions.items() if "cum" not in word}
+            if has_nan:  # NumPy has no top_k, in which nan is first
                 functions = {word: f for word, f in functions.items() if "top_k" not in word}
             got = phlox.jit(lambda x, functions=functions: {word: f(jnp, x) for word, f in functions.items()})(x)
             for word, f in functions.items():

@@ -17,9 +17,9 @@ from ..._ir.primitive import primitive
 from ..._trace.trace import typeof
 from ..._transform import spectra
 from ..._xla.host_values import as_array
-from ..._xla.platforms import cpu_only
 from ..._xla.text import Function, Number, Value
 from . import float32_forms as forms
+from .extrema import extrema_lose_nan, extremum_lower
 from .families import (
     ANY,
     COMPLEX,
@@ -140,29 +140,6 @@ def _share(x: Any, out: Any, y: Any) -> Any:
     """The derivative of max or min by `x`: 1 where only `x` equals the result, 1/2 where both operands do, else 0."""
     one, two, zero = literal(x, 1), literal(x, 2), literal(x, 0)
     return div(select(eq(x, out), one, zero), select(eq(y, out), two, one))
-
-
-def extremum_lower(f: Function, direction: str, x: Value, y: Value) -> Value:
-    """Writes a maximum (direction GT) or minimum (LT)."""
-    if dtypes.kind(x.aval.dtype) != "c":
-        return f.same("stablehlo.maximum" if direction == "GT" else "stablehlo.minimum", x, y)
-    # Complex numbers are ordered by real part, then by imaginary part.
-    part = shaped(x.aval.shape, dtypes.real_part(x.aval.dtype))
-    xr, yr = (f.unlike("stablehlo.real", v, part) for v in (x, y))
-    xi, yi = (f.unlike("stablehlo.imag", v, part) for v in (x, y))
-    first = f.compare(direction, xr, yr)
-    tie = f.same("stablehlo.and", f.compare("EQ", xr, yr), f.compare(direction, xi, yi))
-    return f.select(f.same("stablehlo.or", first, tie), x, y)
-
-
-#: From so many elements on, XLA reduces on CPUs by a library (YNN) whose extrema pass over nan, those that it computes
-#: on the way to a sum too.
-_YNN, _YNN_DTYPES = 4096, (dtypes.float32, dtypes.float64)
-
-
-def extrema_lose_nan(f: Function, aval: ShapedArray) -> bool:
-    """Whether XLA's maximum and minimum of arrays of this type may be a number where an operand is nan."""
-    return aval.size >= _YNN and aval.dtype in _YNN_DTYPES and cpu_only(f)
 
 
 def _extremum(direction: str, f: Function, x: Value, y: Value) -> Value:

@@ -20,7 +20,8 @@ from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.spectra import Operand, moved
 from ..._xla.text import Function, Value, i64_array, ints
-from ..elementwise.arithmetic import add, div, extrema_lose_nan, extremum_lower, mul
+from ..elementwise.arithmetic import add, div, mul
+from ..elementwise.extrema import extrema_lose_nan, extremum_lower
 from ..elementwise.families import ANY, BITS, NUMBER, ORDERED, check_kind, literal, lowered_as
 from ..elementwise.logic import eq
 from ..structure.shape import broadcast_in_dim, convert, pad, reshape, transpose
