@@ -141,8 +141,8 @@ class Draw:
         return A(*shape, dtype=dtype, **values)
 
     def number(self, kinds="bifc") -> S:
-        """A Python number, which is weakly typed, seldom a scalar of NumPy."""
-        values = {"b": [True, False], "i": [2, -1, 0], "f": [1.5, -0.25, 0.0], "c": [1.5 - 0.5j]}
+        """A Python number, which is weakly typed, seldom a scalar of NumPy. Unsigned dtypes hold it too."""
+        values = {"b": [True, False], "i": [2, 1, 0], "f": [1.5, -0.25, 0.0], "c": [1.5 - 0.5j]}
         value = self.pick(*values[self.pick(*[k for k in kinds if k in values])])
         return S(np.float32(1.5) if isinstance(value, float) and self.chance(0.2) else value)
 

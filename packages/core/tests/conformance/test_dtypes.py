@@ -362,7 +362,7 @@ def test_integers_that_do_not_fit(alike):
         alike(lambda m, v=value: m.numpy.ones(2, "int32") + v, f"int32 + {value}", lambda x: f"{typed(x)} {x}")
         alike(lambda m, v=value: m.numpy.ones(2, "float32") + v, f"float32 + {value}", lambda x: f"{typed(x)} {x}")
         alike(lambda m, v=value: m.jit(lambda x: x + 1)(v), f"jit({value})", lambda x: f"{typed(x)} {x}")
-    for value in (300, -1, 256, 255, 128):
+    for value in (127, 0):  # for others jax wraps: unit/test_integer_ranges.py
         alike(lambda m, v=value: m.numpy.ones(2, "uint8") + v, f"uint8 + {value}", lambda x: f"{typed(x)} {x}")
         alike(lambda m, v=value: m.numpy.ones(2, "int8") * v, f"int8 * {value}", lambda x: f"{typed(x)} {x}")
         alike(lambda m, v=value: m.numpy.ones(2, "uint8") < v, f"uint8 < {value}", lambda x: f"{typed(x)} {x}")

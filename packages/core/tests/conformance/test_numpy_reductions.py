@@ -115,7 +115,7 @@ METHODS = [
     row("method.sort", call(A(2, 3)), call(A(2, 3), axis=0, descending=True)),
     row("method.argsort", call(A(2, 3)), call(A(2, 3), axis=0, descending=True), grad=False),
     row("method.round", call(A(2, 3)), call(A(2), 1)),
-    row("method.clip", call(A(2, 3), -1, 1), call(A(2, 3), max=A(3))),
+    row("method.clip", call(A(2, 3), 0, 1), call(A(2, 3), max=A(3))),
 ]  # fmt: skip
 
 LINALG = [

@@ -8,10 +8,14 @@ a register (jaxlib 0.10; 0.12 with few optimizations). The lowering rules of suc
 
 from __future__ import annotations
 
+import functools
+import math
+from typing import Any
+
 import numpy as np
 
 from .._ir import dtypes
-from .._ir.jaxpr import Atom, Jaxpr, Literal, Var, jaxprs_in
+from .._ir.jaxpr import Jaxpr, Literal, jaxprs_in
 
 
 def may_know_nan(jaxpr: Jaxpr) -> bool:
@@ -21,37 +25,51 @@ def may_know_nan(jaxpr: Jaxpr) -> bool:
     Large ones count, because XLA computes ``(x * c) * d`` as ``x * (c * d)``. The answer is True more often than
     needed, and costs little then.
     """
-    constants: set[Var] = set()
-    large: set[Var] = set()
+    return _may_know_nan(jaxpr, {})
 
-    def is_constant(v: Atom) -> bool:
-        return isinstance(v, Literal) or v in constants
 
+def _may_know_nan(jaxpr: Jaxpr, sizes: dict[Any, float]) -> bool:
+    """`may_know_nan` for a Jaxpr with constant inputs, of these sizes as of `_size`. Results that are constants are
+    added to `sizes`."""
     for eqn in jaxpr.eqns:
-        sizes = [_size(v) if isinstance(v, Literal) else np.inf if v in large else 0.0 for v in eqn.invars]
-        if any(map(np.isnan, sizes)):
-            return True
-        inner = jaxprs_in(eqn.params)
-        if any(map(may_know_nan, inner)):
-            return True
-        known = bool(eqn.invars) and all(map(is_constant, eqn.invars))
-        is_large = any(size > 1 for size in sizes)
-        if not known and not is_large:
+        invars, largest, known = eqn.invars, 0.0, True
+        for v in invars:  # a loop, as all of lowering takes some microseconds for an equation
+            if type(v) is Literal:
+                size = sizes[v] = _size(v)
+            elif v in sizes:
+                size = sizes[v]
+            else:
+                known = False
+                continue
+            if size != size:
+                return True
+            largest = max(largest, size)
+        for inner in jaxprs_in(eqn.params) if eqn.params else ():
+            if len(inner.invars) != len(invars):  # the operands are not the inputs
+                if largest > 1 or _may_know_nan(inner, {}):
+                    return True
+            elif _may_know_nan(inner, {x: sizes[v] for x, v in zip(inner.invars, invars, strict=True) if v in sizes}):
+                return True
+        if largest <= 1 and not (known and invars):
             continue
-        arithmetic = inner or eqn.primitive.nan_checked
-        if arithmetic and any(dtypes.kind(v.aval.dtype) in "fc" for v in eqn.outvars):
+        if eqn.primitive.nan_checked and any(dtypes.kind(v.aval.dtype) in "fc" for v in eqn.outvars):
             return True
         if known:
-            constants.update(eqn.outvars)
-            large.update(eqn.outvars if is_large else ())
+            sizes.update(dict.fromkeys(eqn.outvars, largest))
     return False
 
 
 def _size(x: Literal) -> float:
     """The largest absolute value of a constant, nan if it is nan; 1 is the number whose square is the largest one of
-    the dtype."""
+    the dtype. It is 0 for integers."""
     dtype = x.aval.dtype
-    if dtypes.kind(dtype) not in "fc" or not x.aval.size:
+    if dtypes.kind(dtype) not in "fc":
         return 0.0
-    largest = float(dtypes.finfo(dtypes.real_part(dtype)).max)
-    return float(np.max(np.abs(np.asarray(x.val, dtype).astype(complex)))) / largest**0.5
+    if type(x.val) is float:
+        return abs(x.val) / _limit(dtype)
+    return float(np.max(np.abs(np.asarray(x.val, dtype).astype(complex)), initial=0)) / _limit(dtype)
+
+
+@functools.cache
+def _limit(dtype: dtypes.Dtype) -> float:
+    return math.sqrt(float(dtypes.finfo(dtypes.real_part(dtype)).max))
