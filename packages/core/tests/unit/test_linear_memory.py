@@ -104,10 +104,8 @@ FUNCTIONS = {
     "lax.top_k": (lambda a: lax.top_k(a, a.shape[0] // 2), X),
     "lax.cumlogsumexp": (lax.cumlogsumexp, X),
     "lax.associative_scan": (lambda a: lax.associative_scan(jnp.add, a), X),
-    **{
-        f"ops.{name}": (lambda a, i, f=getattr(ops, name): f(a, i, num_segments=a.shape[0]), X, INDICES)
-        for name in ["segment_sum", "segment_prod"]
-    },
+    "ops.segment_sum": (lambda a, i: ops.segment_sum(a, i, num_segments=a.shape[0]), X, INDICES),
+    "ops.segment_prod": (lambda a, i: ops.segment_prod(a, i, num_segments=a.shape[0]), X, INDICES),
     "stats.rankdata": (stats.rankdata, X),
     "stats.mode": (stats.mode, X),
     "signal.convolve": (signal.fftconvolve, X, X),
