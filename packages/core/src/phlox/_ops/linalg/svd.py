@@ -157,4 +157,4 @@ def _outside(x: Any, basis: Any, basis_adjoint: Any, s: Any) -> Any:
     return scaled(rest, safe_inverse(over_rows(s, typeof(x).shape[-2]), s))
 
 
-svd = linalg("svd", ranks=(2,), result=_result, lower=_lower, many=True, jvp=_jvp)
+svd = linalg("svd", ranks=(2,), result=_result, lower=_lower, many=True, jvp=_jvp, decomposes=lambda params: True)
