@@ -73,6 +73,11 @@ class Followed(NamedTuple):
     spectrum: Spectrum
 
 
+def tangent_of(x: Any) -> Any:
+    """The tangent that a jvp rule returned, without its spectrum."""
+    return x.tangent if type(x) is Followed else x
+
+
 class Operand(NamedTuple):
     """An operand of a rule `spectral`."""
 
