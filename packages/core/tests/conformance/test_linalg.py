@@ -178,7 +178,8 @@ SOLUTIONS = [
 NORMS = [
     row("numpy.linalg.norm", *[call(M(3, 3), ord=o) for o in ("nuc", 2, -2, 1, "f", "x", 3)], call(A(0)), call(A(0, 2), 1),
         call(A(2, 3, 4), 2, axis=(2, 0), keepdims=True), call(A(2, 3, 4), "nuc", axis=(0, 1)), call(A(2, 3, 4), axis=(0, 1, 2)),
-        call(A(3), "x"), call(given([[0.0, 0.0]])), dtypes=INEXACT, twice=True),
+        call(A(3), "x"), dtypes=INEXACT, twice=True),
+    row("numpy.linalg.norm", call(given([[0.0, 0.0]])), dtypes=INEXACT, grad=False),  # jax's gradient is nan
     row("numpy.linalg.vector_norm", call(A(2, 3)), call(A(2, 3), axis=0, ord=1), call(A(2, 3), axis=(0, 1), keepdims=True),
         *[call(A(4), ord=o) for o in (0, 1, 3, 0.5, float("inf"), -float("inf"), "inf")], call(A(3, dtype="int32")),
         call(A(3, dtype="int32"), ord=0), call(A(3, dtype="int32"), ord=1), dtypes=INEXACT),

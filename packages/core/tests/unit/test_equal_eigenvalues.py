@@ -5,6 +5,8 @@ All functions here do not depend on the choice of vectors. See `phlox._transform
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -68,6 +70,16 @@ def check(f, a, is_hermitian=False, second=True, forward_twice=True):
             np.testing.assert_allclose(phlox.jvp(tangent, (a,), (jnp.asarray(t),))[1], curvature, atol=scale)
 
 
+#: which share of the pairs of function and point runs: each takes 0.5 s
+SHARE = min(1.0, float(os.environ.get("PHLOX_TEST_CASES", "1")) / 3)
+
+
+def pairs(names, points):
+    """Pairs of a function and a point, of which a share runs."""
+    both = [(name, point) for name in names for point in points]
+    return [pair for i, pair in enumerate(both) if int(i * SHARE) != int((i + 1) * SHARE)]
+
+
 HERMITIAN = {
     "identity": np.eye(3),
     "pair": symmetric([1.0, 1.0, 2.0, 3.0]),
@@ -87,8 +99,7 @@ MATRICES = {
 }
 
 
-@pytest.mark.parametrize("point", HERMITIAN)
-@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize(("name", "point"), pairs(MATRICES, HERMITIAN))
 def test_functions_of_hermitian_matrices(name, point):
     check(of_eigh(MATRICES[name]), HERMITIAN[point], is_hermitian=True)
 
@@ -123,8 +134,7 @@ PRODUCTS = {
 }
 
 
-@pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize(("name", "point"), pairs(PRODUCTS, POINTS))
 def test_singular_values(name, point):
     check(of_svd(PRODUCTS[name]), POINTS[point])
 
@@ -172,8 +182,7 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize(("name", "point"), pairs(OWN, POINTS))
 def test_own_rules(name, point):
     if (name, point) != ("positive", "wide"):  # singular: like the root of zero
         check(OWN[name], POINTS[point])

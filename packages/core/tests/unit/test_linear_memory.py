@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 
 import numpy as np
@@ -28,10 +27,6 @@ MASK = spec(whole, dtype="bool")
 ROWS = spec(whole, 4)
 COLUMNS = spec(4, whole)
 key = lambda n: KEY
-
-
-def _segments(function, a, ids):
-    return function(a, ids, num_segments=a.shape[0])
 
 
 def sized(name):
@@ -109,10 +104,8 @@ FUNCTIONS = {
     "lax.top_k": (lambda a: lax.top_k(a, a.shape[0] // 2), X),
     "lax.cumlogsumexp": (lax.cumlogsumexp, X),
     "lax.associative_scan": (lambda a: lax.associative_scan(jnp.add, a), X),
-    **{
-        f"ops.{name}": (functools.partial(_segments, getattr(ops, name)), X, INDICES)
-        for name in ["segment_sum", "segment_prod"]
-    },
+    "ops.segment_sum": (lambda a, i: ops.segment_sum(a, i, num_segments=a.shape[0]), X, INDICES),
+    "ops.segment_prod": (lambda a, i: ops.segment_prod(a, i, num_segments=a.shape[0]), X, INDICES),
     "stats.rankdata": (stats.rankdata, X),
     "stats.mode": (stats.mode, X),
     "signal.convolve": (signal.fftconvolve, X, X),

@@ -12,6 +12,8 @@ The rules, with the operands written ``*args`` and the parameters of the equatio
                                              eigenvectors among the operands, see _transform.spectra; only for
                                              operations with one result
     unfold(*args, **params)               -> outputs: runs the operations of a call one by one under the current trace
+    decomposes(params)                    -> whether the operation, or one that it calls, is a decomposition into
+                                             eigenvectors or singular vectors
     transpose(cotangents, *args, **params)-> a cotangent (or None) for each operand; linear operands are `Linear`
     batch(axis, args, dims, **params)     -> outputs, output dims; a dim is None for a value without the mapped axis
     extend(params, trailing, *avals)      -> params of the same operation on arrays with the axes `trailing` appended:
@@ -73,6 +75,7 @@ _RULES = (
     "linearize",
     "spectral",
     "unfold",
+    "decomposes",
     "transpose",
     "batch",
     "extend",
@@ -142,6 +145,7 @@ class Primitive:
     linearize: Any
     spectral: Any
     unfold: Any
+    decomposes: Any
     transpose: Any
     batch: Any
     extend: Any

@@ -22,6 +22,7 @@ from .._ir.primitive import Primitive, current_trace, primitive
 from .._trace.interpret import eval_jaxpr
 from .._trace.trace import Trace, Tracer, bind_under, typeof
 from .array_operations import Zero, add, instantiate, weak_number, zero_tangent, zeros
+from .spectra import tangent_of
 
 #: rule(k) computes coefficient k (from 1 on) of a polynomial; None is zero.
 Rule = Callable[[int], Any]
@@ -183,7 +184,7 @@ class JetTrace(Trace):
                 directions = [self._velocity(x) if self.mine(x) else zero_tangent(x) for x in args]
                 with self.running(self, known):
                     _, out = primitive.rule("jvp")(list(args), directions, **params)
-                found.append(list(out) if primitive.multiple_results else [out])
+                found.append([tangent_of(t) for t in (out if primitive.multiple_results else [out])])
             return found[0]
 
         return tangents

@@ -15,6 +15,7 @@ from .._base.errors import RefError
 from .._base.source import Location
 from .._ir import dtypes
 from .._ir.primitive import Primitive, current_trace
+from .._trace.staging import JaxprTrace
 from .._trace.trace import Trace, Tracer, typeof
 from .array_operations import Zero, zero_tangent
 from .spectra import NOTHING, Followed, Operand, Spectrum
@@ -56,6 +57,17 @@ class JVPTrace(Trace):
             return JVPTracer(self, primal, *tangent)
         return JVPTracer(self, primal, tangent)
 
+    def needs_spectra(self, call: Primitive, params: dict[str, Any]) -> bool:
+        """Whether the spectra inside of a call may be needed outside: the result is differentiated again, or staged."""
+        if not call.decomposes(params):
+            return False
+        trace = self.parent
+        while trace is not None:
+            if isinstance(trace, JVPTrace) or type(trace) is JaxprTrace:
+                return True
+            trace = trace.parent
+        return False
+
     def operand(self, x: Any) -> Operand:
         """`x` as the rules `spectral` take it."""
         if type(x) is JVPTracer and x.owner is self:
@@ -68,7 +80,7 @@ class JVPTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         active = [x for x in args if type(x) is JVPTracer and x.owner is self]
         has_spectrum = any(x.spectrum for x in active)
-        if has_spectrum and primitive.unfold is not None:
+        if active and primitive.unfold is not None and (has_spectrum or self.needs_spectra(primitive, params)):
             return primitive.unfold(*args, **params)
         token = current_trace.set(self.parent)
         try:

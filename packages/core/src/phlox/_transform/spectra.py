@@ -73,6 +73,11 @@ class Followed(NamedTuple):
     spectrum: Spectrum
 
 
+def tangent_of(x: Any) -> Any:
+    """The tangent that a jvp rule returned, without its spectrum."""
+    return x.tangent if type(x) is Followed else x
+
+
 class Operand(NamedTuple):
     """An operand of a rule `spectral`."""
 
@@ -131,7 +136,7 @@ def linear(made: Any, operands: Sequence[Operand], out: Any, tangent: Any, **par
 
 
 def conjugate(made: Any, operands: Sequence[Operand], out: Any, tangent: Any) -> Any:
-    """The rule of the complex conjugate."""
+    """The rule of the complex conjugate, and of real and imaginary parts, which are no vectors."""
     result = linear(made, operands, out, tangent)
     for axis, (of, are_rows) in result.spectrum.vectors.items():
         result.spectrum.vectors[axis] = Vectors(of, not are_rows)
@@ -238,15 +243,26 @@ def _mixed(x: Any, axis: int, entry: Vectors) -> Any:
 # --- operations that move axes --------------------------------------------------------------------------
 
 
-def moved(made: Any, x: Operand, tangent: Any, places: dict[int, int], params: dict[str, Any]) -> Any:
-    """The rule of linear operations on one operand whose axes go to other `places`."""
-    vectors = {places[axis]: entry for axis, entry in x.spectrum.vectors.items() if axis in places}
-    slopes = {
-        places[axis]: Slope(of, made.bind(slope, **params))
-        for axis, (of, slope) in x.spectrum.slopes.items()
-        if axis in places
-    }
-    return Followed(tangent, Spectrum(vectors, slopes))
+def moved(make: Callable[[], Any], places: Callable[..., dict[int, int]]) -> Rule:
+    """The rule of a linear operation on one operand.
+
+    Args:
+      make: returns the primitive, which is defined after its rule.
+      places: ``places(aval, **params)`` maps axes of the operand to axes of the result.
+    """
+
+    def rule(operands: Sequence[Operand], out: Any, tangent: Any, **params: Any) -> Followed:
+        (x,) = operands
+        place = places(typeof(x.primal), **params)
+        vectors = {place[axis]: entry for axis, entry in x.spectrum.vectors.items() if axis in place}
+        slopes = {
+            place[axis]: Slope(of, make().bind(slope, **params))
+            for axis, (of, slope) in x.spectrum.slopes.items()
+            if axis in place
+        }
+        return Followed(tangent, Spectrum(vectors, slopes))
+
+    return rule
 
 
 def contract(

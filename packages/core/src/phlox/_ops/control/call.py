@@ -160,6 +160,15 @@ def _run_inlined(eqn: JaxprEqn, values: Sequence[Any]) -> Any:
     return eval_jaxpr(inner.jaxpr, inner.consts, *values, run=_run_inlined)
 
 
+def _decomposes(closed: ClosedJaxpr) -> bool:
+    """Whether a Jaxpr computes eigenvectors or singular vectors."""
+
+    def find() -> bool:
+        return any(eqn.primitive.decomposes is not None and eqn.primitive.decomposes(eqn.params) for eqn in closed.eqns)
+
+    return memoized(closed.jaxpr, "decomposes", find)
+
+
 def _jit_show(eqn: Any, printer: Any) -> dict[str, Any]:
     printer.name_alike(eqn.params["jaxpr"].jaxpr, eqn)
     return {name: eqn.params[name] for name in ("name", "jaxpr")}
@@ -174,6 +183,7 @@ jit_p = Primitive(
     lower=_jit_lower,
     jvp=_jit_jvp,
     linearize=_jit_linearize,
+    decomposes=lambda params: _decomposes(params["jaxpr"]),
     unfold=lambda *args, jaxpr, **_: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args),
     transpose=_jit_transpose,
     batch=_jit_batch,

@@ -15,7 +15,6 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.key_uses import passes
 from ..._ir.primitive import primitive
 from ..._trace.trace import typeof
-from ..._transform import spectra
 from ..._xla.host_values import as_array
 from ..._xla.text import Function, Number, Value
 from . import float32_forms as forms
@@ -94,7 +93,6 @@ mul = binary(
     accepts=NUMBER,
     tangents=(lambda t, x, y, out: mul(t, y), lambda t, x, y, out: mul(x, t)),
     transpose=(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
-    spectral=spectra.multiply,
     light=True,
     unfused="operation",
     series="bilinear",
@@ -107,7 +105,6 @@ div = binary(
     tangents=(lambda t, x, y, out: div(t, y), lambda t, x, y, out: mul(t, neg(div(out, y)))),
     transpose=(lambda ct, x, y: div(ct, y), None),
     requires=lambda checks, x, y: checks.nonzero(y),
-    spectral=spectra.divide,
     light=True,
     unfused="operation",
     series="quotient",
@@ -493,13 +490,7 @@ def _complex_of(dtype: Any) -> Any:
 
 
 conj = unary(
-    "conj",
-    _conj_lower,
-    accepts=COMPLEX,
-    derivative=LINEAR,
-    transpose=lambda ct, x: conj(ct),
-    spectral=spectra.conjugate,
-    nan_checked=False,
+    "conj", _conj_lower, accepts=COMPLEX, derivative=LINEAR, transpose=lambda ct, x: conj(ct), nan_checked=False
 )
 complex_ = binary(
     "complex",

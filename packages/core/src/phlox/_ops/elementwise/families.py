@@ -219,7 +219,6 @@ def unary(
     show: Callable[..., Any] | None = None,
     eager: Callable[..., Any] | None = None,
     keys: Callable[..., Any] | None = None,
-    spectral: Callable[..., Any] | None = None,
     nan_checked: bool | None = None,
     light: bool = False,
     unfused: Unfused | None = None,
@@ -242,8 +241,6 @@ def unary(
       show: ``show(eqn, printer)``, the parameters that a printed program shows; None for all.
       eager: the function that computes the result when no trace is current; None for the compiled operation.
       keys: how it uses PRNG keys, see `Primitive`; None where it takes none.
-      spectral: ``spectral(made, operands, out, tangent)``, a rule of `_transform.spectra`; None: `linear` or
-        `elementwise`.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
       unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
@@ -282,7 +279,9 @@ def unary(
     rule = _lowering_rule(lower)
     if symmetry is not None:
         rule = reflected(rule, symmetry)
-    follow = spectral or (spectra.linear if derivative is LINEAR else spectra.elementwise)
+    follow: spectra.Rule = spectra.elementwise
+    if derivative is LINEAR:
+        follow = spectra.conjugate if accepts == COMPLEX else spectra.linear
     made = Primitive(
         name,
         types=types,
@@ -313,7 +312,6 @@ def binary(
     result: Callable[[Any], Any] | None = None,
     dtype_of: Callable[[str, Sequence[ShapedArray]], Any] = same_dtype,
     requires: Callable[..., None] | None = None,
-    spectral: Callable[..., Any] | None = None,
     nan_checked: bool | None = None,
     light: bool = False,
     series: Series | None = None,
@@ -336,7 +334,6 @@ def binary(
       dtype_of: ``dtype_of(name, avals)``, the common dtype of the operands; by default their dtypes must be equal.
       requires: ``requires(checks, x, y)`` states the conditions on the operands that `checkify` checks, such as a
         divisor that is not zero; None for none.
-      spectral: as for `unary`.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
       series, unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
@@ -398,7 +395,8 @@ def binary(
                 result[i] = unbroadcast(rule(cotangent, x, y), operand.aval)  # type: ignore[misc]
         return result
 
-    follow = spectral or (spectra.linear if series == "linear" else spectra.elementwise)
+    rules = {"linear": spectra.linear, "bilinear": spectra.multiply, "quotient": spectra.divide}
+    follow = spectra.elementwise if series is None else rules[series]
     made = Primitive(
         name,
         types=types,

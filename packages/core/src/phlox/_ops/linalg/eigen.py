@@ -119,7 +119,15 @@ def _eigh_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) ->
     return [v, w], [by_vectors(dv, of), by_values(dw, of)]
 
 
-eigh = linalg("eigh", ranks=(2,), result=_eigh_result, lower=_eigh_lower, many=True, jvp=_eigh_jvp)
+eigh = linalg(
+    "eigh",
+    ranks=(2,),
+    result=_eigh_result,
+    lower=_eigh_lower,
+    many=True,
+    jvp=_eigh_jvp,
+    decomposes=lambda params: True,
+)
 
 
 # --- general matrices -----------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ def linalg(
     transpose: Callable[..., Any] | None = None,
     batch: Callable[..., Any] | None = None,
     sharding: Callable[..., Any] | None = None,
+    decomposes: Callable[..., bool] | None = None,
 ) -> Primitive:
     """A primitive on stacks of matrices (rank 2) and vectors (rank 1).
 
@@ -56,6 +57,7 @@ def linalg(
       kinds: kinds of dtypes for each operand; by default all operands have one inexact dtype.
       jvp: called if at least one of the tangents is not `Zero`.
       batch: the batching rule, if the mapped axis should not become one more batch axis.
+      decomposes: see `Primitive`.
       sharding: how results are split, if other axes than those of the stack may be.
     """
 
@@ -89,6 +91,7 @@ def linalg(
         jvp=None if jvp is None else forward,
         transpose=transpose,
         batch=batch or batched,
+        decomposes=decomposes,
         nan_checked=True,
     )
     return made

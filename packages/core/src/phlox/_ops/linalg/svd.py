@@ -91,7 +91,8 @@ def _lower(
         raise UnsupportedError(f"svd: {algorithm} is not there on a CPU", instead="algorithm=None")
     if rank == 0:
         return lowered_as(_empty, many=True)(f, x, full_matrices=full_matrices, compute_uv=compute_uv)
-    left, right = (m, n) if full_matrices else (rank, rank)
+    # Without vectors LAPACK does not write their arrays, but they are allocated.
+    left, right = (m, n) if full_matrices and compute_uv else (rank, rank)
     vectors = [shaped((*stack, *shape), x.aval.dtype) for shape in ((m, left), (right, n))]
     _, *outs, info = lapack(
         f,
@@ -224,4 +225,4 @@ def _outside(x: Any, basis: Any, basis_adjoint: Any, s: Any) -> Any:
     return scaled(rest, safe_inverse(over_rows(s, typeof(x).shape[-2]), s))
 
 
-svd = linalg("svd", ranks=(2,), result=_result, lower=_lower, many=True, jvp=_jvp)
+svd = linalg("svd", ranks=(2,), result=_result, lower=_lower, many=True, jvp=_jvp, decomposes=lambda params: True)

@@ -18,7 +18,7 @@ from ..._ir.primitive import Primitive, Series, Unfused
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.spectra import Operand, moved
+from ..._transform.spectra import moved
 from ..._xla.text import Function, Value, i64_array, ints
 from ..elementwise.arithmetic import add, div, mul
 from ..elementwise.extrema import extrema_lose_nan, extremum_lower
@@ -155,12 +155,6 @@ def _sum_transpose(ct: Any, x: Any, axes: Axes) -> list[Any]:
     return [Zero(x.aval) if type(ct) is Zero else spread(ct, x.aval, axes)]
 
 
-def _sum_spectral(operands: Sequence[Operand], out: Any, tangent: Any, axes: Axes) -> Any:
-    (x,) = operands
-    places = {axis: i for i, axis in enumerate(_kept(typeof(x.primal).ndim, axes))}
-    return moved(reduce_sum, x, tangent, places, {"axes": axes})
-
-
 reduce_sum = reducer(
     "reduce_sum",
     "stablehlo.add",
@@ -169,7 +163,7 @@ reduce_sum = reducer(
     check=_check_half,
     jvp=lambda reduce, t, x, axes: (reduce(x, axes=axes), reduce(t, axes=axes)),
     transpose=_sum_transpose,
-    spectral=_sum_spectral,
+    spectral=moved(lambda: reduce_sum, lambda x, axes: {axis: i for i, axis in enumerate(_kept(x.ndim, axes))}),
     nan_checked=True,
     unfused="operation",
     series="linear",

@@ -31,8 +31,8 @@ from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import sub
 from ..elementwise.families import NUMBER, check_kind, literal, unbroadcast
 from ..elementwise.logic import select_n
+from . import splits
 from .numbers import exact, literal_of
-from .splits import bitcast_split, broadcast_split, concatenate_split, reshape_split
 
 Params = dict[str, Any]
 
@@ -53,10 +53,8 @@ def structural(
     nan_checked: bool = False,
     unfused: Unfused | None = None,
 ) -> Primitive:
-    """A primitive that is linear in its operand. `transpose(ct, aval, **params)` returns the operand's cotangent.
-
-    `places(aval, **params)` maps axes of the operand to axes of the result of the same length.
-    """
+    """A primitive that is linear in its operand. `transpose(ct, aval, **params)` returns the operand's cotangent, and
+    `places(aval, **params)` where axes of the operand are in the result."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
@@ -69,17 +67,13 @@ def structural(
     def batched(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
         return batch(args[0], dims[0], **params)
 
-    def spectral(operands: Sequence[spectra.Operand], out: Any, tangent: Any, **params: Any) -> Any:
-        (x,) = operands
-        return spectra.moved(made, x, tangent, places(typeof(x.primal), **params), params)  # type: ignore[misc]
-
     made = Primitive(
         name,
         types=types,
         remembers=True,
         lower=lower,
         jvp=jvp,
-        spectral=None if places is None else spectral,
+        spectral=None if places is None else spectra.moved(lambda: made, places),
         transpose=transposed,
         batch=batched,
         sharding=sharding,
@@ -205,7 +199,7 @@ def _bitcast_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **
 bitcast_convert_type = Primitive(
     "bitcast_convert_type",
     types=_bitcast_types,
-    sharding=bitcast_split,
+    sharding=splits.bitcast_split,
     lower=_bitcast_lower,
     jvp=lambda primals, tangents, **params: (
         out := bitcast_convert_type(*primals, **params),
@@ -228,22 +222,11 @@ def _reshape_types(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) 
     return shaped(tuple(new_sizes), x.dtype, x.weak_type)
 
 
-def _reshape_places(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) -> dict[int, int]:
-    """The axes that stay: those of the same length with as many elements before them."""
-    before, after = ([math.prod(s[:i]) for i in range(len(s))] for s in (x.shape, new_sizes))
-    return {
-        i: j
-        for i, n in enumerate(x.shape)
-        for j, m in enumerate(new_sizes)
-        if n == m and n != 1 and before[i] == after[j]
-    }
-
-
 reshape = structural(
     "reshape",
     types=_reshape_types,
-    sharding=reshape_split,
-    places=_reshape_places,
+    sharding=splits.reshape_split,
+    places=splits.reshape_places,
     lower=lambda f, x, new_sizes, dimensions: f.unlike("stablehlo.reshape", x, f.out),
     transpose=lambda ct, aval, **_: reshape(ct, new_sizes=aval.shape, dimensions=None),
     batch=lambda x, dim, new_sizes, dimensions: (
@@ -342,10 +325,8 @@ def _broadcast_show(eqn: Any, printer: Any) -> Params:
 broadcast_in_dim = structural(
     "broadcast_in_dim",
     types=_broadcast_types,
-    sharding=broadcast_split,
-    places=lambda x, shape, broadcast_dimensions: {
-        i: axis for i, axis in enumerate(broadcast_dimensions) if x.shape[i] == shape[axis]
-    },
+    sharding=splits.broadcast_split,
+    places=splits.broadcast_places,
     lower=lambda f, x, shape, broadcast_dimensions: f.broadcast(x, f.out.shape, broadcast_dimensions),
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
@@ -497,7 +478,7 @@ concatenate = Primitive(
     "concatenate",
     remembers=True,
     types=_concatenate_types,
-    sharding=concatenate_split,
+    sharding=splits.concatenate_split,
     lower=lambda f, *xs, dimension: f.op("stablehlo.concatenate", xs, f.out, f"dimension = {dimension} : i64"),
     jvp=_concatenate_jvp,
     transpose=_concatenate_transpose,

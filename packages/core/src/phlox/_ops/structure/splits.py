@@ -1,9 +1,9 @@
-"""The longer rules `sharding` of the primitives in `shape.py`: how results are split over explicit mesh axes.
-
-See `_ir.explicit`."""
+"""The longer rules `sharding` of the primitives in `shape.py`: how results are split over explicit mesh axes, see
+`_ir.explicit`; and which axes stay, for their rules `spectral`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -76,3 +76,19 @@ def concatenate_split(out: ShapedArray, *xs: ShapedArray, dimension: int) -> Ent
         if found[dimension] and x.shape[dimension] % max(a.spec.pieces(dimension) for a in xs if a.spec is not None):
             check_whole("concatenate", next(a for a in xs if a.spec is not None), [dimension], xs)
     return tuple(found)
+
+
+def reshape_places(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) -> dict[int, int]:
+    """The axes that stay: those of the same length with as many elements before them."""
+    before, after = ([math.prod(s[:i]) for i in range(len(s))] for s in (x.shape, new_sizes))
+    return {
+        i: j
+        for i, n in enumerate(x.shape)
+        for j, m in enumerate(new_sizes)
+        if n == m and n != 1 and before[i] == after[j]
+    }
+
+
+def broadcast_places(x: ShapedArray, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> dict[int, int]:
+    """The axes that are not lengthened by `broadcast_in_dim`, and where they go."""
+    return {i: axis for i, axis in enumerate(broadcast_dimensions) if x.shape[i] == shape[axis]}

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from ..._ops.linalg.dot import PrecisionLike
     from ...typing import Array, DTypeLike
 
-#: the first element of paths that NumPy's `einsum_path` returns
-_MARK = "einsum_path"
-
 #: for each step the positions of the operands to contract; the result is appended to the list of operands
 Path = tuple[tuple[int, ...], ...]
 
@@ -78,7 +75,7 @@ def einsum(
     arrays = check("einsum", *operands)
     shapes = tuple(type_of(x).shape for x in arrays)
     inputs, output = _parse(subscripts.replace(" ", ""), [len(shape) for shape in shapes])
-    path: Any = optimize if isinstance(optimize, str | bool) else tuple(tuple(x) for x in optimize if x != _MARK)
+    path: Any = optimize if isinstance(optimize, str | bool) else _numbers(optimize)
     return _einsum(
         arrays,
         inputs=inputs,
@@ -111,6 +108,11 @@ def einsum_path(
 
     count = len(operands) if isinstance(subscripts, str) else (len(operands) + 1) // 2
     return contract_path(subscripts, *operands, optimize=_strategy(optimize, count))
+
+
+def _numbers(path: Sequence[Any]) -> Path:
+    """A path without the word that NumPy's `einsum_path` begins it with."""
+    return tuple(map(tuple, path[1:] if path and path[0] == "einsum_path" else path))
 
 
 def _strategy(optimize: Any, count: int) -> Any:

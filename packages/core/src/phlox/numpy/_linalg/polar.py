@@ -90,7 +90,7 @@ def _solved_from_right(h: Any, c: Any) -> Any:
 
 def _eigenvectors(h: Any) -> tuple[Any, Any]:
     options = {"lower": True, "sort_eigenvalues": True, "subset_by_index": None, "algorithm": None}
-    return eigh.bind(stop_gradient(h), **options)  # type: ignore[no-any-return]
+    return eigh.bind(stop_gradient(h), **options)
 
 
 def _solution(equation: Callable[[Any], Any], c: Any, solve: Callable[[Any, Any], Any]) -> Any:

@@ -461,17 +461,17 @@ def _checked_sylvester(a: Any, b: Any, c: Any, solver: Any, tol: Any) -> Any:
 
 def _sylvester(a: Any, b: Any, c: Any, solver: Any) -> Any:
     """The X with ``a X + X b = c``, of the dtype of `c`. Derivatives are those of the equation."""
-    fixed = lax.stop_gradient((a, b))
+    fixed_a, fixed_b = lax.stop_gradient(a), lax.stop_gradient(b)
 
-    def solve(a: Any, b: Any, c: Any) -> Any:
+    def solution(a: Any, b: Any, c: Any) -> Any:
         x = solver(a, b, c)
         return x if dtypes.kind(c.dtype) == "c" else x.real
 
     return lax.custom_linear_solve(
         lambda x: product(a, x) + product(x, b),
         c,
-        solve=lambda _, c: solve(*fixed, c),
-        transpose_solve=lambda _, c: solve(*(x.T for x in fixed), c),
+        solve=lambda _, c: solution(fixed_a, fixed_b, c),
+        transpose_solve=lambda _, c: solution(fixed_a.T, fixed_b.T, c),
     )
 
 
