@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from corner_truth import info_of
+
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
@@ -16,14 +18,6 @@ class Decision:
     letter: str
     reason: str
     applies: Callable[[Any], bool]
-
-
-def _is_nan(x: Any) -> bool:
-    return bool(np.isnan(x))
-
-
-def _named(*names: str) -> Callable[[Any], bool]:
-    return lambda d: d.name in names
 
 
 DECISIONS: list[Decision] = []
@@ -42,6 +36,11 @@ def _names(*names: str) -> Callable[[Any], bool]:
     return lambda d: d.name in names
 
 
+def _is_nan(x: Any) -> bool:
+    number = _number(x)
+    return number is not None and bool(np.isnan(number))
+
+
 def _number(x: Any) -> complex | None:
     """A result or truth as a number; None for anything else, such as an interval or an error."""
     try:
@@ -58,6 +57,12 @@ def _distance(d: Any) -> float:
     return float(abs(result - truth) / max(abs(truth), 1e-300)) if truth or result else 0.0
 
 
+def _is_small(d: Any) -> bool:
+    """Whether the truth is below a thousand of the smallest normal number of the dtype."""
+    truth = _number(getattr(d.truth, "value", d.truth))
+    return truth is not None and abs(truth) < 1000 * float(info_of(d.dtype).tiny)
+
+
 def _is_complex(d: Any) -> bool:
     return d.dtype.startswith("complex")
 
@@ -67,8 +72,11 @@ def _both_infinite(d: Any) -> bool:
     return result is not None and truth is not None and bool(np.isinf(result) and np.isinf(truth))
 
 
+ENTROPIES = ("entr", "kl_div", "rel_entr", "xlogy", "xlog1py", "boxcox", "boxcox1p")
+INCOMPLETE = ("scipy.special.betainc", "scipy.special.gammainc", "scipy.special.gammaincc")
 HALF = ("float16", "bfloat16")
 DERIVATIVES = ("first", "second")
+RIGHT_AT_INFINITY = ("numpy.divide", "numpy.arctan2", "numpy.logaddexp", "numpy.logaddexp2", "numpy.angle")
 
 decide(
     "s",
@@ -106,6 +114,12 @@ decide(
     lambda d: _is_complex(d) and _distance(d) < 1e-5,
 )
 decide(
+    "t",
+    """A part of a complex operand is as small as the smallest normal number, beside one of ordinary size: its square or
+    its product with the other part underflows, where the function has a branch point or a pole.""",
+    lambda d: _is_complex(d) and "tiny" in d.corners,
+)
+decide(
     "z",
     """At the pole itself, -0.0: the sign of the infinite derivative is that of 1 / -0.0.""",
     lambda d: d.what in DERIVATIVES and "zero" in d.corners and _both_infinite(d),
@@ -113,17 +127,65 @@ decide(
 decide(
     "o",
     """A derivative at infinity, or where the square of the operand overflows: the formula has inf - inf or 0 * inf, and
-    is nan, infinite or 0, as in jax. Those of `abs`, `hypot`, `arctan2`, `logaddexp`, quotients and of functions of
-    `phlox.nn` up to the largest third of exponents are right.""",
-    lambda d: d.what in DERIVATIVES and bool(d.corners & {"largest", "inf"}),
+    is nan, infinite or 0, as in jax. `arctan2`, `angle`, `logaddexp` and quotients are right there, and
+    `hypot` where it does not overflow itself.""",
+    lambda d: d.what in DERIVATIVES and bool(d.corners & {"largest", "inf"}) and d.name not in RIGHT_AT_INFINITY,
+)
+decide(
+    "k",
+    """nan where the derivative is infinite: an end of the domain, or a pole.""",
+    lambda d: d.what in DERIVATIVES and _is_nan(d.result) and "inf" in str(d.truth),
+)
+decide(
+    "p",
+    """`sinc` multiplies by pi first, as NumPy does: at whole numbers the result is the rounding error of that, and at the
+    largest numbers of float16 the product overflows.""",
+    lambda d: d.name == "numpy.sinc" and d.what == "value",
+)
+decide(
+    "u",
+    """A factor of the result is subnormal, and counts as zero: results below a thousand of the smallest normal number may
+    be 0.""",
+    lambda d: d.what == "value" and _number(d.result) == 0 and _is_small(d),
 )
 decide(
     "h",
-    """Of half precision, each operation is rounded: a sum or a product of two results loses another bit or two.""",
-    lambda d: d.dtype in HALF and d.what == "value" and _distance(d) < 0.1,
+    """Of half precision, each operation is rounded: a sum or a product of two results loses another bit or two, and what
+    is left of 1 + tanh(x) or of the logarithm of a sum near 1 more.""",
+    lambda d: d.dtype in HALF and d.what == "value" and _distance(d) < 0.7,
+)
+decide(
+    "a",
+    """`arctan2` has no derivative at the origin: nan, as in jax.""",
+    lambda d: d.name == "numpy.arctan2" and d.what == "first" and "zero" in d.corners,
+)
+decide(
+    "i",
+    """Integers: a quotient by 0 is -1 or -2 where NumPy warns and has 0, and `gcd` of the least number may be negative, as
+    in jax.""",
+    lambda d: d.corners == {"integers"} and d.name in ("numpy.floor_divide", "numpy.gcd"),
+)
+decide(
+    "b",
+    """Derivatives of `beta`, `betaln` and their relatives where one operand is tiny: differences of numbers as large as its
+    reciprocal.""",
+    lambda d: d.name in ("scipy.special.beta", "scipy.special.betaln") and d.what == "first",
+)
+decide(
+    "v",
+    """Entropies at 0 and Box-Cox transforms there: the derivative is 0 or nan where it is infinite, as in jax.""",
+    lambda d: d.what in DERIVATIVES and d.name.removeprefix("scipy.special.") in ENTROPIES,
 )
 decide(
     "r",
-    """More than 64 eps from the truth, and less than a thousandth: the page on special functions has the figures.""",
-    lambda d: d.what == "value" and _distance(d) < 1e-3,
+    """More than the tolerance from the truth, and less than a thousandth. Of special functions their page has figures.""",
+    lambda d: _distance(d) < 1e-3,
+)
+decide(
+    "y",
+    """An end of the domain: SciPy has nan or an infinity of one sign; phlox, as jax, the limit, or nan at poles from whose
+    sides the limits differ.""",
+    lambda d: (
+        d.name.startswith("scipy.special.") and (d.what == "value" or d.name in INCOMPLETE and "zero" in d.corners)
+    ),
 )
