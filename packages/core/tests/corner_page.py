@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jaxlib
+
 import corners
 from corner_decisions import DECISIONS, decision
 from corner_functions import FUNCTIONS
@@ -42,12 +44,23 @@ SciPy's. Derivatives are those of mpmath, as limits from both sides; at a kink a
 Values may be off by {value} eps (4 eps in half precision), first derivatives by {first} eps, second ones by {second}
 eps. How accurate functions are between the corners is on the [page on special functions](special-functions.md).
 
-A cell with a dot has no difference from the truth. A letter is a difference that is explained below the table: `a` of
+The table is that of jaxlib {jaxlib} on a CPU. A cell with a dot has no difference from the truth. A letter is a difference that is explained below the table: `a` of
 values, `a'` of first derivatives, `a''` of second ones. A cell without anything does not exist: the function does not
 take such operands. A test computes a tenth of the rows each day, and fails if a cell has a difference without a letter.
 `python scripts/corners.py` writes this page, `python scripts/corners.py numpy.exp2` prints the differences of a row.
 
 """
+
+
+def version() -> str:
+    """The jaxlib whose numbers the page has."""
+    return PAGE.read_text().partition("jaxlib ")[2].split()[0]
+
+
+def rows() -> dict[str, list[str]]:
+    """The cells of each row of the page."""
+    lines = [line.split("|") for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    return {line[1].strip(" `"): [cell.strip() for cell in line[2:-1]] for line in lines}
 
 
 def cells(name: str) -> tuple[dict[str, set[str]], list[corners.Difference]]:
@@ -84,7 +97,7 @@ def page() -> str:
     if unused:
         raise SystemExit(f"decisions without a difference: {sorted(unused)}")
     calls = f"{round(sum(corners.count_of(name) for name in FUNCTIONS), -3):,}"
-    top = _TOP.format(count=len(FUNCTIONS), calls=calls, **corners.TOLERANCE)
+    top = _TOP.format(count=len(FUNCTIONS), calls=calls, jaxlib=jaxlib.__version__, **corners.TOLERANCE)
     table = [f"| function | {' | '.join(corners.COLUMNS)} |", f"|---|{'---|' * len(corners.COLUMNS)}", *rows]
     reasons = [f"- **{d.letter}**: {d.reason}" for d in sorted(DECISIONS, key=lambda d: d.letter)]
     return top + "\n".join([*table, "", "## The differences", "", *reasons]) + "\n"

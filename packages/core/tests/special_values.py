@@ -81,7 +81,7 @@ def _ndtr(x: Any) -> Any:
 
 def _ndtri(p: Any) -> Any:
     start = mpf(float(scipy.special.ndtri(float(p))))
-    if start == 0:
+    if p == mpf(0.5):
         return mpf(0)
     # Newton's steps on the logarithm, which converge in the tails too.
     for _ in range(6):

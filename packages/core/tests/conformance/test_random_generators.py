@@ -7,6 +7,7 @@ import jax
 import jax.extend.random
 import numpy as np
 import pytest
+import scipy.stats
 
 import phlox
 import phlox.extend.random
@@ -260,3 +261,39 @@ def test_too_many_words_without_partitioning():
     draw = phlox.jit(lambda key: phlox.random.bits(key, (2**32,)))
     with phlox.threefry_partitionable(False), pytest.raises(phlox.errors.OptionError, match="4294967296 random words"):
         draw.lower(phlox.random.key(0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "bounds", [(5.4, 6.6), (-6.6, -5.4), (2.1, np.inf), (-np.inf, -9.0), (3.0, 3.001), (30.0, 31.0)], ids=str
+)
+def test_truncated_normal_in_a_tail(bounds, dtype):
+    """Many different samples, of the right distribution; jax has ten different ones, or all are the upper bound."""
+    count = 4000
+    low, high = bounds if bounds[0] > 0 else (-bounds[1], -bounds[0])
+    with phlox.enable_x64(dtype == "float64"):
+        x = np.asarray(phlox.random.truncated_normal(phlox.random.key(1), *bounds, (count,), dtype), float)
+        mapped = phlox.vmap(lambda a, b: phlox.random.truncated_normal(phlox.random.key(1), a, b, (count,), dtype))
+        rtol = 8 * np.finfo(dtype).eps
+        np.testing.assert_allclose(mapped(*(np.array([b, 0.5], dtype) for b in bounds))[0], x, rtol=rtol)
+    assert (x > bounds[0]).all() and (x < bounds[1]).all()
+    x = x if bounds[0] > 0 else -x
+    ulp = np.spacing(np.dtype(dtype).type(low))
+    assert len(np.unique(x)) > min(0.9 * count, 0.5 * (min(high, low + 4 / low) - low) / ulp)
+    log = scipy.stats.norm.logsf
+    share = np.expm1(log(x) - log(low)) / np.expm1(log(high) - log(low))
+    assert scipy.stats.kstest(share, "uniform").pvalue > 1e-3
+
+
+def test_truncated_normal_in_a_tail_has_derivatives_by_its_bounds():
+    with phlox.enable_x64(True):
+        sample = lambda low, high: phlox.random.truncated_normal(phlox.random.key(3), low, high, (3,))
+        slopes = phlox.jacobian(sample, (0, 1))(5.4, 6.6)
+        for slope, step in zip(slopes, [(1e-4, 0), (0, 1e-4)], strict=True):
+            up, down = (sample(5.4 + s * step[0], 6.6 + s * step[1]) for s in (1, -1))
+            np.testing.assert_allclose(slope, (up - down) / 2e-4, rtol=1e-6)
+
+
+def test_truncated_normal_around_zero_has_the_bits_of_jax():
+    for bounds in [(-2.0, 2.0), (-2, 2), (-1.0, 1.9), (np.float32([-2, -1]), np.float32([2, 1]))]:
+        same(lambda m, b=bounds: m.random.truncated_normal(m.random.key(5), *b, (300, 2)))

@@ -237,3 +237,15 @@ def test_strict_flags_concern_only_the_expressions_of_users():
         phlox.scipy.stats.gaussian_kde(_data(2, 8))(_data(2, 5))
         phlox.scipy.stats.multivariate_normal.logpdf(_data(4, 3), _data(4, 3), np.eye(3, dtype="float32"))
         phlox.scipy.stats.sem(_data(3, 4)), phlox.scipy.stats.rankdata(x), phlox.scipy.stats.mode(_data(2, 3))
+
+
+def test_derivatives_of_vonmises_by_its_concentration():
+    """At 0, the uniform distribution, by log(I0): there exp(-kappa) I0(kappa) has a kink in jax's formula."""
+    logpdf = phlox.scipy.stats.vonmises.logpdf
+    for x in (0.0, 0.5, 3.0):
+        by_kappa = phlox.grad(logpdf, 1)
+        assert float(by_kappa(x, 0.0)) == pytest.approx(np.cos(x), rel=1e-5)
+        assert float(phlox.grad(by_kappa, 1)(x, 0.0)) == pytest.approx(-0.5, rel=1e-5)
+        assert float(phlox.grad(phlox.scipy.stats.vonmises.pdf, 1)(x, 0.0)) == pytest.approx(
+            np.cos(x) / (2 * np.pi), rel=1e-5
+        )

@@ -202,3 +202,62 @@ def test_betainc_has_derivatives_at_its_limits():
     by_a, by_b = (phlox.grad(lambda *xs: special.betainc(*xs).sum(), n)(x * 0 + 2, x * 0 + 2, x) for n in (0, 1))
     np.testing.assert_allclose(by_a, [0, -0.221574, 0, np.nan], atol=1e-5)
     np.testing.assert_allclose(by_b, -by_a, atol=1e-6)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_modified_bessel_functions(order):
+    """Up to the largest number, and derivatives of all orders at 0, where those of exp(abs(x)) have kinks.
+
+    In jax i0(713.0) is infinite, and the derivative of i0 at 0 is 1.
+    """
+    mpmath = special_values.mpmath
+    function, largest = getattr(special, f"i{order}"), {"float32": 91.5, "float64": 713.0}
+    for dtype, x in largest.items():
+        with phlox.enable_x64(dtype == "float64"):
+            for sign in (1, -1):
+                value = float(function(np.dtype(dtype).type(sign * x)))
+                assert value == pytest.approx(
+                    sign**order * float(mpmath.besseli(order, x)), rel=100 * np.finfo(dtype).eps
+                )
+            assert float(function(np.dtype(dtype).type(np.inf))) == np.inf
+    with phlox.enable_x64(True):
+        for derivative in range(1, 4):
+            function = phlox.grad(function)
+            for x in (0.0, 1e-3, 0.3, 7.9, 8.1, 30.0):
+                exact = float(mpmath.besseli(order, x, derivative=derivative))
+                assert float(function(x)) == pytest.approx(exact, rel=1e-13, abs=1e-15)
+                assert float(function(-x)) == pytest.approx((-1) ** (order + derivative) * exact, rel=1e-13, abs=1e-15)
+
+
+def test_ends_of_domains():
+    """Values and derivatives at zeros and infinities; jax has nan for all but the last three."""
+    zero, inf = np.float32(0), np.float32(np.inf)
+    assert [float(special.digamma(x)) for x in (zero, -zero)] == [-inf, inf]
+    assert [float(special.polygamma(n, inf)) for n in (1, 2)] == [0, 0]
+    assert [float(special.beta(*x)) for x in ((zero, zero), (0.5, inf), (zero, 2.0))] == [inf, 0, inf]
+    slope = lambda f, x, by=0: float(phlox.grad(f, by)(*np.float32(x)))
+    assert slope(special.betainc, [1.0, 0.2, 0.0], 2) == pytest.approx(0.2, rel=1e-5)
+    assert slope(special.betainc, [1.0, 1.0, 1.0], 2) == pytest.approx(1, rel=1e-5)
+    assert slope(special.gammainc, [1.0, 0.0], 1) == pytest.approx(1, rel=1e-5)
+    assert slope(phlox.grad(special.gammainc, 1), [1.0, 0.0], 1) == pytest.approx(-1, rel=1e-5)
+    assert slope(special.gammainc, [2.0, inf], 1) == 0
+    assert slope(special.beta, [1e-5, 1e-5]) == pytest.approx(-1e10, rel=1e-4)
+    assert slope(special.betaln, [0.3, 0.5]) == pytest.approx(-2.5375152, rel=1e-5)
+    assert slope(special.betaln, [9.0, 10.0]) == pytest.approx(-0.7772512, rel=1e-5)
+
+
+def test_box_cox_transforms_have_derivatives_by_their_exponent():
+    """Near an exponent of 0 too, where the quotient loses its digits."""
+    with phlox.enable_x64(True):
+        for x in (0.3, 2.0, 50.0):
+            log = np.log(x)
+            for name, at in (("boxcox", x), ("boxcox1p", x - 1)):
+                f = phlox.grad(getattr(special, name), 1)
+                np.testing.assert_allclose(f(at, 0.0), log**2 / 2, rtol=1e-12)
+                np.testing.assert_allclose(f(at, 1e-9), log**2 / 2, rtol=1e-7)
+                np.testing.assert_allclose(phlox.grad(f, 1)(at, 0.0), log**3 / 3, rtol=1e-12)
+                exact = (x**1.7 * (1.7 * log - 1) + 1) / 1.7**2
+                np.testing.assert_allclose(
+                    [f(at, 1.7), f(at, -1.7)], [exact, (x**-1.7 * (-1.7 * log - 1) + 1) / 1.7**2], rtol=1e-12
+                )
+        assert float(phlox.grad(special.boxcox)(0.0, 1.0)) == 1

@@ -113,11 +113,15 @@ atanh = unary(
 
 def _over_square(part: Any, x: Any, y: Any) -> Any:
     """part / (x² + y²), by numbers whose squares neither overflow nor underflow; 0 where one of the two is infinite."""
-    if dtypes.kind(typeof(x).dtype) == "c":
+    aval = typeof(x)
+    if dtypes.kind(aval.dtype) == "c":
         return e.div(part, e.add(e.square(x), e.square(y)))
     size = e.max_(e.abs_(x), e.abs_(y))
-    scaled = e.div(e.div(part, size), e.add(e.square(e.div(x, size)), e.square(e.div(y, size))))
-    return logic.select(logic.eq(size, literal(size, np.inf)), literal(size, 0), e.div(scaled, size))
+    # The reciprocal of the largest numbers would be subnormal.
+    scale = e.integer_pow(e.min_(size, literal(size, float(dtypes.finfo(aval.dtype).max) / 8)), y=-1)
+    squares = e.add(e.square(e.mul(x, scale)), e.square(e.mul(y, scale)))
+    slope = e.mul(e.div(e.mul(part, scale), squares), scale)
+    return logic.select(logic.eq(size, literal(size, np.inf)), literal(size, 0), slope)
 
 
 atan2 = binary(

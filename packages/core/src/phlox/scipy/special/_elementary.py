@@ -304,7 +304,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
 def _box(origin: int, x: Any, lmbda: Any) -> Any:
     """((x + origin)**lmbda - 1) / lmbda for an origin of 0 or 1."""
     log = jnp.log1p(x) if origin else jnp.log(x)
-    linear = jnp.abs(lmbda * log) < dtypes.finfo(type_of(x).dtype).eps
+    linear = (lmbda == 0) | (jnp.abs(lmbda * log) < dtypes.finfo(type_of(x).dtype).eps)
     safe = jnp.where(linear, 1, lmbda)
     return jnp.where(linear, log, jnp.expm1(safe * log) / safe)
 

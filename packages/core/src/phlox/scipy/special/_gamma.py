@@ -271,7 +271,8 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     0.0
     """
     a, b = promoted_inexact("betaln", a, b)
-    a, b = jnp.minimum(a, b), jnp.maximum(a, b)
+    # Not by `minimum`, whose derivative multiplies an infinite one by 0.
+    a, b = jnp.where(a <= b, a, b), jnp.where(a <= b, b, a)
     # Where a is a negative whole number, and b one up to -a, the poles of the gamma functions cancel.
     finite = _cancels(a, b)
     first, last = jnp.where(finite, 1 - a - b, a), jnp.where(finite, 1 - a, a + b)
