@@ -186,6 +186,6 @@ decide(
     """An end of the domain: SciPy has nan or an infinity of one sign; phlox, as jax, the limit, or nan at poles from whose
     sides the limits differ.""",
     lambda d: (
-        d.name.startswith("scipy.special.") and (d.what == "value" or d.name in INCOMPLETE and "zero" in d.corners)
+        d.name.startswith("scipy.special.") and (d.what == "value" or (d.name in INCOMPLETE and "zero" in d.corners))
     ),
 )

@@ -21,7 +21,7 @@ def renamed(fun: F, name: str, module: str = "") -> F:
     code: Any = fun
     function = FunctionType(code.__code__, code.__globals__, name, code.__defaults__, code.__closure__)
     functools.update_wrapper(function, fun)
-    del function.__wrapped__
+    vars(function).pop("__wrapped__")
     vars(function).update(vars(fun))
     function.__kwdefaults__ = code.__kwdefaults__
     function.__name__ = function.__qualname__ = name
