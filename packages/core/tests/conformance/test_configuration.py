@@ -442,15 +442,16 @@ WIDE = {
 @pytest.mark.whole
 @pytest.mark.parametrize("name", WIDE)
 def test_arrays_of_64_bits_outside_of_their_block(name):
-    def results(m):
+    def results(m, x64):
         with m.enable_x64(True):
             x, i = m.numpy.arange(6.0).reshape(2, 3) + 1 / 3, m.numpy.arange(3)
         assert (x.dtype, i.dtype) == (np.float64, np.int64)
-        return m.tree.leaves(WIDE[name](m, x, i))
+        with m.enable_x64(x64):
+            return m.tree.leaves(WIDE[name](m, x, i))
 
-    for mine, theirs in zip(results(phlox), results(jax), strict=True):
-        assert mine.dtype == theirs.dtype
-        np.testing.assert_allclose(mine, theirs, rtol=1e-12 if mine.dtype == np.float64 else 1e-6)
+    for mine, theirs, exact in zip(results(phlox, False), results(jax, False), results(jax, True), strict=True):
+        assert mine.dtype in (theirs.dtype, exact.dtype)  # jax makes some results narrower, as of `max` and `det`
+        np.testing.assert_allclose(mine, exact, rtol=1e-12 if mine.dtype == np.float64 else 1e-6)
 
 
 def test_dynamic_update_slice_of_two_widths():
