@@ -219,7 +219,7 @@ def choice(
     count = math.prod(shape)
     if arr.ndim:
         axis = canonical_axis(axis, arr.ndim, "choice")
-        size = arr.shape[axis]
+        size: Any = arr.shape[axis]
     elif dtypes.kind(arr.dtype) in "iu":
         size = a if is_symbolic(a) else int(a)  # type: ignore[arg-type]
     else:

@@ -363,7 +363,7 @@ def _shuffle(key: Any, x: Any, axis: int) -> Any:
 
         size = aval.size.as_value()  # the rounds are those of the formula below
         rounds = 1 + convert(size > 1625, dtypes.int32) + convert(size > 2642245, dtypes.int32)
-        return fori_loop(0, rounds, lambda _, state: _shuffled_once(*state, axis), (key, x))[1]
+        return fori_loop(0, rounds, lambda _, state: _shuffled_once(state[0], state[1], axis), (key, x))[1]
     rounds = int(np.ceil(3 * np.log(max(1, aval.size)) / np.log(np.iinfo(np.uint32).max)))
     for _ in range(rounds):
         key, x = _shuffled_once(key, x, axis)
@@ -403,7 +403,7 @@ def permutation(
     """
     key, _ = checked("permutation", key)
     if is_symbolic(x):
-        x = jnp.arange(x)
+        x = jnp.arange(x)  # type: ignore[arg-type]
     x = check_one("permutation", x)
     aval = type_of(x)
     if aval.ndim == 0:

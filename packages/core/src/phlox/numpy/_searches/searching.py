@@ -51,7 +51,7 @@ def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
     """
     from ...lax import fori_loop  # here, as `phlox.numpy` does not wait for lax
 
-    n = type_of(a).shape[0]
+    n: Any = type_of(a).shape[0]
     unrolled: int | bool | None = unroll or 1
     if is_symbolic(n):
         n = to_dtype(n.as_value(), dtypes.uint32)
