@@ -9,6 +9,7 @@ import numpy as np
 
 from . import numpy as jnp
 from ._api.devices.out_sharding import lay_out, operands_for
+from ._base import config
 from ._base.errors import ConcretizationTypeError, OptionError
 from ._base.public_names import publish
 from ._ir.dtypes import highest, lowest
@@ -55,14 +56,20 @@ def _segments(
     first = np.asarray(start(data.dtype)).astype(data.dtype)
     data, ids = operands_for(out_sharding, data, ids)
     if bucket_size is None:
-        out = jnp.full((num_segments, *data.shape[1:]), first, data.dtype)
+        out = _filled((num_segments, *data.shape[1:]), first)
         return lay_out(function, getattr(out.at[ids], method)(data, **options), out_sharding)
     # Reduces each bucket, then the results: the rounding error of sums of many numbers is smaller.
     buckets = -(-ids.size // bucket_size)
-    out = jnp.full((buckets, num_segments, *data.shape[1:]), first, data.dtype)
+    out = _filled((buckets, num_segments, *data.shape[1:]), first)
     out = getattr(out.at[jnp.arange(ids.shape[0]) // bucket_size, ids], method)(data, **options)
     reducers: dict[str, Any] = {"add": jnp.sum, "multiply": jnp.prod, "max": jnp.max, "min": jnp.min}
     return lay_out(function, reducers[method](out, axis=0).astype(data.dtype), out_sharding)
+
+
+def _filled(shape: tuple[int, ...], value: np.ndarray) -> Array:
+    """An array of the value that a reduction begins with. It may be infinite, which no debugging mode reports."""
+    with config.scope(debug_infs=False):
+        return jnp.full(shape, value, value.dtype)
 
 
 def segment_sum(

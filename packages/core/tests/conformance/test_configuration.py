@@ -434,7 +434,7 @@ def test_flags_of_absl(arguments):
 
 WIDE = {
     "dynamic_update_slice": lambda m, x, i: m.lax.dynamic_update_slice(x, x[:1], (1, 0)),
-    "at": lambda m, x, i: (x.at[i[:2]].add(x), x.at[0].set(1 / 3), x.at[i[0]].multiply(3)),
+    "at": lambda m, x, i: (x.at[i[:2]].add(x), x.at[0].set(1.5), x.at[i[0]].multiply(3)),
     "indexing": lambda m, x, i: (x[i[0]], x[:, i], m.numpy.take(x, i, axis=1), m.numpy.take_along_axis(x, i[None], 1)),
     "elementwise": lambda m, x, i: (m.numpy.exp(x), x * x, x * 2.5, x / 3, m.numpy.where(x > 1, x, 0), i << 1, -i),
     "reductions": lambda m, x, i: (x.max(), m.numpy.sort(i), m.numpy.argsort(x), m.lax.top_k(x, 2)),
@@ -455,15 +455,16 @@ WIDE = {
 @pytest.mark.whole
 @pytest.mark.parametrize("name", WIDE)
 def test_arrays_of_64_bits_outside_of_their_block(name):
-    def results(m):
+    def results(m, x64):
         with m.enable_x64(True):
             x, i = m.numpy.arange(6.0).reshape(2, 3) + 1 / 3, m.numpy.arange(3)
         assert (x.dtype, i.dtype) == (np.float64, np.int64)
-        return m.tree.leaves(WIDE[name](m, x, i))
+        with m.enable_x64(x64):
+            return m.tree.leaves(WIDE[name](m, x, i))
 
-    for mine, theirs in zip(results(phlox), results(jax), strict=True):
-        assert mine.dtype == theirs.dtype
-        np.testing.assert_allclose(mine, theirs, rtol=1e-12 if mine.dtype == np.float64 else 1e-6)
+    for mine, theirs, exact in zip(results(phlox, False), results(jax, False), results(jax, True), strict=True):
+        assert mine.dtype in (theirs.dtype, exact.dtype)  # jax makes some results narrower, as of `max` and `det`
+        np.testing.assert_allclose(mine, exact, rtol=1e-12 if mine.dtype == np.float64 else 1e-6)
 
 
 def test_dynamic_update_slice_of_two_widths():

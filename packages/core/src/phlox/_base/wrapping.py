@@ -19,7 +19,7 @@ COMPILED = ("trace", "lower", "eval_shape", "stats", "clear_cache", "_cache_size
 def renamed(fun: F, name: str, module: str = "") -> F:
     """A function that does the same under another name: an alias that programs, profiles and pickles show as itself."""
     code: Any = fun
-    function = FunctionType(code.__code__, code.__globals__, name, code.__defaults__, code.__closure__)
+    function: Any = FunctionType(code.__code__, code.__globals__, name, code.__defaults__, code.__closure__)
     functools.update_wrapper(function, fun)
     vars(function).pop("__wrapped__")
     vars(function).update(vars(fun))
