@@ -51,7 +51,7 @@ def clean_bools(host: np.ndarray) -> np.ndarray:
     NumPy takes each byte that is not 0 for true, and masks of image libraries have 255. XLA's programs compute with
     the bytes.
     """
-    # 0.3 microseconds for few bytes, where `max` takes 2.
+    # `translate` takes 0.3 microseconds for few elements, where `max` takes 2.
     is_dirty = host.tobytes().translate(None, b"\0\1") if host.size <= _FEW else host.view(np.uint8).max() > 1
     return np.asarray(host.view(np.uint8) != 0) if is_dirty else host
 
