@@ -392,35 +392,29 @@ pow_ = binary(
 # --- exponentials and logarithms ------------------------------------------------------------------------
 
 
+_EXPONENTIAL: dict[str, Any] = {"accepts": INEXACT, "undefined_at_nan": True}
+
+
 def _exp2_lower(f: Function, x: Value) -> Value:
     factor = f.constant(np.log(2), x.aval)
     return f.same("stablehlo.exponential", f.same("stablehlo.multiply", factor, x))
 
 
-exp = unary(
-    "exp",
-    "stablehlo.exponential",
-    accepts=INEXACT,
-    derivative=lambda x, out: out,
-    unfused="operation",
-    undefined_at_nan=True,
-)
+exp = unary("exp", "stablehlo.exponential", derivative=lambda x, out: out, unfused="operation", **_EXPONENTIAL)
 exp2 = unary(
     "exp2",
     _exp2_lower,
-    accepts=INEXACT,
     tangent=lambda t, x, out: mul(literal(x, np.log(2)), mul(t, out)),
     unfused="operation",
     operation="stablehlo.exponential",
-    undefined_at_nan=True,
+    **_EXPONENTIAL,
 )
 expm1 = unary(
     "expm1",
     "stablehlo.exponential_minus_one",
-    accepts=INEXACT,
     derivative=lambda x, out: add(out, literal(x, 1)),
     unfused="operation",
-    undefined_at_nan=True,
+    **_EXPONENTIAL,
 )
 log = unary("log", "stablehlo.log", accepts=INEXACT, tangent=lambda t, x, out: div(t, x), unfused="operation")
 log1p = unary(
@@ -433,10 +427,9 @@ log1p = unary(
 logistic = unary(
     "logistic",
     "stablehlo.logistic",
-    accepts=INEXACT,
     derivative=lambda x, out: mul(out, sub(literal(x, 1), out)),
     unfused="operation",
-    undefined_at_nan=True,
+    **_EXPONENTIAL,
 )
 
 # --- trigonometric and hyperbolic functions -------------------------------------------------------------
@@ -485,20 +478,8 @@ atan = unary(
     accepts=INEXACT,
     tangent=lambda t, x, out: div(t, add(literal(x, 1), square(x))),
 )
-sinh = unary(
-    "sinh",
-    on_cpu("chlo.sinh", forms.hyperbolic_sine),
-    accepts=INEXACT,
-    derivative=lambda x, out: cosh(x),
-    undefined_at_nan=True,
-)
-cosh = unary(
-    "cosh",
-    on_cpu("chlo.cosh", forms.hyperbolic_cosine),
-    accepts=INEXACT,
-    derivative=lambda x, out: sinh(x),
-    undefined_at_nan=True,
-)
+sinh = unary("sinh", on_cpu("chlo.sinh", forms.hyperbolic_sine), derivative=lambda x, out: cosh(x), **_EXPONENTIAL)
+cosh = unary("cosh", on_cpu("chlo.cosh", forms.hyperbolic_cosine), derivative=lambda x, out: sinh(x), **_EXPONENTIAL)
 tanh = unary(
     "tanh",
     "stablehlo.tanh",
