@@ -413,10 +413,10 @@ exp = unary(
 exp2 = unary(
     "exp2",
     _exp2_lower,
-    accepts=INEXACT,
     tangent=lambda t, x, out: mul(literal(x, np.log(2)), mul(t, out)),
     unfused="operation",
     operation="stablehlo.exponential",
+    accepts=INEXACT,
     undefined_at_nan=True,
 )
 expm1 = unary(
@@ -445,9 +445,9 @@ log1p = unary(
 logistic = unary(
     "logistic",
     "stablehlo.logistic",
-    accepts=INEXACT,
     derivative=lambda x, out: mul(out, sub(literal(x, 1), out)),
     unfused="operation",
+    accepts=INEXACT,
     undefined_at_nan=True,
 )
 
