@@ -365,7 +365,7 @@ def test_stacks_of_matrices(name):
     """Each matrix of a stack gives what SciPy makes of it alone."""
     rng = np.random.default_rng(5)
     args = [rng.normal(size=(2, *shape)).astype("float32") for shape in STACKS[name]]
-    if name in ("sqrtm", "solve", "inv"):
+    if name in ("sqrtm", "solve", "inv", "schur"):
         args[0] = args[0] @ args[0].mT + np.eye(3, dtype="float32")
     more = {"funm": [(np.exp,), (phlox.numpy.exp,)]}.get(name, [(), ()])
     stack = getattr(phlox.scipy.linalg, name)(*args, *more[1])
