@@ -270,17 +270,20 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     >>> round(float(betaln(1.0, 1.0)), 3)
     0.0
     """
-    a, b = promoted_inexact("betaln", a, b)
+    return _betaln(*promoted_inexact("betaln", a, b))
+
+
+def _betaln(a: Any, b: Any) -> Any:
     # Not by `minimum`, whose derivative multiplies an infinite one by 0.
     a, b = jnp.where(a <= b, a, b), jnp.where(a <= b, b, a)
     # Where a is a negative whole number, and b one up to -a, the poles of the gamma functions cancel.
     finite = _cancels(a, b)
     first, last = jnp.where(finite, 1 - a - b, a), jnp.where(finite, 1 - a, a + b)
     near = (b < 8) | finite
-    small = gammaln(first) + (gammaln(b) - gammaln(last))  # type: ignore[operator]
+    small = gammaln(first) + (gammaln(b) - gammaln(last))
     # Not at small or infinite numbers, whose powers overflow.
     far = (b >= 8) & (b < np.inf)
-    large = gammaln(a) + _log_ratio(jnp.where(far, a, 1), jnp.where(far, b, 8))  # type: ignore[operator]
+    large = gammaln(a) + _log_ratio(jnp.where(far, a, 1), jnp.where(far, b, 8))
     out = jnp.where(near, small, large)
     out = jnp.where((b == np.inf) & (a > 0), -np.inf, out)
     return jnp.where((a == 0) & (b >= 0), np.inf, out)
