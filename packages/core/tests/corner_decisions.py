@@ -129,7 +129,11 @@ decide(
     """A derivative at infinity, or where the square of the operand overflows: the formula has inf - inf or 0 * inf, and
     is nan, infinite or 0, as in jax. `arctan2`, `angle`, `logaddexp` and quotients are right there, and
     `hypot` where it does not overflow itself.""",
-    lambda d: d.what in DERIVATIVES and bool(d.corners & {"largest", "inf"}) and d.name not in RIGHT_AT_INFINITY,
+    lambda d: (
+        d.what in DERIVATIVES
+        and (bool(d.corners & {"largest", "inf"}) or d.name in ("scipy.special.expi", "scipy.special.i1"))
+        and d.name not in RIGHT_AT_INFINITY
+    ),
 )
 decide(
     "k",
@@ -147,6 +151,11 @@ decide(
     """A factor of the result is subnormal, and counts as zero: results below a thousand of the smallest normal number may
     be 0.""",
     lambda d: d.what == "value" and _number(d.result) == 0 and _is_small(d),
+)
+decide(
+    "g",
+    """`gelu` by tanh, the default: 1 + tanh(x) is 0 where tanh rounds to -1, as in jax; `approximate=False` has all digits.""",
+    lambda d: d.name == "nn.gelu" and d.what == "value" and d.dtype not in HALF,
 )
 decide(
     "h",

@@ -42,11 +42,12 @@ arrays of 1,024 elements, from which on some functions have another form on CPUs
 The truth is mpmath's (40 digits and more), that of NumPy's functions in 80 bits with the signs of their zeros, or
 SciPy's. Derivatives are those of mpmath, as limits from both sides; at a kink any number between the two is right.
 Values may be off by {value} eps (4 eps in half precision), first derivatives by {first} eps, second ones by {second}
-eps. How accurate functions are between the corners is on the [page on special functions](special-functions.md).
+eps. Derivatives of incomplete and hypergeometric functions have tests of their own. How accurate functions are between
+the corners is on the [page on special functions](special-functions.md).
 
-The table is that of jaxlib {jaxlib} on a CPU. A cell with a dot has no difference from the truth. A letter is a difference that is explained below the table: `a` of
-values, `a'` of first derivatives, `a''` of second ones. A cell without anything does not exist: the function does not
-take such operands. A test computes a tenth of the rows each day, and fails if a cell has a difference without a letter.
+The table is that of jaxlib {jaxlib} on a CPU. A cell with a dot has no difference from the truth. A letter is a
+difference that is explained below the table: `a` of values, `a'` of first derivatives, `a''` of second ones. A cell
+without anything does not exist: the function does not take such operands. A test computes a tenth of the rows each day, and fails if a cell has a difference without a letter.
 `python scripts/corners.py` writes this page, `python scripts/corners.py numpy.exp2` prints the differences of a row.
 
 """

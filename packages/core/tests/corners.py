@@ -102,6 +102,12 @@ def _common(dtype: str, arity: int) -> list[float]:
     return [*one_sided, *(-x for x in one_sided), np.nan]
 
 
+def _is_inside(case: Case, dtype: str, x: float, test: Callable[[float], bool]) -> bool:
+    """Whether the result at `x`, rounded to the dtype, is one that passes."""
+    (value,) = case.truth(dtype, np.array([x]))
+    return value is not None and bool(test(float(np.asarray(value).astype(dtype_of(dtype)))))
+
+
 def _range_ends(case: Case, dtype: str) -> list[float]:
     """The last numbers whose results the dtype has, and those a little before: where results overflow or underflow."""
     info = _finfo(dtype)
@@ -110,9 +116,7 @@ def _range_ends(case: Case, dtype: str) -> list[float]:
         for is_inside in (lambda y: np.isfinite(y), lambda y: abs(y) >= float(info.tiny)):
             exponents = [0.0, float(info.maxexp) - 0.1]
             at = lambda e, sign=sign: float(np.asarray(sign * 2.0**e).astype(dtype_of(dtype)).astype(float))
-            inside = lambda e, test=is_inside: bool(
-                test(float(np.asarray(case.truth(dtype, np.array([at(e)]))[0]).astype(dtype_of(dtype))))
-            )
+            inside = lambda e, test=is_inside: _is_inside(case, dtype, at(e), test)
             if inside(exponents[0]) and not inside(exponents[1]):
                 for _ in range(30):
                     middle = sum(exponents) / 2

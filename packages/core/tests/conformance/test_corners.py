@@ -1,6 +1,6 @@
 """Functions at the corners of their operands: a tenth of the rows of docs/corners.md, another one each day.
 
-PHLOX_CORNERS chooses: a digit is a tenth, `all` is all, as in ``PHLOX_CORNERS=all python -m pytest
+PHLOX_TEST_CORNERS chooses: a digit is a tenth, `all` is all, as in ``PHLOX_TEST_CORNERS=all python -m pytest
 packages/core/tests/conformance/test_corners.py -k numpy.exp2``, which runs a row of another day again.
 """
 
@@ -18,7 +18,7 @@ import phlox.numpy
 import phlox.scipy.special
 from corner_functions import FUNCTIONS
 
-CHOICE = os.environ.get("PHLOX_CORNERS", str(datetime.date.today().toordinal() % 10))
+CHOICE = os.environ.get("PHLOX_TEST_CORNERS", str(datetime.date.today().toordinal() % 10))
 NAMES = list(FUNCTIONS)[slice(None) if CHOICE == "all" else slice(int(CHOICE), None, 10)]
 
 #: Marks of rounding errors near the tolerance: another processor may have another one.
@@ -50,6 +50,7 @@ LEFT_OUT = {
     "numpy": {
         **dict.fromkeys(("matmul", "matvec", "vecdot", "vecmat"), "sums of products"),
         **dict.fromkeys(("divmod", "modf", "frexp"), "several results, each with a row or that of another function"),
+        **dict.fromkeys(("degrees", "radians"), "rad2deg and deg2rad"),
         "ldexp": "its second operand is an exponent",
         "spacing": "the distance of neighbours: `nextafter`",
     },

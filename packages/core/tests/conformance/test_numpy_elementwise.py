@@ -230,28 +230,8 @@ def test_fix():
         phlox.numpy.fix(x, out=x)
 
 
-#: Functions of complex numbers with cuts along an axis, and some without.
-CUTS = [
-    "sqrt",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "arcsin",
-    "arccos",
-    "arctan",
-    "arcsinh",
-    "arccosh",
-    "arctanh",
-    "exp",
-    "expm1",
-    "sin",
-    "cos",
-    "tan",
-    "sinh",
-    "cosh",
-    "tanh",
-]
+#: Functions of complex numbers with cuts along an axis.
+CUTS = ["sqrt", "log", "log1p", "log2", "log10", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"]
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
@@ -270,14 +250,12 @@ def test_sides_of_cuts(name, dtype):
             result = np.asarray(getattr(phlox.numpy, name)(z))[: len(points)]
             for part in ("real", "imag"):
                 mine, theirs = getattr(result, part), getattr(exact, part)
-                known = np.isfinite(abs(exact))  # at poles and beyond the range C99 leaves much open
+                known = np.isfinite(abs(exact))  # not poles
                 near = 200 * np.finfo(dtype).eps * abs(exact)[known] + 1e-300
-                assert (abs(mine - theirs)[known] <= near).all(), part
-                # -1 + cos(y) and the like have zeros in the other part
-                signed = known & (name != "expm1") & (abs(theirs) < 1e-10 * abs(exact)) | (known & (exact == 0))
-                if name != "expm1":
-                    wrong = signed & (np.signbit(mine) != np.signbit(theirs))
-                    assert not wrong.any(), [(z[i], result[i], exact[i]) for i in np.flatnonzero(wrong)]
+                assert (abs(mine[known] - theirs[known]) <= near).all(), part
+                zero = known & (abs(theirs) < 1e-10 * abs(exact)) | (exact == 0)
+                wrong = zero & (np.signbit(mine) != np.signbit(theirs))
+                assert not wrong.any(), [(z[i], result[i], exact[i]) for i in np.flatnonzero(wrong)]
 
 
 def test_fractions_of_infinities_and_zeros():

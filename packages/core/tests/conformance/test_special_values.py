@@ -217,7 +217,7 @@ def test_modified_bessel_functions(order):
             for sign in (1, -1):
                 value = float(function(np.dtype(dtype).type(sign * x)))
                 assert value == pytest.approx(
-                    sign**order * float(mpmath.besseli(order, x)), rel=100 * np.finfo(dtype).eps
+                    sign**order * float(mpmath.besseli(order, x)), rel=100 * float(np.finfo(dtype).eps)
                 )
             assert float(function(np.dtype(dtype).type(np.inf))) == np.inf
     with phlox.enable_x64(True):
