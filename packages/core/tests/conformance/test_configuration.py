@@ -434,7 +434,7 @@ def test_flags_of_absl(arguments):
 
 WIDE = {
     "dynamic_update_slice": lambda m, x, i: m.lax.dynamic_update_slice(x, x[:1], (1, 0)),
-    "at": lambda m, x, i: (x.at[i[:2]].add(x), x.at[0].set(1.5), x.at[i[0]].multiply(3)),
+    "at": lambda m, x, i: (x.at[i[:2]].add(x), x.at[0].set(x[1]), x.at[i[0]].multiply(x[1])),
     "indexing": lambda m, x, i: (x[i[0]], x[:, i], m.numpy.take(x, i, axis=1), m.numpy.take_along_axis(x, i[None], 1)),
     "elementwise": lambda m, x, i: (m.numpy.exp(x), x * x, x * 2.5, x / 3, m.numpy.where(x > 1, x, 0), i << 1, -i),
     "reductions": lambda m, x, i: (x.max(), m.numpy.sort(i), m.numpy.argsort(x), m.lax.top_k(x, 2)),
