@@ -20,7 +20,6 @@ from ..._base.wrapping import renamed
 from ..._ir.avals import ShapedArray, scalar_aval, typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, prune, with_literals
 from ..._ops.control.call import jit_p
-from ..._ops.spmd.reshard import laid_out as laid_out_as
 from ..._trace.axes import axis_env
 from ..._trace.leaks import no_leaks
 from ..._trace.refs import Ref
@@ -39,7 +38,17 @@ from .misses import check_miss
 from .narrowing import check_all, dtypes_of_integers
 from .options import CompilerOptions, Options, Prefix, as_effort, as_overrides, check_jittable
 from .parameters import Parameters, any_like, parameters_of
-from .programs import ShapeDtypeStruct, as_ref, as_struct, described, key_of, laid_out, shapes_of, with_static
+from .programs import (
+    ShapeDtypeStruct,
+    as_ref,
+    as_struct,
+    constrained,
+    described,
+    key_of,
+    laid_out,
+    shapes_of,
+    with_static,
+)  # fmt: skip
 from .reference_calls import ReferenceCall
 
 if TYPE_CHECKING:
@@ -49,11 +58,6 @@ if TYPE_CHECKING:
     from . import stages
     from .options import JitOptions
     from .stages import Jitted
-
-
-def _constrained(values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
-    """The values with the shardings of a function that is called by another jitted function."""
-    return [laid_out_as(x, s) for x, s in zip(values, shardings, strict=True)]
 
 
 class Traced(NamedTuple):
@@ -467,10 +471,10 @@ class JitFunction:
         check_all(traced.narrow, leaves)
         given, asked_in, asked_out = described(leaves), self._options.in_shardings, self._options.out_shardings
         if asked_in is not None and not self._options.moves_arguments:
-            given = _constrained(given, asked_in.spread((args, kwargs)))
+            given = constrained(given, asked_in.spread((args, kwargs)))
         outs = jit_p.bind(*traced.consts, *given, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
         if asked_out is not None:
-            outs = _constrained(outs, asked_out.spread(_typed(traced)))
+            outs = constrained(outs, asked_out.spread(_typed(traced)))
         return traced.out_tree.unflatten(outs)
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

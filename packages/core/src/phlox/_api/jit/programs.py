@@ -13,6 +13,7 @@ from ..._base.wrapping import wraps
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped, typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, Literal, with_literals
+from ..._ops.spmd import reshard
 from ..._ops.structure.shape import own
 from ..._trace.axes import AxisName, axis_env, only_axes
 from ..._trace.leaks import no_leaks
@@ -289,6 +290,11 @@ def laid_out(structs: Any, shardings: Prefix | None) -> Any:
     leaves, tree = flatten(structs)
     places = zip(leaves, shardings.spread(structs), strict=True)
     return tree.unflatten([x if place is None else x.update(sharding=place) for x, place in places])
+
+
+def constrained(values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
+    """The values with the shardings of a function that is called by another jitted function."""
+    return [reshard.laid_out(x, s) for x, s in zip(values, shardings, strict=True)]
 
 
 def shapes_of(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
