@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..._base import config, pytree, strictness
+from ..._base import config, strictness
 from ..._base.errors import CapturedRefsError, DeviceError, RefError, UnexpectedTracerError
 from ..._base.monitoring import TRACE, on, timed
 from ..._base.pytree import PyTreeDef, flatten
@@ -50,6 +50,7 @@ from .programs import (
     with_static,
 )  # fmt: skip
 from .reference_calls import ReferenceCall
+from .traced import Traced
 
 if TYPE_CHECKING:
     from typing import Never, Unpack, overload
@@ -58,19 +59,6 @@ if TYPE_CHECKING:
     from . import stages
     from .options import JitOptions
     from .stages import Jitted
-
-
-class Traced(NamedTuple):
-    """A function traced for one kind of arguments: its Jaxpr, closed-over values, and the treedef of its result.
-
-    The Jaxpr takes `consts` as its first arguments. `narrow` has the dtypes that must hold the leaves which are Python
-    integers, by leaf index; see `narrowing`.
-    """
-
-    closed: ClosedJaxpr
-    consts: list[Any]
-    out_tree: PyTreeDef
-    narrow: dict[int, Any]
 
 
 class LoweredCall(NamedTuple):
@@ -397,7 +385,7 @@ class JitFunction:
         options = self._options
         asked_in, asked_out = options.in_shardings, options.out_shardings
         ins = asked_in.spread((args, kwargs)) if asked_in is not None else None
-        outs = asked_out.spread(_typed(traced)) if asked_out is not None else None
+        outs = asked_out.spread(traced.result()) if asked_out is not None else None
         consts = [as_array(c) for c in traced.consts]
         jaxpr, used = prune(traced.closed.jaxpr)
         watches_keys = config.current().debug_key_reuse
@@ -423,7 +411,7 @@ class JitFunction:
             [*[c._key for c in kept_consts], *[scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in kept]],
             device=options.device,
             donated=usable,
-            results=_result_paths(traced),
+            results=traced.result_paths(),
             in_shardings=None if ins is None else [None] * len(kept_consts) + [ins[i] for i in kept],
             out_shardings=outs,
         )
@@ -474,7 +462,7 @@ class JitFunction:
             given = constrained(given, asked_in.spread((args, kwargs)))
         outs = jit_p.bind(*traced.consts, *given, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
         if asked_out is not None:
-            outs = constrained(outs, asked_out.spread(_typed(traced)))
+            outs = constrained(outs, asked_out.spread(traced.result()))
         return traced.out_tree.unflatten(outs)
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -597,20 +585,6 @@ class _PureFunction(JitFunction):
 
     __slots__ = ()
     _threads_refs = False
-
-
-def _typed(traced: Traced) -> Any:
-    """The result with abstract values as leaves, since constructors of users' pytree classes may read shapes."""
-    return traced.out_tree.unflatten(traced.closed.out_avals)
-
-
-def _result_paths(traced: Traced) -> list[str]:
-    """The path of each leaf of the result: ``result['loss']``."""
-    try:
-        result = _typed(traced)
-    except Exception:  # the user's class takes arrays only; these names are comments of the program
-        return [f"result[{i}]" for i in range(traced.out_tree.num_leaves)]
-    return ["result" + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(result)]
 
 
 if TYPE_CHECKING:

@@ -1,0 +1,34 @@
+"""Functions that are traced: what `jit` keeps of a trace for lowering."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..._base import pytree
+from ..._base.pytree import PyTreeDef
+from ..._ir.jaxpr import ClosedJaxpr
+
+
+class Traced(NamedTuple):
+    """A function traced for one kind of arguments: its Jaxpr, closed-over values, and the treedef of its result.
+
+    The Jaxpr takes `consts` as its first arguments. `narrow` has the dtypes that must hold the leaves which are Python
+    integers, by leaf index; see `narrowing`.
+    """
+
+    closed: ClosedJaxpr
+    consts: list[Any]
+    out_tree: PyTreeDef
+    narrow: dict[int, Any]
+
+    def result(self) -> Any:
+        """The result with abstract values as leaves, since constructors of users' pytree classes may read shapes."""
+        return self.out_tree.unflatten(self.closed.out_avals)
+
+    def result_paths(self) -> list[str]:
+        """The path of each leaf of the result: ``result['loss']``."""
+        try:
+            result = self.result()
+        except Exception:  # the user's class takes arrays only; these names are comments of the program
+            return [f"result[{i}]" for i in range(self.out_tree.num_leaves)]
+        return ["result" + pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(result)]
