@@ -33,7 +33,7 @@ ADVANCED = [
     s_[MASK3], s_[:, MASK4], s_[MASK34], s_[MASK3, 0], s_[MASK3, :, 0], s_[MASK34, None], s_[MASK3, np.array([0, 1])], s_[..., np.array([True, False])],
     s_[True], s_[False], s_[np.array(True)], s_[None, MASK3], s_[np.array([False] * 3)], s_[MASK3, 1:], s_[True, 1], s_[1, MASK4],
     s_[(0, 1, 0), (2, 1, 3)], s_[:, (0, 1)], s_[(0, 2), :, [0, 1]], s_[((0, 1), (2, 1)),], s_[(True, False, True),],
-    s_[(), ...], s_[:, [], None], s_[np.zeros(0, bool)], s_[np.zeros((3, 0), bool)], s_[2**40], s_[-(2**40), 1],
+    s_[(), ...], s_[:, [], None], s_[np.zeros(0, bool)], s_[np.zeros((3, 0), bool)],
 ]  # fmt: skip
 WRONG = [
     s_[1.0], s_[np.array([1.0])], s_["a"], s_[[0, 1]], s_[0, 0, 0, 0], s_[..., ...], s_[MASK4], s_[:, MASK3], s_[np.array([True])], s_[(0, [1])],
@@ -173,7 +173,9 @@ def test_gradient_of_write(index):
 
             return m.jit(m.grad(total, (0, 1)))(x, y)
 
-        both(case, x, values, *arrays, row=NEAR, jit=False, what=method)
+        refused = judge.outcome(case, jax, (x, values, *arrays))[1]
+        if not isinstance(refused, NotImplementedError):  # of products that may repeat an index; here they are not
+            both(case, x, values, *arrays, row=NEAR, jit=False, what=method)
 
 
 @named(BASIC[::3], ADVANCED[::2])
@@ -351,6 +353,16 @@ def test_large_numbers(name, dtype):
             continue  # jax refuses them; there is nothing against converting them
         ran = [outcome(LARGE[name], lib, (lib.numpy.ones(3, dtype), n)) for lib in (phlox, jax)]
         agree(*ran, EXACT, f"{name} of {n} and {dtype}")
+
+
+@pytest.mark.parametrize("index", [2**40, -(2**40), (2**40, 1)])
+def test_indices_beyond_32_bits_are_refused(index):
+    """As in jax 0.12 and NumPy; jax 0.10 reads the last element."""
+    x = phlox.numpy.zeros(SHAPE)
+    with pytest.raises(OverflowError, match="1099511627776"):
+        x[index]
+    with pytest.raises(OverflowError, match="1099511627776"):
+        x.at[index].set(1.0)
 
 
 def test_static_indices_outside_are_refused_on_demand():

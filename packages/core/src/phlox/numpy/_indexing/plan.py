@@ -104,8 +104,10 @@ def parse(index: Any, shape: tuple[int, ...], wraps: bool = True, checked: bool 
             if is_symbolic(n):
                 dynamic.append((part + n).as_value() if wraps and part < 0 else part)
                 continue
+            if not -(2**31) <= part < 2**31:
+                raise dtypes.too_large(part, dtypes.int32, f"index of axis {axis - 1}: ")
             # A position that is still negative is out of bounds. Later code must not count it from the end again.
-            dynamic.append(part + n if wraps and -n <= part < 0 else min(max(part, -(2**31)), 2**31 - 1))
+            dynamic.append(part + n if wraps and -n <= part < 0 else part)
         else:
             items.append("array" if type_of(part).shape else "int")
             dynamic.append(part)
