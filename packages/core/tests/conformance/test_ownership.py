@@ -223,7 +223,7 @@ def test_numbers_are_told_apart_by_their_bits(parts):
         got = complex(phlox.jit(IDENTITY)(x))
         assert struct.pack("dd", got.real, got.imag) == struct.pack("dd", *sign)
         got = complex(jnp.sqrt(x))
-        assert str(got) == str(complex(jax.numpy.sqrt(x)))
+        assert str(got) == str(complex(np.sqrt(np.complex64(x))))  # jax has 0j for the root of -0.0-0j
         assert str(float(lax.neg(sign[1]))) == str(-sign[1])
 
 
