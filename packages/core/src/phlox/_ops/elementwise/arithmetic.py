@@ -200,6 +200,7 @@ def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
 def direction(x: Any, y: Any, length: Any) -> tuple[Any, Any, Any]:
     """A vector in the direction of (x, y) and its length, both finite where the given ones are infinite."""
     endless = eq(length, literal(length, np.inf))
+    x, y = (repeat_to(v, typeof(length).shape) for v in (x, y))
 
     def limit(part: Any) -> Any:
         infinite = eq(abs_(part), literal(part, np.inf))
@@ -358,6 +359,8 @@ def _without_zero(x: Any) -> Any:
 
 
 def _pow_x(t: Any, x: Any, y: Any, out: Any) -> Any:
+    if isinstance(y, np.generic) and y.dtype == typeof(x).dtype and y != 0:
+        return mul(t, mul(y, pow_(x, sub(y, literal(y, 1)))))
     # x**0 is 1 for every x, so the derivative is 0 even where x**-1 is not finite.
     if typeof(x).dtype != typeof(y).dtype:
         y = primitive("convert_element_type").bind(y, new_dtype=typeof(x).dtype, weak_type=False)

@@ -78,6 +78,9 @@ def _clip(arr: Any, min: Any, max: Any) -> Any:
     return arr
 
 
+_jitted_clip = jitted_alias(_clip, "clip")
+
+
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """`arr` with values below `min` raised to it and values above `max` lowered to it (as ``numpy.clip``).
 
@@ -107,7 +110,7 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
                 raise dtypes.too_large(min, dtype, "clip: ")
             if type(max) is int and max < limits.min:
                 raise dtypes.too_large(max, dtype, "clip: ")
-    return _clip(arr, min, max)
+    return _jitted_clip(arr, min, max)
 
 
 @jit(inline=True, static_argnames=("decimals", "out"))
