@@ -42,7 +42,9 @@ def examples(name, value, module):
     text = getattr(value, "__doc__", None)
     if not isinstance(text, str) or ">>>" not in text:
         return None
-    names = {"np": np, "phlox": phlox, "jnp": jnp, **vars(module)}
+    # The docstrings of phlox.tree are those of phlox.tree_util, whose examples call functions by their names there.
+    aliases = vars(phlox.tree_util) if module is phlox.tree else {}
+    names = {"np": np, "phlox": phlox, "jnp": jnp, **aliases, **vars(module)}
     return doctest.DocTestParser().get_doctest(text, names, f"{module.__name__}.{name}", module.__file__, 0)
 
 

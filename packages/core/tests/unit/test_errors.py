@@ -473,11 +473,6 @@ WORDS = [
     (errors.DtypeError, "dtype must be", lambda: linalg.dft(4, dtype=float)),
     (errors.OptionError, "padding argument", lambda: lax.conv(X[None, None], X[None, None], (1, 1), (3, 3))),
     (errors.OptionError, "Unknown gather mode", lambda: X.at[0].get(mode="bad")),
-    (
-        errors.UnsupportedError,
-        "does not support simultaneous contraction of 3 or more operands",
-        lambda: jnp.einsum("i,i,i", *X.T, optimize=[(0, 1, 2)]),
-    ),
 ]
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..._trace.trace import typeof
 from . import arithmetic as e, logic
 from .families import literal, repeat_to
@@ -97,7 +99,9 @@ class Formula:
     def where(self, yes: Any, no: Any) -> Formula:
         """`yes` where this is true, else `no`; at least one of the two is a formula."""
         like = yes if type(yes) is Formula else no
-        return Formula(logic.select(self.x, like.of(yes).x, like.of(no).x))
+        chosen, other = like.of(yes).x, like.of(no).x
+        shape = np.broadcast_shapes(*(typeof(x).shape for x in (self.x, chosen, other)))
+        return Formula(logic.select(repeat_to(self.x, shape), chosen, other))
 
     @property
     def is_nan(self) -> Formula:
