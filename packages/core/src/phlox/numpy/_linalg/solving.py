@@ -232,7 +232,7 @@ def _lstsq(a: Any, b: Any, rcond: Any, numpy_resid: bool) -> tuple[Any, Any, Any
     return ravel(x) if vector else x, residuals, rank, s
 
 
-@functools.partial(custom_jvp, nondiff_argnums=(2,))
+@custom_jvp
 def _minimizer(a: Any, b: Any, limit: Any) -> tuple[Any, Any, Any]:
     """The least-squares solution of ``a x = b`` with the smallest norm, the rank and the singular values of `a`."""
     u, s, vh = svd(a, full_matrices=False)
@@ -242,9 +242,10 @@ def _minimizer(a: Any, b: Any, limit: Any) -> tuple[Any, Any, Any]:
 
 
 @_minimizer.defjvp
-def _minimizer_jvp(limit: Any, primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+def _minimizer_jvp(primals: tuple[Any, Any, Any], tangents: tuple[Any, Any, Any]) -> tuple[Any, Any]:
     """The derivative of P b, with that of the pseudo-inverse P, as in `_pinv_jvp`, applied to b."""
-    (a, b), (da, db) = primals, tangents
+    # `limit` may be traced, but nothing depends on it smoothly.
+    (a, b, limit), (da, db, _) = primals, tangents
     x, rank, s = _minimizer(a, b, limit)
     p, back = _pinv(a, limit, False), adjoint(da)
     _, ds = jvp(lambda a: svd(a, compute_uv=False), (a,), (da,))
