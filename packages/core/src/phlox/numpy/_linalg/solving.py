@@ -232,8 +232,7 @@ def _lstsq(a: Any, b: Any, rcond: Any, numpy_resid: bool) -> tuple[Any, Any, Any
     return ravel(x) if vector else x, residuals, rank, s
 
 
-@custom_jvp
-def _minimizer(a: Any, b: Any, limit: Any) -> tuple[Any, Any, Any]:
+def _truncated(a: Any, b: Any, limit: Any) -> tuple[Any, Any, Any]:
     """The least-squares solution of ``a x = b`` with the smallest norm, the rank and the singular values of `a`."""
     u, s, vh = svd(a, full_matrices=False)
     kept = (s > 0) & (s >= asarray(limit, type_of(s).dtype) * s[0])
@@ -241,9 +240,12 @@ def _minimizer(a: Any, b: Any, limit: Any) -> tuple[Any, Any, Any]:
     return product(adjoint(vh), inverse[:, None] * product(adjoint(u), b)), sum(kept), s
 
 
+_minimizer = custom_jvp(_truncated)
+
+
 @_minimizer.defjvp
 def _minimizer_jvp(primals: tuple[Any, Any, Any], tangents: tuple[Any, Any, Any]) -> tuple[Any, Any]:
-    """The derivative of P b, with that of the pseudo-inverse P, as in `_pinv_jvp`, applied to b."""
+    """Through the decomposition; where `a` has singular values of zero, by the derivative of the pseudo-inverse P b."""
     # `limit` may be traced, but nothing depends on it smoothly.
     (a, b, limit), (da, db, _) = primals, tangents
     x, rank, s = _minimizer(a, b, limit)
@@ -252,6 +254,9 @@ def _minimizer_jvp(primals: tuple[Any, Any, Any], tangents: tuple[Any, Any, Any]
     normal = product(adjoint(p), x)
     dx = product(p, db - product(da, x) + product(adjoint(p), product(back, b - product(a, x))))
     dx = dx + product(back, normal) - product(p, product(a, product(back, normal)))
+    _, through = jvp(lambda a, b: _truncated(a, b, limit)[0], (a, b), (da, db))
+    zero = builtins.max(type_of(a).shape) * float(dtypes.finfo(type_of(s).dtype).eps)
+    dx = where((s <= zero * s[0]).any(), dx, through)
     return (x, rank, s), (dx, zeros(type_of(rank).shape, dtypes.float0), ds)
 
 
