@@ -7,7 +7,6 @@ choices that it makes in one way, or to JAX's own tests. A value other than the 
 from __future__ import annotations
 
 import functools
-import logging
 import os
 from typing import Any
 
@@ -143,6 +142,8 @@ def full_name(short: str) -> str | None:
 @functools.cache
 def note(name: str) -> None:
     """Logs that a program sets an option without effect; for each option once."""
+    import logging  # this module is imported with phlox, which does not wait for it
+
     logging.getLogger("phlox").debug("the option %s is accepted, and has no effect in phlox", name)
 
 
