@@ -4,7 +4,7 @@
 python scripts/corners.py              all functions, some minutes
 python scripts/corners.py NAME ...     the differences of these functions from the truth
 
-With phlox on the path; needs SciPy and mpmath. packages/core/tests/conformance/test_corners.py compares.
+Needs what 3rdparty/dev.txt lists. packages/core/tests/conformance/test_corners.py compares.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
-sys.path.insert(0, str(REPOSITORY / "packages" / "core" / "tests"))
+sys.path[:0] = [str(REPOSITORY / "packages" / "core" / folder) for folder in ("src", "tests")]
 
 import corner_page  # noqa: E402
 import corners  # noqa: E402

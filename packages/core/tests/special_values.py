@@ -211,9 +211,11 @@ DOMAINS: dict[str, Domain] = {
     "hyp2f1": Domain(
         grid([0.3, 1, 2.5, -2], [0.5, 1, 3.2], [0.5, 1.7, 3], [0, 0.1, 0.5, 0.8, 0.95, 1, -0.1, -1, -8]), mpmath.hyp2f1
     ),
-    "i0": Domain([BOTH], lambda x: mpmath.besseli(0, x)),
+    "i0": Domain(
+        [BOTH], lambda x: mpmath.besseli(0, x), edges=lambda x: np.where(np.isinf(x), np.inf, scipy.special.i0(x))
+    ),
     "i0e": Domain([BOTH], lambda x: mpmath.besseli(0, x) * mpmath.exp(-abs(x)) if abs(x) < 1e6 else None),
-    "i1": Domain([BOTH], lambda x: mpmath.besseli(1, x)),
+    "i1": Domain([BOTH], lambda x: mpmath.besseli(1, x), edges=lambda x: np.where(np.isinf(x), x, scipy.special.i1(x))),
     "i1e": Domain([BOTH], lambda x: mpmath.besseli(1, x) * mpmath.exp(-abs(x)) if abs(x) < 1e6 else None),
     "kl_div": Domain(PAIRS, _kl_div),
     "log_ndtr": Domain([BOTH], lambda x: mpmath.log(_ndtr(x)) if x < 5 else mpmath.log1p(-_ndtr(-x))),

@@ -304,6 +304,7 @@ NAMED = [
 ]
 NAMED += ["scipy.special", "scipy.stats", "scipy.linalg", "scipy.signal", "scipy.fft", "nn.initializers"]
 NAMED_OTHERWISE = {"Array", "P", "checking_leaks", "ds", "ndarray", "random_gamma_grad"}
+NAMED_OTHERWISE |= {"local_devices", "process_count"}  # jax 0.12 has objects without a name here
 
 
 @pytest.mark.parametrize("module", NAMED)

@@ -12,6 +12,7 @@ import pytest
 import judge
 import phlox
 from conformance.harness import outcome, row
+from phlox.test_util import check_grads
 
 INF, NAN = np.inf, np.nan
 NEAR = row("awkward")
@@ -227,7 +228,14 @@ MATRICES = {
 TABLE = {**ELEMENTS, **REDUCTIONS, **MATRICES}
 
 #: Where jax has nan by 0 * inf, and the derivative is a number: x**0 is 1 for every x.
-MENDED = {"power of 0", "lax.pow of 0", "float_power of 0", "vander at 0", "polyfit at 0"}
+MENDED = {
+    *("power of 0", "power of 0, a number", "power of an array of integers", "lax.pow of 0", "float_power of 0"),
+    *("vander at 0", "polyfit at 0", "igamma at 0", "cond of the identity"),
+}
+#: Second derivatives where the first one jumps: any number between both sides is right, and jax takes another one.
+KINKS = {"bessel_i1e at 0"}
+#: jax refuses to differentiate them; test_products_of_repeated_indices knows the numbers.
+REFUSED_BY_JAX = {"segment_prod, zeros"}
 
 
 def derivatives(m, case, args, twice):
@@ -260,7 +268,13 @@ def derivatives(m, case, args, twice):
 @pytest.mark.parametrize("name", TABLE)
 def test_convention(name, twice):
     case, args = TABLE[name]
+    if twice and name in KINKS:
+        assert np.isfinite(derivatives(phlox, case, args, twice)(*args)).all()
+        return
     mine, theirs = (outcome(lambda m: m.jit(derivatives(m, case, args, twice))(*args), m, ()) for m in (phlox, jax))
+    if name in REFUSED_BY_JAX:
+        assert isinstance(theirs[1], NotImplementedError) and mine[1] is None, mine
+        return
     if name in MENDED:
         fill = lambda x, y: np.where(np.isnan(y), y, x)
         mine = phlox.tree.map(fill, mine[0], phlox.tree.map(np.asarray, jax.tree.map(np.asarray, theirs[0]))), mine[1]
@@ -378,4 +392,4 @@ def test_functions_made_of_products_of_repeated_indices():
             lambda y: jnp.ones((5, 2), complex).at[REPEATED].multiply(y * (1 + 2j)),
         ]
         for f in functions:
-            phlox.test_util.check_grads(f, (y,), 2)
+            check_grads(f, (y,), 2)

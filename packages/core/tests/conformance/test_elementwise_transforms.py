@@ -72,7 +72,7 @@ def differentiated(example, derivative):
             yield argnums
             if argnums == example.floats:
                 return
-        else:
+        elif "Betainc gradient with respect to a and b" not in str(error):  # phlox has it
             mine = outcome(lambda m, n: m.eval_shape(derivative(m, example, n), *grids(example)), phlox, [argnums])[1]
             same_kind(mine, error, f"{example.what}: {derivative.__name__} by {argnums}")
 

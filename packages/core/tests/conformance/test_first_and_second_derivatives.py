@@ -163,9 +163,9 @@ NONE = {
     "the results are integers, bools or positions": """
         numpy.allclose numpy.argmax numpy.argmin numpy.argpartition numpy.argsort numpy.argwhere numpy.array_equal
         numpy.array_equiv numpy.bitwise_and numpy.bitwise_count numpy.bitwise_invert numpy.bitwise_left_shift
-        numpy.bitwise_or numpy.bitwise_right_shift numpy.bitwise_xor numpy.count_nonzero numpy.digitize
+        numpy.bitwise_not numpy.bitwise_or numpy.bitwise_right_shift numpy.left_shift numpy.right_shift numpy.bitwise_xor numpy.count_nonzero numpy.digitize
         numpy.flatnonzero numpy.gcd numpy.isclose numpy.iscomplex numpy.isin numpy.isneginf numpy.isposinf
-        numpy.isreal numpy.lcm numpy.lexsort numpy.nanargmax numpy.nanargmin numpy.nonzero numpy.packbits
+        numpy.invert numpy.isreal numpy.lcm numpy.lexsort numpy.nanargmax numpy.nanargmin numpy.nonzero numpy.packbits
         numpy.ravel_multi_index numpy.searchsorted numpy.unpackbits numpy.unravel_index numpy.linalg.matrix_rank
         lax.argmax lax.argmin lax.bitwise_and lax.bitwise_not lax.bitwise_or lax.bitwise_xor lax.clz
         lax.population_count lax.reduce_and lax.reduce_or lax.reduce_xor lax.shift_left

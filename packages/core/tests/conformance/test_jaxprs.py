@@ -213,14 +213,15 @@ def _custom(m):
 #: What is differentiated and batched. Programs that are composed otherwise are left out, here as above: jax has primitives
 #: of their own for stack and split, wraps floor_divide or cumsum in jit, lifts arrays made of lists where phlox records a
 #: copy, names results of inner programs that nothing reads, and keeps zero tangents that nothing needs.
+# Not power: its exponent less one is a number, which jax's program computes.
 # Not matmul: the gradient of a product of more axes is written in the order that needs no transpose (docs/performance.md).
 GRADIENTS = [
-    "add", "two arguments", "broadcast", "sin cos", "square", "cube", "power", "sqrt", "division", "negative", "abs", "sum over an axis",
+    "add", "two arguments", "broadcast", "sin cos", "square", "cube", "sqrt", "division", "negative", "abs", "sum over an axis",
     "mean", "dot", "einsum", "reshape", "transpose", "expand_dims", "broadcast_to", "slice", "reversed", "index array", "where", "clip",
     "maximum", "stop_gradient", "closed-over array", "selu", "sigmoid", "lax integer_pow", "jit", "jit twice", "custom_jvp", "one more use",
 ]  # fmt: skip
 JVPS = [
-    "add", "weak add", "two arguments", "broadcast", "cube", "power", "sqrt", "division", "negative", "abs", "sum over an axis", "mean", "dot", "matmul",
+    "add", "weak add", "two arguments", "broadcast", "cube", "sqrt", "division", "negative", "abs", "sum over an axis", "mean", "dot", "matmul",
     "einsum", "reshape", "transpose", "expand_dims", "broadcast_to", "concatenate", "index", "slice", "reversed", "where", "clip", "maximum",
     "stop_gradient", "closed-over array", "sigmoid", "lax integer_pow", "jit", "jit twice", "custom_jvp",
 ]  # fmt: skip

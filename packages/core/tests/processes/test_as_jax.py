@@ -157,7 +157,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.signal, scipy.special, scipy.stats
-from scipy._lib.array_api_compat import is_jax_array, is_jax_namespace
+try:
+    from scipy._external.array_api_compat import is_jax_array, is_jax_namespace
+except ImportError:  # before SciPy 1.18
+    from scipy._lib.array_api_compat import is_jax_array, is_jax_namespace
 
 assert "jax.core" in sys.modules and jnp.__array_namespace_info__ and "__array_api_version__" in dir(jnp)
 x = np.random.default_rng(0).gamma(2.0, size=(5, 3)).astype("float32")

@@ -146,7 +146,7 @@ def pinv(
     return _pinv(a, _one_of("pinv", "rtol", rtol, "rcond", rcond), hermitian)
 
 
-@functools.partial(custom_jvp, nondiff_argnums=(1, 2))
+@functools.partial(custom_jvp, nondiff_argnums=(2,))
 @functools.partial(jit, static_argnames=("hermitian",))
 def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
     (a,) = promote_inexact(*check("pinv", a))
@@ -164,9 +164,9 @@ def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
 
 
 @_pinv.defjvp
-def _pinv_jvp(rtol: Any, hermitian: bool, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+def _pinv_jvp(hermitian: bool, primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
     """dP = -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P, by Golub and Pereyra (1973)."""
-    (a,), (da,) = primals, tangents
+    (a, rtol), (da, _) = primals, tangents
     p = _pinv(a, rtol, hermitian)
     if hermitian:
         a, da = hermitian_part(a), hermitian_part(da)
@@ -245,7 +245,7 @@ _minimizer = custom_jvp(_truncated)
 
 @_minimizer.defjvp
 def _minimizer_jvp(primals: tuple[Any, Any, Any], tangents: tuple[Any, Any, Any]) -> tuple[Any, Any]:
-    """Through the decomposition; where `a` has singular values of zero, by the derivative of the pseudo-inverse P b."""
+    """The derivative of the pseudo-inverse P b; through the decomposition where `limit` cuts what is above zero."""
     # `limit` may be traced, but nothing depends on it smoothly.
     (a, b, limit), (da, db, _) = primals, tangents
     x, rank, s = _minimizer(a, b, limit)
@@ -256,7 +256,8 @@ def _minimizer_jvp(primals: tuple[Any, Any, Any], tangents: tuple[Any, Any, Any]
     dx = dx + product(back, normal) - product(p, product(a, product(back, normal)))
     _, through = jvp(lambda a, b: _truncated(a, b, limit)[0], (a, b), (da, db))
     zero = builtins.max(type_of(a).shape) * float(dtypes.finfo(type_of(s).dtype).eps)
-    dx = where((s <= zero * s[0]).any(), dx, through)
+    cut = (s > zero * s[0]) & (s < asarray(limit, type_of(s).dtype) * s[0])
+    dx = where(cut.any(), through, dx)
     return (x, rank, s), (dx, zeros(type_of(rank).shape, dtypes.float0), ds)
 
 
