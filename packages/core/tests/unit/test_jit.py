@@ -606,3 +606,12 @@ def test_names_of_arguments_do_not_keep_them():
     assert seen() is None
     with pytest.raises(TypeError, match="Argument 'x' compiled with"):
         compiled(jnp.ones(4))
+
+
+def test_a_hundred_functions_inside_of_one_another():
+    f, derivative = jnp.sin, jnp.cos
+    for n in range(100):
+        f = phlox.jit(lambda x, f=f: f(x) + 1)
+        if n == 49:
+            np.testing.assert_allclose(phlox.grad(f)(0.5), derivative(0.5), rtol=1e-6)
+    assert float(f(0.5)) == pytest.approx(np.sin(0.5) + 100)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 from .._base.source import Replay, replays
-from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var, width
+from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, width
 
 
 @replays
@@ -48,3 +49,8 @@ def eval_jaxpr(
             else:
                 env[eqn.outvars[0]] = out
     return [read(v) for v in jaxpr.outvars]
+
+
+def as_function(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """The function of arrays that `closed` records."""
+    return functools.partial(eval_jaxpr, closed.jaxpr, closed.consts)

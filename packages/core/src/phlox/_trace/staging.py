@@ -171,6 +171,6 @@ def stage(
     # that calls the Jaxpr records the scopes around the call.
     token = source.scope.set(())
     try:
-        return trace.run(lambda: trace.jaxpr(fun(*tracers)))
+        return trace.jaxpr(trace.run(fun, *tracers))
     finally:
         source.scope.reset(token)

@@ -67,15 +67,15 @@ class Trace:
         """Writes to a reference that was made outside of this trace."""
         ref.write(self.parent, value)
 
-    def run(self, fun: Callable[[], _T]) -> _T:
-        """Calls `fun` with this trace current and returns its result; afterwards the trace is not live any more.
+    def run(self, fun: Callable[..., _T], *args: Any) -> _T:
+        """``fun(*args)`` with this trace current; afterwards the trace is not live any more.
 
         This is a function and no context manager, because a KeyboardInterrupt at the start of `__exit__` would leave
         the trace current for ever. Python handles no signals between `finally` and the first call after it.
         """
         token = current_trace.set(self)
         try:
-            return fun()
+            return fun(*args)
         finally:
             current_trace.reset(token)
             self.live = False

@@ -119,9 +119,11 @@ class BatchTrace(Trace):
         return inner.owner.made(inner) if isinstance(inner, Tracer) else None
 
 
-def run_in(trace: BatchTrace, axis: BatchAxis, fun: Callable[[], _T]) -> _T:
-    """Calls `fun` with `trace` current and the name of `axis`, if any, in scope; returns its result."""
-    return trace.run(fun if axis.name is None else lambda: run_with_axis(axis.name, axis.size, fun))
+def run_in(trace: BatchTrace, axis: BatchAxis, fun: Callable[..., _T], *args: Any) -> _T:
+    """Calls ``fun(*args)`` with `trace` current and the name of `axis`, if any, in scope; returns its result."""
+    if axis.name is None:
+        return trace.run(fun, *args)
+    return trace.run(lambda: run_with_axis(axis.name, axis.size, lambda: fun(*args)))
 
 
 def run_batched(
@@ -129,12 +131,8 @@ def run_batched(
 ) -> tuple[list[Any], list[Dim]]:
     """Runs flat `fun` on batched `args`; returns the outputs and the position of the mapped axis in each."""
     trace = BatchTrace(axis)
-
-    def run() -> list[tuple[Any, Dim]]:
-        tracers = [trace.join(x, d) for x, d in zip(args, dims, strict=True)]
-        return [trace.split(out) for out in fun(*tracers)]
-
-    pairs = run_in(trace, axis, run)
+    tracers = [trace.join(x, d) for x, d in zip(args, dims, strict=True)]
+    pairs = [trace.split(out) for out in run_in(trace, axis, fun, *tracers)]
     return [x for x, _ in pairs], [d for _, d in pairs]
 
 

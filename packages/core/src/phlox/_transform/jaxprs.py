@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from .._base.errors import DtypeError, ShapeError
 from .._ir.jaxpr import ClosedJaxpr, Jaxpr, Var, hoist_consts, memoized
 from .._trace.axes import axis_env
-from .._trace.interpret import eval_jaxpr
+from .._trace.interpret import as_function
 from .._trace.staging import JaxprTracer, stage
 from .._trace.trace import typeof
 from .array_operations import Zero, instantiate
@@ -43,7 +43,7 @@ def jvp_jaxpr(
                 next(given) if has else Zero(v.aval.tangent())
                 for has, v in zip(nonzero, closed.jaxpr.invars, strict=True)
             ]
-            outs, out_tangents = jvp(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents)
+            outs, out_tangents = jvp(as_function(closed), primals, tangents)
             wanted = keep or (False,) * len(outs)
             present[:] = [want or type(t) is not Zero for want, t in zip(wanted, out_tangents, strict=True)]
             return outs + [instantiate(t) for t, there in zip(out_tangents, present, strict=True) if there]
@@ -75,7 +75,7 @@ def linearize_jaxpr(closed: ClosedJaxpr, wanted: tuple[bool, ...]) -> Linearized
         found: dict[str, Any] = {}
 
         def fun(*primals: Any) -> list[Any]:
-            result = linearize(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, wanted)
+            result = linearize(as_function(closed), primals, wanted)
             outputs = list(result.outputs)
             places: list[tuple[str, int]] = []
             inputs = {id(x): i for i, x in enumerate(primals)}
@@ -158,7 +158,7 @@ def batch_jaxpr(
         positions: list[Dim] = []
 
         def fun(*args: Any) -> list[Any]:
-            outs, dims = run_batched(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), axis, args, in_dims)
+            outs, dims = run_batched(as_function(closed), axis, args, in_dims)
             if out_dims is not None:
                 forced = zip(outs, dims, out_dims, strict=True)
                 outs = [x if d is None and not must else place_axis(x, d, 0, axis.size) for x, d, must in forced]

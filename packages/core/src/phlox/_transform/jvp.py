@@ -133,12 +133,8 @@ def push_forward(
     trace: JVPTrace, fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     """Runs flat `fun` under `trace`; returns its outputs and their tangents, each of which may be a `Zero`."""
-
-    def run() -> list[tuple[Any, Any]]:
-        tracers = [trace.join(p, t) for p, t in zip(primals, tangents, strict=True)]
-        return [trace.split(out) for out in fun(*tracers)]
-
-    pairs = trace.run(run)
+    tracers = [trace.join(p, t) for p, t in zip(primals, tangents, strict=True)]
+    pairs = [trace.split(out) for out in trace.run(fun, *tracers)]
     outs = [p for p, _ in pairs]
     return outs, as_typed_all([t for _, t in pairs], map(typeof, outs))
 

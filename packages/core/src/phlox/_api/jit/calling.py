@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ..._base import config, source  # noqa: F401  (`CALL` uses config and the other names so marked)
 from ..._base.config import overridden  # noqa: F401
 from ..._base.errors import NumberRangeError
+from ..._base.tracebacks import trim
 from ..._base.wrapping import COMPILED, wraps
 from ..._ir.primitive import tracing
 from ..._xla.array import ArrayImpl  # noqa: F401
@@ -90,9 +91,10 @@ def function_of(jitted: JitFunction) -> Any:
     """The function that `jit` returns: it has the name and signature of the user's function and methods of `jitted`."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if tracing() is not None:
-            return jitted.guarded(jitted.call_traced, args, kwargs)
-        return jitted.guarded(jitted.call_flat, args, kwargs)
+        try:
+            return (jitted.call_flat if tracing() is None else jitted.call_traced)(args, kwargs)
+        except Exception as error:
+            raise trim(error)  # noqa: B904  (it is the same error)
 
     function: Any = call
     function.__name__ = function.__qualname__ = arguments.fun_name(jitted.fun)

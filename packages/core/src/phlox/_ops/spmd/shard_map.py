@@ -21,7 +21,7 @@ from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoist_consts
 from ..._ir.key_uses import KeyUses
 from ..._ir.primitive import Primitive, sharding_in_types
 from ..._trace.axes import axis_env, only_axes
-from ..._trace.interpret import eval_jaxpr
+from ..._trace.interpret import as_function, eval_jaxpr
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, insert_axis
 from ..._transform.batch import BatchAxis, Dim
@@ -358,7 +358,7 @@ def _batch(
             spread = frozenset(axis.spmd) & frozenset(manual)
             avals = [a if d is None else a.varying(a.vma | spread) for a, d in zip(derived.in_avals, dims, strict=True)]
             program = derived
-            derived = restage(lambda *xs: eval_jaxpr(program.jaxpr, program.consts, *xs), avals, jaxpr.jaxpr)
+            derived = restage(as_function(program), avals, jaxpr.jaxpr)
     specs = tuple(insert_entry(s, d, axis.spmd) for s, d in zip(in_specs, dims, strict=True))
     out = tuple(insert_entry(s, d, axis.spmd) for s, d in zip(out_specs, out_dims, strict=True))
     return bind(derived, args, mesh, specs, out, manual, check_vma), out_dims

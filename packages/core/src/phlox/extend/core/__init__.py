@@ -15,7 +15,7 @@ from ..._ir.effects import Effect, Effects, no_effects
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in
 from ..._ir.primitive import Primitive as _Primitive
 from ..._trace.checks import check_jaxpr
-from ..._trace.interpret import eval_jaxpr
+from ..._trace.interpret import as_function
 from ..._trace.trace import Tracer
 from ..._xla.array import Array
 from ...lax._tokens import Token
@@ -100,7 +100,7 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
     >>> jaxpr_as_fun(phlox.make_jaxpr(lambda x: x + 1)(1.0))(2.0)
     [Array(3., dtype=float32, weak_type=True)]
     """
-    return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
+    return as_function(closed_jaxpr)
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
