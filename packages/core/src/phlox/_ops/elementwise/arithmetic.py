@@ -360,7 +360,7 @@ def _without_zero(x: Any) -> Any:
 
 def _pow_x(t: Any, x: Any, y: Any, out: Any) -> Any:
     if isinstance(y, np.generic) and y.dtype == typeof(x).dtype and y != 0:
-        return mul(t, mul(y, pow_(x, y.dtype.type(y - 1))))
+        return mul(t, mul(y, pow_(x, y.dtype.type(y.item() - 1))))
     # x**0 is 1 for every x, so the derivative is 0 even where x**-1 is not finite.
     if typeof(x).dtype != typeof(y).dtype:
         y = primitive("convert_element_type").bind(y, new_dtype=typeof(x).dtype, weak_type=False)
