@@ -8,6 +8,11 @@ import os
 
 import pytest
 
+#: How many cases run: names of PHLOX_TEST_CASES, and the factors that they stand for.
+SIZES = {"few": "0.1", "default": "1", "all": "3"}
+size = os.environ.get("PHLOX_TEST_CASES", "default")
+os.environ["PHLOX_TEST_CASES"] = SIZES.get(size, size)
+
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_force_host_platform_device_count=8")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 _cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "phlox")

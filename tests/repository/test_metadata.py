@@ -18,6 +18,9 @@ def project(name):
 
 def test_one_version():
     assert {project(name)["version"] for name in PACKAGES} == {phlox.__version__}
+    sources = [path.read_text() for path in REPOSITORY.glob("packages/*/src/*/__init__.py")]
+    stated = [version for text in sources for version in re.findall(r'^__version__ = "(.*)"$', text, re.MULTILINE)]
+    assert stated == [phlox.__version__] * len(PACKAGES)
     released = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", (REPOSITORY / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert released[0] == phlox.__version__
 

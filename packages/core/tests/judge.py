@@ -4,9 +4,9 @@ A case is a function of a namespace: ``lambda m, x: m.numpy.sin(x)`` is run with
 same NumPy arrays, and the results are compared. `agree` runs it eagerly and under jit; `agree_grad` compares
 gradients, with numeric ones as a second opinion; `agree_vmap` compares a batch with a loop over its examples.
 
-How many cases there are is one knob: PHLOX_TEST_CASES, a factor. At 1 every third case that the tables of the
-conformance tests list is run; from 3 on all are, and so many times more random inputs are drawn; below 1 it is a share
-of that third.
+How many cases there are is one knob: PHLOX_TEST_CASES (few, default, all, or a factor: conftest.py). At 1, the default,
+every third case that the tables of the conformance tests list is run; from 3 on all are, and so many times more random
+inputs are drawn; below 1 it is a share of that third.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Random programs under random transformations: phlox computes what jax does.
 
-650 programs by fixed seeds, 2,000 with PHLOX_TEST_CASES=3. docs/random-programs.md tells how to run them without end.
+650 programs by fixed seeds, 2,000 with PHLOX_TEST_CASES=all. docs/random-programs.md tells how to run them without end.
 """
 
 import collections

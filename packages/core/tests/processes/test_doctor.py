@@ -148,7 +148,7 @@ def test_state_of_the_cache(tmp_path):
 
 
 def test_usage():
-    for arguments in ([], ["docter"], ["doctor", "--jsno"]):
+    for arguments in (["docter"], ["doctor", "--jsno"]):
         done = doctor(arguments=arguments)
         assert done.returncode == 2 and "usage: python -m phlox" in done.stderr
 
@@ -158,3 +158,9 @@ def test_importing_phlox_does_not_load_it():
         "import sys, phlox, phlox.numpy; print({'argparse', 'phlox.__main__', 'phlox._doctor'} & set(sys.modules))"
     )
     assert done.stdout == "set()\n"
+
+
+def test_without_a_command():
+    done = doctor(arguments=())
+    assert done.returncode == 0 and "doctor" in done.stdout
+    assert doctor(arguments=("--version",)).stdout.startswith("phlox 0.")

@@ -29,6 +29,7 @@ from ._tfds import from_tfds
 from ._torch import from_torch
 from .errors import MissingExtraError
 
+__version__ = "0.1.0"
 __all__ = [
     "Batches",
     "MissingExtraError",

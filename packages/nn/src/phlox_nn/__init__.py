@@ -86,4 +86,5 @@ from ._weights import (
 
 # Errors point at the user's line that calls a layer, not into this package.
 _hide_frames(_os.path.dirname(__file__))
+__version__ = "0.1.0"
 _publish(__name__)

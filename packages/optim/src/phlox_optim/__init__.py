@@ -47,6 +47,7 @@ _TESTED = [
 
 _TRAINING = ["EarlyStopping", "Fitted", "LossScale", "Step", "TrainState", "fit", "make_evaluation", "make_step"]
 
+__version__ = "0.1.0"
 __all__ = ["checkpoint", "errors", "logging", "metrics", *_TRAINING, *_TESTED]
 
 

@@ -12,12 +12,16 @@ from . import checks, facts
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command that `arguments` name. Returns the exit status: 0 if every check agrees with NumPy, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m phlox")
-    commands = parser.add_subparsers(dest="command", required=True)
+    parser = argparse.ArgumentParser(prog="python -m phlox", description="Commands of phlox, a library of arrays.")
+    parser.add_argument("--version", action="version", version=f"phlox {facts.versions()['phlox']}")
+    commands = parser.add_subparsers(dest="command")
     about = "shows versions, devices and settings, and compares what each device computes with NumPy"
     doctor = commands.add_parser("doctor", help=about, description=f"{about.capitalize()}.")
     doctor.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     wanted = parser.parse_args(arguments)
+    if wanted.command is None:
+        parser.print_help()
+        return 0
     found = report()
     print(json.dumps(found, indent=2) if wanted.json else "\n".join(text(found)))
     return 0 if found["ok"] else 1
