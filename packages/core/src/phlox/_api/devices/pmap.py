@@ -5,6 +5,7 @@ It is `shard_map` over a mesh of one axis, jitted with shardings that put each s
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -85,111 +86,151 @@ def pmap(
     Array([1.], dtype=float32)
     """
     arguments.check_callable("pmap", fun)
-    statics = arguments.as_ints(static_broadcasted_argnums, "static_broadcasted_argnums")
-    donated = arguments.as_ints(donate_argnums, "donate_argnums")
-    given = None if devices is None else tuple(devices)
-    if given == ():
-        raise DeviceError("pmap: 'devices' argument to pmap must be non-empty, or None.")
-    name = _NO_NAME if axis_name is None else axis_name
     axes_in = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     check_axes("pmap", in_axes, out_axes)
     if any(a < 0 for a in pytree.tree_leaves(axes_in)):
         raise OptionError(f"pmap: in_axes={in_axes!r} counts from the end", instead="axes counted from the front")
-    compiled: dict[int, Any] = {}
+    chosen = None if devices is None else tuple(devices)
+    if chosen == ():
+        raise DeviceError("pmap: 'devices' argument to pmap must be non-empty, or None.")
+    function = _ParallelFunction(
+        fun=fun,
+        axis_name=_NO_NAME if axis_name is None else axis_name,
+        in_axes=axes_in,
+        out_axes=out_axes,
+        statics=arguments.as_ints(static_broadcasted_argnums, "static_broadcasted_argnums"),
+        donated=arguments.as_ints(donate_argnums, "donate_argnums"),
+        devices=chosen,
+        backend=backend,
+        axis_size=axis_size,
+    )
 
-    def dynamic(args: Sequence[Any]) -> tuple[Any, ...]:
-        chosen = {n % len(args) for n in statics} if args else set()
-        return tuple(x for i, x in enumerate(args) if i not in chosen)
+    @wraps(fun)
+    @user_call
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        return function(args, kwargs)
 
-    def dynamic_axes(args: Sequence[Any]) -> Any:
-        if not isinstance(axes_in, tuple) or len(axes_in) != len(args):
-            return axes_in
-        chosen = {n % len(args) for n in statics} if args else set()
-        return tuple(a for i, a in enumerate(axes_in) if i not in chosen)
+    mapped.trace = lambda *args, **kwargs: function.jitted(args, kwargs).trace(*args, **kwargs)  # type: ignore[attr-defined]
+    mapped.lower = lambda *args, **kwargs: function.jitted(args, kwargs).lower(*args, **kwargs)  # type: ignore[attr-defined]
+    return mapped  # type: ignore[return-value]
 
-    def size_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-        positional = dynamic(args)
+
+@dataclasses.dataclass(eq=False)
+class _ParallelFunction:
+    """What `pmap` is told, and its jitted function for each number of devices."""
+
+    fun: Callable[..., Any]
+    axis_name: AxisName
+    in_axes: Any
+    out_axes: Any
+    statics: tuple[int, ...]
+    donated: tuple[int, ...]
+    devices: tuple[Device, ...] | None
+    backend: str | None
+    axis_size: int | None
+    compiled: dict[int, Any] = dataclasses.field(default_factory=dict)
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if distributed_state() is not None and self.is_shared(args, kwargs):
+            return self.in_all_processes(args, kwargs)
+        return self.jitted(args, kwargs)(*args, **kwargs)
+
+    # -- arguments
+
+    def static(self, args: Sequence[Any]) -> set[int]:
+        """The positions of the static arguments, counted from the front."""
+        return {n % len(args) for n in self.statics} if args else set()
+
+    def dynamic(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        static = self.static(args)
+        return tuple(x for i, x in enumerate(args) if i not in static)
+
+    def dynamic_axes(self, args: Sequence[Any]) -> Any:
+        """`in_axes` of the dynamic arguments."""
+        if not isinstance(self.in_axes, tuple) or len(self.in_axes) != len(args):
+            return self.in_axes
+        static = self.static(args)
+        return tuple(a for i, a in enumerate(self.in_axes) if i not in static)
+
+    def size_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+        """The length of the mapped axis."""
+        positional = self.dynamic(args)
         leaves = flatten((positional, kwargs))[0]
-        axes = _axes(dynamic_axes(args), positional, kwargs)
+        axes = _axes(self.dynamic_axes(args), positional, kwargs)
         for x, axis in zip(leaves, axes, strict=True):  # the common case, in which no error message is needed
             if axis is not None and not hasattr(x, "shape"):
                 break
         else:
             lengths = {x.shape[a] for x, a in zip(leaves, axes, strict=True) if a is not None and a < len(x.shape)}
-            if len(lengths) == 1 and (axis_size is None or axis_size in lengths):
+            if len(lengths) == 1 and (self.axis_size is None or self.axis_size in lengths):
                 return lengths.pop()
-        return _explained_size(fun, positional, kwargs, axes, axis_size)
+        return _explained_size(self.fun, positional, kwargs, axes, self.axis_size)
 
-    def share_of(args: tuple[Any, ...], kwargs: dict[str, Any], processes: int) -> int:
-        """The length of this process's part of the mapped axis."""
-        positional = dynamic(args)
-        here = None if axis_size is None else axis_size // processes
-        return _explained_size(fun, positional, kwargs, _axes(dynamic_axes(args), positional, kwargs), here)
+    # -- programs
 
-    def place(mesh: Mesh, axis: int | None) -> Any:
-        return interned(NamedSharding(mesh, _spec(axis, name)))
+    def sharding(self, mesh: Mesh, axis: int | None) -> Any:
+        return interned(NamedSharding(mesh, _spec(axis, self.axis_name)))
 
-    def make(chosen: Sequence[Device], args: tuple[Any, ...]) -> Any:
-        mesh = Mesh(np.array(chosen), (name,))
+    def make(self, devices: Sequence[Device], args: tuple[Any, ...]) -> Any:
+        """The jitted function over these devices."""
+        mesh = Mesh(np.array(devices), (self.axis_name,))
 
-        @wraps(fun)
+        @wraps(self.fun)
         def over_devices(*args: Any, **kwargs: Any) -> Any:
-            return _map(fun, args, kwargs, mesh, name, statics, dynamic, dynamic_axes, out_axes)
+            return _map(self, args, kwargs, mesh)
 
-        axes = dynamic_axes(args)
-        shardings = pytree.tree_map(functools.partial(place, mesh), axes, is_leaf=pytree.is_none)
-        prefix = Prefix.of((shardings, place(mesh, 0)))
-        options = Options(static_argnums=statics, donate_argnums=donated, in_shardings=prefix, moves_arguments=True)
+        place = functools.partial(self.sharding, mesh)
+        shardings = pytree.tree_map(place, self.dynamic_axes(args), is_leaf=pytree.is_none)
+        options = Options(
+            static_argnums=self.statics,
+            donate_argnums=self.donated,
+            in_shardings=Prefix.of((shardings, place(0))),
+            moves_arguments=True,
+        )
         return function_of(JitFunction(over_devices, options))
 
-    def jitted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if statics and max(statics) >= len(args):
+    def jitted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The jitted function for these arguments."""
+        if self.statics and max(self.statics) >= len(args):
             raise ArgumentError(
-                f"pmapped function has static_broadcasted_argnums={statics} but was called with only {len(args)} "
+                f"pmapped function has static_broadcasted_argnums={self.statics} but was called with only {len(args)} "
                 f"positional argument{'s' if len(args) > 1 else ''}. All static broadcasted arguments must be passed "
                 "positionally.",
                 instead="the static arguments by position",
             )
-        size = size_of(args, kwargs)
-        run = compiled.get(size)
+        size = self.size_of(args, kwargs)
+        run = self.compiled.get(size)
         if run is None:
-            run = compiled[size] = make(_devices(size, given, backend), args)
+            run = self.compiled[size] = self.make(_devices(size, self.devices, self.backend), args)
         return run
 
-    def in_all_processes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    # -- several processes
+
+    def is_shared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether the devices of several processes run this call. A traced call is one of this process alone."""
+        if process_count(self.backend) == 1 or any(isinstance(x, Tracer) for x in flatten((args, kwargs))[0]):
+            return False
+        here = process_index(self.backend)
+        return self.devices is None or any(device.process_index != here for device in self.devices)
+
+    def in_all_processes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call as one process of several makes it; the program is the same in all."""
-        processes = process_count(backend)
-        size = share_of(args, kwargs, processes)
-        chosen = _devices_of_all(size, given, backend, processes)
-        run = compiled.get(len(chosen))
+        processes = process_count(self.backend)
+        positional = self.dynamic(args)
+        axes = _axes(self.dynamic_axes(args), positional, kwargs)
+        length = None if self.axis_size is None else self.axis_size // processes  # of this process's part
+        size = _explained_size(self.fun, positional, kwargs, axes, length)
+        devices = _devices_of_all(size, self.devices, self.backend, processes)
+        run = self.compiled.get(len(devices))
         if run is None:
-            run = compiled[len(chosen)] = make(chosen, args)
-        mesh = Mesh(np.array(chosen), (name,))
-        static = {n % len(args) for n in statics} if args else set()
-        leaves, tree = flatten((dynamic(args), kwargs))
-        axes = _axes(dynamic_axes(args), *tree.unflatten(leaves))
-        parts = [over_all_processes(x, place(mesh, axis)) for x, axis in zip(leaves, axes, strict=True)]
+            run = self.compiled[len(devices)] = self.make(devices, args)
+        mesh = Mesh(np.array(devices), (self.axis_name,))
+        leaves, tree = flatten((positional, kwargs))
+        parts = [over_all_processes(x, self.sharding(mesh, axis)) for x, axis in zip(leaves, axes, strict=True)]
         positional, named = tree.unflatten(parts)
-        rest = iter(positional)
+        static, rest = self.static(args), iter(positional)
         outs = run(*[x if i in static else next(rest) for i, x in enumerate(args)], **named)
         return pytree.tree_map(of_this_process, outs)
-
-    def is_shared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether the devices of several processes run this call. A traced call is one of this process alone."""
-        if process_count(backend) == 1 or any(isinstance(x, Tracer) for x in flatten((args, kwargs))[0]):
-            return False
-        return given is None or any(device.process_index != process_index(backend) for device in given)
-
-    @wraps(fun)
-    @user_call
-    def mapped(*args: Any, **kwargs: Any) -> Any:
-        if distributed_state() is not None and is_shared(args, kwargs):
-            return in_all_processes(args, kwargs)
-        return jitted(args, kwargs)(*args, **kwargs)
-
-    mapped.trace = lambda *args, **kwargs: jitted(args, kwargs).trace(*args, **kwargs)  # type: ignore[attr-defined]
-    mapped.lower = lambda *args, **kwargs: jitted(args, kwargs).lower(*args, **kwargs)  # type: ignore[attr-defined]
-    return mapped  # type: ignore[return-value]
 
 
 def _axes(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int | None]:
@@ -218,11 +259,11 @@ def _explained_size(
     return size
 
 
-def _devices(size: int, given: tuple[Device, ...] | None, backend: str | None) -> list[Device]:
-    if given is not None:
-        if len(given) != size:
-            raise DeviceError(f"pmap: the mapped axis has length {size}, but {len(given)} devices were given")
-        return list(given)
+def _devices(size: int, asked: tuple[Device, ...] | None, backend: str | None) -> list[Device]:
+    if asked is not None:
+        if len(asked) != size:
+            raise DeviceError(f"pmap: the mapped axis has length {size}, but {len(asked)} devices were given")
+        return list(asked)
     there = local_devices(backend=backend)
     if size > len(there):
         raise DeviceError(
@@ -237,50 +278,41 @@ def _devices(size: int, given: tuple[Device, ...] | None, backend: str | None) -
     return there[:size]
 
 
-def _devices_of_all(size: int, given: tuple[Device, ...] | None, backend: str | None, processes: int) -> list[Device]:
+def _devices_of_all(size: int, asked: tuple[Device, ...] | None, backend: str | None, processes: int) -> list[Device]:
     """The devices of a call in several processes, of which `size` belong to this one."""
-    if given is None:
+    if asked is None:
         return [device for i in range(processes) for device in local_devices(i, backend)[:size]]
-    own = sum(device.process_index == process_index(backend) for device in given)
+    own = sum(device.process_index == process_index(backend) for device in asked)
     if own != size:
         raise DeviceError(
             f"pmap: the mapped axis has length {size} in process {process_index(backend)}, of which {own} devices were "
             "given"
         )
-    return list(given)
+    return list(asked)
 
 
 def _spec(axis: int | None, name: AxisName) -> PartitionSpec:
     return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
 
 
-def _map(
-    fun: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    mesh: Mesh,
-    name: AxisName,
-    statics: tuple[int, ...],
-    dynamic: Callable[..., Any],
-    dynamic_axes: Callable[..., Any],
-    out_axes: Any,
-) -> Any:
-    """The result of `fun` on all slices: traces it on one slice, and binds `shard_map` over the mesh."""
-    positional = dynamic(args)
+def _map(function: _ParallelFunction, args: tuple[Any, ...], kwargs: dict[str, Any], mesh: Mesh) -> Any:
+    """The result of the function on all slices: traces it on one slice, and binds `shard_map` over the mesh."""
+    fun, name = function.fun, function.axis_name
+    positional = function.dynamic(args)
     leaves, in_tree = flatten((positional, kwargs))
-    axes = _axes(dynamic_axes(args), positional, kwargs)
-    chosen = {n % len(args): args[n % len(args)] for n in statics} if args else {}
+    axes = _axes(function.dynamic_axes(args), positional, kwargs)
+    static = {i: args[i] for i in function.static(args)}
 
     def with_statics(rest: Sequence[Any], named: dict[str, Any]) -> Any:
         values = iter(rest)
-        return fun(*[chosen[i] if i in chosen else next(values) for i in range(len(args))], **named)
+        return fun(*[static[i] if i in static else next(values) for i in range(len(args))], **named)
 
     flat = FlatFunction(with_statics, in_tree)
     out_dims: list[int | None] = []
 
     def on_slice(*parts: Any) -> list[Any]:
         outs = flat(*[x if a is None else squeeze(x, dimensions=(a,)) for x, a in zip(parts, axes, strict=True)])
-        out_dims[:] = flat_axes("pmap out_axes", out_axes, flat.out_tree)
+        out_dims[:] = flat_axes("pmap out_axes", function.out_axes, flat.out_tree)
         return [x if d is None else _with_axis(x, d) for x, d in zip(outs, out_dims, strict=True)]
 
     in_specs = tuple(_spec(a, name) for a in axes)

@@ -157,6 +157,7 @@ def _expn_fraction(n: Any, x: Any) -> Any:
     return jnp.exp(-x) / tail
 
 
+@jit(inline=True)
 def _expn(n: Any, x: Any) -> Any:
     small = _expn_series(n, jnp.where((x > 0) & (x <= 1), x, 1))
     large = _expn_fraction(jnp.maximum(n, 1), jnp.where((x > 1) & (x < jnp.inf), x, 1))
