@@ -14,6 +14,7 @@ from .._api.jit.jit import jit
 from .._base.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from .._base.strictness import composed
 from .._ir import dtypes
+from .._ir.avals import ShapedArray
 from .._operands.broadcasting import where
 from .._operands.checks import check, check_one, type_of
 from .._operands.promotion import to_dtype
@@ -136,74 +137,94 @@ def ragged_dot_general(
     Array([1., 2.], dtype=float32)
     """
     lhs, rhs, group_sizes = operands_for(out_sharding, lhs, rhs, group_sizes)
-    function = "ragged_dot_general"
     if group_offset is not None:
-        raise UnsupportedError(f"{function}: group_offset", instead="group_offset=None")
-    lhs, rhs, sizes = check(function, lhs, rhs, group_sizes)
+        raise UnsupportedError("ragged_dot_general: group_offset", instead="group_offset=None")
+    lhs, rhs, sizes = check("ragged_dot_general", lhs, rhs, group_sizes)
     numbers = ragged_dot_dimension_numbers
     if not isinstance(numbers, RaggedDotDimensionNumbers):
         raise ArgumentError(
-            f"{function}: ragged_dot_dimension_numbers={numbers!r:.60}", instead="a lax.RaggedDotDimensionNumbers"
+            f"ragged_dot_general: ragged_dot_dimension_numbers={numbers!r:.60}",
+            instead="a lax.RaggedDotDimensionNumbers",
         )
     (lc, rc), (lb, rb) = numbers.dot_dimension_numbers
-    left, right, groups = type_of(lhs), type_of(rhs), type_of(sizes)
-    if dtypes.kind(groups.dtype) not in "iu":
-        raise DtypeError(f"{function}: group_sizes are {groups.short}", instead="integers")
-    if not groups.ndim:
-        raise ShapeError(f"{function}: group_sizes are {groups.short}", instead="one size for each group")
-    if len(numbers.lhs_ragged_dimensions) != 1:
-        raise ShapeError(f"{function} expects exactly one lhs ragged dimension, got {numbers.lhs_ragged_dimensions}")
-    ragged = numbers.lhs_ragged_dimensions[0]
-    if not 0 <= ragged < left.ndim:
-        raise ShapeError(
-            f"{function} requires lhs ragged dimension numbers to be nonnegative and less than the number of axes of "
-            f"the lhs, got {ragged} for {left.short}",
-            axis=ragged,
-        )
-    kept = ragged not in lc and ragged not in lb
-    if len(numbers.rhs_group_dimensions) != kept:
-        needs = (
-            "exactly one rhs group dimension when lhs ragged dimension is noncontracting"
-            if kept
-            else "zero group dimensions in the rhs when lhs ragged dimension is contracting or batch"
-        )
-        raise ShapeError(f"{function} requires {needs}, got {numbers.rhs_group_dimensions}")
-    free = [i for i in range(left.ndim) if i not in lc and i not in lb]
-    alike = list(lc) if ragged in lc else free if kept else list(lb)
-    before = [*(lb if ragged not in lb else ()), *alike[: alike.index(ragged)]]
-    expected = (*(left.shape[i] for i in before), groups.shape[-1])
-    if groups.ndim != 1 and groups.shape != expected:
-        raise ShapeError(
-            f"{function}: expected group_sizes to have shape {expected}, got {groups.shape}: lengths of the axes "
-            f"{before} of lhs, then the number of groups",
-            shapes=[groups.shape],
-        )
+    ragged = _ragged_axis(numbers, type_of(lhs))
+    before = _axes_before(numbers, type_of(lhs), ragged, type_of(sizes))
     options: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
     if ragged in lb:
         out = dot_general(lhs, rhs, ((lc, rc), (lb, rb)), **options)
-        return lay_out(function, out, out_sharding)
-    count = groups.shape[-1]
-    if kept:
-        axis = numbers.rhs_group_dimensions[0]
-        if axis in rc or axis in rb:
-            raise ShapeError(
-                f"{function} requires rhs group dimension numbers to be distinct from contracting and batch "
-                f"dimensions, got {axis}",
-                axis=axis,
-            )
-        if right.shape[axis] != count:
-            raise ShapeError(
-                f"{function}: expected rhs group dimension size to be {count}, got {right.shape[axis]} of "
-                f"{right.short}",
-                axis=axis,
-            )
-    masked = _masked(lhs, sizes, ragged, before if groups.ndim > 1 else [])
-    if kept:
+        return lay_out("ragged_dot_general", out, out_sharding)
+    if ragged not in lc:
+        _check_group_axis(numbers, type_of(rhs), type_of(sizes).shape[-1])
+    masked = _masked(lhs, sizes, ragged, before if type_of(sizes).ndim > 1 else [])
+    if ragged in lc:
+        out = move_axis(dot_general(masked, rhs, ((_up(lc), rc), (_up(lb), rb)), **options), len(lb), 0)
+    else:
         pairs = ((*_up(lc), 0), (*rc, numbers.rhs_group_dimensions[0])), (_up(lb), rb)
         out = dot_general(masked, rhs, pairs, **options)
-    else:
-        out = move_axis(dot_general(masked, rhs, ((_up(lc), rc), (_up(lb), rb)), **options), len(lb), 0)
-    return lay_out(function, out, out_sharding)
+    return lay_out("ragged_dot_general", out, out_sharding)
+
+
+def _ragged_axis(numbers: RaggedDotDimensionNumbers, left: ShapedArray) -> int:
+    """The ragged axis of the left operand. Checks that the right operand has a group axis where it needs one."""
+    if len(numbers.lhs_ragged_dimensions) != 1:
+        raise ShapeError(
+            f"ragged_dot_general expects exactly one lhs ragged dimension, got {numbers.lhs_ragged_dimensions}"
+        )
+    ragged = numbers.lhs_ragged_dimensions[0]
+    if not 0 <= ragged < left.ndim:
+        raise ShapeError(
+            "ragged_dot_general requires lhs ragged dimension numbers to be nonnegative and less than the number of "
+            f"axes of the lhs, got {ragged} for {left.short}",
+            axis=ragged,
+        )
+    (lc, _), (lb, _) = numbers.dot_dimension_numbers
+    is_free = ragged not in lc and ragged not in lb
+    if len(numbers.rhs_group_dimensions) != is_free:
+        needs = (
+            "exactly one rhs group dimension when lhs ragged dimension is noncontracting"
+            if is_free
+            else "zero group dimensions in the rhs when lhs ragged dimension is contracting or batch"
+        )
+        raise ShapeError(f"ragged_dot_general requires {needs}, got {numbers.rhs_group_dimensions}")
+    return ragged
+
+
+def _axes_before(numbers: RaggedDotDimensionNumbers, left: ShapedArray, ragged: int, groups: ShapedArray) -> list[int]:
+    """The axes of the left operand that group sizes of several axes have in front. Checks the sizes."""
+    if dtypes.kind(groups.dtype) not in "iu":
+        raise DtypeError(f"ragged_dot_general: group_sizes are {groups.short}", instead="integers")
+    if not groups.ndim:
+        raise ShapeError(f"ragged_dot_general: group_sizes are {groups.short}", instead="one size for each group")
+    (lc, _), (lb, _) = numbers.dot_dimension_numbers
+    free = [i for i in range(left.ndim) if i not in lc and i not in lb]
+    same_kind = list(lc) if ragged in lc else list(lb) if ragged in lb else free
+    before = [*(lb if ragged not in lb else ()), *same_kind[: same_kind.index(ragged)]]
+    expected = (*(left.shape[i] for i in before), groups.shape[-1])
+    if groups.ndim != 1 and groups.shape != expected:
+        raise ShapeError(
+            f"ragged_dot_general: expected group_sizes to have shape {expected}, got {groups.shape}: lengths of the "
+            f"axes {before} of lhs, then the number of groups",
+            shapes=[groups.shape],
+        )
+    return before
+
+
+def _check_group_axis(numbers: RaggedDotDimensionNumbers, right: ShapedArray, count: int) -> None:
+    """Checks the axis of the right operand that has a matrix for each of `count` groups."""
+    (_, rc), (_, rb) = numbers.dot_dimension_numbers
+    axis = numbers.rhs_group_dimensions[0]
+    if axis in rc or axis in rb:
+        raise ShapeError(
+            "ragged_dot_general requires rhs group dimension numbers to be distinct from contracting and batch "
+            f"dimensions, got {axis}",
+            axis=axis,
+        )
+    if right.shape[axis] != count:
+        raise ShapeError(
+            f"ragged_dot_general: expected rhs group dimension size to be {count}, got {right.shape[axis]} of "
+            f"{right.short}",
+            axis=axis,
+        )
 
 
 def _up(axes: Ints) -> tuple[int, ...]:

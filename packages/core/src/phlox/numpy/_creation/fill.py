@@ -332,6 +332,31 @@ def full_like(
 # --- sequences ------------------------------------------------------------------------------------------
 
 
+def _check_arange(start: Any, stop: Any, step: Any) -> None:
+    """Refuses arguments of `arange` that are traced, are no scalars or are complex."""
+    for name, value in (("start", start), ("stop", stop), ("step", step)):
+        if value is None or is_symbolic(value):
+            continue
+        if isinstance(value, Tracer) and value.concrete() is None:
+            what = "stop" if stop is None else name
+            value._refuse(
+                ConcretizationTypeError,
+                f"Abstract tracer value encountered where concrete value is expected. It arose in the jnp.arange "
+                f"argument '{what}': the length",
+                "a Python number; mark it static with static_argnums",
+            )
+        aval = typeof_value(value)
+        if aval is None:
+            raise ArgumentError(f"arange: {name} is {value!r} of type {type(value).__name__}", instead="a number")
+        if aval.shape != ():
+            raise ShapeError(f"arange: arguments must be scalars; got {name}={aval.short}", shapes=[aval.shape])
+        if dtypes.kind(aval.dtype) == "c":
+            raise DtypeError(
+                f"Passing complex start/stop/step to jnp.arange is no longer supported: {name} is {value!r}",
+                instead="an int or a float",
+            )
+
+
 def arange(
     start: ArrayLike,
     stop: ArrayLike | None = None,
@@ -365,27 +390,7 @@ def arange(
     >>> arange(3), arange(1.0, 2.0, 0.5)
     (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
     """
-    for name, value in (("start", start), ("stop", stop), ("step", step)):
-        if value is None or is_symbolic(value):
-            continue
-        if isinstance(value, Tracer) and value.concrete() is None:
-            what = "stop" if stop is None else name
-            value._refuse(
-                ConcretizationTypeError,
-                f"Abstract tracer value encountered where concrete value is expected. It arose in the jnp.arange "
-                f"argument '{what}': the length",
-                "a Python number; mark it static with static_argnums",
-            )
-        aval = typeof_value(value)
-        if aval is None:
-            raise ArgumentError(f"arange: {name} is {value!r} of type {type(value).__name__}", instead="a number")
-        if aval.shape != ():
-            raise ShapeError(f"arange: arguments must be scalars; got {name}={aval.short}", shapes=[aval.shape])
-        if dtypes.kind(aval.dtype) == "c":
-            raise DtypeError(
-                f"Passing complex start/stop/step to jnp.arange is no longer supported: {name} is {value!r}",
-                instead="an int or a float",
-            )
+    _check_arange(start, stop, step)
     if any(map(is_symbolic, (start, stop, step))):
         return placed(_arange_symbolic(start, stop, step, dtype), device)
     numbers: list[Any] = [v.concrete() if isinstance(v, Tracer) else v for v in (start, stop, step)]

@@ -118,23 +118,30 @@ def vectorize(
                 )
             _bind(lengths, core, shape[len(shape) - len(core) :], where)
             loops.append(shape[: len(shape) - len(core)])
-        outer = broadcast_shapes(*loops)
-        mapped = call
-        prepared = [own(x) for x in arrays]
-        for depth in range(len(outer)):  # vmap the last outer axis first
-            axis = len(outer) - 1 - depth
-            in_axes = []
-            for loop in loops:
-                at = axis - (len(outer) - len(loop))
-                in_axes.append(
-                    0 if at >= 0 and loop[at] == outer[axis] and (loop[at] != 1 or outer[axis] == 1) else None
-                )
-            mapped = vmap(mapped, in_axes=tuple(in_axes)) if any(a == 0 for a in in_axes) else mapped
-        # Axes of length one that broadcast are dropped; vmap does not map the argument there.
-        for k, loop in enumerate(loops):
-            offset = len(outer) - len(loop)
-            ones = tuple(i for i, n in enumerate(loop) if n == 1 and outer[i + offset] != 1)
-            prepared[k] = squeeze(prepared[k], ones) if ones else prepared[k]
-        return mapped(*prepared)
+        return _mapped(call, loops)(*_squeezed([own(x) for x in arrays], loops))
 
     return wrapped
+
+
+def _mapped(call: Callable[..., Any], loops: Sequence[tuple[int, ...]]) -> Callable[..., Any]:
+    """`call` over all outer axes of its arguments, which are `loops`."""
+    outer = broadcast_shapes(*loops)
+    for axis in reversed(range(len(outer))):  # vmap the last outer axis first
+        in_axes = []
+        for loop in loops:
+            at = axis - (len(outer) - len(loop))
+            is_mapped = at >= 0 and loop[at] == outer[axis] and (loop[at] != 1 or outer[axis] == 1)
+            in_axes.append(0 if is_mapped else None)
+        if any(a == 0 for a in in_axes):
+            call = vmap(call, in_axes=tuple(in_axes))
+    return call
+
+
+def _squeezed(arrays: list[Any], loops: Sequence[tuple[int, ...]]) -> list[Any]:
+    """The arguments without the outer axes of length one that broadcast: vmap does not map the argument there."""
+    outer = broadcast_shapes(*loops)
+    for k, loop in enumerate(loops):
+        offset = len(outer) - len(loop)
+        ones = tuple(i for i, n in enumerate(loop) if n == 1 and outer[i + offset] != 1)
+        arrays[k] = squeeze(arrays[k], ones) if ones else arrays[k]
+    return arrays
