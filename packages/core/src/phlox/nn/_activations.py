@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import numpy as jnp
 from .._api.derivatives.custom import custom_jvp
 from .._api.jit.jit import jit
+from .._ir import dtypes
 from .._operands.checks import canonical_axes, check, check_one, type_of
 from ._functions import gated, logsumexp, relu6, softplus
 
@@ -32,7 +33,8 @@ def hard_tanh(x: ArrayLike) -> Array:
     Array([-1. ,  0.5], dtype=float32)
     """
     x = check_one("hard_tanh", x)
-    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
+    above = x if dtypes.kind(type_of(x).dtype) == "u" else jnp.where(x < -1, -1, x)
+    return jnp.where(x > 1, 1, above)
 
 
 @jit
