@@ -52,6 +52,7 @@ REFUSED = {
     "lax.argmin": ("c", "complex numbers have no order"),
     "lax.clamp": ("c", "complex numbers have no order"),
     "scipy.special.gamma": ("c", "of complex numbers it is not there"),
+    "scipy.special.owens_t": ("biufc", "it is a function of real numbers"),
     "scipy.special.loggamma": ("c", "of complex numbers it is not there"),
     "lax.conv_general_dilated": ("b", "sums of truth values are no numbers"),
     "lax.cumlogsumexp": ("iu", "jax gives it a type and cannot compile it"),
@@ -68,6 +69,8 @@ OTHERWISE = {
     ("scipy.special.sph_harm_y", "bfloat16"): "with 64-bit types on, jax's result has 128 bits",
     ("scipy.special.sph_harm_y", "float32"): "with 64-bit types on, jax's result has 128 bits",
     ("scipy.special.multigammaln", "bfloat16"): "a number among the arguments decides here",
+    ("scipy.stats.sem", "complex64"): "a standard deviation is real",
+    ("scipy.stats.sem", "complex128"): "a standard deviation is real",
 }
 
 

@@ -216,7 +216,7 @@ def soft_sign(x: ArrayLike) -> Array:
     Array([0.5], dtype=float32)
     """
     finite = jnp.where(jnp.isinf(x), 0, x)
-    return jnp.where(jnp.isinf(x), jnp.sign(x), finite / (jnp.abs(finite) + 1))
+    return jnp.where(jnp.isinf(x), jnp.sign(x + 0), finite / (jnp.abs(finite) + 1))
 
 
 @functools.partial(jit, inline=True)

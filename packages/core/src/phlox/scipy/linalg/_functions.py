@@ -442,6 +442,8 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
     Array([[2.]], dtype=float32)
     """
     a, b, c = promote_inexact(*listed("solve_sylvester", A, B, C))
+    if type_of(c).dtype.itemsize < 4:  # eigenvalues are float32 at least
+        a, b, c = (x.astype(dtypes.float32) for x in (a, b, c))
     m, n = type_of(c).shape[-2:]
     if type_of(a).shape[-2:] != (m, m) or type_of(b).shape[-2:] != (n, n):
         raise ShapeError(
