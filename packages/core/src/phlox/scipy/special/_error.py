@@ -185,7 +185,7 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
       h, a: real arrays that broadcast with each other; integers are converted to floats.
 
     Returns:
-      An array of the broadcast shape, of the promoted floating dtype, at least float32.
+      An array of the broadcast shape, of the promoted floating dtype.
 
     Raises:
       DtypeError: an argument is complex.
@@ -194,5 +194,4 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     0.125
     """
     (h, a), dtype = at_least_single("owens_t", h, a)
-    out = _owens_t(*jnp.broadcast_arrays(h, a))
-    return out.astype(dtype) if dtype.itemsize > 4 else out
+    return _owens_t(*jnp.broadcast_arrays(h, a)).astype(dtype)
