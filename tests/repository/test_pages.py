@@ -1,5 +1,6 @@
 """Every block of code on the pages runs and prints what the page says; the tutorial's steps run as notebooks too."""
 
+import ast
 import codeop
 import importlib.util
 import os
@@ -167,3 +168,12 @@ def test_answers_are_collapsed_in_notebooks():
     collapsed = [cell for cell in cells if cell.metadata.get("jupyter", {}).get("source_hidden")]
     assert [cell.cell_type for cell in collapsed] == ["code", "code"]
     assert not any("details" in cell.source for cell in cells)
+
+
+def test_words_for_the_search_are_those_of_pages():
+    tree = ast.parse((REPOSITORY / "scripts" / "docs_reference.py").read_text())
+    (words,) = [node.value for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id == "WORDS"]
+    named = set(ast.literal_eval(words))
+    assert {page for page in named if not page.startswith("api/")} <= {
+        str(page.relative_to(REPOSITORY / "docs")) for page in REPOSITORY.glob("docs/**/*.md")
+    }
