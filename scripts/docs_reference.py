@@ -1,11 +1,12 @@
-"""Pages of the reference, one for each public module, made while mkdocs builds (a hook of mkdocs.yml).
+"""Pages of the reference, one for each public module, and the ranks of pages in the search (a hook of mkdocs.yml).
 
-They are not files of the repository: which modules are public, and what each of them shows, is read from the packages,
-so a new name is on its page without a second list.
+The pages of the reference are not files of the repository: which modules are public, and what each of them shows, is
+read from the packages, so a new name is on its page without a second list.
 """
 
 import importlib
 import inspect
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,7 @@ from types import ModuleType
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from public_modules import public_modules
@@ -20,6 +22,30 @@ from public_modules import public_modules
 #: The names of each module that its page was made for. While pages are made some modules get further ones.
 LISTED: dict[str, list[str]] = {}
 PACKAGES = ("phlox", "phlox_nn", "phlox_optim", "phlox_data", "phlox_examples")
+
+#: Ranks of pages in the search, by the first pattern that their path matches: a factor of their score, or None for
+#: pages that the search leaves out. Other pages have 1.
+RANKS: list[tuple[str, float | None]] = [
+    (r"tutorial/|guides/|from/|(index|installing|settings|debugging)\.md", 4),
+    (r"api/phlox(_nn|_optim|_data|\.numpy|\.lax|\.random|\.nn|\.tree|\.sharding)?\.md", 2),
+    (r"api/phlox_examples|api/phlox\.example_libraries", None),
+    (r"notes/|(primitives|corners|special-functions|conformance|random-programs)\.md", None),
+    (r"(from-nothing|tour|decisions|new-primitive|optax|performance|networks|libraries|scaling)\.md", 0.2),
+    (r"api/phlox\.(interpreters|extend|core|custom_batching|experimental|export)", 0.5),
+]
+
+#: Words that people type for a page whose headings do not have them. The search ranks such a page first.
+WORDS = {
+    "api/phlox_nn.md": "layers convolution dropout attention embedding normalization",
+    "guides/data.md": "dataloader dataset batches shuffle",
+    "guides/devices.md": "multi gpu distributed sharding data parallel",
+    "guides/performance.md": "slow profile benchmark recompilation",
+    "guides/training.md": "fit train optimizer learning rate schedule early stopping gradient clipping",
+    "tutorial/04-grad.md": "gradient derivative backpropagation",
+    "tutorial/05-vmap.md": "vectorize batch",
+    "tutorial/06-control-flow.md": "scan loop condition pytree",
+    "tutorial/10-saving-debugging.md": "save load checkpoint nan print",
+}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -49,6 +75,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> None:
+    """Sets the rank of the page and its further words in the search."""
+    if words := WORDS.get(page.file.src_uri):
+        page.meta["tags"] = words.split()
+    for pattern, rank in RANKS:
+        if re.match(pattern, page.file.src_uri):
+            page.meta["search"] = {"exclude": True} if rank is None else {"boost": rank}
+            return
 
 
 def on_post_build(config: MkDocsConfig) -> None:

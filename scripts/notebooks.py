@@ -14,17 +14,27 @@ REPOSITORY = Path(__file__).parents[1]
 sys.path.insert(0, str(REPOSITORY / "tests"))
 from pages import ERROR, pieces  # noqa: E402
 
+#: The tags around answers, and the text of the summary. Cells cannot be inside of an element of HTML.
+FOLD = re.compile(r"<details[^>]*>\n<summary>(.*?)</summary>|</details>")
+
 
 def notebook(page: Path) -> nbformat.NotebookNode:
-    """The page with its code as cells. Pictures come along as attachments of the text, as notebooks travel alone."""
+    """The page with its code as cells. Pictures are attachments of the text, because notebooks are copied alone.
+
+    Cells with answers of exercises, in ``<details>``, are collapsed.
+    """
     cells = []
+    folded = False
     for number, piece in enumerate(pieces(page.read_text())):
         if piece.code:
             cell = nbformat.v4.new_code_cell(piece.text.rstrip())
             if ERROR.fullmatch(piece.prints or ""):
                 cell.metadata["tags"] = ["raises-exception"]
+            if folded:
+                cell.metadata["jupyter"] = {"source_hidden": True}
         else:
-            text, attachments = with_pictures(page, piece.text)
+            folded = piece.text.rfind("<details") > piece.text.rfind("</details") if "details" in piece.text else folded
+            text, attachments = with_pictures(page, FOLD.sub(r"\1", piece.text))
             cell = nbformat.v4.new_markdown_cell(text)
             if attachments:
                 cell["attachments"] = attachments

@@ -1,5 +1,6 @@
 """Every block of code on the pages runs and prints what the page says; the tutorial's steps run as notebooks too."""
 
+import ast
 import codeop
 import importlib.util
 import os
@@ -150,3 +151,29 @@ def test_all_pages_are_in_the_navigation():
 def test_pictures_are_small():
     files = sorted(Path(REPOSITORY / "docs" / "pictures").glob("*.svg"))
     assert not [file.name for file in files if file.stat().st_size > 60_000]
+
+
+@pytest.mark.parametrize("page", TUTORIAL, ids=name_of)
+def test_each_step_ends_with_two_exercises(page):
+    exercises = page.read_text().partition("## Exercises\n")[2]
+    assert re.findall(r"^(\d)\. ", exercises, re.MULTILINE) == ["1", "2"]
+    answers = re.search(
+        r'^<details markdown="1">\n<summary>Answers</summary>\n(.*)^</details>$', exercises, re.DOTALL | re.M
+    )
+    assert answers[1].count("```python\n") == 2
+
+
+def test_answers_are_collapsed_in_notebooks():
+    cells = notebooks().notebook(TUTORIAL[0]).cells
+    collapsed = [cell for cell in cells if cell.metadata.get("jupyter", {}).get("source_hidden")]
+    assert [cell.cell_type for cell in collapsed] == ["code", "code"]
+    assert not any("details" in cell.source for cell in cells)
+
+
+def test_words_for_the_search_are_those_of_pages():
+    tree = ast.parse((REPOSITORY / "scripts" / "docs_reference.py").read_text())
+    (words,) = [node.value for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id == "WORDS"]
+    named = set(ast.literal_eval(words))
+    assert {page for page in named if not page.startswith("api/")} <= {
+        str(page.relative_to(REPOSITORY / "docs")) for page in REPOSITORY.glob("docs/**/*.md")
+    }

@@ -1,4 +1,4 @@
-"""docs/tour.md and the READMEs hold: their quotations are in the files, the names they give exist.
+"""docs/tour.md and other pages hold: their quotations are in the files, the names they give exist. The tour is short.
 
 In the tour, a block ```py is quoted from the file that its first line names; `path.py:Name`
 means a definition in that file.
@@ -13,7 +13,10 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 TOUR = REPOSITORY / "docs" / "tour.md"
-OTHERS = [REPOSITORY / path for path in ("README.md", "packages/core/README.md", "docs/random-programs.md")]
+OTHERS = [
+    REPOSITORY / path
+    for path in ("README.md", "packages/core/README.md", "docs/from-nothing.md", "docs/random-programs.md")
+]
 FOLDERS = ("packages", "tests", "docs", "scripts", "3rdparty", "benchmarks")
 
 
@@ -82,6 +85,16 @@ def defines(scope, names):
     return False
 
 
-def test_the_tour_names_functions():
+def test_the_pages_name_functions():
     named = [name for _, name in references() if name]
     assert len(named) > 30, f"`path.py:Name` was found only {len(named)} times: does the pattern still fit?"
+
+
+def test_the_tour_can_be_read_in_an_hour():
+    """Its map, the rows of the tables "read | what it is", has at most 20 files and 5,000 lines."""
+    tables = re.findall(r"^\| read \|.*\n\|.*\n((?:\|.*\n)+)", TOUR.read_text(), re.MULTILINE)
+    rows = "".join(tables).splitlines()
+    files = {re.match(r"\| `([\w/.\-]+\.py):\w+` \|", row)[1] for row in rows}
+    assert len(files) == len(rows) <= 20
+    lines = sum(len((REPOSITORY / file).read_text().splitlines()) for file in files)
+    assert 2500 < lines <= 5000

@@ -9,7 +9,7 @@ Names, signatures and numbers are JAX's: ``import phlox as jax`` runs programs w
 
 from typing import TYPE_CHECKING
 
-# Imported first: NumPy takes 10 ms longer to import deep inside of other imports on Python 3.11 (docs/performance.md).
+# Imported first: deep inside of other imports NumPy takes 10 ms longer on Python 3.11 (docs/notes/starting.md).
 import numpy as _numpy  # noqa: F401
 
 from . import errors, numpy, tree, tree_util

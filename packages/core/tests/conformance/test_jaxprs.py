@@ -214,7 +214,7 @@ def _custom(m):
 #: of their own for stack and split, wraps floor_divide or cumsum in jit, lifts arrays made of lists where phlox records a
 #: copy, names results of inner programs that nothing reads, and keeps zero tangents that nothing needs.
 # Not power: its exponent less one is a number, which jax's program computes.
-# Not matmul: the gradient of a product of more axes is written in the order that needs no transpose (docs/performance.md).
+# Not matmul: the gradient of a product of more axes is written in the order that needs no transpose (docs/notes/programs.md).
 GRADIENTS = [
     "add", "two arguments", "broadcast", "sin cos", "square", "cube", "sqrt", "division", "negative", "abs", "sum over an axis",
     "mean", "dot", "einsum", "reshape", "transpose", "expand_dims", "broadcast_to", "slice", "reversed", "index array", "where", "clip",

@@ -34,7 +34,7 @@ def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any],
         outs = program.run(arrays)
         return outs if primitive.multiple_results else outs[0]
     # Not called as `program.execute(...)`: a method call does one more attribute lookup, and jaxlib leaves the CPU's
-    # caches cold for Python (docs/performance.md).
+    # caches cold for Python (docs/notes/dispatch.md).
     run = program.execute
     try:
         buf = run([x._buf for x in arrays]).consume_with_handlers(program.handlers)[0]
