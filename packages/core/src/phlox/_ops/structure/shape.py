@@ -58,8 +58,8 @@ def structural(
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
-        out = primitive.bind(x, **params)
-        return out, Zero(typeof(out).tangent()) if type(t) is Zero else primitive.bind(t, **params)
+        out = prim.bind(x, **params)
+        return out, Zero(typeof(out).tangent()) if type(t) is Zero else prim.bind(t, **params)
 
     def transposed(ct: Any, x: Any, **params: Any) -> list[Any]:
         return [Zero(x.aval) if type(ct) is Zero else transpose(ct, x.aval, **params)]
@@ -67,13 +67,13 @@ def structural(
     def batched(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
         return batch(args[0], dims[0], **params)
 
-    primitive = Primitive(
+    prim = Primitive(
         name,
         types=types,
         remembers=True,
         lower=lower,
         jvp=jvp,
-        spectral=None if axis_map_of is None else spectra.moved(lambda: primitive, axis_map_of),
+        spectral=None if axis_map_of is None else spectra.moved(lambda: prim, axis_map_of),
         transpose=transposed,
         batch=batched,
         sharding=sharding,
@@ -86,7 +86,7 @@ def structural(
         series="linear",
         unfused=unfused,
     )
-    return primitive
+    return prim
 
 
 def _in_front(x: Any, dim: Dim) -> tuple[Any, int]:
