@@ -54,7 +54,7 @@ class LinearizeTrace(JVPTrace):
 class Linearized(NamedTuple):
     """A function linearized at a point: its outputs, and its derivative as a linear Jaxpr.
 
-    `jaxpr` maps the tangents of the `wanted` inputs to the tangents of the outputs that are `nonzero`. `residuals` are
+    `jaxpr` maps the tangents of the active inputs to the tangents of the outputs marked in `nonzero`. `residuals` are
     the values of its constants.
     """
 
