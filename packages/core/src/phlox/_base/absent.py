@@ -151,14 +151,14 @@ jax | relu gelu softmax sigmoid log_softmax one_hot tanh | jax.nn.{name}
 
 def _elsewhere() -> dict[str, str]:
     """Full name of JAX -> what to write instead."""
-    found: dict[str, str] = {}
+    alternatives: dict[str, str] = {}
     for line in _LINES.replace("\n  ", " ").strip().splitlines():
         module, names, instead = (part.strip() for part in line.split(" | "))
         home = {"jax.numpy": "np"}.get(module, module.removeprefix("jax."))
         for name in names.split():
             text = instead.replace("{host}", _HOST).replace("{home}", home).replace("{name}", name)
-            found[f"{module}.{name}"] = text
-    return found
+            alternatives[f"{module}.{name}"] = text
+    return alternatives
 
 
 def reason(jax_name: str) -> tuple[str, str]:
@@ -169,8 +169,8 @@ def reason(jax_name: str) -> tuple[str, str]:
 def _listed(jax_name: str) -> tuple[str, str] | None:
     parts = jax_name.split(".")
     for count in range(len(parts), 1, -1):
-        if found := UNAVAILABLE.get(".".join(parts[:count])):
-            return found
+        if entry := UNAVAILABLE.get(".".join(parts[:count])):
+            return entry
     elsewhere = _elsewhere()
     for count in range(len(parts), 1, -1):
         if instead := elsewhere.get(".".join(parts[:count])):
@@ -186,8 +186,8 @@ def _unlisted(jax_name: str) -> tuple[str, str]:
 
 def listed(full_name: str) -> tuple[str, str] | None:
     """As `reason`, for a name of phlox and in its words; None if the tables do not have the name."""
-    found = _listed("jax" + full_name.removeprefix("phlox"))
-    return found and (found[0], found[1].replace("jax.", "phlox."))
+    entry = _listed("jax" + full_name.removeprefix("phlox"))
+    return entry and (entry[0], entry[1].replace("jax.", "phlox."))
 
 
 #: modules in which a name is looked up that another module lacks
@@ -206,8 +206,8 @@ _MODULES = [
 def explain(module: str, name: str, names: Iterable[str]) -> tuple[str, str]:
     """What to say about a name that a public module lacks, and what to write instead. `names` are those it has."""
     full_name = f"{module}.{name}"
-    if found := listed(full_name):
-        return f"the program uses {full_name}: {found[0]}", found[1]
+    if entry := listed(full_name):
+        return f"the program uses {full_name}: {entry[0]}", entry[1]
     what = f"module {module!r} has no attribute {name!r}"
     if name.startswith("_"):
         return what, ""
@@ -228,10 +228,10 @@ def _original(module: str, name: str) -> str:
     if original.partition(".")[0] not in ("numpy", "scipy"):
         return ""
     try:
-        found = hasattr(importlib.import_module(original), name)
+        exists = hasattr(importlib.import_module(original), name)
     except ImportError:
         return ""
-    return original.replace("numpy", "np") if found else ""
+    return original.replace("numpy", "np") if exists else ""
 
 
 def _closest(name: str, names: Iterable[str]) -> str:

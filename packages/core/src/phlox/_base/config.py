@@ -257,14 +257,14 @@ class Settings:
     def replace(self, changes: dict[str, Any]) -> Settings:
         """A copy with `changes` applied. It is cached, because programs enter the same ``with`` block many times."""
         key, known = tuple(changes.items()), self._replaced
-        found = known.get(key)
-        if found is None:
-            found = Settings({name: changes.get(name, getattr(self, name)) for name in _NAMES})
+        settings = known.get(key)
+        if settings is None:
+            settings = Settings({name: changes.get(name, getattr(self, name)) for name in _NAMES})
             if "user_contexts" not in changes:  # user values may be equal but different, as 1 and True
                 if len(known) >= _MAX_REPLACED:
                     known.clear()
-                known[key] = found
-        return found
+                known[key] = settings
+        return settings
 
     if TYPE_CHECKING:  # a type checker does not see slots that are computed from the table
 
@@ -317,11 +317,11 @@ def _with_inert(name: str, value: Any) -> tuple[tuple[str, Any], ...]:
 
 def _checked(changes: dict[str, Any]) -> dict[str, Any]:
     """Parsed values by the short names of flags; a flag that sets several others is expanded."""
-    found = {}
+    values = {}
     for name, value in changes.items():
         short, parsed = _check(name, value)
-        found.update(dict.fromkeys((short, *_GROUPS.get(short, ())), parsed))
-    return found
+        values.update(dict.fromkeys((short, *_GROUPS.get(short, ())), parsed))
+    return values
 
 
 def variables_of(name: str) -> tuple[str, ...]:

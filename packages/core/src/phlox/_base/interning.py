@@ -22,24 +22,24 @@ class Interned(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, T] = {}
+        self._recent: dict[Hashable, T] = {}
         self._alive: weakref.WeakValueDictionary[Hashable, T] = weakref.WeakValueDictionary()
         # Reentrant: a garbage collection inside `add` may run finalizers, which may call `add` again.
         self._adding = threading.RLock()
-        self.get = self._kept.get
+        self.get = self._recent.get
         _tables.append(self)
 
     def add(self, key: Hashable, make: Callable[[], T]) -> T:
         """The object with this key, made by `make` if there is none. To be called when `get` returns None."""
         with self._adding:
-            found = self._alive.get(key)
-            if found is None:
-                made = make()
-                found = self._alive.setdefault(key, made)
-            if len(self._kept) >= LIMIT:
-                self._kept.clear()
-            self._kept[key] = found
-        return found
+            value = self._alive.get(key)
+            if value is None:
+                new = make()
+                value = self._alive.setdefault(key, new)
+            if len(self._recent) >= LIMIT:
+                self._recent.clear()
+            self._recent[key] = value
+        return value
 
     def __len__(self) -> int:
         return len(self._alive)
@@ -47,7 +47,7 @@ class Interned(Generic[T]):
     def clear(self) -> None:
         """Drops the strong references: objects without other references are freed."""
         with self._adding:
-            self._kept.clear()
+            self._recent.clear()
 
 
 def forgettable(cache: dict[Any, Any]) -> dict[Any, Any]:

@@ -97,9 +97,9 @@ class _AbsentModules:
             return
         from . import absent
 
-        if found := absent.listed(fullname):
-            what = f"the program uses {fullname}: {found[0]}"
-            raise MissingImportError(what, instead=found[1], name=fullname, **_of_jax(fullname))
+        if entry := absent.listed(fullname):
+            what = f"the program uses {fullname}: {entry[0]}"
+            raise MissingImportError(what, instead=entry[1], name=fullname, **_of_jax(fullname))
 
 
 #: packages of which programs import modules that jax has and phlox has not; `import phlox` alone adds no finder

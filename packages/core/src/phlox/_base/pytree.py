@@ -155,9 +155,9 @@ def flatten_up_to(treedef: PyTreeDef, tree: Any, function: str = "tree", argumen
     try:
         return treedef.flatten_up_to(tree)
     except (ValueError, TypeError):
-        found = differences(treedef, tree_structure(tree), prefix=True)
+        mismatches = differences(treedef, tree_structure(tree), prefix=True)
         raise tree_error(
-            f"pytree structure error: {function}: {argument} does not have the structure of the first one", found
+            f"pytree structure error: {function}: {argument} does not have the structure of the first one", mismatches
         ) from None
 
 
@@ -590,13 +590,13 @@ def register_dataclass(
         if data_fields is None or meta_fields is None:
             meta_fields = [field.name for field in fields if field.metadata.get("static", False)]
             data_fields = [name for name in names if name not in meta_fields]
-        given = {*data_fields, *meta_fields}
-        if missing := sorted(set(names) - given):
+        listed_fields = {*data_fields, *meta_fields}
+        if missing := sorted(set(names) - listed_fields):
             raise OptionError(
                 f"register_dataclass: data_fields and meta_fields must include all dataclass fields of "
                 f"{nodetype.__name__}. Missing fields: {{{', '.join(map(repr, missing))}}}"
             )
-        if unknown := sorted(given - set(names)):
+        if unknown := sorted(listed_fields - set(names)):
             raise OptionError(
                 f"register_dataclass: data_fields and meta_fields must include all dataclass fields of "
                 f"{nodetype.__name__} and no others. Unexpected fields: {{{', '.join(map(repr, unknown))}}}"
@@ -784,10 +784,10 @@ def differences(expected: PyTreeDef, got: PyTreeDef, *, prefix: bool = False, pa
         return _dict_differences(want[1], children, have[1], others, prefix, path)
     if len(children) != len(others):
         return [Difference(path, describe(expected), describe(got))]
-    found: list[Difference] = []
+    mismatches: list[Difference] = []
     for key, child, other in zip(child_keys(expected), children, others, strict=True):
-        found += differences(child, other, prefix=prefix, path=(*path, key))
-    return found
+        mismatches += differences(child, other, prefix=prefix, path=(*path, key))
+    return mismatches
 
 
 def _dict_differences(
@@ -798,17 +798,17 @@ def _dict_differences(
     prefix: bool,
     path: KeyPath,
 ) -> list[Difference]:
-    found: list[Difference] = []
+    mismatches: list[Difference] = []
     mine, yours = dict(zip(keys, children, strict=True)), dict(zip(other_keys, others, strict=True))
     for key in keys:
         if key in yours:
-            found += differences(mine[key], yours[key], prefix=prefix, path=(*path, DictKey(key)))
+            mismatches += differences(mine[key], yours[key], prefix=prefix, path=(*path, DictKey(key)))
         else:
-            found.append(Difference((*path, DictKey(key)), describe(mine[key]), "no such key"))
+            mismatches.append(Difference((*path, DictKey(key)), describe(mine[key]), "no such key"))
     for key in other_keys:
         if key not in mine:
-            found.append(Difference((*path, DictKey(key)), "no such key", describe(yours[key])))
-    return found
+            mismatches.append(Difference((*path, DictKey(key)), "no such key", describe(yours[key])))
+    return mismatches
 
 
 def named_paths(treedef: PyTreeDef, tree: Any = None) -> list[KeyPath]:
@@ -866,8 +866,8 @@ def _attribute_keys(node: Any) -> list[KeyEntry]:
         holders.setdefault(id(value), []).append(GetAttrKey(name))
         for key, item in _items(value):
             holders.setdefault(id(item), []).append(GetAttrKey(f"{name}{key}"))
-    found = [holders.get(id(child), []) for _, child in pairs]
-    return [names[0] if len(names) == 1 else key for names, (key, _) in zip(found, pairs, strict=True)]
+    candidates = [holders.get(id(child), []) for _, child in pairs]
+    return [names[0] if len(names) == 1 else key for names, (key, _) in zip(candidates, pairs, strict=True)]
 
 
 def _items(value: Any) -> list[tuple[KeyEntry, Any]]:

@@ -197,11 +197,11 @@ class Location:
 
     def place(self, positions: Positions) -> tuple[int, int]:
         """Line and column. `positions` is a cache by code object; locations must stay alive as long as it is used."""
-        found = positions.get(id(self.code))
-        if found is None:
-            found = positions[id(self.code)] = list(self.code.co_positions())
+        code_positions = positions.get(id(self.code))
+        if code_positions is None:
+            code_positions = positions[id(self.code)] = list(self.code.co_positions())
         index = self.offset // 2
-        line, _, column, _ = found[index] if 0 <= index < len(found) else (None, None, None, None)
+        line, _, column, _ = code_positions[index] if 0 <= index < len(code_positions) else (None, None, None, None)
         return line or self.code.co_firstlineno, (column or 0) + 1
 
     @property

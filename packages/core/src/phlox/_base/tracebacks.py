@@ -23,18 +23,18 @@ def trim(error: BaseException) -> BaseException:
     if "IPython" in sys.modules and not hasattr(error, "_render_traceback_"):
         with contextlib.suppress(AttributeError):  # an exception with slots
             error._render_traceback_ = functools.partial(rendered, error)  # type: ignore[attr-defined]
-    kept: list[TracebackType] = []
+    user_frames: list[TracebackType] = []
     trace = error.__traceback__
     while trace is not None:
         if not source.is_internal(trace.tb_frame.f_code.co_filename):
-            kept.append(trace)
+            user_frames.append(trace)
         elif filtering == "tracebackhide":
             trace.tb_frame.f_locals["__tracebackhide__"] = True
         trace = trace.tb_next
     if filtering == "tracebackhide":
         return error
     rebuilt: TracebackType | None = None
-    for trace in reversed(kept):
+    for trace in reversed(user_frames):
         rebuilt = TracebackType(rebuilt, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
     return error.with_traceback(rebuilt)
 

@@ -74,8 +74,8 @@ class ShapedArray:
     sharding: Any
 
     def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: Any = None) -> ShapedArray:
-        made = shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
-        return made if sharding is None else made.laid(_spec_of(sharding, made.ndim))
+        aval = shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
+        return aval if sharding is None else aval.laid(_spec_of(sharding, aval.ndim))
 
     def __reduce__(self) -> Any:
         if not self.annotated:
@@ -194,10 +194,10 @@ LAZY_ATTRIBUTES: dict[str, Callable[[ShapedArray], Any]] = {"short": _short, "te
 def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
     """The unique `ShapedArray` of this shape (a tuple of ints), dtype (a dtype object) and weak type."""
     key = (shape, dtype, weak_type)
-    found = _interned.get(key)
-    if found is None:
-        found = _interned.add(key, lambda: _made(*key))
-    return found
+    aval = _interned.get(key)
+    if aval is None:
+        aval = _interned.add(key, lambda: _make_aval(*key))
+    return aval
 
 
 def _annotated(shape: Shape, dtype: Dtype, weak_type: bool, vma: frozenset[Any], spec: Spec | None) -> ShapedArray:
@@ -205,16 +205,16 @@ def _annotated(shape: Shape, dtype: Dtype, weak_type: bool, vma: frozenset[Any],
     if not vma and spec is None:
         return shaped(shape, dtype, weak_type)
     key = (shape, dtype, weak_type, vma, spec)
-    found = _interned.get(key)
-    if found is None:
+    cached = _interned.get(key)
+    if cached is None:
 
         def make() -> ShapedArray:
-            made = _made(*key[:3])
-            made.vma, made.spec, made.annotated = vma, spec, True
-            return made
+            aval = _make_aval(*key[:3])
+            aval.vma, aval.spec, aval.annotated = vma, spec, True
+            return aval
 
-        found = _interned.add(key, make)
-    return found
+        cached = _interned.add(key, make)
+    return cached
 
 
 def _no_spec(sharding: Any, ndim: int) -> Spec | None:
@@ -234,20 +234,20 @@ def read_shardings_with(spec_of: Callable[[Any, int], Spec | None]) -> None:
 _NOWHERE: frozenset[Any] = frozenset()
 
 
-def _made(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
+def _make_aval(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
     if any(n < 0 for n in shape if not is_symbolic(n)):
         raise ShapeError(f"an array has no shape {shape}: lengths must not be negative", shapes=[shape])
-    made = object.__new__(ShapedArray)
+    aval = object.__new__(ShapedArray)
     # lengths may be NumPy integers
-    made.shape = tuple([n if type(n) is int or is_symbolic(n) else int(n) for n in shape])
-    made.dtype = dtype
-    made.weak_type = weak_type
-    made.vma = _NOWHERE
-    made.spec = None
-    made.annotated = False
-    made.ndim = len(shape)
-    made.size = math.prod(made.shape)
-    return made
+    aval.shape = tuple([n if type(n) is int or is_symbolic(n) else int(n) for n in shape])
+    aval.dtype = dtype
+    aval.weak_type = weak_type
+    aval.vma = _NOWHERE
+    aval.spec = None
+    aval.annotated = False
+    aval.ndim = len(shape)
+    aval.size = math.prod(aval.shape)
+    return aval
 
 
 _NUMPY = (np.ndarray, np.generic)

@@ -56,16 +56,16 @@ def _linear(dim: SymbolicDim) -> _Linear:
 
 def _least(linear: _Linear, known: list[_Linear], dim: SymbolicDim, depth: int, search: _Search) -> Any:
     """The largest lower bound that is found."""
-    found: Any = 0
+    total: Any = 0
     unbounded: list[Term] = []
     for term, n in linear.items():
         low, high = _of_term(term, dim, depth, search)
         part = n * low if n > 0 else n * high
         if math.isfinite(part):
-            found = found + part
+            total = total + part
         else:
             unbounded.append(term)
-    best: Any = -math.inf if unbounded else found
+    best: Any = -math.inf if unbounded else total
     if depth:
         for fact in known:
             for term in unbounded or linear:

@@ -90,17 +90,17 @@ class SymbolicDim:
     aval: ClassVar[property]
 
     def __init__(self, terms: Terms, scope: SymbolicScope):
-        kept = [(term, n) for term, n in terms.items() if n]
-        if len(kept) > _MAX_TERMS:
-            raise _too_long(len(kept))
-        self.terms: Terms = dict(sorted(kept, key=_order, reverse=True))
+        nonzero = [(term, n) for term, n in terms.items() if n]
+        if len(nonzero) > _MAX_TERMS:
+            raise _too_long(len(nonzero))
+        self.terms: Terms = dict(sorted(nonzero, key=_order, reverse=True))
         self.scope = scope
         self._hash = hash(tuple(self.terms.items()))
         self._text = ""
 
     def _combined(self, other: Any, combine: Callable[[Terms, Terms], Terms]) -> Any:
         terms = self._terms_of(other)
-        return NotImplemented if terms is None else made(combine(self.terms, terms), self.scope)
+        return NotImplemented if terms is None else make_polynomial(combine(self.terms, terms), self.scope)
 
     def _terms_of(self, other: Any) -> Terms | None:
         """The terms of a dimension of this scope, or of a whole number; None for anything else."""
@@ -114,15 +114,15 @@ class SymbolicDim:
         return {(): int(other)} if _is_int(other) else None
 
     def __add__(self, other: Any) -> Any:
-        found = self._combined(other, _sum)
-        return self.as_value() + other if found is NotImplemented else found
+        result = self._combined(other, _sum)
+        return self.as_value() + other if result is NotImplemented else result
 
     def __radd__(self, other: Any) -> Any:
         return self + other if _is_dimension(other) else other + self.as_value()
 
     def __mul__(self, other: Any) -> Any:
-        found = self._combined(other, _product)
-        return self.as_value() * other if found is NotImplemented else found
+        result = self._combined(other, _product)
+        return self.as_value() * other if result is NotImplemented else result
 
     def __rmul__(self, other: Any) -> Any:
         return self * other if _is_dimension(other) else other * self.as_value()
@@ -141,7 +141,9 @@ class SymbolicDim:
             return self.as_value() ** power
         if len(self.terms) == 1:
             ((term, n),) = self.terms.items()
-            return made({tuple((factor, m * power) for factor, m in term): integer_power(n, power)}, self.scope)
+            return make_polynomial(
+                {tuple((factor, m * power) for factor, m in term): integer_power(n, power)}, self.scope
+            )
         if power > 66:
             raise OptionError(f"({self})^{power} has coefficients of more than 64 bits", instead="a smaller power")
         result: Any = 1
@@ -319,22 +321,22 @@ def quotient(x: Term, y: Term) -> Term | None:
     return tuple((factor, power) for factor, power in powers.items() if power)
 
 
-def made(terms: Terms, scope: SymbolicScope) -> Any:
+def make_polynomial(terms: Terms, scope: SymbolicScope) -> Any:
     """The polynomial, with the equalities of the scope applied; an int if it has no factors."""
     for left, right in scope.equal.items():
         for term, n in list(terms.items()):
             rest = quotient(term, left) if n else None
             if rest is not None:
                 others = {t: m for t, m in terms.items() if t != term}
-                replaced = made({rest: n}, scope) * right
-                return made(others, scope) + replaced
-    kept = {term: n for term, n in terms.items() if n}
-    return SymbolicDim(kept, scope) if any(kept) else kept.get((), 0)
+                replaced = make_polynomial({rest: n}, scope) * right
+                return make_polynomial(others, scope) + replaced
+    nonzero = {term: n for term, n in terms.items() if n}
+    return SymbolicDim(nonzero, scope) if any(nonzero) else nonzero.get((), 0)
 
 
 def variable(name: str, scope: SymbolicScope) -> Any:
     """The dimension of this name."""
-    return made({((name, 1),): 1}, scope)
+    return make_polynomial({((name, 1),): 1}, scope)
 
 
 def operation(name: str, x: Any, y: Any) -> Any:
@@ -342,7 +344,7 @@ def operation(name: str, x: Any, y: Any) -> Any:
     if _is_int(x) and _is_int(y):
         return NUMERIC[name](int(x), int(y))
     scope = (x if is_symbolic(x) else y).scope
-    return made({((Operation(name, (x, y)), 1),): 1}, scope)
+    return make_polynomial({((Operation(name, (x, y)), 1),): 1}, scope)
 
 
 def divided(x: Any, y: Any) -> tuple[Any, Any]:
@@ -365,7 +367,7 @@ def divided(x: Any, y: Any) -> tuple[Any, Any]:
         by = quotient(term, first)
         if by is None or n % m:
             return operation("floordiv", x, y), operation("mod", x, y)
-        part = made({by: n // m}, scope)
+        part = make_polynomial({by: n // m}, scope)
         whole, rest = whole + part, rest - part * y
     if _is_int(rest) and _is_int(y):
         return whole + rest // y, rest % y
@@ -462,8 +464,8 @@ def _applied(name: str, x: Any, y: Any) -> Any:
 
 def names_in(dim: Any) -> set[str]:
     """The names that occur in a dimension."""
-    found: set[str] = set()
+    names: set[str] = set()
     for term in dim.terms if is_symbolic(dim) else ():
         for factor, _ in term:
-            found |= {factor} if isinstance(factor, str) else names_in(factor.args[0]) | names_in(factor.args[1])
-    return found
+            names |= {factor} if isinstance(factor, str) else names_in(factor.args[0]) | names_in(factor.args[1])
+    return names

@@ -145,9 +145,9 @@ def as_dtype(x: Any) -> Dtype:
 
     Python's types give the widest dtype of their kind, also in 32-bit mode: see `canonical`.
     """
-    found = _by_name.get(x) if type(x) is str else None
-    if found is not None:
-        return found
+    dtype = _by_name.get(x) if type(x) is str else None
+    if dtype is not None:
+        return dtype
     if isinstance(x, ExtendedDtype):
         return x
     if isinstance(x, type) and x in _PYTHON:
@@ -221,10 +221,12 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Dtype:
     >>> canonicalize_dtype("float64")
     dtype('float32')
     """
-    found = as_dtype(dtype)
-    if is_extended(found) and not allow_extended_dtype:
-        raise DtypeError(f"canonicalize_dtype: extended element type {found} is not allowed here", dtype=found)
-    return canonical(found)
+    element_type = as_dtype(dtype)
+    if is_extended(element_type) and not allow_extended_dtype:
+        raise DtypeError(
+            f"canonicalize_dtype: extended element type {element_type} is not allowed here", dtype=element_type
+        )
+    return canonical(element_type)
 
 
 def user_dtype(dtype: Any, function: str = "") -> Dtype:
@@ -232,20 +234,20 @@ def user_dtype(dtype: Any, function: str = "") -> Dtype:
 
     By default a warning says that the result has 32 bits.
     """
-    found = as_dtype(dtype)
-    result = canonical(found)
-    if result is not found and result != found and not (isinstance(dtype, type) and dtype in _PYTHON):
+    requested = as_dtype(dtype)
+    result = canonical(requested)
+    if result is not requested and result != requested and not (isinstance(dtype, type) and dtype in _PYTHON):
         mode = config.current().explicit_x64_dtypes
         if mode == "allow":
-            return found
+            return requested
         if mode == "error":
             raise DtypeError(
-                f"{function + ': ' if function else ''}Explicitly requested dtype {found.name} is not available",
+                f"{function + ': ' if function else ''}Explicitly requested dtype {requested.name} is not available",
                 instead=f"{result.name}, or phlox.config.update('explicit_x64_dtypes', 'allow')",
-                dtype=found,
+                dtype=requested,
             )
         warn(
-            f"{function + ': ' if function else ''}dtype {found.name} is not available and becomes {result.name}; "
+            f"{function + ': ' if function else ''}dtype {requested.name} is not available and becomes {result.name}; "
             "set phlox.config.update('enable_x64', True) or PHLOX_ENABLE_X64=1 to keep 64 bits",
             UserWarning,
         )
@@ -261,11 +263,11 @@ def to_inexact(dtype: Dtype) -> Dtype:
     """`dtype` if floating or complex, else float32, or float64 for 64-bit integers."""
     if is_inexact(dtype):
         return dtype
-    return _kept(float64) if dtype.itemsize == 8 else float32
+    return _apply_x64_mode(float64) if dtype.itemsize == 8 else float32
 
 
-def _kept(dtype: Dtype) -> Dtype:
-    """`canonical`, but for operands of 64 bits whose type was named where the flag `explicit_x64_dtypes` keeps it."""
+def _apply_x64_mode(dtype: Dtype) -> Dtype:
+    """`dtype` if the flag `explicit_x64_dtypes` allows 64 bits, else its canonical form."""
     return dtype if config.current().explicit_x64_dtypes == "allow" else canonical(dtype)
 
 

@@ -62,18 +62,18 @@ def spec_over(mesh: Any, entries: Iterable[Entry]) -> Spec | None:
     if not any(entries):
         return None
     key = (mesh, entries)
-    found = _interned.get(key)
-    if found is None:
+    cached = _interned.get(key)
+    if cached is None:
 
         def make() -> Spec:
             global _any
             _any = True
-            made = object.__new__(Spec)
-            made.mesh, made.entries = key
-            return made
+            spec = object.__new__(Spec)
+            spec.mesh, spec.entries = key
+            return spec
 
-        found = _interned.add(key, make)
-    return found
+        cached = _interned.add(key, make)
+    return cached
 
 
 def any_specs() -> bool:
@@ -115,13 +115,13 @@ def join(name: str, avals: Sequence[ShapedArray], entries: Iterable[Entry], what
 
     Raises `ShardingTypeError` if there are two.
     """
-    kept: Entry = ()
+    result: Entry = ()
     for entry in entries:
-        if entry and kept and entry != kept:
-            axes = f"{_quoted(kept)} and {_quoted(entry)}"
+        if entry and result and entry != result:
+            axes = f"{_quoted(result)} and {_quoted(entry)}"
             refuse(name, f"{what or 'incompatible shardings'}: one axis is split over {axes}", avals, RESHARD)
-        kept = kept or entry
-    return kept
+        result = result or entry
+    return result
 
 
 def _quoted(entry: Entry) -> str:

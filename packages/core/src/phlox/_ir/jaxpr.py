@@ -136,18 +136,18 @@ class Jaxpr:
     @property
     def effects(self) -> Effects:
         """The union of the effects of all equations."""
-        found = self.memo.get("effects")
-        if found is None:
-            found = self.memo["effects"] = no_effects.union(*[eqn.effects for eqn in self.eqns if eqn.effects])
-        return found
+        effects = self.memo.get("effects")
+        if effects is None:
+            effects = self.memo["effects"] = no_effects.union(*[eqn.effects for eqn in self.eqns if eqn.effects])
+        return effects
 
     @property
     def is_wide(self) -> bool:
         """Whether an equation has a 64-bit operand."""
-        found = self.memo.get("is_wide")
-        if found is None:
-            found = self.memo["is_wide"] = any(_is_wide(eqn) for eqn in self.eqns)
-        return found
+        wide = self.memo.get("is_wide")
+        if wide is None:
+            wide = self.memo["is_wide"] = any(_is_wide(eqn) for eqn in self.eqns)
+        return wide
 
     def replace(self, **changes: Any) -> Jaxpr:
         """A copy with some fields replaced."""
@@ -242,35 +242,35 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
     if used_outputs is not None:
         outvars = [v for v, used in zip(outvars, used_outputs, strict=True) if used]
     live: set[Atom] = set(outvars)  # may contain literals, which no equation binds
-    kept: list[JaxprEqn] = []
+    eqns: list[JaxprEqn] = []
     for eqn in reversed(jaxpr.eqns):
         if eqn.effects or not live.isdisjoint(eqn.outvars):
             if eqn.primitive.narrow is not None:
                 eqn = eqn.primitive.narrow(eqn, [v in live for v in eqn.outvars])
-            kept.append(eqn)
+            eqns.append(eqn)
             live.update(eqn.invars)
-    kept.reverse()
+    eqns.reverse()
     used = [v in live for v in (*jaxpr.constvars, *jaxpr.invars)]
-    if kept == jaxpr.eqns and len(outvars) == len(jaxpr.outvars):
+    if eqns == jaxpr.eqns and len(outvars) == len(jaxpr.outvars):
         return jaxpr, used
-    return jaxpr.replace(eqns=kept, outvars=outvars), used
+    return jaxpr.replace(eqns=eqns, outvars=outvars), used
 
 
 def narrowed(
-    closed: ClosedJaxpr, used: Sequence[bool], kept: Sequence[bool] | None = None
+    closed: ClosedJaxpr, used: Sequence[bool], keep: Sequence[bool] | None = None
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The program for the outputs that are `used`, with only the inputs that it reads and those marked in `kept`.
+    """The program for the outputs that are `used`, with only the inputs that it reads and those marked in `keep`.
 
     Also returns, for each input of `closed`, whether it is still there.
     """
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:
         jaxpr, read = prune(closed.jaxpr, used)
-        stay = [r or bool(kept and kept[i]) for i, r in enumerate(read[len(jaxpr.constvars) :])]
+        stay = [r or bool(keep and keep[i]) for i, r in enumerate(read[len(jaxpr.constvars) :])]
         invars = [v for v, there in zip(jaxpr.invars, stay, strict=True) if there]
         return closed.replace(jaxpr=jaxpr.replace(invars=invars)), stay
 
-    key = ("narrowed", tuple(used), None if kept is None else tuple(kept))
+    key = ("narrowed", tuple(used), None if keep is None else tuple(keep))
     result: tuple[ClosedJaxpr, list[bool]] = memoized(closed.jaxpr, key, make)
     return result
 
@@ -294,20 +294,20 @@ def with_literals(jaxpr: Jaxpr, literals: dict[Var, Literal]) -> Jaxpr:
 
 def jaxprs_in(params: dict[str, Any]) -> list[Jaxpr]:
     """The Jaxprs among the parameters of an equation, including those inside tuples."""
-    found = []
+    jaxprs = []
     for value in params.values():
         kind = type(value)
         if kind is ClosedJaxpr:
-            found.append(value.jaxpr)
+            jaxprs.append(value.jaxpr)
         elif kind is Jaxpr:
-            found.append(value)
+            jaxprs.append(value)
         elif isinstance(value, tuple):
             for item in value:
                 if type(item) is ClosedJaxpr:
-                    found.append(item.jaxpr)
+                    jaxprs.append(item.jaxpr)
                 elif type(item) is Jaxpr:
-                    found.append(item)
-    return found
+                    jaxprs.append(item)
+    return jaxprs
 
 
 def effects_inside(params: dict[str, Any]) -> Effects:

@@ -71,10 +71,10 @@ def joined(one: Mask, other: Mask, both: Callable[[Any, Any], Any] = np.logical_
 
 def any_of(consumed: tuple[tuple[int, Mask], ...]) -> tuple[tuple[int, Mask], ...]:
     """The masks of each operand joined, for operations that run one of several Jaxprs."""
-    found: dict[int, Mask] = {}
+    masks: dict[int, Mask] = {}
     for i, mask in consumed:
-        found[i] = joined(found.get(i, False), mask)
-    return tuple(found.items())
+        masks[i] = joined(masks.get(i, False), mask)
+    return tuple(masks.items())
 
 
 def repeated(what: str, eqn: Any, number: int) -> KeyReuseError:

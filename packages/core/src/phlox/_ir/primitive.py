@@ -234,11 +234,11 @@ class Primitive:
         try:
             return self.typed[key]
         except KeyError:
-            found = self.find_types(avals, params)
+            result_types = self.find_types(avals, params)
             if len(self.typed) >= _TYPED_LIMIT:
                 self.typed.clear()
-            self.typed[key] = found
-            return found
+            self.typed[key] = result_types
+            return result_types
 
     def find_types(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
         """The result of the rule `types`, not cached.
@@ -248,62 +248,66 @@ class Primitive:
         """
         rule = self.rule("types")
         try:
-            found = rule(*avals, **params)
+            result_types = rule(*avals, **params)
         except PhloxError:
             raise
         except RULE_FAILURES as error:
             if not defined_in_phlox(rule):
                 raise
             raise parameter_error(self, avals, params, error) from error
-        if (type(found) is ShapedArray) is self.multiple_results:
+        if (type(result_types) is ShapedArray) is self.multiple_results:
             raise OptionError(
                 f"{self.name}.abstract_eval() method should return a tuple or a list iff {self.name}.multiple_results: "
-                f"the rule types returned {found!r}",
+                f"the rule types returned {result_types!r}",
                 instead="a list of types" if self.multiple_results else "the type alone",
                 primitive=self.name,
             )
         for a in avals:
             if a.annotated:
-                return self._laid(avals, params, self._varying(avals, params, found))
-        return found
+                return self._laid(avals, params, self._varying(avals, params, result_types))
+        return result_types
 
-    def _laid(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], found: Any) -> Any:
-        """The result types `found`, with the explicit mesh axes over which the results are split."""
+    def _laid(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result_types: Any) -> Any:
+        """The `result_types`, with the explicit mesh axes over which the results are split."""
         rule = self.sharding
         if rule is sharding_in_types or all(a.spec is None for a in avals):
-            return found
+            return result_types
         mesh = explicit.mesh_of(self.name, avals)
         if not self.multiple_results:
-            entries = rule(found, *avals, **params) if rule else explicit.elementwise(self.name, found, avals)
-            return explicit.checked(self.name, avals, found, mesh, entries)
+            entries = (
+                rule(result_types, *avals, **params) if rule else explicit.elementwise(self.name, result_types, avals)
+            )
+            return explicit.checked(self.name, avals, result_types, mesh, entries)
         all_entries = (
-            rule(found, *avals, **params) if rule else [explicit.elementwise(self.name, out, avals) for out in found]
+            rule(result_types, *avals, **params)
+            if rule
+            else [explicit.elementwise(self.name, out, avals) for out in result_types]
         )
         return [
             explicit.checked(self.name, avals, out, mesh, entries)
-            for out, entries in zip(found, all_entries, strict=True)
+            for out, entries in zip(result_types, all_entries, strict=True)
         ]
 
-    def _varying(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], found: Any) -> Any:
-        """The result types `found`, with the axes along which results vary. Rules on shapes need not know of them."""
+    def _varying(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result_types: Any) -> Any:
+        """The `result_types`, with the axes along which results vary. Rules on shapes need not know of them."""
         if not any(a.vma for a in avals):
-            return found
+            return result_types
         vma = frozenset().union(*[a.vma for a in avals]) if self.vma is None else self.vma(avals, params)
         if vma is None:
-            return found
-        return [a.varying(vma) for a in found] if self.multiple_results else found.varying(vma)
+            return result_types
+        return [a.varying(vma) for a in result_types] if self.multiple_results else result_types.varying(vma)
 
     def rule(self, name: str) -> Callable[..., Any]:
         """The rule of this name. Raises `MissingRuleError` if the primitive has none."""
-        found = getattr(self, name)
-        if found is None:
+        rule = getattr(self, name)
+        if rule is None:
             missing, needed_for = _MISSING.get(name, (f"Rule {name} for {{}} not implemented", "this"))
             raise MissingRuleError(
                 f"{missing.format(repr(self.name))}: it has no {name} rule, so {needed_for} cannot pass it",
                 primitive=self.name,
                 rule=name,
             )
-        return found
+        return rule
 
     @property
     def __name__(self) -> str:
@@ -330,9 +334,9 @@ def parameter_error(
     primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], error: Exception
 ) -> OptionError:
     """The error for parameters that a rule of `primitive` failed on with `error`."""
-    given = ", ".join(f"{name}={value!r:.60}" for name, value in params.items())
+    listing = ", ".join(f"{name}={value!r:.60}" for name, value in params.items())
     return OptionError(
-        f"{primitive.name} of {', '.join(a.short for a in avals) or 'nothing'} does not take the parameters {given}: "
+        f"{primitive.name} of {', '.join(a.short for a in avals) or 'nothing'} does not take the parameters {listing}: "
         f"{error}",
         primitive=primitive.name,
         params=params,

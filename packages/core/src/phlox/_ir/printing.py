@@ -56,11 +56,11 @@ class _Printer:
         return name
 
     def fresh(self) -> str:
-        taken = set(self.shared.values())
+        shared_names = set(self.shared.values())
         while True:
             name = atom_name(self.used)
             self.used += 1
-            if name not in taken:
+            if name not in shared_names:
                 return name
 
     def name_alike(self, jaxpr: Jaxpr, eqn: JaxprEqn) -> None:

@@ -29,13 +29,13 @@ class _Substitution:
 
     def __init__(self, values: Values):
         self.values = values
-        self.made: dict[Jaxpr, Jaxpr] = {}
+        self.cache: dict[Jaxpr, Jaxpr] = {}
 
     def jaxpr(self, old: Jaxpr) -> Jaxpr:
-        found = self.made.get(old)
-        if found is None:
-            found = self.made[old] = self._jaxpr(old)
-        return found
+        new = self.cache.get(old)
+        if new is None:
+            new = self.cache[old] = self._jaxpr(old)
+        return new
 
     def _jaxpr(self, old: Jaxpr) -> Jaxpr:
         variables: dict[Var, Var] = {}

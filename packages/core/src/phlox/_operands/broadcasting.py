@@ -14,11 +14,13 @@ from .promotion import common_shape, promote_dtypes
 
 def checked_common_shape(shapes: Sequence[Any]) -> tuple[int, ...]:
     """The shape to which users' `shapes` broadcast; raises `ShapeError` if they do not."""
-    given = [as_shape(s, "broadcast_shapes") for s in shapes]
-    for lengths in given:
+    all_lengths = [as_shape(s, "broadcast_shapes") for s in shapes]
+    for lengths in all_lengths:
         if any(n < 0 for n in lengths):
-            raise ShapeError(f"broadcast_shapes: Only non-negative indices are allowed, got {lengths}", shapes=given)
-    return common_shape("", given)
+            raise ShapeError(
+                f"broadcast_shapes: Only non-negative indices are allowed, got {lengths}", shapes=all_lengths
+            )
+    return common_shape("", all_lengths)
 
 
 def insert_axes(function: str, x: Any, axes: int | Sequence[int]) -> Any:
@@ -26,10 +28,10 @@ def insert_axes(function: str, x: Any, axes: int | Sequence[int]) -> Any:
     old = type_of(x).shape
     rank = len(old) + (len(axes) if isinstance(axes, Sequence) else 1)
     new = canonical_axes(axes, rank, function)
-    kept = tuple(i for i in range(rank) if i not in new)
+    broadcast_dimensions = tuple(i for i in range(rank) if i not in new)
     lengths = iter(old)
     shape = tuple(1 if i in new else next(lengths) for i in range(rank))
-    return ops.broadcast_in_dim(x, shape=shape, broadcast_dimensions=kept)
+    return ops.broadcast_in_dim(x, shape=shape, broadcast_dimensions=broadcast_dimensions)
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:

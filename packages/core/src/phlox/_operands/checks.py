@@ -48,8 +48,8 @@ def check(function: str, *args: Any) -> list[Array]:
             break
     else:
         return list(args)
-    found: list[Any] = [x if isinstance(x, Base) else checked(function, i, x)[0] for i, x in enumerate(args)]
-    return found
+    arrays: list[Any] = [x if isinstance(x, Base) else checked(function, i, x)[0] for i, x in enumerate(args)]
+    return arrays
 
 
 def check_one(function: str, x: Any) -> Array:
@@ -182,8 +182,8 @@ def hashable(axis: Any) -> Any:
     if axis is None or type(axis) is int or type(axis) is tuple:
         return axis
     _refuse_traced_axis(axis)
-    given = axis.tolist() if hasattr(axis, "tolist") else axis
-    return tuple(given) if isinstance(given, list | range) else given
+    value = axis.tolist() if hasattr(axis, "tolist") else axis
+    return tuple(value) if isinstance(value, list | range) else value
 
 
 def several(axis: Any) -> tuple[Any, ...]:

@@ -27,14 +27,14 @@ def contract(
     """`dot_general` of two promoted arrays. The result has their dtype, or `preferred_element_type` if given."""
     aval = type_of(a)
     if preferred_element_type is None:
-        wanted, weak = aval.dtype, aval.weak_type and type_of(b).weak_type
+        dtype, weak = aval.dtype, aval.weak_type and type_of(b).weak_type
     else:
-        wanted, weak = preferred_element_type, False
+        dtype, weak = preferred_element_type, False
     out = dot_general(
         a,
         b,
         dimension_numbers=(tuple(map(tuple, contracting)), tuple(map(tuple, batch))),
         precision=chosen_precision(precision),
-        preferred_element_type=wanted,
+        preferred_element_type=dtype,
     )
-    return to_dtype(out, wanted, weak)
+    return to_dtype(out, dtype, weak)

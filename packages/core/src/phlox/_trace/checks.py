@@ -56,12 +56,12 @@ def _check_read(known: set[Var], atoms: Sequence[Atom], where: object) -> None:
 
 def _check_types(eqn: JaxprEqn) -> None:
     try:
-        found = eqn.primitive.find_types(tuple([v.aval for v in eqn.invars]), eqn.params)
+        result = eqn.primitive.find_types(tuple([v.aval for v in eqn.invars]), eqn.params)
     except PhloxError as error:
         raise JaxprTypeError(
             f"malformed program: an equation of {eqn.primitive.name} is refused: {error.what}", where=eqn.source_info
         ) from error
-    avals = list(found) if eqn.primitive.multiple_results else [found]
+    avals = list(result) if eqn.primitive.multiple_results else [result]
     declared = [v.aval for v in eqn.outvars]
     if avals != declared:
         raise JaxprTypeError(

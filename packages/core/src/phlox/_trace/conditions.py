@@ -38,11 +38,11 @@ def instead_of(where: Location | None) -> str:
 
 def _written_for(tree: ast.AST, span: Span) -> str:
     """The text for the innermost condition that contains the source range `span`."""
-    found = ""
+    text = ""
     for node in ast.walk(tree):  # outer nodes come before inner ones
         if _holds(node, span):
-            found = _of(node, span) or found
-    return found
+            text = _of(node, span) or text
+    return text
 
 
 def _of(node: ast.AST, span: Span) -> str:

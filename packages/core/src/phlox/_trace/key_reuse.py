@@ -123,8 +123,8 @@ _states: dict[int, tuple[Any, Mask, Location | None]] = {}
 
 
 def _state(buffer: Any) -> tuple[Mask, Location | None]:
-    found = _states.get(id(buffer))
-    return (False, None) if found is None else found[1:]
+    entry = _states.get(id(buffer))
+    return (False, None) if entry is None else entry[1:]
 
 
 def _mark(buffer: Any, mask: Mask, where: Location | None) -> None:
@@ -182,10 +182,10 @@ def uses_by(jaxpr: Jaxpr, name: str) -> Uses | None:
       name: what errors call it.
 
     Returns:
-      The object that is told of runs.
+      The observer of runs.
 
     Raises:
       KeyReuseError: the program itself uses a key twice.
     """
-    made = Uses(jaxpr, name)
-    return made if made.uses.consumed or made.uses.passed or made.old else None
+    uses = Uses(jaxpr, name)
+    return uses if uses.uses.consumed or uses.uses.passed or uses.old else None

@@ -63,7 +63,7 @@ def _holders(x: Any, ours: set[int], depth: int = 4) -> list[str]:
     """Descriptions of the objects that refer to `x`; `ours` are ids of lists of this search, which are skipped."""
     holders = gc.get_referrers(x)
     inner = {*ours, id(holders)}
-    found = []
+    descriptions = []
     for i in range(len(holders)):  # an iterator would be one more referrer
         if id(holders[i]) in ours or isinstance(holders[i], types.FrameType):
             continue
@@ -71,8 +71,8 @@ def _holders(x: Any, ours: set[int], depth: int = 4) -> list[str]:
         if depth and isinstance(holders[i], list | dict | tuple | set | types.CellType):
             outer = _holders(holders[i], inner, depth - 1)
             text += f" of {outer[0]}" if outer[0] != _UNKNOWN else ""
-        found.append(text)
-    return found or [_UNKNOWN]
+        descriptions.append(text)
+    return descriptions or [_UNKNOWN]
 
 
 _UNKNOWN = "a variable"

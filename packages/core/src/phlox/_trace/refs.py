@@ -179,8 +179,8 @@ def with_captured_refs(run: Callable[[Sequence[Ref]], Any]) -> Any:
     while True:
         try:
             return run(refs)
-        except CapturedRefsError as found:
-            new = [ref for ref in found.refs if ref not in refs]
+        except CapturedRefsError as error:
+            new = [ref for ref in error.refs if ref not in refs]
             if not new:
                 raise
             refs = (*refs, *new)

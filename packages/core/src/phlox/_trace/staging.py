@@ -122,10 +122,10 @@ class JaxprTrace(Trace):
             raise captured(self.captured, self.name)
         outvars = [self.atom(x) for x in outputs]
         constvars = list(self.constants.values())
-        made = Jaxpr(constvars, self.invars, outvars, self.eqns, name=self.name)
+        jaxpr = Jaxpr(constvars, self.invars, outvars, self.eqns, name=self.name)
         if config.current().enable_checks:
-            check_jaxpr(made)
-        return made, self.consts
+            check_jaxpr(jaxpr)
+        return jaxpr, self.consts
 
     def explain(self, tracer: Tracer) -> str:
         if self.arg_names is None or type(tracer) is not JaxprTracer:
@@ -136,7 +136,7 @@ class JaxprTrace(Trace):
         plural = "s" if len(names) > 1 else ""
         return f"traced in {self.name}; it depends on argument{plural} {', '.join(names)}"
 
-    def made(self, tracer: Tracer) -> source.Location | None:
+    def creation_site(self, tracer: Tracer) -> source.Location | None:
         if type(tracer) is JaxprTracer:
             for eqn in self.eqns:
                 if tracer.variable in eqn.outvars:

@@ -51,7 +51,7 @@ class Trace:
         """The origin of `tracer` in the user's terms, for error messages; may be empty."""
         return ""
 
-    def made(self, tracer: Tracer) -> source.Location | None:
+    def creation_site(self, tracer: Tracer) -> source.Location | None:
         """The user's line that created `tracer`; None if it is not known."""
         return None
 
@@ -322,7 +322,7 @@ def check_live(tracer: Tracer) -> None:
             f"Encountered an unexpected tracer: a traced value of type {tracer.aval.str_short(False)} was used after "
             "its transformation had ended"
             + (f" ({origin})" if (origin := tracer.owner.explain(tracer)) else "")
-            + (f"; it was created on line {made}" if (made := tracer.owner.made(tracer)) is not None else "")
+            + (f"; it was created on line {site}" if (site := tracer.owner.creation_site(tracer)) is not None else "")
             + "; transformed functions cannot save intermediate values to global state",
             instead="return the value from the transformed function; do not store it in a global, a list or self",
             aval=tracer.aval,

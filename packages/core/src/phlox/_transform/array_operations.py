@@ -43,8 +43,8 @@ def zeros(aval: ShapedArray) -> Any:
     if dtypes.canonical(aval.dtype) != aval.dtype:  # NumPy's numbers count as numbers of 32 bits outside of 64-bit mode
         scalar = primitive("convert_element_type").bind(np.int32(0), new_dtype=aval.dtype, weak_type=False)
     scalar = weak_number(scalar) if aval.weak_type and isinstance(scalar, np.generic) else scalar
-    made = broadcast_to(scalar, aval.shape) if aval.shape else scalar
-    return made if aval.spec is None else laid(made, aval)
+    array = broadcast_to(scalar, aval.shape) if aval.shape else scalar
+    return array if aval.spec is None else laid(array, aval)
 
 
 def weak_number(x: Any) -> Any:
@@ -114,8 +114,8 @@ def insert_axis(x: Any, size: int, axis: int) -> Any:
     """
     old = typeof(x).shape
     shape = (*old[:axis], size, *old[axis:])
-    kept = tuple(range(axis)) + tuple(range(axis + 1, len(shape)))
-    return primitive("broadcast_in_dim").bind(x, shape=shape, broadcast_dimensions=kept)
+    broadcast_dimensions = tuple(range(axis)) + tuple(range(axis + 1, len(shape)))
+    return primitive("broadcast_in_dim").bind(x, shape=shape, broadcast_dimensions=broadcast_dimensions)
 
 
 def move_axis(x: Any, source: int, destination: int) -> Any:

@@ -114,9 +114,9 @@ class BatchTrace(Trace):
         inner = tracer.value if type(tracer) is BatchTracer else None
         return inner.owner.explain(inner) if isinstance(inner, Tracer) else "mapped by vmap"
 
-    def made(self, tracer: Tracer) -> Location | None:
+    def creation_site(self, tracer: Tracer) -> Location | None:
         inner = tracer.value if type(tracer) is BatchTracer else None
-        return inner.owner.made(inner) if isinstance(inner, Tracer) else None
+        return inner.owner.creation_site(inner) if isinstance(inner, Tracer) else None
 
 
 def run_in(trace: BatchTrace, axis: BatchAxis, fun: Callable[..., _T], *args: Any) -> _T:

@@ -21,10 +21,10 @@ def laid(x: Any, aval: ShapedArray) -> Any:
     have = typeof_value(x)
     if have is None or have.spec is aval.spec or have.dtype == dtypes.float0:
         return x
-    found = aval.spec or have.spec
-    assert found is not None
+    spec = aval.spec or have.spec
+    assert spec is not None
     entries = aval.spec.partitions if aval.spec is not None else (None,) * have.ndim
-    return primitive("reshard").bind(x, mesh=_with_devices(found.mesh), spec=entries)
+    return primitive("reshard").bind(x, mesh=_with_devices(spec.mesh), spec=entries)
 
 
 def _with_devices(mesh: Any) -> Any:

@@ -38,14 +38,14 @@ def jvp_jaxpr(
         present: list[bool] = []
 
         def fun(*args: Any) -> list[Any]:
-            primals, given = args[: len(nonzero)], iter(args[len(nonzero) :])
+            primals, tangent_args = args[: len(nonzero)], iter(args[len(nonzero) :])
             tangents = [
-                next(given) if has else Zero(v.aval.tangent())
+                next(tangent_args) if has else Zero(v.aval.tangent())
                 for has, v in zip(nonzero, closed.jaxpr.invars, strict=True)
             ]
             outs, out_tangents = jvp(as_function(closed), primals, tangents)
-            wanted = keep or (False,) * len(outs)
-            present[:] = [want or type(t) is not Zero for want, t in zip(wanted, out_tangents, strict=True)]
+            keep_flags = keep or (False,) * len(outs)
+            present[:] = [must or type(t) is not Zero for must, t in zip(keep_flags, out_tangents, strict=True)]
             return outs + [instantiate(t) for t, there in zip(out_tangents, present, strict=True) if there]
 
         tangent_avals = [aval.tangent() for aval, has in zip(closed.in_avals, nonzero, strict=True) if has]
@@ -58,8 +58,8 @@ class LinearizedJaxpr(NamedTuple):
     """A Jaxpr split for reverse mode.
 
     `primal` returns the outputs, then the residuals that are neither inputs nor outputs. `linear` takes all residuals,
-    then the tangents of the `wanted` inputs, and returns the tangents of the outputs that are `nonzero`. `residuals`
-    gives the source of each residual: ("in", i) is input i of `primal`, ("out", i) is output i of `primal`.
+    then the tangents of the inputs marked in `active`. It returns the tangents of the outputs marked in `nonzero`.
+    `residuals` gives the source of each residual: ("in", i) is input i of `primal`, ("out", i) is output i of `primal`.
     """
 
     primal: ClosedJaxpr
@@ -68,46 +68,46 @@ class LinearizedJaxpr(NamedTuple):
     nonzero: list[bool]
 
 
-def linearize_jaxpr(closed: ClosedJaxpr, wanted: tuple[bool, ...]) -> LinearizedJaxpr:
-    """Splits a Jaxpr into the primal computation and the linear derivative with respect to the `wanted` inputs."""
+def linearize_jaxpr(closed: ClosedJaxpr, active: tuple[bool, ...]) -> LinearizedJaxpr:
+    """Splits a Jaxpr into the primal computation and the linear derivative by the inputs marked in `active`."""
 
     def make() -> LinearizedJaxpr:
-        found: dict[str, Any] = {}
+        record: dict[str, Any] = {}
 
         def fun(*primals: Any) -> list[Any]:
-            result = linearize(as_function(closed), primals, wanted)
+            result = linearize(as_function(closed), primals, active)
             outputs = list(result.outputs)
-            places: list[tuple[str, int]] = []
+            sources: list[tuple[str, int]] = []
             inputs = {id(x): i for i, x in enumerate(primals)}
             known = {id(x): i for i, x in enumerate(outputs) if type(x) is JaxprTracer}
             constants = []
             for var, residual in zip(result.jaxpr.constvars, result.residuals, strict=True):
                 if id(residual) in inputs:
-                    places.append(("in", inputs[id(residual)]))
+                    sources.append(("in", inputs[id(residual)]))
                 elif id(residual) in known:
-                    places.append(("out", known[id(residual)]))
+                    sources.append(("out", known[id(residual)]))
                 elif type(residual) is JaxprTracer:
                     known[id(residual)] = len(outputs)
-                    places.append(("out", len(outputs)))
+                    sources.append(("out", len(outputs)))
                     outputs.append(residual)
                 else:
                     constants.append((var, residual))
                     continue
-                found.setdefault("residual_vars", []).append(var)
-            found["places"], found["constants"], found["result"] = places, constants, result
+                record.setdefault("residual_vars", []).append(var)
+            record["sources"], record["constants"], record["result"] = sources, constants, result
             return outputs
 
         primal = restage(fun, closed.in_avals, closed.jaxpr)
-        result = found["result"]
+        result = record["result"]
         linear = result.jaxpr.replace(
-            constvars=[var for var, _ in found["constants"]],
-            invars=[*found.get("residual_vars", ()), *result.jaxpr.invars],
+            constvars=[var for var, _ in record["constants"]],
+            invars=[*record.get("residual_vars", ()), *result.jaxpr.invars],
             name=closed.jaxpr.name,
         )
-        constants = [value for _, value in found["constants"]]
-        return LinearizedJaxpr(primal, ClosedJaxpr(linear, constants), found["places"], result.nonzero)
+        constants = [value for _, value in record["constants"]]
+        return LinearizedJaxpr(primal, ClosedJaxpr(linear, constants), record["sources"], result.nonzero)
 
-    return memoized(closed.jaxpr, ("linearize", wanted, axis_env.get()), make)
+    return memoized(closed.jaxpr, ("linearize", active, axis_env.get()), make)
 
 
 def transpose_jaxpr(
@@ -123,18 +123,19 @@ def transpose_jaxpr(
         present: list[bool] = []
 
         def fun(*args: Any) -> list[Any]:
-            given = iter(args)
+            operands = iter(args)
             values = [
-                Linear(v.aval) if is_lin else next(given) for v, is_lin in zip(closed.jaxpr.invars, linear, strict=True)
+                Linear(v.aval) if is_lin else next(operands)
+                for v, is_lin in zip(closed.jaxpr.invars, linear, strict=True)
             ]
             cotangents = [
-                next(given) if has else Zero(v.aval) for v, has in zip(closed.jaxpr.outvars, nonzero, strict=True)
+                next(operands) if has else Zero(v.aval) for v, has in zip(closed.jaxpr.outvars, nonzero, strict=True)
             ]
             results = backward_pass(closed.jaxpr, closed.consts, values, cotangents)
-            asked = [ct for ct, is_lin in zip(results, linear, strict=True) if is_lin]
-            wanted = keep or (False,) * len(asked)
-            present[:] = [want or type(ct) is not Zero for want, ct in zip(wanted, asked, strict=True)]
-            return [instantiate(ct) for ct, there in zip(asked, present, strict=True) if there]
+            linear_cotangents = [ct for ct, is_lin in zip(results, linear, strict=True) if is_lin]
+            keep_flags = keep or (False,) * len(linear_cotangents)
+            present[:] = [must or type(ct) is not Zero for must, ct in zip(keep_flags, linear_cotangents, strict=True)]
+            return [instantiate(ct) for ct, there in zip(linear_cotangents, present, strict=True) if there]
 
         in_avals = [aval for aval, is_lin in zip(closed.in_avals, linear, strict=True) if not is_lin]
         in_avals += [aval for aval, has in zip(closed.out_avals, nonzero, strict=True) if has]
@@ -163,9 +164,9 @@ def batch_jaxpr(
                 forced = zip(outs, dims, out_dims, strict=True)
                 outs = [x if d is None and not must else place_axis(x, d, 0, axis.size) for x, d, must in forced]
                 dims = [None if d is None and not must else 0 for d, must in zip(dims, out_dims, strict=True)]
-                _check_kept(closed, axis, outs, dims)
-                wanted = [a if d is None else axis.wider(a, d) for a, d in zip(closed.out_avals, dims, strict=True)]
-                outs = as_typed_all(outs, wanted)
+                _check_out_types(closed, axis, outs, dims)
+                out_avals = [a if d is None else axis.wider(a, d) for a, d in zip(closed.out_avals, dims, strict=True)]
+                outs = as_typed_all(outs, out_avals)
             positions[:] = dims
             return outs
 
@@ -177,19 +178,19 @@ def batch_jaxpr(
     return memoized(closed.jaxpr, ("batch", axis, in_dims, out_dims, axis_env.get()), make)
 
 
-def _check_kept(closed: ClosedJaxpr, axis: BatchAxis, outs: Sequence[Any], dims: Sequence[Dim]) -> None:
+def _check_out_types(closed: ClosedJaxpr, axis: BatchAxis, outs: Sequence[Any], dims: Sequence[Dim]) -> None:
     for i, (out, dim, one) in enumerate(zip(outs, dims, closed.out_avals, strict=True)):
-        have, wanted = typeof(out), one if dim is None else axis.wider(one, 0)
-        if have.shape == wanted.shape and have.dtype == wanted.dtype:
+        have, expected = typeof(out), one if dim is None else axis.wider(one, 0)
+        if have.shape == expected.shape and have.dtype == expected.dtype:
             continue
         what = (
             f"vmap: output {i} of {closed.jaxpr.name or 'a loop or branch'} is {one.short}, and {have.short} for a "
-            f"batch of {axis.size}, as a custom batching rule in it has it; a loop or branch needs {wanted.short}"
+            f"batch of {axis.size}, as a custom batching rule in it has it; a loop or branch needs {expected.short}"
         )
         instead = "a rule that returns a batch of what the function returns"
-        if have.dtype != wanted.dtype:
+        if have.dtype != expected.dtype:
             raise DtypeError(what, instead=instead)
-        raise ShapeError(what, instead=instead, shapes=[have.shape, wanted.shape])
+        raise ShapeError(what, instead=instead, shapes=[have.shape, expected.shape])
 
 
 def close(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:

@@ -31,16 +31,16 @@ Rule = Callable[[int], Any]
 class Series:
     """The coefficients of a polynomial from number 1 on, each computed at its first access and cached."""
 
-    __slots__ = ("found", "rule")
+    __slots__ = ("cache", "rule")
 
     def __init__(self, rule: Rule):
         self.rule = rule
-        self.found: dict[int, Any] = {}
+        self.cache: dict[int, Any] = {}
 
     def __getitem__(self, k: int) -> Any:
-        if k not in self.found:
-            self.found[k] = self.rule(k)
-        return self.found[k]
+        if k not in self.cache:
+            self.cache[k] = self.rule(k)
+        return self.cache[k]
 
 
 class JetTracer(Tracer):
@@ -139,13 +139,13 @@ class JetTrace(Trace):
         return [lambda k, i=i: together[k][i] for i in range(count)]  # type: ignore[misc]
 
     def _linear(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], k: int) -> list[Any]:
-        found = [self.coefficient(x, k) for x in args]
-        if all(c is None for c in found):
+        coefficients = [self.coefficient(x, k) for x in args]
+        if all(c is None for c in coefficients):
             return [None] * len(primitive.types(*map(typeof, args), **params)) if primitive.multiple_results else [None]
         with self.running(self.parent, {}):
             filled = [
                 c if c is not None else zeros(typeof(x)) if dtypes.is_inexact(typeof(x).dtype) else x
-                for x, c in zip(args, found, strict=True)
+                for x, c in zip(args, coefficients, strict=True)
             ]
             out = primitive.bind(*filled, **params)
         return list(out) if primitive.multiple_results else [out]
@@ -177,15 +177,15 @@ class JetTrace(Trace):
     ) -> Callable[[], list[Any]]:
         """A function that returns the tangents of the results at x(t) in direction x'(t), as polynomials; they are
         computed by the jvp rule at its first call."""
-        found: list[list[Any]] = []
+        cache: list[list[Any]] = []
 
         def tangents() -> list[Any]:
-            if not found:
+            if not cache:
                 directions = [self._velocity(x) if self.mine(x) else zero_tangent(x) for x in args]
                 with self.running(self, known):
                     _, out = primitive.rule("jvp")(list(args), directions, **params)
-                found.append([tangent_of(t) for t in (out if primitive.multiple_results else [out])])
-            return found[0]
+                cache.append([tangent_of(t) for t in (out if primitive.multiple_results else [out])])
+            return cache[0]
 
         return tangents
 
@@ -236,7 +236,7 @@ def jet(
         values = [trace.coefficient(out, 0) for out in outs]
         return values, [[trace.coefficient(out, k) for k in range(1, order + 1)] for out in outs]
 
-    values, found = trace.run(run)
+    values, coefficients = trace.run(run)
     return values, [
-        [zeros(typeof(value)) if c is None else c for c in cs] for value, cs in zip(values, found, strict=True)
+        [zeros(typeof(value)) if c is None else c for c in cs] for value, cs in zip(values, coefficients, strict=True)
     ]

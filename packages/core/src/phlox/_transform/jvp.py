@@ -111,9 +111,9 @@ class JVPTrace(Trace):
         inner = tracer.primal if type(tracer) is JVPTracer else None
         return inner.owner.explain(inner) if isinstance(inner, Tracer) else "being differentiated"
 
-    def made(self, tracer: Tracer) -> Location | None:
+    def creation_site(self, tracer: Tracer) -> Location | None:
         inner = tracer.primal if type(tracer) is JVPTracer else None
-        return inner.owner.made(inner) if isinstance(inner, Tracer) else None
+        return inner.owner.creation_site(inner) if isinstance(inner, Tracer) else None
 
 
 def by_rule(args: Sequence[Any], rule: Callable[..., tuple[Sequence[Any], Sequence[Any]]]) -> list[Any]:

@@ -54,7 +54,7 @@ class LinearizeTrace(JVPTrace):
 class Linearized(NamedTuple):
     """A function linearized at a point: its outputs, and its derivative as a linear Jaxpr.
 
-    `jaxpr` maps the tangents of the `wanted` inputs to the tangents of the outputs that are `nonzero`. `residuals` are
+    `jaxpr` maps the tangents of the active inputs to the tangents of the outputs marked in `nonzero`. `residuals` are
     the values of its constants.
     """
 
@@ -64,13 +64,13 @@ class Linearized(NamedTuple):
     nonzero: list[bool]
 
 
-def linearize(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], wanted: Sequence[bool]) -> Linearized:
-    """Linearizes flat `fun` at `primals`, with respect to the inputs that are `wanted`."""
+def linearize(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], active: Sequence[bool]) -> Linearized:
+    """Linearizes flat `fun` at `primals`, with respect to the inputs marked in `active`."""
     recorder = TangentTrace("linear")
     tangents = []
     for i, primal in enumerate(primals):
         aval = typeof(primal).tangent()
-        tangents.append(recorder.argument(aval) if wanted[i] else Zero(aval))
+        tangents.append(recorder.argument(aval) if active[i] else Zero(aval))
 
     def run() -> tuple[list[Any], list[bool], Jaxpr, list[Any]]:
         outputs, out_tangents = push_forward(LinearizeTrace(), fun, primals, tangents)
@@ -83,6 +83,6 @@ def linearize(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], wanted:
             if eqn.source_info is not None:
                 eqn.source_info.scope = eqn.source_info.scope[outer:]
     jaxpr, used = prune(jaxpr)
-    kept = [i for i in range(len(consts)) if used[i]]
-    jaxpr = jaxpr.replace(constvars=[jaxpr.constvars[i] for i in kept])
-    return Linearized(outputs, jaxpr, [consts[i] for i in kept], nonzero)
+    indices = [i for i in range(len(consts)) if used[i]]
+    jaxpr = jaxpr.replace(constvars=[jaxpr.constvars[i] for i in indices])
+    return Linearized(outputs, jaxpr, [consts[i] for i in indices], nonzero)

@@ -54,9 +54,9 @@ def _roots(closed: ClosedJaxpr, free: set[Var]) -> dict[Var, tuple[Var, ...]]:
         read = [v for v in eqn.invars if type(v) is Var]
         length = 1 + max((lengths.get(v, 0) for v in read), default=0)
         if is_light(eqn) and length <= _LONGEST:
-            found = tuple(dict.fromkeys(root for v in read for root in roots[v]))
+            eqn_roots = tuple(dict.fromkeys(root for v in read for root in roots[v]))
             for out in eqn.outvars:
-                roots.setdefault(out, found)
+                roots.setdefault(out, eqn_roots)
                 lengths[out] = 0 if out in free else length
         else:
             for out in eqn.outvars:
@@ -96,12 +96,12 @@ def _bytes(variables: Iterable[Var]) -> int:
 def _program(closed: ClosedJaxpr, residuals: Sequence[Atom], chosen: set[Var]) -> Recomputed:
     """The part of the Jaxpr that computes the residuals from the chosen variables."""
     jaxpr = closed.jaxpr
-    wanted: set[Atom] = {v for v in residuals if v not in chosen}
+    live: set[Atom] = {v for v in residuals if v not in chosen}
     eqns: list[JaxprEqn] = []
     for eqn in reversed(jaxpr.eqns):
-        if not wanted.isdisjoint(eqn.outvars):
+        if not live.isdisjoint(eqn.outvars):
             eqns.append(eqn)
-            wanted.update(v for v in eqn.invars if type(v) is Var and v not in chosen)
+            live.update(v for v in eqn.invars if type(v) is Var and v not in chosen)
     read = {v for eqn in eqns for v in eqn.invars}.union(residuals)
     leaves = [v for v in _defined(closed) if v in chosen and v in read]
     program = jaxpr.replace(invars=leaves, outvars=list(residuals), eqns=eqns[::-1])

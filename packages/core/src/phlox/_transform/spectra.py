@@ -92,7 +92,7 @@ def _axes(operands: Sequence[Operand]) -> list[int]:
     return sorted({axis for x in operands for kind in x.spectrum for axis in kind})
 
 
-def _slope(made: Any, operands: Sequence[Operand], axis: int, params: dict[str, Any]) -> Slope | None:
+def _slope(primitive: Any, operands: Sequence[Operand], axis: int, params: dict[str, Any]) -> Slope | None:
     """The slope of an elementwise result, by the jvp rule of the operation."""
     slopes = [x.spectrum.slopes.get(axis) for x in operands]
     origins = {id(s.of): s.of for s in slopes if s is not None}
@@ -101,29 +101,29 @@ def _slope(made: Any, operands: Sequence[Operand], axis: int, params: dict[str, 
     tangents = [
         Zero(typeof(x.primal).tangent()) if s is None else s.slope for x, s in zip(operands, slopes, strict=True)
     ]
-    _, slope = made.rule("jvp")([x.primal for x in operands], tangents, **params)
+    _, slope = primitive.rule("jvp")([x.primal for x in operands], tangents, **params)
     return None if type(slope) is Zero else Slope(next(iter(origins.values())), slope)
 
 
-def elementwise(made: Any, operands: Sequence[Operand], out: Any, tangent: Any, **params: Any) -> Any:
+def elementwise(primitive: Any, operands: Sequence[Operand], out: Any, tangent: Any, **params: Any) -> Any:
     """The rule of elementwise functions: results depend on values as their operands do; vectors are lost."""
     slopes = {}
     for axis in _axes(operands):
         if not any(axis in x.spectrum.vectors for x in operands):
-            slope = _slope(made, operands, axis, params)
+            slope = _slope(primitive, operands, axis, params)
             if slope is not None:
                 slopes[axis] = slope
     return Followed(tangent, Spectrum({}, slopes))
 
 
-def linear(made: Any, operands: Sequence[Operand], out: Any, tangent: Any, **params: Any) -> Any:
+def linear(primitive: Any, operands: Sequence[Operand], out: Any, tangent: Any, **params: Any) -> Any:
     """The rule of sums, differences, selections and conversions: vectors stay vectors.
 
     One operand with vectors suffices. The others are zeros, the condition of a selection, or come from operations
     without the rule: a sum of vectors with something else does not occur in results that do not depend on the choice of
     vectors.
     """
-    result = elementwise(made, operands, out, tangent, **params)
+    result = elementwise(primitive, operands, out, tangent, **params)
     kind = dtypes.kind(typeof(out).dtype)
     for axis in _axes(operands):
         entries = {x.spectrum.vectors[axis]: x for x in operands if axis in x.spectrum.vectors}
@@ -135,17 +135,17 @@ def linear(made: Any, operands: Sequence[Operand], out: Any, tangent: Any, **par
     return result
 
 
-def conjugate(made: Any, operands: Sequence[Operand], out: Any, tangent: Any) -> Any:
+def conjugate(primitive: Any, operands: Sequence[Operand], out: Any, tangent: Any) -> Any:
     """The rule of the complex conjugate, and of real and imaginary parts, which are no vectors."""
-    result = linear(made, operands, out, tangent)
+    result = linear(primitive, operands, out, tangent)
     for axis, (of, are_rows) in result.spectrum.vectors.items():
         result.spectrum.vectors[axis] = Vectors(of, not are_rows)
     return result
 
 
-def multiply(made: Any, operands: Sequence[Operand], out: Any, tangent: Any) -> Any:
+def multiply(primitive: Any, operands: Sequence[Operand], out: Any, tangent: Any) -> Any:
     """The rule of products: vectors times a function of the values."""
-    result = elementwise(made, operands, out, tangent)
+    result = elementwise(primitive, operands, out, tangent)
     x, y = operands
     for axis in _axes(operands):
         for vectors, factor in ((x, y), (y, x)):
@@ -153,14 +153,14 @@ def multiply(made: Any, operands: Sequence[Operand], out: Any, tangent: Any) -> 
                 entry = vectors.spectrum.vectors[axis]
                 result.spectrum.vectors[axis] = entry
                 change = _Change(vectors.primal, factor.spectrum.slopes.get(axis), entry, (axis, axis, axis))
-                tangent = add(tangent, change.missing(made.bind))
+                tangent = add(tangent, change.missing(primitive.bind))
     return Followed(tangent, result.spectrum)
 
 
-def divide(made: Any, operands: Sequence[Operand], out: Any, tangent: Any) -> Any:
+def divide(primitive: Any, operands: Sequence[Operand], out: Any, tangent: Any) -> Any:
     """The rule of quotients: vectors divided by a function of the values."""
     x, y = operands
-    result = elementwise(made, operands, out, tangent)
+    result = elementwise(primitive, operands, out, tangent)
     for axis, entry in x.spectrum.vectors.items():
         if axis in y.spectrum.vectors:
             continue
@@ -169,7 +169,7 @@ def divide(made: Any, operands: Sequence[Operand], out: Any, tangent: Any) -> An
 
         def by_divisor(vectors: Any, slope: Any) -> Any:
             """The tangent of ``vectors / y``, linear in both."""
-            return made.rule("jvp")([vectors, y.primal], [Zero(typeof(vectors).tangent()), slope])[1]
+            return primitive.rule("jvp")([vectors, y.primal], [Zero(typeof(vectors).tangent()), slope])[1]
 
         tangent = add(tangent, change.missing(by_divisor))
     return Followed(tangent, result.spectrum)
@@ -243,22 +243,22 @@ def _mixed(x: Any, axis: int, entry: Vectors) -> Any:
 # --- operations that move axes --------------------------------------------------------------------------
 
 
-def moved(make: Callable[[], Any], places: Callable[..., dict[int, int]]) -> Rule:
+def moved(make: Callable[[], Any], axis_map_of: Callable[..., dict[int, int]]) -> Rule:
     """The rule of a linear operation on one operand.
 
     Args:
       make: returns the primitive, which is defined after its rule.
-      places: ``places(aval, **params)`` maps axes of the operand to axes of the result.
+      axis_map_of: ``axis_map_of(aval, **params)`` maps axes of the operand to axes of the result.
     """
 
     def rule(operands: Sequence[Operand], out: Any, tangent: Any, **params: Any) -> Followed:
         (x,) = operands
-        place = places(typeof(x.primal), **params)
-        vectors = {place[axis]: entry for axis, entry in x.spectrum.vectors.items() if axis in place}
+        axis_map = axis_map_of(typeof(x.primal), **params)
+        vectors = {axis_map[axis]: entry for axis, entry in x.spectrum.vectors.items() if axis in axis_map}
         slopes = {
-            place[axis]: Slope(of, make().bind(slope, **params))
+            axis_map[axis]: Slope(of, make().bind(slope, **params))
             for axis, (of, slope) in x.spectrum.slopes.items()
-            if axis in place
+            if axis in axis_map
         }
         return Followed(tangent, Spectrum(vectors, slopes))
 
@@ -266,7 +266,7 @@ def moved(make: Callable[[], Any], places: Callable[..., dict[int, int]]) -> Rul
 
 
 def contract(
-    made: Any,
+    primitive: Any,
     operands: Sequence[Operand],
     out: Any,
     tangent: Any,
@@ -280,25 +280,25 @@ def contract(
     """
     contracting, batches = dimension_numbers
     count = len(batches[0])
-    places: list[dict[int, int]] = []
+    axis_maps: list[dict[int, int]] = []
     start = count
     for x, summed, batch in zip(operands, contracting, batches, strict=True):
         free = [i for i in range(typeof(x.primal).ndim) if i not in summed and i not in batch]
-        places.append({axis: i for i, axis in enumerate(batch)} | {axis: start + i for i, axis in enumerate(free)})
+        axis_maps.append({axis: i for i, axis in enumerate(batch)} | {axis: start + i for i, axis in enumerate(free)})
         start += len(free)
 
     def times(i: int, vectors: Any, factor: Any) -> Any:
         """The product, where the vectors are operand i."""
         ordered = (vectors, factor) if i == 0 else (factor, vectors)
-        return made.bind(*ordered, dimension_numbers=dimension_numbers, **params)
+        return primitive.bind(*ordered, dimension_numbers=dimension_numbers, **params)
 
     result: dict[int, Vectors] = {}
     for i, (x, factor) in enumerate(((operands[0], operands[1]), (operands[1], operands[0]))):
         paired = dict(zip(batches[i], batches[1 - i], strict=True))
         for axis, entry in x.spectrum.vectors.items():
-            if axis in places[i] and paired.get(axis) not in factor.spectrum.vectors:
-                result[places[i][axis]] = entry
-        for own, other, out_axis, diagonal in _pairs(i, x, factor, contracting, batches, places):
+            if axis in axis_maps[i] and paired.get(axis) not in factor.spectrum.vectors:
+                result[axis_maps[i][axis]] = entry
+        for own, other, out_axis, diagonal in _pairs(i, x, factor, contracting, batches, axis_maps):
             entry = x.spectrum.vectors[own]
             change = _Change(x.primal, factor.spectrum.slopes[other], entry, (own, other, out_axis))
             tangent = add(tangent, change.missing(functools.partial(times, i)))
@@ -308,19 +308,19 @@ def contract(
 
 
 def _pairs(
-    i: int, x: Operand, factor: Operand, contracting: Any, batches: Any, places: Sequence[dict[int, int]]
+    i: int, x: Operand, factor: Operand, contracting: Any, batches: Any, axis_maps: Sequence[dict[int, int]]
 ) -> list[tuple[int, int, int, bool]]:
     """(axis of vectors in x, axis of values in factor, axis of the product, whether factor is a diagonal matrix)."""
-    found = []
+    pairs = []
     for own, other in zip(batches[i], batches[1 - i], strict=True):
         if own in x.spectrum.vectors and other in factor.spectrum.slopes and other not in factor.spectrum.vectors:
-            found.append((own, other, places[i][own], False))
+            pairs.append((own, other, axis_maps[i][own], False))
     for own, other in zip(contracting[i], contracting[1 - i], strict=True):
         if own not in x.spectrum.vectors or other in factor.spectrum.vectors:
             continue
-        rest = [axis for axis in places[1 - i] if axis not in batches[1 - i]]
+        rest = [axis for axis in axis_maps[1 - i] if axis not in batches[1 - i]]
         if len(rest) == 1:
             axis = other if other in factor.spectrum.slopes else rest[0]
             if axis in factor.spectrum.slopes and rest[0] not in factor.spectrum.vectors:
-                found.append((own, axis, places[1 - i][rest[0]], True))
-    return found
+                pairs.append((own, axis, axis_maps[1 - i][rest[0]], True))
+    return pairs

@@ -62,12 +62,12 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
     """
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear: set[Var] = set()
-    wanted: set[Var] = set()
+    active: set[Var] = set()
     for v, arg in zip(jaxpr.invars, args, strict=True):
         if isinstance(arg, Linear):
             linear.add(v)
             if type(arg) is Linear:
-                wanted.add(v)
+                active.add(v)
         else:
             values[v] = arg
 
@@ -82,8 +82,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
         for eqn in jaxpr.eqns:
             if any(v in linear for v in eqn.invars if type(v) is Var):
                 linear.update(eqn.outvars)
-                if any(v in wanted for v in eqn.invars if type(v) is Var):
-                    wanted.update(eqn.outvars)
+                if any(v in active for v in eqn.invars if type(v) is Var):
+                    active.update(eqn.outvars)
                     backward.append(eqn)
             else:
                 replay.enter(eqn.source_info)
@@ -95,7 +95,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
     gathered: dict[Var, Any] = {}
 
     def give(v: Atom, cotangent: Any) -> None:
-        if isinstance(v, Var) and v in wanted and cotangent is not None and type(cotangent) is not Zero:
+        if isinstance(v, Var) and v in active and cotangent is not None and type(cotangent) is not Zero:
             if typed:  # as that of an operand which was declared as varying where others vary
                 cotangent = as_typed(cotangent, v.aval)
             gathered[v] = add(gathered[v], cotangent) if v in gathered else cotangent

@@ -194,12 +194,12 @@ class Array(ArrayLike, metaclass=_ArrayType):
             device: wrap(buf, aval, key_for(aval, one_device_in(device, sharding.kind), True))
             for device, buf in transfer.pieces(self._buf, aval.physical, sharding)
         }
-        found = []
+        shards = []
         copies: dict[str, int] = {}
         for device, index in sharding.devices_indices_map(self.shape).items():
             copies[str(index)] = copies.get(str(index), -1) + 1
-            found.append(Shard(device, index, copies[str(index)], mine.get(device)))
-        return found
+            shards.append(Shard(device, index, copies[str(index)], mine.get(device)))
+        return shards
 
     def addressable_data(self, index: int) -> Array:
         """The part on device number `index` of this process."""
@@ -385,14 +385,14 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     >>> any(a.shape == (7,) for a in live_arrays())
     True
     """
-    found: list[Array] = []
+    arrays: list[Array] = []
     for buf in client(platform).live_arrays():
         if type(buf.aval) is ShapedArray:  # skips buffers of the real jax
             placed = buf._sharding
             where = placed.public if isinstance(placed, NativeSharding) else single_device(placed._devices[0])
             key = key_for(buf.aval, where, True)
-            found.append(wrap(buf, aval_of(key), key))
-    return found
+            arrays.append(wrap(buf, aval_of(key), key))
+    return arrays
 
 
 def _restore(value: np.ndarray, dtype: Any, weak_type: bool) -> Array:

@@ -146,10 +146,10 @@ def replace_later(owner: Any, name: str, make: Callable[[], Any], install: Calla
             return
         try:
             with config.exactly(settings):
-                made = make()
+                replacement = make()
             still = known()
             if still is not None:
-                install(still, made)
+                install(still, replacement)
         except Exception as error:
             monitoring.warn("compiling jit(%s) in full failed, the quickly compiled program stays: %s", name, error)
 

@@ -23,12 +23,12 @@ def context() -> Any:
 
     registry = ir.DialectRegistry()
     extension.register_dialects(registry)
-    made = Context()
-    made.append_dialect_registry(registry)
-    made.load_all_available_dialects()
+    mlir_context = Context()
+    mlir_context.append_dialect_registry(registry)
+    mlir_context.load_all_available_dialects()
     for dialect in (sdy, chlo, stablehlo):
-        dialect.register_dialect(made)
-    return made
+        dialect.register_dialect(mlir_context)
+    return mlir_context
 
 
 def parse(text: str) -> Any:

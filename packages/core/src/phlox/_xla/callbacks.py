@@ -88,16 +88,17 @@ def checked(outs: Sequence[Any], what: str, out_avals: Sequence[ShapedArray]) ->
             instead="a tree of the structure of result_shape_dtypes",
         )
     results = []
-    for i, (out, wanted) in enumerate(zip(outs, out_avals, strict=True)):
+    for i, (out, expected) in enumerate(zip(outs, out_avals, strict=True)):
         host = np.asarray(out)
         host = host.astype(dtypes.canonical(host.dtype), copy=False)
-        if (host.shape, host.dtype) != (wanted.shape, wanted.dtype):
+        if (host.shape, host.dtype) != (expected.shape, expected.dtype):
             have = typeof_value(host)
             raise CallbackError(
                 f"{what} returned {have.short if have else host.dtype} as result {i}, "
-                f"where result_shape_dtypes promises {wanted.short}",
-                instead=f"np.asarray(..., np.{wanted.dtype.name}) of shape {wanted.shape}, or the type that it returns",
-                expected=wanted,
+                f"where result_shape_dtypes promises {expected.short}",
+                instead=f"np.asarray(..., np.{expected.dtype.name}) of shape {expected.shape}, "
+                "or the type that it returns",
+                expected=expected,
                 got=have,
             )
         results.append(clean_bools(host) if host.dtype == bool else host)

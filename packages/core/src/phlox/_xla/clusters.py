@@ -63,10 +63,10 @@ def _port_of_job(number: int) -> str:
 def _open_mpi_address(port: str | None, _: int) -> str:
     """From a text like ``1531576320.0;tcp://10.96.0.1,10.148.0.1:34911`` or ``...;tcp6://[fe80::1,fe80::2]:43370``."""
     uri = os.environ[_OPEN_MPI]
-    found = re.search(r"tcp6://\[([^,\]]+)|tcp://([^,:]+)", uri)
-    if found is None:
+    match = re.search(r"tcp6://\[([^,\]]+)|tcp://([^,:]+)", uri)
+    if match is None:
         raise DistributedError(f"distributed.initialize: Open MPI's address {uri!r} is not understood")
-    return f"{found[1] or found[2]}:{port or _port_of_job(int(uri.split('.')[0]) // _PORTS)}"
+    return f"{match[1] or match[2]}:{port or _port_of_job(int(uri.split('.')[0]) // _PORTS)}"
 
 
 def _slurm_address(port: str | None, _: int) -> str:
@@ -142,7 +142,7 @@ class _Kubernetes:
 _kubernetes: _Kubernetes | None = None
 
 
-def _asked() -> _Kubernetes:
+def _get_kubernetes() -> _Kubernetes:
     global _kubernetes
     if _kubernetes is None:
         _kubernetes = _Kubernetes()
@@ -198,40 +198,40 @@ CLUSTERS = (
     Cluster(
         "k8s",
         _in_kubernetes,
-        lambda port, timeout: _asked().address(port, timeout),
-        lambda: _asked().count(),
+        lambda port, timeout: _get_kubernetes().address(port, timeout),
+        lambda: _get_kubernetes().count(),
         _kubernetes_number,
         lambda: None,
     ),
 )
 
 
-def completed(given: Place, method: str | None, timeout: int) -> tuple[Place, str | None]:
-    """`given`, with what is None taken from the cluster that this process runs in, and the name of that cluster.
+def completed(place: Place, method: str | None, timeout: int) -> tuple[Place, str | None]:
+    """`place`, with what is None taken from the cluster that this process runs in, and the name of that cluster.
 
     `method` names a cluster; None: the first that is there; "deactivate": none.
     """
-    if method == "deactivate" or None not in given:
-        return given, None
+    if method == "deactivate" or None not in place:
+        return place, None
     names = [cluster.name for cluster in CLUSTERS]
     if method is not None and method not in names:
         raise OptionError(
             f"distributed.initialize: cluster_detection_method={method!r} is not known",
             instead=", ".join(map(repr, (*names, "deactivate"))),
         )
-    asked = [cluster for cluster in CLUSTERS if (cluster.name == method if method else not cluster.on_request)]
-    found = next((cluster for cluster in asked if cluster.present()), None)
-    if found is None:
-        return given, None
-    address, count, number, devices = given
+    candidates = [cluster for cluster in CLUSTERS if (cluster.name == method if method else not cluster.on_request)]
+    cluster = next((cluster for cluster in candidates if cluster.present()), None)
+    if cluster is None:
+        return place, None
+    address, count, number, devices = place
     try:
-        address = address or found.address(os.environ.get("JAX_COORDINATOR_PORT"), timeout)
-        count = found.count() if count is None else count
-        number = found.number() if number is None else number
-        local = found.local() if devices is None else None
+        address = address or cluster.address(os.environ.get("JAX_COORDINATOR_PORT"), timeout)
+        count = cluster.count() if count is None else count
+        number = cluster.number() if number is None else number
+        local = cluster.local() if devices is None else None
     except (KeyError, ValueError) as error:
         raise DistributedError(
-            f"distributed.initialize: what {found.name} says about this process is not understood: {error!r}",
+            f"distributed.initialize: what {cluster.name} says about this process is not understood: {error!r}",
             instead="coordinator_address, num_processes and process_id as arguments",
         ) from error
-    return Place(address, count, number, devices if local is None else [local]), found.name
+    return Place(address, count, number, devices if local is None else [local]), cluster.name

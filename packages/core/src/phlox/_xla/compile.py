@@ -135,8 +135,8 @@ def _compiled(client: Any, module: Any, *how: Any, text: str, overrides: Overrid
         return client.compile_and_load(module, *how, **more)
     except JaxRuntimeError as error:
         if overrides and "INVALID_ARGUMENT" in str(error):
-            given = ", ".join(f"{name}={value!r}" for name, value in overrides)
-            raise CompilerOptionError(f"XLA does not take the options {given}: {error}", options=overrides) from None
+            options = ", ".join(f"{name}={value!r}" for name, value in overrides)
+            raise CompilerOptionError(f"XLA does not take the options {options}: {error}", options=overrides) from None
         raise CompilationError(f"XLA could not compile the program: {error}", text=text) from None
 
 

@@ -44,15 +44,15 @@ def platforms() -> list[str]:
 def client(platform: str | None = None) -> Client:
     """The client of `platform`; None: of the first available platform of the flag `platforms`, or of the default."""
     if platform is None:
-        asked = config.current().platforms
-        return client(_first_available(asked) if asked else _default_platform())
-    found = _clients.get(platform)
-    if found is not None:
-        return found
+        platform_list = config.current().platforms
+        return client(_first_available(platform_list) if platform_list else _default_platform())
+    cached = _clients.get(platform)
+    if cached is not None:
+        return cached
     name = _meant(platform)
     with _lock:
         if name not in _clients:
-            _clients[name] = _made(name)
+            _clients[name] = _start_client(name)
             if len(_clients) == 1:
                 # As in jax: references that XLA's threads have dropped are freed at each garbage collection.
                 gc.callbacks.append(_collect)
@@ -87,7 +87,7 @@ def _meant(platform: str) -> str:
     return name
 
 
-def _made(name: str) -> Client:
+def _start_client(name: str) -> Client:
     if name == "cpu":
         return _make_cpu_client()
     from . import plugins
@@ -122,9 +122,9 @@ def _default_platform() -> str:
 
 
 @functools.cache
-def _first_available(asked: str) -> str:
+def _first_available(platform_list: str) -> str:
     """The first available one of these platforms, whose names are separated by commas."""
-    names = [name.strip() for name in asked.split(",")]
+    names = [name.strip() for name in platform_list.split(",")]
     for name in names:
         try:
             client(name)
@@ -132,9 +132,9 @@ def _first_available(asked: str) -> str:
             continue
         return name
     raise BackendError(
-        f"none of the platforms {asked!r} is there",
+        f"none of the platforms {platform_list!r} is there",
         instead=f"PHLOX_PLATFORMS (or JAX_PLATFORMS) with one of {', '.join(platforms())}, or not set",
-        backend=asked,
+        backend=platform_list,
     )
 
 
@@ -366,14 +366,14 @@ _first: Device | None = None
 
 def _find_first() -> Device:
     global _first
-    found = local_devices()[0]
-    _first = found
-    return found
+    device = local_devices()[0]
+    _first = device
+    return device
 
 
 def default_device() -> Device:
     """The device of arrays that are not placed explicitly: the flag `default_device`, or the first device."""
-    asked = config.current().default_device
-    if asked is None:
+    device = config.current().default_device
+    if device is None:
         return first_device()
-    return local_devices(backend=asked)[0] if isinstance(asked, str) else asked
+    return local_devices(backend=device)[0] if isinstance(device, str) else device

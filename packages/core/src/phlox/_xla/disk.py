@@ -36,9 +36,9 @@ class CacheInfo(NamedTuple):
 
 def directory() -> str:
     """The cache folder: the flag `compilation_cache_dir`, or ``phlox/programs`` in the user's cache folder."""
-    asked = config.current().compilation_cache_dir
-    if asked:
-        return os.path.abspath(os.path.expanduser(asked))
+    folder = config.current().compilation_cache_dir
+    if folder:
+        return os.path.abspath(os.path.expanduser(folder))
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "phlox", "programs")
 
@@ -152,15 +152,15 @@ def usable_folder() -> str | None:
 def _prepare(folder: str) -> bool:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        found = os.stat(folder)
+        status = os.stat(folder)
     except OSError as error:
         _warn(f"cannot make the folder {folder} for compiled programs ({error.strerror})")
         return False
     if hasattr(os, "getuid"):
-        if found.st_uid != os.getuid():
+        if status.st_uid != os.getuid():
             _warn(f"the folder {folder} belongs to another user; compiled programs from it are not trusted")
             return False
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             _warn(f"others may write to the folder {folder}; compiled programs from it are not trusted")
             return False
     return True
@@ -177,14 +177,14 @@ def _warn(message: str, consequence: str = "going on without a cache") -> None:
 
 
 def _entries(folder: str) -> list[tuple[str, int, float]]:
-    found = []
+    entries = []
     with contextlib.suppress(OSError), os.scandir(folder) as listing:
         for item in listing:
             if item.name.endswith((_SUFFIX, ".part")):
                 with contextlib.suppress(OSError):
                     status = item.stat(follow_symlinks=False)
-                    found.append((item.path, status.st_size, status.st_mtime))
-    return found
+                    entries.append((item.path, status.st_size, status.st_mtime))
+    return entries
 
 
 def _evict(folder: str, limit: int) -> None:

@@ -92,28 +92,28 @@ def distributed_state() -> DistributedState | None:
     return _state
 
 
-def _number(name: str, given: int | None, cluster: str | None) -> int:
-    if given is None:
+def _number(name: str, value: int | None, cluster: str | None) -> int:
+    if value is None:
         raise OptionError(
             f"distributed.initialize: {name} is not given, and no cluster tells it",
             instead=f"{name}=...; or python -m phlox.launch, srun, mpirun",
             cluster=cluster,
         )
-    if not isinstance(given, int):
-        raise ArgumentError(f"distributed.initialize: {name}={given!r} is no integer")
-    return given
+    if not isinstance(value, int):
+        raise ArgumentError(f"distributed.initialize: {name}={value!r} is no integer")
+    return value
 
 
-def _asked_devices(given: int | Sequence[int] | None) -> list[int] | None:
-    if given is None:
+def _local_device_ids(device_ids: int | Sequence[int] | None) -> list[int] | None:
+    if device_ids is None:
         text = os.environ.get("JAX_LOCAL_DEVICE_IDS")
         return [int(number) for number in text.split(",")] if text else None
-    return [given] if isinstance(given, int) else list(given)
+    return [device_ids] if isinstance(device_ids, int) else list(device_ids)
 
 
-def _asked_partition(given: int | None) -> int | None:
+def _partition_index(index: int | None) -> int | None:
     names = ("JAX_PARTITION_INDEX", "JAX_SLICE_INDEX")
-    return given if given is not None else next((int(os.environ[name]) for name in names if name in os.environ), None)
+    return index if index is not None else next((int(os.environ[name]) for name in names if name in os.environ), None)
 
 
 def initialize(
@@ -180,9 +180,9 @@ def initialize(
     if started():
         raise DeviceError("distributed.initialize: devices are in use already", instead="call it before anything else")
     deadline = time.monotonic() + initialization_timeout
-    given = coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS")
+    coordinator = coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS")
     place, cluster = completed(
-        Place(given, num_processes, process_id, _asked_devices(local_device_ids)),
+        Place(coordinator, num_processes, process_id, _local_device_ids(local_device_ids)),
         cluster_detection_method,
         initialization_timeout,
     )
@@ -241,7 +241,7 @@ def initialize(
     except DistributedError as error:
         watch.tell(f"{type(error).__name__}: {error}")
         raise
-    partition = _asked_partition(partition_index if partition_index is not None else slice_index)
+    partition = _partition_index(partition_index if partition_index is not None else slice_index)
     _state = DistributedState(number, count, address, client, service, watch, partition)
     watch.start()
     atexit.register(_at_exit)
@@ -321,8 +321,10 @@ def _same_count(client: Any, number: int, count: int, timeout: int) -> None:
 
 
 def _proxies() -> str:
-    found = [name for name in os.environ if name.lower() in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")]
-    return f"; the connection may go through the proxy of {', '.join(found)}" if found else ""
+    variables = [
+        name for name in os.environ if name.lower() in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
+    ]
+    return f"; the connection may go through the proxy of {', '.join(variables)}" if variables else ""
 
 
 def is_initialized() -> bool:

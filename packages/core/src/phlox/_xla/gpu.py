@@ -56,10 +56,10 @@ def library_of(module: str) -> str:
     """The path of the library in the folder of a package."""
     import glob  # here and below: only where there is a GPU
 
-    found = [path for folder in _folders(module) for path in glob.glob(os.path.join(folder, "xla_*_plugin.so"))]
-    if not found:
+    paths = [path for folder in _folders(module) for path in glob.glob(os.path.join(folder, "xla_*_plugin.so"))]
+    if not paths:
         raise DeviceError(f"the package {module} has no library xla_*_plugin.so", instead="install it again")
-    return found[0]
+    return paths[0]
 
 
 def _folders(module: str) -> list[str]:
@@ -77,8 +77,10 @@ def preload(kind: str, module: str) -> None:
         return
     folders = importlib.util.find_spec("nvidia").submodule_search_locations or ()  # type: ignore[union-attr]
     for package, pattern in _LIBRARIES:
-        places = (os.path.join(folder, name, "lib") for folder in folders for name in (package, f"cu{version}"))
-        for path in (path for place in places for path in sorted(glob.glob(os.path.join(place, pattern)))[:1]):
+        directories = (os.path.join(folder, name, "lib") for folder in folders for name in (package, f"cu{version}"))
+        for path in (
+            path for directory in directories for path in sorted(glob.glob(os.path.join(directory, pattern)))[:1]
+        ):
             try:
                 ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
             except OSError:  # the system's own may do
@@ -90,11 +92,11 @@ def options(kind: str) -> dict[str, Any]:
     """Options of the client: how memory is taken (XLA_PYTHON_CLIENT_...), and which GPUs are used."""
     from jaxlib.xla_client import generate_pjrt_gpu_plugin_options
 
-    found = dict(generate_pjrt_gpu_plugin_options(), platform_name=kind)
+    client_options = dict(generate_pjrt_gpu_plugin_options(), platform_name=kind)
     chosen = getattr(config.current(), f"{kind}_visible_devices")
     if chosen != "all":
-        found["visible_devices"] = [int(number) for number in chosen.split(",")]
-    return found
+        client_options["visible_devices"] = [int(number) for number in chosen.split(",")]
+    return client_options
 
 
 def register_targets(kind: str, module: str, plugin: str) -> None:

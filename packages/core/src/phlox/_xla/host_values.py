@@ -86,11 +86,11 @@ def scalar(x: Any) -> Array:
     # Zeros and complex numbers are keyed by text or bits: 0.0 == -0.0, but they are different arrays.
     bits = _PAIR.pack(x.real, x.imag) if kind is complex else x or str(x)
     key = (bits, kind, settings.enable_x64, settings.executed)
-    found = _scalars.get(key)
-    if found is None:
-        found = as_array(x)
+    array = _scalars.get(key)
+    if array is None:
+        array = as_array(x)
         if settings.transfer_guard_host_to_device in (None, "allow"):  # else each use must be checked as a transfer
             if len(_scalars) >= _SCALAR_LIMIT:
                 _scalars.clear()
-            _scalars[key] = found
-    return found
+            _scalars[key] = array
+    return array

@@ -45,5 +45,5 @@ def registered() -> frozenset[str]:
 
 def kernel(f: Function, target: str, x: Value, outs: Sequence[ShapedArray], **attributes: int) -> list[Value]:
     """Adds the call of a kernel; attributes are 64-bit integers."""
-    given = typed({name: f"{value} : i64" for name, value in attributes.items()})
-    return foreign_call(f, target, [x], outs, given, layouts=(row_majors([x.aval]), row_majors(outs)))
+    typed_attributes = typed({name: f"{value} : i64" for name, value in attributes.items()})
+    return foreign_call(f, target, [x], outs, typed_attributes, layouts=(row_majors([x.aval]), row_majors(outs)))

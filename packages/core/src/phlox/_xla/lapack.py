@@ -83,14 +83,14 @@ def has_routines(aval: ShapedArray) -> bool:
 
 def letter(aval: ShapedArray) -> str:
     """LAPACK's letter for an element type. Raises `UnsupportedError` if LAPACK has no routines for the type."""
-    found = _LETTERS.get(aval.dtype.name)
-    if found is None:
+    type_letter = _LETTERS.get(aval.dtype.name)
+    if type_letter is None:
         raise UnsupportedError(
             f"linear algebra of {aval.short}: Unsupported dtype {aval.dtype.name}; "
             f"there are routines for {', '.join(_LETTERS)}",
             instead="x.astype('float32')",
         )
-    return found
+    return type_letter
 
 
 def symmetric(aval: ShapedArray) -> str:

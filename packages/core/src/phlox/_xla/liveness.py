@@ -64,7 +64,8 @@ class Watch:
         #: whether this process is about to end by itself
         self.failing = False
         self.threads: list[threading.Thread] = []
-        #: what `_asked` asks. The thread that does it starts here, as Python starts none when it is about to end.
+        #: the requests of `_query_service`. The thread that makes them starts here, as Python starts none when it is
+        #: about to end.
         self.questions: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         threading.Thread(target=self._ask, name="phlox_ask", daemon=True).start()
 
@@ -86,7 +87,7 @@ class Watch:
         self.failing = True
         self.stopped.set()
         text = f"process {self.number} failed with {what}"
-        self._asked(lambda: self.client.key_value_set(_NOTE, text, allow_overwrite=False))
+        self._query_service(lambda: self.client.key_value_set(_NOTE, text, allow_overwrite=False))
         time.sleep(0.3)  # process 0 takes the service with it
 
     def fail(self, what: str) -> NoReturn:
@@ -102,13 +103,13 @@ class Watch:
         time.sleep(60 if self.failing else _GRACE)  # another thread may know more, and ends the process
         where = "which this process runs" if self.number == 0 else f"which process 0 runs at {self.address}"
         end(
-            self._told(
+            self._end_message(
                 f"the coordination service, {where}, reports an error or cannot be reached; "
                 f"process 0 has ended, the network is broken, or a process was started twice (its log says more)"
             )
         )
 
-    def _told(self, cause: str) -> str:
+    def _end_message(self, cause: str) -> str:
         return f"process {self.number} of {self.count} ends: {cause}"
 
     def _ask_who_lives(self) -> None:
@@ -123,7 +124,7 @@ class Watch:
             if gone and not self.stopped.is_set():
                 several = len(gone) > 1
                 end(
-                    self._told(
+                    self._end_message(
                         f"process{'es' * several} {', '.join(gone)} sent no heartbeat for {self.heartbeat} s; "
                         f"{'they were' if several else 'it was'} killed or stopped, or the network is broken"
                     )
@@ -138,19 +139,19 @@ class Watch:
                     continue
                 return
             if not self.stopped.is_set():
-                end(self._told(note))
+                end(self._end_message(note))
 
     def answers(self) -> bool:
         """Whether the client still works."""
-        return self._asked(lambda: self.client.key_value_try_get(_NOTHING))
+        return self._query_service(lambda: self.client.key_value_try_get(_NOTHING))
 
-    def _asked(self, ask: Callable[[], Any]) -> bool:
+    def _query_service(self, request: Callable[[], Any]) -> bool:
         """Asks the service in a thread, as a client that has lost it may hold its lock for ever. False: no answer."""
         answered = threading.Event()
 
         def wait() -> None:
             try:
-                ask()
+                request()
             except Exception as error:
                 if not any(answer in str(error) for answer in ("NOT_FOUND", "ALREADY_EXISTS")):
                     return

@@ -67,9 +67,9 @@ def status(batch: tuple[int, ...]) -> ShapedArray:
 
 def nan_unless(f: Function, ok: Value, x: Value) -> Value:
     """`x` with nan in the matrices (or vectors) of the stack for which `ok` is false."""
-    wanted = f.broadcast(ok, x.aval.shape, range(ok.aval.ndim))
+    mask = f.broadcast(ok, x.aval.shape, range(ok.aval.ndim))
     nan = complex("nan+nanj") if dtypes.kind(x.aval.dtype) == "c" else float("nan")
-    return f.select(wanted, x, f.constant(nan, x.aval))
+    return f.select(mask, x, f.constant(nan, x.aval))
 
 
 def succeeded(f: Function, info: Value, direction: str = "EQ") -> Value:

@@ -79,8 +79,8 @@ def live_memory(platform: str | None = None) -> list[LiveArrays]:
         held = groups.setdefault((typed(buf.aval, sharding).short, origin(buf), devices), [0, 0])
         held[0] += math.prod(sharding.shard_shape(buf.aval.shape)) * buf.aval.dtype.itemsize * len(devices)
         held[1] += 1
-    found = [LiveArrays(size, count, *key) for key, (size, count) in groups.items()]
-    return sorted(found, key=lambda group: (-group.bytes, group.type, group.origin))
+    live_groups = [LiveArrays(size, count, *key) for key, (size, count) in groups.items()]
+    return sorted(live_groups, key=lambda group: (-group.bytes, group.type, group.origin))
 
 
 def origin(buf: Any) -> str:
@@ -111,11 +111,13 @@ def explain(error: BaseException, maker: str = "") -> None:
     text = str(error)
     if not isinstance(error, native.JaxRuntimeError) or not text.startswith("RESOURCE_EXHAUSTED"):
         return
-    found = re.search(r"allocat\w*\s+([\d.]+)\s*(bytes|[KMGTP]iB)", text)
-    wanted = int(float(found[1]) * 1024 ** _UNITS.index(found[2])) if found else None
-    program = None if wanted is None else _program_that_needs(wanted, client().live_executables())
+    match = re.search(r"allocat\w*\s+([\d.]+)\s*(bytes|[KMGTP]iB)", text)
+    requested_bytes = int(float(match[1]) * 1024 ** _UNITS.index(match[2])) if match else None
+    program = None if requested_bytes is None else _program_that_needs(requested_bytes, client().live_executables())
     largest = live_memory()
-    what = f"there is no memory for {readable(wanted)}" if wanted is not None else "there is no memory"
+    what = (
+        f"there is no memory for {readable(requested_bytes)}" if requested_bytes is not None else "there is no memory"
+    )
     lines = [f"{what}{f', for the computation at {maker}' if maker else ''}. XLA: {text.splitlines()[0]}"]
     if program is not None:
         sizes = ", ".join(f"{name} {readable(size)}" for name, size in program.items() if name != "name")
@@ -127,15 +129,15 @@ def explain(error: BaseException, maker: str = "") -> None:
     raise OutOfMemoryError(
         "\n".join(lines),
         instead="smaller parts, donated arguments, or `del` of arrays that are not needed any more",
-        requested=wanted,
+        requested=requested_bytes,
         program=program,
         largest=largest,
     ) from None
 
 
-def _program_that_needs(wanted: int, executables: Iterable[Any]) -> dict[str, Any] | None:
-    """Name and sizes of the smallest loaded program one of whose parts is at least as large as `wanted`."""
-    found = []
+def _program_that_needs(min_bytes: int, executables: Iterable[Any]) -> dict[str, Any] | None:
+    """Name and sizes of the smallest loaded program one of whose parts is at least `min_bytes` large."""
+    programs = []
     for executable in executables:
         try:
             stats = executable.get_compiled_memory_stats()
@@ -143,9 +145,9 @@ def _program_that_needs(wanted: int, executables: Iterable[Any]) -> dict[str, An
         except native.JaxRuntimeError:  # not all platforms have these figures
             continue
         sizes = [getattr(stats, size) for size in _SIZES]
-        if max(sizes) >= wanted or stats.peak_memory_in_bytes >= wanted:
+        if max(sizes) >= min_bytes or stats.peak_memory_in_bytes >= min_bytes:
             parts = dict(
                 zip(("arguments", "results", "temporary", "shared by arguments and results"), sizes, strict=True)
             )
-            found.append({"name": name, **parts, "at most at once": stats.peak_memory_in_bytes})
-    return min(found, key=lambda program: program["at most at once"], default=None)
+            programs.append({"name": name, **parts, "at most at once": stats.peak_memory_in_bytes})
+    return min(programs, key=lambda program: program["at most at once"], default=None)

@@ -98,12 +98,14 @@ class Axes:
     __repr__ = __str__
 
 
-def _types_for(names: tuple[Any, ...], given: AxisType | Sequence[AxisType] | None) -> tuple[AxisType, ...]:
-    if given is None:
+def _types_for(names: tuple[Any, ...], axis_types: AxisType | Sequence[AxisType] | None) -> tuple[AxisType, ...]:
+    if axis_types is None:
         return (AxisType.Auto,) * len(names)
-    types = (given,) * len(names) if isinstance(given, AxisType) else tuple(given)
+    types = (axis_types,) * len(names) if isinstance(axis_types, AxisType) else tuple(axis_types)
     if len(types) != len(names) or not all(isinstance(t, AxisType) for t in types):
-        raise ShapeError(f"a mesh with axes {names} got axis_types={given!r}", instead="one AxisType for each name")
+        raise ShapeError(
+            f"a mesh with axes {names} got axis_types={axis_types!r}", instead="one AxisType for each name"
+        )
     return types
 
 
@@ -266,7 +268,7 @@ class Mesh(Axes):
     def __deepcopy__(self, memo: Any) -> Mesh:
         return self  # it does not change, and its devices are those of the process
 
-    def lies_like(self, other: Mesh) -> bool:
+    def is_equivalent_to(self, other: Mesh) -> bool:
         """True when axis names, sizes and devices are equal, so that equal specs are equal shardings on both meshes."""
         return self is other or (
             self.shape_tuple == other.shape_tuple and tuple(self.devices.flat) == tuple(other.devices.flat)

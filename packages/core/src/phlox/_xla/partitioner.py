@@ -23,7 +23,7 @@ def inspect_lower(f: Function, x: Value, callback: Callable[[Any], None]) -> lis
             sharding = HloSharding.replicate()
         callback(from_hlo(module.devices, sharding, ndim, module.mesh_of_arguments))
 
-    module.kept.append(called)
+    module.references.append(called)
     key = "".join(f"\\{byte:02X}" for byte in native.encode_inspect_sharding_callback(called))
     attributes = (
         f'call_target_name = "InspectSharding", api_version = 1 : i32, has_side_effect = true, backend_config = "{key}"'

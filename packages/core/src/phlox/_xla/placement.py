@@ -45,10 +45,10 @@ def key_for(aval: ShapedArray, sharding: Sharding, committed: bool) -> Key:
     if not committed and sharding is default_sharding():
         return aval
     full = (aval, sharding, committed)
-    found = _placed.get(full)
-    if found is None:
-        found = _placed.add(full, lambda: Placed(*full))
-    return found
+    key = _placed.get(full)
+    if key is None:
+        key = _placed.add(full, lambda: Placed(*full))
+    return key
 
 
 def context_mesh() -> Mesh | None:

@@ -51,18 +51,18 @@ def plan(
     """
     if device is not None:
         return Plan((device,), True, (single_device(device),) * len(keys), None)
-    asked: Sequence[Sharding | None] = shardings or [None] * len(keys)
+    requirements: Sequence[Sharding | None] = shardings or [None] * len(keys)
     demands: dict[tuple[Device, ...], str] = {}
-    for key, wanted in zip(keys, asked, strict=True):
-        if wanted is not None:
-            demands.setdefault(wanted.devices, "the program")
+    for key, requirement in zip(keys, requirements, strict=True):
+        if requirement is not None:
+            demands.setdefault(requirement.devices, "the program")
         elif is_committed(key):
             demands.setdefault(sharding_of(key).devices, aval_of(key).short)
     results = [s for s in out_shardings or () if s is not None]
     abstract = [without for s in results if (without := _abstract(s))]
     results = [s for s in results if not _abstract(s)]
-    for wanted in results:
-        demands.setdefault(wanted.devices, "the results")
+    for sharding in results:
+        demands.setdefault(sharding.devices, "the results")
     if isinstance(mesh, AbstractMesh):
         abstract, mesh = [mesh, *abstract], None
     if mesh is not None:
@@ -90,12 +90,12 @@ def plan(
                 mesh=without,
             )
     if len(devices) == 1:
-        given = [sharding_of(key) if wanted is None else wanted for key, wanted in zip(keys, asked, strict=True)]
-        kinds = [s.kind if s.devices == devices else None for s in given]
+        in_shardings = [r or sharding_of(key) for key, r in zip(keys, requirements, strict=True)]
+        kinds = [s.kind if s.devices == devices else None for s in in_shardings]
         return Plan(devices, bool(demands), tuple(one_device_in(devices[0], kind) for kind in kinds), None)
     required = mesh is not None or bool(abstract)
     if mesh is None:
-        known = [s for s in (*asked, *map(sharding_of, keys), *results) if isinstance(s, NamedSharding)]
+        known = [s for s in (*requirements, *map(sharding_of, keys), *results) if isinstance(s, NamedSharding)]
         mesh = known[0].mesh if known else None
         if abstract:
             mesh = _with_devices(abstract[0], devices, mesh)
@@ -105,9 +105,9 @@ def plan(
         else interned(CompilerSharding(devices, HloSharding.replicate()))
     )
     placed = []
-    for key, wanted in zip(keys, asked, strict=True):
+    for key, requirement in zip(keys, requirements, strict=True):
         here = sharding_of(key)
-        target = wanted if wanted is not None else here if here.devices == devices else whole
+        target = requirement if requirement is not None else here if here.devices == devices else whole
         expressed = over(mesh, target, aval_of(key).physical.ndim)
         placed.append(whole if expressed is None and required else expressed or target)
     return Plan(devices, True, tuple(placed), mesh)
@@ -139,12 +139,12 @@ def over(mesh: Mesh | None, sharding: Sharding, ndim: int) -> NamedSharding | No
     """The same sharding by the axes of `mesh`, or None: the shardings in a program for Shardy name axes of one mesh."""
     if mesh is None:
         return None
-    if isinstance(sharding, NamedSharding) and sharding.mesh.lies_like(mesh):
+    if isinstance(sharding, NamedSharding) and sharding.mesh.is_equivalent_to(mesh):
         return sharding
-    found = from_hlo(sharding.devices, sharding.hlo(ndim), ndim, mesh)
-    if not isinstance(found, NamedSharding):
+    equivalent = from_hlo(sharding.devices, sharding.hlo(ndim), ndim, mesh)
+    if not isinstance(equivalent, NamedSharding):
         return None
-    return found if sharding.kind is None else found.with_memory_kind(sharding.kind)
+    return equivalent if sharding.kind is None else equivalent.with_memory_kind(sharding.kind)
 
 
 def mesh_of(jaxpr: Jaxpr) -> Mesh | AbstractMesh | None:
@@ -154,10 +154,10 @@ def mesh_of(jaxpr: Jaxpr) -> Mesh | AbstractMesh | None:
         abstract = None
         for eqn in jaxpr.eqns:
             inner = jaxprs_in(eqn.params) if eqn.primitive.effects is not None else ()  # all that hold Jaxprs have some
-            for found in (eqn.params.get("mesh"), *map(mesh_of, inner)):
-                if isinstance(found, Mesh):
-                    return found
-                abstract = abstract or found
+            for candidate in (eqn.params.get("mesh"), *map(mesh_of, inner)):
+                if isinstance(candidate, Mesh):
+                    return candidate
+                abstract = abstract or candidate
         return abstract
 
     return memoized(jaxpr, "mesh", find)

@@ -69,13 +69,13 @@ class Package(NamedTuple):
 @functools.cache
 def installed() -> dict[str, Plugin]:
     """The plugins by the names of their platforms. Nothing is loaded yet, apart from packages that must be asked."""
-    found: dict[str, Plugin] = {}
+    plugins: dict[str, Plugin] = {}
     for package in packages():
         for plugin in _of_package(package):
-            found.setdefault(plugin.name, plugin)
+            plugins.setdefault(plugin.name, plugin)
     for plugin in (*_of_variable(os.environ.get(_VARIABLE, "")), *_tpu()):
-        found.setdefault(plugin.name, plugin)
-    return found
+        plugins.setdefault(plugin.name, plugin)
+    return plugins
 
 
 def packages() -> list[Package]:
@@ -83,7 +83,7 @@ def packages() -> list[Package]:
 
     `importlib.metadata` would find the same in a fifth of a second.
     """
-    found: dict[str, Package] = {}
+    by_module: dict[str, Package] = {}
     for folder in sys.path:
         with contextlib.suppress(OSError):
             for entry in os.scandir(folder or "."):
@@ -94,15 +94,15 @@ def packages() -> list[Package]:
                         text = file.read()
                     name, _, version = entry.name.rpartition(".")[0].partition("-")
                     for module in _modules(text):
-                        found.setdefault(module, Package(module, name.replace("_", "-"), version))
+                        by_module.setdefault(module, Package(module, name.replace("_", "-"), version))
     spec = importlib.util.find_spec(_GROUP) if _GROUP not in sys.modules else sys.modules[_GROUP].__spec__
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         with contextlib.suppress(OSError):
             for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
                 if entry.is_dir() and not entry.name.startswith(("_", ".")):
                     module = f"{_GROUP}.{entry.name}"
-                    found.setdefault(module, Package(module, module, ""))
-    return list(found.values())
+                    by_module.setdefault(module, Package(module, module, ""))
+    return list(by_module.values())
 
 
 def _modules(text: str) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _of_package(package: Package) -> list[Plugin]:
     origin = " ".join((package.distribution, package.version)).strip()
     kind = gpu.kind_of(package.module)
     if kind is None:
-        return _asked(package, origin)
+        return _collect_plugins(package, origin)
     if kind == "cuda" and package.version and _numbers(package.version) != _numbers(jaxlib_version):
         state = f"{origin} is made for another jaxlib than {jaxlib_version}, and is not used"
         return [Plugin(kind, origin, None, state=f"{state}; {gpu.advice(jaxlib_version)}")]
@@ -198,9 +198,9 @@ def _tpu() -> Iterator[Plugin]:
 # --- packages that register themselves ------------------------------------------------------------------
 
 
-def _asked(package: Package, origin: str) -> list[Plugin]:
+def _collect_plugins(package: Package, origin: str) -> list[Plugin]:
     """What the function ``initialize`` of a package registers."""
-    found: list[Plugin] = []
+    plugins: list[Plugin] = []
 
     def register_plugin(
         plugin_name: str,
@@ -215,10 +215,10 @@ def _asked(package: Package, origin: str) -> list[Plugin]:
         def make() -> Any:
             return start(plugin_name, library_path, (options() if callable(options) else options) or {}, c_api)
 
-        found.append(Plugin(plugin_name, origin, factory or make, priority))
+        plugins.append(Plugin(plugin_name, origin, factory or make, priority))
 
     def register_backend_factory(name: str, factory: Callable[[], Any], *, priority: int = 0, **_: Any) -> None:
-        found.append(Plugin(name, origin, factory, priority))
+        plugins.append(Plugin(name, origin, factory, priority))
 
     try:
         with _stand_in(register_plugin, register_backend_factory):
@@ -231,7 +231,7 @@ def _asked(package: Package, origin: str) -> list[Plugin]:
                         del sys.modules[name]
     except Exception as error:
         return [Plugin(package.module, origin, None, state=f"{origin} fails: {type(error).__name__}: {error}")]
-    return found
+    return plugins
 
 
 @contextlib.contextmanager

@@ -26,9 +26,9 @@ def is_last_step(step: int) -> bool:
     if state is None:
         return False
     if _manager is None or _manager[0] is not state.client:
-        made = native.create_preemption_sync_manager()
-        made.initialize(state.client)
-        _manager = state.client, made
+        manager = native.create_preemption_sync_manager()
+        manager.initialize(state.client)
+        _manager = state.client, manager
         # Functions registered last are called first: this one before the connection is closed.
         atexit.register(forget)
     reached: bool = _manager[1].reached_sync_point(step)
@@ -51,5 +51,5 @@ def alive(processes: Iterable[int]) -> dict[int, int] | None:
     state = distributed_state()
     if state is None:
         return None
-    found: dict[int, int] = state.client.get_live_nodes(sorted(set(processes)))
-    return found
+    incarnations: dict[int, int] = state.client.get_live_nodes(sorted(set(processes)))
+    return incarnations

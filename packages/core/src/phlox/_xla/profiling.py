@@ -20,5 +20,5 @@ def start_clients() -> str:
 
 def heap_profile(platform: str | None = None) -> bytes:
     """The memory of the arrays and programs of a platform by where they were made, as a protocol buffer of pprof."""
-    found: bytes = client(platform).heap_profile()
-    return found
+    profile: bytes = client(platform).heap_profile()
+    return profile

@@ -68,7 +68,8 @@ class Program:
         self.text = text
         #: for each argument the sharding it must be moved to, or None; empty if no argument must be moved
         self.arrange = [
-            None if lies_as(key, sharding) else sharding for key, sharding in zip(in_keys, where.shardings, strict=True)
+            None if has_sharding(key, sharding) else sharding
+            for key, sharding in zip(in_keys, where.shardings, strict=True)
         ]
         if not any(self.arrange):
             self.arrange = []
@@ -78,7 +79,7 @@ class Program:
                 s if kind is None else s.with_memory_kind(kind) for s, kind in zip(shardings, kinds, strict=True)
             ]
         if out_shardings is not None:
-            shardings = [asked or found for asked, found in zip(out_shardings, shardings, strict=True)]
+            shardings = [requirement or actual for requirement, actual in zip(out_shardings, shardings, strict=True)]
         self.out_shardings = shardings
         self.out_keys = [key_for(a, s, where.committed) for a, s in zip(out_avals, shardings, strict=True)]
         self.out_avals = [aval_of(key) for key in self.out_keys]
@@ -110,11 +111,11 @@ class Program:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Executes the program; `arrays` must have the keys that it was lowered for."""
-        given = arrays
+        arguments = arrays
         if self.arrange:
             arrays = [a if s is None else move(a, s) for a, s in zip(arrays, self.arrange, strict=True)]
         if self.watch is not None:
-            self.watch.before(given)
+            self.watch.before(arguments)
         try:
             bufs = self.execute([a._buf for a in arrays]).consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError, RuntimeError):
@@ -122,7 +123,7 @@ class Program:
             raise
         outs = wrap_all(bufs, self.out_avals, self.out_keys)
         if self.watch is not None:
-            self.watch.after(given, outs)
+            self.watch.after(arguments, outs)
         return outs
 
 
@@ -132,19 +133,19 @@ def _deleting(execute: Callable[[Sequence[Any]], Any], donated: frozenset[int]) 
     The runtime has taken their memory, but the Python objects do not know it. A call with one of them would reach XLA,
     which prints a line to stderr before it raises; a deleted one is refused before that.
     """
-    places = sorted(donated)
+    indices = sorted(donated)
 
     def run(buffers: Sequence[Any]) -> Any:
         results = execute(buffers)
-        for i in places:
+        for i in indices:
             buffers[i].delete()
         return results
 
     return run
 
 
-def lies_as(key: Key, sharding: Sharding) -> bool:
-    """Whether arrays with this key have their parts where arrays with this sharding have them."""
+def has_sharding(key: Key, sharding: Sharding) -> bool:
+    """Whether arrays with this key have the same parts on the same devices as arrays with this sharding."""
     here = sharding_of(key)
     if here == sharding:
         return True
@@ -204,22 +205,22 @@ class Lowering(NamedTuple):
     @property
     def _private(self) -> bool:
         """Whether the text refers to objects of its module."""
-        return bool(self.module.callbacks or self.module.kept)
+        return bool(self.module.callbacks or self.module.references)
 
-    def compile(self, overrides: Overrides = (), asked: str | None = None) -> Program:
+    def compile(self, overrides: Overrides = (), compile_effort: str | None = None) -> Program:
         """Compiles the program, or loads it from the disk cache.
 
-        `overrides` are compiler options of the user. `asked` is a value of `compile_effort`, of which only ``fast``
-        makes a difference here: calls of the result may be timed, and it may be stored.
+        `overrides` are compiler options of the user. `compile_effort` is a value of the flag of this name. Only
+        ``fast`` makes a difference here: calls of the result may be timed, and it may be stored.
         """
-        return self._compiled(overrides, effort.FAST if asked == "fast" else ())
+        return self._compiled(overrides, effort.FAST if compile_effort == "fast" else ())
 
-    def compile_for_calls(self, overrides: Overrides = (), asked: str | None = None) -> Program:
-        """As `compile`, with the flag `compile_effort` where `asked` is None. With ``tiered``, returns a quickly
-        compiled program whose attribute `optimized` is set, unless the optimized one is on disk."""
-        asked = asked or config.current().compile_effort
-        if asked != "tiered" or not self._can_be_quick():
-            return self.compile(overrides, asked)
+    def compile_for_calls(self, overrides: Overrides = (), compile_effort: str | None = None) -> Program:
+        """As `compile`, where None stands for the value of the flag `compile_effort`. With ``tiered``, returns a
+        program compiled at low effort, whose attribute `optimized` is set, unless the optimized one is on disk."""
+        compile_effort = compile_effort or config.current().compile_effort
+        if compile_effort != "tiered" or not self._can_be_quick():
+            return self.compile(overrides, compile_effort)
         stored = self._program(overrides, self.advice, only_stored=True)
         if stored is not None:
             return stored
@@ -352,9 +353,9 @@ def lower(
 
 
 def _in_types(
-    jaxpr: Jaxpr, where: Plan, keys: Sequence[Key], asked: Sequence[Sharding | None] | None
+    jaxpr: Jaxpr, where: Plan, keys: Sequence[Key], out_shardings: Sequence[Sharding | None] | None
 ) -> Sequence[Sharding | None] | None:
-    """The shardings of the results: those that are `asked` for, else, over a mesh with explicit axes only, those in
+    """The shardings of the results: `out_shardings`, else, over a mesh with explicit axes only, those in
     their types. Over other meshes the compiler chooses along the remaining axes."""
     context = config.current().mesh
     known = [s.mesh for s in (*map(sharding_of, keys), *where.shardings) if isinstance(s, NamedSharding)]
@@ -362,7 +363,7 @@ def _in_types(
         known.insert(0, context)
     mesh = next((m for m in (*known, where.mesh) if isinstance(m, Mesh)), None)
     if mesh is None:
-        return asked
+        return out_shardings
 
     def in_type(aval: ShapedArray) -> Sharding | None:
         spec, over = aval.spec, mesh
@@ -373,7 +374,7 @@ def _in_types(
         return interned(NamedSharding(over, PartitionSpec(*(spec.partitions if spec else (None,) * aval.ndim))))
 
     in_types = [in_type(v.aval) for v in jaxpr.outvars]
-    return [a or s for a, s in zip(asked, in_types, strict=True)] if asked else in_types
+    return [a or s for a, s in zip(out_shardings, in_types, strict=True)] if out_shardings else in_types
 
 
 def memory_kinds(jaxpr: Jaxpr) -> dict[Any, str]:
@@ -399,11 +400,11 @@ def module_text(
 ) -> tuple[str, Module]:
     """The StableHLO text of a program, and the `Module` that it was written with."""
     if out_shardings is not None and len(where.devices) > 1:
-        found = zip(jaxpr.outvars, out_shardings, strict=True)
-        out_shardings = [s and (over(where.mesh, s, v.aval.physical.ndim) or s) for v, s in found]
-    asked_for = [s for s in (*where.shardings, *(out_shardings or ())) if s is not None]
+        pairs = zip(jaxpr.outvars, out_shardings, strict=True)
+        out_shardings = [s and (over(where.mesh, s, v.aval.physical.ndim) or s) for v, s in pairs]
+    requirements = [s for s in (*where.shardings, *(out_shardings or ())) if s is not None]
     shardy = where.mesh is not None and all(
-        isinstance(s, NamedSharding) and s.mesh.lies_like(where.mesh) for s in asked_for
+        isinstance(s, NamedSharding) and s.mesh.is_equivalent_to(where.mesh) for s in requirements
     )
     module = Module(where.devices, shardy or len(where.devices) == 1, where.mesh, locations, portable)
     arguments = []
@@ -417,14 +418,14 @@ def module_text(
     kinds = _result_memory_kinds(jaxpr, where)
     attributes_out: list[tuple[str, ...]] = []
     for i, v in enumerate(jaxpr.outvars):
-        given = [result_info(results[i])] if results else []
-        asked = out_shardings[i] if out_shardings else None
-        if asked is not None and len(where.devices) > 1:
-            given.append(sharding_attribute(module, asked, v.aval.physical.ndim, shardy))
-        kind = asked.kind if asked is not None else kinds.get(v)
+        attributes = [result_info(results[i])] if results else []
+        out_sharding = out_shardings[i] if out_shardings else None
+        if out_sharding is not None and len(where.devices) > 1:
+            attributes.append(sharding_attribute(module, out_sharding, v.aval.physical.ndim, shardy))
+        kind = out_sharding.kind if out_sharding is not None else kinds.get(v)
         if kind is not None:
-            given.append(memory_attribute(kind))
-        attributes_out.append(tuple(given))
+            attributes.append(memory_attribute(kind))
+        attributes_out.append(tuple(attributes))
     text = lower_module(
         jaxpr,
         f"jit_{name}",

@@ -90,10 +90,10 @@ class Sharding:
 
     def native(self, ndim: int) -> Any:
         """The `NativeSharding` for arrays with `ndim` axes, cached."""
-        found = self._natives.get(ndim)
-        if found is None:
-            found = self._natives[ndim] = NativeSharding(self.devices, self.hlo(ndim), self)
-        return found
+        native_sharding = self._natives.get(ndim)
+        if native_sharding is None:
+            native_sharding = self._natives[ndim] = NativeSharding(self.devices, self.hlo(ndim), self)
+        return native_sharding
 
     @property
     def _is_concrete(self) -> bool:
@@ -458,9 +458,9 @@ _single: dict[Device, SingleDeviceSharding] = {}
 
 def single_device(device: Device) -> SingleDeviceSharding:
     """The unique `SingleDeviceSharding` of `device`, in its default memory."""
-    found = _single.get(device)
+    sharding = _single.get(device)
     # setdefault is atomic, so two threads get the same object.
-    return _single.setdefault(device, SingleDeviceSharding(device)) if found is None else found
+    return _single.setdefault(device, SingleDeviceSharding(device)) if sharding is None else sharding
 
 
 def one_device_in(device: Device, kind: str | None) -> SingleDeviceSharding:
@@ -485,8 +485,8 @@ def make_single_device_sharding(device: Device, *, memory_kind: str | None = Non
     >>> make_single_device_sharding(phlox.devices()[0]).num_devices
     1
     """
-    made = SingleDeviceSharding(device, memory_kind=memory_kind)
-    return made if made.kind else single_device(device)
+    sharding = SingleDeviceSharding(device, memory_kind=memory_kind)
+    return sharding if sharding.kind else single_device(device)
 
 
 @functools.lru_cache(4096)

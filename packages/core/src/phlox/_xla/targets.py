@@ -144,7 +144,7 @@ def include_dir() -> str:
     >>> os.path.exists(os.path.join(include_dir(), "xla", "ffi", "api", "ffi.h"))
     True
     """
-    places = list(jaxlib.__path__)
-    if not places:
+    folders = list(jaxlib.__path__)
+    if not folders:
         raise DeviceError("jaxlib lies in no folder, so its headers cannot be found")
-    return os.path.join(places[0], "include")
+    return os.path.join(folders[0], "include")

@@ -73,7 +73,7 @@ class Module:
       mesh_of_arguments: the mesh that arguments are sharded over, or None.
       explicit: whether the program has several devices and types may say how arrays are split over explicit axes.
       callbacks: Python functions that the program calls, by index.
-      kept: objects that the text refers to by address, and that must therefore stay alive.
+      references: objects that the text refers to by address, and that must therefore stay alive.
       known: symbols of functions, and other values that rules cache for this module.
       portable: whether the program may run on other platforms than that of `devices`, so that rules write the form that
         is good on all of them.
@@ -89,7 +89,6 @@ class Module:
         "devices",
         "explicit",
         "functions",
-        "kept",
         "known",
         "locations",
         "may_know_nan",
@@ -98,6 +97,7 @@ class Module:
         "names",
         "portable",
         "positions",
+        "references",
         "shardy",
         "when_compiled",
     )
@@ -123,7 +123,7 @@ class Module:
         self.meshes: dict[Any, str] = {}
         self.channels = 0
         self.callbacks: list[Callable[..., Any]] = []
-        self.kept: list[Any] = []
+        self.references: list[Any] = []
         self.when_compiled: list[Callable[[], None]] = []
         self.positions: Positions = {}
 
@@ -131,9 +131,9 @@ class Module:
     def partitions(self) -> int:
         return len(self.devices)
 
-    def fresh_name(self, wanted: str) -> str:
-        """A legal and unique name for a function, made from `wanted`."""
-        legal = "".join(c if c.isalnum() or c in "_." else "_" for c in wanted) or "f"
+    def fresh_name(self, name: str) -> str:
+        """A legal and unique name for a function, made from `name`."""
+        legal = "".join(c if c.isalnum() or c in "_." else "_" for c in name) or "f"
         count = self.names.get(legal, 0)
         self.names[legal] = count + 1
         return f"{legal}_{count}" if count else legal
@@ -364,10 +364,10 @@ class Function:
             value = value[()]
         # By repr for zeros: 0.0 == -0.0, but they are different constants.
         key = (value if value else repr(value), type(value), aval)
-        found = self.numbers.get(key)
-        if found is None:
-            found = self.numbers[key] = Number(self, value, aval)
-        return found
+        number = self.numbers.get(key)
+        if number is None:
+            number = self.numbers[key] = Number(self, value, aval)
+        return number
 
     def broadcast(self, x: Value, shape: tuple[int, ...], dims: Sequence[int] = ()) -> Value:
         """`x` with its axes at positions `dims` of `shape`, repeated along the others."""

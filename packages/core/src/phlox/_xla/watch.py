@@ -88,7 +88,7 @@ def _bad(look: str, x: Any) -> bool:
     return any(_bad(look, shard.data) for shard in x.addressable_shards)
 
 
-class _Found(Exception):
+class _InvalidEquation(Exception):
     """Carries the first equation with a bad result, and the names of the Jaxprs that contain it."""
 
     def __init__(self, eqn: JaxprEqn, path: tuple[str, ...]):
@@ -102,8 +102,8 @@ def _explain(look: str, watching: Watch, arguments: Sequence[Any]) -> InvalidVal
     try:
         with config.scope(debug_nans=False, debug_infs=False):
             _search(look, watching.jaxpr, [], arguments, ())
-    except _Found as found:
-        eqn, path = found.eqn, found.path
+    except _InvalidEquation as error:
+        eqn, path = error.eqn, error.path
         inside = "".join(f", in {part}" for part in reversed((name, *path)) if part != eqn.primitive.name)
         return InvalidValueError(
             f"invalid value ({look}) encountered in {eqn.primitive.name}: {eqn}{inside}",
@@ -123,14 +123,14 @@ def _explain(look: str, watching: Watch, arguments: Sequence[Any]) -> InvalidVal
 
 
 def _search(look: str, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], path: tuple[str, ...]) -> list[Any]:
-    """Evaluates a Jaxpr one equation after the other; raises `_Found` at the first bad result."""
+    """Evaluates a Jaxpr one equation after the other; raises `_InvalidEquation` at the first bad result."""
 
     def run(eqn: JaxprEqn, values: list[Any]) -> Any:
         out = eqn.primitive.bind(*values, **eqn.params)
         if _any_bad(look, out if eqn.primitive.multiple_results else [out]):
             if eqn.primitive.steps is not None:
                 _search_steps(look, eqn, values, path)
-            raise _Found(eqn, path)
+            raise _InvalidEquation(eqn, path)
         return out
 
     return eval_jaxpr(jaxpr, consts, *args, run=run)

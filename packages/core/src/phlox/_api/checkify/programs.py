@@ -81,7 +81,7 @@ class Checks:
         """Extends the error by all kinds of errors that inner Jaxprs return (`trees`), so that they can take it in the
         same structure, as loops require."""
         for tree in trees:
-            self.error = self.error.with_places(tree.unflatten([None] * tree.num_leaves).kinds)
+            self.error = self.error.with_states(tree.unflatten([None] * tree.num_leaves).kinds)
 
     def results(self, outs: Sequence[Any], *trees: PyTreeDef) -> list[Any]:
         """Takes the error from the outputs of an inner Jaxpr (one of several, for branches); returns the others."""

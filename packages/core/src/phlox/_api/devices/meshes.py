@@ -15,7 +15,7 @@ import numpy as np
 from ..._base import config, pytree
 from ..._base.errors import ArgumentError, DeviceError, OptionError, ShapeError
 from ..._ir.primitive import current_trace
-from ..._ops.spmd.reshard import laid_out
+from ..._ops.spmd.reshard import apply_sharding
 from ..._trace.trace import Tracer, typeof
 from ..._xla.array import ArrayImpl, move
 from ..._xla.devices import Device, devices as all_devices
@@ -222,7 +222,7 @@ def _reshard(x: Any, sharding: Any) -> Any:
     if len(sharding.spec) > aval.ndim:
         raise ShapeError(f"reshard: {sharding.spec} has more entries than {aval.short} has axes", spec=sharding.spec)
     if isinstance(x, Tracer) or current_trace.get() is not None:
-        return laid_out(x, sharding)
+        return apply_sharding(x, sharding)
     x = x if type(x) is ArrayImpl else as_array(x)
     mesh = getattr(x.sharding, "mesh", None)
     if isinstance(sharding.mesh, AbstractMesh) and mesh is not None and mesh.shape_tuple == sharding.mesh.shape_tuple:

@@ -9,7 +9,7 @@ import numpy as np
 from ..._base import pytree
 from ..._base.errors import ArgumentError, OptionError, ShapeError
 from ..._ir.avals import typeof_value
-from ..._ops.spmd.reshard import laid_out, to_memory
+from ..._ops.spmd.reshard import apply_sharding, to_memory
 from ..._ops.structure.shape import copy
 from ..._trace.trace import Tracer, not_an_array
 from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, move, physical, put
@@ -87,7 +87,7 @@ def _put_tracer(x: Tracer, sharding: Sharding) -> Any:
     # A type does not say in which kind of memory its array is, so that a move to the default kind is written too.
     if sharding.kind is None and default_backend() != "cpu":
         x = to_memory(x, memory_kind=None)
-    return laid_out(x, sharding)
+    return apply_sharding(x, sharding)
 
 
 def _is_place(x: Any) -> bool:

@@ -29,7 +29,7 @@ from ..._xla.array import Array, ArrayImpl
 from ..._xla.devices import Device, local_devices
 from ..._xla.host_values import as_array, as_literal
 from ..._xla.placement import Placed, aval_of, is_committed, key_for
-from ..._xla.program import Lowering, Program, explain_failure, lies_as, lower
+from ..._xla.program import Lowering, Program, explain_failure, has_sharding, lower
 from . import arguments, donation, reference_arguments as references
 from .caches import Caches, Stats, bounded, caches_for
 from .calling import FAILURES, MAX_ARRAYS, function_of, specialize
@@ -422,7 +422,7 @@ class JitFunction:
     def _check_places(self, in_tree: PyTreeDef, statics: Any, keys: Sequence[Any], asked: Sequence[Any]) -> None:
         """Raises for a committed argument that lies elsewhere than `in_shardings` says."""
         for i, (key, wanted) in enumerate(zip(keys, asked, strict=True)):
-            if wanted is not None and type(key) is Placed and key.committed and not lies_as(key, wanted):
+            if wanted is not None and type(key) is Placed and key.committed and not has_sharding(key, wanted):
                 name = self._names_in(in_tree, statics)[i]
                 raise DeviceError(
                     f"Sharding passed to jit does not match the sharding on the respective arg: in_shardings has "

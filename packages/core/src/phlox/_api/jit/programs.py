@@ -294,7 +294,7 @@ def laid_out(structs: Any, shardings: Prefix | None) -> Any:
 
 def constrained(values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
     """The values with the shardings of a function that is called by another jitted function."""
-    return [reshard.laid_out(x, s) for x, s in zip(values, shardings, strict=True)]
+    return [reshard.apply_sharding(x, s) for x, s in zip(values, shardings, strict=True)]
 
 
 def shapes_of(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -30,7 +30,7 @@ from ..._xla.devices import Device
 from ..._xla.host_values import as_array
 from ..._xla.layout import Format, Layout
 from ..._xla.placement import Placed, is_committed, sharding_of
-from ..._xla.program import Lowering, lies_as
+from ..._xla.program import Lowering, has_sharding
 from .options import CompilerOptions, Options, Prefix, as_overrides
 from .programs import laid_out, struct_of
 
@@ -350,7 +350,7 @@ class Compiled(Stage):
                 continue
             if x._key is key:
                 continue
-            if x.committed and not lies_as(x._key, wanted):
+            if x.committed and not has_sharding(x._key, wanted):
                 name = call.names()[i]
                 raise DeviceError(
                     f"Computation was compiled for input shardings that disagree with the shardings of arguments "

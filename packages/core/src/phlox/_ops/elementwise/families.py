@@ -117,10 +117,10 @@ def batch_elementwise(axis: BatchAxis, name: str, args: Sequence[Any], dims: Seq
     """The operands with their mapped axes at one position, and that position."""
     ranks = [typeof(x).ndim - (d is not None) for x, d in zip(args, dims, strict=True)]
     rank = max(ranks)
-    places = {d for d in dims if d is not None}
+    positions = {d for d in dims if d is not None}
     in_place = all((r == rank) if d is not None else (r == 0) for r, d in zip(ranks, dims, strict=True))
-    if len(places) == 1 and in_place:
-        return list(args), next(iter(places))
+    if len(positions) == 1 and in_place:
+        return list(args), next(iter(positions))
     lined = []
     for x, d, r in zip(args, dims, ranks, strict=True):
         if d is None:
@@ -200,10 +200,10 @@ def _without_nan(f: Function, x: Value, is_number: Value) -> Value:
         return f.select(is_number, x, f.number(0, x.aval))
     word = shaped(x.aval.shape, np.dtype(f"u{dtype.itemsize}"))
     infinity, sign = int(np.asarray(np.inf, dtype).view(word.dtype)), 1 << (bits - 1)
-    given = f.unlike("stablehlo.bitcast_convert", x, word)
-    size = f.same("stablehlo.and", given, f.number(sign - 1, word))
+    pattern = f.unlike("stablehlo.bitcast_convert", x, word)
+    size = f.same("stablehlo.and", pattern, f.number(sign - 1, word))
     size = f.same("stablehlo.minimum", size, f.number(infinity, word))
-    signed = f.same("stablehlo.or", size, f.same("stablehlo.and", given, f.number(sign, word)))
+    signed = f.same("stablehlo.or", size, f.same("stablehlo.and", pattern, f.number(sign, word)))
     return f.unlike("stablehlo.bitcast_convert", signed, x.aval)
 
 
@@ -264,11 +264,11 @@ def unary(
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
-        out = made.bind(x, **params)
+        out = prim.bind(x, **params)
         if type(t) is Zero or derivative is ZERO:
             return out, Zero(typeof(out).tangent())
         if derivative is LINEAR:
-            return out, made.bind(t, **params)
+            return out, prim.bind(t, **params)
         if tangent is not None:
             return out, tangent(t, x, out, **params)
         return out, primitive("mul").bind(t, derivative(x, out, **params))
@@ -282,14 +282,14 @@ def unary(
     follow: spectra.Rule = spectra.elementwise
     if derivative is LINEAR:
         follow = spectra.conjugate if accepts == COMPLEX else spectra.linear
-    made = Primitive(
+    prim = Primitive(
         name,
         types=types,
         lower=_with_nan(rule) if undefined_at_nan else rule,
         jvp=None if derivative is None and tangent is None else jvp,
-        spectral=lambda *args, **params: follow(made, *args, **params),
+        spectral=lambda *args, **params: follow(prim, *args, **params),
         transpose=None if transpose is None else transposed,
-        batch=lambda axis, args, dims, **params: (made.bind(*args, **params), dims[0]),
+        batch=lambda axis, args, dims, **params: (prim.bind(*args, **params), dims[0]),
         show=show,
         eager=eager,
         keys=keys,
@@ -299,7 +299,7 @@ def unary(
         unfused=unfused,
         operation=lower if isinstance(lower, str) else operation,
     )
-    return made
+    return prim
 
 
 def binary(
@@ -371,16 +371,16 @@ def binary(
             y = fit(f, y, shape)
         return rule(f, x, y, **params)
 
-    def jvp(primals: Sequence[Any], given: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], operand_tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         x, y = primals
-        out = made.bind(x, y, **params)
+        out = prim.bind(x, y, **params)
         aval = typeof(out)
         total: Any = Zero(aval.tangent())
-        if series == "linear" and not any(type(t) is Zero for t in given):
+        if series == "linear" and not any(type(t) is Zero for t in operand_tangents):
             # One operation, as in JAX: a broadcast operand's cotangent is then rounded as in JAX.
-            total = made.bind(*given, **params)
+            total = prim.bind(*operand_tangents, **params)
         elif tangents is not ZERO:
-            for t, rule in zip(given, tangents, strict=True):
+            for t, rule in zip(operand_tangents, tangents, strict=True):
                 if type(t) is not Zero:
                     total = add(total, repeat_to(rule(t, x, y, out), aval.shape))
         return out, total
@@ -397,14 +397,14 @@ def binary(
 
     rules = {"linear": spectra.linear, "bilinear": spectra.multiply, "quotient": spectra.divide}
     follow = spectra.elementwise if series is None else rules[series]
-    made = Primitive(
+    prim = Primitive(
         name,
         types=types,
         lower=write,
         jvp=None if tangents is None else jvp,
-        spectral=lambda *args, **params: follow(made, *args, **params),
+        spectral=lambda *args, **params: follow(prim, *args, **params),
         transpose=None if transpose is None else transposed,
-        batch=elementwise_batch(lambda: made),
+        batch=elementwise_batch(lambda: prim),
         requires=requires,
         nan_checked=_checks_nan(accepts) if nan_checked is None else nan_checked,
         light=light,
@@ -412,7 +412,7 @@ def binary(
         unfused=unfused,
         operation=lower if isinstance(lower, str) else operation,
     )
-    return made
+    return prim
 
 
 def lowered_as(fun: Callable[..., Any], many: bool = False) -> Callable[..., Any]:

@@ -61,18 +61,18 @@ def _any(x: Formula) -> Any:
 
 def _loop(go_on: Callable[..., Any], turn: Callable[..., Sequence[Formula]], start: Sequence[Formula]) -> list[Formula]:
     """A while loop over formulas: `turn` is the body, `go_on` the condition."""
-    found = repeat(
+    results = repeat(
         lambda *xs: go_on(*map(Formula, xs)),
         lambda *xs: [y.x for y in turn(*map(Formula, xs))],
         [x.x for x in start],
     )
-    return [Formula(x) for x in found]
+    return [Formula(x) for x in results]
 
 
-def _if_any(wanted: Formula, like: Formula, compute: Callable[[], Sequence[Formula]], count: int = 1) -> list[Formula]:
-    """The `count` results of `compute`; zeros if `wanted` is nowhere true. This is a loop of at most one turn: most
+def _if_any(mask: Formula, like: Formula, compute: Callable[[], Sequence[Formula]], count: int = 1) -> list[Formula]:
+    """The `count` results of `compute`; zeros if `mask` is nowhere true. This is a loop of at most one turn: most
     calls have small parameters only."""
-    start = [Formula(_any(wanted)), *[like.full(0)] * count]
+    start = [Formula(_any(mask)), *[like.full(0)] * count]
     return _loop(lambda go_on, *_: go_on.x, lambda *_: [Formula(np.False_), *compute()], start)[1:]
 
 
@@ -172,12 +172,12 @@ def _igamma(a: Formula, x: Formula, info: Any) -> Formula:
     power, near = _log_factor(a, x), is_near(a, x)
     active = ~(none | wrong | (power < -np.log(float(info.max))) | all_ | near)
     ax = exp(power)
-    found = upper.where(
+    value = upper.where(
         1.0 - _gamma_fraction(ax, x, a, active & upper, eps, Part.VALUE),
         _gamma_series(ax, x, a, active & ~upper, eps, Part.VALUE),
     )
-    found = near.where(_if_any(near, a, lambda: temme(a, x, eps), 2)[0], found)
-    return wrong.where(np.nan, all_.where(1.0, none.where(0.0, found)))
+    value = near.where(_if_any(near, a, lambda: temme(a, x, eps), 2)[0], value)
+    return wrong.where(np.nan, all_.where(1.0, none.where(0.0, value)))
 
 
 def _igammac(a: Formula, x: Formula, info: Any) -> Formula:
@@ -188,12 +188,12 @@ def _igammac(a: Formula, x: Formula, info: Any) -> Formula:
     power, near = _log_factor(a, x), is_near(a, x)
     active = ~(wrong | (power < -np.log(float(info.max))) | nothing | near)
     ax = exp(power)
-    found = lower.where(
+    value = lower.where(
         1.0 - _gamma_series(ax, x, a, active & lower, eps, Part.VALUE),
         _gamma_fraction(ax, x, a, active & ~lower, eps, Part.VALUE),
     )
-    found = near.where(_if_any(near, a, lambda: temme(a, x, eps), 2)[1], found)
-    return wrong.where(np.nan, nothing.where(0.0, found))
+    value = near.where(_if_any(near, a, lambda: temme(a, x, eps), 2)[1], value)
+    return wrong.where(np.nan, nothing.where(0.0, value))
 
 
 def _by_a(part: Part) -> Callable[..., Formula]:
@@ -206,11 +206,11 @@ def _by_a(part: Part) -> Callable[..., Formula]:
         power = _log_factor(a, x)
         active = ~(none | wrong | (power < -np.log(float(info.max))) | missing)
         ax = exp(power)
-        found = upper.where(
+        slope = upper.where(
             -_gamma_fraction(ax, x, a, active & upper, eps, part),
             _gamma_series(ax, x, a, active & ~upper, eps, part),
         )
-        return (wrong | missing).where(np.nan, none.where(0.0, found))
+        return (wrong | missing).where(np.nan, none.where(0.0, slope))
 
     return formula
 
@@ -282,8 +282,8 @@ def _numerator(a: Formula, b: Formula, x: Formula, count: Formula) -> Formula:
     above = m.equals(0.0).everywhere_like(a)
     later = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0))
     odd = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
-    found = even.everywhere_like(a).where(above.where(first, later), odd)
-    return count.equals(1).everywhere_like(a).where(1.0, found)
+    numerator = even.everywhere_like(a).where(above.where(first, later), odd)
+    return count.equals(1).everywhere_like(a).where(1.0, numerator)
 
 
 def _turn(a: Formula, b: Formula, x: Formula, count: Formula, state: Sequence[Formula], small: float) -> list[Formula]:
@@ -336,8 +336,8 @@ def _fraction_and_slope(
 
     start, zero = x.full(small), x.full(0)
     carry = [Formula(np.int32(1)), Formula(np.True_), start, zero, start, zero, zero, zero]
-    found = _loop(lambda count, active, *_: ((count < limit) & active).x, turn, carry)
-    return found[-4], found[-1]
+    results = _loop(lambda count, active, *_: ((count < limit) & active).x, turn, carry)
+    return results[-4], results[-1]
 
 
 def _is_fast(a: Formula, b: Formula, x: Formula) -> Formula:
@@ -366,9 +366,9 @@ def _betainc(a: Formula, b: Formula, x: Formula, info: Any, fraction: Callable[.
     power, tiny = log(x) * a + log1p(-x) * b, a < float(info.tiny) * 2
     factor = tiny.where(exp(log1p(-x) * b + ratio), exp(power + (ratio - _lgamma(less))) / a)
     factor = both.where(exp(asymptotic[1]), factor)
-    found = fraction(a, b, x, info) * factor
-    found = fast.where(found, 1.0 - found)
-    return wrong.where(np.nan, one.where(1.0, zero.where(0.0, found)))
+    value = fraction(a, b, x, info) * factor
+    value = fast.where(value, 1.0 - value)
+    return wrong.where(np.nan, one.where(1.0, zero.where(0.0, value)))
 
 
 def _beta_types(*avals: ShapedArray, by: int = 0) -> ShapedArray:
@@ -412,12 +412,12 @@ def _beta_by(a: Formula, b: Formula, x: Formula, info: Any, by: int) -> Formula:
     fast, one, zero = _is_fast(a, b, x), a.full(1), a.full(0)
     same, other = fast.where(one, zero), fast.where(zero, one)
     value, slope = _fraction_and_slope(*_swapped(fast, a, b, x), (other, same) if by else (same, other), info)
-    given = [a, b]
-    at = given[by]
+    parameters = [a, b]
+    at = parameters[by]
 
     def function(parameter: Any) -> list[Any]:
-        given[by] = Formula(parameter)
-        return [_betainc(given[0], given[1], x, info, lambda *_: value + slope * (given[by] - at)).x]
+        parameters[by] = Formula(parameter)
+        return [_betainc(parameters[0], parameters[1], x, info, lambda *_: value + slope * (parameters[by] - at)).x]
 
     (out,), (moved,) = jvp(function, [at.x], [one.x])
     limits = x.equals(0.0) | x.equals(1.0)  # there the value is 0 or 1

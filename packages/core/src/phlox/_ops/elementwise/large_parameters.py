@@ -87,7 +87,7 @@ def _terms(eps: float) -> tuple[tuple[float, ...], ...]:
     stirling = [Fraction(1)]
     for k in range(1, rows):
         stirling.append(sum((j * logs[j] * stirling[k - j] for j in range(1, k + 1)), Fraction(0)) / k)
-    found, row = [], first
+    terms, row = [], first
     for k in range(rows):
         if k:
             row = [(-1) ** k * stirling[k] * first[n] + (n + 2) * row[n + 2] for n in range(len(row) - 2)]
@@ -95,8 +95,8 @@ def _terms(eps: float) -> tuple[tuple[float, ...], ...]:
         needed = [n for n in range(columns) if abs(float(row[n])) * _NEAR_ETA**n * scale > eps / 16]
         if not needed:
             break
-        found.append(tuple(float(c) for c in row[: needed[-1] + 1]))
-    return tuple(found)
+        terms.append(tuple(float(c) for c in row[: needed[-1] + 1]))
+    return tuple(terms)
 
 
 def temme(a: Formula, x: Formula, eps: float) -> tuple[Formula, Formula]:

@@ -130,10 +130,10 @@ def _select_lower(f: Function, which: Value, *cases: Value) -> Value:
 def _select_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     which, *cases = primals
     out = select_n(which, *cases)
-    given = tangents[1:]
-    if all(type(t) is Zero for t in given):
+    case_tangents = tangents[1:]
+    if all(type(t) is Zero for t in case_tangents):
         return out, Zero(typeof(out).tangent())
-    return out, select_n(which, *[instantiate(t) for t in given])
+    return out, select_n(which, *[instantiate(t) for t in case_tangents])
 
 
 def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:

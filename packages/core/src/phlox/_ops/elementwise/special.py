@@ -120,8 +120,8 @@ def _i0e(x: Any) -> Any:
     double = dtype == dtypes.float64
     near, far = (_NEAR_64, _FAR_64) if double else (_NEAR_32, _FAR_32)
     size = abs(Formula(x if double else convert(x, dtypes.float32)))
-    found = (size <= 8.0).where(_chebyshev(0.5 * size - 2.0, near), _chebyshev(32.0 / size - 2.0, far) / sqrt(size))
-    return convert(found.x, dtype)
+    value = (size <= 8.0).where(_chebyshev(0.5 * size - 2.0, near), _chebyshev(32.0 / size - 2.0, far) / sqrt(size))
+    return convert(value.x, dtype)
 
 
 #: Up to here `bessel_quotient` reaches the last bit of float64 for n = 1 and more.

@@ -63,7 +63,12 @@ def _with_keys(params: dict[str, Any], _trailing: tuple[int, ...], *avals: Shape
 
 
 def _each(
-    made: Primitive, axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], unroll: bool, params: dict[str, Any]
+    primitive: Primitive,
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    unroll: bool,
+    params: dict[str, Any],
 ) -> tuple[list[Any], list[Dim]]:
     """Calls the function once for each example, in order."""
     mapped = [d is not None for d in dims]
@@ -72,9 +77,9 @@ def _each(
 
     def step(*values: Any) -> list[Any]:
         shared, rows = iter(values[: len(consts)]), iter(values[len(consts) :])
-        return made.bind(*[next(rows) if there else next(shared) for there in mapped], **params)
+        return primitive.bind(*[next(rows) if there else next(shared) for there in mapped], **params)
 
-    jaxpr, _ = stage(step, [*map(typeof, consts), *(row_of(typeof(x)) for x in xs)], name=made.name)
+    jaxpr, _ = stage(step, [*map(typeof, consts), *(row_of(typeof(x)) for x in xs)], name=primitive.name)
     outs = scan.bind(
         *consts,
         *xs,
@@ -114,7 +119,7 @@ def _pure_lower(
 
 
 def vectorized(
-    made: Primitive,
+    primitive: Primitive,
     axis: BatchAxis,
     args: Sequence[Any],
     dims: Sequence[Dim],
@@ -125,12 +130,12 @@ def vectorized(
     """The batching rule of callbacks and foreign functions, by the `vmap_method` that the user chose."""
     how = {**params, "vmap_method": vmap_method, "result_avals": result_avals}
     if vmap_method in ("sequential", "sequential_unrolled"):
-        return _each(made, axis, args, dims, vmap_method == "sequential_unrolled", how)
+        return _each(primitive, axis, args, dims, vmap_method == "sequential_unrolled", how)
     if vmap_method not in ("expand_dims", "broadcast_all", "legacy_vectorized"):
         raise MissingRuleError(
-            f"vmap of {made.name} with vmap_method={vmap_method!r}: the function may not know of batches",
+            f"vmap of {primitive.name} with vmap_method={vmap_method!r}: the function may not know of batches",
             instead="vmap_method='sequential', which calls it for each example, or 'expand_dims' or 'broadcast_all'",
-            primitive=made.name,
+            primitive=primitive.name,
             rule="batch",
         )
     size = axis.size if vmap_method == "broadcast_all" else 1
@@ -141,7 +146,7 @@ def vectorized(
         else:
             lined.append(x if vmap_method == "legacy_vectorized" else insert_axis(x, size, 0))
     wide = tuple(shaped((axis.size, *a.shape), a.dtype, a.weak_type) for a in result_avals)
-    return made.bind(*lined, **{**how, "result_avals": wide}), [0] * len(wide)
+    return primitive.bind(*lined, **{**how, "result_avals": wide}), [0] * len(wide)
 
 
 pure_callback = Primitive(
@@ -205,7 +210,7 @@ def _debugging(name: str) -> Primitive:
         fun = on_host(lambda *xs: _nothing(callback(*xs)), str(callback), ())
         return call_host(f, args, fun, (), effects=effects({"ordered": ordered}), partitioned=partitioned)
 
-    made = Primitive(
+    primitive = Primitive(
         name,
         multiple_results=True,
         types=lambda *avals, **_: [],
@@ -213,15 +218,15 @@ def _debugging(name: str) -> Primitive:
         lower=lower,
         eager=lambda *args, callback, **_: _nothing(callback(*map(as_array, args))),
         # The callback sees primals only; there are no results with tangents.
-        jvp=lambda primals, tangents, **params: (made.bind(*primals, **params), []),
+        jvp=lambda primals, tangents, **params: (primitive.bind(*primals, **params), []),
         transpose=lambda cotangents, *args, **params: [None] * len(args),
-        batch=lambda axis, args, dims, **params: _each(made, axis, args, dims, False, params),
+        batch=lambda axis, args, dims, **params: _each(primitive, axis, args, dims, False, params),
         extend=_with_keys,
         effects=effects,
         keys=reads,
         nan_checked=False,
     )
-    return made
+    return primitive
 
 
 def _nothing(_result: Any) -> list[Any]:

@@ -60,9 +60,9 @@ class Report(NamedTuple):
 
     def exception(self, payload: Sequence[Any]) -> JaxException:
         """The exception with these values in its message."""
-        made = self.kind.restore(self.details, payload)
-        made.where = self.where
-        return made
+        exception = self.kind.restore(self.details, payload)
+        exception.where = self.where
+        return exception
 
 
 class Kind(NamedTuple):
@@ -94,8 +94,8 @@ class Error:
 
     def get(self) -> str | None:
         """The message of the first check that failed, or None."""
-        found = self.get_exception()
-        return None if found is None else str(found)
+        exception = self.get_exception()
+        return None if exception is None else str(exception)
 
     def get_exception(self) -> JaxException | None:
         """The exception of the first check that failed, or None. Under vmap, one that holds those of all examples."""
@@ -103,8 +103,8 @@ class Error:
         shape = next((typeof(s.happened).shape for s in states), ())
         if not shape:
             return self._first(())
-        found = {index: e for index in np.ndindex(*shape) if (e := self._first(index)) is not None}
-        return BatchedError(found) if found else None
+        exceptions = {index: e for index in np.ndindex(*shape) if (e := self._first(index)) is not None}
+        return BatchedError(exceptions) if exceptions else None
 
     def _first(self, index: tuple[int, ...]) -> JaxException | None:
         failed = [s for s in self._states.values() if np.asarray(s.happened)[index]]
@@ -140,8 +140,8 @@ class Error:
 
     def joined(self, other: Error, categories: Iterable[type[JaxException]]) -> Error:
         """This error if it has happened, else the other one, restricted to these categories."""
-        wanted = set(categories)
-        chosen = {kind: state for kind, state in other._states.items() if kind.category in wanted}
+        selection = set(categories)
+        chosen = {kind: state for kind, state in other._states.items() if kind.category in selection}
         return self._joined(chosen, other._reports)
 
     def _joined(self, states: dict[Kind, State], reports: dict[int, Report]) -> Error:
@@ -151,7 +151,7 @@ class Error:
             result[kind] = new if old is None else _either(old, new)
         return Error(result, {**self._reports, **reports})
 
-    def with_places(self, kinds: Iterable[Kind]) -> Error:
+    def with_states(self, kinds: Iterable[Kind]) -> Error:
         """This error with a `State` for each of `kinds`."""
         blank = {
             kind: State(np.False_, dtypes.int32.type(-1), [zeros(a) for a in kind.payload])

@@ -130,8 +130,8 @@ def build_ffi_lowering_function(
                 instead="custom_call_api_version=4",
             )
         if typed:
-            given = {**(backend_config if isinstance(backend_config, Mapping) else {}), **attributes}
-            config = foreign.typed({name: attribute(value) for name, value in sorted(given.items())})
+            all_attributes = {**(backend_config if isinstance(backend_config, Mapping) else {}), **attributes}
+            config = foreign.typed({name: attribute(value) for name, value in sorted(all_attributes.items())})
         else:
             config = foreign.untyped(version, str(backend_config or ""))
         layouts = None
@@ -205,8 +205,8 @@ def ffi_lowering(
 
 
 def _layouts(avals: Sequence[ShapedArray], layouts: Sequence[Sequence[int] | None] | None) -> Layouts:
-    given = layouts if layouts is not None else [None] * len(avals)
-    return [row_major(a.ndim) if order is None else tuple(order) for a, order in zip(avals, given, strict=True)]
+    orders = layouts if layouts is not None else [None] * len(avals)
+    return [row_major(a.ndim) if order is None else tuple(order) for a, order in zip(avals, orders, strict=True)]
 
 
 # --- the primitive

@@ -98,8 +98,8 @@ class DotAlgorithmPreset(enum.Enum):
             return (np.float32, np.float16)
         if name == "BF16_BF16_F32" and both == {np.dtype(dtypes.bfloat16)}:
             return (np.float32, dtypes.bfloat16)
-        kept = self.accumulation_type
-        return None if kept is None else (kept,)
+        dtype = self.accumulation_type
+        return None if dtype is None else (dtype,)
 
 
 Algorithm = DotAlgorithm | DotAlgorithmPreset
@@ -137,24 +137,24 @@ def prepared(f: Function, lhs: Value, rhs: Value, algorithm: Algorithm) -> tuple
     if platform_of(f) == "cpu" and not on_cpu:
         raise OptionError(f"dot_general: the precision {algorithm} is none that CPUs have", instead="precision=None")
     if isinstance(algorithm, DotAlgorithm):
-        first, second, kept = (np.dtype(t) for t in algorithm[:3])
-        words = [_word(t) for t in (first, second, kept)]
+        first, second, out_dtype = (np.dtype(t) for t in algorithm[:3])
+        words = [_word(t) for t in (first, second, out_dtype)]
         counts = [int(n) for n in algorithm[3:6]]
         loose = algorithm.allow_imprecise_accumulation
     else:
         first = _fitting(lhs.aval.dtype, algorithm.supported_lhs_types)
         second = _fitting(rhs.aval.dtype, algorithm.supported_rhs_types)
-        kept = _fitting(f.out.dtype, algorithm.supported_output_types(first, second))
+        out_dtype = _fitting(f.out.dtype, algorithm.supported_output_types(first, second))
         words, counts, loose = _preset_words(algorithm, first, second)
     lhs, rhs = f.convert(lhs, first), f.convert(rhs, second)
     if not words:
-        return lhs, rhs, kept, ""
+        return lhs, rhs, out_dtype, ""
     text = (
         f", algorithm = <lhs_precision_type = {words[0]}, rhs_precision_type = {words[1]}, "
         f"accumulation_type = {words[2]}, lhs_component_count = {counts[0]}, rhs_component_count = {counts[1]}, "
         f"num_primitive_operations = {counts[2]}, allow_imprecise_accumulation = {str(bool(loose)).lower()}>"
     )
-    return lhs, rhs, kept, text
+    return lhs, rhs, out_dtype, text
 
 
 def _word(dtype: Any) -> str:
@@ -169,5 +169,5 @@ def _preset_words(preset: DotAlgorithmPreset, first: Any, second: Any) -> tuple[
             if not dtype.name.startswith("float8"):
                 raise OptionError(f"dot_general: the precision {preset} takes float8 factors, got {dtype.name}")
         return [_word(first), _word(second), "f32"], [1, 1, 1], preset.name.endswith("F32_FAST_ACCUM")
-    left, right, kept, *times = preset.name.lower().split("_")
-    return [left, right, kept], [1, 1, int(times[0][1:]) if times else 1], False
+    left, right, accumulation, *times = preset.name.lower().split("_")
+    return [left, right, accumulation], [1, 1, int(times[0][1:]) if times else 1], False

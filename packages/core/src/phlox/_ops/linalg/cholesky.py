@@ -78,8 +78,8 @@ def _update(r: Any, w: Any) -> Any:
     n = shape[-1]
 
     def step(w: Any, row: Any, k: Any) -> list[Any]:
-        places = iota(dtype=dtypes.int32, shape=shape, dimension=stack)
-        here = eq(places, broadcast_in_dim(k, shape=shape, broadcast_dimensions=()))
+        positions = iota(dtype=dtypes.int32, shape=shape, dimension=stack)
+        here = eq(positions, broadcast_in_dim(k, shape=shape, broadcast_dimensions=()))
         x, y = (reduce_sum(select(here, v, literal(v, 0)), axes=(stack,)) for v in (row, w))
         size = max_(abs_(x), abs_(y))
         still = eq(y, filled(y, 0))

@@ -140,8 +140,8 @@ def _dot_lower(
     if precision is not None and type(precision) is not tuple:
         from .algorithms import prepared
 
-        lhs, rhs, kept, algorithm = prepared(f, lhs, rhs, precision)
-        out, precision = shaped(out.shape, kept), None
+        lhs, rhs, out_dtype, algorithm = prepared(f, lhs, rhs, precision)
+        out, precision = shaped(out.shape, out_dtype), None
     end = _dot_end(dimension_numbers, precision, algorithm, lhs.aval, rhs.aval, out)
     return f.convert(f.ending("stablehlo.dot_general", f"{lhs.name}, {rhs.name}", end, out), f.out.dtype)
 

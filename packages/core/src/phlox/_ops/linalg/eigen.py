@@ -167,9 +167,9 @@ def _eig_lower(
         compute_right="V" if compute_right_eigenvectors else "N",
     )
     w = f.op("stablehlo.complex", parts, values) if is_real else parts[0]
-    asked = [v for v, yes in ((left, compute_left_eigenvectors), (right, compute_right_eigenvectors)) if yes]
+    eigenvectors = [v for v, yes in ((left, compute_left_eigenvectors), (right, compute_right_eigenvectors)) if yes]
     ok = succeeded(f, info)
-    return [nan_unless(f, ok, y) for y in (w, *asked)]
+    return [nan_unless(f, ok, y) for y in (w, *eigenvectors)]
 
 
 def _cuda_eig(f: Function, x: Value, left: bool, right: bool, implementation: Any) -> list[Value]:

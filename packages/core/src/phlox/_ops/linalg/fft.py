@@ -140,11 +140,11 @@ def _weighted(x: Any, weights: np.ndarray) -> Any:
 def _transpose(ct: Any, aval: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> Any:
     size, last = math.prod(fft_lengths), fft_lengths[-1]
     if fft_type is FftType.RFFT:
-        given = _weighted(conj(ct), size / _counts(typeof(ct), last))
-        return fft(given, fft_type=FftType.IRFFT, fft_lengths=fft_lengths)
+        spectrum = _weighted(conj(ct), size / _counts(typeof(ct), last))
+        return fft(spectrum, fft_type=FftType.IRFFT, fft_lengths=fft_lengths)
     if fft_type is FftType.IRFFT:
-        found = fft(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths)
-        return conj(_weighted(found, _counts(typeof(found), last) / size))
+        spectrum = fft(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths)
+        return conj(_weighted(spectrum, _counts(typeof(spectrum), last) / size))
     return fft(ct, fft_type=fft_type, fft_lengths=fft_lengths)
 
 

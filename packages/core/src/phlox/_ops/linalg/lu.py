@@ -58,8 +58,8 @@ def _permutation(pivots: Any, permutation_size: int) -> Any:
             y = dynamic_slice(order, j, slice_sizes=(1,))
             return dynamic_update_slice(dynamic_update_slice(order, x, j), y, i)
         # Each matrix of the stack has its own pivots.
-        places = broadcast_to(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
-        here = eq(places, broadcast_in_dim(j, shape=shape, broadcast_dimensions=tuple(range(len(stack)))))
+        positions = broadcast_to(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
+        here = eq(positions, broadcast_in_dim(j, shape=shape, broadcast_dimensions=tuple(range(len(stack)))))
         y = reduce_sum(select(here, order, literal(order, 0)), axes=(len(stack),))
         y = reshape(y, new_sizes=(*stack, 1), dimensions=None)
         x = broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(len(shape))))
@@ -151,8 +151,8 @@ def inverse_order(order: Any) -> Any:
     """The inverse permutation."""
     shape = typeof(order).shape
     last = len(shape) - 1
-    places = iota(dtype=dtypes.int32, shape=shape, dimension=last)
-    return sort.bind(order, places, dimension=last, is_stable=True, num_keys=1)[1]
+    positions = iota(dtype=dtypes.int32, shape=shape, dimension=last)
+    return sort.bind(order, positions, dimension=last, is_stable=True, num_keys=1)[1]
 
 
 def solve(a: Any, b: Any) -> Any:

@@ -74,15 +74,15 @@ def linalg(
     def forward(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         assert jvp is not None
         if all(type(t) is Zero for t in tangents):
-            out = made.bind(*primals, **params)
+            out = primitive.bind(*primals, **params)
             return out, [zero_tangent(x) for x in out] if many else zero_tangent(out)
         return jvp(primals, tangents, **params)
 
     def batched(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Any]:
-        out = made.bind(*[place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)], **params)
+        out = primitive.bind(*[place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)], **params)
         return out, [0] * len(out) if many else 0
 
-    made = Primitive(
+    primitive = Primitive(
         name,
         multiple_results=many,
         types=types,
@@ -94,7 +94,7 @@ def linalg(
         decomposes=decomposes,
         nan_checked=True,
     )
-    return made
+    return primitive
 
 
 def _stack(name: str, avals: Sequence[ShapedArray], ranks: Sequence[int]) -> Shape:
@@ -188,7 +188,7 @@ def product(x: Any, y: Any, *more: Any) -> Any:
     return product(out, *more) if more else out
 
 
-def _places(shape: Shape) -> tuple[Any, Any]:
+def _row_and_column_indices(shape: Shape) -> tuple[Any, Any]:
     """The row number and the column number of each element."""
     rows, columns = (iota(dtype=dtypes.int32, shape=shape[-2:], dimension=i) for i in (0, 1))
     return broadcast_to(rows, shape), broadcast_to(columns, shape)
@@ -196,19 +196,19 @@ def _places(shape: Shape) -> tuple[Any, Any]:
 
 def lower_triangle(x: Any, k: int = 0) -> Any:
     """`x` with zeros above the diagonal `k`, as numpy.tril."""
-    rows, columns = _places(typeof(x).shape)
+    rows, columns = _row_and_column_indices(typeof(x).shape)
     return select(ge(add(rows, filled(rows, k)), columns), x, literal(x, 0))
 
 
 def upper_triangle(x: Any, k: int = 0) -> Any:
     """`x` with zeros below the diagonal `k`, as numpy.triu."""
-    rows, columns = _places(typeof(x).shape)
+    rows, columns = _row_and_column_indices(typeof(x).shape)
     return select(le(add(rows, filled(rows, k)), columns), x, literal(x, 0))
 
 
 def identity(shape: Shape, dtype: Any) -> Any:
     """Ones on the diagonal of each matrix, zeros elsewhere."""
-    return convert(eq(*_places(shape)), dtype)
+    return convert(eq(*_row_and_column_indices(shape)), dtype)
 
 
 def diagonal_of(x: Any) -> Any:
@@ -238,7 +238,7 @@ def over_columns(x: Any, columns: int) -> Any:
 def diagonal_matrix(x: Any) -> Any:
     """The diagonal matrices with these diagonals."""
     wide = over_rows(x, typeof(x).shape[-1])
-    return select(eq(*_places(typeof(wide).shape)), wide, literal(wide, 0))
+    return select(eq(*_row_and_column_indices(typeof(wide).shape)), wide, literal(wide, 0))
 
 
 def differences(x: Any) -> Any:
@@ -278,7 +278,7 @@ def decomposition(values: Any, inner: Any, tangent: Any) -> Decomposition:
     """The `Decomposition` with these values and their tangent, where `inner` is the derivative of their matrix."""
     shape = typeof(inner).shape
     equal = is_rounding(differences(values), values)
-    has_equal = reduce_or(and_(equal, not_(eq(*_places(shape)))), axes=(len(shape) - 1,))
+    has_equal = reduce_or(and_(equal, not_(eq(*_row_and_column_indices(shape)))), axes=(len(shape) - 1,))
     mixing = select(and_(equal, over_rows(has_equal, shape[-1])), inner, literal(inner, 0))
     return Decomposition(mixing, tangent, has_equal)
 

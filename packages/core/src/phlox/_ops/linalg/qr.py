@@ -49,8 +49,8 @@ def _factors(a: Any, pivoting: bool, full_matrices: bool, use_magma: bool | None
         return [*empty, blank] if pivoting else empty
     order = []
     if pivoting:
-        r, places, taus = geqp3.bind(a, blank, use_magma=use_magma)
-        order = [sub(places, filled(places, 1))]  # LAPACK counts from one
+        r, pivots, taus = geqp3.bind(a, blank, use_magma=use_magma)
+        order = [sub(pivots, filled(pivots, 1))]  # LAPACK counts from one
     else:
         r, taus = geqrf.bind(a)
     if m < n:

@@ -102,8 +102,8 @@ def _transpose(cotangents: Sequence[Any], *args: Any, const_lengths: LinearSolve
         )
     if any(is_linear(x) for part in consts for x in part):
         raise DerivativeError("custom_linear_solve is linear in b alone, not in its matrix")
-    found = _bind(consts.transpose(), [instantiate(ct) for ct in cotangents[: len(b)]], jaxprs.transpose())
-    mine = [ct if is_linear(x) else None for x, ct in zip(b, found, strict=False)]
+    b_cotangents = _bind(consts.transpose(), [instantiate(ct) for ct in cotangents[: len(b)]], jaxprs.transpose())
+    mine = [ct if is_linear(x) else None for x, ct in zip(b, b_cotangents, strict=False)]
     return [None] * sum(const_lengths) + mine
 
 
@@ -119,8 +119,8 @@ def _batch(
         return batch_jaxpr(closed, axis, in_dims, (*known, *extra))
 
     def after(known: tuple[bool, ...]) -> list[bool]:
-        found = [batched(*pair, known)[1] for pair in zip(jaxprs, const_dims, strict=True) if pair[0] is not None]
-        return [any(ds[i] is not None for ds in found) for i in range(len(known))]
+        out_dims = [batched(*pair, known)[1] for pair in zip(jaxprs, const_dims, strict=True) if pair[0] is not None]
+        return [any(ds[i] is not None for ds in out_dims) for i in range(len(known))]
 
     # x and b have the same types, and each jaxpr maps one to the other, so that both must have the same dims.
     known = spread_carry([d is not None for d in b_dims], after)

@@ -97,13 +97,13 @@ def _generator(
     def words(key: Any) -> Words:
         return [reshape(along(key, 0, i, i + 1), new_sizes=(), dimensions=None) for i in range(size)]
 
-    def padded(given: Words, length: int, last: bool = False) -> Words:
-        zeros = [_number(0)] * (length - len(given))
-        return [*zeros, *given] if last else [*given, *zeros]
+    def padded(words: Words, length: int, last: bool = False) -> Words:
+        zeros = [_number(0)] * (length - len(words))
+        return [*zeros, *words] if last else [*words, *zeros]
 
     def seed(seed: Any) -> Any:
-        given = high_and_low(seed)
-        key, x = (padded(given, size), padded((), block)) if seed_is_key else (padded((), size), padded(given, block))
+        words = high_and_low(seed)
+        key, x = (padded(words, size), padded((), block)) if seed_is_key else (padded((), size), padded(words, block))
         return _stacked(cipher(key, x)[:size], ())
 
     def split(key: Any, shape: Shape) -> Any:

@@ -27,21 +27,21 @@ from ..elementwise.families import batch_elementwise, broadcast_shape, lowered_a
 from .generators import KNOWN, Impl, named
 
 
-def find_impl(given: Any) -> Impl:
+def find_impl(impl: Any) -> Impl:
     """The PRNG implementation with this name or of this key dtype (None: the default)."""
-    if given is None:
+    if impl is None:
         return named(config.current().default_prng_impl)
-    if isinstance(given, Impl):
-        return given
-    if isinstance(given, KeyDtype):
-        return given.impl
-    if not isinstance(given, str):
+    if isinstance(impl, Impl):
+        return impl
+    if isinstance(impl, KeyDtype):
+        return impl.impl
+    if not isinstance(impl, str):
         raise ArgumentError(
-            f"unrecognized type {type(given).__name__} for specifying PRNG implementation, got {given!r}",
+            f"unrecognized type {type(impl).__name__} for specifying PRNG implementation, got {impl!r}",
             instead="its name, as in impl='rbg'",
-            value=given,
+            value=impl,
         )
-    return named(given)
+    return named(impl)
 
 
 class KeyDtype(ExtendedDtype):
@@ -94,7 +94,7 @@ def _rank(impl: Impl, words: Any) -> int:
     return typeof(words).ndim - len(impl.key_shape)
 
 
-def _kept(make: Callable[[], Primitive]) -> Callable[..., Any]:
+def _batch_in_place(make: Callable[[], Primitive]) -> Callable[..., Any]:
     """The batching rule of a primitive with one operand of keys: the mapped axis keeps its position."""
 
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
@@ -119,7 +119,7 @@ random_seed = Primitive(
     types=lambda seeds, impl: shaped(seeds.shape, key_dtype(impl)),
     sharding=batches,
     lower=lowered_as(lambda seeds, impl: impl.each(impl.seed, [typeof(seeds).ndim], seeds)),
-    batch=_kept(lambda: random_seed),
+    batch=_batch_in_place(lambda: random_seed),
     extend=_unchanged,
     keys=makes,
     nan_checked=False,
@@ -157,7 +157,7 @@ random_unwrap = Primitive(
     types=_unwrap_types,
     sharding=batches,
     lower=lambda f, keys: keys,
-    batch=_kept(lambda: random_unwrap),
+    batch=_batch_in_place(lambda: random_unwrap),
     extend=_unchanged,
     keys=reads,
     nan_checked=False,
@@ -174,7 +174,7 @@ random_split = Primitive(
     types=_split_types,
     sharding=batches,
     lower=lowered_as(lambda keys, impl, shape: impl.each(lambda k: impl.split(k, shape), [_rank(impl, keys)], keys)),
-    batch=_kept(lambda: random_split),
+    batch=_batch_in_place(lambda: random_split),
     extend=with_impl,
     keys=replaces,
     nan_checked=False,
@@ -190,7 +190,7 @@ random_clone = Primitive(
     "random_clone",
     types=_clone_types,
     lower=lambda f, keys: keys,
-    batch=_kept(lambda: random_clone),
+    batch=_batch_in_place(lambda: random_clone),
     extend=_unchanged,
     keys=makes,
     nan_checked=False,
@@ -236,7 +236,7 @@ random_bits = Primitive(
             lambda k: impl.random_bits(k, bit_width, shape), [_rank(impl, keys)], keys
         )
     ),
-    batch=_kept(lambda: random_bits),
+    batch=_batch_in_place(lambda: random_bits),
     extend=with_impl,
     nan_checked=False,
 )

@@ -107,8 +107,8 @@ def _in_turns(f: Function, op: Combine, others: Value, blocks: Value, axis: int,
         return g.op("stablehlo.dynamic_slice", [x, *starts(g, x, i)], out, f"slice_sizes = {i64_array(sizes)}")
 
     def turn(g: Function, i: Value, out: Value) -> list[Value]:
-        made = _joined(g, op, cut(g, others, i), cut(g, out, i), axis)
-        out = g.op("stablehlo.dynamic_update_slice", [out, made, *starts(g, out, i)], out.aval)
+        block = _joined(g, op, cut(g, others, i), cut(g, out, i), axis)
+        out = g.op("stablehlo.dynamic_update_slice", [out, block, *starts(g, out, i)], out.aval)
         return [g.same("stablehlo.add", i, g.constant(size, place)), out]
 
     avals = [place, blocks.aval]

@@ -56,7 +56,7 @@ def position_in_groups(x: Any, axis: int, index_dtype: Any, largest: bool) -> An
     groups = extremum(x, axes=(axis + 1,))
     best = extremum(groups, axes=(axis,))
     group = _first(groups, best, axis, index_dtype)
-    return add(mul(group, literal(group, length)), _first(_taken(x, group, axis), best, axis, index_dtype))
+    return add(mul(group, literal(group, length)), _first(_take_groups(x, group, axis), best, axis, index_dtype))
 
 
 def _group(n: int) -> int:
@@ -72,13 +72,12 @@ def _first(x: Any, value: Any, axis: int, index_dtype: Any) -> Any:
 
     shape = typeof(x).shape
     value = broadcast_in_dim(value, shape=shape, broadcast_dimensions=tuple(i for i in range(len(shape)) if i != axis))
-    places = iota(dtype=index_dtype, shape=shape, dimension=axis)
-    return reduce_min(select(eq(x, value), places, literal(places, shape[axis])), axes=(axis,))
+    positions = iota(dtype=index_dtype, shape=shape, dimension=axis)
+    return reduce_min(select(eq(x, value), positions, literal(positions, shape[axis])), axes=(axis,))
 
 
-def _taken(x: Any, group: Any, axis: int) -> Any:
-    """The elements of the groups that `group` says for each index along the other axes; `axis` of `x` is that of
-    groups."""
+def _take_groups(x: Any, group: Any, axis: int) -> Any:
+    """The elements of the group of each index along the other axes. Groups are numbered along `axis` of `x`."""
     shape = typeof(x).shape
     others = tuple(i for i in range(len(shape)) if i not in (axis, axis + 1))
     numbers = GatherDimensionNumbers((axis,), (axis,), (axis,), others, tuple(range(len(others))))

@@ -67,9 +67,9 @@ def _check(name: str, operands: Sequence[ShapedArray], starts: Sequence[ShapedAr
             )
         if x.dtype != start.dtype:
             raise DtypeError(f"{name}: {x.short} and its initial value {start.short} differ in dtype")
-    made = [(a.shape, a.dtype) for a in jaxpr.out_avals]
-    wanted = [(a.shape, a.dtype) for a in starts]
-    if made != wanted:
+    result_types = [(a.shape, a.dtype) for a in jaxpr.out_avals]
+    start_types = [(a.shape, a.dtype) for a in starts]
+    if result_types != start_types:
         raise DtypeError(
             f"{name}: the computation returns {', '.join(a.short for a in jaxpr.out_avals)}, the initial values are "
             + ", ".join(a.short for a in starts)
@@ -78,10 +78,10 @@ def _check(name: str, operands: Sequence[ShapedArray], starts: Sequence[ShapedAr
 
 def _moves(tangents: Sequence[Any], name: str) -> bool:
     """Whether any operand has a tangent. Raises if an initial value has one."""
-    given, of_starts = _halves(tangents)
+    operand_tangents, of_starts = _halves(tangents)
     if any(type(t) is not Zero for t in of_starts):
         raise UnsupportedError(f"the derivative of {name} with respect to initial values")
-    return any(type(t) is not Zero for t in given)
+    return any(type(t) is not Zero for t in operand_tangents)
 
 
 # --- over axes ------------------------------------------------------------------------------------------
@@ -218,10 +218,12 @@ def _window_jvp(
     v, count = both.jaxpr.invars, sum(has)
     invars = [*v[:n], *v[2 * n : 2 * n + count], *v[n : 2 * n], *v[2 * n + count :]]
     both = ClosedJaxpr(both.jaxpr.replace(invars=invars), both.consts)
-    given, first = ([instantiate(t) for t, there in zip(ts, has, strict=True) if there] for ts in (moves, still))
-    outs = reduce_window(*xs, *given, *starts, *first, jaxpr=both, **window)
-    found = iter(outs[n:])
-    moved = [next(found) if there else Zero(typeof(x).tangent()) for x, there in zip(outs[:n], has, strict=True)]
+    operand_tangents, start_tangents = (
+        [instantiate(t) for t, there in zip(ts, has, strict=True) if there] for ts in (moves, still)
+    )
+    outs = reduce_window(*xs, *operand_tangents, *starts, *start_tangents, jaxpr=both, **window)
+    out_tangents = iter(outs[n:])
+    moved = [next(out_tangents) if there else Zero(typeof(x).tangent()) for x, there in zip(outs[:n], has, strict=True)]
     return outs[:n], moved
 
 

@@ -32,17 +32,17 @@ from .positions import fits, position_in_groups
 Axes = tuple[int, ...]
 
 
-def _kept(ndim: int, axes: Axes) -> Axes:
+def _remaining_axes(ndim: int, axes: Axes) -> Axes:
     return tuple(i for i in range(ndim) if i not in axes)
 
 
 def spread(x: Any, aval: ShapedArray, axes: Axes) -> Any:
     """`x`, from which `axes` were reduced, broadcast along them to the shape of `aval`."""
-    return broadcast_in_dim(x, shape=aval.shape, broadcast_dimensions=_kept(aval.ndim, axes))
+    return broadcast_in_dim(x, shape=aval.shape, broadcast_dimensions=_remaining_axes(aval.ndim, axes))
 
 
-def _kept_sharding(out: ShapedArray, x: ShapedArray, axes: Axes, **_: Any) -> Entries:
-    return tuple(entries_of(x)[i] for i in _kept(x.ndim, axes))
+def _reduce_sharding(out: ShapedArray, x: ShapedArray, axes: Axes, **_: Any) -> Entries:
+    return tuple(entries_of(x)[i] for i in _remaining_axes(x.ndim, axes))
 
 
 def _check_axes(name: str, x: ShapedArray, axes: Axes) -> None:
@@ -101,7 +101,7 @@ def reducer(
         _check_axes(name, x, axes)
         if check is not None:
             check(x, axes)
-        return shaped(tuple(x.shape[i] for i in _kept(x.ndim, axes)), x.dtype, x.weak_type)
+        return shaped(tuple(x.shape[i] for i in _remaining_axes(x.ndim, axes)), x.dtype, x.weak_type)
 
     def reduced(f: Function, x: Value, axes: Axes) -> Value:
         return reduce_lower(f, op, x, start(x.aval.dtype), axes, f.out)
@@ -109,21 +109,21 @@ def reducer(
     def differentiate(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
         if type(t) is Zero:
-            out = made.bind(x, axes=axes)
+            out = primitive.bind(x, axes=axes)
             return out, Zero(typeof(out).tangent())
-        return jvp(made, t, x, axes)  # type: ignore[misc]
+        return jvp(primitive, t, x, axes)  # type: ignore[misc]
 
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes) -> tuple[Any, Dim]:
         dim = dims[0]
         assert dim is not None
         shifted = tuple(a if a < dim else a + 1 for a in axes)
-        return made.bind(args[0], axes=shifted), dim - sum(a < dim for a in shifted)
+        return primitive.bind(args[0], axes=shifted), dim - sum(a < dim for a in shifted)
 
-    made = Primitive(
+    primitive = Primitive(
         name,
         remembers=check is None,
         types=types,
-        sharding=_kept_sharding,
+        sharding=_reduce_sharding,
         lower=lower or reduced,
         jvp=None if jvp is None else differentiate,
         transpose=transpose,
@@ -133,7 +133,7 @@ def reducer(
         series=series,
         unfused=unfused,
     )
-    return made
+    return primitive
 
 
 def reduce_lower(f: Function, op: Combine, x: Value, start: Any, axes: Axes, out: ShapedArray) -> Value:
@@ -163,7 +163,9 @@ reduce_sum = reducer(
     check=_check_half,
     jvp=lambda reduce, t, x, axes: (reduce(x, axes=axes), reduce(t, axes=axes)),
     transpose=_sum_transpose,
-    spectral=moved(lambda: reduce_sum, lambda x, axes: {axis: i for i, axis in enumerate(_kept(x.ndim, axes))}),
+    spectral=moved(
+        lambda: reduce_sum, lambda x, axes: {axis: i for i, axis in enumerate(_remaining_axes(x.ndim, axes))}
+    ),
     nan_checked=True,
     unfused="operation",
     series="linear",
@@ -192,9 +194,9 @@ def _extremum(largest: bool) -> Callable[[Function, Value, Axes], Value]:
     op, start = (larger, lowest) if largest else (smaller, highest)
 
     def lower(f: Function, x: Value, axes: Axes) -> Value:
-        found = native.extremum(f, x, axes, largest, f.out)
-        if found is not None:
-            return found
+        result = native.extremum(f, x, axes, largest, f.out)
+        if result is not None:
+            return result
         out = reduce_lower(f, op, x, start(x.aval.dtype), axes, f.out)
         if not extrema_lose_nan(f, x.aval):
             return out
@@ -223,9 +225,9 @@ def _product_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, An
     if len(axes) == 1:
         (axis,) = axes
     else:
-        axis, kept = 0, _kept(aval.ndim, axes)
-        flat = (int(np.prod([aval.shape[a] for a in axes])), *(aval.shape[i] for i in kept))
-        x, t = (reshape(_transposed(v, (*axes, *kept)), new_sizes=flat, dimensions=None) for v in (x, t))
+        axis, rest = 0, _remaining_axes(aval.ndim, axes)
+        flat = (int(np.prod([aval.shape[a] for a in axes])), *(aval.shape[i] for i in rest))
+        x, t = (reshape(_transposed(v, (*axes, *rest)), new_sizes=flat, dimensions=None) for v in (x, t))
     while (n := typeof(x).shape[axis]) > 1:
         (a, b), (da, db) = _halves(x, axis, n, 1), _halves(t, axis, n, 0)
         x, t = mul(a, b), add(mul(da, b), mul(a, db))
@@ -277,14 +279,14 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
                 f"argmin and argmax require non-empty reduced dimension: {name} of {x.short} along axis {axes[0]}",
                 shapes=[x.shape],
             )
-        return shaped(tuple(x.shape[i] for i in _kept(x.ndim, axes)), index_dtype)
+        return shaped(tuple(x.shape[i] for i in _remaining_axes(x.ndim, axes)), index_dtype)
 
     def lower(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:
         out = f.out
         x = f.convert(x, dtypes.byte_sized(x.aval.dtype))
-        found = native.position(f, x, axes[0], direction == "GT", out)
-        if found is not None:
-            return found
+        result = native.position(f, x, axes[0], direction == "GT", out)
+        if result is not None:
+            return result
         if not fits(f, x, axes[0], index_dtype):
             return pairs(f, x, axes, index_dtype, out)
         total = reduce_lower(f, "stablehlo.add", x, 0, tuple(range(x.aval.ndim)), shaped((), x.aval.dtype))
@@ -320,22 +322,22 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
         dim = dims[0]
         assert dim is not None
         at = axes[0] if axes[0] < dim else axes[0] + 1
-        return made.bind(args[0], axes=(at,), index_dtype=index_dtype), dim - (at < dim)
+        return primitive.bind(args[0], axes=(at,), index_dtype=index_dtype), dim - (at < dim)
 
-    made = Primitive(
+    primitive = Primitive(
         name,
         remembers=True,
         types=types,
-        sharding=_kept_sharding,
+        sharding=_reduce_sharding,
         lower=lower,
         jvp=lambda primals, tangents, **params: (
-            out := made.bind(*primals, **params),
+            out := primitive.bind(*primals, **params),
             Zero(typeof(out).tangent()),
         ),
         batch=batch,
         nan_checked=False,
     )
-    return made
+    return primitive
 
 
 argmax = _position("argmax", "GT", lowest)

@@ -80,9 +80,9 @@ def cumulative(
         def prefixes(f: Function, x: Value, axis: int) -> Value:
             return windows(f, x, axis, reverse)
 
-        found = native.running(f, name, x, axis, reverse)
-        if found is not None:
-            return found
+        result = native.running(f, name, x, axis, reverse)
+        if result is not None:
+            return result
         if fits(f, x, axis):
             return prefixes_by_blocks(f, x, axis, reverse, op, start(x.aval.dtype), prefixes)
         return prefixes(f, x, axis)
@@ -114,23 +114,25 @@ def cumulative(
 
     def differentiate(primals: Sequence[Any], tangents: Sequence[Any], axis: int, reverse: bool) -> tuple[Any, Any]:
         if type(tangents[0]) is Zero:
-            out = made.bind(*primals, axis=axis, reverse=reverse)
+            out = primitive.bind(*primals, axis=axis, reverse=reverse)
             return out, Zero(typeof(out).tangent())
         if transpose is not None:
-            return made.bind(*primals, axis=axis, reverse=reverse), made.bind(*tangents, axis=axis, reverse=reverse)
+            return primitive.bind(*primals, axis=axis, reverse=reverse), primitive.bind(
+                *tangents, axis=axis, reverse=reverse
+            )
         (out,), (t,) = jvp(lambda x: [scan(x, axis, reverse)], primals, tangents)
         return out, t
 
     def batch(mapped: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis: int, reverse: bool) -> tuple[Any, Dim]:
         dim = dims[0]
         assert dim is not None
-        return made.bind(args[0], axis=axis if axis < dim else axis + 1, reverse=reverse), dim
+        return primitive.bind(args[0], axis=axis if axis < dim else axis + 1, reverse=reverse), dim
 
     def sharding(out: ShapedArray, x: ShapedArray, axis: int, reverse: bool) -> Entries:
         check_whole(name, x, [axis])
         return entries_of(x)
 
-    made = Primitive(
+    primitive = Primitive(
         name,
         types=types,
         sharding=sharding,
@@ -141,7 +143,7 @@ def cumulative(
         nan_checked=True,
         series=None if transpose is None else "linear",
     )
-    return made
+    return primitive
 
 
 def _cumsum_transpose(ct: Any, x: Any, axis: int, reverse: bool) -> list[Any]:

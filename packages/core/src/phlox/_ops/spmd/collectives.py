@@ -50,12 +50,12 @@ def groups(f: Function, axes: Axes) -> np.ndarray:
 
 def groups_text(f: Function, axes: Axes, axis_index_groups: Groups = None) -> str:
     """The attribute `replica_groups`."""
-    found = groups(f, axes).tolist()
+    device_groups = groups(f, axes).tolist()
     if axis_index_groups is not None:
-        found = [[row[i] for i in group] for row in found for group in axis_index_groups]
-    longest = max(map(len, found))
-    rows = ints_of_rows([[*row, *[-1] * (longest - len(row))] for row in found])
-    return f"replica_groups = dense<{rows}> : tensor<{len(found)}x{longest}xi64>"
+        device_groups = [[row[i] for i in group] for row in device_groups for group in axis_index_groups]
+    longest = max(map(len, device_groups))
+    rows = ints_of_rows([[*row, *[-1] * (longest - len(row))] for row in device_groups])
+    return f"replica_groups = dense<{rows}> : tensor<{len(device_groups)}x{longest}xi64>"
 
 
 def ints_of_rows(rows: Sequence[Sequence[int]]) -> str:
@@ -97,7 +97,7 @@ def _reduction(
         axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes, axis_index_groups: Groups
     ) -> tuple[list[Any], list[Dim]]:
         if axis.name not in axes:
-            return made.bind(*args, axes=axes, axis_index_groups=axis_index_groups), list(dims)
+            return primitive.bind(*args, axes=axes, axis_index_groups=axis_index_groups), list(dims)
         if axis_index_groups is not None:
             raise UnsupportedError(f"{name} with axis_index_groups over axis {axis.name!r}, which vmap maps")
         reduced = []
@@ -107,9 +107,9 @@ def _reduction(
             else:
                 reduced.append(mul(x, literal(x, axis.size)) if count else x)
         rest = tuple(a for a in axes if a != axis.name)
-        return (made.bind(*reduced, axes=rest, axis_index_groups=None) if rest else reduced), [None] * len(reduced)
+        return (primitive.bind(*reduced, axes=rest, axis_index_groups=None) if rest else reduced), [None] * len(reduced)
 
-    made = Primitive(
+    primitive = Primitive(
         name,
         multiple_results=True,
         types=lambda *avals, axes, axis_index_groups: list(avals),
@@ -124,7 +124,7 @@ def _reduction(
         nan_checked=count,
         series="linear" if count else None,
     )
-    return made
+    return primitive
 
 
 def _without_axes(avals: Sequence[ShapedArray], params: dict[str, Any]) -> frozenset[Any]:
@@ -208,19 +208,19 @@ def _psum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
 
 def _psum_transpose(cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     # Every device's result contains every device's operand, so cotangents are summed as well.
-    given = [instantiate(ct) for ct in cotangents if type(ct) is not Zero]
-    summed = iter(psum.bind(*given, **params)) if given else iter(())
-    found = [Zero(ct.aval) if type(ct) is Zero else next(summed) for ct in cotangents]
-    return [ct if is_linear(x) else None for ct, x in zip(found, args, strict=True)]
+    nonzero = [instantiate(ct) for ct in cotangents if type(ct) is not Zero]
+    summed = iter(psum.bind(*nonzero, **params)) if nonzero else iter(())
+    operand_cotangents = [Zero(ct.aval) if type(ct) is Zero else next(summed) for ct in cotangents]
+    return [ct if is_linear(x) else None for ct, x in zip(operand_cotangents, args, strict=True)]
 
 
 def _psum_invariant_transpose(cotangents: Sequence[Any], *args: Any, axes: Axes, **_: Any) -> list[Any]:
     # The result is one value, of which every device's operand is a summand.
-    found = [
+    operand_cotangents = [
         Zero(x.aval if is_linear(x) else ct.aval) if type(ct) is Zero else pvary.bind(ct, axes=axes)
         for ct, x in zip(cotangents, args, strict=True)
     ]
-    return [ct if is_linear(x) else None for ct, x in zip(found, args, strict=True)]
+    return [ct if is_linear(x) else None for ct, x in zip(operand_cotangents, args, strict=True)]
 
 
 psum = _reduction(
@@ -275,7 +275,7 @@ def _index_lower(f: Function, axis_name: Any) -> Value:
     if axis_name not in names:
         raise AxisNameError(f"unbound axis name: {axis_name!r}", instead="pmap with this axis_name", axis=axis_name)
     if f.auto:
-        return _index_beside_free_axes(f, axis_name)
+        return _index_with_free_axes(f, axis_name)
     at = names.index(axis_name)
     word = shaped((), dtypes.uint32)
     number = f.op("stablehlo.partition_id", [], word)
@@ -285,7 +285,7 @@ def _index_lower(f: Function, axis_name: Any) -> Value:
     return f.convert(index, dtypes.int32)
 
 
-def _index_beside_free_axes(f: Function, axis_name: Any) -> Value:
+def _index_with_free_axes(f: Function, axis_name: Any) -> Value:
     """The index in a program with unmapped mesh axes, along which the compiler partitions: the partition id exists only
     inside a manual computation over all axes."""
     inner = Function(f.module, f.axes, f.counter, f.indent + "  ")

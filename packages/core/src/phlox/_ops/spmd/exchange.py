@@ -37,7 +37,7 @@ def _exchange(
     lower: Callable[..., Value],
     transpose: Callable[..., Any],
     over_batch: Callable[..., tuple[Any, Dim]],
-    beside_batch: Callable[..., tuple[Any, Dim]],
+    other_axis_batch: Callable[..., tuple[Any, Dim]],
     apart: Callable[..., Any] | None = None,
     moves: bool = True,
     sharding: Callable[..., Any] | None = None,
@@ -45,17 +45,17 @@ def _exchange(
     """A linear collective of one operand.
 
     `over_batch(axis, x, dim, **params)` is the batching rule if vmap maps the axis of the collective, and
-    `beside_batch(x, dim, **params)` if vmap maps another axis. `apart(x, lengths, **params)`, with the length of each
-    axis by name, does the work of a collective over several axes by collectives over one axis each. `moves` is true if
-    elements are only moved, not combined.
+    `other_axis_batch(x, dim, **params)` if vmap maps another axis. `apart(x, lengths, **params)`, with the length of
+    each axis by name, does the work of a collective over several axes by collectives over one axis each. `moves` is
+    true if elements are only moved, not combined.
     """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
-        out = made.bind(x, **params)
+        out = primitive.bind(x, **params)
         if type(t) is Zero:
             return out, Zero(typeof(out).tangent())
-        return out, made.bind(varying_over(t, params["axis_name"]), **params)
+        return out, primitive.bind(varying_over(t, params["axis_name"]), **params)
 
     def transposed(ct: Any, x: Any, **params: Any) -> list[Any]:
         return [Zero(x.aval) if type(ct) is Zero else transpose(ct, **params)]
@@ -65,7 +65,7 @@ def _exchange(
     ) -> tuple[Any, Dim]:
         (x,), (dim,) = args, dims
         if axis.name not in axis_name:
-            return beside_batch(x, dim, axis_name=axis_name, **params)
+            return other_axis_batch(x, dim, axis_name=axis_name, **params)
         if params.get("axis_index_groups") is not None:
             raise UnsupportedError(f"{name} with axis_index_groups over axis {axis.name!r}, which vmap maps")
         if len(axis_name) > 1:
@@ -79,7 +79,7 @@ def _exchange(
             return out, out_dim
         return over_batch(axis, x, dim, **params)
 
-    made = Primitive(
+    primitive = Primitive(
         name,
         types=types,
         sharding=sharding,
@@ -92,7 +92,7 @@ def _exchange(
         eager=lambda x, axis_name, **params: unbound(axis_name),
         nan_checked=not moves,
     )
-    return made
+    return primitive
 
 
 def _split(x: Any, axis: int, count: int) -> Any:
@@ -161,7 +161,9 @@ def _gather_over_batch(
     return (_fold(whole, at) if tiled else whole), None
 
 
-def _gather_beside_batch(x: Any, dim: Dim, all_gather_dimension: int, tiled: bool, **params: Any) -> tuple[Any, Dim]:
+def _gather_other_axis_batch(
+    x: Any, dim: Dim, all_gather_dimension: int, tiled: bool, **params: Any
+) -> tuple[Any, Dim]:
     at = all_gather_dimension
     if dim is not None:
         before = dim <= at
@@ -192,7 +194,7 @@ all_gather = _exchange(
         ct, scatter_dimension=all_gather_dimension, **params
     ),
     over_batch=_gather_over_batch,
-    beside_batch=_gather_beside_batch,
+    other_axis_batch=_gather_other_axis_batch,
     apart=_gather_apart,
 )
 
@@ -214,8 +216,8 @@ def _scatter_types(
             instead="tiled=True, which gives each a part of several elements",
             axis=at,
         )
-    kept = (length // axis_size,) if tiled else ()
-    return shaped((*x.shape[:at], *kept, *x.shape[at + 1 :]), x.dtype, x.weak_type)
+    shard_lengths = (length // axis_size,) if tiled else ()
+    return shaped((*x.shape[:at], *shard_lengths, *x.shape[at + 1 :]), x.dtype, x.weak_type)
 
 
 def _scatter_lower(
@@ -243,7 +245,7 @@ def _scatter_over_batch(
     return (_split(total, scatter_dimension, axis.size) if tiled else total), scatter_dimension
 
 
-def _scatter_beside_batch(x: Any, dim: Dim, scatter_dimension: int, tiled: bool, **params: Any) -> tuple[Any, Dim]:
+def _scatter_other_axis_batch(x: Any, dim: Dim, scatter_dimension: int, tiled: bool, **params: Any) -> tuple[Any, Dim]:
     at = scatter_dimension
     if dim is not None:
         before = dim <= at
@@ -276,7 +278,7 @@ reduce_scatter = _exchange(
         ct, all_gather_dimension=scatter_dimension, **params
     ),
     over_batch=_scatter_over_batch,
-    beside_batch=_scatter_beside_batch,
+    other_axis_batch=_scatter_other_axis_batch,
     apart=_scatter_apart,
     moves=False,
 )
@@ -322,7 +324,7 @@ def _all_to_all_over_batch(
     return _fold(move_axis(parts, 1, concat_axis + 1), concat_axis + 1), 0
 
 
-def _all_to_all_beside_batch(x: Any, dim: Dim, split_axis: int, concat_axis: int, **params: Any) -> tuple[Any, Dim]:
+def _all_to_all_other_axis_batch(x: Any, dim: Dim, split_axis: int, concat_axis: int, **params: Any) -> tuple[Any, Dim]:
     if dim is not None:
         split_axis, concat_axis = split_axis + (dim <= split_axis), concat_axis + (dim <= concat_axis)
     return all_to_all.bind(x, split_axis=split_axis, concat_axis=concat_axis, **params), dim
@@ -352,7 +354,7 @@ all_to_all = _exchange(
         ct, split_axis=concat_axis, concat_axis=split_axis, **params
     ),
     over_batch=_all_to_all_over_batch,
-    beside_batch=_all_to_all_beside_batch,
+    other_axis_batch=_all_to_all_other_axis_batch,
     apart=_all_to_all_apart,
 )
 
@@ -364,10 +366,10 @@ Pairs = tuple[tuple[int, int], ...]
 def check_pairs(perm: Pairs, size: int) -> None:
     """Raises `OptionError` unless sources and targets are indices of the axis, without repetitions on either side."""
     sources, targets = [s for s, _ in perm], [t for _, t in perm]
-    for what, places in (("source", sources), ("destination", targets)):
-        if len(set(places)) < len(places):
+    for what, indices in (("source", sources), ("destination", targets)):
+        if len(set(indices)) < len(indices):
             raise OptionError(f"ppermute: perm={perm} has the same {what} twice")
-    if any(not 0 <= place < size for pair in perm for place in pair):
+    if any(not 0 <= index < size for pair in perm for index in pair):
         raise OptionError(f"ppermute: perm={perm} has an index that is not below the axis' length of {size}")
 
 
@@ -404,5 +406,5 @@ ppermute = _exchange(
     lower=_permute_lower,
     transpose=lambda ct, axis_name, perm: ppermute.bind(ct, axis_name=axis_name, perm=tuple((t, s) for s, t in perm)),
     over_batch=_permute_over_batch,
-    beside_batch=lambda x, dim, **params: (ppermute.bind(x, **params), dim),
+    other_axis_batch=lambda x, dim, **params: (ppermute.bind(x, **params), dim),
 )

@@ -103,8 +103,8 @@ def _cast_types(aval: ShapedArray, axes: tuple[Any, ...] | None) -> ShapedArray:
     if aval.spec is None or axes is None:
         return aval.laid(None)
     mesh = aval.spec.mesh.update_axis_types(dict.fromkeys(axes, AxisType.Auto))
-    kept = [tuple(name for name in entry if name not in axes) for entry in aval.spec.entries]
-    return aval.laid(spec_over(mesh, kept))
+    entries = [tuple(name for name in entry if name not in axes) for entry in aval.spec.entries]
+    return aval.laid(spec_over(mesh, entries))
 
 
 def _cast_eager(x: Any, axes: tuple[Any, ...] | None) -> Any:
@@ -184,7 +184,7 @@ layout_constraint = structural(
 )
 
 
-def laid_out(x: Any, sharding: Sharding | None) -> Any:
+def apply_sharding(x: Any, sharding: Sharding | None) -> Any:
     """`x`, a value of a trace, with `sharding`; a sharding that names no mesh only has a kind of memory there."""
     if isinstance(sharding, NamedSharding):
         x = reshard_p.bind(x, mesh=sharding.mesh, spec=sharding.spec)

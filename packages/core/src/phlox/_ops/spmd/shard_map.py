@@ -63,7 +63,7 @@ def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: Names,
     part = aval.update(shape=_scaled(aval.shape, mesh, spec, True), vma=vma)
     if aval.spec is None:
         return part
-    kept = []
+    entries = []
     for axis, entry in enumerate(aval.spec.entries):
         mapped = tuple(name for name in entry if name in manual)
         if mapped != (axes_of(spec[axis]) if axis < len(spec) else ()):
@@ -72,8 +72,8 @@ def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: Names,
                 instead="in_specs as in the type, or phlox.reshard(x, phlox.P(...)) first",
                 avals=[aval],
             )
-        kept.append(tuple(name for name in entry if name not in manual))
-    return part.laid(spec_over(_inner_mesh(aval.spec.mesh, manual), kept))
+        entries.append(tuple(name for name in entry if name not in manual))
+    return part.laid(spec_over(_inner_mesh(aval.spec.mesh, manual), entries))
 
 
 def _inner_mesh(mesh: Any, manual: Names) -> Any:
@@ -204,8 +204,8 @@ def _lower(
     types = ", ".join(r.aval.text for r in results)
     returned = f" {', '.join(map(str, results))} : {types}" if results else ""
     end = f"{inner.indent}sdy.return{returned}"
-    given = ", ".join(a.aval.text for a in args)
-    tail = f"{f.indent}}} : ({given}) -> ({', '.join(a.text for a in outs)})"
+    operand_types = ", ".join(a.aval.text for a in args)
+    tail = f"{f.indent}}} : ({operand_types}) -> ({', '.join(a.text for a in outs)})"
     f.line("\n".join([begin, *inner.lines, end, tail]))
     return [Value(f"{name}#{i}" if len(outs) > 1 else name, a) for i, a in enumerate(outs)]
 
@@ -223,10 +223,10 @@ def _jvp(
     nonzero = tuple(type(t) is not Zero for t in tangents)
     with inside(mesh, manual, check_vma):
         derived, present = jvp_jaxpr(jaxpr, nonzero)
-    given = [t for t in tangents if type(t) is not Zero]
+    nonzero_tangents = [t for t in tangents if type(t) is not Zero]
     specs = (*in_specs, *[s for s, has in zip(in_specs, nonzero, strict=True) if has])
     out = (*out_specs, *[s for s, has in zip(out_specs, present, strict=True) if has])
-    results = bind(derived, [*primals, *given], mesh, specs, out, manual, check_vma)
+    results = bind(derived, [*primals, *nonzero_tangents], mesh, specs, out, manual, check_vma)
     count = len(out_specs)
     return results[:count], fill(results[count:], present, [typeof(x) for x in results[:count]])
 
@@ -241,9 +241,9 @@ def _linearize(
     manual: Names,
     check_vma: bool,
 ) -> tuple[list[Any], list[Any]]:
-    wanted = tuple(type(t) is not Zero for t in tangents)
+    nonzero = tuple(type(t) is not Zero for t in tangents)
     with inside(mesh, manual, check_vma):
-        split = linearize_jaxpr(jaxpr, wanted)
+        split = linearize_jaxpr(jaxpr, nonzero)
         count = len(out_specs)
         # Residuals differ between devices: they are results with a new leading axis, split over the manual axes along
         # which they vary.
@@ -275,11 +275,11 @@ def _linearize(
     specs = {"in": in_specs, "out": (*out_specs, *stacked)}
     residuals = [sources[kind][i] for kind, i in split.residuals]
     linear_specs = [specs[kind][i] for kind, i in split.residuals]
-    linear_specs += [s for s, want in zip(in_specs, wanted, strict=True) if want]
+    linear_specs += [s for s, has in zip(in_specs, nonzero, strict=True) if has]
     tangent_specs = tuple(s for s, has in zip(out_specs, split.nonzero, strict=True) if has)
-    given = [t for t in tangents if type(t) is not Zero]
+    nonzero_tangents = [t for t in tangents if type(t) is not Zero]
     outs = (
-        bind(linear, [*residuals, *given], mesh, tuple(linear_specs), tangent_specs, manual, check_vma)
+        bind(linear, [*residuals, *nonzero_tangents], mesh, tuple(linear_specs), tangent_specs, manual, check_vma)
         if tangent_specs
         else []
     )
@@ -332,10 +332,12 @@ def _transpose(
             ]
 
         program = restage(adjusted, derived.in_avals, jaxpr.jaxpr)
-    given = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
-    found = iter(bind(program, given, mesh, (*arg_specs, *ct_specs), tuple(result_specs), manual, check_vma))
+    operands = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
+    operand_cotangents = iter(
+        bind(program, operands, mesh, (*arg_specs, *ct_specs), tuple(result_specs), manual, check_vma)
+    )
     there = iter(present)
-    return [(next(found) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in args]
+    return [(next(operand_cotangents) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in args]
 
 
 def _batch(

@@ -290,10 +290,10 @@ def numbers_along(rank: int, axis: int) -> GatherDimensionNumbers:
     return GatherDimensionNumbers((), (axis,), (axis,), rest, rest)
 
 
-def gather_along(f: Function, x: Value, places: Value, axis: int) -> Value:
-    """In a lowering rule: the elements of `x` at the positions `places` along `axis`; shapes are equal elsewhere."""
-    shape = places.aval.shape
-    indices = f.unlike("stablehlo.reshape", places, shaped((*shape, 1), places.aval.dtype))
+def gather_along(f: Function, x: Value, positions: Value, axis: int) -> Value:
+    """In a lowering rule: the elements of `x` at `positions` along `axis`; shapes are equal elsewhere."""
+    shape = positions.aval.shape
+    indices = f.unlike("stablehlo.reshape", positions, shaped((*shape, 1), positions.aval.dtype))
     out = shaped(shape, x.aval.dtype)
     return _plain_gather(f, x, indices, out, numbers_along(len(shape), axis), (1,) * len(shape), False)
 
@@ -429,8 +429,8 @@ def _gather_sharding(
     batch = [
         join("gather", avals, (entry, mine[shared[i]])) if i in shared else entry for i, entry in enumerate(theirs[:-1])
     ]
-    found, rest = iter(window), iter(batch)
-    return tuple(next(found) if i in numbers.offset_dims else next(rest) for i in range(out.ndim))
+    window_entries, batch_entries = iter(window), iter(batch)
+    return tuple(next(window_entries) if i in numbers.offset_dims else next(batch_entries) for i in range(out.ndim))
 
 
 gather = Primitive(

@@ -59,13 +59,13 @@ def native_sort(f: Function, xs: Sequence[Value], dimension: int, num_keys: int)
     """`xs` in the order of the first `num_keys` of them."""
     if len(xs) == 1 and dtypes.kind(xs[0].aval.dtype) != "c":
         return kernel(f, _SORT, xs[0], [xs[0].aval], dimension=dimension)
-    places: Value | None = None
+    positions: Value | None = None
     for key in reversed([part for x in xs[:num_keys] for part in _parts(f, x)]):
-        given = key if places is None else gather_along(f, key, places, dimension)
-        (order,) = kernel(f, _ARGSORT, given, [shaped(key.aval.shape, dtypes.uint32)], dimension=dimension)
-        places = order if places is None else gather_along(f, places, order, dimension)
-    assert places is not None
-    return [moved(f, x, places, dimension) for x in xs]
+        operand = key if positions is None else gather_along(f, key, positions, dimension)
+        (order,) = kernel(f, _ARGSORT, operand, [shaped(key.aval.shape, dtypes.uint32)], dimension=dimension)
+        positions = order if positions is None else gather_along(f, positions, order, dimension)
+    assert positions is not None
+    return [moved(f, x, positions, dimension) for x in xs]
 
 
 def _parts(f: Function, x: Value) -> list[Value]:

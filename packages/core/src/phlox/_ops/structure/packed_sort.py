@@ -71,14 +71,14 @@ def packed_sort(f: Function, xs: Sequence[Value], dimension: int, keys: Sequence
     options = f"dimension = {last} : i64, is_stable = true"
     less = f.region([scalar, scalar], lambda g, a, b: [g.compare("LT", a, b)])
     packed = f.op("stablehlo.sort", [packed], word, options, [less])
-    places = f.same("stablehlo.and", packed, f.number((1 << width) - 1, word))
-    places = turn(f.convert(places, dtypes.uint32))
-    return [moved(f, x, places, dimension) for x in xs]
+    positions = f.same("stablehlo.and", packed, f.number((1 << width) - 1, word))
+    positions = turn(f.convert(positions, dtypes.uint32))
+    return [moved(f, x, positions, dimension) for x in xs]
 
 
-def moved(f: Function, x: Value, places: Value, dimension: int) -> Value:
-    """The elements of `x` at the positions `places`, as XLA's own sorts leave them."""
-    return gather_along(f, _quiet(f, x), places, dimension)
+def moved(f: Function, x: Value, positions: Value, dimension: int) -> Value:
+    """The elements of `x` at `positions`, as XLA's own sorts leave them."""
+    return gather_along(f, _quiet(f, x), positions, dimension)
 
 
 def _quiet(f: Function, x: Value) -> Value:

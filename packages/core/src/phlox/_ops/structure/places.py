@@ -63,11 +63,11 @@ def _counted(mask: Any, size: int, index_dtype: Any) -> Any:
         unique_indices=False,
         mode=GatherScatterMode.FILL_OR_DROP,
     )
-    places = cumsum(reached, axis=1, reverse=False)
+    positions = cumsum(reached, axis=1, reverse=False)
     order = iota(dtype=index_dtype, shape=(rows, size), dimension=1)
     total = broadcast_in_dim(along(counts, 1, n - 1, n), shape=(rows, size), broadcast_dimensions=(0, 1))
-    places = select(lt(order, total), places, literal(places, n))
-    return reshape(places, new_sizes=out, dimensions=None)
+    positions = select(lt(order, total), positions, literal(positions, n))
+    return reshape(positions, new_sizes=out, dimensions=None)
 
 
 def _batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:

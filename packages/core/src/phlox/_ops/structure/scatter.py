@@ -62,8 +62,8 @@ def _scatter_types(
             shapes=[operand.shape],
         )
     check_mapping("scatter", operand, indices, numbers)
-    kept = [i for i in range(operand.ndim) if i not in dropped]
-    for i, at in zip(kept, window_dims, strict=True):
+    window_axes = [i for i in range(operand.ndim) if i not in dropped]
+    for i, at in zip(window_axes, window_dims, strict=True):
         if updates.shape[at] > operand.shape[i]:
             raise ShapeError(
                 "Bounds of the window dimensions of updates must not exceed the bounds of the corresponding "
@@ -91,23 +91,25 @@ def _scatter_sharding(
     **_: Any,
 ) -> Entries:
     numbers = dimension_numbers
-    avals, found = (operand, indices, updates), list(entries_of(operand))
+    avals, entries = (operand, indices, updates), list(entries_of(operand))
     theirs, new = entries_of(indices), entries_of(updates)
     shared = numbers.scatter_indices_batching_dims
     for i, at in zip(shared, numbers.operand_batching_dims, strict=True):
-        found[at] = join("scatter", avals, (found[at], theirs[i]))
+        entries[at] = join("scatter", avals, (entries[at], theirs[i]))
     sizes = _window_sizes(operand, updates, numbers)
-    kept = [i for i in range(out.ndim) if i not in (*numbers.inserted_window_dims, *numbers.operand_batching_dims)]
+    window_axes = [
+        i for i in range(out.ndim) if i not in (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    ]
     unclear = any(entry for i, entry in enumerate(theirs) if i not in shared)
-    for i, at in zip(kept, numbers.update_window_dims, strict=True):
-        unclear |= bool(found[i]) and sizes[i] != operand.shape[i]
-        found[i] = join("scatter", avals, (found[i], new[at]))
-    unclear |= any(found[i] for i in numbers.inserted_window_dims)
+    for i, at in zip(window_axes, numbers.update_window_dims, strict=True):
+        unclear |= bool(entries[i]) and sizes[i] != operand.shape[i]
+        entries[i] = join("scatter", avals, (entries[i], new[at]))
+    unclear |= any(entries[i] for i in numbers.inserted_window_dims)
     if unclear:
         refuse(
             "scatter", "it is not clear how the result is split", avals, "x.at[...].set(y, out_sharding=phlox.P(...))"
         )
-    return tuple(found)
+    return tuple(entries)
 
 
 #: the computation of each scatter: how an element of the operand and one of the updates are combined
@@ -162,9 +164,9 @@ def _scatter_lower(name: str) -> Any:
 
 def _window_sizes(operand: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers) -> Ints:
     """Lengths of the update windows along each axis of the operand."""
-    given = iter(numbers.update_window_dims)
+    window_dims = iter(numbers.update_window_dims)
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
-    return tuple(1 if i in dropped else updates.shape[next(given)] for i in range(operand.ndim))
+    return tuple(1 if i in dropped else updates.shape[next(window_dims)] for i in range(operand.ndim))
 
 
 def _limits(operand: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers) -> list[int]:
@@ -311,9 +313,9 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
     )
     winners = scatter(zeros(shaped(typeof(operand).shape, dtypes.int32)), indices, numbers, **params)
     won = eq(read_back(winners, indices, typeof(operand), typeof(updates), params), numbers)
-    kept_operand = select(eq(winners, literal(winners, 0)), t_operand, zeros(typeof(t_operand)))
-    kept_updates = select(won, t_updates, zeros(typeof(t_updates)))
-    return out, scatter_add(kept_operand, indices, kept_updates, **params)
+    t_unwritten = select(eq(winners, literal(winners, 0)), t_operand, zeros(typeof(t_operand)))
+    t_winners = select(won, t_updates, zeros(typeof(t_updates)))
+    return out, scatter_add(t_unwritten, indices, t_winners, **params)
 
 
 scatter = Primitive(
@@ -353,8 +355,8 @@ def _derivatives_of_products(
         reshape(x, new_sizes=(aval.size,), dimensions=None)
         for x in (read_back(numbers, indices, operand, aval, {**params, "unique_indices": False}), updates, tangents)
     )
-    places = iota(dtype=dtypes.int32, shape=(aval.size,), dimension=0)
-    groups, order = sort(groups, places, dimension=0, is_stable=True, num_keys=1)
+    positions = iota(dtype=dtypes.int32, shape=(aval.size,), dimension=0)
+    groups, order = sort(groups, positions, dimension=0, is_stable=True, num_keys=1)
     products, parts = take_along(products, order, 0), take_along(parts, order, 0)
     distance = 1
     while distance < aval.size:
@@ -365,7 +367,7 @@ def _derivatives_of_products(
         products = mul(before, products)
         distance *= 2
     parts = select(eq(groups, _moved(groups, -1)), literal(parts, 0), parts)  # the last of each group has all factors
-    _, inverse = sort(order, places, dimension=0, is_stable=True, num_keys=1)
+    _, inverse = sort(order, positions, dimension=0, is_stable=True, num_keys=1)
     return reshape(take_along(parts, inverse, 0), new_sizes=aval.shape, dimensions=None)
 
 

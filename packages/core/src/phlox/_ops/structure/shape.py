@@ -45,7 +45,7 @@ def structural(
     transpose: Callable[..., Any],
     batch: Callable[..., Any],
     sharding: Callable[..., Any] | None = None,
-    places: Callable[..., dict[int, int]] | None = None,
+    axis_map_of: Callable[..., dict[int, int]] | None = None,
     extend: Callable[..., Params] | None = None,
     show: Callable[..., Params] | None = None,
     eager: Callable[..., Any] | None = None,
@@ -54,12 +54,12 @@ def structural(
     unfused: Unfused | None = None,
 ) -> Primitive:
     """A primitive that is linear in its operand. `transpose(ct, aval, **params)` returns the operand's cotangent, and
-    `places(aval, **params)` where axes of the operand are in the result."""
+    `axis_map_of(aval, **params)` maps axes of the operand to axes of the result."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
-        out = made.bind(x, **params)
-        return out, Zero(typeof(out).tangent()) if type(t) is Zero else made.bind(t, **params)
+        out = prim.bind(x, **params)
+        return out, Zero(typeof(out).tangent()) if type(t) is Zero else prim.bind(t, **params)
 
     def transposed(ct: Any, x: Any, **params: Any) -> list[Any]:
         return [Zero(x.aval) if type(ct) is Zero else transpose(ct, x.aval, **params)]
@@ -67,13 +67,13 @@ def structural(
     def batched(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
         return batch(args[0], dims[0], **params)
 
-    made = Primitive(
+    prim = Primitive(
         name,
         types=types,
         remembers=True,
         lower=lower,
         jvp=jvp,
-        spectral=None if places is None else spectra.moved(lambda: made, places),
+        spectral=None if axis_map_of is None else spectra.moved(lambda: prim, axis_map_of),
         transpose=transposed,
         batch=batched,
         sharding=sharding,
@@ -86,7 +86,7 @@ def structural(
         series="linear",
         unfused=unfused,
     )
-    return made
+    return prim
 
 
 def _in_front(x: Any, dim: Dim) -> tuple[Any, int]:
@@ -226,7 +226,7 @@ reshape = structural(
     "reshape",
     types=_reshape_types,
     sharding=splits.reshape_split,
-    places=splits.reshape_places,
+    axis_map_of=splits.reshape_axis_map,
     lower=lambda f, x, new_sizes, dimensions: f.unlike("stablehlo.reshape", x, f.out),
     transpose=lambda ct, aval, **_: reshape(ct, new_sizes=aval.shape, dimensions=None),
     batch=lambda x, dim, new_sizes, dimensions: (
@@ -259,7 +259,7 @@ transpose = structural(
     "transpose",
     types=_transpose_types,
     sharding=lambda out, x, permutation: tuple(entries_of(x)[i] for i in permutation),
-    places=lambda x, permutation: {axis: i for i, axis in enumerate(permutation)},
+    axis_map_of=lambda x, permutation: {axis: i for i, axis in enumerate(permutation)},
     lower=lambda f, x, permutation: f.unlike(
         "stablehlo.transpose", x, f.out, f", dims = [{', '.join(map(str, permutation))}]"
     ),
@@ -326,7 +326,7 @@ broadcast_in_dim = structural(
     "broadcast_in_dim",
     types=_broadcast_types,
     sharding=splits.broadcast_split,
-    places=splits.broadcast_places,
+    axis_map_of=splits.broadcast_axis_map,
     lower=lambda f, x, shape, broadcast_dimensions: f.broadcast(x, f.out.shape, broadcast_dimensions),
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,

@@ -82,9 +82,9 @@ def _slice_keys(eqn: Any, uses_of: Any) -> KeyUses:
     """A slice takes its keys out of the array."""
     starts, limits = eqn.params["start_indices"], eqn.params["limit_indices"]
     strides = eqn.params["strides"] or (1,) * len(starts)
-    taken = np.zeros(eqn.invars[0].aval.shape, np.bool_)
-    taken[tuple(map(slice, starts, limits, strides))] = True
-    return KeyUses(((0, taken),), fresh=(0,))
+    mask = np.zeros(eqn.invars[0].aval.shape, np.bool_)
+    mask[tuple(map(slice, starts, limits, strides))] = True
+    return KeyUses(((0, mask),), fresh=(0,))
 
 
 slice_ = structural(
@@ -127,14 +127,14 @@ def _split_types(x: ShapedArray, sizes: Ints, axis: int) -> list[ShapedArray]:
 
 
 def _split_lower(f: Function, x: Value, sizes: Ints, axis: int) -> list[Value]:
-    found, start = [], 0
+    parts, start = [], 0
     for out in f.outs:
         lows, highs = [0] * out.ndim, list(out.shape)
         lows[axis], highs[axis] = start, start + out.shape[axis]
         start = highs[axis]
         bounds = f"start_indices = {i64_array(lows)}, limit_indices = {i64_array(highs)}"
-        found.append(f.op("stablehlo.slice", [x], out, f"{bounds}, strides = {i64_array([1] * out.ndim)}"))
-    return found
+        parts.append(f.op("stablehlo.slice", [x], out, f"{bounds}, strides = {i64_array([1] * out.ndim)}"))
+    return parts
 
 
 def _split_jvp(primals: Sequence[Any], tangents: Sequence[Any], sizes: Ints, axis: int) -> tuple[list[Any], list[Any]]:
@@ -364,13 +364,13 @@ def _update_requires(checks: Any, x: Any, update: Any, *starts: Any) -> None:
 def _update_sharding(out: ShapedArray, x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> Entries:
     avals = (x, update)
     pairs = zip(entries_of(x), entries_of(update), strict=True)
-    found = tuple(join("dynamic_update_slice", avals, pair) for pair in pairs)
-    for axis, entry in enumerate(found):
+    entries = tuple(join("dynamic_update_slice", avals, pair) for pair in pairs)
+    for axis, entry in enumerate(entries):
         if entry and update.shape[axis] % (update if x.spec is None else x).spec.pieces(axis):  # type: ignore[union-attr]
             refuse(
                 "dynamic_update_slice", f"axis {axis} of the update cannot be split as that of the array", avals, _PUT
             )
-    return found
+    return entries
 
 
 _PUT = "x.at[...].set(update, out_sharding=phlox.P(...))"

@@ -35,8 +35,8 @@ def reshape_split(out: ShapedArray, x: ShapedArray, **_: Any) -> Entries:
             (x,),
             "phlox.lax.reshape(x, shape, out_sharding=phlox.P(...)), or phlox.reshard(x, phlox.P(...)) first",
         )
-    found = iter([*(entry for _, entry in old[:same]), *middle, *(entry for _, entry in old[len(old) - tail :])])
-    return tuple(() if n == 1 else next(found) for n in out.shape)
+    entries = iter([*(entry for _, entry in old[:same]), *middle, *(entry for _, entry in old[len(old) - tail :])])
+    return tuple(() if n == 1 else next(entries) for n in out.shape)
 
 
 def _regrouped(parts: Sequence[Any], sizes: Sequence[int], mesh_shape: Any) -> list[Any] | None:
@@ -49,7 +49,7 @@ def _regrouped(parts: Sequence[Any], sizes: Sequence[int], mesh_shape: Any) -> l
         return [sum(entries, ())] if split == sorted(split, reverse=True) else None
     if len(parts) != 1:
         return None
-    (_, names), found = parts[0], []
+    (_, names), new_entries = parts[0], []
     waiting = list(names)
     for size in sizes:
         here = []
@@ -58,27 +58,27 @@ def _regrouped(parts: Sequence[Any], sizes: Sequence[int], mesh_shape: Any) -> l
             here.append(waiting.pop(0))
         if waiting and size != 1:
             return None
-        found.append(tuple(here))
-    return None if waiting else found
+        new_entries.append(tuple(here))
+    return None if waiting else new_entries
 
 
 def broadcast_split(out: ShapedArray, x: ShapedArray, shape: Any, broadcast_dimensions: Any) -> Entries:
-    found: list[Any] = [()] * out.ndim
+    entries: list[Any] = [()] * out.ndim
     for i, at in enumerate(broadcast_dimensions):
         if x.shape[i] == shape[at]:
-            found[at] = entries_of(x)[i]
-    return tuple(found)
+            entries[at] = entries_of(x)[i]
+    return tuple(entries)
 
 
 def concatenate_split(out: ShapedArray, *xs: ShapedArray, dimension: int) -> Entries:
-    found = [join("concatenate", xs, [entries_of(x)[i] for x in xs]) for i in range(out.ndim)]
+    entries = [join("concatenate", xs, [entries_of(x)[i] for x in xs]) for i in range(out.ndim)]
     for x in xs:
-        if found[dimension] and x.shape[dimension] % max(a.spec.pieces(dimension) for a in xs if a.spec is not None):
+        if entries[dimension] and x.shape[dimension] % max(a.spec.pieces(dimension) for a in xs if a.spec is not None):
             check_whole("concatenate", next(a for a in xs if a.spec is not None), [dimension], xs)
-    return tuple(found)
+    return tuple(entries)
 
 
-def reshape_places(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) -> dict[int, int]:
+def reshape_axis_map(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) -> dict[int, int]:
     """The axes that stay: those of the same length with as many elements before them."""
     before, after = ([math.prod(s[:i]) for i in range(len(s))] for s in (x.shape, new_sizes))
     return {
@@ -89,6 +89,6 @@ def reshape_places(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) 
     }
 
 
-def broadcast_places(x: ShapedArray, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> dict[int, int]:
+def broadcast_axis_map(x: ShapedArray, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> dict[int, int]:
     """The axes that are not lengthened by `broadcast_in_dim`, and where they go."""
     return {i: axis for i, axis in enumerate(broadcast_dimensions) if x.shape[i] == shape[axis]}

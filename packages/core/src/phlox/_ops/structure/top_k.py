@@ -33,9 +33,9 @@ def _with_tangents(
     primals: Sequence[Any], tangents: Sequence[Any], outs: list[Any], axis: int
 ) -> tuple[list[Any], list[Any]]:
     """`outs` (values, indices) with their tangents: the elements of the operand's tangent at the indices, and zero."""
-    t, places = tangents[0], outs[1]
-    still = Zero(typeof(places).tangent())
-    return outs, [Zero(typeof(outs[0]).tangent()) if type(t) is Zero else take_along(t, places, axis), still]
+    t, indices = tangents[0], outs[1]
+    still = Zero(typeof(indices).tangent())
+    return outs, [Zero(typeof(outs[0]).tangent()) if type(t) is Zero else take_along(t, indices, axis), still]
 
 
 # --- exact ----------------------------------------------------------------------------------------------
@@ -62,8 +62,8 @@ def _lower(f: Function, x: Value, k: int, axis: int) -> list[Value]:
     """Elements of fewer than 8 bits, and floats whose only nan has the sign of negative numbers, are converted."""
     dtype = x.aval.dtype
     wide = dtypes.float32 if dtype.name.endswith("fnuz") else dtypes.byte_sized(dtype)
-    values, places = _selected(f, f.convert(x, wide), k, axis)
-    return [f.convert(values, dtype), places]
+    values, indices = _selected(f, f.convert(x, wide), k, axis)
+    return [f.convert(values, dtype), indices]
 
 
 def _selected(f: Function, x: Value, k: int, axis: int) -> list[Value]:
@@ -79,15 +79,15 @@ def _selected(f: Function, x: Value, k: int, axis: int) -> list[Value]:
         return v if axis == last else f.unlike("stablehlo.transpose", v, out, f", dims = {order}")
 
     if selects(f, x, index(k)):
-        values, places = native_top_k(f, turn(x, moved(x.aval)), [moved(out) for out in outs])
-        return [turn(values, outs[0]), turn(places, outs[1])]
+        values, indices = native_top_k(f, turn(x, moved(x.aval)), [moved(out) for out in outs])
+        return [turn(values, outs[0]), turn(indices, outs[1])]
     through = _through_floats(f, x)
     wide = dtypes.float32 if through else x.aval.dtype
-    given = _as_float(f, x) if through else x
+    operand = _as_float(f, x) if through else x
     types = [moved(shaped(outs[0].shape, wide)), moved(outs[1])]
-    values, places = f.op("chlo.top_k", [turn(given, moved(given.aval))], types, f"k = {index(k)} : i64")
+    values, indices = f.op("chlo.top_k", [turn(operand, moved(operand.aval))], types, f"k = {index(k)} : i64")
     values = turn(values, shaped(outs[0].shape, wide))
-    return [_from_float(f, values, x.aval.dtype) if through else values, turn(places, outs[1])]
+    return [_from_float(f, values, x.aval.dtype) if through else values, turn(indices, outs[1])]
 
 
 def _through_floats(f: Function, x: Value) -> bool:
@@ -205,8 +205,8 @@ def _approx_lower(
     better = f.function(
         "top_k_comparator", [number, number, place, place], lambda g, a, b, i, j: [g.compare(direction, a, b)]
     )
-    places = shaped(x.aval.shape, dtypes.int32)
-    positions = f.op("stablehlo.iota", [], places, f"iota_dimension = {reduction_dimension} : i64")
+    positions_aval = shaped(x.aval.shape, dtypes.int32)
+    positions = f.op("stablehlo.iota", [], positions_aval, f"iota_dimension = {reduction_dimension} : i64")
     starts = [f.constant(worst(number.dtype), number), f.constant(-1, place)]
     options = (
         f"aggregate_to_topk = {flag(aggregate_to_topk)}, is_fallback = true, recall_target = "

@@ -55,13 +55,17 @@ def _spatial(shape: Sequence[int], spec: Ints) -> Ints:
 
 def _groups_fit(lhs: ShapedArray, rhs: ShapedArray, numbers: ConvDimensionNumbers, features: int, batches: int) -> None:
     """Raises `ShapeError` unless the numbers of groups divide the features (or the batch) that they split."""
-    examples, given = lhs.shape[numbers.lhs_spec[0]], lhs.shape[numbers.lhs_spec[1]]
-    made, wanted = rhs.shape[numbers.rhs_spec[0]], rhs.shape[numbers.rhs_spec[1]]
+    examples, in_features = lhs.shape[numbers.lhs_spec[0]], lhs.shape[numbers.lhs_spec[1]]
+    out_features, kernel_features = rhs.shape[numbers.rhs_spec[0]], rhs.shape[numbers.rhs_spec[1]]
     where = f"conv_general_dilated of {lhs.short} with {rhs.short}"
     shapes = [lhs.shape, rhs.shape]
     for name, count, lengths in (
-        ("feature_group_count", features, {"features of the input": given, "features of the output": made}),
-        ("batch_group_count", batches, {"examples": examples, "features of the output": made}),
+        (
+            "feature_group_count",
+            features,
+            {"features of the input": in_features, "features of the output": out_features},
+        ),
+        ("batch_group_count", batches, {"examples": examples, "features of the output": out_features}),
     ):
         if count < 1:
             raise ShapeError(f"{where}: {name}={count}", instead="a number from 1 up")
@@ -70,9 +74,9 @@ def _groups_fit(lhs: ShapedArray, rhs: ShapedArray, numbers: ConvDimensionNumber
                 raise ShapeError(f"{where}: {name}={count} does not divide the {length} {what}", shapes=shapes)
     if features > 1 and batches > 1:
         raise ShapeError(f"{where}: feature_group_count={features} and batch_group_count={batches}: one must be 1")
-    if given // features != wanted:
+    if in_features // features != kernel_features:
         raise ShapeError(
-            f"{where}: the kernel takes {wanted} features, the input has {given} in {features} groups",
+            f"{where}: the kernel takes {kernel_features} features, the input has {in_features} in {features} groups",
             instead="other dimension_numbers or feature_group_count",
             shapes=shapes,
         )
@@ -104,10 +108,10 @@ def _conv_types(
     n = lhs.ndim - 2
     options = {"window_strides": window_strides, "padding": padding}
     options |= {"lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation}
-    for name, given in options.items():
-        if len(given) != n:
+    for name, values in options.items():
+        if len(values) != n:
             raise ShapeError(
-                f"conv_general_dilated window and {name} must have the same number of dimensions, got {name}={given} "
+                f"conv_general_dilated window and {name} must have the same number of dimensions, got {name}={values} "
                 f"for {n} spatial axes of {lhs.short}"
             )
     spatial = []
@@ -216,14 +220,14 @@ def _merge(x: Any, source: int, axis: int) -> Any:
 def _conv_transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
     linear = lhs if is_linear(lhs) else rhs
     if type(ct) is Zero:
-        found: Any = Zero(linear.aval)
+        cotangent: Any = Zero(linear.aval)
     elif 0 in linear.aval.shape or 0 in typeof(ct).shape:
-        found = zeros(linear.aval)
+        cotangent = zeros(linear.aval)
     else:
         rule = _of_input if is_linear(lhs) else _of_kernel
         other = convert(rhs if is_linear(lhs) else lhs, typeof(ct).dtype)
-        found = convert(rule(ct, linear.aval, other, **params), linear.aval.dtype)
-    return [found, None] if is_linear(lhs) else [None, found]
+        cotangent = convert(rule(ct, linear.aval, other, **params), linear.aval.dtype)
+    return [cotangent, None] if is_linear(lhs) else [None, cotangent]
 
 
 def _of_input(
@@ -363,14 +367,14 @@ def _conv_sharding(out: ShapedArray, lhs: ShapedArray, rhs: ShapedArray, **param
         refuse(
             "conv_general_dilated", "channels are split, so that it is not clear how the result is", avals, OUT_SHARDING
         )
-    found = list(mine)
+    entries = list(mine)
     for at, place in zip(numbers.out_spec, numbers.lhs_spec, strict=True):
-        found[at] = mine[place]
+        entries[at] = mine[place]
         if mine[place] and out.shape[at] % lhs.spec.pieces(place):  # type: ignore[union-attr]
             refuse(
                 "conv_general_dilated", f"axis {at} of the result, {out.short}, cannot be split", avals, OUT_SHARDING
             )
-    return tuple(found)
+    return tuple(entries)
 
 
 conv_general_dilated = Primitive(

@@ -50,10 +50,12 @@ def depthwise(lhs: Any, rhs: Any, out: Any, **params: Any) -> Any:
         config[axis] = (low, high, gap - 1)
     lhs = pad(lhs, literal(lhs, 0), padding_config=tuple(config))
     window = tuple(typeof(rhs).shape[i] for i in numbers.rhs_spec[2:])
-    places = tuple(out.shape[i] for i in numbers.out_spec[2:])
+    out_lengths = tuple(out.shape[i] for i in numbers.out_spec[2:])
     strides, gaps = params["window_strides"], params["rhs_dilation"]
     # Where a slice begins, its steps and its lengths: of all results for one element of the kernel, or the reverse.
-    firsts, steps, lengths, starts = (window, strides, places, gaps) if by_channel else (places, gaps, window, strides)
+    firsts, steps, lengths, starts = (
+        (window, strides, out_lengths, gaps) if by_channel else (out_lengths, gaps, window, strides)
+    )
     parts = []
     for at in itertools.product(*map(range, firsts)):
         begin, end, by = [0] * typeof(lhs).ndim, list(typeof(lhs).shape), [1] * typeof(lhs).ndim
@@ -69,8 +71,8 @@ def depthwise(lhs: Any, rhs: Any, out: Any, **params: Any) -> Any:
     count = typeof(parts[0]).shape[0]
     columns = [reshape(part, new_sizes=(count, 1), dimensions=None) for part in parts]
     table = concatenate(*columns, dimension=1) if len(columns) > 1 else columns[0]
-    table = reshape(table, new_sizes=(1, count, *places), dimensions=None)
-    return _arranged(table, tuple(range(2 + len(places))), numbers.out_spec)
+    table = reshape(table, new_sizes=(1, count, *out_lengths), dimensions=None)
+    return _arranged(table, tuple(range(2 + len(out_lengths))), numbers.out_spec)
 
 
 def _scaled(part: Any, rhs: Any, at: tuple[int, ...], numbers: Any) -> Any:
@@ -92,9 +94,9 @@ def _summed(part: Any, rhs: Any, numbers: Any) -> Any:
     return reduce_sum(products, axes=axes)
 
 
-def _arranged(x: Any, spec: tuple[int, ...], wanted: tuple[int, ...]) -> Any:
-    """`x`, whose axes mean what `spec` says, with them in the order of `wanted`."""
+def _arranged(x: Any, spec: tuple[int, ...], out_spec: tuple[int, ...]) -> Any:
+    """`x`, whose axes mean what `spec` says, with them in the order of `out_spec`."""
     order = [0] * len(spec)
-    for have, want in zip(spec, wanted, strict=True):
+    for have, want in zip(spec, out_spec, strict=True):
         order[want] = have
     return x if order == sorted(order) else transpose(x, permutation=tuple(order))

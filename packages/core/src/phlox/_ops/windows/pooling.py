@@ -29,11 +29,11 @@ from .geometry import Ints, Pads, dilated, input_pads, positions
 
 def window_shape(name: str, x: ShapedArray, window: dict[str, Any]) -> Ints:
     """The shape of a windowed reduction of `x`. Raises `ShapeError` when the window does not fit it."""
-    for option, given in window.items():
-        if len(given) != x.ndim:
-            raise ShapeError(f"{name}: {option}={given} does not fit {x.short}", shapes=[x.shape])
-        if option != "padding" and any(n < 1 for n in given):
-            raise ShapeError(f"{name}: {option} must have every element be positive, got {given}", shapes=[x.shape])
+    for option, values in window.items():
+        if len(values) != x.ndim:
+            raise ShapeError(f"{name}: {option}={values} does not fit {x.short}", shapes=[x.shape])
+        if option != "padding" and any(n < 1 for n in values):
+            raise ShapeError(f"{name}: {option} must have every element be positive, got {values}", shapes=[x.shape])
     ones = (1,) * x.ndim
     return tuple(
         positions(dilated(n, b) + low + high, dilated(k, d), s)
@@ -105,15 +105,15 @@ def _reduction(
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **window: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
-        out = made.bind(x, **window)
+        out = primitive.bind(x, **window)
         return out, Zero(typeof(out).tangent()) if type(t) is Zero else tangent(t, x, **window)
 
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **window: Any) -> tuple[Any, Dim]:
         dim = dims[0]
         assert dim is not None
-        return made.bind(args[0], **with_axis(window, dim)), dim
+        return primitive.bind(args[0], **with_axis(window, dim)), dim
 
-    made = Primitive(
+    primitive = Primitive(
         name,
         types=types,
         sharding=lambda out, x, **_: resized(name, x, out),
@@ -124,7 +124,7 @@ def _reduction(
         nan_checked=nan_checked,
         series=None if transpose is None else "linear",
     )
-    return made
+    return primitive
 
 
 def _sum_transpose(
@@ -249,11 +249,11 @@ def _gather_transpose(
         _, worst = _direction(select_prim)
         gaps = tuple((0, 0, d - 1) for d in base_dilation)
         operand = pad(operand, literal(operand, worst(typeof(operand).dtype)), padding_config=gaps)
-    found = select_and_scatter_add(ct, operand, select_prim=select_prim, **window)
+    cotangent = select_and_scatter_add(ct, operand, select_prim=select_prim, **window)
     if spread:
-        shape = typeof(found).shape
-        found = slice_(found, start_indices=(0,) * len(shape), limit_indices=shape, strides=base_dilation)
-    return [found, None]
+        shape = typeof(cotangent).shape
+        cotangent = slice_(cotangent, start_indices=(0,) * len(shape), limit_indices=shape, strides=base_dilation)
+    return [cotangent, None]
 
 
 select_and_gather_add = Primitive(
