@@ -402,16 +402,14 @@ class JitFunction:
         used_consts = [c for c, u in zip(consts, used, strict=False) if u]
         invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
         if ins is not None and not options.moves_arguments:
-            self._check_in_shardings(in_tree, statics, keys, ins)
+            self._check_shardings(in_tree, statics, keys, ins)
         donated = donation.leaves(self.options, args, kwargs, arguments.positions(statics))
         usable = donation.usable(donated, used_indices, len(used_consts), invars, jaxpr.outvars)
+        leaf_types = [scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in used_indices]
         lowering = lower(
             jaxpr.replace(invars=invars),
             jaxpr.name,
-            [
-                *[c._key for c in used_consts],
-                *[scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in used_indices],
-            ],
+            [*[c._key for c in used_consts], *leaf_types],
             device=options.device,
             donated=usable,
             results=traced.result_paths(),
@@ -422,9 +420,7 @@ class JitFunction:
         narrow = {i: dtype for i, dtype in traced.narrow.items() if keys[i] is int}
         return LoweredCall(lowering, traced, keys, used_consts, used_indices, donated, reusable, narrow)
 
-    def _check_in_shardings(
-        self, in_tree: PyTreeDef, statics: Any, keys: Sequence[Any], shardings: Sequence[Any]
-    ) -> None:
+    def _check_shardings(self, in_tree: PyTreeDef, statics: Any, keys: Sequence[Any], shardings: Sequence[Any]) -> None:
         """Raises for a committed argument that lies elsewhere than `in_shardings` says."""
         for i, (key, sharding) in enumerate(zip(keys, shardings, strict=True)):
             if sharding is not None and type(key) is Placed and key.committed and not lies_as(key, sharding):
@@ -534,20 +530,13 @@ class JitFunction:
             ]
         lowered = self._lower(prepared.args, prepared.kwargs, prepared.statics, prepared.in_tree, keys)
         traced, hidden = lowered.traced, len(lowered.consts)
-        avals = traced.closed.out_avals
+        out_avals = traced.closed.out_avals
         stages = _stages()
+        in_tree, in_avals, donated = prepared.in_tree, prepared.avals, lowered.donated
         out_shardings, used_indices = self._options.out_shardings, lowered.used_indices
-        names = functools.partial(self._names_in, prepared.in_tree, prepared.statics)
+        names = functools.partial(self._names_in, in_tree, prepared.statics)
         call = stages.Call(
-            prepared.in_tree,
-            prepared.avals,
-            lowered.donated,
-            traced.out_tree,
-            avals,
-            out_shardings,
-            names,
-            used_indices,
-            hidden,
+            in_tree, in_avals, donated, traced.out_tree, out_avals, out_shardings, names, used_indices, hidden
         )
 
         def run(program: Program) -> Callable[..., Any]:
