@@ -71,9 +71,9 @@ def argnums_partial(
             if i not in numbers:
                 arguments.check_hashable(f, i, x)
 
-    def partial(*given: Any, **kwargs: Any) -> Any:
+    def partial(*values: Any, **kwargs: Any) -> Any:
         filled = list(args)
-        for n, x in zip(numbers, given, strict=True):
+        for n, x in zip(numbers, values, strict=True):
             filled[n] = x
         return f(*filled, **kwargs)
 
@@ -182,10 +182,10 @@ def donation_vector(
     """
     numbers, names = set(donate_argnums or ()), set(donate_argnames or ())
     args, kwargs = pytree.treedef_children(in_tree) if kws else (in_tree, pytree.tree_structure({}))
-    found = [(i in numbers, child) for i, child in enumerate(pytree.treedef_children(args))]
+    flags = [(i in numbers, child) for i, child in enumerate(pytree.treedef_children(args))]
     example = kwargs.unflatten([0] * kwargs.num_leaves)
-    found += [(key in names, pytree.tree_structure(example[key])) for key in sorted(example)]
-    return tuple(donated for donated, child in found for _ in range(child.num_leaves))
+    flags += [(key in names, pytree.tree_structure(example[key])) for key in sorted(example)]
+    return tuple(donated for donated, child in flags for _ in range(child.num_leaves))
 
 
 def rebase_donate_argnums(donate_argnums: Iterable[int], static_argnums: Iterable[int]) -> tuple[int, ...]:
@@ -298,10 +298,10 @@ def debug_info(
         place = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
         sourceinfo = arguments.fun_name(fun) + place
     static = {n % len(args) for n in static_argnums} if args else set()
-    given = arguments.leaf_names(fun, args, {})
+    arg_names = arguments.leaf_names(fun, args, {})
     widths = [pytree.tree_structure(a).num_leaves for a in args]
     owners = [i for i, width in enumerate(widths) for _ in range(width)]
-    names = [name for i, name in zip(owners, given, strict=True) if i not in static]
+    names = [name for i, name in zip(owners, arg_names, strict=True) if i not in static]
     named = {key: x for key, x in kwargs.items() if key not in static_argnames}
     return DebugInfo(traced_for, sourceinfo, (*names, *arguments.leaf_names(fun, (), named)))
 

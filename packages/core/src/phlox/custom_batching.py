@@ -25,21 +25,23 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     >>> phlox.vmap(sequential_vmap(lambda x: 2 * x))(jnp.arange(3))
     Array([0, 2, 4], dtype=int32)
     """
-    made = custom_vmap(f)
+    function = custom_vmap(f)
 
-    @made.def_vmap
+    @function.def_vmap
     def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
         leaves, structure = tree.flatten(args)
         batched = tree.leaves(in_batched)
 
         def example(rows: list[Any]) -> Any:
-            given = iter(rows)
-            return made(*structure.unflatten([next(given) if b else x for x, b in zip(leaves, batched, strict=True)]))
+            batched_args = iter(rows)
+            return function(
+                *structure.unflatten([next(batched_args) if b else x for x, b in zip(leaves, batched, strict=True)])
+            )
 
         out = _map(example, [x for x, b in zip(leaves, batched, strict=True) if b])
         return out, tree.map(lambda _: True, out)
 
-    return made
+    return function
 
 
 publish(__name__)

@@ -57,8 +57,10 @@ def is_supported_dtype(dtype: DTypeLike | None) -> bool:
     """
     if dtype is None:
         raise ArgumentError("is_supported_dtype: None is no dtype")
-    found = np.dtype(dtype)
-    return found.name == "bfloat16" or (found.isbuiltin == 1 and found.kind in _KINDS and found.name != "longdouble")
+    numpy_dtype = np.dtype(dtype)
+    return numpy_dtype.name == "bfloat16" or (
+        numpy_dtype.isbuiltin == 1 and numpy_dtype.kind in _KINDS and numpy_dtype.name != "longdouble"
+    )
 
 
 publish(__name__)

@@ -62,8 +62,8 @@ def result_type(*args: ArrayLike | DTypeLike | None, return_weak_type_flag: bool
     >>> result_type(1.0, 2, return_weak_type_flag=True)
     (dtype('float32'), True)
     """
-    found = common_type(*args)
-    return found if return_weak_type_flag else found[0]
+    result = common_type(*args)
+    return result if return_weak_type_flag else result[0]
 
 
 publish(__name__)

@@ -129,7 +129,7 @@ def _weights(m: int, n: int, scale: Any, translation: Any, method: ResizeMethod,
     inverse = 1.0 / scale
     wider = jnp.maximum(inverse, 1.0) if antialias else 1.0
     shift = translation * inverse
-    places = (jnp.arange(n, dtype=dtype) + 0.5) * inverse - shift - 0.5
+    positions = (jnp.arange(n, dtype=dtype) + 0.5) * inverse - shift - 0.5
     if kernel is None:
         left = jnp.arange(n, dtype=dtype) * inverse - shift
         pixel = jnp.arange(m, dtype=dtype)[:, None]
@@ -138,11 +138,11 @@ def _weights(m: int, n: int, scale: Any, translation: Any, method: ResizeMethod,
     elif method is ResizeMethod.CUBIC_PYTORCH:
         # Indices outside of the image read the pixel at the edge.
         indices = np.arange(-radius, m + radius)
-        found = kernel(jnp.abs(places[None, :] - jnp.asarray(indices, dtype)[:, None]) / wider)
-        return _normalized(jnp.zeros((m, n), dtype).at[np.clip(indices, 0, m - 1)].add(found))
+        pixel_weights = kernel(jnp.abs(positions[None, :] - jnp.asarray(indices, dtype)[:, None]) / wider)
+        return _normalized(jnp.zeros((m, n), dtype).at[np.clip(indices, 0, m - 1)].add(pixel_weights))
     else:
-        weights = _normalized(kernel(jnp.abs(places[None, :] - jnp.arange(m, dtype=dtype)[:, None]) / wider))
-    inside = (places >= -0.5) & (places <= m - 0.5)
+        weights = _normalized(kernel(jnp.abs(positions[None, :] - jnp.arange(m, dtype=dtype)[:, None]) / wider))
+    inside = (positions >= -0.5) & (positions <= m - 0.5)
     return jnp.where(inside[None, :], weights, 0)
 
 
@@ -163,8 +163,8 @@ def _resample(
     rank = len(shape)
     operands: list[Any] = [x, list(range(rank))]
     out = list(range(rank))
-    for i, given in enumerate(axes):
-        axis = canonical_axis(given, rank, "scale_and_translate")
+    for i, number in enumerate(axes):
+        axis = canonical_axis(number, rank, "scale_and_translate")
         weights = _weights(type_of(x).shape[axis], shape[axis], scale[i], translation[i], method, antialias)
         operands += [weights.astype(type_of(x).dtype), [axis, rank + i]]
         out[axis] = rank + i
@@ -232,8 +232,8 @@ def _resize(image: Any, shape: tuple[int, ...], method: ResizeMethod, antialias:
     if method is ResizeMethod.NEAREST:
         for axis in axes:
             m, n = old[axis], shape[axis]
-            places = jnp.floor((jnp.arange(n, dtype=np.float32) + 0.5) * m / n).astype(np.int32)
-            image = image[(slice(None),) * axis + (places,)]
+            positions = jnp.floor((jnp.arange(n, dtype=np.float32) + 0.5) * m / n).astype(np.int32)
+            image = image[(slice(None),) * axis + (positions,)]
         return image
     (image,) = promote_inexact(image)
     scale = [1.0 if shape[i] == 0 else shape[i] / old[i] for i in axes]
@@ -269,10 +269,10 @@ def resize(
     Array([0. , 0.5, 1.5, 2. ], dtype=float32)
     """
     image = check_one("resize", image)
-    aval, wanted = type_of(image), as_shape(shape, "resize")
-    if len(wanted) != aval.ndim:
-        raise ShapeError(f"resize: shape {wanted} for {aval.short}", shapes=[aval.shape, wanted])
-    return _resize(image, wanted, _method(method), antialias, precision)
+    aval, out_shape = type_of(image), as_shape(shape, "resize")
+    if len(out_shape) != aval.ndim:
+        raise ShapeError(f"resize: shape {out_shape} for {aval.short}", shapes=[aval.shape, out_shape])
+    return _resize(image, out_shape, _method(method), antialias, precision)
 
 
 publish(__name__)

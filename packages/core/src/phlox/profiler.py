@@ -170,13 +170,13 @@ def stop_trace() -> None:
     with _lock:
         if _recording is None:
             raise RefusedError("stop_trace: no profile started", instead="start_trace(folder) before it")
-        made, _recording = _recording, None
+        recording, _recording = _recording, None
         monitoring.annotation = None
-        made.session.stop_and_export(made.log_dir)
+        recording.session.stop_and_export(recording.log_dir)
         profiler.clear_metadata()
-    if made.perfetto_trace:
-        path = _write_for_perfetto(made.log_dir)
-        if made.perfetto_link:
+    if recording.perfetto_trace:
+        path = _write_for_perfetto(recording.log_dir)
+        if recording.perfetto_link:
             _offer_to_perfetto(path)
 
 
@@ -395,7 +395,7 @@ def _offer_to_perfetto(path: Path, port: int = 9001) -> None:
         def log_message(self, *_: Any) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", port), lambda *given: OneFile(*given, directory=str(path.parent))) as server:
+    with HTTPServer(("127.0.0.1", port), lambda *args: OneFile(*args, directory=str(path.parent))) as server:
         print(f"Open URL in browser: https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{port}/{path.name}", flush=True)
         while not fetched.is_set():
             server.handle_request()

@@ -98,10 +98,10 @@ def flatten_one_level(tree: Any) -> tuple[Any, Any]:
     >>> flatten_one_level([1, (2, 3)])
     ([1, (2, 3)], None)
     """
-    found = default_registry.flatten_one_level(tree)
-    if found is None:
+    pair = default_registry.flatten_one_level(tree)
+    if pair is None:
         raise ArgumentError(f"flatten_one_level: can't tree-flatten type {type(tree)}")
-    return found
+    return pair
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
@@ -119,10 +119,10 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
     >>> flatten_one_level_with_keys({"a": 1})
     (((DictKey(key='a'), 1),), ('a',))
     """
-    found = default_registry.flatten_one_level_with_keys(tree)
-    if found is None:
+    pair = default_registry.flatten_one_level_with_keys(tree)
+    if pair is None:
         raise ArgumentError(f"flatten_one_level_with_keys: can't tree-flatten type {type(tree)}")
-    return found
+    return pair
 
 
 publish(__name__)

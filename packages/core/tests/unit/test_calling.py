@@ -14,7 +14,7 @@ from judge import FACTOR
 
 #: names that the code of jitted functions uses itself are names like others
 NAMES = (
-    "x", "jitted", "p0", "p1", "given", "rest", "named", "kinds", "call_key", "fast_path", "fingerprint", "key", "call", "array",
+    "x", "jitted", "p0", "p1", "leaves", "rest", "named", "kinds", "call_key", "fast_path", "fingerprint", "key", "call", "array",
 )  # fmt: skip
 
 

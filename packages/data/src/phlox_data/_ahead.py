@@ -45,7 +45,7 @@ class _Exchange:
         self.room.put(None)  # wakes the thread
 
 
-def _taken(items: Iterator[Any], where: Location | None) -> tuple[str, Any, float]:
+def _take_next(items: Iterator[Any], where: Location | None) -> tuple[str, Any, float]:
     """The next item, or the end, or an error, and the seconds that it took."""
     start = time.perf_counter()
     try:
@@ -66,10 +66,10 @@ def _fill(items: Iterator[Any], exchange: _Exchange, where: Location | None) -> 
         exchange.room.get()  # before the work, so that no more than `size` items exist
         if exchange.closed:
             break
-        taken = _taken(items, where)
-        kind = taken[0]
-        exchange.ready.put(taken)
-        del taken
+        message = _take_next(items, where)
+        kind = message[0]
+        exchange.ready.put(message)
+        del message
 
 
 def _stop(exchange: _Exchange, thread: threading.Thread) -> None:
@@ -125,7 +125,7 @@ class Ahead(Iterator[Any]):
                 kind, value, took = self._exchange.ready.get()
                 self._permits -= 1
             else:  # the thread waits for a permit, and leaves the iterator alone
-                kind, value, took = self._context.run(_taken, items, self._where)
+                kind, value, took = self._context.run(_take_next, items, self._where)
             del items
             if kind == "item":
                 if busy is not None:

@@ -61,5 +61,5 @@ def batches(
     """
     check_mode(last)
     stored = examples(source, "source", check_names(host))
-    indexed = Indexed(len(stored), stored.taken, batch_size, seed, last)
+    indexed = Indexed(len(stored), stored.take, batch_size, seed, last)
     return Batches(indexed, last=last, device=device, devices=devices, prefetch=prefetch)

@@ -44,11 +44,11 @@ class Examples:
     def __getitem__(self, rows: slice | np.ndarray) -> Examples:
         return Examples([leaf[rows] for leaf in self.leaves], self.structure, self.host)
 
-    def taken(self, rows: slice | np.ndarray, memory: Memory) -> Examples:
+    def take(self, rows: slice | np.ndarray, memory: Memory) -> Examples:
         """``self[rows]``, with arrays of its own if rows are given by their numbers."""
         if isinstance(rows, slice):
             return self[rows]
-        return Examples([taken(leaf, rows, memory) for leaf in self.leaves], self.structure, self.host, final=True)
+        return Examples([take_rows(leaf, rows, memory) for leaf in self.leaves], self.structure, self.host, final=True)
 
     def filled_up(self, length: int) -> Examples:
         """The examples padded to `length` by repeating the last one."""
@@ -57,7 +57,7 @@ class Examples:
         return self[np.minimum(np.arange(length), len(self) - 1)]
 
 
-def taken(leaf: np.ndarray, rows: np.ndarray, memory: Memory) -> np.ndarray:
+def take_rows(leaf: np.ndarray, rows: np.ndarray, memory: Memory) -> np.ndarray:
     """``leaf[rows]`` for an array of numbers from 0 to less than the length of `leaf`."""
     # Of others, take would first make an array that is contiguous.
     if not leaf.flags.c_contiguous or leaf.dtype.hasobject:
@@ -99,8 +99,8 @@ def examples(tree: Any, name: str, host: frozenset[str | int] = frozenset(), fin
             instead="arrays that hold the same examples",
             sizes=sizes,
         )
-    kept = frozenset(i for i, (_, leaf) in enumerate(pairs) if isinstance(leaf, OnHost)) if host else frozenset()
-    return Examples(leaves, structure, kept, final)
+    on_host = frozenset(i for i, (_, leaf) in enumerate(pairs) if isinstance(leaf, OnHost)) if host else frozenset()
+    return Examples(leaves, structure, on_host, final)
 
 
 def _is_plain(leaf: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ._examples import as_numpy, plain_columns, taken
+from ._examples import as_numpy, plain_columns, take_rows
 from ._extras import require
 from ._memory import Memory
 
@@ -52,7 +52,7 @@ def _rows(array: np.ndarray, numbers: np.ndarray, memory: Memory) -> np.ndarray:
         return array[numbers]
     if numbers.min() < 0 or numbers.max() >= len(array):  # counted from the end, or an error
         return array[numbers]
-    return taken(array, numbers, memory)
+    return take_rows(array, numbers, memory)
 
 
 def _arrays(dataset: Any) -> list[np.ndarray] | None:

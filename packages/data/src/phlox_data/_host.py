@@ -48,13 +48,13 @@ def keep(tree: Any, host: frozenset[str | int]) -> Any:
     if not host:
         return tree
     if isinstance(tree, Mapping):
-        found = {name: OnHost(value) if name in host else keep(value, host) for name, value in tree.items()}
-        return found if type(tree) is dict else type(tree)(found)  # type: ignore[call-arg]
+        entries = {name: OnHost(value) if name in host else keep(value, host) for name, value in tree.items()}
+        return entries if type(tree) is dict else type(tree)(entries)  # type: ignore[call-arg]
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         pairs = zip(tree._fields, tree, strict=True)
         fields: list[Any] = [OnHost(value) if name in host else keep(value, host) for name, value in pairs]
         return type(tree)(*fields)
     if isinstance(tree, tuple | list):
-        made: list[Any] = [OnHost(value) if i in host else keep(value, host) for i, value in enumerate(tree)]
-        return made if isinstance(tree, list) else tuple(made)
+        items: list[Any] = [OnHost(value) if i in host else keep(value, host) for i, value in enumerate(tree)]
+        return items if isinstance(tree, list) else tuple(items)
     return tree

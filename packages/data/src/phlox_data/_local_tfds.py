@@ -63,20 +63,20 @@ def local_tfds(folder: str | os.PathLike[str], name: str, splits: Mapping[str, A
 
 def _common_features(tfds: Any, held: Mapping[str, Examples]) -> Any:
     """TFDS's description of an example. Raises if splits differ in it, or have arrays that it cannot describe."""
-    found: dict[str, Any] = {}
+    features: dict[str, Any] = {}
     for split, rows in held.items():
         if not len(rows):
             raise AxisSizeError(f"split {split!r} has no examples", instead="leave it out", sizes=[("", 0, (0,))])
-        found[split] = _features(tfds, rows.structure.unflatten(rows.leaves), f"split {split!r}")
-    first, *others = found
+        features[split] = _features(tfds, rows.structure.unflatten(rows.leaves), f"split {split!r}")
+    first, *others = features
     for other in others:
-        if repr(found[other]) != repr(found[first]):
+        if repr(features[other]) != repr(features[first]):
             raise ShapeError(
                 f"examples of split {first!r} and split {other!r} are of different types:\n"
-                f"    {found[first]!r}\n    {found[other]!r}",
+                f"    {features[first]!r}\n    {features[other]!r}",
                 instead="one shape and dtype for each feature",
             )
-    return found[first]
+    return features[first]
 
 
 def _features(tfds: Any, tree: Any, path: str) -> Any:
@@ -86,13 +86,13 @@ def _features(tfds: Any, tree: Any, path: str) -> Any:
             instead="a dict of arrays: {'x': x, 'y': y}",
             path=path,
         )
-    found = {}
+    features = {}
     for key, value in tree.items():
         inner = f"{path}[{key!r}]"
         if not isinstance(value, np.ndarray):
-            found[key] = _features(tfds, value, inner)
+            features[key] = _features(tfds, value, inner)
         elif value.dtype.name in _STORED:
-            found[key] = tfds.features.Tensor(shape=value.shape[1:], dtype=value.dtype)
+            features[key] = tfds.features.Tensor(shape=value.shape[1:], dtype=value.dtype)
         else:
             raise DtypeError(
                 f"{inner} has dtype {value.dtype}, which datasets cannot hold",
@@ -100,7 +100,7 @@ def _features(tfds: Any, tree: Any, path: str) -> Any:
                 path=inner,
                 dtype=value.dtype,
             )
-    return tfds.features.FeaturesDict(found)
+    return tfds.features.FeaturesDict(features)
 
 
 def _fingerprint(held: Mapping[str, Examples]) -> str:
@@ -116,12 +116,12 @@ def _fingerprint(held: Mapping[str, Examples]) -> str:
 
 def _write(tfds: Any, final: str, name: str, features: Any, held: Mapping[str, Examples], mark: str) -> None:
     """Writes the dataset next to `final` and renames it, so that nobody reads an incomplete one."""
-    made = os.path.join(os.path.dirname(final), f".incomplete-{secrets.token_hex(8)}")
-    os.makedirs(made)
+    folder = os.path.join(os.path.dirname(final), f".incomplete-{secrets.token_hex(8)}")
+    os.makedirs(folder)
     try:
         info = tfds.core.DatasetInfo(
             builder=tfds.core.DatasetIdentity(
-                name=name, version=tfds.core.Version(_VERSION), data_dir=made, module_name=__name__
+                name=name, version=tfds.core.Version(_VERSION), data_dir=folder, module_name=__name__
             ),
             description="Arrays stored by phlox_data.local_tfds.",
             features=features,
@@ -134,12 +134,12 @@ def _write(tfds: Any, final: str, name: str, features: Any, held: Mapping[str, E
         for split, rows in held.items():
             writer.add_examples({split: _one_by_one(rows)})
         writer.close_all()
-        os.rename(made, final)
+        os.rename(folder, final)
     except OSError:
         if not os.path.exists(final):  # otherwise another process has written it
             raise
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _one_by_one(rows: Examples) -> Iterator[Any]:

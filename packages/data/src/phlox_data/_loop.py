@@ -50,12 +50,12 @@ class Report:
 class Progress:
     """How far a loop came. `Batches` holds this and not the loop, which must be freed when its consumer leaves it."""
 
-    __slots__ = ("batch", "began", "ended", "epoch", "examples", "latest", "reader", "taken", "waited")
+    __slots__ = ("batch", "batch_count", "began", "ended", "epoch", "examples", "latest", "reader", "waited")
 
     def __init__(self, epoch: int, batch: int, reader: dict[str, Any] | None):
         self.epoch, self.batch, self.reader = epoch, batch, reader
         self.ended = False
-        self.examples = self.taken = 0
+        self.examples = self.batch_count = 0
         self.began: float | None = None
         self.latest = self.waited = 0.0
 
@@ -64,7 +64,7 @@ class Progress:
 
     def report(self) -> Report:
         seconds = 0.0 if self.began is None else self.latest - self.began
-        return Report(self.examples, self.taken, seconds, self.waited)
+        return Report(self.examples, self.batch_count, seconds, self.waited)
 
 
 class Loop(Iterator[Any]):
@@ -86,9 +86,9 @@ class Loop(Iterator[Any]):
 
     def __next__(self) -> Any:
         progress = self._progress
-        asked = perf_counter()
+        start = perf_counter()
         if progress.began is None:
-            progress.began = asked
+            progress.began = start
         try:
             batch = next(self._batches)
         except StopIteration:
@@ -98,9 +98,9 @@ class Loop(Iterator[Any]):
             self._closed = True  # what comes after an error is not the end of the epoch
             raise
         progress.latest = now = perf_counter()
-        progress.waited += now - asked
+        progress.waited += now - start
         progress.batch += 1
-        progress.taken += 1
+        progress.batch_count += 1
         examples, progress.reader = self._notes.popleft()
         progress.examples += examples
         return batch

@@ -209,4 +209,4 @@ def mix(pipelines: Sequence[Pipeline], weights: Sequence[float], seed: int) -> P
             instead="one positive number for each",
             argument="weights",
         )
-    return Pipeline(Mixed([made._step for made in pipelines], shares, whole_number(seed, "seed")))
+    return Pipeline(Mixed([pipeline._step for pipeline in pipelines], shares, whole_number(seed, "seed")))

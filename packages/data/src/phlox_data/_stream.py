@@ -60,7 +60,7 @@ class Stream:
     def __init__(
         self,
         name: str,
-        given: Any,
+        source: Any,
         *,
         open: Callable[[Any, Position], Opened],
         batch_size: int | None,
@@ -71,7 +71,7 @@ class Stream:
         host: Names = (),
     ):
         self._name = name
-        self._given = given
+        self._source = source
         self._open = open
         self._size = size
         self._count = count
@@ -79,12 +79,12 @@ class Stream:
         self._ordered = ordered
         self._host = check_names(host)
         self._steady_epoch: int | None = None
-        self._is_function = callable(given) and not isinstance(given, Iterable)
+        self._is_function = callable(source) and not isinstance(source, Iterable)
         if not self._is_function:
-            self._check_iterable(given)
+            self._check_iterable(source)
         self.batch_size = None if batch_size is None else whole_number(batch_size, "batch_size", 1)
         if not self._is_function:
-            self.batch_size = self._full(given)
+            self.batch_size = self._full(source)
 
     def _check_iterable(self, batches: Any) -> None:
         if isinstance(batches, Iterator):
@@ -99,7 +99,7 @@ class Stream:
         )
 
     def count(self, last: Last) -> int | None:
-        return None if self._is_function else self._count(self._given, last)
+        return None if self._is_function else self._count(self._source, last)
 
     def _full(self, batches: Any) -> int | None:
         return self._size(batches) if self.batch_size is None else self.batch_size
@@ -110,9 +110,9 @@ class Stream:
             self._steady_epoch = epoch
 
     def _make(self, epoch: int) -> Any:
-        return self._given(epoch) if self._is_function else self._given
+        return self._source(epoch) if self._is_function else self._source
 
-    def _check_steady(self, batches: Any, epoch: int, asked: str) -> None:
+    def _check_steady(self, batches: Any, epoch: int, caller: str) -> None:
         again = self._make(epoch) if self._is_function else None
         if again is batches and isinstance(again, Iterator):
             why: str | None = "its function returns one iterator each time, which can be read only once"
@@ -120,7 +120,7 @@ class Stream:
             why = self._unsteady(batches, again)
         if why is not None:
             raise ArgumentError(
-                f"{self._name}: {asked} asks for the rest of an epoch, but {why}",
+                f"{self._name}: {caller} asks for the rest of an epoch, but {why}",
                 instead=f"{self._name}({self._ordered(batches) if callable(self._ordered) else self._ordered})",
                 epoch=epoch,
             )

@@ -73,9 +73,9 @@ def from_tfds(
             argument="split",
         )
     if callable(source):  # the tf.data.Dataset of an epoch
-        made = _shuffled(source, whole_number(batch_size, "batch_size", 1), seed)
+        datasets = _shuffled(source, whole_number(batch_size, "batch_size", 1), seed)
         options = {"last": last, "device": device, "devices": devices, "prefetch": prefetch, "host": host}
-        return from_tf(made, batch_size=batch_size, **options)
+        return from_tf(datasets, batch_size=batch_size, **options)
     if not (hasattr(source, "__len__") and hasattr(source, "__getitem__")) or isinstance(source, Mapping):
         raise ArgumentError(
             f"from_tfds: {source!r} is no source of numbered examples",

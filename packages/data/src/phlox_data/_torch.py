@@ -129,14 +129,14 @@ def _ordered(loader: Any) -> str:
 
 def _samplers(loader: Any) -> list[Any]:
     """All objects that influence the order: samplers, and the samplers inside of them."""
-    found: list[Any] = []
+    samplers: list[Any] = []
     waiting = [getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
     while waiting:
         sampler = waiting.pop()
-        if sampler is not None and not any(sampler is known for known in found):
-            found.append(sampler)
+        if sampler is not None and not any(sampler is known for known in samplers):
+            samplers.append(sampler)
             waiting.append(getattr(sampler, "sampler", None))
-    return found
+    return samplers
 
 
 def _unknown(loader: Any) -> str | None:

@@ -48,12 +48,12 @@ def _agree(folder: str, settings: dict[str, Any]) -> None:
         return
     try:
         with open(path, encoding="utf-8") as file:
-            found = dict(json.load(file))
+            stored = dict(json.load(file))
     except (OSError, TypeError, ValueError, RecursionError):
         raise ProgramError(f"{path} cannot be read; choose another folder for --checkpoint") from None
-    names = [name for name in {**settings, **found} if settings.get(name) != found.get(name)]
+    names = [name for name in {**settings, **stored} if settings.get(name) != stored.get(name)]
     if names:
-        theirs = ", ".join(f"{name} {found.get(name)}" for name in names)
+        theirs = ", ".join(f"{name} {stored.get(name)}" for name in names)
         ours = ", ".join(f"{name} {settings.get(name)}" for name in names)
         raise ProgramError(
             f"--checkpoint {folder} belongs to a training with {theirs}, and this one has {ours}: "

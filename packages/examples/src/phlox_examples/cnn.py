@@ -38,8 +38,8 @@ model = nn.Sequential(
 def loss(params: Any, batch: Any, state: Any, key: Any) -> Any:
     """The loss of a batch, and beside it the accuracy and the new state."""
     scores, state = model.apply(params, batch["image"], state=state, key=key, train=True)
-    found = digits.measure(scores, batch["label"])
-    return found.pop("loss"), {**found, "state": state}
+    figures = digits.measure(scores, batch["label"])
+    return figures.pop("loss"), {**figures, "state": state}
 
 
 def measure(params: Any, batch: Any, state: Any) -> Any:

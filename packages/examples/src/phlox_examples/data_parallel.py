@@ -164,12 +164,12 @@ def work(options: argparse.Namespace, address: str, number: int, losses: Any) ->
         device=NamedSharding(mesh, P("devices")),
     )
     for epoch in range(options.epochs):
-        found = []
+        epoch_losses = []
         for batch in batches.epoch(epoch):
             state, figures = step(state, batch)
-            found.append(float(figures["loss"]))
+            epoch_losses.append(float(figures["loss"]))
         if losses is not None:
-            losses.send(found)
+            losses.send(epoch_losses)
     phlox.distributed.shutdown()
 
 

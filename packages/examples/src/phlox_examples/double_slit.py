@@ -113,24 +113,24 @@ def expected(order: Any) -> Any:
 
 
 def dark(y: Any, hits: Any) -> Any:
-    """The measured places of the two dark stripes in the middle, by parabolas through the smallest values near by."""
-    found = []
+    """Measured positions of the two dark stripes in the middle, by parabolas through the smallest values nearby."""
+    minima = []
     for place in expected(np.array([-0.5, 0.5])):
         near = np.flatnonzero(np.abs(y - place) < expected(0.5) / 2)
         low = near[hits[near].argmin()]
         left, middle, right = hits[low - 1 : low + 2]
-        found.append(y[low] + (y[1] - y[0]) * (left - right) / (2 * (left - 2 * middle + right)))
-    return np.array(found)
+        minima.append(y[low] + (y[1] - y[0]) * (left - right) / (2 * (left - 2 * middle + right)))
+    return np.array(minima)
 
 
-def draw(found: dict[str, Any], title: str) -> Figure:
+def draw(result: dict[str, Any], title: str) -> Figure:
     """The wave at three times, and the screen."""
     figure = plots.figure(title, (12, 5.4))
     panels = figure.subplots(1, 4, width_ratios=(3, 3, 3, 2.2), sharey=True)
-    x, y = found["x"], found["y"]
+    x, y = result["x"], result["y"]
     wall = np.ma.masked_equal((obstacle(x, y) > 0).T, False)
     for axes, number in zip(panels, (0, FRAMES * 11 // 24, FRAMES * 7 // 10), strict=False):
-        psi = found["waves"][number].T
+        psi = result["waves"][number].T
         brightness = np.abs(psi) / np.abs(psi).max()
         # The phase as hue, the amplitude as brightness.
         turn = np.angle(psi)[..., None] + np.array([0.0, 2.1, 4.2])
@@ -142,8 +142,8 @@ def draw(found: dict[str, Any], title: str) -> Figure:
         axes.set(xticks=[], yticks=[], xlim=(0, 30), ylim=(-15, 15))
         axes.set_title(f"time {DURATION * number / FRAMES:.1f}", fontsize=10)
     axes = panels[3]
-    axes.fill_betweenx(y, found["hits"], color=plots.BLUE, alpha=0.35, linewidth=0)
-    axes.plot(found["hits"], y, color=plots.BLUE, linewidth=1.5)
+    axes.fill_betweenx(y, result["hits"], color=plots.BLUE, alpha=0.35, linewidth=0)
+    axes.plot(result["hits"], y, color=plots.BLUE, linewidth=1.5)
     for order in (-1.5, -0.5, 0.5, 1.5):
         axes.axhline(expected(order), color=plots.ORANGE, linewidth=1, linestyle="--")
     axes.set(xlim=(0, None), xticks=[])
@@ -156,8 +156,8 @@ def run(options: argparse.Namespace) -> None:
     """Lets the wave pass, and measures the stripes."""
     settings = settings_of(options)
     results.make_folder(options.out, "--out")
-    found = compute(options)
-    measured = dark(found["y"], found["hits"])
+    result = compute(options)
+    measured = dark(result["y"], result["hits"])
     apart, theory = float(measured[1] - measured[0]), float(2 * expected(0.5))
     title = f"An electron passes two slits: dark stripes {apart:.2f} apart, by the lengths of the paths {theory:.2f}"
     contents = {
@@ -165,9 +165,9 @@ def run(options: argparse.Namespace) -> None:
         "dark": measured.tolist(),
         "apart": apart,
         "expected": theory,
-        "norms": found["norms"].tolist(),
-        "hits": found["hits"].tolist(),
+        "norms": result["norms"].tolist(),
+        "hits": result["hits"].tolist(),
     }
-    written = results.write(options.out, NAME, contents, draw(found, title))
-    arrived = found["hits"].sum() * (found["y"][1] - found["y"][0])
+    written = results.write(options.out, NAME, contents, draw(result, title))
+    arrived = result["hits"].sum() * (result["y"][1] - result["y"][0])
     report.show(f"{arrived:.1%} of the wave arrived. Wrote {' and '.join(written)}.")

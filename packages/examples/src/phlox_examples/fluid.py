@@ -100,13 +100,13 @@ def flow(velocity: Any, smoke: Any) -> tuple[Any, Any]:
 
 def difference(control: Any, pictures: Any) -> Any:
     """The loss: the mean square difference of what becomes of the first picture from the second."""
-    smoke, wanted = pictures
-    return ((flow(stirred(control), smoke)[0] - wanted) ** 2).mean()
+    smoke, target = pictures
+    return ((flow(stirred(control), smoke)[0] - target) ** 2).mean()
 
 
 def compute(options: argparse.Namespace) -> dict[str, Any]:
     """Finds the first velocity, and lets the smoke flow."""
-    wanted, smoke = (jnp.asarray(f(options.points), "float32") for f in (letter, square))
+    target, smoke = (jnp.asarray(f(options.points), "float32") for f in (letter, square))
     control = 1e-3 * phlox.random.normal(phlox.random.key(options.seed), (2, options.points, options.points))
     step = optim.make_step(difference, optim.adam(optim.cosine_decay_schedule(0.04, options.steps)))
     state, losses = step.init(control), []
@@ -114,7 +114,7 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
         shown.row("step", "difference")
         for number in shown.counted(range(options.steps // CHUNK)):
             for _ in range(CHUNK):
-                state, figures = step(state, (smoke, wanted))
+                state, figures = step(state, (smoke, target))
                 losses.append(float(figures["loss"]))
             if number % 3 == 2:
                 shown.row(str(len(losses)), f"{losses[-1]:.5f}")
@@ -124,33 +124,33 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
         "losses": losses,
         "velocity": np.asarray(velocity),
         "smoke": np.concatenate([np.asarray(before), np.asarray(end)[None]]),
-        "wanted": np.asarray(wanted),
+        "target": np.asarray(target),
     }
 
 
-def draw(found: dict[str, Any], title: str) -> Figure:
+def draw(result: dict[str, Any], title: str) -> Figure:
     """The smoke from square to letter, the stirring, and the loss."""
     figure = plots.figure(title, (12, 6.6))
     panels = figure.subplot_mosaic("abcd\nexyy")
     for name, number in zip("abcd", (0, STEPS // 3, 2 * STEPS // 3, STEPS), strict=True):
-        panels[name].imshow(found["smoke"][number], cmap="magma", vmin=0, vmax=1, interpolation="bilinear")
+        panels[name].imshow(result["smoke"][number], cmap="magma", vmin=0, vmax=1, interpolation="bilinear")
         panels[name].set_title(f"time {number / STEPS:.2f}", fontsize=10)
-    panels["e"].imshow(found["wanted"], cmap="gray", vmin=0, vmax=1, interpolation="bilinear")
-    panels["e"].set_title("wanted", fontsize=10)
+    panels["e"].imshow(result["target"], cmap="gray", vmin=0, vmax=1, interpolation="bilinear")
+    panels["e"].set_title("target", fontsize=10)
     for name in "abcde":
         panels[name].set(xticks=[], yticks=[])
 
-    axes, (v, u) = panels["x"], found["velocity"]
+    axes, (v, u) = panels["x"], result["velocity"]
     some = slice(None, None, max(1, len(u) // 24))
-    places = ((np.arange(len(u)) + 0.5) / len(u))[some]
-    axes.imshow(found["smoke"][0], cmap="Greys", vmin=0, vmax=3, extent=(0, 1, 1, 0), interpolation="bilinear")
+    positions = ((np.arange(len(u)) + 0.5) / len(u))[some]
+    axes.imshow(result["smoke"][0], cmap="Greys", vmin=0, vmax=3, extent=(0, 1, 1, 0), interpolation="bilinear")
     # Arrows point along the axes of the picture, whose y grows downwards.
-    axes.quiver(places, places, u[some, some], v[some, some], color=plots.BLUE, angles="xy", width=0.006)
+    axes.quiver(positions, positions, u[some, some], v[some, some], color=plots.BLUE, angles="xy", width=0.006)
     axes.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(1, 0), aspect="equal")
     axes.set_title("how it is stirred at time 0", fontsize=10)
     axes = panels["y"]
-    axes.semilogy(found["losses"], color=plots.BLUE, linewidth=2)
-    axes.set(title="Mean square difference from the wanted picture", xlabel="step of Adam")
+    axes.semilogy(result["losses"], color=plots.BLUE, linewidth=2)
+    axes.set(title="Mean square difference from the target picture", xlabel="step of Adam")
     axes.yaxis.tick_right()
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter("{x:g}")
@@ -163,11 +163,11 @@ def run(options: argparse.Namespace) -> None:
     """Finds out how to stir, and draws what comes of it."""
     settings = settings_of(options)
     results.make_folder(options.out, "--out")
-    found = compute(options)
-    first, last = found["losses"][0], found["losses"][-1]
+    result = compute(options)
+    first, last = result["losses"][0], result["losses"][-1]
     title = f"Stirred once at the start, the smoke takes the form: {1 - last / first:.0%} of the difference is gone"
-    contents = {"settings": settings, "losses": found["losses"]}
-    written = results.write(options.out, NAME, contents, draw(found, title))
+    contents = {"settings": settings, "losses": result["losses"]}
+    written = results.write(options.out, NAME, contents, draw(result, title))
     report.show(
         f"Difference from the letter: {first:.4f} unstirred, {last:.4f} in the end. Wrote {' and '.join(written)}."
     )

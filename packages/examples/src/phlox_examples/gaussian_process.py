@@ -105,10 +105,10 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
             p, n = (float(jnp.exp(state[0][name])) for name in "pn")
             shown.row(str(len(climbed)), f"{climbed[-1]:.2f}", f"{p:.4f}", f"{n:.3f}")
 
-        found = phlox.tree.map(jnp.exp, state[0])
-        curves = [predict(h, t, y, times) for h in (phlox.tree.map(jnp.exp, logs), found)]
+        hyperparameters = phlox.tree.map(jnp.exp, state[0])
+        curves = [predict(h, t, y, times) for h in (phlox.tree.map(jnp.exp, logs), hyperparameters)]
         return {
-            "numbers": {name: float(value) for name, value in found.items()},
+            "numbers": {name: float(value) for name, value in hyperparameters.items()},
             "log_probability": climbed,
             "data": (np.asarray(t), np.asarray(y)),
             "times": np.asarray(times),
@@ -117,19 +117,19 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
         }
 
 
-def inside(found: dict[str, Any]) -> float:
+def inside(result: dict[str, Any]) -> float:
     """Which share of the true curve lies in the band of two standard deviations; 0.95 is promised."""
-    mean, deviation = found["last"]
-    return float(np.mean(np.abs(truth(found["times"]) - mean) < 2 * deviation))
+    mean, deviation = result["last"]
+    return float(np.mean(np.abs(truth(result["times"]) - mean) < 2 * deviation))
 
 
-def draw(found: dict[str, Any], title: str) -> Figure:
+def draw(result: dict[str, Any], title: str) -> Figure:
     """The curve with its band, before and after, and the climb."""
     figure = plots.figure(title, (11, 6))
     panels = figure.subplot_mosaic([["last", "last"], ["first", "climb"]], height_ratios=(3, 2), width_ratios=(2, 1))
-    t, y = found["data"]
+    t, y = result["data"]
     for name, color in (("last", plots.BLUE), ("first", plots.GREY)):
-        axes, times, (mean, deviation) = panels[name], found["times"], found[name]
+        axes, times, (mean, deviation) = panels[name], result["times"], result[name]
         band = (mean - 2 * deviation, mean + 2 * deviation)
         axes.fill_between(times, *band, color=color, alpha=0.22, linewidth=0, label="two standard deviations")
         axes.plot(times, mean, color=color, linewidth=2, label="mean")
@@ -140,7 +140,7 @@ def draw(found: dict[str, Any], title: str) -> Figure:
     panels["last"].legend(frameon=False, ncols=4, loc="upper left")
     panels["last"].set(title="With the numbers that make the data most probable", xlabel="time (years)")
     panels["first"].set(title="With the first guess (period 1.15)", xlabel="time (years)")
-    panels["climb"].plot(found["log_probability"], color=plots.BLUE, linewidth=2)
+    panels["climb"].plot(result["log_probability"], color=plots.BLUE, linewidth=2)
     plots.tidy(panels["climb"])
     panels["climb"].set(title="log p(y)", xlabel="step of Adam")
     return figure
@@ -150,14 +150,14 @@ def run(options: argparse.Namespace) -> None:
     """Learns the seven numbers, and draws the curve that follows from them."""
     settings = settings_of(options)
     results.make_folder(options.out, "--out")
-    found = compute(options)
-    p, n, share = found["numbers"]["p"], found["numbers"]["n"], inside(found)
+    result = compute(options)
+    p, n, share = result["numbers"]["p"], result["numbers"]["n"], inside(result)
     title = f"From {options.points} points: period {p:.3f} (truth {PERIOD:g}), noise {n:.2f} (truth {NOISE:g})"
     contents = {
         "settings": settings,
-        "numbers": found["numbers"],
-        "log_probability": found["log_probability"],
+        "numbers": result["numbers"],
+        "log_probability": result["log_probability"],
         "inside_band": share,
     }
-    written = results.write(options.out, NAME, contents, draw(found, title))
+    written = results.write(options.out, NAME, contents, draw(result, title))
     report.show(f"{share:.0%} of the true curve lies in the band. Wrote {' and '.join(written)}.")

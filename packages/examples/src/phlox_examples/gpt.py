@@ -124,8 +124,8 @@ def write(model: GPT, params: Any, characters: list[str], key: Any) -> str:
     """A text that begins with START, several pieces of LENGTH characters long."""
 
     @phlox.jit
-    def piece(params: Any, given: Any, key: Any) -> Any:
-        """The rest of a piece that begins with the numbers `given`, (1, n)."""
+    def piece(params: Any, prompt: Any, key: Any) -> Any:
+        """The rest of a piece that begins with the numbers `prompt`, (1, n)."""
 
         def next_character(carry: Any, key: Any) -> Any:
             token, place, state = carry
@@ -133,9 +133,9 @@ def write(model: GPT, params: Any, characters: list[str], key: Any) -> str:
             token = phlox.random.categorical(key, scores[:, -1:] / 0.8)  # bolder than p, to err less
             return (token, place + 1, state), token[0, 0]
 
-        _, state = model.apply(params, given[:, :-1], cached=True, state=model.init_state(batch=1))
-        carry = given[:, -1:], jnp.int32(given.shape[1] - 1), state
-        _, tokens = phlox.lax.scan(next_character, carry, phlox.random.split(key, LENGTH - given.shape[1]))
+        _, state = model.apply(params, prompt[:, :-1], cached=True, state=model.init_state(batch=1))
+        carry = prompt[:, -1:], jnp.int32(prompt.shape[1] - 1), state
+        _, tokens = phlox.lax.scan(next_character, carry, phlox.random.split(key, LENGTH - prompt.shape[1]))
         return tokens
 
     # The cache is as long as a piece: after that it is filled anew, with the end of what was written.
@@ -143,8 +143,8 @@ def write(model: GPT, params: Any, characters: list[str], key: Any) -> str:
     for number in range(WRITTEN):
         if len(numbers) >= WRITTEN:
             break
-        given = jnp.array([numbers[-(LENGTH // 2) :]])
-        numbers += np.asarray(piece(params, given, phlox.random.fold_in(key, number))).tolist()
+        prompt = jnp.array([numbers[-(LENGTH // 2) :]])
+        numbers += np.asarray(piece(params, prompt, phlox.random.fold_in(key, number))).tolist()
     return "".join(characters[number] for number in numbers)
 
 

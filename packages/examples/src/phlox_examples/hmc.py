@@ -126,16 +126,16 @@ def effective(rho: Any, total: int) -> float:
     return float(total / (2 * pairs[:end].sum() - 1))
 
 
-def draw(found: dict[str, Any], title: str) -> Figure:
+def draw(result: dict[str, Any], title: str) -> Figure:
     """The density with draws and flights, the distribution of q2, and the autocorrelations."""
     figure = plots.figure(title, (11, 5.2))
     panels = figure.subplot_mosaic([["banana", "marginal"], ["banana", "memory"]], width_ratios=(3, 2))
-    axes, draws = panels["banana"], found["draws"].reshape(-1, 2)
+    axes, draws = panels["banana"], result["draws"].reshape(-1, 2)
     x, y = np.meshgrid(np.linspace(-5, 5, 300), np.linspace(-2.5, 9, 300))
     axes.contourf(x, y, np.exp(-potential((x, y))), levels=np.geomspace(3e-3, 1, 9), cmap="Blues", extend="max")
     shown = draws[:: max(1, len(draws) // 1500)]
     axes.plot(*shown.T, ".", color="black", markersize=2, alpha=0.5)
-    for flight in found["flights"]:
+    for flight in result["flights"]:
         axes.plot(*flight.T, color=plots.ORANGE, linewidth=1.6)
         axes.plot(*flight[0], "o", color=plots.ORANGE, markersize=6)
     axes.set(xlim=(-5, 5), ylim=(-2.5, 9), xlabel="q1", ylabel="q2", title="Draws (dots) and four flights (lines)")
@@ -151,7 +151,7 @@ def draw(found: dict[str, Any], title: str) -> Figure:
     axes = panels["memory"]
     for i, color in enumerate((plots.BLUE, plots.ORANGE)):
         axes.plot(
-            found["autocorrelation"][:31, i], color=color, linewidth=2, marker="o", markersize=3, label=f"q{i + 1}"
+            result["autocorrelation"][:31, i], color=color, linewidth=2, marker="o", markersize=3, label=f"q{i + 1}"
         )
     axes.axhline(0, color="black", linewidth=0.8)
     axes.legend(frameon=False)
@@ -164,17 +164,17 @@ def run(options: argparse.Namespace) -> None:
     """Draws, judges the draws, and shows them."""
     settings = settings_of(options)
     results.make_folder(options.out, "--out")
-    found = compute(options)
+    result = compute(options)
     with report.progress("", 0) as shown:
         shown.row("coordinate", "   mean", "  exact", "variance", "  exact", "R-hat ", "effective")
         for i in range(2):
-            mean, variance = found["mean"][i], found["variance"][i]
+            mean, variance = result["mean"][i], result["variance"][i]
             figures = (f"{mean:.3f}", f"{MEAN[i]:.3f}", f"{variance:.3f}", f"{VARIANCE[i]:.3f}")
-            shown.row(f"q{i + 1}", *figures, f"{found['r_hat'][i]:.4f}", f"{found['effective'][i]:.0f}")
+            shown.row(f"q{i + 1}", *figures, f"{result['r_hat'][i]:.4f}", f"{result['effective'][i]:.0f}")
     total = options.chains * options.draws
-    worth = found["effective"].min()
-    title = f"{options.chains} chains agree: R-hat {found['r_hat'].max():.4f}; {total:,} draws are worth {worth:,.0f}"
+    worth = result["effective"].min()
+    title = f"{options.chains} chains agree: R-hat {result['r_hat'].max():.4f}; {total:,} draws are worth {worth:,.0f}"
     names = ("mean", "variance", "r_hat", "effective")
-    contents = {"settings": settings, "accepted": found["accepted"], **{name: found[name].tolist() for name in names}}
-    written = results.write(options.out, NAME, contents, draw(found, title))
-    report.show(f"{found['accepted']:.0%} of the flights were accepted. Wrote {' and '.join(written)}.")
+    contents = {"settings": settings, "accepted": result["accepted"], **{name: result[name].tolist() for name in names}}
+    written = results.write(options.out, NAME, contents, draw(result, title))
+    report.show(f"{result['accepted']:.0%} of the flights were accepted. Wrote {' and '.join(written)}.")

@@ -96,13 +96,13 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
             end, before = phlox.lax.scan(step, jnp.zeros(x.shape[1]), length=steps)
             return jnp.concatenate([before, end[None]])
 
-        found: dict[str, Any] = {}
+        paths: dict[str, Any] = {}
         for name, direction in {"gradient": descend, "cg": newton_cg, "newton": newton}.items():
-            found[name] = phlox.jit(path, static_argnums=(0, 1))(direction, options.steps)
-        best = found["newton"][-1] - newton(found["newton"][-1])
-        errors = {name: jnp.linalg.norm(weights - best, axis=1) for name, weights in found.items()}
+            paths[name] = phlox.jit(path, static_argnums=(0, 1))(direction, options.steps)
+        best = paths["newton"][-1] - newton(paths["newton"][-1])
+        errors = {name: jnp.linalg.norm(weights - best, axis=1) for name, weights in paths.items()}
         return {
-            **{name: np.asarray(weights) for name, weights in found.items()},
+            **{name: np.asarray(weights) for name, weights in paths.items()},
             "errors": {name: np.asarray(error) for name, error in errors.items()},
             "gradient_norm": float(jnp.linalg.norm(gradient(best))),
             "accuracy": float(jnp.mean(jnp.sign(x_test @ best) == y_test)),
@@ -118,12 +118,12 @@ def order(errors: Any) -> tuple[Any, Any, float]:
     return before[used], after[used], float(slope)
 
 
-def draw(found: dict[str, Any], title: str) -> Figure:
+def draw(result: dict[str, Any], title: str) -> Figure:
     """The errors over the steps, and of each Newton step over that of the step before."""
     figure = plots.figure(title)
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     for name, (text, color) in METHODS.items():
-        errors = np.maximum(found["errors"][name], 1e-16)
+        errors = np.maximum(result["errors"][name], 1e-16)
         # What both kinds of Newton do is so equal that one would hide the other.
         style = {"linewidth": 7, "alpha": 0.4} if name == "cg" else {"linewidth": 2, "marker": "o", "markersize": 4}
         left.semilogy(errors, color=color, label=text, **style)
@@ -131,7 +131,7 @@ def draw(found: dict[str, Any], title: str) -> Figure:
     left.legend(frameon=False, loc="center right")
     plots.tidy(left)
 
-    before, after, slope = order(found["errors"]["newton"])
+    before, after, slope = order(result["errors"]["newton"])
     line = np.geomspace(before.min() / 3, before.max() * 2)
     right.loglog(line, after[-1] * (line / before[-1]) ** 2, color=plots.GREY, linewidth=1)
     right.loglog(before, after, "o", color=plots.BLUE, markersize=8)
@@ -152,8 +152,8 @@ def run(options: argparse.Namespace) -> None:
     """Takes the steps of the three methods, and draws how fast each approaches the best weights."""
     settings = settings_of(options)
     results.make_folder(options.out, "--out")
-    found = compute(options)
-    errors = found["errors"]
+    result = compute(options)
+    errors = result["errors"]
     with report.progress("Methods", 0) as shown:
         shown.row("step", "gradient descent", "       Newton", "  Newton by CG")
         for step in range(options.steps + 1):
@@ -169,8 +169,8 @@ def run(options: argparse.Namespace) -> None:
         "settings": settings,
         "errors": {name: values.tolist() for name, values in errors.items()},
         "order": order(errors["newton"])[2],
-        "gradient_norm": found["gradient_norm"],
-        "test_accuracy": found["accuracy"],
+        "gradient_norm": result["gradient_norm"],
+        "test_accuracy": result["accuracy"],
     }
-    written = results.write(options.out, NAME, contents, draw(found, title))
-    report.show(f"{found['accuracy']:.1%} of unseen tumours are told right. Wrote {' and '.join(written)}.")
+    written = results.write(options.out, NAME, contents, draw(result, title))
+    report.show(f"{result['accuracy']:.1%} of unseen tumours are told right. Wrote {' and '.join(written)}.")

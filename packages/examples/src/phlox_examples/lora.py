@@ -74,8 +74,8 @@ def run(options: argparse.Namespace) -> None:
         return digits.measure(model.apply(nn.merge(learnt, frozen), batch["image"]), batch["label"])
 
     def loss(learnt: Any, batch: Any) -> Any:
-        found = measure(learnt, batch)
-        return found.pop("loss"), found
+        figures = measure(learnt, batch)
+        return figures.pop("loss"), figures
 
     # 3. The training, on turned pictures.
     step = optim.make_step(loss, optim.adam(options.learning_rate))

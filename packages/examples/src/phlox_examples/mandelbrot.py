@@ -82,16 +82,16 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
         tile = phlox.jit(phlox.vmap(look, (0, None)))
         # A while_loop of many runs as long as its slowest, so that a picture in tiles takes less time than in one.
         rows = {name: np.array_split(c, max(1, options.height // 4)) for name, (c, _) in views.items()}
-        found: dict[str, Any] = {"pixel": 2 * WHOLE[2] / options.height}
+        result: dict[str, Any] = {"pixel": 2 * WHOLE[2] / options.height}
         with report.progress("Tiles", sum(map(len, rows.values()))) as shown:
             for name, (c, limit) in views.items():
                 parts = []
                 for part in shown.counted(rows[name]):
                     parts.append([np.asarray(x) for x in tile(part.reshape(-1), limit)])
-                found[name] = tuple(np.concatenate(p).reshape(c.shape) for p in zip(*parts, strict=True))
-    distance = found["whole"][1]
-    found["area"] = float(np.sum(distance == 0) * found["pixel"] ** 2)
-    return found
+                result[name] = tuple(np.concatenate(p).reshape(c.shape) for p in zip(*parts, strict=True))
+    distance = result["whole"][1]
+    result["area"] = float(np.sum(distance == 0) * result["pixel"] ** 2)
+    return result
 
 
 def colors(view: tuple[Any, Any, Any], pixel: float) -> Any:
@@ -107,18 +107,18 @@ def colors(view: tuple[Any, Any, Any], pixel: float) -> Any:
     return np.where(outside[..., None], hue * (0.35 + 0.65 * light[..., None]) * edge[..., None], 0.02)
 
 
-def draw(found: dict[str, Any], title: str) -> Figure:
+def draw(result: dict[str, Any], title: str) -> Figure:
     """The whole set and the valley of the seahorses."""
     figure = plots.figure(title, (12, 5.4))
     left, right = figure.subplots(1, 2, width_ratios=(2, 3))
-    height = found["whole"][0].shape[0]
+    height = result["whole"][0].shape[0]
     for axes, name, (x, y, half), text in (
         (left, "whole", WHOLE, "The set: light by the derivative"),
         (right, "valley", VALLEY, f"Valley of the seahorses, {WHOLE[2] / VALLEY[2]:.0f} times larger"),
     ):
-        shape = found[name][0].shape
+        shape = result[name][0].shape
         wide = half * shape[1] / shape[0]
-        image = colors(found[name], 2 * half / height)
+        image = colors(result[name], 2 * half / height)
         axes.imshow(image, origin="lower", extent=(x - wide, x + wide, y - half, y + half), interpolation="lanczos")
         axes.set(title=text, xticks=[], yticks=[])
     return figure
@@ -128,9 +128,9 @@ def run(options: argparse.Namespace) -> None:
     """Draws the set, and compares its area with the known one."""
     settings = settings_of(options)
     results.make_folder(options.out, "--out")
-    found = compute(options)
-    area = found["area"]
+    result = compute(options)
+    area = result["area"]
     title = f"The Mandelbrot set by jvp of a while_loop: area {area:.3f} (known: {AREA:.3f})"
     contents = {"settings": settings, "area": area, "known_area": AREA}
-    written = results.write(options.out, NAME, contents, draw(found, title))
+    written = results.write(options.out, NAME, contents, draw(result, title))
     report.show(f"Area: {area:.4f}, {abs(area / AREA - 1):.2%} off. Wrote {' and '.join(written)}.")

@@ -50,8 +50,8 @@ model = nn.Sequential(
 
 def loss(params: Any, batch: Any) -> Any:
     """The loss of a batch, and beside it the accuracy."""
-    found = measure(params, batch)
-    return found.pop("loss"), found
+    figures = measure(params, batch)
+    return figures.pop("loss"), figures
 
 
 def measure(params: Any, batch: Any) -> Any:

@@ -37,12 +37,12 @@ CHUNK = 50  # steps between two measurements
 
 
 def crystal(cells: int) -> tuple[Any, float]:
-    """Places of 4 cells^3 atoms on a face-centred cubic lattice, and the length of the box."""
+    """Positions of 4 cells^3 atoms on a face-centred cubic lattice, and the length of the box."""
     corners = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]]) / 2
     lattice = np.stack(np.meshgrid(*[np.arange(cells)] * 3), -1).reshape(-1, 1, 3)
-    places = (lattice + corners).reshape(-1, 3)
-    length = (len(places) / DENSITY) ** (1 / 3)
-    return (places + 0.25) * (length / cells), length
+    positions = (lattice + corners).reshape(-1, 3)
+    length = (len(positions) / DENSITY) ** (1 / 3)
+    return (positions + 0.25) * (length / cells), length
 
 
 def distances(x: Any, length: float) -> Any:
@@ -96,21 +96,21 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
             force = -phlox.grad(potential)(x, length)
             return (x, v + STEP / 2 * force, force), None
 
-        def several(x: Any, v: Any, wanted: Any) -> Any:
+        def several(x: Any, v: Any, target: Any) -> Any:
             # 0: left alone.
-            v = v * jnp.where(wanted > 0, jnp.sqrt(wanted / temperature(v)), 1.0)
+            v = v * jnp.where(target > 0, jnp.sqrt(target / temperature(v)), 1.0)
             state = (x, v, -phlox.grad(potential)(x, length))
             (x, v, _), _ = phlox.lax.scan(step, state, length=CHUNK)
             return x, v, (potential(x, length), (v**2).sum() / 2, distances(x, length))
 
         several = phlox.jit(several)
         warm, free = options.steps // 3 // CHUNK, options.steps // CHUNK
-        wanted = [MELTING] * (warm // 2) + [TEMPERATURE] * (warm - warm // 2) + [0.0] * free
+        targets = [MELTING] * (warm // 2) + [TEMPERATURE] * (warm - warm // 2) + [0.0] * free
         energies, squared = [], []
         with report.progress("Moving", warm + free) as shown:
             shown.row("step", "temperature", "potential energy", "total energy")
             for number in shown.counted(range(warm + free)):
-                x, v, (low, high, pairs) = several(x, v, wanted[number])
+                x, v, (low, high, pairs) = several(x, v, targets[number])
                 energies.append([float(low), float(high)])
                 if number >= warm:
                     squared.append(pairs)
@@ -130,15 +130,15 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
         }
 
 
-def draw(found: dict[str, Any], title: str) -> Figure:
+def draw(result: dict[str, Any], title: str) -> Figure:
     """The atoms, their energies over time, and g(r)."""
     figure = plots.figure(title, (12, 5))
     panels = figure.subplot_mosaic([["box", "energy"], ["box", "g"]], width_ratios=(5, 6))
-    x, length = found["atoms"], found["length"]
+    x, length = result["atoms"], result["length"]
     # Seen from the front: what is further behind is paler, and drawn first.
     order = np.argsort(-x[:, 2])
     axes, depth = panels["box"], x[order, 2] / length
-    speed = np.linalg.norm(found["velocities"], axis=1)[order]
+    speed = np.linalg.norm(result["velocities"], axis=1)[order]
     points = axes.scatter(
         *x[order, :2].T, s=(2100 / length**2) * 16, c=speed, cmap="plasma", alpha=1 - 0.75 * depth,
         edgecolors="black", linewidths=0.4, vmin=0, vmax=2.5
@@ -147,7 +147,7 @@ def draw(found: dict[str, Any], title: str) -> Figure:
     bar.solids.set_alpha(1)
     axes.set(xlim=(0, length), ylim=(0, length), xticks=[], yticks=[], aspect="equal", title="The box in the end")
 
-    axes, energies = panels["energy"], found["energies"]
+    axes, energies = panels["energy"], result["energies"]
     times = np.arange(1, len(energies) + 1) * CHUNK * STEP
     for values, name, color in (
         (energies[:, 1], "kinetic", plots.ORANGE),
@@ -156,17 +156,17 @@ def draw(found: dict[str, Any], title: str) -> Figure:
     ):
         axes.plot(times, values, color=color, linewidth=1.8)
         axes.annotate(name, (times[-1], values[-1]), (6, 0), textcoords="offset points", color=color, va="center")
-    axes.axvspan(0, times[found["warm"] - 1], color=plots.GREY, alpha=0.15, linewidth=0)
+    axes.axvspan(0, times[result["warm"] - 1], color=plots.GREY, alpha=0.15, linewidth=0)
     axes.set(title="Energy of an atom (grey: melted, and brought to temperature)")
     axes.set(xlabel="time (a step is 0.004)", ylabel="energy (depths of u)")
     plots.tidy(axes)
 
     axes = panels["g"]
-    axes.plot(found["r"], found["g"], color=plots.BLUE, linewidth=2)
+    axes.plot(result["r"], result["g"], color=plots.BLUE, linewidth=2)
     axes.axhline(1, color=plots.GREY, linewidth=1)
-    top = int(found["g"].argmax())
+    top = int(result["g"].argmax())
     axes.annotate(
-        f"{found['g'][top]:.2f} at r = {found['r'][top]:.2f}", (found["r"][top], found["g"][top]), (10, -6),
+        f"{result['g'][top]:.2f} at r = {result['r'][top]:.2f}", (result["r"][top], result["g"][top]), (10, -6),
         textcoords="offset points", color=plots.BLUE
     )  # fmt: skip
     axes.set(title="g(r): neighbours stand in shells", xlabel="r (diameters)", ylabel="relative density")
@@ -178,19 +178,19 @@ def run(options: argparse.Namespace) -> None:
     """Melts, waits, measures, and draws."""
     settings = settings_of(options)
     results.make_folder(options.out, "--out")
-    found = compute(options)
-    total = found["energies"][found["warm"] :].sum(1)
+    result = compute(options)
+    total = result["energies"][result["warm"] :].sum(1)
     drift = float(np.abs(total - total[0]).max())
-    top = int(found["g"].argmax())
-    atoms, place = len(found["atoms"]), found["r"][top]
+    top = int(result["g"].argmax())
+    atoms, place = len(result["atoms"]), result["r"][top]
     title = f"{atoms} atoms of liquid argon: energy kept to {drift:.0e}, neighbours at {place:.2f} diameters"
     contents = {
         "settings": settings,
-        "temperature": found["temperature"],
+        "temperature": result["temperature"],
         "energy_drift": drift,
-        "peak": {"r": float(found["r"][top]), "g": float(found["g"][top])},
-        "r": found["r"].tolist(),
-        "g": found["g"].tolist(),
+        "peak": {"r": float(result["r"][top]), "g": float(result["g"][top])},
+        "r": result["r"].tolist(),
+        "g": result["g"].tolist(),
     }
-    written = results.write(options.out, NAME, contents, draw(found, title))
-    report.show(f"Temperature {found['temperature']:.3f}. Wrote {' and '.join(written)}.")
+    written = results.write(options.out, NAME, contents, draw(result, title))
+    report.show(f"Temperature {result['temperature']:.3f}. Wrote {' and '.join(written)}.")

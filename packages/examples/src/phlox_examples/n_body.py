@@ -138,31 +138,31 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
             return x, v, energy(x, v, masses, SOFTENING)
 
         frame = phlox.jit(frame)
-        kept = phlox.jit(energy, static_argnums=3)
-        places, energies = [np.asarray(x)], [float(kept(x, v, masses, SOFTENING))]
+        compiled_energy = phlox.jit(energy, static_argnums=3)
+        positions, energies = [np.asarray(x)], [float(compiled_energy(x, v, masses, SOFTENING))]
         with report.progress("Flying", FRAMES) as shown:
             for _ in shown.counted(range(FRAMES)):
                 x, v, e = frame(x, v)
-                places.append(np.asarray(x))
+                positions.append(np.asarray(x))
                 energies.append(float(e))
         return {
             "planet": {name: np.asarray(error) for name, error in errors.items()},
-            "places": np.stack(places),
+            "positions": np.stack(positions),
             "velocities": np.asarray(v),
             "energies": np.asarray(energies),
             "momentum": np.asarray(masses @ v),
         }
 
 
-def draw(found: dict[str, Any], title: str) -> Figure:
+def draw(result: dict[str, Any], title: str) -> Figure:
     """Four moments of the encounter, and the errors of the energy."""
     figure = plots.figure(title, (12, 6.6))
     panels = figure.subplot_mosaic("aabbccdd\neeeeffff", height_ratios=(3, 2))
-    places = found["places"]
-    half = places.shape[1] // 2
+    positions = result["positions"]
+    half = positions.shape[1] // 2
     for name, number in zip("abcd", (0, FRAMES * 25 // 45, FRAMES * 35 // 45, FRAMES), strict=True):
         axes = panels[name]
-        for stars, color in ((places[number, :half], "#8ecbff"), (places[number, half:], "#ffb877")):
+        for stars, color in ((positions[number, :half], "#8ecbff"), (positions[number, half:], "#ffb877")):
             axes.plot(*stars[1:, :2].T, ".", color=color, markersize=2.2, alpha=0.8, markeredgewidth=0)
             axes.plot(*stars[:1, :2].T, "o", color="white", markersize=4)
         axes.set(xlim=(-3.2, 3.2), ylim=(-3.2, 3.2), xticks=[], yticks=[], aspect="equal", facecolor="#0b1020")
@@ -174,10 +174,10 @@ def draw(found: dict[str, Any], title: str) -> Figure:
         ("leapfrog", "leapfrog", plots.BLUE),
         ("runge_kutta", "Runge-Kutta,\nas many accelerations", plots.ORANGE),
     ):
-        left.semilogy(turns, found["planet"][name], color=color, linewidth=2, label=text)
+        left.semilogy(turns, result["planet"][name], color=color, linewidth=2, label=text)
     left.legend(frameon=False)
     left.set(title="A planet: error of the energy in each turn", xlabel="turn", ylabel="relative error")
-    error = found["energies"] / found["energies"][0] - 1
+    error = result["energies"] / result["energies"][0] - 1
     right.plot(np.linspace(0, DURATION, FRAMES + 1), error, color=plots.BLUE, linewidth=2)
     right.ticklabel_format(axis="y", scilimits=(0, 0))
     right.set(title="The galaxies by leapfrog: error of the energy", xlabel="time", ylabel="relative error")
@@ -190,18 +190,18 @@ def run(options: argparse.Namespace) -> None:
     """Follows planet and galaxies, and draws both."""
     settings = settings_of(options)
     results.make_folder(options.out, "--out")
-    found = compute(options)
-    error = float(np.abs(found["energies"] / found["energies"][0] - 1).max())
-    stars = found["places"].shape[1]
+    result = compute(options)
+    error = float(np.abs(result["energies"] / result["energies"][0] - 1).max())
+    stars = result["positions"].shape[1]
     title = f"Two galaxies of {stars // 2} stars pass each other; their energy is kept to {error:.0e}"
     contents = {
         "settings": settings,
         "largest_energy_error": error,
-        "energies": found["energies"].tolist(),
-        "planet_errors": {name: values.tolist() for name, values in found["planet"].items()},
+        "energies": result["energies"].tolist(),
+        "planet_errors": {name: values.tolist() for name, values in result["planet"].items()},
     }
-    written = results.write(options.out, NAME, contents, draw(found, title))
-    ends = {name: values[-1] for name, values in found["planet"].items()}
+    written = results.write(options.out, NAME, contents, draw(result, title))
+    ends = {name: values[-1] for name, values in result["planet"].items()}
     report.show(
         f"The planet's energy is off by {ends['leapfrog']:.1e} with leapfrog after {TURNS} turns, and by "
         f"{ends['runge_kutta']:.1e} with Runge-Kutta. Wrote {' and '.join(written)}."

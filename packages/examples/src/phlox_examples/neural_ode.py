@@ -115,17 +115,17 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def error(found: dict[str, Any]) -> float:
+def error(result: dict[str, Any]) -> float:
     """The root mean square distance from the true angle, over all times of the unseen swings."""
-    return float(np.sqrt(((found["true"] - found["guessed"])[..., 0] ** 2).mean()))
+    return float(np.sqrt(((result["true"] - result["guessed"])[..., 0] ** 2).mean()))
 
 
-def draw(found: dict[str, Any], title: str) -> Figure:
+def draw(result: dict[str, Any], title: str) -> Figure:
     """The learnt arrows among the measurements, two unseen swings, and the loss."""
     figure = plots.figure(title, (12, 5.6))
     panels = figure.subplot_mosaic([["field", "swings"], ["field", "loss"]], width_ratios=(1, 1), height_ratios=(3, 2))
-    axes, grid, field = panels["field"], found["grid"], found["field"]
-    off = np.linalg.norm(field - found["true_field"], axis=-1)
+    axes, grid, field = panels["field"], result["grid"], result["field"]
+    off = np.linalg.norm(field - result["true_field"], axis=-1)
     shown = axes.pcolormesh(
         grid[..., 0], grid[..., 1], off, cmap="Oranges", vmin=0, vmax=1, shading="gouraud", rasterized=True
     )
@@ -133,7 +133,7 @@ def draw(found: dict[str, Any], title: str) -> Figure:
     axes.streamplot(
         grid[0, :, 0], grid[:, 0, 1], field[..., 0], field[..., 1], color=plots.GREY, linewidth=0.8, density=1.2
     )
-    axes.plot(*found["measured"].reshape(-1, 2).T, ".", color="black", markersize=3)
+    axes.plot(*result["measured"].reshape(-1, 2).T, ".", color="black", markersize=3)
     axes.set(
         xlim=(-2.4, 2.4),
         ylim=(-2, 2),
@@ -142,12 +142,12 @@ def draw(found: dict[str, Any], title: str) -> Figure:
         title="Learnt arrows, and what was measured",
     )
 
-    times = INTERVAL * np.arange(len(found["true"]))
+    times = INTERVAL * np.arange(len(result["true"]))
     axes = panels["swings"]
-    order = np.argsort(-np.abs(found["true"][..., 0]).max(0))
+    order = np.argsort(-np.abs(result["true"][..., 0]).max(0))
     for number, color in zip(order[[10, 30]], (plots.BLUE, plots.ORANGE), strict=True):
-        axes.plot(times, found["true"][:, number, 0], color=color, linewidth=6, alpha=0.3)
-        axes.plot(times, found["guessed"][:, number, 0], color=color, linewidth=1.6)
+        axes.plot(times, result["true"][:, number, 0], color=color, linewidth=6, alpha=0.3)
+        axes.plot(times, result["guessed"][:, number, 0], color=color, linewidth=1.6)
     axes.axvline(INTERVAL * (MEASUREMENTS - 1), color=plots.GREY, linewidth=1)
     axes.annotate(
         "longer than\nany measurement", (INTERVAL * (MEASUREMENTS - 1), axes.get_ylim()[1]), (6, -2),
@@ -157,7 +157,7 @@ def draw(found: dict[str, Any], title: str) -> Figure:
     plots.tidy(axes)
 
     axes = panels["loss"]
-    axes.semilogy(found["losses"], color=plots.BLUE)
+    axes.semilogy(result["losses"], color=plots.BLUE)
     axes.axhline(NOISE**2, color=plots.GREY, linewidth=1)
     axes.annotate(
         "variance of the noise", (0.5, NOISE**2), (0, -3), xycoords=("axes fraction", "data"),
@@ -172,9 +172,9 @@ def run(options: argparse.Namespace) -> None:
     """Trains, tries what was learnt, and draws it."""
     settings = settings_of(options)
     results.make_folder(options.out, "--out")
-    found = compute(options)
-    off = error(found)
+    result = compute(options)
+    off = error(result)
     title = f"The law learnt from {SWINGS} noisy swings predicts new ones to {off:.2f} rad (noise: {NOISE})"
-    contents = {"settings": settings, "losses": found["losses"], "error": off}
-    written = results.write(options.out, NAME, contents, draw(found, title))
+    contents = {"settings": settings, "losses": result["losses"], "error": off}
+    written = results.write(options.out, NAME, contents, draw(result, title))
     report.show(f"Unseen swings, twice as long, are predicted to {off:.3f} rad. Wrote {' and '.join(written)}.")

@@ -67,8 +67,8 @@ def run(options: argparse.Namespace) -> None:
 
     lengths = np.asarray(norms(state.params, train["image"], labels))
     order = np.argsort(-lengths)
-    found = int(wrong[order[: options.wrong]].sum())
-    title = f"{found} of {options.wrong} wrong labels are among the {options.wrong} longest gradients"
+    hits = int(wrong[order[: options.wrong]].sum())
+    title = f"{hits} of {options.wrong} wrong labels are among the {options.wrong} longest gradients"
     figure = plots.figure(title, (11, 5))
     left, right = figure.subfigures(1, 2)
     axes = left.subplots()
@@ -86,8 +86,8 @@ def run(options: argparse.Namespace) -> None:
     contents = {
         "settings": settings_of(options),
         "epochs": history,
-        "found": found,
-        "share_found": found / options.wrong,
+        "found": hits,
+        "share_found": hits / options.wrong,
     }
     written = results.write(options.out, "per-example-gradients", contents, figure)
-    report.show(f"Found {found} of {options.wrong} wrong labels. Wrote {' and '.join(written)}.")
+    report.show(f"Found {hits} of {options.wrong} wrong labels. Wrote {' and '.join(written)}.")

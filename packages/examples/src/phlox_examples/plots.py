@@ -14,9 +14,9 @@ BLUE, ORANGE, GREY = "#2368a2", "#d1651a", "#6b6b6b"
 
 def figure(title: str, size: tuple[float, float] = (10, 4.8)) -> Figure:
     """An empty figure of `size` inches with a title, which says the result."""
-    made = Figure(figsize=size, layout="constrained")
-    made.suptitle(title, fontsize=14, fontweight="bold")
-    return made
+    fig = Figure(figsize=size, layout="constrained")
+    fig.suptitle(title, fontsize=14, fontweight="bold")
+    return fig
 
 
 def tidy(axes: Any) -> None:
@@ -85,8 +85,8 @@ def accuracy_curve(axes: Any, history: Sequence[Mapping[str, Any]]) -> None:
 
 def learning_curves(history: Sequence[Mapping[str, Any]], title: str) -> Figure:
     """Loss and accuracy over epochs, from the metrics ``loss``, ``test_loss`` and ``test_accuracy``."""
-    made = figure(title)
-    left, right = made.subplots(1, 2)
+    fig = figure(title)
+    left, right = fig.subplots(1, 2)
     loss_curves(left, history, {"loss": "training", "test_loss": "test"})
     accuracy_curve(right, history)
-    return made
+    return fig

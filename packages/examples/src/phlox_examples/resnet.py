@@ -65,8 +65,8 @@ def run(options: argparse.Namespace) -> None:
 
         def loss(params: Any, batch: Any, state: Any, model: nn.Layer = model) -> Any:
             scores, state = model.apply(params, batch["image"], state=state, train=True)
-            found = digits.measure(scores, batch["label"])
-            return found.pop("loss"), {**found, "state": state}
+            figures = digits.measure(scores, batch["label"])
+            return figures.pop("loss"), {**figures, "state": state}
 
         def measure(params: Any, batch: Any, state: Any, model: nn.Layer = model) -> Any:
             return digits.measure(model.apply(params, batch["image"], state=state)[0], batch["label"])

@@ -66,8 +66,8 @@ def run(options: argparse.Namespace) -> None:
     params_key, noise_key = phlox.random.split(phlox.random.key(options.seed))
     state = step.init(model.init(params_key), key=noise_key)
     evaluate = optim.make_evaluation(measure, [phlox.device_put(data.test)], prefix="test_")
-    with checkpoints(options.checkpoint, settings) as kept:
-        state, history = fit(state, step, batches, epochs=options.epochs, evaluate=evaluate, checkpoints=kept)
+    with checkpoints(options.checkpoint, settings) as manager:
+        state, history = fit(state, step, batches, epochs=options.epochs, evaluate=evaluate, checkpoints=manager)
 
     # 4. What came out.
     accuracy = history[-1]["test_accuracy"]

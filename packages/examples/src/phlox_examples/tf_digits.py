@@ -35,8 +35,8 @@ def measure(params: Any, batch: Any) -> Any:
 
 def loss(params: Any, batch: Any) -> Any:
     """The loss of a batch, and beside it the accuracy."""
-    found = measure(params, batch)
-    return found.pop("loss"), found
+    figures = measure(params, batch)
+    return figures.pop("loss"), figures
 
 
 def run(options: argparse.Namespace) -> None:

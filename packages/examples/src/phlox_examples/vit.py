@@ -64,8 +64,8 @@ def loss(params: Any, batch: Any, key: Any) -> Any:
     """The loss of a batch, and beside it the accuracy."""
     noise_key, dropout_key = phlox.random.split(key)
     images = batch["image"] + NOISE * phlox.random.normal(noise_key, batch["image"].shape)
-    found = digits.measure(model.apply(params, images, key=dropout_key, train=True), batch["label"])
-    return found.pop("loss"), found
+    figures = digits.measure(model.apply(params, images, key=dropout_key, train=True), batch["label"])
+    return figures.pop("loss"), figures
 
 
 def measure(params: Any, batch: Any) -> Any:

@@ -179,15 +179,15 @@ class LoRA(Layer):
 
     def parts(self) -> Mapping[str, Any]:
         meant = _paths.matcher(self.pattern)
-        found = {path: linear for path, linear in _linears(self.layer, ()) if meant(_paths.text(path))}
-        if not found:
+        linears = {path: linear for path, linear in _linears(self.layer, ()) if meant(_paths.text(path))}
+        if not linears:
             raise ArgumentError(
                 f"LoRA: no linear map is meant by the pattern {self.pattern!r}",
                 instead="a pattern of paths as phlox_nn.summary shows them; LoRA inside of a Stack, not around it",
                 pattern=self.pattern,
             )
-        made = {path: _LowRank(x.in_features, x.out_features, self.rank) for path, x in found.items()}
-        return {"adapters": made[()] if () in made else _paths.nested(made)}
+        adapters = {path: _LowRank(x.in_features, x.out_features, self.rank) for path, x in linears.items()}
+        return {"adapters": adapters[()] if () in adapters else _paths.nested(adapters)}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.layer(*args, **kwargs)

@@ -109,12 +109,12 @@ class MultiHeadAttention(Layer):
         return self.features // self.num_heads
 
     def parts(self) -> Mapping[str, Any]:
-        given = self.features if self.context_features is None else self.context_features
+        context_features = self.features if self.context_features is None else self.context_features
         narrow = self._kv_heads * self._size
         return {
             "query": Linear(self.features, self.features, self.use_bias),
-            "key": Linear(given, narrow, self.use_bias),
-            "value": Linear(given, narrow, self.use_bias),
+            "key": Linear(context_features, narrow, self.use_bias),
+            "value": Linear(context_features, narrow, self.use_bias),
             "out": Linear(self.features, self.features, self.use_bias),
         }
 
@@ -138,16 +138,16 @@ class MultiHeadAttention(Layer):
             return tensor(f"in_proj_{kind}", *paths, layout=TRANSPOSED, instead=instead)
 
         if self.kv_heads is not None and self.kv_heads != self.num_heads:  # PyTorch has no such layer
-            found = single("weight", "{}.weight") + (single("bias", "{}.bias") if self.use_bias else [])
+            tensors = single("weight", "{}.weight") + (single("bias", "{}.bias") if self.use_bias else [])
         else:
             if self.context_features is None or self.context_features == self.features:
-                found = [joint("weight", single("weight", "{}.weight"))]
+                tensors = [joint("weight", single("weight", "{}.weight"))]
             else:
                 maps = zip(single("weight", "{1}_proj_weight"), single("weight", "{}.weight"), strict=True)
-                found = [dataclasses.replace(a, instead=(b,)) for a, b in maps]
-            found += [joint("bias", single("bias", "{}.bias"))] if self.use_bias else []
+                tensors = [dataclasses.replace(a, instead=(b,)) for a, b in maps]
+            tensors += [joint("bias", single("bias", "{}.bias"))] if self.use_bias else []
         out = self.parts()["out"].torch_layout()
-        return [*found, *(inside(part, ("out",), "out_proj") for part in out)]
+        return [*tensors, *(inside(part, ("out",), "out_proj") for part in out)]
 
     def __call__(self, x: Any, context: Any = None, *, mask: Any = None) -> Any:
         """Attends from each position of `x` to the positions of `context`, by default to those of `x`.
@@ -255,6 +255,6 @@ class MultiHeadAttention(Layer):
         if mask is not None:
             scores = jnp.where(mask, scores, jnp.finfo(scores.dtype).min)
         weights = jnp.asarray(phlox.nn.softmax(_checks.wide(scores)), scores.dtype)
-        kept = random.bernoulli(self.random_key(), 1 - self.dropout, weights.shape)
-        weights = jnp.where(kept, weights / (1 - self.dropout or 1), jnp.zeros((), weights.dtype))
+        keep_mask = random.bernoulli(self.random_key(), 1 - self.dropout, weights.shape)
+        weights = jnp.where(keep_mask, weights / (1 - self.dropout or 1), jnp.zeros((), weights.dtype))
         return jnp.einsum("bnts,bsnh->btnh", weights, v)

@@ -73,19 +73,19 @@ def rank(layer: Any, x: Any, axes: tuple[Any, ...]) -> None:
 def lengths(layer: Any, name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
     """One number for each of `count` axes, from one number or a sequence. Raises `ArgumentError` for anything else."""
     try:
-        found = (operator.index(value),) * count
+        numbers = (operator.index(value),) * count
     except TypeError:
-        found = (
+        numbers = (
             tuple(operator.index(n) for n in value)
             if isinstance(value, Sequence) and not isinstance(value, str)
             else ()
         )
-    if len(found) != count or any(n < least for n in found):
+    if len(numbers) != count or any(n < least for n in numbers):
         raise ArgumentError(
             f"{type(layer).__name__}: {name} must be an integer from {least} on, or {count} of them, got {value!r}",
             **{name: value},
         )
-    return found
+    return numbers
 
 
 def one_dtype(*arrays: Any) -> tuple[Any, ...]:

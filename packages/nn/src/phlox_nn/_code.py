@@ -37,7 +37,7 @@ def value(x: Any) -> str:
     return repr(x)
 
 
-def given(layer: Any) -> Iterator[tuple[str, Any]]:
+def non_default_fields(layer: Any) -> Iterator[tuple[str, Any]]:
     """(name, value) of the fields of a dataclass that differ from their defaults."""
     for field in dataclasses.fields(layer):
         x = getattr(layer, field.name)
@@ -49,7 +49,7 @@ def of_fields(layer: Any) -> str:
     """The call that makes a dataclass: fields without default by position, others by name if they differ from it."""
     fields = {field.name: field for field in dataclasses.fields(layer)}
     arguments = []
-    for name, x in given(layer):
+    for name, x in non_default_fields(layer):
         by_place = fields[name].default is dataclasses.MISSING and not fields[name].kw_only
         arguments.append(value(x) if by_place else f"{name}={value(x)}")
     return call(type(layer).__name__, arguments)

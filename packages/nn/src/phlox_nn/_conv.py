@@ -166,17 +166,17 @@ class ConvTranspose(_Convolution):
 
     def _convolve(self, x: Any, weight: Any) -> Any:
         kernel, strides, dilation = (self._each(name) for name in ("kernel_size", "strides", "dilation"))
-        given = padding_pairs(self, self.padding, len(kernel))
+        padding = padding_pairs(self, self.padding, len(kernel))
         pads = []
         for axis, (k, s, d) in enumerate(zip(kernel, strides, dilation, strict=True)):
             reach = d * (k - 1)  # the extent of the dilated kernel, minus 1
-            if given == "VALID":
+            if padding == "VALID":
                 pads.append((reach, s - 1 + max(reach + 1 - s, 0)))
-            elif isinstance(given, str):
+            elif isinstance(padding, str):
                 low = reach if s > reach else -(-(reach + s - 1) // 2)
                 pads.append((low, reach + s - 1 - low))
             else:
-                low, high = given[axis]
+                low, high = padding[axis]
                 pads.append((reach - low, reach - high))
         return lax.conv_general_dilated(
             x,

@@ -41,6 +41,6 @@ class Dropout(Layer):
         shape = list(jnp.shape(x))
         for axis in self.broadcast if isinstance(self.broadcast, Sequence) else [self.broadcast]:
             shape[axis] = 1
-        kept = random.bernoulli(self.random_key(), 1 - self.rate, tuple(shape))
+        keep_mask = random.bernoulli(self.random_key(), 1 - self.rate, tuple(shape))
         # With rate 1 the divisor would be 0; the quotient is unused, but its derivative must not be nan.
-        return jnp.where(kept, x / (1 - self.rate or 1), jnp.zeros((), x.dtype))
+        return jnp.where(keep_mask, x / (1 - self.rate or 1), jnp.zeros((), x.dtype))

@@ -102,12 +102,12 @@ class Layer:
     def __init_subclass__(cls, *, init: bool = True, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         own = inspect.get_annotations(cls)
-        taken = [name for name in own if hasattr(Layer, name)]
-        if taken:
+        conflicts = [name for name in own if hasattr(Layer, name)]
+        if conflicts:
             raise ArgumentError(
-                f"{cls.__name__}: the field {taken[0]!r} has the name of something that every layer has",
+                f"{cls.__name__}: the field {conflicts[0]!r} has the name of something that every layer has",
                 instead="another name",
-                field=taken[0],
+                field=conflicts[0],
             )
         # A class with its own __init__, such as Sequential, sets the fields there, and its subclasses without new
         # fields inherit it. (`init=False` informs type checkers.)
@@ -345,11 +345,11 @@ class Layer:
 
     def _plan(self) -> _Plan:
         # Not a cached_property: an AttributeError raised inside would call __getattr__, as if it did not exist.
-        found: _Plan | None = self.__dict__.get("_planned")
-        if found is None:
+        plan: _Plan | None = self.__dict__.get("_planned")
+        if plan is None:
             self.__dict__["_planned"] = None  # while it is computed, __getattr__ must not ask for the plan again
-            found = self.__dict__["_planned"] = self._make_plan()
-        return found
+            plan = self.__dict__["_planned"] = self._make_plan()
+        return plan
 
     def _make_plan(self) -> _Plan:
         parameters, variables, named = dict(self.parameters()), dict(self.variables()), dict(self.parts())
@@ -376,15 +376,15 @@ class Layer:
     def _make(self, kind: str, key: Any, path: Path, dtype: Any, batch: int | None) -> Tree:
         """Initial values of the arrays of one kind, 'parameters' or 'variables'."""
         plan = self._plan()
-        made: Tree = {}
+        arrays: Tree = {}
         for name, (initializer, shape, *fixed) in getattr(plan, kind).items():
             full = tuple(batch if n == BATCH and batch is not None else n for n in shape)
-            made[name] = initializer(_fold(key, (*path, name)), full, *(fixed or [dtype]))
+            arrays[name] = initializer(_fold(key, (*path, name)), full, *(fixed or [dtype]))
         for below, part in plan.parts:
             inside = part._make(kind, key, (*path, *below), dtype, batch)
             if inside:
-                _paths.put(made, below, inside)
-        return made
+                _paths.put(arrays, below, inside)
+        return arrays
 
     def _bound(self: _Self, params: Any, state: Any, binding: Binding, path: Path) -> _Self:
         """The bound copy of this layer, with these arrays."""
@@ -452,11 +452,11 @@ class Layer:
 
     def __getstate__(self) -> dict[str, Any]:
         # Defaults are not pickled, because initializers are closures, which pickle does not support.
-        return dict(_code.given(self))
+        return dict(_code.non_default_fields(self))
 
-    def __setstate__(self, given: dict[str, Any]) -> None:
+    def __setstate__(self, fields: dict[str, Any]) -> None:
         defaults = {f.name: f.default for f in dataclasses.fields(self)}  # type: ignore[arg-type]
-        self.__dict__.update(defaults, **given)
+        self.__dict__.update(defaults, **fields)
 
 
 def _replaced(value: Any, path: Path, replace: Callable[[Path, Layer], Any]) -> Any:

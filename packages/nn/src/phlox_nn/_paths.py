@@ -112,17 +112,17 @@ def merge(*trees: Any) -> Tree:
     >>> merge({"a": {"x": 1}}, {"a": {"y": 2}}, {"b": 3})
     {'a': {'x': 1, 'y': 2}, 'b': 3}
     """
-    found: dict[Path, Any] = {}
+    result: dict[Path, Any] = {}
     for tree in trees:
         for path, leaf in leaves(tree):
-            if any(path[:n] in found for n in range(len(path) + 1)):
+            if any(path[:n] in result for n in range(len(path) + 1)):
                 raise TreeError(
                     f"merge: two trees have a value at {text(path)}",
                     instead="trees that partition took apart",
                     path=path,
                 )
-            found[path] = leaf
-    return nested(found)
+            result[path] = leaf
+    return nested(result)
 
 
 def mask(params: Any, pattern: Pattern) -> Tree:

@@ -226,8 +226,8 @@ class _Recurrent(Layer):
         def step(carry: Any, at: tuple[Any, Any]) -> tuple[Any, Any]:
             projected, valid = at
             new, y = cell.step(carry, projected)
-            kept = phlox.tree.map(lambda a, b: jnp.where(valid, a, b), new, carry)
-            return kept, jnp.where(valid, y, jnp.zeros((), y.dtype))
+            next_carry = phlox.tree.map(lambda a, b: jnp.where(valid, a, b), new, carry)
+            return next_carry, jnp.where(valid, y, jnp.zeros((), y.dtype))
 
         carry, y = lax.scan(step, carry, (projected, jnp.moveaxis(valid, -1, 0)[..., None]), reverse=reverse)
         return carry, jnp.moveaxis(y, 0, -2)

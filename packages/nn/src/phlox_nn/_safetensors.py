@@ -171,15 +171,15 @@ def _described(path: FilePath, name: str, written: Any) -> tuple[str, tuple[int,
         return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
 
     entry: dict[str, Any] = written if isinstance(written, dict) else {}
-    kind, shape, places = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
-    if not is_sizes(shape) or not is_sizes(places) or len(places) != 2 or not isinstance(kind, str):
+    kind, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
+    if not is_sizes(shape) or not is_sizes(offsets) or len(offsets) != 2 or not isinstance(kind, str):
         raise _invalid(path, f"the entry of the tensor {name!r} is not a dtype, a shape and two offsets")
     if kind not in _DTYPES:
         raise _invalid(path, f"the tensor {name!r} has the element type {kind!r}, which no array has")
     dtype = jnp.dtype(_DTYPES[kind])
-    if places[1] - places[0] != math.prod(shape) * dtype.itemsize:
-        raise _invalid(path, f"the tensor {name!r} of shape {tuple(shape)} does not fit into bytes {places}")
-    return name, tuple(shape), dtype, (places[0], places[1])
+    if offsets[1] - offsets[0] != math.prod(shape) * dtype.itemsize:
+        raise _invalid(path, f"the tensor {name!r} of shape {tuple(shape)} does not fit into bytes {offsets}")
+    return name, tuple(shape), dtype, (offsets[0], offsets[1])
 
 
 def _read(data: Any, dtype: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -191,11 +191,11 @@ def _parsed(path: FilePath, text: bytes) -> Any:
     """The value of a JSON text. Raises `ArgumentError` if it is none, or names something twice."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        entries = dict(pairs)
+        if len(entries) < len(pairs):
             names = [name for name, _ in pairs]
             raise _invalid(path, f"it has {next(n for n in names if names.count(n) > 1)!r} twice")
-        return found
+        return entries
 
     try:
         return json.loads(text, object_pairs_hook=unique)

@@ -41,13 +41,13 @@ def shardings(params: Any, rules: Mapping[str, Any], mesh: Mesh) -> Tree:
         meant = _paths.matcher(pattern)
         if not any(meant(_paths.text(path)) for path in leaves):
             raise ArgumentError(f"shardings: no parameter is meant by the pattern {pattern!r}", pattern=pattern)
-    made = {}
+    by_path = {}
     for path, leaf in leaves.items():
         name = _paths.text(path)
         spec = _paths.first(rules, name, PartitionSpec())
         _check(name, leaf, spec, mesh)
-        made[path] = NamedSharding(mesh, spec)
-    return _paths.nested(made)
+        by_path[path] = NamedSharding(mesh, spec)
+    return _paths.nested(by_path)
 
 
 def _check(name: str, leaf: Any, spec: Any, mesh: Mesh) -> None:

@@ -86,8 +86,8 @@ class Stack(Layer):
 
     def _make(self, kind: str, key: Any, path: Path, dtype: Any, batch: int | None) -> Tree:
         keys = phlox.random.split(_fold(key, (*path, "block")), self.count)
-        made = phlox.vmap(lambda key: self.block._make(kind, key, (), dtype, batch))(keys)
-        return {"block": made} if made else {}
+        arrays = phlox.vmap(lambda key: self.block._make(kind, key, (), dtype, batch))(keys)
+        return {"block": arrays} if arrays else {}
 
     def _bound(self, params: Any, state: Any, binding: Binding, path: Path) -> Any:
         # The block is not bound here but inside of the loop, to its slice of the arrays.

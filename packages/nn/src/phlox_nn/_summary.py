@@ -136,7 +136,7 @@ def summary(
     rows: dict[Path, Row] = {}
     costs: dict[Any, float] = {}
 
-    def told(path: Path, bound: Layer, inputs: Any, out: Any, method: str = "__call__") -> None:
+    def record(path: Path, bound: Layer, inputs: Any, out: Any, method: str = "__call__") -> None:
         if path in rows:
             return
         layer, around = _part(model, path)
@@ -153,10 +153,10 @@ def summary(
 
     def run(params: Any, state: Any, key: Any, args: Any, kwargs: Any) -> Any:
         bound = model.bind(params, state=state, key=key, **options)
-        bound._bound_by.watch = told
+        bound._bound_by.watch = record
         args, (kwargs,) = bound.cast(*args), bound.cast(kwargs)
         out = getattr(bound, method)(*args, **kwargs)
-        told((), bound, (args, kwargs), out, method)
+        record((), bound, (args, kwargs), out, method)
         return out
 
     _abstractly(run, (params, state, _KEY, args, kwargs))
@@ -174,15 +174,15 @@ def _typed(x: Any) -> Any:
 def _abstractly(function: Any, inputs: Any) -> Any:
     """Traces a function; inputs that are not arrays are passed unchanged."""
     leaves, tree = phlox.tree.flatten(phlox.tree.map(_typed, inputs))
-    places = [n for n, x in enumerate(leaves) if isinstance(x, phlox.ShapeDtypeStruct)]
+    positions = [n for n, x in enumerate(leaves) if isinstance(x, phlox.ShapeDtypeStruct)]
 
     def staged(*arrays: Any) -> Any:
         whole = list(leaves)
-        for n, x in zip(places, arrays, strict=True):
+        for n, x in zip(positions, arrays, strict=True):
             whole[n] = x
         return function(*phlox.tree.unflatten(tree, whole))
 
-    return phlox.make_jaxpr(staged)(*(leaves[n] for n in places))
+    return phlox.make_jaxpr(staged)(*(leaves[n] for n in positions))
 
 
 def _part(layer: Layer, path: Path) -> tuple[Layer, int]:
@@ -217,17 +217,17 @@ def _of_program(program: Any) -> float:
 
 def _repeated(jaxpr: Any) -> float:
     """Operations of the steps of scans after the first, which XLA does not count."""
-    found = 0.0
+    total = 0.0
     for eqn in jaxpr.eqns:
         if eqn.primitive.name == "scan":
             length, unroll = eqn.params["length"], eqn.params["unroll"]
             body = eqn.params["jaxpr"]
             counted = unroll + length % unroll if length >= 2 * unroll else length
             once = _of_program(body)
-            found += (length - counted) * once + counted * _repeated(body.jaxpr)
+            total += (length - counted) * once + counted * _repeated(body.jaxpr)
         else:
-            found += sum(_repeated(inner) for inner in core.jaxprs_in_params(eqn.params))
-    return found
+            total += sum(_repeated(inner) for inner in core.jaxprs_in_params(eqn.params))
+    return total
 
 
 def _types(out: Any) -> str:

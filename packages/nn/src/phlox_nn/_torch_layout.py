@@ -95,6 +95,6 @@ def inside(part: Tensor, path: Path, name: str | None = None, place: tuple[int, 
 def default(layer: Any) -> list[Tensor]:
     """All arrays under their own names and in the same layout, except caches, which have an axis for examples."""
     plan = layer._plan()
-    kept = [name for name, (_, shape, *_dtype) in plan.variables.items() if BATCH not in shape]
-    own = [tensor(name, name) for name in (*plan.parameters, *kept)]
+    variables = [name for name, (_, shape, *_dtype) in plan.variables.items() if BATCH not in shape]
+    own = [tensor(name, name) for name in (*plan.parameters, *variables)]
     return own + [inside(part, path) for path, inner in plan.parts for part in inner.torch_layout()]

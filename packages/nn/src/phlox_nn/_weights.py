@@ -116,14 +116,14 @@ def load_torch(model: Layer, weights: Any, *, rename: Rename = (), dtype: Any = 
     >>> params["0"]["weight"].shape, state
     ((2, 3), {})
     """
-    report, found = _match(model, weights, rename)
+    report, pairs = _match(model, weights, rename)
     if not report.fits:
         raise TreeError(
             f"the weights do not fit {type(model).__name__}:\n  " + str(report).replace("\n", "\n  "),
             instead="rename=[(pattern in the file, pattern in the model), (what is not needed, None)]",
             report=report,
         )
-    return _loaded(model, found, dtype)
+    return _loaded(model, pairs, dtype)
 
 
 def to_torch(model: Layer, params: Any, state: Any = None, *, rename: Rename = ()) -> dict[str, Any]:
@@ -145,12 +145,12 @@ def to_torch(model: Layer, params: Any, state: Any = None, *, rename: Rename = (
     """
     import torch
 
-    def made(x: np.ndarray[Any, Any]) -> Any:
+    def to_tensor(x: np.ndarray[Any, Any]) -> Any:
         if x.dtype == ml_dtypes.bfloat16:
             return torch.from_numpy(x.view(np.int16)).view(torch.bfloat16)
         return torch.from_numpy(x)
 
-    return {name: made(x) for name, x in to_numpy(model, params, state, rename).items()}
+    return {name: to_tensor(x) for name, x in to_numpy(model, params, state, rename).items()}
 
 
 def to_numpy(model: Layer, params: Any, state: Any, rename: Rename) -> dict[str, np.ndarray[Any, Any]]:
@@ -159,18 +159,18 @@ def to_numpy(model: Layer, params: Any, state: Any, rename: Rename) -> dict[str,
         raise ArgumentError("names cannot be given back by a function", instead="rename=[(pattern, pattern), ...]")
     model.bind(params)  # raises if these are not parameters of the model
     arrays = dict(_paths.leaves(params)) | dict(_paths.leaves({} if state is None else state))
-    made: dict[str, np.ndarray[Any, Any]] = {}
+    tensors: dict[str, np.ndarray[Any, Any]] = {}
     for part in model.torch_layout():
         if state is None and not all(source.path in arrays for source in part.sources):
             continue  # a variable, such as batch statistics, and no state was given
         pieces = [np.asarray(part.layout.to_torch(np.asarray(arrays[s.path])[s.place])) for s in part.sources]
         array = np.concatenate(pieces) if len(pieces) > 1 else pieces[0] if pieces else np.zeros((), np.int64)
         name, layout = _back(part.name, rename)
-        made[name] = np.array(layout.to_torch(array), order="C")
-    return made
+        tensors[name] = np.array(layout.to_torch(array), order="C")
+    return tensors
 
 
-def _loaded(model: Layer, found: list[tuple[Tensor, Stored]], dtype: Any) -> tuple[Tree, Tree]:
+def _loaded(model: Layer, pairs: list[tuple[Tensor, Stored]], dtype: Any) -> tuple[Tree, Tree]:
     """Parameters and state, read from the matched tensors. Raises `DtypeError` for types that do not fit."""
     # Parameters that do not get this dtype fix theirs.
     params = dict(_paths.leaves(phlox.eval_shape(lambda key: model.init(key, dtype=jnp.float16), _KEY)))
@@ -178,7 +178,7 @@ def _loaded(model: Layer, found: list[tuple[Tensor, Stored]], dtype: Any) -> tup
     fixed = {path: x.dtype for path, x in {**params, **state}.items() if path in state or x.dtype != jnp.float16}
     pieces: dict[Path, dict[tuple[int, ...], Any]] = {}
     wrong: list[tuple[str, Any, Any]] = []
-    for part, stored in found:
+    for part, stored in pairs:
         array, start = stored.read(), 0
         for source in part.sources:
             needed = fixed.get(source.path, dtype)
@@ -192,12 +192,12 @@ def _loaded(model: Layer, found: list[tuple[Tensor, Stored]], dtype: Any) -> tup
     if wrong:
         raise _uncastable(model, wrong)
     arrays = {}
-    for path, places in pieces.items():
-        if () in places:
-            whole = places[()]
+    for path, slices in pieces.items():
+        if () in slices:
+            whole = slices[()]
         else:
             shape = (params[path] if path in params else state[path]).shape
-            whole = np.stack([places[place] for place in sorted(places)]).reshape(shape)
+            whole = np.stack([slices[place] for place in sorted(slices)]).reshape(shape)
         needed = fixed.get(path, whole.dtype if dtype is None else dtype)
         arrays[path] = jnp.array(np.ascontiguousarray(whole).reshape(whole.shape), needed)
     return (
@@ -253,7 +253,7 @@ def _match(model: Layer, weights: Any, rename: Rename) -> tuple[WeightReport, li
         if name in there:
             raise ArgumentError(f"rename: {there[name].name!r} and {stored.name!r} would both be {name!r}")
         there[name] = stored if layout is SAME else _transposed(stored)
-    found: list[tuple[Tensor, Stored]] = []
+    pairs: list[tuple[Tensor, Stored]] = []
     missing, misshapen = [], []
     for part in _present(model.torch_layout(), there):
         stored_ = there.pop(part.name, None)
@@ -266,10 +266,10 @@ def _match(model: Layer, weights: Any, rename: Rename) -> tuple[WeightReport, li
         elif stored_.shape != shape:
             misshapen.append((stored_.name, stored_.shape, shape))
         else:
-            found.append((part, stored_))
+            pairs.append((part, stored_))
     unused = tuple((stored.name, stored.shape) for stored in there.values())
-    matched = tuple((s.name, tuple(_paths.text(source.path) for source in part.sources)) for part, s in found)
-    return WeightReport(matched, tuple(missing), unused, tuple(misshapen)), found
+    matched = tuple((s.name, tuple(_paths.text(source.path) for source in part.sources)) for part, s in pairs)
+    return WeightReport(matched, tuple(missing), unused, tuple(misshapen)), pairs
 
 
 def _present(layout: Sequence[Tensor], there: Mapping[str, Any]) -> Iterator[Tensor]:

@@ -120,8 +120,8 @@ def make_evaluation(
             total = figures if total is None else _merge(total, figures)
         if total is None:
             raise ArgumentError("there were no batches to evaluate", instead="batches that can be iterated again")
-        found = metrics.values(total)
-        return {prefix + name: found[name] for name in sorted(found, key=lambda name: name.startswith("ema_"))}
+        values = metrics.values(total)
+        return {prefix + name: values[name] for name in sorted(values, key=lambda name: name.startswith("ema_"))}
 
     return evaluate
 
@@ -170,8 +170,8 @@ def fit(
     """
     place = _Place()
     if checkpoints is not None and checkpoints.latest_step() is not None:
-        found = checkpoints.restore(like={"train": state, "fit": ""})
-        state, place = found["train"], _Place.read(found["fit"])
+        saved = checkpoints.restore(like={"train": state, "fit": ""})
+        state, place = saved["train"], _Place.read(saved["fit"])
 
     def save() -> None:
         if checkpoints is not None and int(state.step) not in checkpoints.all_steps():

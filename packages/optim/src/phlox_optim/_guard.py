@@ -31,7 +31,7 @@ def public(name: str) -> Any:
     """The object `name` of the copy; its functions raise for arguments that belong to plain optax."""
     optax = _optax()
     try:
-        found = getattr(optax, name)
+        attribute = getattr(optax, name)
     except AttributeError:
         import difflib
 
@@ -40,7 +40,7 @@ def public(name: str) -> Any:
         raise AttributeError(
             f"module 'phlox_optim' has no attribute {name!r}, and neither has optax {optax.__version__}{meant}"
         ) from None
-    return _guarded(name, found) if inspect.isfunction(found) else found
+    return _guarded(name, attribute) if inspect.isfunction(attribute) else attribute
 
 
 def names() -> list[str]:

@@ -52,9 +52,9 @@ class _Bar(Progress):
 
 
 @contextlib.contextmanager
-def shown(wanted: bool) -> Iterator[Progress]:
-    """A context manager for the display, which shows nothing unless it is `wanted`."""
-    if not wanted:
+def shown(enabled: bool) -> Iterator[Progress]:
+    """A context manager for the display, which shows nothing unless it is `enabled`."""
+    if not enabled:
         yield _Silent()
         return
     if not sys.stdout.isatty():

@@ -144,8 +144,8 @@ class Step:
         Raises:
           ArgumentError: the loss takes ``state`` or ``key``, and none is given.
         """
-        for name, given in (("state", state), ("key", key)):
-            if name in self.takes and given is None:
+        for name, argument in (("state", state), ("key", key)):
+            if name in self.takes and argument is None:
                 raise ArgumentError(
                     f"the loss takes {name}, and init got none",
                     instead="step.init(params, key=phlox.random.key(0))"
@@ -171,15 +171,15 @@ class Step:
         grads, state, figures = self._gradients(train, batch)
         if self.axis_name is not None:
             grads, figures = self._over_devices(grads, figures)
-        kept = grads
+        clipped_grads = grads
         if self.grad_norm or self.clip is not None:
             norm = _global_norm(grads)
             figures["grad_norm"] = metrics.mean(norm)
         if self.clip is not None:
             factor = jnp.minimum(1, self.clip / jnp.maximum(norm, jnp.finfo(jnp.float32).tiny))
-            kept = phlox.tree.map(lambda g: g * factor.astype(g.dtype), grads)
+            clipped_grads = phlox.tree.map(lambda g: g * factor.astype(g.dtype), grads)
         update = public("with_extra_args_support")(self.tx).update
-        updates, opt_state = update(kept, train.opt_state, train.params, value=figures["loss"].value())
+        updates, opt_state = update(clipped_grads, train.opt_state, train.params, value=figures["loss"].value())
         params = public("apply_updates")(train.params, updates)
         new = self._averaged(train.replace(params=params, opt_state=opt_state, state=state))
         if self.skips:
@@ -242,9 +242,9 @@ class Step:
         """The parts of a step with this batch that are not finite, as sentences."""
         grads, _, figures = phlox.jit(self._gradients)(train, batch)
         parts = {"the batch": batch, "the parameters": train.params, "the loss": figures["loss"].value()}
-        found = [_nonfinite(name, tree) for name, tree in {**parts, "the gradients": grads}.items()]
+        descriptions = [_nonfinite(name, tree) for name, tree in {**parts, "the gradients": grads}.items()]
         scale = "" if train.scale is None else f" The loss scale is {float(train.scale[0]):g}."
-        return f"Not finite in the next step: {', '.join(filter(None, found)) or 'nothing'}.{scale}"
+        return f"Not finite in the next step: {', '.join(filter(None, descriptions)) or 'nothing'}.{scale}"
 
     def _gradients(self, train: TrainState, batch: Any) -> tuple[Any, Any, dict[str, metrics.Metric]]:
         """The gradients of a batch, the new state, and the metrics."""
@@ -286,8 +286,8 @@ class Step:
         scale = 1 if train.scale is None else train.scale[0]
 
         def scaled(params: Any) -> Any:
-            given = {"state": state, "key": key}
-            extra = {name: given[name] for name in self.takes}
+            arguments = {"state": state, "key": key}
+            extra = {name: arguments[name] for name in self.takes}
             params, converted = (params, batch) if self.dtype is None else _convert((params, batch), self.dtype)
             mean, state_after, figures = self._read(self.loss(params, converted, **extra), state, batch)
             loss = metrics.divide(mean.total, phlox.lax.stop_gradient(mean.count))
@@ -298,14 +298,14 @@ class Step:
 
     def _read(self, result: Any, state: Any, batch: Any) -> tuple[metrics.Mean, Any, dict[str, metrics.Metric]]:
         """The loss, the new state and the metrics, from the result of the loss function."""
-        loss, found = result if isinstance(result, tuple) and len(result) == 2 else (result, {})
-        if not isinstance(found, Mapping):
+        loss, aux = result if isinstance(result, tuple) and len(result) == 2 else (result, {})
+        if not isinstance(aux, Mapping):
             raise ArgumentError(
-                f"the loss returned a scalar and a {type(found).__name__}",
+                f"the loss returned a scalar and a {type(aux).__name__}",
                 instead='a scalar, or a scalar and a dict of figures, such as {"accuracy": metrics.accuracy(…)}',
-                argument=found,
+                argument=aux,
             )
-        figures = dict(found)
+        figures = dict(aux)
         if "state" in self.takes:
             if "state" not in figures:
                 raise ArgumentError(
@@ -313,9 +313,9 @@ class Step:
                     instead='loss, {"state": state, …}',
                 )
             state = figures.pop("state")
-        if taken := sorted(figures.keys() & {*_OWN, "state"}):
+        if conflicts := sorted(figures.keys() & {*_OWN, "state"}):
             raise ArgumentError(
-                f"the loss returned a figure named {taken[0]!r}", instead="another name", argument=taken[0]
+                f"the loss returned a figure named {conflicts[0]!r}", instead="another name", argument=conflicts[0]
             )
         examples = metrics.examples_in(batch)
         figures = {name: metrics.as_metric(name, figure, examples) for name, figure in figures.items()}

@@ -116,9 +116,9 @@ def perplexity(losses: Any, mask: Any = None) -> Perplexity:
     >>> perplexity(jnp.log(jnp.array([2.0, 8.0]))).value()
     Array(4., dtype=float32)
     """
-    found = _summed(Perplexity, losses, mask)
-    assert isinstance(found, Perplexity)
-    return found
+    metric = _summed(Perplexity, losses, mask)
+    assert isinstance(metric, Perplexity)
+    return metric
 
 
 @lenient_promotion()
@@ -156,13 +156,13 @@ def confusion(scores: Any, labels: Any, mask: Any = None) -> Confusion:
     Array([[0, 0],
            [1, 2]], dtype=int32)
     """
-    found = _predictions("confusion", scores, labels)
+    predictions = _predictions("confusion", scores, labels)
     classes = jnp.shape(scores)[-1]
-    counts = jnp.ones(found.shape, jnp.int32) if mask is None else jnp.asarray(mask)
+    counts = jnp.ones(predictions.shape, jnp.int32) if mask is None else jnp.asarray(mask)
     # Weights that are no integers are summed as they are.
     dtype = jnp.float32 if jnp.issubdtype(counts.dtype, jnp.floating) else jnp.int32
     matrix = jnp.zeros((classes, classes), dtype)
-    return Confusion(matrix.at[jnp.asarray(labels), found].add(counts.astype(dtype), mode="drop"))
+    return Confusion(matrix.at[jnp.asarray(labels), predictions].add(counts.astype(dtype), mode="drop"))
 
 
 def _predictions(name: str, scores: Any, labels: Any) -> Any:
@@ -218,5 +218,5 @@ def values(figures: Mapping[str, Any]) -> dict[str, Any]:
     >>> values({"loss": mean(jnp.array([1.0, 2.0]))})
     {'loss': 1.5}
     """
-    found = {name: np.asarray(as_metric(name, figure).value()) for name, figure in figures.items()}
-    return {name: array if array.ndim else array.item() for name, array in found.items()}
+    arrays = {name: np.asarray(as_metric(name, figure).value()) for name, figure in figures.items()}
+    return {name: array if array.ndim else array.item() for name, array in arrays.items()}

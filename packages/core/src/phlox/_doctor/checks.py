@@ -35,8 +35,8 @@ def rows(devices: Sequence[Any]) -> list[dict[str, Any]]:
     """The results of all checks on each of these devices of one platform, and of the sum over all of them."""
     checks = _checks()
     with phlox.config.scope(**_SETTINGS):
-        found = [_row(check, str(device), _on(device), {device}) for device in devices for check in checks]
-        return [*found, _sum_over(devices)]
+        results = [_row(check, str(device), _on(device), {device}) for device in devices for check in checks]
+        return [*results, _sum_over(devices)]
 
 
 def _on(device: Any) -> Callable[..., Any]:
@@ -56,8 +56,8 @@ def _sum_over(devices: Sequence[Any]) -> dict[str, Any]:
 
 
 def _row(check: Check, where: str, prepare: Callable[..., Any], devices: set[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": check.name, "device": where, "ok": False, "error": None}
-    found |= {"difference": None, "tolerance": check.tolerance, "first_seconds": None, "seconds": None}
+    row: dict[str, Any] = {"name": check.name, "device": where, "ok": False, "error": None}
+    row |= {"difference": None, "tolerance": check.tolerance, "first_seconds": None, "seconds": None}
     try:
         function, inputs = prepare(check.function, check.inputs)
         times = []
@@ -65,24 +65,24 @@ def _row(check: Check, where: str, prepare: Callable[..., Any], devices: set[Any
             start = time.perf_counter()
             results = phlox.block_until_ready(function(*inputs))
             times.append(time.perf_counter() - start)
-        places = {device for result in results for device in result.devices()}
-        if places != devices:
-            raise RuntimeError(f"the result is on {sorted(map(str, places))}")
+        result_devices = {device for result in results for device in result.devices()}
+        if result_devices != devices:
+            raise RuntimeError(f"the result is on {sorted(map(str, result_devices))}")
         got = [np.asarray(result) for result in results]
-        found["difference"] = max(_difference(*pair) for pair in zip(got, check.expected, strict=True))
+        row["difference"] = max(_difference(*pair) for pair in zip(got, check.expected, strict=True))
     except Exception as error:  # whatever fails is what the report is for
-        found["error"] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-        return found
-    found |= {"first_seconds": times[0], "seconds": min(times[1:])}
-    found["ok"] = found["difference"] <= check.tolerance
-    return found
+        row["error"] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        return row
+    row |= {"first_seconds": times[0], "seconds": min(times[1:])}
+    row["ok"] = row["difference"] <= check.tolerance
+    return row
 
 
 def _difference(got: np.ndarray, expected: np.ndarray) -> float:
     """The largest difference, in proportion to the largest number that is expected."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
-        wanted = f"{expected.dtype}{list(expected.shape)}"
-        raise RuntimeError(f"the result is {got.dtype}{list(got.shape)}, not {wanted}")
+        expected_type = f"{expected.dtype}{list(expected.shape)}"
+        raise RuntimeError(f"the result is {got.dtype}{list(got.shape)}, not {expected_type}")
     if not np.isfinite(got).all():
         raise RuntimeError("the result has a nan or an infinity")
     wide = np.complex128 if np.iscomplexobj(expected) else np.float64
@@ -146,11 +146,11 @@ def _scan(xs: Any) -> Any:
 
 
 def _recurrence(xs: np.ndarray) -> np.ndarray:
-    carry, found = 0.0, []
+    carry, states = 0.0, []
     for x in xs.tolist():
         carry = carry * 0.5 + x
-        found.append(carry)
-    return np.array(found)
+        states.append(carry)
+    return np.array(states)
 
 
 def _random_bits(data: Any) -> Any:

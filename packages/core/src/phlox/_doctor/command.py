@@ -18,13 +18,13 @@ def main(arguments: Sequence[str]) -> int:
     about = "shows versions, devices and settings, and compares what each device computes with NumPy"
     doctor = commands.add_parser("doctor", help=about, description=f"{about.capitalize()}.")
     doctor.add_argument("--json", action="store_true", help="print one JSON object instead of text")
-    wanted = parser.parse_args(arguments)
-    if wanted.command is None:
+    options = parser.parse_args(arguments)
+    if options.command is None:
         parser.print_help()
         return 0
-    found = report()
-    print(json.dumps(found, indent=2) if wanted.json else "\n".join(text(found)))
-    return 0 if found["ok"] else 1
+    contents = report()
+    print(json.dumps(contents, indent=2) if options.json else "\n".join(text(contents)))
+    return 0 if contents["ok"] else 1
 
 
 def report() -> dict[str, Any]:
@@ -44,16 +44,16 @@ def report() -> dict[str, Any]:
     }
 
 
-def text(found: dict[str, Any]) -> list[str]:
+def text(contents: dict[str, Any]) -> list[str]:
     """The lines of a report for people."""
-    host, cache, results = found["host"], found["cache"], found["checks"]
+    host, cache, results = contents["host"], contents["cache"], contents["checks"]
     memory = _bytes(host["memory_bytes"]) if host["memory_bytes"] else "unknown memory"
     sections = {
-        "Versions": list(found["versions"].items()),
-        "Platforms": [(each["name"], each["state"]) for each in found["platforms"]],
-        "Plugins": [(each["name"], each["version"], each["state"]) for each in found["plugins"]],
+        "Versions": list(contents["versions"].items()),
+        "Platforms": [(each["name"], each["state"]) for each in contents["platforms"]],
+        "Plugins": [(each["name"], each["version"], each["state"]) for each in contents["plugins"]],
         "Devices": [
-            *((each["name"], each["kind"], _memory(each["memory"])) for each in found["devices"]),
+            *((each["name"], each["kind"], _memory(each["memory"])) for each in contents["devices"]),
             ("host", f"{host['processors']} processors", memory),
         ],
         "Cache of compiled programs": [
@@ -63,7 +63,7 @@ def text(found: dict[str, Any]) -> list[str]:
         ],
         "Environment variables": [
             (f"{each['name']}={each['value']}", each["note"] or f"read by {each['read_by']}")
-            for each in found["variables"]
+            for each in contents["variables"]
         ],
         "Checks against NumPy": [
             ("check", "on", "first call", "fastest", "difference", "result"),

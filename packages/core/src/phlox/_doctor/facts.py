@@ -59,29 +59,29 @@ def versions() -> dict[str, str]:
 
 def platforms() -> tuple[dict[str, list[Any]], list[dict[str, Any]]]:
     """This process's devices by platform, and the state of each platform: those of the flag `platforms`, or all."""
-    asked = config.current().platforms
-    names = [name.strip() for name in asked.split(",")] if asked else devices.platforms()
-    found: dict[str, list[Any]] = {}
+    setting = config.current().platforms
+    names = [name.strip() for name in setting.split(",")] if setting else devices.platforms()
+    by_platform: dict[str, list[Any]] = {}
     states = []
     for name in names:
         try:
-            found[name] = devices.local_devices(backend=name)
+            by_platform[name] = devices.local_devices(backend=name)
         except RuntimeError as error:
             state = f"not there: {str(error).splitlines()[0]}"
         else:
-            count = len(found[name])
+            count = len(by_platform[name])
             state = f"{count} device{'s' * (count > 1)}, runtime {devices.client(name).platform_version}"
-        states.append({"name": name, "devices": len(found.get(name, ())), "state": state})
-    return found, states
+        states.append({"name": name, "devices": len(by_platform.get(name, ())), "state": state})
+    return by_platform, states
 
 
 def plugins() -> list[dict[str, str]]:
     """The platforms that plugins add, the packages or variables that name them, and whether they are used."""
-    found = []
+    rows = []
     for name, plugin in installed().items():
         state = plugin.state or ("its client runs" if devices.runs(name) else "usable, not started")
-        found.append({"name": name, "version": plugin.origin, "state": state})
-    return sorted(found, key=lambda row: row["name"])
+        rows.append({"name": name, "version": plugin.origin, "state": state})
+    return sorted(rows, key=lambda row: row["name"])
 
 
 def device(one: Any) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def adopt(*names: str) -> Any:
       at ...
       instead: pip install no_such_library
     """
-    listed = [name for given in names for name in (_read(given) if given.endswith(".txt") else [given])]
+    listed = [name for argument in names for name in (_read(argument) if argument.endswith(".txt") else [argument])]
     roots = {name.partition(".")[0] for name in listed}
     _adopted.update(roots)
     try:
@@ -86,8 +86,10 @@ def _is_built_on_jax(root: str) -> bool:
         return False
     # Not `metadata.requires`, which imports modules: some libraries replace ``__import__`` while they import others.
     context = metadata.DistributionFinder.Context(name=root)
-    found = next(iter(metadata.MetadataPathFinder.find_distributions(context)), None)
-    text = (found.read_text("METADATA") or found.read_text("PKG-INFO")) if found is not None else None
+    distribution = next(iter(metadata.MetadataPathFinder.find_distributions(context)), None)
+    if distribution is None:
+        return False
+    text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO")
     return re.search(r"^Requires-Dist: jax\b(?!.*extra ==)", text or "", re.MULTILINE) is not None
 
 
@@ -112,8 +114,8 @@ def _import(
     if level == 0:
         root = name.partition(".")[0]
         if root == "importlib":
-            found = builtins.__import__(name, globals, locals, fromlist, 0)
-            return _Importlib(found)
+            importlib_module = builtins.__import__(name, globals, locals, fromlist, 0)
+            return _Importlib(importlib_module)
         if is_copied(root):
             module = builtins.__import__(PREFIX + name, globals, locals, fromlist or ("__name__",), 0)
             return module if fromlist else sys.modules[PREFIX + root]
@@ -128,10 +130,10 @@ class _Importlib(ModuleType):
         self._real = real
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._real, name)
+        attribute = getattr(self._real, name)
         if name in ("import_module", "find_spec"):
-            return lambda module, package=None: found(private(module), package)
-        return _Importlib(found) if isinstance(found, ModuleType) and name == "util" else found
+            return lambda module, package=None: attribute(private(module), package)
+        return _Importlib(attribute) if isinstance(attribute, ModuleType) and name == "util" else attribute
 
 
 _builtins = {**vars(builtins), "__import__": _import}
@@ -149,22 +151,22 @@ class CopyFinder(MetaPathFinder):
         if "." in name:
             spec = PathFinder.find_spec(fullname, path)
             origin = spec.origin if spec is not None else None
-            places = spec.submodule_search_locations if spec is not None else None
+            folders = spec.submodule_search_locations if spec is not None else None
         else:
             spec = _installed(name)
-            origin, places = spec.origin, spec.submodule_search_locations
-            for folder in places or ():
+            origin, folders = spec.origin, spec.submodule_search_locations
+            for folder in folders or ():
                 hide_frames(folder)  # so that errors point at the user's line
         if spec is None or origin is None or not origin.endswith(".py"):
-            if spec is not None and places is not None:  # a folder without __init__.py
+            if spec is not None and folders is not None:  # a folder without __init__.py
                 spec = ModuleSpec(fullname, None, is_package=True)
-                spec.submodule_search_locations = list(places)
+                spec.submodule_search_locations = list(folders)
             return spec
         return importlib.util.spec_from_file_location(
             fullname,
             origin,
             loader=_CopyLoader(fullname, origin),
-            submodule_search_locations=None if places is None else list(places),
+            submodule_search_locations=None if folders is None else list(folders),
         )
 
 

@@ -43,14 +43,14 @@ class JaxFinder(MetaPathFinder):
         if jax_name.removeprefix("jax.") in _IMPORTED_BY_JAX.split():
             loader = _ViewLoader(jax_name, functools.partial(_module, jax_name))
             return importlib.util.spec_from_loader(fullname, loader, is_package=True)
-        found = None if jax_name in compat.UNAVAILABLE else _module(jax_name)
-        if found is None and (jax_name in compat.UNAVAILABLE or not compat.has_module(jax_name)):
+        module = None if jax_name in compat.UNAVAILABLE else _module(jax_name)
+        if module is None and (jax_name in compat.UNAVAILABLE or not compat.has_module(jax_name)):
             frame = _views.importer()
             if _from_list() or not _views.excused(frame):
                 error = _views.missing(jax_name, frame, importing=True)
                 error.name = fullname
                 raise error
-        return importlib.util.spec_from_loader(fullname, _ViewLoader(jax_name, lambda: found), is_package=True)
+        return importlib.util.spec_from_loader(fullname, _ViewLoader(jax_name, lambda: module), is_package=True)
 
 
 def _from_list() -> bool:
@@ -75,10 +75,10 @@ def _module(jax_name: str) -> ModuleType | None:
     if not parent or compat.has_module(jax_name):
         return None
     try:  # some modules are attributes of their parents only
-        found = getattr(importlib.import_module(parent), last, None)
+        attribute = getattr(importlib.import_module(parent), last, None)
     except ModuleNotFoundError:
         return None
-    return found if isinstance(found, ModuleType) else None
+    return attribute if isinstance(attribute, ModuleType) else None
 
 
 class _ViewLoader(Loader):

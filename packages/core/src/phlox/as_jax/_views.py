@@ -53,7 +53,7 @@ class View(ModuleType):
     def __getattr__(self, name: str) -> Any:
         full = f"{self._jax_name}.{name}"
         try:
-            found = compat.find(full) if compat.has(full) else self._of_target(name)
+            value = compat.find(full) if compat.has(full) else self._of_target(name)
         except AttributeError:
             if name.startswith("__"):
                 raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name) from None
@@ -61,22 +61,22 @@ class View(ModuleType):
             if compat.has_module(full) and full not in compat.UNAVAILABLE:
                 return importlib.import_module(f"{self.__name__}.{name}")
             if excused(frame):
-                found = Missing(full)
+                value = Missing(full)
             else:
                 raise missing(full, frame) from None
-        setattr(self, name, found)
-        return found
+        setattr(self, name, value)
+        return value
 
     def _of_target(self, name: str) -> Any:
         if self._target is not None:
             try:
-                found = getattr(self._target, name)
+                value = getattr(self._target, name)
             except AttributeError:
                 pass
             else:
-                if isinstance(found, ModuleType) and found.__name__.partition(".")[0] == "phlox":
+                if isinstance(value, ModuleType) and value.__name__.partition(".")[0] == "phlox":
                     return importlib.import_module(f"{self.__name__}.{name}")
-                return found
+                return value
         return compat.forwarded(self._jax_name, name)
 
     def __dir__(self) -> list[str]:

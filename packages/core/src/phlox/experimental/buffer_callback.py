@@ -121,13 +121,13 @@ def buffer_callback(
 
     def fill(ranks: list[int], *args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = pytree.flatten((args, kwargs))
-        given = [np.asarray(x) for x in leaves]
+        arrays = [np.asarray(x) for x in leaves]
         # Mapped arguments have further axes in front, and so have the results.
-        batch = np.broadcast_shapes((), *(x.shape[: x.ndim - rank] for x, rank in zip(given, ranks, strict=True)))
+        batch = np.broadcast_shapes((), *(x.shape[: x.ndim - rank] for x, rank in zip(arrays, ranks, strict=True)))
         outs = [np.empty((*batch, *result.shape), result.dtype) for result in results]
         for source, target in aliases.items():
-            outs[target][...] = given[source]
-        views = [x.view() for x in given]
+            outs[target][...] = arrays[source]
+        views = [x.view() for x in arrays]
         for view in views:
             view.flags.writeable = False
         called_args, called_kwargs = in_tree.unflatten([Buffer(view) for view in views])

@@ -74,13 +74,13 @@ def jet(
     avals = arguments.check_arrays("jet", fun, primals, {}, list(primals))
     names = arguments.leaf_names(fun, primals, {})
     scales = [1 / math.factorial(k) if factorial_scaled else 1.0 for k in range(1, order + 1)]
-    given = [
+    in_coefficients = [
         [_term(x, aval, name, k, scale) for k, (x, scale) in enumerate(zip(terms, scales, strict=True), 1)]
         for terms, aval, name in zip(series, avals, names, strict=True)
     ]
     flat = FlatFunction(fun, in_tree)
-    outs, found = jet_flat(flat, [own(x) for x in primals], given, order)
-    terms = [[_scaled(own(c), 1 / scale) for c, scale in zip(cs, scales, strict=True)] for cs in found]
+    outs, out_coefficients = jet_flat(flat, [own(x) for x in primals], in_coefficients, order)
+    terms = [[_scaled(own(c), 1 / scale) for c, scale in zip(cs, scales, strict=True)] for cs in out_coefficients]
     return flat.out_tree.unflatten([own(x) for x in outs]), flat.out_tree.unflatten(terms)
 
 

@@ -38,14 +38,14 @@ def create_device_mesh(
     >>> create_device_mesh((1, 1), phlox.devices()[:1]).shape
     (1, 1)
     """
-    found = list(_devices() if devices is None else devices)
+    mesh_devices = list(_devices() if devices is None else devices)
     shape = tuple(int(n) for n in mesh_shape)
-    if math.prod(shape) != len(found):
+    if math.prod(shape) != len(mesh_devices):
         raise DeviceError(
-            f"Number of devices {len(found)} must equal the product of mesh_shape {shape}",
-            instead=f"a shape with the product {len(found)}, or devices=phlox.devices()[:{math.prod(shape)}]",
+            f"Number of devices {len(mesh_devices)} must equal the product of mesh_shape {shape}",
+            instead=f"a shape with the product {len(mesh_devices)}, or devices=phlox.devices()[:{math.prod(shape)}]",
         )
-    return _array(found, shape)
+    return _array(mesh_devices, shape)
 
 
 def create_hybrid_device_mesh(
@@ -96,9 +96,9 @@ def create_hybrid_device_mesh(
     return np.block(outer.reshape(tuple(dcn_mesh_shape)).tolist())
 
 
-def _array(found: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    result = np.empty(len(found), object)
-    result[:] = found
+def _array(devices: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    result = np.empty(len(devices), object)
+    result[:] = devices
     return result.reshape(shape)
 
 

@@ -176,7 +176,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     Array([0, 1], dtype=int32)
     """
 
-    return _laid_out("host_local_array_to_global_array", over_all_processes, local_inputs, global_mesh, pspecs)
+    return _map_with_specs("host_local_array_to_global_array", over_all_processes, local_inputs, global_mesh, pspecs)
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
@@ -199,7 +199,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     def own(x: Any, sharding: NamedSharding) -> Any:
         return of_this_process(logical(move(physical(x), sharding), x.aval)) if _is_shared(x) else x
 
-    return _laid_out("global_array_to_host_local_array", own, global_inputs, global_mesh, pspecs)
+    return _map_with_specs("global_array_to_host_local_array", own, global_inputs, global_mesh, pspecs)
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
@@ -261,12 +261,12 @@ def _alive(devices: Sequence[Device]) -> dict[Device, int]:
     processes = {device.process_index for device in devices}
     if process_index() not in processes:
         raise DeviceError("live_devices: none of the devices is of this process", instead="phlox.devices()")
-    found = preemption.alive(processes)
-    if found is None:
+    incarnations = preemption.alive(processes)
+    if incarnations is None:
         raise DeviceError(
             "live_devices: there are no other processes", instead="phlox.distributed.initialize() before it"
         )
-    return {device: found[device.process_index] for device in devices if device.process_index in found}
+    return {device: incarnations[device.process_index] for device in devices if device.process_index in incarnations}
 
 
 def _check_alive(before: dict[Device, int], devices: Sequence[Device], cause: Exception | None) -> None:
@@ -277,7 +277,7 @@ def _check_alive(before: dict[Device, int], devices: Sequence[Device], cause: Ex
         raise ProcessFailureError(f"the processes of these devices failed: {names}", failed_devices=failed) from cause
 
 
-def _laid_out(function: str, lay: Any, tree: Any, mesh: Mesh, pspecs: Any) -> Any:
+def _map_with_specs(function: str, lay: Any, tree: Any, mesh: Mesh, pspecs: Any) -> Any:
     leaves, structure = pytree.flatten(tree)
     specs = pytree.broadcast_prefix(pspecs, tree, is_leaf=lambda x: x is None or isinstance(x, PartitionSpec))
     for spec in specs:

@@ -29,8 +29,8 @@ def get_profiled_instructions_proto(tensorboard_dir: str | os.PathLike[str]) -> 
     >>> get_profiled_instructions_proto(glob.glob(f"{folder}/plugins/profile/*")[0])
     b''
     """
-    found: bytes = profiler.get_profiled_instructions_proto(os.fspath(tensorboard_dir))
-    return found
+    profile: bytes = profiler.get_profiled_instructions_proto(os.fspath(tensorboard_dir))
+    return profile
 
 
 publish(__name__)

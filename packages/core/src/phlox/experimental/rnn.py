@@ -270,15 +270,15 @@ def _direction(sequence: Any, inside: Any, start: Any, weights: list[Any], backw
     # The inputs of all steps at once: one large product in place of many small ones.
     from_inputs = jnp.matmul(sequence, input_matrix.T, precision=precision) + (input_bias + state_bias)
 
-    def step(carry: Any, given: Any) -> Any:
+    def step(carry: Any, inputs: Any) -> Any:
         h, c = carry
-        from_input, is_inside = given
+        from_input, is_inside = inputs
         gates = from_input + jnp.matmul(h, state_matrix.T, precision=precision)
         enter, keep, candidate, leave = jnp.split(gates, 4, axis=-1)
         new_c = nn.sigmoid(keep) * c + nn.sigmoid(enter) * jnp.tanh(candidate)
         new_h = nn.sigmoid(leave) * jnp.tanh(new_c)
-        kept = jnp.where(is_inside, new_h, h), jnp.where(is_inside, new_c, c)
-        return kept, jnp.where(is_inside, new_h, 0)
+        new_carry = jnp.where(is_inside, new_h, h), jnp.where(is_inside, new_c, c)
+        return new_carry, jnp.where(is_inside, new_h, 0)
 
     return lax.scan(step, start, (from_inputs, inside), reverse=backward)
 

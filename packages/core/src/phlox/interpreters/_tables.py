@@ -26,10 +26,10 @@ class RuleTable(MutableMapping[Primitive, Callable[..., Any]]):
         setattr(primitive, self._slot, self._adapt(rule))
 
     def __getitem__(self, primitive: Primitive) -> Callable[..., Any]:
-        found = getattr(primitive, self._slot)
-        if found is None:
+        rule = getattr(primitive, self._slot)
+        if rule is None:
             raise KeyError(primitive)
-        return self._restore(found)
+        return self._restore(rule)
 
     def __delitem__(self, primitive: Primitive) -> None:
         setattr(primitive, self._slot, None)

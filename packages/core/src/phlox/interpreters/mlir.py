@@ -72,11 +72,11 @@ def _passing(prim: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
 
     def lower(_f: Function, *args: Value, **params: Any) -> Any:
         try:
-            found = rule(None, *args, **params)
+            out = rule(None, *args, **params)
         except Exception:
-            found = None
-        if isinstance(found, tuple | list) and all(any(x is arg for arg in args) for x in found):
-            return list(found) if prim.multiple_results else found[0]
+            out = None
+        if isinstance(out, tuple | list) and all(any(x is arg for arg in args) for x in out):
+            return list(out) if prim.multiple_results else out[0]
         raise UnsupportedError(
             f"the lowering rule of {prim} builds MLIR, and phlox writes text",
             instead="mlir.lower_fun(f), or phlox.extend.Primitive(name, lower=...), whose rule writes StableHLO",

@@ -33,21 +33,21 @@ def main(arguments: Sequence[str]) -> int:
     >>> main(["-n", "2", "-c", "print('hello')"])  # doctest: +SKIP
     0
     """
-    wanted = _parser().parse_args(arguments)
-    if wanted.processes < 1:
-        _parser().error(f"argument -n/--processes: {wanted.processes} is no number of processes")
-    program = [*(["-m"] if wanted.module else ["-c"] if wanted.code else []), wanted.program, *wanted.arguments]
-    hosts = [host.strip() for host in wanted.hosts.split(",")] if wanted.hosts else []
+    options = _parser().parse_args(arguments)
+    if options.processes < 1:
+        _parser().error(f"argument -n/--processes: {options.processes} is no number of processes")
+    program = [*(["-m"] if options.module else ["-c"] if options.code else []), options.program, *options.arguments]
+    hosts = [host.strip() for host in options.hosts.split(",")] if options.hosts else []
     if hosts:
-        port = wanted.port or random.randrange(*_PORTS)
-        address = wanted.coordinator or f"{hosts[0].rpartition('@')[2]}:{port}"
-        commands = [_remote(host, i, hosts, address, wanted, program) for i, host in enumerate(hosts)]
+        port = options.port or random.randrange(*_PORTS)
+        address = options.coordinator or f"{hosts[0].rpartition('@')[2]}:{port}"
+        commands = [_remote(host, i, hosts, address, options, program) for i, host in enumerate(hosts)]
         return Group(commands).run()
-    address = wanted.coordinator or f"127.0.0.1:{wanted.port or _free_port()}"
-    count = wanted.count or wanted.processes
-    numbers = range(wanted.first, wanted.first + wanted.processes)
-    return Group([_local(number, count, address, wanted, program) for number in numbers]).run(
-        until_end_of_input=wanted.until_end_of_input
+    address = options.coordinator or f"127.0.0.1:{options.port or _free_port()}"
+    count = options.count or options.processes
+    numbers = range(options.first, options.first + options.processes)
+    return Group([_local(number, count, address, options, program) for number in numbers]).run(
+        until_end_of_input=options.until_end_of_input
     )
 
 
@@ -82,26 +82,26 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _local(number: int, count: int, address: str, wanted: argparse.Namespace, program: Sequence[str]) -> Command:
+def _local(number: int, count: int, address: str, options: argparse.Namespace, program: Sequence[str]) -> Command:
     environment = {name: value for name, value in os.environ.items() if name != "JAX_COORDINATOR_ADDRESS"}
     environment |= {"PHLOX_LAUNCH_ADDRESS": address, "PHLOX_LAUNCH_COUNT": str(count)}
     environment |= {"PHLOX_LAUNCH_NUMBER": str(number), "PYTHONUNBUFFERED": "1"}
-    if wanted.devices is not None:
-        environment["PHLOX_NUM_CPU_DEVICES"] = str(wanted.devices)
-    return Command([wanted.python, *program], environment, f"[{number}] ", f"process {number}")
+    if options.devices is not None:
+        environment["PHLOX_NUM_CPU_DEVICES"] = str(options.devices)
+    return Command([options.python, *program], environment, f"[{number}] ", f"process {number}")
 
 
 def _remote(
-    host: str, i: int, hosts: Sequence[str], address: str, wanted: argparse.Namespace, program: Sequence[str]
+    host: str, i: int, hosts: Sequence[str], address: str, options: argparse.Namespace, program: Sequence[str]
 ) -> Command:
     """Another launcher on `host`. It ends its processes when its standard input ends, which is when ssh does."""
     passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED_ON)}
-    words = [wanted.python, "-m", "phlox.launch", "-n", wanted.processes, "--first", i * wanted.processes]
-    words += ["--count", len(hosts) * wanted.processes, "--coordinator", address, "--until-end-of-input"]
-    words += ["--python", wanted.python]
-    words += ["--devices", wanted.devices] if wanted.devices is not None else []
+    words = [options.python, "-m", "phlox.launch", "-n", options.processes, "--first", i * options.processes]
+    words += ["--count", len(hosts) * options.processes, "--coordinator", address, "--until-end-of-input"]
+    words += ["--python", options.python]
+    words += ["--devices", options.devices] if options.devices is not None else []
     settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in passed.items())
     there = f"cd {shlex.quote(os.getcwd())} && env {settings} {shlex.join(map(str, [*words, *program]))}"
     return Command(
-        [*shlex.split(wanted.ssh), host, there], dict(os.environ), "", f"the launcher on {host}", remote=True
+        [*shlex.split(options.ssh), host, there], dict(os.environ), "", f"the launcher on {host}", remote=True
     )

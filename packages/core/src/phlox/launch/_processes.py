@@ -37,7 +37,7 @@ class Group:
     def __init__(self, commands: Sequence[Command]):
         self.commands = commands
         self.running: list[subprocess.Popen[bytes]] = []
-        self.asked: int | None = None
+        self.signal_number: int | None = None
         self.readers: list[threading.Thread] = []
         self.writing = threading.Lock()
 
@@ -92,12 +92,12 @@ class Group:
                     continue
 
     def _note_signal(self, number: int, _: FrameType | None) -> None:
-        self.asked = number
+        self.signal_number = number
 
     def _follow_input(self) -> None:
         for line in sys.stdin:
-            self.asked = signal.Signals[line.strip()]
-        self.asked = signal.SIGTERM
+            self.signal_number = signal.Signals[line.strip()]
+        self.signal_number = signal.SIGTERM
 
     def _send(self, number: int) -> None:
         for command, process in zip(self.commands, self.running, strict=True):
@@ -116,8 +116,8 @@ class Group:
         cause: tuple[str, int] | None = None
         others_end, deadline, by_signal = None, None, False
         while any(process.poll() is None for process in self.running):
-            if self.asked is not None:
-                number, self.asked = self.asked, None
+            if self.signal_number is not None:
+                number, self.signal_number = self.signal_number, None
                 by_signal = True
                 self._send(number)
             if cause is None:

@@ -15,7 +15,7 @@ import numpy as np
 from .._api.batching.vmap import vmap
 from .._api.jit import arguments
 from .._api.jit.bodies import Staged, operands_of, staged
-from .._api.jit.reference_arguments import check_distinct, merged, places
+from .._api.jit.reference_arguments import check_distinct, find_refs, merged
 from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import (
@@ -461,7 +461,7 @@ def _scan_with_refs(
     f: Callable[..., Any], init: Carry, xs: Tree, length: int | None, reverse: bool, unroll: Any, named: _Body
 ) -> tuple[Carry, Tree]:
     leaves, xs_tree = flatten(xs)
-    mine = places(leaves)
+    mine = find_refs(leaves)
     if mine:
         return _scan_refs(f, init, leaves, xs_tree, mine, (length, reverse, unroll))
 

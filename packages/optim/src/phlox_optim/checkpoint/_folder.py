@@ -48,7 +48,7 @@ def is_folder(path: str) -> bool:
 
 def folders_of(directory: str) -> dict[int, list[str]]:
     """The folders that contain each complete step, by its number; those of several processes in order of processes."""
-    found = {step: [directory] for step in steps_in(directory)}
+    folders_by_step = {step: [directory] for step in steps_in(directory)}
     shares: dict[int, list[int]] = {}
     for name in _entries(directory):
         match = _SHARE.fullmatch(name)
@@ -58,8 +58,8 @@ def folders_of(directory: str) -> dict[int, list[str]]:
         if len(processes) == count:
             folders = [share_folder(directory, process, count) for process in range(count)]
             for step in set.intersection(*map(steps_in, folders)):
-                found.setdefault(step, folders)
-    return found
+                folders_by_step.setdefault(step, folders)
+    return folders_by_step
 
 
 def remove(folder: str, step: int) -> None:

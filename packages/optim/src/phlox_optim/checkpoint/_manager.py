@@ -127,9 +127,9 @@ class CheckpointManager:
         if step is None and steps:
             return steps[-1]
         if step is None or operator.index(step) not in steps:
-            asked = "checkpoint" if step is None else f"step {step}"
+            request = "checkpoint" if step is None else f"step {step}"
             raise StepError(
-                f"there is no {asked} in {self.directory}",
+                f"there is no {request} in {self.directory}",
                 instead="one of " + ", ".join(map(str, steps)) if steps else "",
                 step=step,
                 steps=steps,
@@ -361,14 +361,14 @@ class CheckpointManager:
 
 def _spread(tree: Any, step: int) -> set[Names]:
     """The leaves that the first process cannot read. Raises `CheckpointError` when processes have different trees."""
-    found = unreadable(tree)
+    unreadable_leaves = unreadable(tree)
     if phlox.process_count() == 1:
         return set()
-    others = multihost_utils.process_allgather(np.uint32(zlib.crc32(repr((step, list(found))).encode())))
+    others = multihost_utils.process_allgather(np.uint32(zlib.crc32(repr((step, list(unreadable_leaves))).encode())))
     if len(set(others.tolist())) > 1:
         raise CheckpointError(f"step {step}: the processes save different steps or trees", step=step)
-    first = multihost_utils.broadcast_one_to_all(np.array(list(found.values()), bool))
-    return {names for names, spread in zip(found, first, strict=True) if spread}
+    first = multihost_utils.broadcast_one_to_all(np.array(list(unreadable_leaves.values()), bool))
+    return {names for names, spread in zip(unreadable_leaves, first, strict=True) if spread}
 
 
 def _agreed(well: bool) -> list[bool]:

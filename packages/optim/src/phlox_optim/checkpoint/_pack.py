@@ -87,7 +87,7 @@ def pack(tree: Any, first: bool = True, spread: Collection[Names] = ()) -> Packe
         raise CheckpointError("the tree to save has no leaves")
     if not first:
         notes |= {"keys": [], "written": [], "empty": []}  # these are in the notes of the first process
-        if not any(places for *_, places in notes["shares"]):
+        if not any(ranges for *_, ranges in notes["shares"]):
             packed = {"nothing": np.zeros(1, np.int8)}  # orbax does not save an empty tree
     notes["sums"] = [[names, checksum(leaf)] for names, leaf in by_name(packed).items() if leaf is not None]
     return Packed(packed, notes)
@@ -110,7 +110,7 @@ def by_name(tree: Any, names: Names = ()) -> dict[Names, Any]:
         items = [(str(index), child) for index, child in enumerate(tree)]
     else:
         return {names: tree}
-    return {found: leaf for key, child in items for found, leaf in by_name(child, (*names, key)).items()}
+    return {leaf_names: leaf for key, child in items for leaf_names, leaf in by_name(child, (*names, key)).items()}
 
 
 def _claim(saved: dict[str, KeyPath], path: KeyPath) -> None:
@@ -187,6 +187,6 @@ def _share(path: KeyPath, leaf: Any, notes: dict[str, Any]) -> dict[str, np.ndar
     if _is_empty(path, array, notes):
         return None
     mine = [shard for shard in array.global_shards if shard.replica_id == 0 and shard.data is not None]
-    places = [[part.indices(n)[:2] for part, n in zip(s.index, array.shape, strict=True)] for s in mine]
-    notes["shares"].append([names_of(path), array.dtype.name, array.shape, places])
+    ranges = [[part.indices(n)[:2] for part, n in zip(s.index, array.shape, strict=True)] for s in mine]
+    notes["shares"].append([names_of(path), array.dtype.name, array.shape, ranges])
     return {str(number): np.asarray(shard.data) for number, shard in enumerate(mine)}

@@ -66,9 +66,9 @@ class Contents:
         self.leaves |= {names: Stored(array.shape, array.dtype) for names, array in self._empty.items()}
         self._sums = notes.get("sums", ())
         #: parts of arrays that several processes saved: name → (shape, dtype, start and end of each part)
-        self.shares = {tuple(names): (shape, dtype, places) for names, dtype, shape, places in notes.get("shares", ())}
-        for names, (shape, dtype, places) in self.shares.items():
-            for number in range(len(places)):
+        self.shares = {tuple(names): (shape, dtype, ranges) for names, dtype, shape, ranges in notes.get("shares", ())}
+        for names, (shape, dtype, ranges) in self.shares.items():
+            for number in range(len(ranges)):
                 del self.leaves[(*names, str(number))]
             self.leaves[names] = Stored(tuple(shape), np.dtype(dtype))
         for names, impl in notes.get("keys", ()):
@@ -81,11 +81,11 @@ class Contents:
 
         Raises `ValueError` if a leaf is not what was saved.
         """
-        found = by_name(restored)
+        leaves = by_name(restored)
         for names, expected in self._sums:
-            if checksum(found[tuple(names)]) != expected:
+            if checksum(leaves[tuple(names)]) != expected:
                 raise ValueError(f"the elements of {'.'.join(names)} are not those that were saved")
-        return found | self._empty
+        return leaves | self._empty
 
     def _stored(self, leaf: Any) -> Stored:
         if not isinstance(leaf, self._kinds.ArrayMetadata):
@@ -110,11 +110,11 @@ def value_of(kind: str, written: Any) -> Any:
 
 def join(parts: Sequence[tuple[Contents, dict[Names, Any]]]) -> dict[Names, Any]:
     """The leaves by name, joined from the parts that each process saved."""
-    found = dict(parts[0][1])
+    leaves = dict(parts[0][1])
     for names, (shape, dtype, _) in parts[0][0].shares.items():
         whole = np.empty(shape, dtype)
         for contents, values in parts:
             for number, place in enumerate(contents.shares[names][2]):
                 whole[tuple(slice(*ends) for ends in place)] = values[(*names, str(number))]
-        found[names] = whole
-    return found
+        leaves[names] = whole
+    return leaves

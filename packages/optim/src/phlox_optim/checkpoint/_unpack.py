@@ -32,8 +32,8 @@ def check(like: Any, stored: dict[Names, Stored], what: str) -> None:
         Difference(path, _describe(leaf), "nothing") for names, (path, leaf) in leaves.items() if names not in stored
     ]
     parted += [
-        Difference(tuple(map(DictKey, names)), "no such leaf", str(found))
-        for names, found in stored.items()
+        Difference(tuple(map(DictKey, names)), "no such leaf", str(entry))
+        for names, entry in stored.items()
         if names not in leaves
     ]
     if parted:
@@ -46,10 +46,10 @@ def check(like: Any, stored: dict[Names, Stored], what: str) -> None:
     ]
     if wrong:
         kind = DtypeError if all(fit.shape for fit in fits.values()) else ShapeError
-        places = [f"    at {keystr(d.path) or 'the top'}: expected {d.expected}, got {d.got}" for d in wrong[:5]]
+        lines = [f"    at {keystr(d.path) or 'the top'}: expected {d.expected}, got {d.got}" for d in wrong[:5]]
         more = [f"    and {len(wrong) - 5} more places"] if len(wrong) > 5 else []
         raise kind(
-            "\n".join([f"types in the tree to restore differ from {what}", *places, *more]),
+            "\n".join([f"types in the tree to restore differ from {what}", *lines, *more]),
             instead="like= a tree with the types saved; convert after restoring",
             path=wrong[0].path,
             expected=wrong[0].expected,
@@ -62,8 +62,8 @@ def check_like(like: Any) -> None:
     """Raises a `TreeError` for leaves of `like` that have no type."""
     for path, leaf in tree_flatten_with_path(like)[0]:
         if type(leaf) not in _PLAIN and not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
-            found = Difference(path, "an array, a number, text or a ShapeDtypeStruct", f"a {type(leaf).__name__}")
-            raise tree_error("restore: like= has a leaf without a type", [found])
+            difference = Difference(path, "an array, a number, text or a ShapeDtypeStruct", f"a {type(leaf).__name__}")
+            raise tree_error("restore: like= has a leaf without a type", [difference])
 
 
 class _Fit(NamedTuple):

@@ -110,7 +110,7 @@ def run_mapped(
 ) -> list[Any]:
     """The containers and arrays of all examples, from `fun` on one example of `leaves`.
 
-    `fun` returns results and a spec for each. ``place(value, axis, wanted, size)`` moves the batch axis of an array.
+    `fun` returns results and a spec for each. ``place(value, axis, out_axis, size)`` moves the batch axis of an array.
     """
     trace = BatchTrace(axis)
 
@@ -134,7 +134,7 @@ def run_mapped(
     examples = [to_elt(x, spec) for x, spec in zip(leaves, specs, strict=True)]
 
     def run() -> list[Any]:
-        outs, wanted = fun(*examples)
-        return [from_elt(axis.size, x, spec) for x, spec in zip(outs, wanted, strict=True)]
+        outs, out_specs = fun(*examples)
+        return [from_elt(axis.size, x, spec) for x, spec in zip(outs, out_specs, strict=True)]
 
     return run_in(trace, axis, run)

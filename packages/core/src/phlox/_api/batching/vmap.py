@@ -20,7 +20,7 @@ from ..._transform.array_operations import sum_axes
 from ..._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
 from ..._transform.explicit import laid
 from ..jit import arguments
-from ..jit.reference_arguments import check_distinct, places
+from ..jit.reference_arguments import check_distinct, find_refs
 from ..jit.user_functions import FlatFunction, user_call
 from .mappable import any_mappable, is_mappable, is_spec, run_mapped
 
@@ -84,9 +84,9 @@ def vmap(
         leaves, in_tree = flatten((args, kwargs))
         check_in_axes("vmap", in_axes, len(args))
         axes = [*flat_axes("vmap in_axes", in_axes, args), *[0] * (len(leaves) - _count(args))]
-        ref_places = places(leaves)
-        if ref_places:
-            return _with_refs(fun, leaves, in_tree, axes, ref_places, (out_axes, axis_name, axis_size))
+        ref_indices = find_refs(leaves)
+        if ref_indices:
+            return _with_refs(fun, leaves, in_tree, axes, ref_indices, (out_axes, axis_name, axis_size))
         # Arguments that are not mapped need not be arrays; the checks see a 0 in their place.
         mapped = [x if d is not None or typeof_value(x) is not None else 0 for x, d in zip(leaves, axes, strict=True)]
         avals = arguments.check_arrays("vmap", fun, args, kwargs, mapped)
@@ -98,13 +98,13 @@ def vmap(
         with within(_VMAP), no_leaks(arguments.fun_name(fun)):
             axis = BatchAxis(size, axis_name, spmd, _explicit(avals, dims) if any_specs() else None)
             outs, out_dims = run_batched(flat, axis, leaves, dims)
-        wanted = flat_axes("vmap out_axes", out_axes, flat.out_tree)
-        for i, (dim, want) in enumerate(zip(out_dims, wanted, strict=True)):
+        expected_dims = flat_axes("vmap out_axes", out_axes, flat.out_tree)
+        for i, (dim, want) in enumerate(zip(out_dims, expected_dims, strict=True)):
             if dim is not None and want is None and not sum_match:
                 path = pytree.named_paths(flat.out_tree)[i]
                 raise _unplaced(pytree.keystr(path), dim, axis_name, typeof(outs[i]).short)
         return flat.out_tree.unflatten(
-            [_place(x, d, want, axis) for x, d, want in zip(outs, out_dims, wanted, strict=True)]
+            [_place(x, d, want, axis) for x, d, want in zip(outs, out_dims, expected_dims, strict=True)]
         )
 
     return batched
@@ -113,15 +113,15 @@ def vmap(
 def _explicit(avals: Sequence[Any], dims: Sequence[int | None]) -> Spec | None:
     """How the mapped axis is split over explicit axes. Raises `ShardingTypeError` if the arguments disagree."""
     mapped = [(aval, d) for aval, d in zip(avals, dims, strict=True) if d is not None]
-    found = {aval.spec.entries[d] if aval.spec is not None else (): aval for aval, d in mapped}
-    if len(found) > 1:
+    aval_of_entry = {aval.spec.entries[d] if aval.spec is not None else (): aval for aval, d in mapped}
+    if len(aval_of_entry) > 1:
         raise ShardingTypeError(
             "vmap: Mapped away dimension of inputs passed to vmap should be sharded the same, got "
-            + " and ".join(aval.short for aval in found.values()),
+            + " and ".join(aval.short for aval in aval_of_entry.values()),
             instead="phlox.reshard(x, phlox.P(...)) first",
-            avals=list(found.values()),
+            avals=list(aval_of_entry.values()),
         )
-    for entry, aval in found.items():
+    for entry, aval in aval_of_entry.items():
         return spec_over(aval.spec.mesh, [entry]) if aval.spec is not None else None
     return None
 
@@ -131,23 +131,23 @@ def _with_refs(
     leaves: list[Any],
     tree: PyTreeDef,
     axes: Sequence[Any],
-    ref_places: Sequence[int],
+    ref_indices: Sequence[int],
     options: Any,
 ) -> Any:
-    """A call with references, which are the leaves `ref_places`.
+    """A call with references, which are the leaves `ref_indices`.
 
     A reference with a mapped axis becomes one reference for each example; the others are passed unchanged.
     """
     out_axes, axis_name, axis_size = options
-    refs = [leaves[i] for i in ref_places]
+    refs = [leaves[i] for i in ref_indices]
     check_distinct("vmap", refs)
-    mapped = [i for i in ref_places if axes[i] is not None]
-    rest = [i for i in range(len(leaves)) if i not in ref_places]
+    mapped = [i for i in ref_indices if axes[i] is not None]
+    rest = [i for i in range(len(leaves)) if i not in ref_indices]
 
     def pure(state: list[Any], others: list[Any]) -> tuple[Any, list[Any]]:
         inside = dict(zip(mapped, [Ref(AbstractRef(typeof(x)), x) for x in state], strict=True))
-        given = {**dict(zip(rest, others, strict=True)), **inside}
-        args, kwargs = tree.unflatten([given.get(i, x) for i, x in enumerate(leaves)])
+        inner_leaves = {**dict(zip(rest, others, strict=True)), **inside}
+        args, kwargs = tree.unflatten([inner_leaves.get(i, x) for i, x in enumerate(leaves)])
         return fun(*args, **kwargs), values(list(inside.values()))
 
     pure.__name__ = arguments.fun_name(fun)
@@ -188,10 +188,10 @@ def _with_mappables(
         arguments.check_outputs(fun, out, [0 if is_mappable(x) else x for x in outs])
         return outs, flat_axes("vmap out_axes", out_axes, tree)
 
-    def place(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
-        if dim is not None and wanted is None and not sum_match:
+    def place(x: Any, dim: int | None, out_dim: int | None, size: int) -> Any:
+        if dim is not None and out_dim is None and not sum_match:
             raise _unplaced("", dim, axis.name, typeof(x).short)
-        return _place(x, dim, wanted, axis._replace(size=size))
+        return _place(x, dim, out_dim, axis._replace(size=size))
 
     outs = run_mapped(flat, axis, leaves, specs, place)
     return trees[0].unflatten(outs)
@@ -280,14 +280,14 @@ def _unplaced(path: str, dim: int, axis_name: AxisName | None, short: str) -> Op
     )
 
 
-def _place(x: Any, dim: int | None, wanted: int | None, axis: BatchAxis) -> Any:
-    if wanted is None:
+def _place(x: Any, dim: int | None, out_dim: int | None, axis: BatchAxis) -> Any:
+    if out_dim is None:
         return x if dim is None else sum_axes(x, (dim,))
     ndim = typeof(x).ndim + (dim is None)
-    if not -ndim <= wanted < ndim:
-        raise AxisError(f"axis {wanted} is out of bounds for array of dimension {ndim}: vmap's out_axes of a result")
-    placed = place_axis(x, dim, wanted % ndim, axis.size)
-    return placed if axis.explicit is None else _split_along(placed, wanted % ndim, axis)
+    if not -ndim <= out_dim < ndim:
+        raise AxisError(f"axis {out_dim} is out of bounds for array of dimension {ndim}: vmap's out_axes of a result")
+    placed = place_axis(x, dim, out_dim % ndim, axis.size)
+    return placed if axis.explicit is None else _split_along(placed, out_dim % ndim, axis)
 
 
 def _split_along(x: Any, dim: int, axis: BatchAxis) -> Any:

@@ -59,7 +59,7 @@ class Checks:
         error, then the outputs of `closed`. `avals` are the types of the inputs of `closed`.
         """
         leaves, tree = flatten(self.error)
-        given = (*avals[:before], *(typeof(x) for x in leaves), *avals[before:])
+        in_avals = (*avals[:before], *(typeof(x) for x in leaves), *avals[before:])
         enabled, width = self.enabled, len(leaves)
 
         def make() -> tuple[ClosedJaxpr, PyTreeDef]:
@@ -73,9 +73,9 @@ class Checks:
                 trees.append(out_tree)
                 return [*after, *outs]
 
-            return restage(fun, given, closed.jaxpr), trees[0]
+            return restage(fun, in_avals, closed.jaxpr), trees[0]
 
-        return memoized(closed.jaxpr, ("checkify", enabled, tree, given, before, axis_env.get()), make)
+        return memoized(closed.jaxpr, ("checkify", enabled, tree, in_avals, before, axis_env.get()), make)
 
     def make_room(self, *trees: PyTreeDef) -> None:
         """Extends the error by all kinds of errors that inner Jaxprs return (`trees`), so that they can take it in the

@@ -135,15 +135,15 @@ class Debugger(cmd.Cmd):
 
 
 def _frames(filter_frames: bool, num_frames: int | None) -> list[Frame]:
-    found: list[Frame] = []
+    frames: list[Frame] = []
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and (num_frames is None or len(found) < num_frames):
+    while frame is not None and (num_frames is None or len(frames) < num_frames):
         code = frame.f_code
         if not (filter_frames and is_internal(code.co_filename)):
             variables = {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
-            found.append(Frame(code.co_filename, frame.f_lineno, code.co_name, variables, frame.f_globals))
+            frames.append(Frame(code.co_filename, frame.f_lineno, code.co_name, variables, frame.f_globals))
         frame = frame.f_back
-    return found
+    return frames
 
 
 def breakpoint(
@@ -255,7 +255,7 @@ def _variables(scopes: list[dict[str, Any]]) -> tuple[list[Any], Callable[[Any],
         plans.append(plan)
 
     def rebuild(values: Any) -> list[dict[str, Any]]:
-        made = []
+        new_scopes = []
         for plan in plans:
             scope = {}
             for name, (tree, what) in plan.items():
@@ -267,7 +267,7 @@ def _variables(scopes: list[dict[str, Any]]) -> tuple[list[Any], Callable[[Any],
                 for position, x in fixed:
                     leaves.insert(position, x)
                 scope[name] = tree.unflatten(leaves)
-            made.append(scope)
-        return made
+            new_scopes.append(scope)
+        return new_scopes
 
     return arrays, rebuild

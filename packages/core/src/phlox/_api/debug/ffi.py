@@ -69,12 +69,12 @@ def ffi_call(
         )
     many = isinstance(result_shape_dtypes, list | tuple)
     results = tuple(map(_result, result_shape_dtypes if many else [result_shape_dtypes]))
-    wanted: Any = output_layouts if many else None if output_layouts is None else (output_layouts,)
+    layouts: Any = output_layouts if many else None if output_layouts is None else (output_layouts,)
 
     def call(*args: Any, **attributes: Any) -> Any:
         avals = [typeof(x) for x in args]
         layouts_in = _layouts("input", avals, input_layouts)
-        layouts_out = _layouts("output", results, wanted)
+        layouts_out = _layouts("output", results, layouts)
         outs = ffi.ffi_call.bind(
             *args,
             target_name=target_name,

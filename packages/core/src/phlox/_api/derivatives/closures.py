@@ -53,10 +53,10 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
 
     def converted(*args: Any) -> Any:
         count = len(args) - len(hoisted)
-        flat, given = flatten(tuple(args[:count]))
+        flat, args_tree = flatten(tuple(args[:count]))
         pytree.check_same(
             tree,
-            given,
+            args_tree,
             "The inputs to the closure produced by closure_convert must have the structure of the example arguments",
         )
         first, second = iter(args[count:]), iter(fixed)
@@ -104,8 +104,8 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         return out, Partial(_Rule(program.closed, program.out_tree), *program.consts)
 
     def backward(rule: Any, cotangent: Any) -> Any:
-        found = rule(*pytree.tree_leaves(cotangent))
-        return found if isinstance(found, tuple) else (found,)
+        cotangents = rule(*pytree.tree_leaves(cotangent))
+        return cotangents if isinstance(cotangents, tuple) else (cotangents,)
 
     wrapped.defvjp(forward, backward)
     return wraps(fun)(wrapped)
@@ -136,7 +136,7 @@ def linear_call(
     leaves, tree = operands_of("linear_call", fun, (residual_args, linear_args))
     res, linear_tree = pytree.tree_leaves(residual_args), pytree.tree_structure(linear_args)
     program = Staged("linear_call", "fun", fun, tree, [typeof(x) for x in leaves])
-    wanted = [typeof(x) for x in leaves[len(res) :]]
+    expected = [typeof(x) for x in leaves[len(res) :]]
 
     @functools.cache
     def transposed() -> tuple[ClosedJaxpr, list[Any]]:
@@ -145,7 +145,7 @@ def linear_call(
         back = Staged("linear_call", "fun_transpose", fun_transpose, in_tree, avals)
         what = f"linear_call: {back.name} returns something unlike the argument that {program.name} is linear in"
         pytree.check_same(linear_tree, back.out_tree, what)
-        for have, want in zip(back.out_avals, wanted, strict=True):
+        for have, want in zip(back.out_avals, expected, strict=True):
             if have.shape != want.shape or have.dtype != want.dtype:
                 raise DerivativeError(f"{what}: {have.short} for {want.short}", instead=f"a value of type {want.short}")
         return back.closed, back.consts
@@ -204,11 +204,11 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
 
 
 def _transposed(program: Staged, tree: PyTreeDef, avals: list[ShapedArray], consts: Any, cotangent: Any) -> Any:
-    given, ct_tree = flatten(cotangent)
+    out_cotangents, ct_tree = flatten(cotangent)
     pytree.check_same(
         program.out_tree, ct_tree, f"linear_transpose: the cotangent tree does not match the output of {program.name}"
     )
-    for i, (ct, aval) in enumerate(zip(given, program.closed.out_avals, strict=True)):
+    for i, (ct, aval) in enumerate(zip(out_cotangents, program.closed.out_avals, strict=True)):
         have = typeof(ct)
         if have.shape != aval.shape or have.dtype != aval.dtype:
             raise DerivativeError(
@@ -218,11 +218,11 @@ def _transposed(program: Staged, tree: PyTreeDef, avals: list[ShapedArray], cons
             )
     linear = [Linear(a) for a in avals]
     try:
-        found = backward_pass(program.closed.jaxpr, [], [*consts, *linear], given)
+        in_cotangents = backward_pass(program.closed.jaxpr, [], [*consts, *linear], out_cotangents)
     except (TypeError, AttributeError) as error:  # a rule got a `Linear` placeholder where it needs a value
         if isinstance(error, PhloxError) and not isinstance(getattr(error, "value", None), Linear):
             raise
         raise DerivativeError(
             f"linear_transpose: {program.name} is not linear in its arguments", instead="vjp, which linearizes"
         ) from error
-    return tree.unflatten([own(instantiate(ct)) for ct in found[len(consts) :]])
+    return tree.unflatten([own(instantiate(ct)) for ct in in_cotangents[len(consts) :]])

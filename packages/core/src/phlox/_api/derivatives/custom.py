@@ -28,7 +28,7 @@ from ..._transform.batch import BatchTrace, in_batch_of
 from ..._transform.jvp import JVPTrace, by_rule
 from ..._transform.linearize import LinearizeTrace, TangentTrace
 from ..jit import arguments
-from ..jit.reference_arguments import merged, places
+from ..jit.reference_arguments import find_refs, merged
 from .decorated import Decorated, no_rule, positional
 from .rule_results import Result, RuleName, checked_tangents, flat_cotangents, pair_of
 from .symbolic import CustomVJPPrimal, residual, shown
@@ -70,9 +70,9 @@ class _Custom(Decorated[P, R]):
         fixed = [args[n % len(args)] for n in self.nondiff_argnums]
         return fixed, [x for i, x in enumerate(args) if i not in chosen]
 
-    def _filled(self, args: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-        """`args` with the differentiated ones replaced by `given`."""
-        chosen, values = self._chosen(args), iter(given)
+    def _filled(self, args: Sequence[Any], replacements: Sequence[Any]) -> list[Any]:
+        """`args` with the differentiated ones replaced by `replacements`."""
+        chosen, values = self._chosen(args), iter(replacements)
         return [x if i in chosen else next(values) for i, x in enumerate(args)]
 
     def _stage(
@@ -93,8 +93,8 @@ class _Custom(Decorated[P, R]):
     def _at_once(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of an eager call without differentiation."""
         args = positional(self.fun, args, kwargs, self.kind)
-        _, given = self._split(args)
-        return arguments.as_arrays(self.fun(*self._filled(args, arguments.as_arrays(given))))
+        _, operands = self._split(args)
+        return arguments.as_arrays(self.fun(*self._filled(args, arguments.as_arrays(operands))))
 
     #: "custom_jvp" or "custom_vjp"
     kind: str
@@ -105,8 +105,8 @@ class _Custom(Decorated[P, R]):
             return self._at_once(args, kwargs)
         args = self._fixed(positional(self.fun, args, kwargs, self.kind))  # type: ignore[assignment]
         leaves, in_tree = flatten(tuple(self._split(args)[1]))
-        if ref_places := places(leaves):
-            return self._closed_over(args, in_tree, leaves, ref_places)
+        if ref_indices := find_refs(leaves):
+            return self._closed_over(args, in_tree, leaves, ref_indices)
         trace = _concerned(leaves)
         if trace is not outer or isinstance(trace, JVPTrace):
             token = current_trace.set(trace)
@@ -403,18 +403,18 @@ class custom_vjp(_Custom[P, R]):
 
         @wraps(fwd)
         def forward(*xs: Any) -> Any:
-            found = fwd(*complete(xs))
-            if not isinstance(found, tuple | list) or len(found) != 2:
-                return found  # refused by the function that asks for a pair
-            residuals, tree = flatten(found[1])
-            ref_places = places(residuals)
-            saved[:] = tree, ref_places, [residuals[i] for i in ref_places]
-            return found[0], [x for i, x in enumerate(residuals) if i not in ref_places]
+            result = fwd(*complete(xs))
+            if not isinstance(result, tuple | list) or len(result) != 2:
+                return result  # refused by the function that asks for a pair
+            residuals, tree = flatten(result[1])
+            ref_indices = find_refs(residuals)
+            saved[:] = tree, ref_indices, [residuals[i] for i in ref_indices]
+            return result[0], [x for i, x in enumerate(residuals) if i not in ref_indices]
 
         @wraps(bwd)
         def backward(*xs: Any) -> Any:
-            tree, ref_places, kept = saved
-            return bwd(*xs[:num_fixed], merged(tree, ref_places, kept, xs[num_fixed]), xs[-1])
+            tree, ref_indices, residual_refs = saved
+            return bwd(*xs[:num_fixed], merged(tree, ref_indices, residual_refs, xs[num_fixed]), xs[-1])
 
         twin = custom_vjp(wraps(self.fun)(run), self.nondiff_argnums)
         twin.defvjp(forward, backward, self.symbolic_zeros, self.optimize_remat)
@@ -459,8 +459,8 @@ class custom_vjp(_Custom[P, R]):
         args = [x if i in chosen else None for i, x in enumerate(args)]
 
         def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-            given = [shown(x) for x in primals]
-            leaves = list(map(CustomVJPPrimal, given, perturbed)) if symbolic else given
+            inputs = [shown(x) for x in primals]
+            leaves = list(map(CustomVJPPrimal, inputs, perturbed)) if symbolic else inputs
             result = fwd(*self._filled(args, in_tree.unflatten(leaves)))
             primal_out, saved = pair_of(result, names)
             outs, tree = flatten(primal_out)
@@ -485,8 +485,8 @@ class custom_vjp(_Custom[P, R]):
 
         def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             assert known.tree is not None
-            given = known.tree.unflatten(map(shown, cotangents))
-            result = bwd(*fixed, residual_trees[0].unflatten(map(residual, residuals)), given)
+            cotangent = known.tree.unflatten(map(shown, cotangents))
+            result = bwd(*fixed, residual_trees[0].unflatten(map(residual, residuals)), cotangent)
             example = in_tree.unflatten([0] * in_tree.num_leaves)
             if not isinstance(result, tuple | list) or len(result) != len(example):
                 raise TreeError(

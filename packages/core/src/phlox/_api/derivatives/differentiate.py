@@ -48,7 +48,7 @@ def _check_args(
     return arguments.check_arrays(function, fun, args, {}, leaves)
 
 
-class _Given(NamedTuple):
+class _Wording(NamedTuple):
     """Words for error messages about tangents or cotangents that users pass: what they are, what they belong to, and
     how messages about shapes and dtypes begin."""
 
@@ -58,45 +58,45 @@ class _Given(NamedTuple):
     other_dtype: str
 
 
-_OF_JVP = _Given(
+_OF_JVP = _Wording(
     "tangent",
     "primal",
     "jvp called with different primal and tangent shapes",
     "primal and tangent arguments to jvp do not match",
 )
 _INCONSISTENT = "linearized function called on tangent values inconsistent with the original primal values"
-_OF_LINEARIZED = _Given("tangent", "primal", _INCONSISTENT, _INCONSISTENT)
-_OF_PULLBACK = _Given("cotangent", "result", "unexpected JAX type", "unexpected JAX type")
+_OF_LINEARIZED = _Wording("tangent", "primal", _INCONSISTENT, _INCONSISTENT)
+_OF_PULLBACK = _Wording("cotangent", "result", "unexpected JAX type", "unexpected JAX type")
 
 
-def _as_tangent(x: Any, aval: ShapedArray, name: str, given: _Given) -> Any:
+def _as_tangent(x: Any, aval: ShapedArray, name: str, wording: _Wording) -> Any:
     """A user's tangent (or cotangent) for a value of type `aval`, checked; arrays of float0 become `Zero`.
 
     The cotangent of an integer may be any array of the same shape, such as the result itself, since it is not used.
     """
-    what, of = given.what, given.of
-    wanted = aval.tangent()
+    what, of = wording.what, wording.of
+    expected = aval.tangent()
     have = typeof_value(x)
     if have is None:
         raise ArgumentError(f"{what} {name} is {x!r}, which is no array", argument=name)
-    if have.shape != wanted.shape:
+    if have.shape != expected.shape:
         raise ShapeError(
-            f"{given.other_shape}: {what} {name} has type {have.short}, but its {of} has type {aval.short}",
-            instead=f"a {what} of type {wanted.short}",
-            shapes=[have.shape, wanted.shape],
+            f"{wording.other_shape}: {what} {name} has type {have.short}, but its {of} has type {aval.short}",
+            instead=f"a {what} of type {expected.short}",
+            shapes=[have.shape, expected.shape],
         )
-    if wanted.dtype == dtypes.float0:
+    if expected.dtype == dtypes.float0:
         if have.dtype != dtypes.float0 and what == "tangent":
             raise DtypeError(
-                f"{given.other_dtype}: {what} {name} has dtype {have.dtype.name}, but tangents of {aval.short} have "
+                f"{wording.other_dtype}: {what} {name} has dtype {have.dtype.name}, but tangents of {aval.short} have "
                 "type float0",
                 instead="numpy.zeros(x.shape, phlox.dtypes.float0)",
             )
-        return Zero(wanted)
-    if have.dtype != wanted.dtype:
+        return Zero(expected)
+    if have.dtype != expected.dtype:
         raise DtypeError(
-            f"{given.other_dtype}: {what} {name} has type {have.short}, but its {of} has type {aval.short}",
-            instead=f"a {what} of dtype {wanted.dtype.name}",
+            f"{wording.other_dtype}: {what} {name} has type {have.short}, but its {of} has type {aval.short}",
+            instead=f"a {what} of dtype {expected.dtype.name}",
         )
     return x
 
@@ -139,19 +139,19 @@ def jvp(
         )
     arguments.check_callable("jvp", fun)
     leaves, in_tree = flatten(tuple(primals))
-    given = pytree.tree_leaves(tangents)
+    tangent_leaves = pytree.tree_leaves(tangents)
     structures = pytree.tree_structure(primals), pytree.tree_structure(tangents)
     pytree.check_same(*structures, "primal and tangent arguments to jvp must have the same tree structure")
     avals = _check_args("jvp", fun, primals, leaves)
     names = arguments.leaf_names(fun, primals, {})
-    checked = [_as_tangent(t, a, name, _OF_JVP) for t, a, name in zip(given, avals, names, strict=True)]
+    checked = [_as_tangent(t, a, name, _OF_JVP) for t, a, name in zip(tangent_leaves, avals, names, strict=True)]
     flat = FlatFunction(fun, in_tree, has_aux)
     with no_leaks(arguments.fun_name(fun)):
         outs, out_tangents = jvp_flat(_named(flat), leaves, checked)
     out, aux = flat.split(outs)
     out_tree = flat.out_tree
-    given_out = [_result(t, typeof(x)) for t, x in zip(out_tangents, out, strict=False)]
-    result = out_tree.unflatten(out), out_tree.unflatten(given_out)
+    tangent_results = [_result(t, typeof(x)) for t, x in zip(out_tangents, out, strict=False)]
+    result = out_tree.unflatten(out), out_tree.unflatten(tangent_results)
     return (*result, aux) if has_aux else result
 
 
@@ -171,11 +171,11 @@ class _Form(NamedTuple):
 def _apply_linear(jaxpr: Jaxpr, form: _Form, residuals: list[Any], *tangents: Any) -> Any:
     """Maps tangents of the arguments of a linearized function to tangents of its result."""
     in_tree, out_tree = form.trees
-    given, tree = flatten(tangents)
+    leaves, tree = flatten(tangents)
     pytree.check_same(in_tree, tree, f"the linear function of {form.name} got tangents of another structure")
     checked = [
         _as_tangent(t, a, f"number {i}", _OF_LINEARIZED)
-        for i, (t, a) in enumerate(zip(given, form.in_avals, strict=True))
+        for i, (t, a) in enumerate(zip(leaves, form.in_avals, strict=True))
     ]
     present = [t for t in checked if type(t) is not Zero]
     outs = iter(eval_jaxpr(jaxpr, residuals, *present))
@@ -214,18 +214,18 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     avals = _check_args("linearize", fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
     with no_leaks(arguments.fun_name(fun)):
-        made = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
-    out, aux = flat.split(made.outputs)
+        linearization = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
+    out, aux = flat.split(linearization.outputs)
     count = len(out)
-    jaxpr = made.jaxpr.replace(outvars=made.jaxpr.outvars[: sum(made.nonzero[:count])])
+    jaxpr = linearization.jaxpr.replace(outvars=linearization.jaxpr.outvars[: sum(linearization.nonzero[:count])])
     form = _Form(
         arguments.fun_name(fun),
-        tuple(made.nonzero[:count]),
+        tuple(linearization.nonzero[:count]),
         (in_tree, flat.out_tree),
         tuple(avals),
         tuple(typeof(x) for x in out),
     )
-    linear = Partial(functools.partial(_apply_linear, jaxpr, form), made.residuals)
+    linear = Partial(functools.partial(_apply_linear, jaxpr, form), linearization.residuals)
     result = flat.out_tree.unflatten(out), linear
     return (*result, aux) if has_aux else result
 
@@ -267,10 +267,11 @@ class Pullback:
     Array([9., 9., 9.], dtype=float32)
     """
 
-    def __init__(self, form: _Form, jaxpr: Jaxpr, places: tuple[int | None, ...], args_res: Any, opaque: Any):
+    def __init__(self, form: _Form, jaxpr: Jaxpr, argument_indices: tuple[int | None, ...], args_res: Any, opaque: Any):
         self.form = form
         self.jaxpr = jaxpr
-        self.places = places  # for each residual, the index of the argument leaf that it is; None for opaque ones
+        #: for each residual, the index of the argument leaf that it is; None for opaque ones
+        self.argument_indices = argument_indices
         self.args_res = args_res
         self.opaque_residuals = opaque
 
@@ -283,7 +284,7 @@ class Pullback:
     @property
     def residuals(self) -> list[Any]:
         """The residuals, in the order in which the Jaxpr takes them."""
-        if not any(place is not None for place in self.places):
+        if not any(i is not None for i in self.argument_indices):
             return list(self.opaque_residuals)
         leaves = pytree.tree_leaves(tuple(self.args_res), is_leaf=lambda x: isinstance(x, NotNeeded))
         if len(leaves) != len(self.in_avals):
@@ -294,7 +295,7 @@ class Pullback:
                 argument="args_res",
             )
         opaque = iter(self.opaque_residuals)
-        return [next(opaque) if place is None else leaves[place] for place in self.places]
+        return [next(opaque) if i is None else leaves[i] for i in self.argument_indices]
 
     def __call__(self, cotangent: Any, *more: Any) -> Any:
         """A tuple with the cotangent of each argument."""
@@ -311,7 +312,7 @@ class Pullback:
 
     def _checked(self, cotangent: Any) -> list[Any]:
         """The leaves of a cotangent, which must have the structure and types of the result."""
-        given, tree = flatten(cotangent)
+        leaves, tree = flatten(cotangent)
         pytree.check_same(
             self.out_tree,
             tree,
@@ -321,7 +322,7 @@ class Pullback:
         )
         return [
             _as_tangent(ct, a, f"number {i}", _OF_PULLBACK)
-            for i, (ct, a) in enumerate(zip(given, self.out_avals, strict=True))
+            for i, (ct, a) in enumerate(zip(leaves, self.out_avals, strict=True))
         ]
 
     def with_refs(self, *wishes: Any) -> Callable[[Any], Any]:
@@ -336,29 +337,32 @@ class Pullback:
         >>> total[...]
         Array(13., dtype=float32)
         """
-        places, tree = flatten(wishes)
+        leaves, tree = flatten(wishes)
         pytree.check_same(self.in_tree, tree, f"with_refs takes a tree like the arguments of {self.name}")
 
         def deliver_all(cotangent: Any) -> Any:
             from .ad import DontWant, deliver
 
-            wanted = [not isinstance(place, DontWant) for place in places]
-            return self.in_tree.unflatten(deliver(self.flat(self._checked(cotangent), wanted), places))
+            mask = [not isinstance(wish, DontWant) for wish in leaves]
+            return self.in_tree.unflatten(deliver(self.flat(self._checked(cotangent), mask), leaves))
 
         return deliver_all
 
-    def flat(self, cotangents: Sequence[Any], wanted: Sequence[bool] | None = None) -> list[Any]:
-        """Cotangents of the leaves of the arguments; None for those that are not wanted."""
+    def flat(self, cotangents: Sequence[Any], mask: Sequence[bool] | None = None) -> list[Any]:
+        """Cotangents of the leaves of the arguments; None for those that `mask` excludes."""
         present = [ct for ct, has in zip(cotangents, self.form.nonzero, strict=True) if has]
         present = as_typed_all(present, itertools.compress(self.out_avals, self.form.nonzero))
-        wishes = [True] * len(self.in_avals) if wanted is None else wanted
+        wishes = [True] * len(self.in_avals) if mask is None else mask
         has_derivative = [dtypes.is_inexact(a.dtype) for a in self.in_avals]
-        asked = [wish for wish, has in zip(wishes, has_derivative, strict=True) if has]
-        args = [Linear(v.aval) if wish else Unwanted(v.aval) for wish, v in zip(asked, self.jaxpr.invars, strict=True)]
+        inexact_wishes = [wish for wish, has in zip(wishes, has_derivative, strict=True) if has]
+        args = [
+            Linear(v.aval) if wish else Unwanted(v.aval)
+            for wish, v in zip(inexact_wishes, self.jaxpr.invars, strict=True)
+        ]
         with within(_TRANSPOSE):
-            found = iter(backward_pass(self.jaxpr, self.residuals, args, present))
+            in_cotangents = iter(backward_pass(self.jaxpr, self.residuals, args, present))
         leaves = zip(self.in_avals, has_derivative, wishes, strict=True)
-        per_leaf = [(next(found) if has else Zero(a.tangent()), a, wish) for a, has, wish in leaves]
+        per_leaf = [(next(in_cotangents) if has else Zero(a.tangent()), a, wish) for a, has, wish in leaves]
         return [_result(ct, a) if wish else None for ct, a, wish in per_leaf]
 
     def __repr__(self) -> str:
@@ -366,7 +370,7 @@ class Pullback:
 
 
 def _flatten_pullback(p: Pullback) -> tuple[Any, Any]:
-    return (p.args_res, p.opaque_residuals), (p.form, p.jaxpr, p.places)
+    return (p.args_res, p.opaque_residuals), (p.form, p.jaxpr, p.argument_indices)
 
 
 def _unflatten_pullback(fixed: Any, children: Any) -> Pullback:
@@ -383,19 +387,20 @@ def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, fu
     avals = _check_args(function, fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
     with no_leaks(arguments.fun_name(fun)):
-        made = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
-    out, aux = flat.split(made.outputs)
-    nonzero = made.nonzero[: len(out)]
-    jaxpr = made.jaxpr.replace(outvars=made.jaxpr.outvars[: sum(nonzero)])  # without the tangents of aux
+        linearization = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
+    out, aux = flat.split(linearization.outputs)
+    nonzero = linearization.nonzero[: len(out)]
+    outvars = linearization.jaxpr.outvars[: sum(nonzero)]  # without the tangents of aux
+    jaxpr = linearization.jaxpr.replace(outvars=outvars)
     form = _Form(
         arguments.fun_name(fun), tuple(nonzero), (in_tree, flat.out_tree), tuple(avals), tuple(typeof(x) for x in out)
     )
     at = {id(x): i for i, x in enumerate(leaves)}
-    places = tuple(at.get(id(x)) for x in made.residuals)
-    kept = set(places)
-    arguments_kept = in_tree.unflatten([x if i in kept else NotNeeded() for i, x in enumerate(leaves)])
-    opaque = [x for x, place in zip(made.residuals, places, strict=True) if place is None]
-    pullback = Pullback(form, jaxpr, places, list(arguments_kept), opaque)
+    argument_indices = tuple(at.get(id(x)) for x in linearization.residuals)
+    saved = set(argument_indices)
+    args_res = in_tree.unflatten([x if i in saved else NotNeeded() for i, x in enumerate(leaves)])
+    opaque = [x for x, i in zip(linearization.residuals, argument_indices, strict=True) if i is None]
+    pullback = Pullback(form, jaxpr, argument_indices, list(args_res), opaque)
     return out, pullback, aux
 
 

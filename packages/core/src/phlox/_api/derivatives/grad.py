@@ -254,8 +254,8 @@ def fwd_and_bwd(
         return vjp(partial, *chosen, has_aux=has_aux)
 
     def bwd(residuals: Any, cotangent: Any) -> Any:
-        found = residuals(cotangent)
-        return found[0] if isinstance(argnums, int) else found
+        cotangents = residuals(cotangent)
+        return cotangents[0] if isinstance(argnums, int) else cotangents
 
     return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
@@ -349,8 +349,8 @@ def jacfwd(
         leaves, tree = flatten(tuple(chosen))
 
         def push(*tangents: Any) -> Any:
-            found = jvp(partial, tuple(chosen), tree.unflatten(tangents), has_aux)
-            return found if has_aux else (*found, None)
+            outs = jvp(partial, tuple(chosen), tree.unflatten(tangents), has_aux)
+            return outs if has_aux else (*outs, None)
 
         out, columns, aux = vmap(push, out_axes=(None, -1, None))(*_basis(leaves))
         if holomorphic:
@@ -402,9 +402,9 @@ def jacrev(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)
         _check_inputs("jacrev", lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
-        found = vjp(partial, *chosen, has_aux=has_aux)
-        leaves, tree = flatten(found[0])
-        pullback = found[1]
+        vjp_result = vjp(partial, *chosen, has_aux=has_aux)
+        leaves, tree = flatten(vjp_result[0])
+        pullback = vjp_result[1]
         _check_output("jacrev", fun, [typeof_value(x) for x in leaves], holomorphic)
         stacked = vmap(lambda *cts: pullback(tree.unflatten(cts)))(*_basis(leaves))
         inputs, chosen_tree = flatten(tuple(chosen))
@@ -415,7 +415,7 @@ def jacrev(
                 for b in (chosen_tree.unflatten([block[i] for block in blocks]) for i in range(len(leaves)))
             ]
         )
-        return (result, found[2]) if has_aux else result
+        return (result, vjp_result[2]) if has_aux else result
 
     return jacobian
 

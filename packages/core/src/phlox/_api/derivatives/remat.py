@@ -91,18 +91,18 @@ def checkpoint(
     @wraps(fun)
     @user_call
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        places = {n if n >= 0 else n + len(args) for n in statics}
+        static_indices = {n if n >= 0 else n + len(args) for n in statics}
         if current_trace.get() is None:  # NumPy arrays become arrays, as they do under a trace
-            args = tuple(x if i in places else pytree.tree_map(_given, x) for i, x in enumerate(args))
-            kwargs = {k: x if k in static_names else pytree.tree_map(_given, x) for k, x in kwargs.items()}
-        fixed = {n: args[n] for n in places if n < len(args)}
+            args = tuple(x if i in static_indices else pytree.tree_map(_as_operand, x) for i, x in enumerate(args))
+            kwargs = {k: x if k in static_names else pytree.tree_map(_as_operand, x) for k, x in kwargs.items()}
+        fixed = {n: args[n] for n in static_indices if n < len(args)}
         known = {name: x for name, x in kwargs.items() if name in static_names}
         names = sorted(kwargs.keys() - known.keys())
         # Without static and keyword arguments, `fun` itself is traced, so that the cache by function finds its Jaxpr.
         called = with_statics(fixed, known, len(args), names) if fixed or kwargs else fun
         by_place, by_name = [x for i, x in enumerate(args) if i not in fixed], {name: kwargs[name] for name in names}
         apart = prevent_cse if isinstance(prevent_cse, bool) else _apart(prevent_cse, by_place, by_name)
-        (called,), given = closed_over([called], (*by_place, *by_name.values()))
+        (called,), call_args = closed_over([called], (*by_place, *by_name.values()))
 
         def labels(refs: int) -> list[str]:
             """Names of the operands for error messages."""
@@ -111,7 +111,9 @@ def checkpoint(
             return ["a reference"] * refs + only(every, arrays)
 
         def run(refs: Sequence[Ref]) -> Any:
-            pure, operands = (with_ref_values(called, refs), (values(refs), *given)) if refs else (called, given)
+            pure, operands = (
+                (with_ref_values(called, refs), (values(refs), *call_args)) if refs else (called, call_args)
+            )
             leaves, tree = operands_of("checkpoint", fun, operands)
             role, avals = arguments.fun_name(fun), [typeof(x) for x in leaves]
             program = staged("checkpoint", role, pure, tree, avals, functools.partial(labels, len(refs)))
@@ -137,22 +139,22 @@ def checkpoint(
 
 def _apart(prevent_cse: Sequence[Any], args: list[Any], kwargs: dict[str, Any]) -> tuple[bool, ...]:
     """The `prevent_cse` flag of each array among the arguments."""
-    given = (tuple(args), kwargs) if kwargs else tuple(args)
-    flags = pytree.broadcast_prefix(tuple(prevent_cse), given)
-    return tuple(bool(f) for f, x in zip(flags, flatten(given)[0], strict=True) if not isinstance(x, Ref))
+    call_args = (tuple(args), kwargs) if kwargs else tuple(args)
+    flags = pytree.broadcast_prefix(tuple(prevent_cse), call_args)
+    return tuple(bool(f) for f, x in zip(flags, flatten(call_args)[0], strict=True) if not isinstance(x, Ref))
 
 
-def _given(x: Any) -> Any:
+def _as_operand(x: Any) -> Any:
     """A leaf of the arguments in the form that the function gets."""
     return x if isinstance(x, Ref) or typeof_value(x) is None else own(x)
 
 
-def _fill(fun: Callable[..., Any], fixed: dict[int, Any], count: int, names: list[str], *given: Any) -> Any:
-    """Calls `fun` with the static arguments `fixed` at their positions among `count`. Of `given`, the last ones are
+def _fill(fun: Callable[..., Any], fixed: dict[int, Any], count: int, names: list[str], *dynamic: Any) -> Any:
+    """Calls `fun` with the static arguments `fixed` at their positions among `count`. Of `dynamic`, the last ones are
     passed by `names`, and the others fill the remaining positions."""
-    positional = iter(given[: len(given) - len(names)])
+    positional = iter(dynamic[: len(dynamic) - len(names)])
     args = [fixed[i] if i in fixed else next(positional) for i in range(count)]
-    return fun(*args, **dict(zip(names, given[len(given) - len(names) :], strict=True)))
+    return fun(*args, **dict(zip(names, dynamic[len(dynamic) - len(names) :], strict=True)))
 
 
 #: JAX's older name of `checkpoint`
@@ -437,7 +439,7 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     """
 
     def policy(prim: Primitive, *args: Any, **params: Any) -> Any:
-        kept = dots_with_no_batch_dims_saveable(prim, *args, **params)
-        return Offloadable(offload_src, offload_dst) if kept else Recompute
+        is_saved = dots_with_no_batch_dims_saveable(prim, *args, **params)
+        return Offloadable(offload_src, offload_dst) if is_saved else Recompute
 
     return policy

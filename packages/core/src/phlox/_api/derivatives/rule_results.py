@@ -92,15 +92,15 @@ class Result:
             pytree.check_same(
                 self.tree, tree, self._differs(rule, detail, "container/pytree structure", got, tree) + "."
             )
-        for i, (have, wanted) in enumerate(zip(got, self.avals, strict=True)):
-            if have.shape != wanted.shape or have.dtype != wanted.dtype:
+        for i, (have, expected) in enumerate(zip(got, self.avals, strict=True)):
+            if have.shape != expected.shape or have.dtype != expected.dtype:
                 path = pytree.named_paths(tree)[i]
                 what = self._differs(rule, _KINDS[rule.kind].same_types, "shapes/dtypes of", got, tree)
                 raise DerivativeError(
                     f"{what}\nIt is the {rule.kind} rule of {rule.function} returned {have.short} for "
-                    f"result{pytree.keystr(path)}, where {rule.function} itself returns {wanted.short}",
-                    instead=f"a value of type {wanted.short}",
-                    expected=wanted,
+                    f"result{pytree.keystr(path)}, where {rule.function} itself returns {expected.short}",
+                    instead=f"a value of type {expected.short}",
+                    expected=expected,
                     got=have,
                 )
 
@@ -124,28 +124,28 @@ def _types(tree: PyTreeDef, avals: Iterable[ShapedArray]) -> str:
 
 def checked_tangents(tangents: Sequence[Any], outs: Sequence[Any], tree: PyTreeDef, rule: RuleName) -> list[Any]:
     """The tangents that a rule returned for `outs`; raises `DerivativeError` if their types do not match."""
-    found = []
+    results = []
     for i, (t, out) in enumerate(zip(map(hidden, tangents), outs, strict=True)):
         aval, have = typeof(out), typeof(t)
-        wanted = aval.tangent()
-        if have.shape != wanted.shape or have.dtype != wanted.dtype:
+        expected = aval.tangent()
+        if have.shape != expected.shape or have.dtype != expected.dtype:
             path = pytree.named_paths(tree)[i]
             raise DerivativeError(
                 "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
-                f"Expected {wanted.str_short(False)} (tangent type of {aval.str_short(False)}) but got "
+                f"Expected {expected.str_short(False)} (tangent type of {aval.str_short(False)}) but got "
                 f"{have.str_short(False)}. This the {rule.kind} rule of {rule.function} returned as tangent of "
                 f"result{pytree.keystr(path)}",
-                instead=f"a tangent of type {wanted.short}",
-                expected=wanted,
+                instead=f"a tangent of type {expected.short}",
+                expected=expected,
                 got=have,
             )
-        found.append(t)
-    return found
+        results.append(t)
+    return results
 
 
-def _is_rounded(have: Any, wanted: Any) -> bool:
-    """Whether numbers of the dtype `have` are converted to `wanted`."""
-    return dtypes.kind(have) == dtypes.kind(wanted) == "f" and dtypes.bits(wanted) >= 16
+def _is_rounded(have: Any, target: Any) -> bool:
+    """Whether numbers of the dtype `have` are converted to `target`."""
+    return dtypes.kind(have) == dtypes.kind(target) == "f" and dtypes.bits(target) >= 16
 
 
 def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[ShapedArray]) -> list[Any]:
@@ -156,32 +156,32 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
     would be rounded to 8 bits is refused.
     """
     try:
-        given = pytree.broadcast_prefix(result, like, is_leaf=pytree.is_none)
+        leaves = pytree.broadcast_prefix(result, like, is_leaf=pytree.is_none)
     except TreeError as error:
         raise pytree.tree_error(
             f"the bwd rule of {name} returns a cotangent unlike its argument",
             error.differences,  # type: ignore[attr-defined]
         ) from None
-    found: list[Any] = []
-    for i, (ct, aval) in enumerate(zip(given, in_avals, strict=True)):
-        wanted = aval.tangent()
-        if ct is None or wanted.dtype == dtypes.float0:
-            found.append(Zero(wanted))
+    cotangents: list[Any] = []
+    for i, (ct, aval) in enumerate(zip(leaves, in_avals, strict=True)):
+        expected = aval.tangent()
+        if ct is None or expected.dtype == dtypes.float0:
+            cotangents.append(Zero(expected))
             continue
         ct = hidden(ct)
         have = typeof_value(ct)
-        if have is not None and have.dtype != wanted.dtype and _is_rounded(have.dtype, wanted.dtype):
-            ct = convert(ct, wanted.dtype)
+        if have is not None and have.dtype != expected.dtype and _is_rounded(have.dtype, expected.dtype):
+            ct = convert(ct, expected.dtype)
             have = typeof_value(ct)
-        if have is None or have.shape != wanted.shape or have.dtype != wanted.dtype:
+        if have is None or have.shape != expected.shape or have.dtype != expected.dtype:
             path = pytree.named_paths(pytree.tree_structure(like), like)[i]
             got = repr(ct) if have is None else have.short
             raise DerivativeError(
                 f"At output{pytree.keystr(path)} the bwd rule produced an output of type {got}: a cotangent of the "
                 f"argument of {name} of type {aval.short}",
-                instead=f"a cotangent of type {wanted.short}. Consider just returning a None here for zeros",
-                expected=wanted,
+                instead=f"a cotangent of type {expected.short}. Consider just returning a None here for zeros",
+                expected=expected,
                 got=have,
             )
-        found.append(ct)
-    return found
+        cotangents.append(ct)
+    return cotangents

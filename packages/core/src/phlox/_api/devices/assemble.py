@@ -26,16 +26,16 @@ def _types(function: str, parts: Sequence[Any], dtype: Any) -> ShapedArray:
     """The type of the parts, not weak; its dtype is that of all parts. Raises `DtypeError` if dtypes differ."""
     if any(isinstance(x, Tracer) for x in parts):
         raise UnexpectedTracerError(f"{function}: a traced value has no elements to put on devices")
-    wanted = None if dtype is None else dtypes.user_dtype(dtype, function)
+    target = None if dtype is None else dtypes.user_dtype(dtype, function)
     if not parts:
-        if wanted is None:
+        if target is None:
             raise ArgumentError(f"{function}: this process holds no part, so the dtype is unknown", instead="dtype=...")
-        return shaped((), wanted)
+        return shaped((), target)
     avals = [typeof(x) for x in parts]
-    found = {a.dtype for a in avals}
-    if len(found) > 1 or (wanted is not None and wanted not in found):
-        named_types = ", ".join(sorted(str(d) for d in found))
-        raise DtypeError(f"{function}: parts of dtype {named_types}" + (f", and dtype={wanted}" if wanted else ""))
+    part_dtypes = {a.dtype for a in avals}
+    if len(part_dtypes) > 1 or (target is not None and target not in part_dtypes):
+        named_types = ", ".join(sorted(str(d) for d in part_dtypes))
+        raise DtypeError(f"{function}: parts of dtype {named_types}" + (f", and dtype={target}" if target else ""))
     return avals[0].strong()
 
 
@@ -176,13 +176,13 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     """
     function = "make_array_from_process_local_data"
     leaves, tree = pytree.flatten(local_data)
-    places = [named(function, s) for s in pytree.broadcast_prefix(sharding, local_data)]
+    shardings = [named(function, s) for s in pytree.broadcast_prefix(sharding, local_data)]
 
     def is_shape(x: Any) -> bool:
         return x is None or isinstance(x, tuple)
 
     shapes = pytree.broadcast_prefix(global_shape, local_data, is_leaf=is_shape)
-    return tree.unflatten([_from_local(function, *each) for each in zip(leaves, places, shapes, strict=True)])
+    return tree.unflatten([_from_local(function, *each) for each in zip(leaves, shardings, shapes, strict=True)])
 
 
 def _from_local(function: str, data: Any, sharding: Sharding, shape: tuple[int, ...] | None) -> Array:

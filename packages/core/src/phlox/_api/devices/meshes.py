@@ -58,16 +58,16 @@ def make_mesh(
         raise ArgumentError(f"make_mesh: axis_shapes={axis_shapes!r} is no sequence of integers") from None
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     there = list(all_devices() if devices is None else devices)
-    wanted = math.prod(shape)
-    if wanted > len(there):
+    size = math.prod(shape)
+    if size > len(there):
         raise DeviceError(
-            f"make_mesh: a mesh of shape {shape} takes {wanted} devices, and there are {len(there)}",
+            f"make_mesh: a mesh of shape {shape} takes {size} devices, and there are {len(there)}",
             instead="fewer; or virtual CPU devices by the flag num_cpu_devices, set before the first array",
-            wanted=wanted,
+            wanted=size,
             available=len(there),
         )
     kinds = (AxisType.Explicit,) * len(shape) if axis_types is None else axis_types
-    return Mesh(np.array(there[:wanted], dtype=object).reshape(shape), names, kinds)
+    return Mesh(np.array(there[:size], dtype=object).reshape(shape), names, kinds)
 
 
 class set_mesh:

@@ -110,7 +110,7 @@ def takes_out_sharding(function: F) -> F:
     """
 
     @wraps(function)
-    def laid_out(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
         if out_sharding is None:
             return function(*args, **kwargs)
         # Checked first, so that an error does not come after a long computation.
@@ -119,5 +119,5 @@ def takes_out_sharding(function: F) -> F:
         return lay_out(function.__name__, function(*args, **kwargs), where)
 
     # The entry is added at the end of `Args:`, in front of `Returns:`.
-    laid_out.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("\n\nReturns:", f"\n{_ENTRY}\n\nReturns:", 1)
-    return cast(F, laid_out)
+    wrapper.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("\n\nReturns:", f"\n{_ENTRY}\n\nReturns:", 1)
+    return cast(F, wrapper)

@@ -259,11 +259,11 @@ def _explained_size(
     return size
 
 
-def _devices(size: int, asked: tuple[Device, ...] | None, backend: str | None) -> list[Device]:
-    if asked is not None:
-        if len(asked) != size:
-            raise DeviceError(f"pmap: the mapped axis has length {size}, but {len(asked)} devices were given")
-        return list(asked)
+def _devices(size: int, devices: tuple[Device, ...] | None, backend: str | None) -> list[Device]:
+    if devices is not None:
+        if len(devices) != size:
+            raise DeviceError(f"pmap: the mapped axis has length {size}, but {len(devices)} devices were given")
+        return list(devices)
     there = local_devices(backend=backend)
     if size > len(there):
         raise DeviceError(
@@ -278,17 +278,17 @@ def _devices(size: int, asked: tuple[Device, ...] | None, backend: str | None) -
     return there[:size]
 
 
-def _devices_of_all(size: int, asked: tuple[Device, ...] | None, backend: str | None, processes: int) -> list[Device]:
+def _devices_of_all(size: int, devices: tuple[Device, ...] | None, backend: str | None, processes: int) -> list[Device]:
     """The devices of a call in several processes, of which `size` belong to this one."""
-    if asked is None:
+    if devices is None:
         return [device for i in range(processes) for device in local_devices(i, backend)[:size]]
-    own = sum(device.process_index == process_index(backend) for device in asked)
+    own = sum(device.process_index == process_index(backend) for device in devices)
     if own != size:
         raise DeviceError(
             f"pmap: the mapped axis has length {size} in process {process_index(backend)}, of which {own} devices were "
             "given"
         )
-    return list(asked)
+    return list(devices)
 
 
 def _spec(axis: int | None, name: AxisName) -> PartitionSpec:
@@ -338,5 +338,5 @@ def _map(function: _ParallelFunction, args: tuple[Any, ...], kwargs: dict[str, A
 def _with_axis(x: Any, at: int) -> Any:
     shape = typeof(x).shape
     at = at % (len(shape) + 1)
-    kept = tuple(i for i in range(len(shape) + 1) if i != at)
-    return broadcast_in_dim(x, shape=(*shape[:at], 1, *shape[at:]), broadcast_dimensions=kept)
+    operand_dims = tuple(i for i in range(len(shape) + 1) if i != at)
+    return broadcast_in_dim(x, shape=(*shape[:at], 1, *shape[at:]), broadcast_dimensions=operand_dims)

@@ -23,10 +23,10 @@ def over_all_processes(x: Any, sharding: NamedSharding) -> Any:
         here = NamedSharding(sharding.mesh.local_mesh, sharding.spec)
         if numbers.sharding.is_equivalent_to(here, numbers.ndim):
             parts = [shard.data for shard in numbers.addressable_shards]
-            made = make_array_from_single_device_arrays(_resized(numbers.shape, here, sharding), sharding, parts)
+            result = make_array_from_single_device_arrays(_resized(numbers.shape, here, sharding), sharding, parts)
         else:
-            made = make_array_from_process_local_data(sharding, np.asarray(numbers))
-        return logical(made, x.aval.update(shape=made.shape[: x.ndim]))
+            result = make_array_from_process_local_data(sharding, np.asarray(numbers))
+        return logical(result, x.aval.update(shape=result.shape[: x.ndim]))
     return make_array_from_process_local_data(sharding, x)
 
 
@@ -38,8 +38,8 @@ def of_this_process(x: Array) -> Array:
     numbers = physical(x)
     here = NamedSharding(there.mesh.local_mesh, there.spec)
     parts = [shard.data for shard in numbers.addressable_shards]
-    made = make_array_from_single_device_arrays(_resized(numbers.shape, there, here), here, parts)
-    return logical(made, x.aval.update(shape=made.shape[: x.ndim]))
+    result = make_array_from_single_device_arrays(_resized(numbers.shape, there, here), here, parts)
+    return logical(result, x.aval.update(shape=result.shape[: x.ndim]))
 
 
 def _resized(shape: tuple[int, ...], of: NamedSharding, to: NamedSharding) -> tuple[int, ...]:

@@ -245,8 +245,8 @@ def _spec_of(function: str, mesh: Mesh, x: Any, names: frozenset[Any]) -> Partit
     spec = typeof(x).spec
     if spec is None or spec.mesh.shape_tuple != mesh.shape_tuple:
         return PartitionSpec()
-    kept = [tuple(a for a in entry if a in (names or mesh.axis_names)) for entry in spec.entries]
-    return PartitionSpec(*[entry[0] if len(entry) == 1 else entry or None for entry in kept])
+    entries = [tuple(a for a in entry if a in (names or mesh.axis_names)) for entry in spec.entries]
+    return PartitionSpec(*[entry[0] if len(entry) == 1 else entry or None for entry in entries])
 
 
 class _Program:
@@ -270,7 +270,7 @@ class _Program:
         self.__name__ = arguments.fun_name(f)
 
     def __call__(self, *arrays: Any) -> Any:
-        given = [s for s in self.specs if s is not None]
+        array_specs = [s for s in self.specs if s is not None]
         manual = tuple(axis for axis in self.mesh.axis_names if not self.names or axis in self.names)
         tracked = manual if self.check_vma else ()
         flat = FlatFunction(self.f, self.in_tree)
@@ -283,11 +283,12 @@ class _Program:
             return [spmd.leaving(x, spec, tracked) for x, spec in zip(outs, out_specs, strict=True)]
 
         avals = [
-            spmd.part_aval(typeof(x), self.mesh, spec, manual, tracked) for x, spec in zip(arrays, given, strict=True)
+            spmd.part_aval(typeof(x), self.mesh, spec, manual, tracked)
+            for x, spec in zip(arrays, array_specs, strict=True)
         ]
         with spmd.inside(self.mesh, manual, self.check_vma):
             jaxpr, consts = stage(on_parts, avals, name=self.__name__)
-        in_specs = (*[PartitionSpec()] * len(consts), *given)
+        in_specs = (*[PartitionSpec()] * len(consts), *array_specs)
         closed = ClosedJaxpr(hoist_consts(jaxpr))
         outs = spmd.bind(closed, [*consts, *arrays], self.mesh, in_specs, tuple(out_specs), manual, self.check_vma)
         return flat.out_tree.unflatten(outs)

@@ -133,16 +133,16 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
         return pytree.spread(f"device_put {what}", prefix, x, _is_place, "one for all leaves, or a tree of them like x")
 
     if device is None or type(device) is Device or isinstance(device, Sharding):
-        places = [_sharding(device)] * len(leaves)
+        shardings = [_sharding(device)] * len(leaves)
     else:
-        places = [_sharding(d, leaf) for d, leaf in zip(spread("device", device), leaves, strict=True)]
-    given, shared = spread("donate", donate), spread("may_alias", may_alias)
-    if any(d and a for d, a in zip(given, shared, strict=True)):
+        shardings = [_sharding(d, leaf) for d, leaf in zip(spread("device", device), leaves, strict=True)]
+    donated, shared = spread("donate", donate), spread("may_alias", may_alias)
+    if any(d and a for d, a in zip(donated, shared, strict=True)):
         raise OptionError("device_put: may_alias and donate cannot be True at the same time.", instead="one of them")
-    fresh = [a is not None and not a and not d for d, a in zip(given, shared, strict=True)]
+    fresh = [a is not None and not a and not d for d, a in zip(donated, shared, strict=True)]
     share = [bool(a) for a in shared]
     with explicit():
-        return tree.unflatten([_put(*each) for each in zip(leaves, places, fresh, share, strict=True)])
+        return tree.unflatten([_put(*each) for each in zip(leaves, shardings, fresh, share, strict=True)])
 
 
 def device_get(x: Any) -> Any:

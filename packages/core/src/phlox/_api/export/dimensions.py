@@ -64,21 +64,23 @@ def symbolic_shape(
         raise OptionError("symbolic_shape takes either a scope or constraints", instead="SymbolicScope(constraints)")
     where = scope if scope is not None else SymbolicScope(constraints)
     entries = parse_shape(text, where)
-    given = None if like is None else list(like)
+    lengths = None if like is None else list(like)
     dims: list[Any] = []
     for i, entry in enumerate(entries):
         if isinstance(entry, str) and entry == "...":
-            if given is None or i != len(entries) - 1:
+            if lengths is None or i != len(entries) - 1:
                 raise OptionError(f"symbolic_shape({text!r}): '...' stands at the end, and needs like=...")
-            dims += given[i:]
+            dims += lengths[i:]
             break
         if isinstance(entry, str):
-            if given is None or i >= len(given) or given[i] is None:
+            if lengths is None or i >= len(lengths) or lengths[i] is None:
                 raise OptionError(f"symbolic_shape({text!r}): '_' needs a length in like=...")
-            entry = given[i]
+            entry = lengths[i]
         dims.append(entry)
-    if given is not None and len(dims) != len(given):
-        raise OptionError(f"symbolic_shape({text!r}) has {len(dims)} axes, and like={tuple(given)} has {len(given)}")
+    if lengths is not None and len(dims) != len(lengths):
+        raise OptionError(
+            f"symbolic_shape({text!r}) has {len(dims)} axes, and like={tuple(lengths)} has {len(lengths)}"
+        )
     return tuple(dims)
 
 
@@ -151,8 +153,8 @@ def symbolic_args_specs(
     where = scope if scope is not None else SymbolicScope(constraints)
     leaves, tree = pytree.flatten(args)
     specs = pytree.broadcast_prefix(shapes_specs, args, is_leaf=pytree.is_none)
-    made = []
+    structs = []
     for x, spec in zip(leaves, specs, strict=True):
         aval = typeof(x)
-        made.append(ShapeDtypeStruct(symbolic_shape(spec, scope=where, like=aval.shape), aval.dtype))
-    return tree.unflatten(made)
+        structs.append(ShapeDtypeStruct(symbolic_shape(spec, scope=where, like=aval.shape), aval.dtype))
+    return tree.unflatten(structs)

@@ -33,7 +33,7 @@ from ..derivatives.differentiate import vjp
 from ..jit.jit import jit
 from ..jit.programs import struct_of
 from ..jit.stages import Traced, Wrapped
-from .polymorphic import PolymorphicProgram, places_of, scope_of, without_rules
+from .polymorphic import PolymorphicProgram, leaf_paths, scope_of, without_rules
 
 minimum_supported_calling_convention_version = 1
 maximum_supported_calling_convention_version = 1
@@ -335,8 +335,8 @@ def _export(
         return _export_polymorphic(traced, platforms, checks)
     program, used = prune(_with_constants(traced.jaxpr))
     _check_effects(traced.fun_name, program.effects)
-    kept = tuple(i for i, u in enumerate(used) if u)
-    invars = [program.invars[i] for i in kept]
+    used_indices = tuple(i for i, u in enumerate(used) if u)
+    invars = [program.invars[i] for i in used_indices]
     with config.scope(device_context=None):  # a mesh for new arrays says nothing about the program
         lowering = lower(program.replace(invars=invars), traced.fun_name, [v.aval for v in invars], portable=True)
     if len(lowering.where.devices) > 1:
@@ -356,7 +356,7 @@ def _export(
         platforms,
         checks,
         inspection.portable(lowering.text),
-        kept,
+        used_indices,
         lambda exported: _export_vjp(traced, exported),
         unordered_effects=tuple(program.effects),
     )
@@ -369,7 +369,7 @@ def _export_polymorphic(
     closed = traced.jaxpr
     _check_effects(traced.fun_name, closed.effects)
     program = without_rules(closed.replace(jaxpr=prune(closed.jaxpr)[0]), traced.fun_name)
-    places = places_of(traced.in_tree)
+    arg_names = leaf_paths(traced.in_tree)
     return Exported(
         traced.fun_name,
         traced.in_tree,
@@ -383,7 +383,7 @@ def _export_polymorphic(
         lambda exported: _export_vjp(traced, exported),
         unordered_effects=tuple(closed.effects),
         uses_global_constants=True,
-        polymorphic=PolymorphicProgram(traced.fun_name, program, closed.in_avals, closed.out_avals, places),
+        polymorphic=PolymorphicProgram(traced.fun_name, program, closed.in_avals, closed.out_avals, arg_names),
     )
 
 
@@ -396,8 +396,8 @@ def _export_vjp(traced: Traced, exported: Exported) -> Exported:
         return flatten(traced(*args, **kwargs))[0]
 
     def backward(*leaves_and_cotangents: Any) -> tuple[Any, ...]:
-        leaves, given = leaves_and_cotangents[:count], leaves_and_cotangents[count:]
-        return vjp(flat, *leaves)[1](list(given))
+        leaves, cotangents = leaves_and_cotangents[:count], leaves_and_cotangents[count:]
+        return vjp(flat, *leaves)[1](list(cotangents))
 
     backward.__name__ = f"{exported.fun_name}_vjp"
     structs = [struct_of(a) for a in (*exported.in_avals, *[a.tangent() for a in exported.out_avals])]

@@ -30,7 +30,7 @@ from .export import (
     maximum_supported_calling_convention_version as newest,
     minimum_supported_calling_convention_version as oldest,
 )
-from .polymorphic import PolymorphicProgram, places_of
+from .polymorphic import PolymorphicProgram, leaf_paths
 from .program_format import aval_as_json, aval_from_json, program_as_json, program_from_json, scope_from_json
 
 _MAGIC = b"phlox.export 3\n"
@@ -273,11 +273,11 @@ def _function_from_content(content: bytes) -> Exported:
         rest = rest[fields["size"] :]
     if rest or not written:
         raise ExportError(f"deserialize: {len(written)} functions, and {len(rest)} bytes more")
-    made: Exported | None = None
+    exported: Exported | None = None
     for fields, program in zip(reversed(written), reversed(programs), strict=True):
-        made = _function_from_json(fields, program, made)
-    assert made is not None
-    return made
+        exported = _function_from_json(fields, program, exported)
+    assert exported is not None
+    return exported
 
 
 def _function_from_json(fields: dict[str, Any], program: bytes, derivative: Exported | None) -> Exported:
@@ -291,7 +291,7 @@ def _function_from_json(fields: dict[str, Any], program: bytes, derivative: Expo
     polymorphic = None
     if written is not None and scope is not None:
         closed = program_from_json(written, scope)
-        polymorphic = PolymorphicProgram(fields["fun_name"], closed, in_avals, out_avals, places_of(in_tree))
+        polymorphic = PolymorphicProgram(fields["fun_name"], closed, in_avals, out_avals, leaf_paths(in_tree))
     return Exported(
         fields["fun_name"],
         in_tree,

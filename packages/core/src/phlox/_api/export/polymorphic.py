@@ -22,7 +22,7 @@ from ..._trace.trace import typeof
 from ..jit.caches import bounded
 
 
-def places_of(tree: PyTreeDef) -> list[str]:
+def leaf_paths(tree: PyTreeDef) -> list[str]:
     """Names of the leaves of (args, kwargs), such as ``args[0]['x']``."""
     paths = pytree.named_paths(tree)
     return [("args", "kwargs")[path[0].idx] + pytree.keystr(path[1:]) for path in paths]
@@ -43,7 +43,7 @@ def scope_of(avals: Sequence[ShapedArray]) -> SymbolicScope | None:
 class PolymorphicProgram:
     """A program for arguments of types `in_avals`, with symbolic dimensions of one scope.
 
-    `places` names the arguments in errors: ``args[0]``.
+    `arg_names` are the names of the arguments in errors: ``args[0]``.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class PolymorphicProgram:
         closed: ClosedJaxpr,
         in_avals: Sequence[ShapedArray],
         out_avals: Sequence[ShapedArray],
-        places: Sequence[str],
+        arg_names: Sequence[str],
     ):
         self.name = name
         self.closed = closed
         self.in_avals = tuple(in_avals)
         self.out_avals = tuple(out_avals)
-        self.places = tuple(places)
+        self.arg_names = tuple(arg_names)
         self.scope = scope_of(self.in_avals)
         #: the programs for values of the names
         self.concrete: dict[Any, ClosedJaxpr] = {}
@@ -66,18 +66,18 @@ class PolymorphicProgram:
 
     def __call__(self, *leaves: Any) -> list[Any]:
         avals = [typeof(x) for x in leaves]
-        for wanted, got, place in zip(self.in_avals, avals, self.places, strict=True):
-            if wanted.dtype != got.dtype:
+        for expected, got, name in zip(self.in_avals, avals, self.arg_names, strict=True):
+            if expected.dtype != got.dtype:
                 raise DtypeError(
-                    f"{place} of the exported function {self.name} has type {got.short}, and it was exported for "
-                    f"{wanted.short}",
-                    instead=f"x.astype({wanted.dtype})",
+                    f"{name} of the exported function {self.name} has type {got.short}, and it was exported for "
+                    f"{expected.short}",
+                    instead=f"x.astype({expected.dtype})",
                 )
-            if wanted.ndim != got.ndim:
+            if expected.ndim != got.ndim:
                 raise ShapeError(
-                    f"{place} of the exported function {self.name} has type {got.short}, and it was exported for "
-                    f"{wanted.short}",
-                    shapes=[wanted.shape, got.shape],
+                    f"{name} of the exported function {self.name} has type {got.short}, and it was exported for "
+                    f"{expected.short}",
+                    shapes=[expected.shape, got.shape],
                 )
         values = self._solved([aval.shape for aval in avals])
         key = tuple(sorted(values.items()))
@@ -92,7 +92,7 @@ class PolymorphicProgram:
         """(dimension, its value, where it stands)."""
         return [
             (dim, n, f"{place}.shape[{axis}]")
-            for aval, shape, place in zip(self.in_avals, shapes, self.places, strict=True)
+            for aval, shape, place in zip(self.in_avals, shapes, self.arg_names, strict=True)
             for axis, (dim, n) in enumerate(zip(aval.shape, shape, strict=True))
         ]
 
@@ -101,8 +101,8 @@ class PolymorphicProgram:
         names = set().union(*[names_in(n) for aval in (*self.in_avals, *self.out_avals) for n in aval.shape])
         known: set[str] = set()
         pending = [dim for aval in self.in_avals for dim in aval.shape if is_symbolic(dim)]
-        while found := next((n for dim in pending if (n := _unknown(dim, known)) is not None), None):
-            known.add(found)
+        while name := next((n for dim in pending if (n := _unknown(dim, known)) is not None), None):
+            known.add(name)
         if names - known:
             raise ExportError(
                 f"export of {self.name}: Cannot solve for values of dimension variables {sorted(names - known)}: no "
@@ -114,8 +114,8 @@ class PolymorphicProgram:
     def _solved(self, shapes: Sequence[Sequence[Any]]) -> dict[str, Any]:
         equations = self._equations(shapes)
         values: dict[str, Any] = {}
-        while found := next((s for s in equations if _unknown(s[0], set(values)) is not None), None):
-            dim, n, where = found
+        while equation := next((s for s in equations if _unknown(s[0], set(values)) is not None), None):
+            dim, n, where = equation
             name = _unknown(dim, set(values))
             assert name is not None
             values[name] = self._value(name, evaluated(dim, values), n, where)
@@ -156,7 +156,7 @@ class PolymorphicProgram:
         return value
 
     def _refused(self, problem: str) -> ShapeError:
-        specified = ", ".join(f"{p}: {aval.short}" for p, aval in zip(self.places, self.in_avals, strict=True))
+        specified = ", ".join(f"{p}: {aval.short}" for p, aval in zip(self.arg_names, self.in_avals, strict=True))
         return ShapeError(
             f"Input shapes do not match the polymorphic shapes specification. {problem}. The exported function "
             f"{self.name} takes {specified}",
@@ -179,12 +179,12 @@ def _unknown(dim: Any, known: set[str]) -> str | None:
 
 def without_rules(closed: ClosedJaxpr, function: str) -> ClosedJaxpr:
     """The program with calls of Jaxprs in place of functions that have derivative or batching rules of their own."""
-    made: dict[Jaxpr, Jaxpr] = {}
+    converted: dict[Jaxpr, Jaxpr] = {}
 
     def plain(jaxpr: Jaxpr) -> Jaxpr:
-        if jaxpr not in made:
-            made[jaxpr] = jaxpr.replace(eqns=[*map(equation, jaxpr.eqns)])
-        return made[jaxpr]
+        if jaxpr not in converted:
+            converted[jaxpr] = jaxpr.replace(eqns=[*map(equation, jaxpr.eqns)])
+        return converted[jaxpr]
 
     def equation(eqn: JaxprEqn) -> JaxprEqn:
         params = eqn.params

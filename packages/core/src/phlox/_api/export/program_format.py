@@ -176,8 +176,8 @@ def program_from_json(written: dict[str, Any], scope: SymbolicScope) -> ClosedJa
     """The inverse of `program_as_json`."""
     reader = _Reader(scope)
     for jaxpr in written["jaxprs"]:
-        reader.made.append(reader.jaxpr(jaxpr))
-    program = reader.made[-1]
+        reader.jaxprs.append(reader.jaxpr(jaxpr))
+    program = reader.jaxprs[-1]
     consts = [put(_array_from_json(c), v.aval) for c, v in zip(written["consts"], program.constvars, strict=True)]
     return ClosedJaxpr(program, consts)
 
@@ -190,7 +190,7 @@ def _array_from_json(written: list[Any]) -> np.ndarray:
 class _Reader:
     def __init__(self, scope: SymbolicScope):
         self.scope = scope
-        self.made: list[Jaxpr] = []
+        self.jaxprs: list[Jaxpr] = []
 
     def jaxpr(self, written: dict[str, Any]) -> Jaxpr:
         variables = [Var(aval_from_json(aval, self.scope)) for aval in written["avals"]]
@@ -223,9 +223,9 @@ class _Reader:
             case {"list": items}:
                 return list(map(self._value, items))
             case {"closed": position}:
-                return ClosedJaxpr(self.made[position])
+                return ClosedJaxpr(self.jaxprs[position])
             case {"jaxpr": position}:
-                return self.made[position]
+                return self.jaxprs[position]
             case {"type": aval}:
                 return aval_from_json(aval, self.scope)
             case {"dtype": name}:
@@ -255,11 +255,11 @@ def _primitive(name: str) -> Primitive:
 
 def _class(module: str, name: str) -> Any:
     """A class of phlox: an enumeration, a named tuple or a dataclass."""
-    found: Any = None
+    candidate: Any = None
     if module.startswith("phlox.") and name.isidentifier():
-        found = getattr(importlib.import_module(module), name, None)
-    if isinstance(found, type) and (
-        issubclass(found, enum.Enum) or hasattr(found, "_fields") or dataclasses.is_dataclass(found)
+        candidate = getattr(importlib.import_module(module), name, None)
+    if isinstance(candidate, type) and (
+        issubclass(candidate, enum.Enum) or hasattr(candidate, "_fields") or dataclasses.is_dataclass(candidate)
     ):
-        return found
+        return candidate
     raise ExportError(f"deserialize: a parameter is of the class {module}.{name}, which this phlox does not have")

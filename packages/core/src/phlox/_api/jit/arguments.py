@@ -86,9 +86,9 @@ def _parameters(fun: Callable[..., Any]) -> tuple[Sequence[str], Sequence[str], 
 
 
 def complete(
-    fun: Callable[..., Any], nums: Ints, names: tuple[str, ...], what: str, as_given: bool = False
+    fun: Callable[..., Any], nums: Ints, names: tuple[str, ...], what: str, verbatim: bool = False
 ) -> tuple[Ints, tuple[str, ...]]:
-    """Argument numbers and names, each completed with the arguments that the other denotes unless `as_given`.
+    """Argument numbers and names, each completed with the arguments that the other denotes unless `verbatim`.
 
     Raises `OptionError` when a number or name does not occur in the signature of `fun`.
     """
@@ -123,7 +123,7 @@ def complete(
             )
     # Negative numbers count from the end of the arguments of a call when there is *args.
     numbers = [n if n >= 0 or variadic else n + len(positional) for n in nums]
-    if as_given:
+    if verbatim:
         return tuple(numbers), names
     numbers += [positional.index(name) for name in names if name in positional]
     all_names = [*names, *(positional[n] for n in numbers if 0 <= n < len(positional) and positional[n] in by_name)]
@@ -170,8 +170,8 @@ def leaf_names(
             elif p.kind is p.VAR_POSITIONAL:
                 variadic = p.name
     names: list[str] = []
-    places = (i for i in itertools.count() if i not in absent)
-    for i, arg in zip(places, args, strict=False):
+    numbers = (i for i in itertools.count() if i not in absent)
+    for i, arg in zip(numbers, args, strict=False):
         if i < len(positional):
             head = positional[i]
         elif variadic is not None:
@@ -287,9 +287,9 @@ def check_hashable(fun: Callable[..., Any], name: Any, value: Any) -> None:
 
 def incomparable(fun: Callable[..., Any], statics: Sequence[Any], error: Exception) -> StaticArgumentError:
     """The error for `statics`, each (position or name, class, value), whose comparison with earlier ones raised."""
-    given = ", ".join(f"{where} of type {kind.__name__}" for where, kind, _ in statics)
+    described = ", ".join(f"{where} of type {kind.__name__}" for where, kind, _ in statics)
     return StaticArgumentError(
-        f"static arguments should be comparable using __eq__; those of {fun_name(fun)} ({given}) raised "
+        f"static arguments should be comparable using __eq__; those of {fun_name(fun)} ({described}) raised "
         f"{type(error).__name__} when they were compared with earlier ones: {error}",
         instead="a class whose __eq__ and __hash__ agree, or a value of Python's own",
         argument=statics[0][0],

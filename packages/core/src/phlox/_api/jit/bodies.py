@@ -68,9 +68,9 @@ class Staged:
         program = varying_results(self.closed, [*vma, *[a.vma for a in self.out_avals[len(vma) :]]])
         if program is self.closed:
             return self
-        made = copy.copy(self)
-        made.closed = program
-        return made
+        result = copy.copy(self)
+        result.closed = program
+        return result
 
 
 _known: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, Staged]] = weakref.WeakKeyDictionary()
@@ -93,12 +93,12 @@ def staged(
         programs = _known.setdefault(fun, {})
     except TypeError:  # `fun` is not hashable, or does not support weak references
         return Staged(function, role, fun, in_tree, avals, arg_names)
-    found = programs.get(key)
-    if found is None:
-        found = Staged(function, role, fun, in_tree, avals, arg_names)
-        if not any(isinstance(c, Tracer) for c in found.consts):  # tracers are valid for this call only
-            programs[key] = found
-    return found
+    body = programs.get(key)
+    if body is None:
+        body = Staged(function, role, fun, in_tree, avals, arg_names)
+        if not any(isinstance(c, Tracer) for c in body.consts):  # tracers are valid for this call only
+            programs[key] = body
+    return body
 
 
 def operands_of(function: str, fun: Callable[..., Any], args: Sequence[Any]) -> tuple[list[Any], PyTreeDef]:
@@ -128,13 +128,13 @@ def strong_results(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
 
 def varying_results(closed: ClosedJaxpr, vma: Sequence[frozenset[Any]]) -> ClosedJaxpr:
     """The program with results that vary along the axes `vma`, which are those along which they do or more."""
-    wanted = [a.varying(axes) for a, axes in zip(closed.out_avals, vma, strict=True)]
-    if wanted == closed.out_avals:
+    expected = [a.varying(axes) for a, axes in zip(closed.out_avals, vma, strict=True)]
+    if expected == closed.out_avals:
         return closed
 
     def make() -> ClosedJaxpr:
         def fun(*xs: Any) -> list[Any]:
-            return as_typed_all(eval_jaxpr(closed.jaxpr, closed.consts, *xs), wanted)
+            return as_typed_all(eval_jaxpr(closed.jaxpr, closed.consts, *xs), expected)
 
         return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name)[0])
 

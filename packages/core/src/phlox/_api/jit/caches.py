@@ -75,11 +75,11 @@ class Caches:
         if len(self.entries) >= LIMIT:
             self.entries.clear()
             self.calls.clear()
-        kept = self.entries.setdefault(key, entry)
-        if kept is entry and type(entry) is Entry and entry.program.optimized is not None:
+        stored = self.entries.setdefault(key, entry)
+        if stored is entry and type(entry) is Entry and entry.program.optimized is not None:
             # Only weak references go to the thread, so that the function and its programs can die meanwhile.
             entry.program.replace_later(entry, fun_name(fun), functools.partial(_replace, weakref.ref(self), key))
-        return kept
+        return stored
 
     def forget_calls(self, entry: Any) -> None:
         """Removes the fast paths of an entry that is not in use any more."""
@@ -90,10 +90,10 @@ class Caches:
 
     def stats(self) -> Stats:
         """See `Stats`."""
-        found, seconds = [e for e in list(self.entries.values()) if type(e) is Entry], self.account.seconds
+        entries, seconds = [e for e in list(self.entries.values()) if type(e) is Entry], self.account.seconds
         return Stats(
-            len(found),
-            sum(entry.runs() for entry in found),
+            len(entries),
+            sum(entry.runs() for entry in entries),
             len(self.traces),
             self.account.events.get(monitoring.CACHE_HIT, 0),
             *[seconds.get(event, 0.0) for event in _STAGES],

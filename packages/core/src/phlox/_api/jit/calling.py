@@ -46,11 +46,11 @@ def call({parameters}):
     {unless}fingerprint = (config.global_settings if overridden() is None else config.current()).called
     if {arrays}:
         call_key = {keys}
-        given = [{buffers}]
+        leaves = [{buffers}]
     else:  # pytrees, numbers, optional arguments
-        kinds, given = [{names}], []
+        kinds, leaves = [{names}], []
         try:
-            gather(kinds, given, {values})
+            gather(kinds, leaves, {values})
             call_key = {kinds}
         except Exception:  # not a pytree of arrays: the general path raises the error
             call_key = None
@@ -66,8 +66,8 @@ def call({parameters}):
     try:
         entry.calls += 1
         if prepare is not None:
-            given = prepare(given)
-        results = execute(given).consume_with_handlers(handlers)
+            leaves = prepare(leaves)
+        results = execute(leaves).consume_with_handlers(handlers)
         if finish is not None:
             return finish(results)
         array = ArrayImpl()  # `wrap`, inlined
@@ -141,31 +141,31 @@ def _text(parameters: Parameters, static: frozenset[int], full_calls_only: bool)
 
     # (args, kwargs) of the call, for the general path.
     if optional or by_name:
-        given = f"*jitted.parameters.given({_tuple(names)}, {rest or '()'}, {named or '{}'})"
+        call_args = f"*jitted.parameters.bind({_tuple(names)}, {rest or '()'}, {named or '{}'})"
     else:
-        given = f"{_tuple([*names, '*rest' if rest else ''])}, {named or '{}'}"
+        call_args = f"{_tuple([*names, '*rest' if rest else ''])}, {named or '{}'}"
 
     # The branch for arrays expects parameters with a default to be left out. Parameters of a function of
     # (*args, **kwargs) are all optional in this sense, and are expected to be given.
-    wanted = [name for name in dynamic if name not in optional] or (dynamic if rest else dynamic[:1])
-    arrays = [f"type({name}) is ArrayImpl" if name in wanted else f"{name} is MISSING" for name in dynamic]
+    array_names = [name for name in dynamic if name not in optional] or (dynamic if rest else dynamic[:1])
+    arrays = [f"type({name}) is ArrayImpl" if name in array_names else f"{name} is MISSING" for name in dynamic]
     arrays += [f"not {name}" for name in more]
 
     # Classes of static arguments are in the key since 1 == 1.0 == True. Keyword names are in the key of functions of
     # (*args, **kwargs), as such functions can read them.
     fixed = [*chosen, *[f"type({name})" for name in chosen]]
     fixed += [repr(name) for name in parameters.names[parameters.positional :]] if rest and named else []
-    keys = [f"{name}._key" for name in wanted]
+    keys = [f"{name}._key" for name in array_names]
     values = [*[name for name in by_position if name in dynamic], "*rest" if rest else ""]
     values += [*[name for name in by_name if name in dynamic], "*named.values()" if named else ""]
     otherwise = " or ".join([*more, *[f"{name} is MISSING" for name in names]])
     return CALL.format(
         parameters=", ".join(filter(None, heads)),
-        arguments=given,
-        unless=_OTHERWISE.format(otherwise=otherwise, arguments=given) if full_calls_only else "",
-        arrays=(" and ".join(arrays) or "True") if len(wanted) <= MAX_ARRAYS else "False",
+        arguments=call_args,
+        unless=_OTHERWISE.format(otherwise=otherwise, arguments=call_args) if full_calls_only else "",
+        arrays=(" and ".join(arrays) or "True") if len(array_names) <= MAX_ARRAYS else "False",
         keys=keys[0] if len(keys) == 1 and not fixed else _tuple([*keys, *fixed]),
-        buffers=", ".join(f"{name}._buf" for name in wanted),
+        buffers=", ".join(f"{name}._buf" for name in array_names),
         names="*named" if named else "",
         values=_tuple(values),
         kinds=_tuple(["*kinds", *fixed]) if fixed else "tuple(kinds)",

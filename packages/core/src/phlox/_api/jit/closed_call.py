@@ -31,8 +31,8 @@ def closed_call(call_jaxpr: ClosedJaxpr, *args: Any) -> list[Any]:
     """
     if not isinstance(call_jaxpr, ClosedJaxpr):
         raise ArgumentError(f"closed_call takes a ClosedJaxpr, got {call_jaxpr!r}", instead="phlox.make_jaxpr(f)(...)")
-    wanted, got = call_jaxpr.in_avals, [typeof(x) for x in args]
-    if [(a.shape, a.dtype) for a in wanted] != [(a.shape, a.dtype) for a in got]:
-        described = [", ".join(a.short for a in avals) for avals in (wanted, got)]
+    expected, got = call_jaxpr.in_avals, [typeof(x) for x in args]
+    if [(a.shape, a.dtype) for a in expected] != [(a.shape, a.dtype) for a in got]:
+        described = [", ".join(a.short for a in avals) for avals in (expected, got)]
         raise ShapeError(f"closed_call: a Jaxpr of ({described[0]}) was called with ({described[1]})")
     return call(call_jaxpr, args, name=call_jaxpr.jaxpr.name or "closed_call")

@@ -35,15 +35,15 @@ def leaves(options: Options, args: Any, kwargs: Any, absent: Collection[int]) ->
 
 
 def usable(
-    donated: frozenset[int], kept: Sequence[int], offset: int, invars: Sequence[Any], outvars: Sequence[Any]
+    donated: frozenset[int], used_indices: Sequence[int], offset: int, invars: Sequence[Any], outvars: Sequence[Any]
 ) -> frozenset[int]:
     """The program arguments whose buffers an output can reuse, of the `donated` leaves; warns of the others.
 
-    The leaves `kept` are the program's arguments from number `offset` on.
+    The leaves `used_indices` are the program's arguments from number `offset` on.
     """
-    given = [offset + kept.index(i) for i in sorted(donated) if i in kept]
-    found = donatable(given, [v.aval for v in invars], [v.aval for v in outvars])
-    useless = ", ".join(invars[i].aval.short for i in given if i not in found)
+    candidates = [offset + used_indices.index(i) for i in sorted(donated) if i in used_indices]
+    reusable = donatable(candidates, [v.aval for v in invars], [v.aval for v in outvars])
+    useless = ", ".join(invars[i].aval.short for i in candidates if i not in reusable)
     if useless:
         warn(f"Some donated buffers were not usable: no output can take the place of {useless}", UserWarning)
-    return found
+    return reusable

@@ -40,8 +40,8 @@ def aval_of_leaf(key: Any) -> ShapedArray:
     return scalar_aval(key) if key in NUMBERS else aval_of(key)
 
 
-def gather(key: list[Any], given: list[Any], values: Iterable[Any]) -> None:
-    """Appends the key of each value to `key`, and its leaves to `given`: buffers of arrays; numbers and NumPy arrays
+def gather(key: list[Any], leaves: list[Any], values: Iterable[Any]) -> None:
+    """Appends the key of each value to `key`, and its leaves to `leaves`: buffers of arrays; numbers and NumPy arrays
     as they are. Dicts are read in insertion order, which saves sorting; see `call_order`.
 
     Raises `TypeError`, with both lists incomplete, if a leaf is something else.
@@ -50,41 +50,41 @@ def gather(key: list[Any], given: list[Any], values: Iterable[Any]) -> None:
     for x in values:
         if type(x) is ArrayImpl:
             key.append(x._key)
-            given.append(x._buf)
+            leaves.append(x._buf)
         elif (kind := type(x)) is dict:
             key.append(tuple(x))
-            gather(key, given, x.values())
+            gather(key, leaves, x.values())
         elif kind is tuple or kind is list:
             key.append(kind)
             key.append(len(x))
-            gather(key, given, x)
+            gather(key, leaves, x)
         elif kind in NUMBERS:
             key.append(kind)
-            given.append(x)
+            leaves.append(x)
         elif kind is np.ndarray:
             key.append(x.dtype)
             key.append(x.shape)
-            given.append(x)
+            leaves.append(x)
         elif x is None or x is MISSING:
             key.append(x)
         elif (read := reader(kind)) is not None:
             structure, children = read(x)
             key.append(structure)
-            gather(key, given, children)
+            gather(key, leaves, children)
         else:
-            leaves, tree = flatten(x)
-            if len(leaves) == 1 and leaves[0] is x:
+            children, tree = flatten(x)
+            if len(children) == 1 and children[0] is x:
                 raise TypeError("no tree")
             key.append(tree)
-            gather(key, given, leaves)
+            gather(key, leaves, children)
 
 
 def call_order(x: Any, numbers: Iterator[int]) -> list[int]:
     """The leaf indices of `x` in the order in which `gather` visits them; `numbers` yields them in pytree order."""
     kind: Any = type(x)
     if kind is dict:
-        found = {name: call_order(x[name], numbers) for name in sorted(x)}
-        return [i for name in x for i in found[name]]
+        order = {name: call_order(x[name], numbers) for name in sorted(x)}
+        return [i for name in x for i in order[name]]
     if kind is tuple or kind is list:
         return [i for inner in x for i in call_order(inner, numbers)]
     if (read := reader(kind)) is not None:
@@ -92,14 +92,14 @@ def call_order(x: Any, numbers: Iterator[int]) -> list[int]:
     return [next(numbers) for _ in flatten(x)[0]]
 
 
-def _without_float0(program: Program, tree: PyTreeDef, made: bool) -> Callable[[list[Any]], Any]:
+def _without_float0(program: Program, tree: PyTreeDef, are_arrays: bool) -> Callable[[list[Any]], Any]:
     """Like `_packing`, for results of which some have dtype float0: those become NumPy arrays, as no device has it.
 
-    `made`: the results are arrays already, not buffers.
+    `are_arrays`: the results are arrays already, not buffers.
     """
 
     def pack(results: list[Any]) -> Any:
-        arrays = results if made else wrap_all(results, program.out_avals, program.out_keys)
+        arrays = results if are_arrays else wrap_all(results, program.out_avals, program.out_keys)
         return tree.unflatten([np.asarray(x) if x.aval.dtype == float0 else x for x in arrays])
 
     return pack
@@ -129,11 +129,11 @@ class Hidden:
         """Raises an error in the user's terms if one of the arrays was deleted."""
         explain_failure(self.arrays, "an array that the function closes over")
 
-    def keep(self, given: Sequence[Any], donated: Iterable[int]) -> None:
-        """Copies the hidden arrays that a call with these leaves donates; `donated` has indices into `given`."""
-        if self.known.isdisjoint(map(id, given)):
+    def keep(self, leaves: Sequence[Any], donated: Iterable[int]) -> None:
+        """Copies the hidden arrays that a call with these leaves donates; `donated` has indices into `leaves`."""
+        if self.known.isdisjoint(map(id, leaves)):
             return
-        gone = {id(given[i]) for i in donated}
+        gone = {id(leaves[i]) for i in donated}
         for i, x in enumerate(self.arrays):
             if id(x._buf) in gone:
                 self.arrays[i] = copied = copy(x)
@@ -141,31 +141,31 @@ class Hidden:
         self.known = set(map(id, self.buffers))
 
 
-def _selecting(hidden: Hidden, kept: Sequence[int], donated: frozenset[int]) -> _Prepare:
-    """A function from the leaves of a call to the program's arguments: the `hidden` arrays, then the leaves `kept`."""
+def _selecting(hidden: Hidden, used_indices: Sequence[int], donated: frozenset[int]) -> _Prepare:
+    """A function from the leaves of a call to the program's arguments: the `hidden` arrays, then the used leaves."""
     buffers = hidden.buffers
     if buffers and donated:
 
-        def read(given: list[Any]) -> Sequence[Any]:
-            hidden.keep(given, donated)
-            return [*buffers, *[given[i] for i in kept]]
+        def read(leaves: list[Any]) -> Sequence[Any]:
+            hidden.keep(leaves, donated)
+            return [*buffers, *[leaves[i] for i in used_indices]]
 
         return read
     if buffers:
-        return lambda given: [*buffers, *[given[i] for i in kept]]
-    if len(kept) > 1:
-        return itemgetter(*kept)
-    return lambda given: [given[i] for i in kept]
+        return lambda leaves: [*buffers, *[leaves[i] for i in used_indices]]
+    if len(used_indices) > 1:
+        return itemgetter(*used_indices)
+    return lambda leaves: [leaves[i] for i in used_indices]
 
 
 class Entry:
-    """A compiled call: the program, its hidden arrays, the leaves that it reads (`kept`), those that it donates.
+    """A compiled call: the program, its hidden arrays, the indices of the leaves that it reads and donates.
 
     Callers take the steps of `run` themselves: jaxlib walks the Python stack whenever it executes, so each stack
     frame costs a tenth of a microsecond.
 
     Attributes:
-      prepare: makes the program's arguments from the leaves that `gather` found; None if the leaves are the arguments.
+      prepare: makes the program's arguments from the leaves of `gather`; None if the leaves are the arguments.
       execute, handlers: those of the program.
       finish: makes the user's result from the program's results; None if the result is one array.
       aval, key: abstract value and key of that one array.
@@ -177,8 +177,8 @@ class Entry:
     """
 
     __slots__ = (
-        "__weakref__", "arranges", "aval", "calls", "donated", "execute", "finish", "handlers", "hidden", "kept", "key",
-        "keys", "narrow", "others", "out_tree", "prepare", "program",
+        "__weakref__", "arranges", "aval", "calls", "donated", "execute", "finish", "handlers", "hidden", "key", "keys",
+        "narrow", "others", "out_tree", "prepare", "program", "used_indices",
     )  # fmt: skip
     finish: Callable[[list[Any]], Any] | None
     aval: Any
@@ -188,7 +188,7 @@ class Entry:
         self,
         program: Program,
         hidden: Hidden,
-        kept: list[int],
+        used_indices: list[int],
         keys: Sequence[Any],
         out_tree: PyTreeDef,
         donated: frozenset[int],
@@ -197,16 +197,18 @@ class Entry:
         self.program = program
         self.calls = 0
         self.hidden = hidden
-        self.kept = kept
+        self.used_indices = used_indices
         self.keys = keys
         self.others: dict[Any, Entry] = {}
         self.out_tree = out_tree
         self.donated = donated
         self.narrow = narrow
         self.arranges = bool(program.arrange) or program.watch is not None
-        whole = not hidden.arrays and list(kept) == list(range(len(keys)))
-        self.prepare = None if whole or self.arranges else _selecting(hidden, kept, donated)
-        self.execute = _arranging(program, hidden, kept, keys, donated, narrow) if self.arranges else program.execute
+        whole = not hidden.arrays and list(used_indices) == list(range(len(keys)))
+        self.prepare = None if whole or self.arranges else _selecting(hidden, used_indices, donated)
+        self.execute = (
+            _arranging(program, hidden, used_indices, keys, donated, narrow) if self.arranges else program.execute
+        )
         self.handlers = program.handlers
         self.aval = self.key = self.finish = None
         if self.arranges:
@@ -220,7 +222,7 @@ class Entry:
 
     def with_program(self, program: Program) -> Entry:
         """The entry of another program of the same calls; it goes on counting them."""
-        entry = Entry(program, self.hidden, self.kept, self.keys, self.out_tree, self.donated, self.narrow)
+        entry = Entry(program, self.hidden, self.used_indices, self.keys, self.out_tree, self.donated, self.narrow)
         entry.calls = self.runs()
         return entry
 
@@ -230,22 +232,22 @@ class Entry:
         if list(order) == list(range(len(leaves))) and not any(kinds):
             return self
         where = (*order, *kinds)
-        found = self.others.get(where)
-        if found is None:
-            kept = [order.index(i) for i in self.kept]
+        entry = self.others.get(where)
+        if entry is None:
+            used_indices = [order.index(i) for i in self.used_indices]
             donated = frozenset(order.index(i) for i in self.donated)
             narrow = {order.index(i): dtype for i, dtype in self.narrow.items()}
             keys = [self.keys[i] for i in order]
-            found = Entry(self.program, self.hidden, kept, keys, self.out_tree, donated, narrow)
+            entry = Entry(self.program, self.hidden, used_indices, keys, self.out_tree, donated, narrow)
             if not self.arranges:
-                read = [(place, kinds[order[place]]) for place in kept if kinds[order[place]] is not None]
-                converters = [(place, found._converter(place, kind)) for place, kind in read]
-                found.prepare = _converting(converters, found.prepare)
+                read = [(place, kinds[order[place]]) for place in used_indices if kinds[order[place]] is not None]
+                converters = [(place, entry._converter(place, kind)) for place, kind in read]
+                entry.prepare = _converting(converters, entry.prepare)
             if len(self.others) >= LIMIT:
                 self.calls = self.runs()
                 self.others.clear()
-            self.others[where] = found
-        return found
+            self.others[where] = entry
+        return entry
 
     def fast_path(self, fingerprint: Any) -> FastPath:
         """The fields that the generated call path uses, for settings with this fingerprint."""
@@ -266,13 +268,13 @@ class Entry:
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """The user's result for leaves in pytree order, each an array, a number or a NumPy array."""
-        given = [x._buf if type(x) is ArrayImpl else x for x in leaves]
-        for i in () if self.arranges else self.kept:
-            if type(given[i]) is not _Buffer:
-                given[i] = self._converter(i, type(given[i]))(given[i])
+        operands = [x._buf if type(x) is ArrayImpl else x for x in leaves]
+        for i in () if self.arranges else self.used_indices:
+            if type(operands[i]) is not _Buffer:
+                operands[i] = self._converter(i, type(operands[i]))(operands[i])
         self.calls += 1
         try:
-            arguments = given if self.prepare is None else self.prepare(given)
+            arguments = operands if self.prepare is None else self.prepare(operands)
             results = self.execute(arguments).consume_with_handlers(self.handlers)
             return wrap(results[0], self.aval, self.key) if self.finish is None else self.finish(results)
         except (JaxRuntimeError, ValueError, RuntimeError):
@@ -295,19 +297,19 @@ class _WrappedResults:
 def _arranging(
     program: Program,
     hidden: Hidden,
-    kept: list[int],
+    used_indices: list[int],
     keys: Sequence[Any],
     donated: frozenset[int],
     narrow: Mapping[int, Dtype],
 ) -> Callable[[Sequence[Any]], _WrappedResults]:
     """`execute` for a program that goes through `Program.run`, to move its arguments or watch the run."""
 
-    def execute(given: Sequence[Any]) -> _WrappedResults:
-        check_all(narrow, given)
-        found = zip(given, keys, strict=True)
-        leaves = [wrap(x, aval_of(key), key) if type(x) is _Buffer else x for x, key in found]
-        hidden.keep(given, donated)
-        leaves = [*hidden.arrays, *[leaves[i] for i in kept]]
+    def execute(operands: Sequence[Any]) -> _WrappedResults:
+        check_all(narrow, operands)
+        pairs = zip(operands, keys, strict=True)
+        leaves = [wrap(x, aval_of(key), key) if type(x) is _Buffer else x for x, key in pairs]
+        hidden.keep(operands, donated)
+        leaves = [*hidden.arrays, *[leaves[i] for i in used_indices]]
         adopted = [x if type(x) is ArrayImpl else program.adopt(x, i, bool(donated)) for i, x in enumerate(leaves)]
         return _WrappedResults(program.run(adopted))
 
@@ -317,10 +319,10 @@ def _arranging(
 def _converting(converters: list[tuple[int, Callable[[Any], Any]]], prepare: _Prepare | None) -> _Prepare | None:
     """`prepare`, preceded by the conversion of numbers and NumPy arrays to buffers."""
 
-    def convert(given: list[Any]) -> Sequence[Any]:
+    def convert(leaves: list[Any]) -> Sequence[Any]:
         for place, converter in converters:
-            given[place] = converter(given[place])
-        return given if prepare is None else prepare(given)
+            leaves[place] = converter(leaves[place])
+        return leaves if prepare is None else prepare(leaves)
 
     return convert if converters else prepare
 

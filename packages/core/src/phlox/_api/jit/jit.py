@@ -45,8 +45,8 @@ from .programs import (
     constrained,
     described,
     key_of,
-    laid_out,
     shapes_of,
+    with_shardings,
     with_static,
 )  # fmt: skip
 from .reference_calls import ReferenceCall
@@ -64,28 +64,28 @@ if TYPE_CHECKING:
 class LoweredCall(NamedTuple):
     """A call lowered to text.
 
-    Attributes:
-      keys: the key of each leaf of the arguments.
-      consts: the closed-over arrays that the program takes before the user's arguments.
-      kept: indices of the leaves that the program reads.
-      donated: indices of the leaves that the user donates.
-      taken: those of them whose buffers the program can reuse.
-      narrow: as of `traced`, for the leaves that are Python integers.
+        Attributes:
+          keys: the key of each leaf of the arguments.
+          consts: the closed-over arrays that the program takes before the user's arguments.
+    used_indices: indices of the leaves that the program reads.
+          donated: indices of the leaves that the user donates.
+    reusable: those of them whose buffers the program can reuse.
+          narrow: as of `traced`, for the leaves that are Python integers.
     """
 
     lowering: Lowering
     traced: Traced
     keys: Sequence[Any]
     consts: list[Array]
-    kept: list[int]
+    used_indices: list[int]
     donated: frozenset[int]
-    taken: frozenset[int]
+    reusable: frozenset[int]
     narrow: dict[int, Any]
 
     def entry(self, program: Program) -> Entry:
         """The entry that calls the compiled `program`."""
         hidden = Hidden(self.consts)
-        return Entry(program, hidden, self.kept, self.keys, self.traced.out_tree, self.taken, self.narrow)
+        return Entry(program, hidden, self.used_indices, self.keys, self.traced.out_tree, self.reusable, self.narrow)
 
 
 class Prepared(NamedTuple):
@@ -146,31 +146,31 @@ class JitFunction:
     @property
     def _form_matters(self) -> bool:
         """Whether the form of a call (by position or by name) decides which arguments are static or donated."""
-        taken, options = parameters_of(self.fun), self.options
+        parameters, options = parameters_of(self.fun), self.options
         numbers, names = options.static_argnums, options.static_argnames
-        if not (all(0 <= n < taken.positional for n in numbers) and set(names) <= set(taken.names)):
+        if not (all(0 <= n < parameters.positional for n in numbers) and set(names) <= set(parameters.names)):
             return True
-        either = list(enumerate(taken.names))[taken.unnamed : taken.positional]
+        either = list(enumerate(parameters.names))[parameters.unnamed : parameters.positional]
         chosen = (numbers, names), (options.donate_argnums, options.donate_argnames)
         return any((n in numbers) != (name in names) for numbers, names in chosen for n, name in either)
 
     def _specialize(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Generates the code of the function that the user calls. If it takes (*args, **kwargs), the code has
         parameters for as many arguments, and for the names, of this call."""
-        form_matters, taken, options = self._form_matters, self.parameters, self.options
-        if taken.rest and not taken.names and len(args) + len(kwargs) <= MAX_ARRAYS:
-            taken = any_like(len(args), kwargs)
+        form_matters, parameters, options = self._form_matters, self.parameters, self.options
+        if parameters.rest and not parameters.names and len(args) + len(kwargs) <= MAX_ARRAYS:
+            parameters = any_like(len(args), kwargs)
         elif form_matters:
             return
         numbers = {n + len(args) if n < 0 else n for n in options.static_argnums}
-        static = {n for n in numbers if n < taken.positional}
-        static |= {taken.names.index(name) for name in options.static_argnames if name in taken.names}
+        static = {n for n in numbers if n < parameters.positional}
+        static |= {parameters.names.index(name) for name in options.static_argnames if name in parameters.names}
         try:
             function = self.unspecialized.pop()()  # only one of several threads gets the function
         except IndexError:
             return
-        self._parameters = taken
-        specialize(function, taken, frozenset(static), form_matters)
+        self._parameters = parameters
+        specialize(function, parameters, frozenset(static), form_matters)
 
     def guarded(self, call: Callable[..., Any], *args: Any) -> Any:
         """Runs a slow path, which may run the user's function, and removes phlox's frames from its errors."""
@@ -201,7 +201,7 @@ class JitFunction:
             return arguments.as_arrays(self.fun(*args, **kwargs))
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
-        given = args, kwargs
+        call_args = args, kwargs
         if self.has_static or kwargs:
             args, kwargs, statics = self._split(args, kwargs)
         else:
@@ -217,7 +217,7 @@ class JitFunction:
             entry = self._store.keep(key, self._compile(args, kwargs, statics, in_tree, keys), self.fun)
         if self.unspecialized:
             if self._called_before and settings.generated_calls:
-                self._specialize(*given)
+                self._specialize(*call_args)
             self._called_before = True
         if call_key is not None and type(entry) is Entry:
             order = call_order((args, kwargs), iter(range(in_tree.num_leaves)))
@@ -230,7 +230,7 @@ class JitFunction:
         try:
             return entry.run(leaves)
         except FAILURES:
-            self.explain_failure(entry, *given)
+            self.explain_failure(entry, *call_args)
             raise
 
     def _leaf_key(self, x: Any, args: Any, kwargs: Any, statics: Any, leaves: Any) -> Any:
@@ -253,10 +253,10 @@ class JitFunction:
     def options(self) -> Options:
         """The options with argument numbers and names completed from the function's signature."""
         if self._resolved is None:
-            given = self._options
-            kinds = [(*given[:2], "static"), (*given[2:4], "donate")]
-            static, donate = (arguments.complete(self.fun, *each, each[-1] in given.as_given) for each in kinds)
-            self._resolved = given._replace(
+            options = self._options
+            kinds = [(*options[:2], "static"), (*options[2:4], "donate")]
+            static, donate = (arguments.complete(self.fun, *each, each[-1] in options.verbatim) for each in kinds)
+            self._resolved = options._replace(
                 static_argnums=static[0], static_argnames=static[1], donate_argnums=donate[0], donate_argnames=donate[1]
             )
         return self._resolved
@@ -307,9 +307,9 @@ class JitFunction:
     def _trace(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> Traced:
         """The function traced for leaves of these types, from the cache if possible."""
         key = (in_tree, statics, config.current().traced, axis_env.get(), *avals)
-        found = self._store.traces.get(key)
-        if found is not None:
-            return found
+        cached = self._store.traces.get(key)
+        if cached is not None:
+            return cached
         name = arguments.fun_name(self.fun)
         check_miss(name, key, self._store.traces, self.parameters.label)
         trees: list[PyTreeDef] = []
@@ -343,9 +343,9 @@ class JitFunction:
         self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]
     ) -> Entry | ReferenceCall:
         """The compiled call for leaves with these keys; a `ReferenceCall` if the function uses references."""
-        ref_places = tuple(i for i, key in enumerate(keys) if key is Ref)
-        if ref_places:
-            return self._reference_call(in_tree, statics, ref_places)
+        ref_indices = tuple(i for i, key in enumerate(keys) if key is Ref)
+        if ref_indices:
+            return self._reference_call(in_tree, statics, ref_indices)
         try:
             with on(self._store.account):
                 lowered = self._lower(args, kwargs, statics, in_tree, keys)
@@ -354,27 +354,27 @@ class JitFunction:
         except CapturedRefsError:
             if not self._threads_refs:
                 raise
-            return self._reference_call(in_tree, statics, ref_places)
+            return self._reference_call(in_tree, statics, ref_indices)
         return lowered.entry(program)
 
-    def _reference_call(self, in_tree: PyTreeDef, statics: Any, ref_places: tuple[int, ...]) -> ReferenceCall:
-        key = (in_tree, statics, ref_places)
-        found = self._store.reference_calls.get(key)
-        if found is None:
+    def _reference_call(self, in_tree: PyTreeDef, statics: Any, ref_indices: tuple[int, ...]) -> ReferenceCall:
+        key = (in_tree, statics, ref_indices)
+        call = self._store.reference_calls.get(key)
+        if call is None:
             partial = functools.partial(self._rebuild, statics)
-            found = bounded(self._store.reference_calls)[key] = ReferenceCall(
-                self.fun, self._pure, partial, in_tree, ref_places
+            call = bounded(self._store.reference_calls)[key] = ReferenceCall(
+                self.fun, self._pure, partial, in_tree, ref_indices
             )
-        return found
+        return call
 
     def _pure(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """A jitted function of the pure function `fun`, with the options of this one."""
-        given = self._options
-        prefixes = [prefix for prefix in (given.in_shardings, given.out_shardings) if prefix is not None]
+        options = self._options
+        prefixes = [prefix for prefix in (options.in_shardings, options.out_shardings) if prefix is not None]
         if any(sharding is not None for prefix in prefixes for sharding in prefix.leaves):
             raise RefError("a jitted function with shardings uses references", instead="reshard inside of the function")
         names = ("keep_unused", "device", "compiler_options", "compile_effort")
-        return function_of(_PureFunction(fun, Options(**{name: getattr(given, name) for name in names})))
+        return function_of(_PureFunction(fun, Options(**{name: getattr(options, name) for name in names})))
 
     def _lower(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]) -> LoweredCall:
         """The function traced and lowered for leaves with these keys.
@@ -383,9 +383,9 @@ class JitFunction:
         """
         traced = self._trace(args, kwargs, statics, in_tree, [aval_of_leaf(k) for k in keys])
         options = self._options
-        asked_in, asked_out = options.in_shardings, options.out_shardings
-        ins = asked_in.spread((args, kwargs)) if asked_in is not None else None
-        outs = asked_out.spread(traced.result()) if asked_out is not None else None
+        in_shardings, out_shardings = options.in_shardings, options.out_shardings
+        ins = in_shardings.spread((args, kwargs)) if in_shardings is not None else None
+        outs = out_shardings.spread(traced.result()) if out_shardings is not None else None
         consts = [as_array(c) for c in traced.consts]
         jaxpr, used = prune(traced.closed.jaxpr)
         watches_keys = config.current().debug_key_reuse
@@ -398,35 +398,36 @@ class JitFunction:
         literals = {v: number for v, number in zip(jaxpr.invars, numbers, strict=False) if number is not None}
         jaxpr = with_literals(jaxpr, literals)
         used = [u and v not in literals for v, u in zip(jaxpr.invars, used, strict=True)]
-        kept = [i for i in range(len(keys)) if used[offset + i]]
-        kept_consts = [c for c, u in zip(consts, used, strict=False) if u]
+        used_indices = [i for i in range(len(keys)) if used[offset + i]]
+        used_consts = [c for c, u in zip(consts, used, strict=False) if u]
         invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
         if ins is not None and not options.moves_arguments:
-            self._check_places(in_tree, statics, keys, ins)
+            self._check_shardings(in_tree, statics, keys, ins)
         donated = donation.leaves(self.options, args, kwargs, arguments.positions(statics))
-        usable = donation.usable(donated, kept, len(kept_consts), invars, jaxpr.outvars)
+        usable = donation.usable(donated, used_indices, len(used_consts), invars, jaxpr.outvars)
+        leaf_types = [scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in used_indices]
         lowering = lower(
             jaxpr.replace(invars=invars),
             jaxpr.name,
-            [*[c._key for c in kept_consts], *[scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in kept]],
+            [*[c._key for c in used_consts], *leaf_types],
             device=options.device,
             donated=usable,
             results=traced.result_paths(),
-            in_shardings=None if ins is None else [None] * len(kept_consts) + [ins[i] for i in kept],
+            in_shardings=None if ins is None else [None] * len(used_consts) + [ins[i] for i in used_indices],
             out_shardings=outs,
         )
-        taken = frozenset(kept[i - len(kept_consts)] for i in usable)
+        reusable = frozenset(used_indices[i - len(used_consts)] for i in usable)
         narrow = {i: dtype for i, dtype in traced.narrow.items() if keys[i] is int}
-        return LoweredCall(lowering, traced, keys, kept_consts, kept, donated, taken, narrow)
+        return LoweredCall(lowering, traced, keys, used_consts, used_indices, donated, reusable, narrow)
 
-    def _check_places(self, in_tree: PyTreeDef, statics: Any, keys: Sequence[Any], asked: Sequence[Any]) -> None:
+    def _check_shardings(self, in_tree: PyTreeDef, statics: Any, keys: Sequence[Any], shardings: Sequence[Any]) -> None:
         """Raises for a committed argument that lies elsewhere than `in_shardings` says."""
-        for i, (key, wanted) in enumerate(zip(keys, asked, strict=True)):
-            if wanted is not None and type(key) is Placed and key.committed and not has_sharding(key, wanted):
+        for i, (key, sharding) in enumerate(zip(keys, shardings, strict=True)):
+            if sharding is not None and type(key) is Placed and key.committed and not has_sharding(key, sharding):
                 name = self._names_in(in_tree, statics)[i]
                 raise DeviceError(
                     f"Sharding passed to jit does not match the sharding on the respective arg: in_shardings has "
-                    f"{wanted} for {name}, {key.aval.short}, which lies as {key.sharding}",
+                    f"{sharding} for {name}, {key.aval.short}, which lies as {key.sharding}",
                     instead="phlox.device_put of the argument first, or no in_shardings: programs take arguments "
                     "as they lie",
                     argument=name,
@@ -446,23 +447,24 @@ class JitFunction:
         else:
             statics = ()
         leaves, in_tree = flatten((args, kwargs))
-        ref_places = references.places(leaves)
-        if ref_places or (in_tree, statics, ref_places) in self._store.reference_calls:
-            return self._reference_call(in_tree, statics, ref_places).run(leaves)
+        ref_indices = references.find_refs(leaves)
+        if ref_indices or (in_tree, statics, ref_indices) in self._store.reference_calls:
+            return self._reference_call(in_tree, statics, ref_indices).run(leaves)
         avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves, arguments.positions(statics))
         try:
             traced = self._trace(args, kwargs, statics, in_tree, avals)
         except CapturedRefsError:
             if not self._threads_refs:
                 raise
-            return self._reference_call(in_tree, statics, ref_places).run(leaves)
+            return self._reference_call(in_tree, statics, ref_indices).run(leaves)
         check_all(traced.narrow, leaves)
-        given, asked_in, asked_out = described(leaves), self._options.in_shardings, self._options.out_shardings
-        if asked_in is not None and not self._options.moves_arguments:
-            given = constrained(given, asked_in.spread((args, kwargs)))
-        outs = jit_p.bind(*traced.consts, *given, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
-        if asked_out is not None:
-            outs = constrained(outs, asked_out.spread(traced.result()))
+        operands = described(leaves)
+        in_shardings, out_shardings = self._options.in_shardings, self._options.out_shardings
+        if in_shardings is not None and not self._options.moves_arguments:
+            operands = constrained(operands, in_shardings.spread((args, kwargs)))
+        outs = jit_p.bind(*traced.consts, *operands, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
+        if out_shardings is not None:
+            outs = constrained(outs, out_shardings.spread(traced.result()))
         return traced.out_tree.unflatten(outs)
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -497,43 +499,44 @@ class JitFunction:
         dynamic, named, statics = self._split(args, kwargs)
         leaves, in_tree = flatten((dynamic, named))
         leaves = [as_ref(x) for x in leaves]
-        ref_places = references.places(leaves)
+        ref_indices = references.find_refs(leaves)
         try:
-            if not ref_places:
-                made = self._prepare(args, kwargs)
-                return self._traced(made) if stage == "trace" else self._lowered(made)
+            if not ref_indices:
+                prepared = self._prepare(args, kwargs)
+                return self._traced(prepared) if stage == "trace" else self._lowered(prepared)
         except CapturedRefsError:
             if not self._threads_refs:
                 raise
-        return self._reference_call(in_tree, statics, ref_places).stage(stage, leaves)
+        return self._reference_call(in_tree, statics, ref_indices).stage(stage, leaves)
 
-    def _traced(self, made: Prepared) -> stages.Traced:
-        avals = made.avals
-        traced = self._trace(made.args, made.kwargs, made.statics, made.in_tree, avals)
-        donated = donation.leaves(self.options, made.args, made.kwargs, arguments.positions(made.statics))
+    def _traced(self, prepared: Prepared) -> stages.Traced:
+        avals = prepared.avals
+        traced = self._trace(prepared.args, prepared.kwargs, prepared.statics, prepared.in_tree, avals)
+        donated = donation.leaves(self.options, prepared.args, prepared.kwargs, arguments.positions(prepared.statics))
         stages = _stages()
-        asked, out_avals = self._options.out_shardings, traced.closed.out_avals
-        names = functools.partial(self._names_in, made.in_tree, made.statics)
-        call = stages.Call(made.in_tree, avals, donated, traced.out_tree, out_avals, asked, names)
-        return stages.Traced(call, traced.closed, traced.consts, lambda: self._lowered(made))
+        out_shardings, out_avals = self._options.out_shardings, traced.closed.out_avals
+        names = functools.partial(self._names_in, prepared.in_tree, prepared.statics)
+        call = stages.Call(prepared.in_tree, avals, donated, traced.out_tree, out_avals, out_shardings, names)
+        return stages.Traced(call, traced.closed, traced.consts, lambda: self._lowered(prepared))
 
-    def _lowered(self, made: Prepared) -> stages.Lowered:
+    def _lowered(self, prepared: Prepared) -> stages.Lowered:
         # Arguments that lie nowhere yet are expected where `in_shardings` puts them, so that calls move none twice.
-        keys, asked_in = made.keys, self._options.in_shardings
-        if asked_in is not None:
-            places = asked_in.spread((made.args, made.kwargs))
+        keys, in_shardings = prepared.keys, self._options.in_shardings
+        if in_shardings is not None:
+            shardings = in_shardings.spread((prepared.args, prepared.kwargs))
             keys = [
                 key if where is None or is_committed(key) else key_for(aval_of(key), where, committed=True)
-                for key, where in zip(keys, places, strict=True)
+                for key, where in zip(keys, shardings, strict=True)
             ]
-        lowered = self._lower(made.args, made.kwargs, made.statics, made.in_tree, keys)
+        lowered = self._lower(prepared.args, prepared.kwargs, prepared.statics, prepared.in_tree, keys)
         traced, hidden = lowered.traced, len(lowered.consts)
-        avals = traced.closed.out_avals
+        out_avals = traced.closed.out_avals
         stages = _stages()
-        asked, kept = self._options.out_shardings, lowered.kept
-        names = functools.partial(self._names_in, made.in_tree, made.statics)
+        in_tree, in_avals, donated = prepared.in_tree, prepared.avals, lowered.donated
+        out_shardings, used_indices = self._options.out_shardings, lowered.used_indices
+        names = functools.partial(self._names_in, in_tree, prepared.statics)
         call = stages.Call(
-            made.in_tree, made.avals, lowered.donated, traced.out_tree, avals, asked, names, kept, hidden
+            in_tree, in_avals, donated, traced.out_tree, out_avals, out_shardings, names, used_indices, hidden
         )
 
         def run(program: Program) -> Callable[..., Any]:
@@ -545,7 +548,7 @@ class JitFunction:
         """Shapes and dtypes of the result, with the shardings of `out_shardings`; see `phlox.eval_shape`."""
         args, kwargs, statics = self._split(args, kwargs)
         call = with_static(self.fun, functools.partial(self._rebuild, statics)) if statics else self.fun
-        return laid_out(shapes_of(call, args, kwargs), self._options.out_shardings)
+        return with_shardings(shapes_of(call, args, kwargs), self._options.out_shardings)
 
     def stats(self) -> Stats:
         """How many programs were traced and compiled for this function, how long that took, and how often they ran.
@@ -665,11 +668,11 @@ def jit(
         as_effort(compile_effort),
         tuple(
             kind
-            for kind, *given in (
+            for kind, *names_and_numbers in (
                 ("static", static_argnums, static_argnames),
                 ("donate", donate_argnums, donate_argnames),
             )
-            if None not in given
+            if None not in names_and_numbers
         ),
     )
     return _make(fun, options) if fun is not None else lambda f: _make(f, options)
@@ -684,7 +687,7 @@ def jitted_alias(function: Any, name: str) -> Any:
 def _make(fun: Any, options: Options) -> Any:
     arguments.check_callable("jit", fun)
     check_jittable(fun, options)
-    made = JitFunction(fun, options)
+    jitted = JitFunction(fun, options)
     if options.static_argnums or options.static_argnames or options.donate_argnums or options.donate_argnames:
-        _ = made.options  # raises for numbers and names that the function does not have
-    return function_of(made)
+        _ = jitted.options  # raises for numbers and names that the function does not have
+    return function_of(jitted)

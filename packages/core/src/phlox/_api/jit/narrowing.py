@@ -23,19 +23,19 @@ def dtypes_of_integers(jaxpr: Jaxpr) -> dict[int, Dtype]:
 
     The dtypes are by the index of the input.
     """
-    found: dict[int, Dtype] = {}
+    result: dict[int, Dtype] = {}
     integer = scalar_aval(int)
     positions: dict[Atom, int] = {v: i for i, v in enumerate(jaxpr.invars) if v.aval is integer}
     if not positions:
-        return found
+        return result
     default = dtypes.iinfo(integer.dtype)
     for eqn in jaxpr.eqns:
         if eqn.primitive.name != "convert_element_type" or (i := positions.get(eqn.invars[0])) is None:
             continue
         dtype = eqn.params["new_dtype"]
         if dtypes.kind(dtype) in "iu" and not (dtypes.holds(dtype, default.min) and dtypes.holds(dtype, default.max)):
-            found[i] = dtype
-    return found
+            result[i] = dtype
+    return result
 
 
 def checking(dtype: Dtype, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:

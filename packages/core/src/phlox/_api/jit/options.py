@@ -73,7 +73,7 @@ class Options(NamedTuple):
     #: a value of the flag of this name, or None for the flag's
     compile_effort: str | None = None
     #: those of "static" and "donate" for which both numbers and names were given, so that neither is completed
-    as_given: tuple[str, ...] = ()
+    verbatim: tuple[str, ...] = ()
     #: whether arguments are moved to `in_shardings` wherever they lie, as those of `pmap` are
     moves_arguments: bool = False
 

@@ -56,7 +56,7 @@ class Parameters(NamedTuple):
             moved.append(kwargs.pop(name))
         return tuple(moved), kwargs
 
-    def given(self, values: Iterable[Any], rest: Iterable[Any], named: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def bind(self, values: Iterable[Any], rest: Iterable[Any], named: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """(args, kwargs) that give the parameters these values, in the form that `in_position` returns."""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
@@ -83,9 +83,9 @@ class OwnSignature(inspect.Signature):
     def __getattr__(self, name: str) -> Any:
         if name not in inspect.Signature.__slots__:
             raise AttributeError(name)
-        found: Any = inspect.signature(self._fun)
-        self._parameters, self._return_annotation = found._parameters, found._return_annotation
-        return getattr(found, name)
+        signature: Any = inspect.signature(self._fun)
+        self._parameters, self._return_annotation = signature._parameters, signature._return_annotation
+        return getattr(signature, name)
 
     def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
         return inspect.signature(self._fun).replace(**changes)

@@ -27,7 +27,7 @@ from ..._xla.placement import Key, key_for
 from ..devices.meshes import named
 from . import arguments
 from .options import Prefix
-from .reference_arguments import closed_over, places
+from .reference_arguments import closed_over, find_refs
 from .user_functions import FlatFunction
 
 
@@ -221,8 +221,8 @@ def make_jaxpr(
 
         @wraps(fun)
         def partial(*rest: Any, **named: Any) -> Any:
-            given = iter(rest)
-            return fun(*[args[i] if i in chosen else next(given) for i in range(len(args))], **named)
+            dynamic_args = iter(rest)
+            return fun(*[args[i] if i in chosen else next(dynamic_args) for i in range(len(args))], **named)
 
         with only_axes((*_env(), *(axis_env or ()))):
             closed, out_tree = _staged(partial if chosen else fun, dynamic, kwargs, "make_jaxpr")
@@ -283,13 +283,13 @@ def with_static(fun: Callable[..., Any], rebuild: Callable[..., Any]) -> Callabl
     return call
 
 
-def laid_out(structs: Any, shardings: Prefix | None) -> Any:
+def with_shardings(structs: Any, shardings: Prefix | None) -> Any:
     """A tree of `ShapeDtypeStruct` with the shardings that the user specified."""
     if shardings is None:
         return structs
     leaves, tree = flatten(structs)
-    places = zip(leaves, shardings.spread(structs), strict=True)
-    return tree.unflatten([x if place is None else x.update(sharding=place) for x, place in places])
+    pairs = zip(leaves, shardings.spread(structs), strict=True)
+    return tree.unflatten([x if sharding is None else x.update(sharding=sharding) for x, sharding in pairs])
 
 
 def constrained(values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
@@ -303,11 +303,11 @@ def shapes_of(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     args, kwargs = tree.unflatten([as_ref(x) for x in leaves])
 
     def run(refs: Sequence[Ref]) -> Any:
-        if not refs and not places(flatten((args, kwargs))[0]):
+        if not refs and not find_refs(flatten((args, kwargs))[0]):
             closed, out_tree = _staged(fun, args, kwargs, "eval_shape")
             return out_tree.unflatten([struct_of(a) for a in closed.out_avals])
-        (called,), given = closed_over([lambda a, k: fun(*a, **k)], (args, kwargs))
-        closed, out_tree = _staged(with_ref_values(called, refs), (values(refs), *given), {}, "eval_shape")
+        (called,), operands = closed_over([lambda a, k: fun(*a, **k)], (args, kwargs))
+        closed, out_tree = _staged(with_ref_values(called, refs), (values(refs), *operands), {}, "eval_shape")
         return out_tree.unflatten([struct_of(a) for a in closed.out_avals])[0]
 
     return with_captured_refs(run)

@@ -11,8 +11,8 @@ from ..._base.wrapping import wraps
 from ..._trace.refs import Ref
 
 
-def places(leaves: Sequence[Any]) -> tuple[int, ...]:
-    """Indices of the leaves that are references."""
+def find_refs(leaves: Sequence[Any]) -> tuple[int, ...]:
+    """Returns the indices of the leaves that are references."""
     return tuple(i for i, x in enumerate(leaves) if isinstance(x, Ref))
 
 
@@ -32,22 +32,22 @@ def closed_over(
 ) -> tuple[list[Callable[..., Any]], tuple[Any, ...]]:
     """`funs` changed to close over the references among the operands, and the operands without those."""
     leaves, tree = flatten(operands)
-    ref_places = places(leaves)
-    if not ref_places:
+    ref_indices = find_refs(leaves)
+    if not ref_indices:
         return list(funs), operands
-    check_distinct("operands", [leaves[i] for i in ref_places])
+    check_distinct("operands", [leaves[i] for i in ref_indices])
 
     def wrapped(fun: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(fun)
         def filled(*rest: Any) -> Any:
-            return fun(*merged(tree, ref_places, [leaves[i] for i in ref_places], rest))
+            return fun(*merged(tree, ref_indices, [leaves[i] for i in ref_indices], rest))
 
         return filled
 
-    return [wrapped(f) for f in funs], tuple(x for i, x in enumerate(leaves) if i not in ref_places)
+    return [wrapped(f) for f in funs], tuple(x for i, x in enumerate(leaves) if i not in ref_indices)
 
 
-def merged(tree: PyTreeDef, ref_places: Sequence[int], refs: Sequence[Any], rest: Sequence[Any]) -> Any:
-    """The tree whose leaves are `refs` at the indices `ref_places`, and `rest` elsewhere."""
-    given, others = iter(refs), iter(rest)
-    return tree.unflatten([next(given) if i in ref_places else next(others) for i in range(tree.num_leaves)])
+def merged(tree: PyTreeDef, ref_indices: Sequence[int], refs: Sequence[Any], rest: Sequence[Any]) -> Any:
+    """The tree whose leaves are `refs` at the indices `ref_indices`, and `rest` elsewhere."""
+    ref_values, others = iter(refs), iter(rest)
+    return tree.unflatten([next(ref_values) if i in ref_indices else next(others) for i in range(tree.num_leaves)])

@@ -31,10 +31,10 @@ class ReferenceCall:
       compiled: makes a jitted function from a pure one.
       rebuild: returns the arguments of `fun` for the dynamic ones.
       in_tree: treedef of the dynamic arguments.
-      ref_places: indices of the leaves that are references. Closed-over references are found by tracing.
+      ref_indices: indices of the leaves that are references. Closed-over references are found by tracing.
     """
 
-    __slots__ = ("compiled", "found", "fun", "in_tree", "name", "pure", "rebuild", "ref_places")
+    __slots__ = ("captured", "compiled", "fun", "in_tree", "name", "pure", "rebuild", "ref_indices")
 
     #: no hidden arrays: the entries of the pure functions have them
     hidden = Hidden(())
@@ -45,41 +45,41 @@ class ReferenceCall:
         compiled: Callable[[Callable[..., Any]], Any],
         rebuild: Callable[..., Any],
         in_tree: PyTreeDef,
-        ref_places: tuple[int, ...],
+        ref_indices: tuple[int, ...],
     ):
-        self.fun, self.compiled, self.rebuild, self.in_tree, self.ref_places = (
+        self.fun, self.compiled, self.rebuild, self.in_tree, self.ref_indices = (
             fun,
             compiled,
             rebuild,
             in_tree,
-            ref_places,
+            ref_indices,
         )
         self.name = arguments.fun_name(fun)
-        #: the closed-over references that were found last; the first try for arguments of other types
-        self.found: tuple[Ref, ...] = ()
+        #: the closed-over references of the last pure function; the first try for arguments of other types
+        self.captured: tuple[Ref, ...] = ()
         #: pure functions, by the types of the references among the arguments
         self.pure: dict[tuple[AbstractRef, ...], _Pure] = {}
 
-    def _made(self, types: tuple[AbstractRef, ...], captured: tuple[Ref, ...]) -> _Pure:
+    def _add_pure(self, types: tuple[AbstractRef, ...], captured: tuple[Ref, ...]) -> _Pure:
         def body(rest: list[Any], state: list[Any]) -> tuple[Any, list[Any]]:
             refs = [Ref(aval, value) for aval, value in zip(types, state, strict=True)]
-            positional, keywords = self.rebuild(*merged(self.in_tree, self.ref_places, refs, rest))
+            positional, keywords = self.rebuild(*merged(self.in_tree, self.ref_indices, refs, rest))
             out = self.fun(*positional, **keywords)
             arguments.check_outputs(self.fun, out, flatten(out)[0])
             return out, values(refs)
 
         body.__name__ = self.name
-        made = _Pure(captured, self.compiled(with_ref_values(body, captured)))
+        pure = _Pure(captured, self.compiled(with_ref_values(body, captured)))
         if len(self.pure) >= LIMIT:
             self.pure.clear()
-        self.pure[types] = made
-        self.found = captured
-        return made
+        self.pure[types] = pure
+        self.captured = captured
+        return pure
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """The result for flat arguments; the references get their new values."""
         passed, rest = self._split_refs(leaves)
-        captured, result = self._with_captured(passed, lambda f, found: f(values(found), rest, values(passed)))
+        captured, result = self._with_captured(passed, lambda f, refs: f(values(refs), rest, values(passed)))
         return _write_back([*passed, *captured], result)
 
     def stage(self, stage: str, leaves: Sequence[Any]) -> Any:
@@ -89,11 +89,11 @@ class ReferenceCall:
         from . import reference_stages as threaded_stages  # programs that only call functions do not import it
 
         passed, rest = self._split_refs(leaves)
-        captured, made = self._with_captured(
-            passed, lambda f, found: getattr(f, stage)(values(found), rest, values(passed))
+        captured, pure_stage = self._with_captured(
+            passed, lambda f, refs: getattr(f, stage)(values(refs), rest, values(passed))
         )
         in_avals = [x.aval if type(x) is Ref else typeof(x) for x in leaves]
-        return threaded_stages.of_users(self, captured, made, in_avals)
+        return threaded_stages.of_users(self, captured, pure_stage, in_avals)
 
     def call_with(self, captured: Sequence[Ref], run: Callable[[list[Any]], Any], leaves: Sequence[Any]) -> Any:
         """Like `run`, but calls `run`, a compiled program of the pure function that takes `captured`."""
@@ -103,7 +103,7 @@ class ReferenceCall:
 
     def _split_refs(self, leaves: Sequence[Any]) -> tuple[list[Ref], list[Any]]:
         """The references among the arguments, and the other arguments."""
-        return [leaves[i] for i in self.ref_places], [x for i, x in enumerate(leaves) if i not in self.ref_places]
+        return [leaves[i] for i in self.ref_indices], [x for i, x in enumerate(leaves) if i not in self.ref_indices]
 
     def _with_captured(
         self, passed: list[Ref], use: Callable[[Any, tuple[Ref, ...]], Any]
@@ -115,23 +115,23 @@ class ReferenceCall:
         types = tuple(ref.aval for ref in passed)
         pure = self.pure.get(types)
         if pure is None:
-            pure = self._made(types, tuple(r for r in self.found if all(r is not ref for ref in passed)))
+            pure = self._add_pure(types, tuple(r for r in self.captured if all(r is not ref for ref in passed)))
         while True:
             captured, function = pure
             check_distinct(self.name, passed, captured)
             try:
                 return captured, use(function, captured)
-            except CapturedRefsError as found:
-                fresh = [ref for ref in found.refs if ref not in captured]
+            except CapturedRefsError as error:
+                fresh = [ref for ref in error.refs if ref not in captured]
                 if not fresh:
                     raise
                 # Another thread may have stored a function with other references meanwhile. Either may stay in the
                 # cache: later calls add what it lacks.
-                pure = self._made(types, (*captured, *fresh))
+                pure = self._add_pure(types, (*captured, *fresh))
 
 
 def _write_back(refs: Sequence[Ref], result: Any) -> Any:
     """Writes the new values in the pure function's result to `refs`; returns the result of the user's function."""
-    (out, new), kept = result
-    write_all(refs, [*new, *kept])
+    (out, new), closed_over = result
+    write_all(refs, [*new, *closed_over])
     return out

@@ -12,13 +12,13 @@ from .stages import Call, Lowered, Traced
 
 
 def of_users(
-    reference_call: ReferenceCall, captured: tuple[Ref, ...], made: Traced | Lowered, in_avals: Sequence[Any]
+    reference_call: ReferenceCall, captured: tuple[Ref, ...], pure_stage: Traced | Lowered, in_avals: Sequence[Any]
 ) -> Traced | Lowered:
-    """The stage of the user's function with arguments of these types, from `made`, a stage of the pure function."""
-    call = _call(reference_call, captured, made._call, in_avals)
-    if isinstance(made, Traced):
-        return _Traced(call, made, lambda: _lowered(reference_call, captured, made.lower(), in_avals))
-    return _lowered(reference_call, captured, made, in_avals)
+    """The stage of the user's function with arguments of these types, from a stage of the pure function."""
+    call = _call(reference_call, captured, pure_stage._call, in_avals)
+    if isinstance(pure_stage, Traced):
+        return _Traced(call, pure_stage, lambda: _lowered(reference_call, captured, pure_stage.lower(), in_avals))
+    return _lowered(reference_call, captured, pure_stage, in_avals)
 
 
 def _lowered(
@@ -44,9 +44,9 @@ class _Traced(Traced):
 
 def _call(reference_call: ReferenceCall, captured: tuple[Ref, ...], pure: Call, in_avals: Sequence[Any]) -> Call:
     # The pure function takes closed-over references, then the other arguments, then the references among the arguments.
-    rest = [i for i in range(len(in_avals)) if i not in reference_call.ref_places]
-    numbers = [*[None] * len(captured), *rest, *reference_call.ref_places]
-    kept = [numbers[i] for i in pure.kept]
+    rest = [i for i in range(len(in_avals)) if i not in reference_call.ref_indices]
+    numbers = [*[None] * len(captured), *rest, *reference_call.ref_indices]
+    indices = [numbers[i] for i in pure.used_indices]
     # The pure function returns ((user's result, new values of arguments), new values of closed-over references).
     results, _ = treedef_children(pure.out_tree)
     out_tree, _ = treedef_children(results)
@@ -58,6 +58,6 @@ def _call(reference_call: ReferenceCall, captured: tuple[Ref, ...], pure: Call, 
         pure.out_avals[: out_tree.num_leaves],
         None,
         lambda: [f"argument number {i}" for i in range(len(in_avals))],
-        [i for i in kept if i is not None],
-        pure.hidden + kept.count(None),
+        [i for i in indices if i is not None],
+        pure.hidden + indices.count(None),
     )

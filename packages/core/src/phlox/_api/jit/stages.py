@@ -32,7 +32,7 @@ from ..._xla.layout import Format, Layout
 from ..._xla.placement import Placed, is_committed, sharding_of
 from ..._xla.program import Lowering, has_sharding
 from .options import CompilerOptions, Options, Prefix, as_overrides
-from .programs import laid_out, struct_of
+from .programs import struct_of, with_shardings
 
 if TYPE_CHECKING:
     from .caches import Stats
@@ -122,7 +122,7 @@ class Call:
         out_avals: Sequence[ShapedArray],
         out_shardings: Prefix | None,
         names: Callable[[], list[str]],
-        kept: Sequence[int] = (),
+        used_indices: Sequence[int] = (),
         hidden: int = 0,
     ):
         self.in_tree = in_tree
@@ -134,13 +134,13 @@ class Call:
         #: returns the path of each leaf in the user's terms
         self.names = names
         #: indices of the leaves that the program reads, after its first `hidden` arguments, the closed-over arrays
-        self.kept = kept
+        self.used_indices = used_indices
         self.hidden = hidden
 
     def spread(self, per_argument: Sequence[Any]) -> Any:
         """A tree like (args, kwargs), from one value for each argument of the program; None for unused leaves."""
-        found = dict(zip(self.kept, per_argument[self.hidden :], strict=True))
-        return self.in_tree.unflatten([found.get(i) for i in range(self.in_tree.num_leaves)])
+        by_leaf = dict(zip(self.used_indices, per_argument[self.hidden :], strict=True))
+        return self.in_tree.unflatten([by_leaf.get(i) for i in range(self.in_tree.num_leaves)])
 
 
 class Stage:
@@ -179,7 +179,7 @@ class Stage:
     def out_info(self) -> Any:
         """The result as a tree of `ShapeDtypeStruct`, with the shardings of `out_shardings`."""
         structs = self._call.out_tree.unflatten([struct_of(aval) for aval in self._call.out_avals])
-        return laid_out(structs, self._call.out_shardings)
+        return with_shardings(structs, self._call.out_shardings)
 
 
 class Traced(Stage):
@@ -340,8 +340,8 @@ class Compiled(Stage):
     def _placed(self, leaves: list[Any]) -> list[Any]:
         """The leaves where the program reads them: uncommitted arrays are moved, others must lie there."""
         call, lowering = self._call, self._lowering
-        for i, key, wanted in zip(
-            call.kept, lowering.keys[call.hidden :], lowering.where.shardings[call.hidden :], strict=True
+        for i, key, expected in zip(
+            call.used_indices, lowering.keys[call.hidden :], lowering.where.shardings[call.hidden :], strict=True
         ):
             x = leaves[i]
             if type(x) is not ArrayImpl:
@@ -350,12 +350,12 @@ class Compiled(Stage):
                 continue
             if x._key is key:
                 continue
-            if x.committed and not has_sharding(x._key, wanted):
+            if x.committed and not has_sharding(x._key, expected):
                 name = call.names()[i]
                 raise DeviceError(
                     f"Computation was compiled for input shardings that disagree with the shardings of arguments "
                     f"passed to it: argument {name}, {x.aval.short}, lies as {x.sharding}, and was compiled for "
-                    f"{wanted}",
+                    f"{expected}",
                     instead="phlox.device_put of the argument to the sharding of compiled.input_shardings",
                     argument=name,
                     sharding=x.sharding,
@@ -440,17 +440,17 @@ def _checked_leaves(call: Call, what: str, args: Any, kwargs: Any) -> list[Any]:
         tree,
         f"Function compiled with input pytree does not match the input pytree it was called with: {what}",
     )
-    for i, (wanted, x) in enumerate(zip(call.in_avals, leaves, strict=True)):
+    for i, (expected, x) in enumerate(zip(call.in_avals, leaves, strict=True)):
         have = x.aval if type(x) is Ref else typeof_value(x)
         if have is None:
             raise not_an_array(x, "an argument")
-        if type(have) is not type(wanted) or (have.shape, have.dtype) != (wanted.shape, wanted.dtype):
+        if type(have) is not type(expected) or (have.shape, have.dtype) != (expected.shape, expected.dtype):
             where = call.names()[i]
             raise ShapeError(
                 f"Argument types differ from the types for which {what} was compiled. The mismatches are:\n"
-                f"Argument '{where}' compiled with {wanted.str_short(False)} and called with {have.str_short(False)}",
+                f"Argument '{where}' compiled with {expected.str_short(False)} and called with {have.str_short(False)}",
                 instead="the jitted function itself, which compiles for each type",
                 argument=where,
-                shapes=[wanted.shape, have.shape],
+                shapes=[expected.shape, have.shape],
             )
     return leaves

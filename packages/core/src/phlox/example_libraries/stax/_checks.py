@@ -31,27 +31,27 @@ def features(layer: str, out_dim: Any) -> int:
 
 def lengths(layer: str, option: str, values: Any, count: int | None = None) -> Shape:
     """`values` as a tuple of positive integers, `count` of them."""
-    found = [integer(n) for n in values] if isinstance(values, Sequence) else [None]
-    if not all(n is not None and n > 0 for n in found) or count not in (None, len(found)):
+    integers = [integer(n) for n in values] if isinstance(values, Sequence) else [None]
+    if not all(n is not None and n > 0 for n in integers) or count not in (None, len(integers)):
         many = "" if count is None else f"{count} "
         raise ArgumentError(
             f"{layer}: {option} must be a tuple of {many}positive integers, got {values!r}",
             instead=f"for example {option}={(2,) * (count or 2)}",
             **{option: values},
         )
-    return tuple(n for n in found if n is not None)
+    return tuple(n for n in integers if n is not None)
 
 
 def checked_shape(layer: str, shape: Any) -> Shape:
     """`shape` as a tuple of ints; raises `ShapeError` unless each is a length or -1."""
-    found = [integer(n) for n in shape] if isinstance(shape, tuple | list) else [None]
-    if not all(n is not None and n >= -1 for n in found):
+    integers = [integer(n) for n in shape] if isinstance(shape, tuple | list) else [None]
+    if not all(n is not None and n >= -1 for n in integers):
         raise ShapeError(
             f"{layer}: input_shape must be a tuple of lengths (or -1 for one not known yet), got {shape!r}",
             instead="for example (-1, 64), a batch of any size with 64 features",
             shape=shape,
         )
-    return tuple(n for n in found if n is not None)
+    return tuple(n for n in integers if n is not None)
 
 
 def checked_shapes(layer: str, shapes: Any) -> Any:
@@ -63,14 +63,14 @@ def checked_shapes(layer: str, shapes: Any) -> Any:
 
 def shape_with_axes(layer: str, shape: Any, rank: int, batch: int) -> Shape:
     """`shape` as a tuple of `rank` lengths, of which only that of the axis `batch` may be -1."""
-    found = checked_shape(layer, shape)
-    if len(found) != rank or -1 in (*found[:batch], *found[batch + 1 :]):
+    sizes = checked_shape(layer, shape)
+    if len(sizes) != rank or -1 in (*sizes[:batch], *sizes[batch + 1 :]):
         raise ShapeError(
-            f"{layer}: input_shape {found} must have {rank} lengths; -1 may stand for the batch's, axis {batch}, alone",
+            f"{layer}: input_shape {sizes} must have {rank} lengths; -1 may stand for the batch's, axis {batch}, alone",
             instead="the shape of the inputs",
-            shape=found,
+            shape=sizes,
         )
-    return found
+    return sizes
 
 
 def output_shape(function: Callable[[Any], Any], input_shape: Shape, batch: int, out_batch: int) -> Shape:
@@ -102,14 +102,14 @@ def pair(layer: str, params: Any, names: str) -> tuple[Any, Any]:
 def one_for_each(layer: str, what: str, values: Any, count: int, instead: str) -> list[Any]:
     """`values` as a list; raises `TreeError` unless it has one for each of the `count` layers inside of `layer`."""
     iterable = isinstance(values, Iterable) and not isinstance(values, dict | str)
-    found = list(values) if iterable else []
-    if not iterable or len(found) != count:
+    items = list(values) if iterable else []
+    if not iterable or len(items) != count:
         raise TreeError(
             f"{layer}: {what} must be a list with one for each of {count} layers, "
-            f"got {len(found) if iterable else f'a {type(values).__name__}'}",
+            f"got {len(items) if iterable else f'a {type(values).__name__}'}",
             instead=instead,
             path=(),
             expected=count,
             got=values,
         )
-    return found
+    return items

@@ -34,11 +34,11 @@ def serial(*layers: Any) -> Layer:
     >>> phlox.jit(apply)(params, phlox.numpy.ones((5, 3))).shape
     (5, 2)
     """
-    made = [_layer("serial", f"layer {number}", layer) for number, layer in enumerate(layers)]
+    members = [_layer("serial", f"layer {number}", layer) for number, layer in enumerate(layers)]
 
     def init(rng: Any, input_shape: Any) -> tuple[Any, Params]:
         shape, params = checked_shapes("serial", input_shape), []
-        for layer in made:
+        for layer in members:
             # Layers without parameters get a key, too, so that the parameters are equal to those of JAX's stax.
             rng, key = random.split(rng)
             shape, part = layer.init(key, shape)
@@ -46,9 +46,9 @@ def serial(*layers: Any) -> Layer:
         return shape, params
 
     def apply(params: Params, inputs: Any, *, rng: Any = None, **kwargs: Any) -> Any:
-        parts = one_for_each("serial", "the parameters", params, len(made), "the parameters that init returned")
-        keys = [None] * len(made) if rng is None or not made else random.split(rng, len(made))
-        for layer, part, key in zip(made, parts, keys, strict=True):
+        parts = one_for_each("serial", "the parameters", params, len(members), "the parameters that init returned")
+        keys = [None] * len(members) if rng is None or not members else random.split(rng, len(members))
+        for layer, part, key in zip(members, parts, keys, strict=True):
             inputs = layer.apply(part, inputs, rng=key, **kwargs)
         return inputs
 
@@ -72,25 +72,25 @@ def parallel(*layers: Any) -> Layer:
     >>> shapes, [y.shape for y in apply(params, [phlox.numpy.ones((5, 3))] * 2)]
     (((-1, 4), (-1, 3)), [(5, 4), (5, 3)])
     """
-    made = [_layer("parallel", f"layer {number}", layer) for number, layer in enumerate(layers)]
+    members = [_layer("parallel", f"layer {number}", layer) for number, layer in enumerate(layers)]
 
     def init(rng: Any, input_shapes: Any) -> tuple[Any, Params]:
-        shapes = one_for_each("parallel", "the input shapes", input_shapes, len(made), _FAN_OUT)
+        shapes = one_for_each("parallel", "the input shapes", input_shapes, len(members), _FAN_OUT)
         if any(integer(shape) is not None for shape in shapes):
             raise ShapeError(
-                f"parallel: needs a list of shapes, one for each of {len(made)} layers, got one, {input_shapes}",
+                f"parallel: needs a list of shapes, one for each of {len(members)} layers, got one, {input_shapes}",
                 instead=_FAN_OUT,
                 shape=input_shapes,
             )
-        keys = random.split(rng, len(made))
-        pairs = [layer.init(key, shape) for layer, key, shape in zip(made, keys, shapes, strict=True)]
+        keys = random.split(rng, len(members))
+        pairs = [layer.init(key, shape) for layer, key, shape in zip(members, keys, shapes, strict=True)]
         return tuple(shape for shape, _ in pairs), tuple(params for _, params in pairs)
 
     def apply(params: Params, inputs: Any, *, rng: Any = None, **kwargs: Any) -> Any:
-        parts = one_for_each("parallel", "the parameters", params, len(made), "the parameters that init returned")
-        given = one_for_each("parallel", "the inputs", inputs, len(made), _FAN_OUT)
-        keys = [None] * len(made) if rng is None or not made else random.split(rng, len(made))
-        together = zip(made, parts, given, keys, strict=True)
+        parts = one_for_each("parallel", "the parameters", params, len(members), "the parameters that init returned")
+        layer_inputs = one_for_each("parallel", "the inputs", inputs, len(members), _FAN_OUT)
+        keys = [None] * len(members) if rng is None or not members else random.split(rng, len(members))
+        together = zip(members, parts, layer_inputs, keys, strict=True)
         return [layer.apply(part, x, rng=key, **kwargs) for layer, part, x, key in together]
 
     return Layer(init, apply)
@@ -109,12 +109,12 @@ def shape_dependent(make_layer: Callable[[Any], Any]) -> Layer:
     (-1, 6)
     """
 
-    def made(shape: Any) -> Layer:
+    def build(shape: Any) -> Layer:
         return _layer("shape_dependent", "the layer", make_layer(shape))
 
     return Layer(
-        lambda rng, input_shape: made(input_shape).init(rng, input_shape),
-        lambda params, inputs, **kwargs: made(jnp.shape(inputs)).apply(params, inputs, **kwargs),
+        lambda rng, input_shape: build(input_shape).init(rng, input_shape),
+        lambda params, inputs, **kwargs: build(jnp.shape(inputs)).apply(params, inputs, **kwargs),
     )
 
 

@@ -152,14 +152,14 @@ def _convolution(
     make_W = W_init or glorot_normal(kernel_spec.index("I"), kernel_spec.index("O"))
 
     def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
-        given = shape_with_axes(name, input_shape, len(inputs_spec), batch)
-        space, sizes = iter(window), {"O": width, "I": given[channels]}
+        in_shape = shape_with_axes(name, input_shape, len(inputs_spec), batch)
+        space, sizes = iter(window), {"O": width, "I": in_shape[channels]}
         kernel_shape = tuple(sizes[letter] if letter in sizes else next(space) for letter in kernel_spec)
 
         def outputs(x: Any) -> Any:
             return convolve(x, jnp.ones(kernel_shape, x.dtype), steps, padding, dimension_numbers=dimension_numbers)
 
-        shape = output_shape(outputs, given, batch, outputs_spec.index("N"))
+        shape = output_shape(outputs, in_shape, batch, outputs_spec.index("N"))
         W_key, b_key = random.split(rng)
         bias_shape = tuple(width if letter == "C" else 1 for letter in outputs_spec)
         return shape, (make_W(W_key, kernel_shape), b_init(b_key, bias_shape))

@@ -55,7 +55,7 @@ def Dropout(rate: Any, mode: str = "train") -> Layer:
                 f"{name} draws random numbers and got no key",
                 instead="apply(params, inputs, rng=key), or a network made with mode='test'",
             )
-        kept = random.bernoulli(rng, rate, jnp.shape(inputs))
-        return jnp.where(kept, inputs / rate, 0)
+        keep_mask = random.bernoulli(rng, rate, jnp.shape(inputs))
+        return jnp.where(keep_mask, inputs / rate, 0)
 
     return Layer(init, apply)

@@ -46,18 +46,18 @@ def BatchNorm(
     axes = _checked_axes(axis)
 
     def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
-        given = checked_shape("BatchNorm", input_shape)
-        shape = tuple(n for i, n in enumerate(given) if i not in axes)
+        in_shape = checked_shape("BatchNorm", input_shape)
+        shape = tuple(n for i, n in enumerate(in_shape) if i not in axes)
         if -1 in shape:
             raise ShapeError(
-                f"BatchNorm: of input_shape {given} only the lengths along axis {axes} may be -1",
+                f"BatchNorm: of input_shape {in_shape} only the lengths along axis {axes} may be -1",
                 instead="the number of features must be known",
-                shape=given,
+                shape=in_shape,
             )
         beta_key, gamma_key = random.split(rng)
         beta = beta_init(beta_key, shape) if center else ()
         gamma = gamma_init(gamma_key, shape) if scale else ()
-        return given, (beta, gamma)
+        return in_shape, (beta, gamma)
 
     def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
         beta, gamma = pair("BatchNorm", params, "(beta, gamma)")
@@ -71,9 +71,9 @@ def BatchNorm(
 
 def _checked_axes(axis: Any) -> tuple[int, ...]:
     one = integer(axis)
-    found = [one] if one is not None else [integer(i) for i in axis] if isinstance(axis, tuple | list) else [None]
-    if None in found:
+    axes = [one] if one is not None else [integer(i) for i in axis] if isinstance(axis, tuple | list) else [None]
+    if None in axes:
         raise ArgumentError(
             f"BatchNorm: axis must be an integer or a tuple of them, got {axis!r}", instead="axis=(0, 1, 2)", axis=axis
         )
-    return tuple(i for i in found if i is not None)
+    return tuple(i for i in axes if i is not None)

@@ -104,7 +104,7 @@ def _pool(
         return reduce(inputs, tuple(window), tuple(steps), padding)
 
     def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
-        given = shape_with_axes(name, input_shape, len(window), batch)
-        return output_shape(lambda x: apply((), x), given, batch, batch), ()
+        in_shape = shape_with_axes(name, input_shape, len(window), batch)
+        return output_shape(lambda x: apply((), x), in_shape, batch, batch), ()
 
     return Layer(init, apply)

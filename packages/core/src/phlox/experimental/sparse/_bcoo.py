@@ -90,9 +90,9 @@ class BCOO(JAXSparse):
         """The same elements as a sparse matrix of SciPy."""
         if n_dense or n_batch:
             raise NotImplementedError("from_scipy_sparse: n_batch and n_dense must be 0")
-        found = mat.tocoo()
-        indices = jnp.column_stack((found.row, found.col)).astype(index_dtype or np.int32)
-        return cls((jnp.asarray(found.data), indices), shape=found.shape)
+        coo = mat.tocoo()
+        indices = jnp.column_stack((coo.row, coo.col)).astype(index_dtype or np.int32)
+        return cls((jnp.asarray(coo.data), indices), shape=coo.shape)
 
     @classmethod
     def _empty(
@@ -198,8 +198,8 @@ class BCOO(JAXSparse):
         from ._products import bcoo_reduce_sum
 
         axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
-        found = bcoo_reduce_sum(self, axes=[i % self.ndim for i in axes])
-        return found if found.ndim else bcoo_todense(found)
+        total = bcoo_reduce_sum(self, axes=[i % self.ndim for i in axes])
+        return total if total.ndim else bcoo_todense(total)
 
     def _with(self, data: Any) -> BCOO:
         return self.tree_unflatten(self.tree_flatten()[1], (data, self.indices))
@@ -237,11 +237,11 @@ class BCOO(JAXSparse):
     @classmethod
     def tree_unflatten(cls, aux_data: dict[str, Any], children: Any) -> BCOO:
         """The array of these parts."""
-        made = object.__new__(cls)
-        made.data, made.indices = children
-        vars(made).update(aux_data)
-        fit_batch(made)
-        return made
+        result = object.__new__(cls)
+        result.data, result.indices = children
+        vars(result).update(aux_data)
+        fit_batch(result)
+        return result
 
 
 def _check(x: BCOO) -> None:
@@ -330,8 +330,8 @@ def bcoo_fromdense(
     def one(mask: Any) -> Any:
         if not shape:
             return jnp.zeros((nse, 0), index_dtype)
-        places = jnp.nonzero(mask, size=nse, fill_value=shape)
-        return jnp.stack(places, -1).astype(index_dtype)
+        positions = jnp.nonzero(mask, size=nse, fill_value=shape)
+        return jnp.stack(positions, -1).astype(index_dtype)
 
     indices = mapped(one, n_batch)(mask)
     data = extract(indices, mat, n_batch)

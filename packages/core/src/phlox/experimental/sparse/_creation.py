@@ -47,8 +47,8 @@ def empty(
     >>> empty((2, 3))
     BCOO(float32[2, 3], nse=0)
     """
-    found: JAXSparse = _format(sparse_format)._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
-    return found
+    result: JAXSparse = _format(sparse_format)._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
+    return result
 
 
 def eye(
@@ -80,8 +80,8 @@ def eye(
     kind, width = _format(sparse_format), N if M is None else M
     if kind is BCSR:
         return BCSR.from_bcoo(BCOO._eye(N, width, k, dtype=dtype, index_dtype=index_dtype, **kwds))
-    found: JAXSparse = kind._eye(N, width, k, dtype=dtype, index_dtype=index_dtype, **kwds)
-    return found
+    result: JAXSparse = kind._eye(N, width, k, dtype=dtype, index_dtype=index_dtype, **kwds)
+    return result
 
 
 def random_bcoo(
@@ -130,12 +130,12 @@ def random_bcoo(
     keys = random.split(key, int(np.prod(batch)) + 1)  # the elements, then the indices of each matrix
     data = generator(keys[0], shape=(*batch, count, *dense), dtype=dtype, **kwds)
 
-    def places(key: Any) -> Any:
+    def draw_indices(key: Any) -> Any:
         if not sparse:
             return jnp.zeros((count, 0), kind)
         flat = random.choice(key, size, (count,), replace=not unique_indices)
         return jnp.stack(jnp.unravel_index(flat, sparse), -1).astype(kind)
 
-    indices = mapped(places, 1)(keys[1:]).reshape(*batch, count, n_sparse)
-    found = BCOO((data, indices), shape=shape, unique_indices=unique_indices)
-    return bcoo_sort_indices(found) if sorted_indices else found
+    indices = mapped(draw_indices, 1)(keys[1:]).reshape(*batch, count, n_sparse)
+    result = BCOO((data, indices), shape=shape, unique_indices=unique_indices)
+    return bcoo_sort_indices(result) if sorted_indices else result

@@ -34,25 +34,27 @@ def _by_elements(
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         single = isinstance(argnums, int)
-        places = [i % len(args) for i in ([argnums] if isinstance(argnums, int) else argnums)]
-        leaves, tree = pytree.tree_flatten(tuple(args[i] for i in places), is_leaf=is_sparse)
+        numbers = [i % len(args) for i in ([argnums] if isinstance(argnums, int) else argnums)]
+        leaves, tree = pytree.tree_flatten(tuple(args[i] for i in numbers), is_leaf=is_sparse)
 
         def of_elements(elements: _Elements) -> Any:
             filled = [_with(x, data) for x, data in zip(leaves, elements.arrays, strict=True)]
-            given = list(args)
-            for place, value in zip(places, pytree.tree_unflatten(tree, filled), strict=True):
-                given[place] = value
-            return fun(*given, **kwargs)
+            all_args = list(args)
+            for number, value in zip(numbers, pytree.tree_unflatten(tree, filled), strict=True):
+                all_args[number] = value
+            return fun(*all_args, **kwargs)
 
-        def as_given(found: _Elements) -> Any:
-            wrapped = [_derivative(x, data) for x, data in zip(leaves, found.arrays, strict=True)]
+        def as_derivatives(elements: _Elements) -> Any:
+            wrapped = [_derivative(x, data) for x, data in zip(leaves, elements.arrays, strict=True)]
             values = pytree.tree_unflatten(tree, wrapped)
             return values[0] if single else values
 
         elements = _Elements([x.data if is_sparse(x) else x for x in leaves])
-        found = transform(of_elements, has_aux=has_aux, **options)(elements)
+        result = transform(of_elements, has_aux=has_aux, **options)(elements)
         return pytree.tree_map(
-            lambda x: as_given(x) if isinstance(x, _Elements) else x, found, is_leaf=lambda x: isinstance(x, _Elements)
+            lambda x: as_derivatives(x) if isinstance(x, _Elements) else x,
+            result,
+            is_leaf=lambda x: isinstance(x, _Elements),
         )
 
     return wrapped

@@ -94,8 +94,8 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
         group = jnp.cumsum(new) - 1
         outside = jnp.full((size, len(shape)), jnp.array(shape, indices.dtype), indices.dtype)
         inside = (rows < jnp.array(shape, rows.dtype)).all(-1).reshape((-1,) + (1,) * mat.n_dense)
-        kept = jnp.where(inside, data[order], jnp.zeros((), data.dtype))
-        return segment_sum(kept, group, size), outside.at[group].set(rows, mode="drop")
+        values = jnp.where(inside, data[order], jnp.zeros((), data.dtype))
+        return segment_sum(values, group, size), outside.at[group].set(rows, mode="drop")
 
     return BCOO(mapped(one, mat.n_batch)(data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
 
@@ -115,7 +115,7 @@ def without_zeros(mat: BCOO) -> BCOO:
 
 
 def fewer(mat: BCOO) -> BCOO:
-    """The same array, without more stored elements than there are places."""
+    """The same array, without more stored elements than the array has elements."""
     most = math.prod(mat.sparse_shape)
     return bcoo_sum_duplicates(mat, nse=most) if mat.nse > most else mat
 
@@ -223,7 +223,7 @@ def _sparse_to_batch(mat: BCOO) -> BCOO:
     def one(data: Any, indices: Any) -> Any:
         here = indices[:, 0] == jnp.arange(count, dtype=indices.dtype)[:, None]
         rows = jnp.where(here[..., None], indices[:, 1:], jnp.array(rest, indices.dtype))
-        kept = here.reshape(here.shape + (1,) * (data.ndim - 1))
-        return jnp.where(kept, data, jnp.zeros((), data.dtype)), rows
+        mask = here.reshape(here.shape + (1,) * (data.ndim - 1))
+        return jnp.where(mask, data, jnp.zeros((), data.dtype)), rows
 
     return BCOO(mapped(one, mat.n_batch)(*parts(mat)), shape=mat.shape)

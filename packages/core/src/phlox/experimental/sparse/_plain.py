@@ -45,10 +45,10 @@ class _Matrix(JAXSparse):
     @classmethod
     def tree_unflatten(cls, aux_data: dict[str, Any], children: Any) -> Any:
         """The matrix of these parts."""
-        made = object.__new__(cls)
-        vars(made).update(zip(cls._names, children, strict=True))
-        made._set(**aux_data)
-        return made
+        result = object.__new__(cls)
+        vars(result).update(zip(cls._names, children, strict=True))
+        result._set(**aux_data)
+        return result
 
     def _set(self, shape: Sequence[int]) -> None:
         self.shape = tuple(shape)
@@ -86,8 +86,10 @@ class COO(_Matrix):
     @classmethod
     def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> COO:
         """The elements of `mat` that are not zero."""
-        found = bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype)
-        return cls((found.data, found.indices[:, 0], found.indices[:, 1]), shape=found.shape, rows_sorted=True)
+        elements = bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype)
+        return cls(
+            (elements.data, elements.indices[:, 0], elements.indices[:, 1]), shape=elements.shape, rows_sorted=True
+        )
 
     @classmethod
     def _empty(cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32") -> COO:
@@ -125,8 +127,8 @@ class _Compressed(_Matrix):
         self.shape = tuple(shape)
 
     @classmethod
-    def _of_rows(cls, found: BCSR, shape: Sequence[int]) -> Any:
-        return cls((found.data, found.indices, found.indptr), shape=shape)
+    def _of_rows(cls, rows: BCSR, shape: Sequence[int]) -> Any:
+        return cls((rows.data, rows.indices, rows.indptr), shape=shape)
 
     def transpose(self, axes: Any = None) -> Any:
         """The matrix with rows and columns exchanged."""
@@ -147,8 +149,8 @@ class CSR(_Compressed):
     @classmethod
     def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
         """The elements of `mat` that are not zero."""
-        found = BCSR.fromdense(mat, nse=nse, index_dtype=index_dtype)
-        return cls._of_rows(found, found.shape)
+        rows = BCSR.fromdense(mat, nse=nse, index_dtype=index_dtype)
+        return cls._of_rows(rows, rows.shape)
 
     @classmethod
     def _empty(cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32") -> CSR:

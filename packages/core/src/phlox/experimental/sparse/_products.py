@@ -36,15 +36,15 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     data, indices = parts(mat)
     data = data.sum(tuple(b + 1 + i - end for i in gone if i >= end))
     inside = (indices < jnp.array(mat.sparse_shape, indices.dtype)).all(-1)
-    kept = [i - b for i in range(b, end) if i not in gone]
-    if len(kept) < mat.n_sparse:  # padding could come inside
+    remaining = [i - b for i in range(b, end) if i not in gone]
+    if len(remaining) < mat.n_sparse:  # padding could come inside
         data = jnp.where(inside.reshape(inside.shape + (1,) * (data.ndim - b - 1)), data, jnp.zeros((), data.dtype))
-    indices = indices[..., np.array(kept, int)]
+    indices = indices[..., np.array(remaining, int)]
     batch, summed = [i for i in range(b) if i not in gone], [i for i in range(b) if i in gone]
     lengths = [mat.shape[i] for i in batch]
     order = [*batch, *summed]
     data = data.transpose(*order, *range(b, data.ndim)).reshape(*lengths, -1, *data.shape[b + 1 :])
-    indices = indices.transpose(*order, b, b + 1).reshape(*lengths, data.shape[len(batch)], len(kept))
+    indices = indices.transpose(*order, b, b + 1).reshape(*lengths, data.shape[len(batch)], len(remaining))
     return BCOO((data, indices), shape=[n for i, n in enumerate(mat.shape) if i not in gone])
 
 
@@ -111,8 +111,8 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     left, right = lhs.sparse_shape, rhs.sparse_shape
     full = shape[b : b + lhs.n_sparse]
 
-    def one(data: Any, indices: Any, others: Any, places: Any) -> Any:
-        i, j = indices[:, None, :], places[None, :, :]
+    def one(data: Any, indices: Any, others: Any, other_indices: Any) -> Any:
+        i, j = indices[:, None, :], other_indices[None, :, :]
         match = jnp.ones((lhs.nse, rhs.nse), bool)
         joined = []
         for axis, (n, m) in enumerate(zip(left, right, strict=True)):
@@ -122,8 +122,8 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
         rows = jnp.stack(joined, -1) if joined else jnp.zeros((*match.shape, 0), indices.dtype)
         rows = jnp.where(match[..., None], rows, jnp.array(full, rows.dtype))
         product = data[:, None] * others[None]
-        kept = match.reshape(match.shape + (1,) * lhs.n_dense)
-        product = jnp.where(kept, product, jnp.zeros((), product.dtype))
+        mask = match.reshape(match.shape + (1,) * lhs.n_dense)
+        product = jnp.where(mask, product, jnp.zeros((), product.dtype))
         return product.reshape(-1, *product.shape[2:]), rows.reshape(-1, len(full))
 
     batch = shape[:b]
@@ -165,23 +165,23 @@ def bcoo_dot_general(
     if isinstance(lhs, BCOO) and isinstance(rhs, BCOO):
         both = _sparse_sparse(lhs, rhs, lc, rc, lb, rb)
         return both if preferred_element_type is None else both.astype(preferred_element_type)
-    found: Any
+    out: Any
     if isinstance(lhs, BCOO):
-        found = _sparse_dense(lhs, jnp.asarray(rhs), lc, rc, lb, rb)
+        out = _sparse_dense(lhs, jnp.asarray(rhs), lc, rc, lb, rb)
     elif isinstance(rhs, BCOO):
         lhs = jnp.asarray(lhs)
-        found = _sparse_dense(rhs, lhs, rc, lc, rb, lb)
+        out = _sparse_dense(rhs, lhs, rc, lc, rb, lb)
         shared, free = len(lb), rhs.ndim - len(rc) - len(rb)
         middle = shared + free
-        found = jnp.transpose(found, (*range(shared), *range(middle, found.ndim), *range(shared, middle)))
+        out = jnp.transpose(out, (*range(shared), *range(middle, out.ndim), *range(shared, middle)))
     else:
-        found = lax.dot_general(lhs, rhs, dimension_numbers)
-    return found if preferred_element_type is None else found.astype(preferred_element_type)
+        out = lax.dot_general(lhs, rhs, dimension_numbers)
+    return out if preferred_element_type is None else out.astype(preferred_element_type)
 
 
 def _free(ndim: int, *used: Sequence[int]) -> list[int]:
-    taken = {i for group in used for i in group}
-    return [i for i in range(ndim) if i not in taken]
+    used_axes = {i for group in used for i in group}
+    return [i for i in range(ndim) if i not in used_axes]
 
 
 def _sparse_dense(lhs: BCOO, rhs: Any, lc: Any, rc: Any, lb: Any, rb: Any) -> Any:
@@ -200,13 +200,13 @@ def _sparse_dense(lhs: BCOO, rhs: Any, lc: Any, rc: Any, lb: Any, rb: Any) -> An
     data = lhs.data.astype(dtype).reshape(lhs.data.shape + (1,) * len(rhs_free))
     picked = picked.reshape(picked.shape[:1] + (1,) * len(dense) + picked.shape[1:])
     product = data * picked
-    places = tuple(rows[i] for i in (*lb, *free))
+    positions = tuple(rows[i] for i in (*lb, *free))
     inner = product.shape[1:]
-    if not places:
+    if not positions:
         inside = (lhs.indices < jnp.array(lhs.sparse_shape, lhs.indices.dtype)).all(-1)
         return jnp.where(inside.reshape((-1,) + (1,) * len(inner)), product, jnp.zeros((), dtype)).sum(0)
     outer = [lhs.shape[i] for i in (*lb, *free)]
-    return jnp.zeros((*outer, *inner), product.dtype).at[places].add(product, mode="drop")
+    return jnp.zeros((*outer, *inner), product.dtype).at[positions].add(product, mode="drop")
 
 
 def _sparse_sparse(lhs: BCOO, rhs: BCOO, lc: Any, rc: Any, lb: Any, rb: Any) -> BCOO:
@@ -224,22 +224,22 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, lc: Any, rc: Any, lb: Any, rb: Any) -> 
     right = [i - n for i in _free(rhs.ndim, rc, rb)]
     shape = [lhs.sparse_shape[i] for i in left] + [rhs.sparse_shape[i] for i in right]
 
-    def one(data: Any, indices: Any, others: Any, places: Any) -> Any:
+    def one(data: Any, indices: Any, others: Any, other_indices: Any) -> Any:
         match = (indices < jnp.array(lhs.sparse_shape, indices.dtype)).all(-1)[:, None]
-        match = match & (places < jnp.array(rhs.sparse_shape, places.dtype)).all(-1)[None]
+        match = match & (other_indices < jnp.array(rhs.sparse_shape, other_indices.dtype)).all(-1)[None]
         for i, j in pairs:
-            match &= indices[:, None, i] == places[None, :, j]
+            match &= indices[:, None, i] == other_indices[None, :, j]
         both = [jnp.broadcast_to(indices[:, None, i], match.shape) for i in left]
-        both += [jnp.broadcast_to(places[None, :, j], match.shape) for j in right]
+        both += [jnp.broadcast_to(other_indices[None, :, j], match.shape) for j in right]
         rows = jnp.stack(both, -1) if both else jnp.zeros((*match.shape, 0), indices.dtype)
         rows = jnp.where(match[..., None], rows, jnp.array(shape, rows.dtype))
         product = data[:, None] * others[None]
         product = jnp.where(match, product, jnp.zeros((), product.dtype))
         return product.reshape(-1), rows.reshape(-1, len(shape))
 
-    found = BCOO(mapped(one, n)(*parts(lhs), *parts(rhs)), shape=(*batch, *shape))
+    result = BCOO(mapped(one, n)(*parts(lhs), *parts(rhs)), shape=(*batch, *shape))
     most = math.prod(shape)
-    return bcoo_sum_duplicates(found, nse=most) if found.nse > most else found
+    return bcoo_sum_duplicates(result, nse=most) if result.nse > most else result
 
 
 def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Dimensions) -> Any:

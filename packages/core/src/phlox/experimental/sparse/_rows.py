@@ -103,13 +103,13 @@ class BCSR(JAXSparse):
         """The same elements as a sparse matrix of SciPy."""
         if n_dense or n_batch:
             raise NotImplementedError("from_scipy_sparse: n_batch and n_dense must be 0")
-        found, kind = mat.tocsr(), index_dtype or np.int32
+        csr, kind = mat.tocsr(), index_dtype or np.int32
         arrays = (
-            jnp.asarray(found.data),
-            jnp.asarray(found.indices).astype(kind),
-            jnp.asarray(found.indptr).astype(kind),
+            jnp.asarray(csr.data),
+            jnp.asarray(csr.indices).astype(kind),
+            jnp.asarray(csr.indptr).astype(kind),
         )
-        return cls(arrays, shape=found.shape)
+        return cls(arrays, shape=csr.shape)
 
     @classmethod
     def _empty(cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32", **layout: int) -> BCSR:
@@ -123,8 +123,8 @@ class BCSR(JAXSparse):
         def rows(indptr: Any) -> Any:
             return jnp.searchsorted(indptr, jnp.arange(self.nse), side="right") - 1
 
-        found = mapped(rows, self.n_batch)(self.indptr).astype(self.indices.dtype)
-        indices = jnp.stack([found, self.indices], -1)
+        row_indices = mapped(rows, self.n_batch)(self.indptr).astype(self.indices.dtype)
+        indices = jnp.stack([row_indices, self.indices], -1)
         return BCOO(
             (self.data, indices),
             shape=self.shape,
@@ -153,11 +153,11 @@ class BCSR(JAXSparse):
     @classmethod
     def tree_unflatten(cls, aux_data: dict[str, Any], children: Any) -> BCSR:
         """The matrix of these parts."""
-        made = object.__new__(cls)
-        made.data, made.indices, made.indptr = children
-        vars(made).update(aux_data)
-        fit_batch(made)
-        return made
+        result = object.__new__(cls)
+        result.data, result.indices, result.indptr = children
+        vars(result).update(aux_data)
+        fit_batch(result)
+        return result
 
 
 def bcsr_fromdense(
@@ -178,10 +178,10 @@ def bcsr_fromdense(
     >>> bcsr_fromdense(jnp.eye(2)).indptr
     Array([0, 1, 2], dtype=int32)
     """
-    found = bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
-    made = BCSR.from_bcoo(found)
-    made.indices_sorted = made.unique_indices = False
-    return made
+    elements = bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
+    result = BCSR.from_bcoo(elements)
+    result.indices_sorted = result.unique_indices = False
+    return result
 
 
 def bcsr_todense(mat: BCSR) -> Array:

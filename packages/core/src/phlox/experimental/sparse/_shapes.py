@@ -48,11 +48,11 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     columns = [i - b for i in sparse]
     indices = indices.transpose(*batch, b, b + 1)[..., np.array(columns, int)]
     data = data.transpose(*batch, b, *[i - end + b + 1 for i in dense])
-    kept = columns == sorted(columns)
+    same_order = columns == sorted(columns)
     return BCOO(
         (data, indices),
         shape=[mat.shape[i] for i in order],
-        indices_sorted=mat.indices_sorted and kept,
+        indices_sorted=mat.indices_sorted and same_order,
         unique_indices=mat.unique_indices,
     )
 
@@ -94,11 +94,11 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[in
         place = jnp.zeros(indices.shape[:1], indices.dtype)
         for axis, length in enumerate(old):
             place = place * length + indices[:, axis]
-        found = []
+        coordinates = []
         for length in new[::-1]:
-            found.append(place % length)
+            coordinates.append(place % length)
             place = place // length
-        rows = jnp.stack(found[::-1], -1) if new else jnp.zeros((indices.shape[0], 0), indices.dtype)
+        rows = jnp.stack(coordinates[::-1], -1) if new else jnp.zeros((indices.shape[0], 0), indices.dtype)
         return jnp.where(inside[:, None], rows, jnp.array(new, indices.dtype))
 
     data, indices = parts(mat)
@@ -167,28 +167,28 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
     >>> bcoo_broadcast_in_dim(eye(2), shape=(3, 2, 2), broadcast_dimensions=(1, 2))
     BCOO(float32[3, 2, 2], nse=2, n_batch=1)
     """
-    places, shape = [int(i) for i in broadcast_dimensions], tuple(map(int, shape))
-    if len(places) != mat.ndim or places != sorted(set(places)):
-        raise ArgumentError(f"bcoo_broadcast_in_dim: broadcast_dimensions {tuple(places)} for {mat.ndim} axes")
-    if any(n not in (1, shape[i]) for n, i in zip(mat.shape, places, strict=True)):
-        raise ShapeError(f"bcoo_broadcast_in_dim: {mat.shape} to {shape} along {tuple(places)}")
+    axes, shape = [int(i) for i in broadcast_dimensions], tuple(map(int, shape))
+    if len(axes) != mat.ndim or axes != sorted(set(axes)):
+        raise ArgumentError(f"bcoo_broadcast_in_dim: broadcast_dimensions {tuple(axes)} for {mat.ndim} axes")
+    if any(n not in (1, shape[i]) for n, i in zip(mat.shape, axes, strict=True)):
+        raise ShapeError(f"bcoo_broadcast_in_dim: {mat.shape} to {shape} along {tuple(axes)}")
     b, end = mat.n_batch, mat.n_batch + mat.n_sparse
-    first = min(places[b:], default=len(shape))
-    last = places[end] if mat.n_dense else len(shape)
+    first = min(axes[b:], default=len(shape))
+    last = axes[end] if mat.n_dense else len(shape)
     first = min(first, last) if mat.n_sparse else last
     data, indices = parts(mat)
     # Batch and dense axes are broadcast; a new or longer sparse axis repeats the stored elements.
     batch_lengths = [1] * first
     for i in range(b):
-        batch_lengths[places[i]] = mat.shape[i]
+        batch_lengths[axes[i]] = mat.shape[i]
     dense_lengths = [1] * (len(shape) - last)
     for i in range(end, mat.ndim):
-        dense_lengths[places[i] - last] = mat.shape[i]
+        dense_lengths[axes[i] - last] = mat.shape[i]
     data = data.reshape(*batch_lengths, mat.nse, *dense_lengths)
     data = jnp.broadcast_to(data, (*shape[:first], mat.nse, *shape[last:]))
     indices = indices.reshape(*batch_lengths, mat.nse, mat.n_sparse)
     indices = jnp.broadcast_to(indices, (*shape[:first], mat.nse, mat.n_sparse))
-    old = {place: i for i, place in enumerate(places[b:end])}
+    old = {place: i for i, place in enumerate(axes[b:end])}
     columns = []
     for axis in range(first, last):
         length = shape[axis]
@@ -196,8 +196,8 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
             columns.append(indices[..., old[axis]])
             continue
         if axis in old:  # padding stays outside
-            kept = indices[..., old[axis]] < 1
-            data = jnp.where(kept.reshape(kept.shape + (1,) * (len(shape) - last)), data, jnp.zeros((), data.dtype))
+            inside = indices[..., old[axis]] < 1
+            data = jnp.where(inside.reshape(inside.shape + (1,) * (len(shape) - last)), data, jnp.zeros((), data.dtype))
         count = indices.shape[-2]
         data, indices = jnp.repeat(data, length, first), jnp.repeat(indices, length, first)
         columns = [jnp.repeat(column, length, first) for column in columns]
@@ -296,11 +296,11 @@ def bcoo_slice(
     cut = [slice(a, z, s) for a, z, s in zip(starts, limits, steps, strict=True)]
     data, indices = parts(mat)
     data, indices = data[(*cut[:b], slice(None), *cut[end:])], indices[tuple(cut[:b])]
-    found = _selected(data, indices, shape, mat, starts[b:end], steps[b:end])
+    part = _selected(data, indices, shape, mat, starts[b:end], steps[b:end])
     same = shape[b:end] == list(mat.sparse_shape)
     if same:
-        found.indices_sorted, found.unique_indices = mat.indices_sorted, mat.unique_indices
-    return found if same else fewer(found)
+        part.indices_sorted, part.unique_indices = mat.indices_sorted, mat.unique_indices
+    return part if same else fewer(part)
 
 
 def _selected(data: Any, indices: Any, shape: Sequence[int], mat: BCOO, starts: Any, steps: Any) -> BCOO:
@@ -310,9 +310,9 @@ def _selected(data: Any, indices: Any, shape: Sequence[int], mat: BCOO, starts: 
     steps = jnp.array(steps, indices.dtype)
     moved = indices - jnp.asarray(starts, indices.dtype)
     keep = ((moved >= 0) & (moved % steps == 0) & (moved // steps < lengths)).all(-1)
-    kept = keep.reshape(keep.shape + (1,) * mat.n_dense)
-    places = jnp.where(keep[..., None], moved // steps, lengths)
-    return BCOO((jnp.where(kept, data, jnp.zeros((), data.dtype)), places), shape=shape)
+    mask = keep.reshape(keep.shape + (1,) * mat.n_dense)
+    positions = jnp.where(keep[..., None], moved // steps, lengths)
+    return BCOO((jnp.where(mask, data, jnp.zeros((), data.dtype)), positions), shape=shape)
 
 
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:

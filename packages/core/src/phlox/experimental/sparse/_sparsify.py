@@ -143,9 +143,9 @@ def _add(x: Any, y: Any, out: tuple[int, ...], sign: int) -> Any:
             raise NotImplementedError("Addition between sparse matrices of different shapes.")
         b, d = min(x.n_batch, y.n_batch), min(x.n_dense, y.n_dense)
         x, y = (bcoo_update_layout(z, n_batch=b, n_dense=d) for z in (x, y))
-        (data, indices), (others, places) = parts(x), parts(y)
+        (data, indices), (others, other_indices) = parts(x), parts(y)
         others = others if sign > 0 else -others
-        return BCOO((jnp.concatenate([data, others], b), jnp.concatenate([indices, places], b)), shape=x.shape)
+        return BCOO((jnp.concatenate([data, others], b), jnp.concatenate([indices, other_indices], b)), shape=x.shape)
     dense = y if is_sparse(x) else x
     if np.shape(dense) != out or (x.shape if is_sparse(x) else y.shape) != out:
         raise NotImplementedError(
@@ -280,18 +280,18 @@ def _custom(*values: Any, call_jaxpr: Any, **_: Any) -> list[Any]:
 
 @_rule("cond", takes_all_formats=True)
 def _cond(which: Any, *values: Any, branches: Any) -> list[Any]:
-    found: list[Any] = lax.switch(which, [functools.partial(_call, branch) for branch in branches], *values)
-    return found
+    outs: list[Any] = lax.switch(which, [functools.partial(_call, branch) for branch in branches], *values)
+    return outs
 
 
 @_rule("while", takes_all_formats=True)
 def _while(*values: Any, cond_jaxpr: Any, cond_nconsts: int, body_jaxpr: Any, body_nconsts: int) -> list[Any]:
     split = cond_nconsts + body_nconsts
     tests, consts, start = values[:cond_nconsts], values[cond_nconsts:split], list(values[split:])
-    found: list[Any] = lax.while_loop(
+    outs: list[Any] = lax.while_loop(
         lambda carry: _call(cond_jaxpr, *tests, *carry)[0], lambda carry: _call(body_jaxpr, *consts, *carry), start
     )
-    return found
+    return outs
 
 
 @_rule("scan", takes_all_formats=True)

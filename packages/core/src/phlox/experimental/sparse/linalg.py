@@ -43,8 +43,8 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reo
 
             matrix = csr_matrix(tuple(map(np.asarray, (data, indices, indptr))), shape=(len(b), len(b)))
             order = "COLAMD" if reorder else "NATURAL"
-            found = spsolve(matrix.T.tocsc() if transposed else matrix.tocsc(), np.asarray(b), order)
-            return np.asarray(found, b.dtype)
+            solution = spsolve(matrix.T.tocsc() if transposed else matrix.tocsc(), np.asarray(b), order)
+            return np.asarray(solution, b.dtype)
 
         out = ShapeDtypeStruct(b.shape, b.dtype)
         return pure_callback(on_host, out, data, indices, indptr, b, vmap_method="sequential")
@@ -57,8 +57,8 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reo
         x = solve(data, b)
         return x, (data, x)
 
-    def backward(kept: Any, cotangent: Any) -> Any:
-        data, x = kept
+    def backward(residuals: Any, cotangent: Any) -> Any:
+        data, x = residuals
         y = solved(data, cotangent, True)
         rows = jnp.searchsorted(indptr, jnp.arange(data.shape[0]), side="right") - 1
         return -y[rows] * x[indices], y

@@ -165,13 +165,13 @@ def infer_argnums_and_argnames(
     """Numbers and names of arguments, each completed by the other if only one of them is given."""
     numbers = None if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)
     names = None if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
-    places = [p for p in sig.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    parameters = [p for p in sig.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if numbers is None and names is not None:
-        numbers = tuple(i for i, p in enumerate(places) if p.name in names)
+        numbers = tuple(i for i, p in enumerate(parameters) if p.name in names)
     elif names is None and numbers is not None:
         names = tuple(
             p.name
-            for i, p in enumerate(places)
-            if p.kind is p.POSITIONAL_OR_KEYWORD and {i, i - len(places)} & {*numbers}
+            for i, p in enumerate(parameters)
+            if p.kind is p.POSITIONAL_OR_KEYWORD and {i, i - len(parameters)} & {*numbers}
         )
     return numbers or (), names or ()

@@ -56,12 +56,12 @@ class UnknownTrace(Trace):
         try:
             if not any(type(x) is UnknownTracer and x.owner is self for x in args):
                 return primitive.bind(*args, **params)
-            found = primitive.types_of(tuple(typeof(x) for x in args), params)
+            types = primitive.types_of(tuple(typeof(x) for x in args), params)
         finally:
             current_trace.reset(token)
         if primitive.multiple_results:
-            return [UnknownTracer(self, aval) for aval in found]
-        return UnknownTracer(self, found)
+            return [UnknownTracer(self, aval) for aval in types]
+        return UnknownTracer(self, types)
 
 
 def trace_to_jaxpr_nounits(
@@ -79,8 +79,8 @@ def trace_to_jaxpr_nounits(
         return PartialVal.unknown(x.aval) if unknown else PartialVal.known(x)
 
     def run() -> list[PartialVal]:
-        given = [UnknownTracer(trace, aval) if aval is not None else value for aval, value in pvals]
-        return [of(x) for x in called(fun)(*given)]
+        args = [UnknownTracer(trace, aval) if aval is not None else value for aval, value in pvals]
+        return [of(x) for x in called(fun)(*args)]
 
     return None, trace.run(run), []
 

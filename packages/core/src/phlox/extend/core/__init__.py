@@ -78,8 +78,8 @@ class Primitive(_Primitive):
 
     def _types_of_method(self, *avals: Any, **params: Any) -> Any:
         """JAX's method has two results: the types, and the effects."""
-        found = self.abstract_eval(*avals, **params)[0]  # type: ignore[attr-defined]
-        return list(found) if self.multiple_results else found
+        types = self.abstract_eval(*avals, **params)[0]  # type: ignore[attr-defined]
+        return list(types) if self.multiple_results else types
 
     def def_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
         """Sets the rule that computes the type of the result from the types of the arguments; returns the rule."""

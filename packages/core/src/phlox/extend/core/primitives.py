@@ -8,10 +8,10 @@ from ..._ops import jax_names, primitive_of_jax
 
 
 def __getattr__(name: str) -> Any:
-    found = primitive_of_jax(name)
-    if found is None:
+    primitive = primitive_of_jax(name)
+    if primitive is None:
         raise AttributeError(f"phlox has no primitive {name!r}", name=name)
-    return found
+    return primitive
 
 
 def __dir__() -> list[str]:

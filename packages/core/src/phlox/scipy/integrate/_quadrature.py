@@ -116,7 +116,7 @@ def quad(
     a, b = (jnp.asarray(x, jnp.result_type(x, float)) for x in promote_inexact(*check("quad", a, b)))
     dtype = type_of(a).dtype
     least = 1e-6 if dtype == np.float32 else 1.5e-8
-    wanted = [least if x is None else x for x in (epsabs, epsrel)]
+    tolerances = [least if x is None else x for x in (epsabs, epsrel)]
     points, weights, difference = ((v / s).astype(dtype) for v, s in ((_POINTS, 1), (_WEIGHTS, 2), (_DIFFERENCE, 2)))
     called = vmap(lambda x: users(func)(x, *args))
 
@@ -124,16 +124,16 @@ def quad(
         """The integrand at the points of a part of [0, 1], times the length of the part."""
         u = 0.5 * (low + high)[..., None] + 0.5 * (high - low)[..., None] * points
         place, slope = _of_unit(u, a, b)
-        found = jnp.reshape(called(jnp.ravel(place)), type_of(place).shape).astype(dtype)
-        return (high - low)[..., None] * slope * found
+        heights = jnp.reshape(called(jnp.ravel(place)), type_of(place).shape).astype(dtype)
+        return (high - low)[..., None] * slope * heights
 
     def estimates(low: Any, high: Any) -> tuple[Any, Any]:
-        found = lax.stop_gradient(values(lax.stop_gradient(low), lax.stop_gradient(high)))
-        return found @ weights, jnp.abs(found @ difference)
+        samples = lax.stop_gradient(values(lax.stop_gradient(low), lax.stop_gradient(high)))
+        return samples @ weights, jnp.abs(samples @ difference)
 
     def going_on(state: Any) -> Any:
         count, _, _, sums, errors = state
-        return (count < limit) & (errors.sum() > jnp.maximum(wanted[0], wanted[1] * jnp.abs(sums.sum())))
+        return (count < limit) & (errors.sum() > jnp.maximum(tolerances[0], tolerances[1] * jnp.abs(sums.sum())))
 
     def divide(state: Any) -> Any:
         count, low, high, sums, errors = state
@@ -185,8 +185,8 @@ def cumulative_trapezoid(
     else:
         at = jnp.asarray(x)
         widths = jnp.diff(jnp.moveaxis(at, axis, -1) if type_of(at).ndim > 1 else at)
-    found = jnp.cumsum(0.5 * widths * (last[..., 1:] + last[..., :-1]), axis=-1)
+    integral = jnp.cumsum(0.5 * widths * (last[..., 1:] + last[..., :-1]), axis=-1)
     if initial is not None:
-        first = jnp.full_like(found, initial, shape=(*type_of(found).shape[:-1], 1))
-        found = jnp.concatenate([first, found], axis=-1)
-    return jnp.moveaxis(found, -1, axis)
+        first = jnp.full_like(integral, initial, shape=(*type_of(integral).shape[:-1], 1))
+        integral = jnp.concatenate([first, integral], axis=-1)
+    return jnp.moveaxis(integral, -1, axis)

@@ -192,7 +192,7 @@ class RegularGridInterpolator:
         >>> RegularGridInterpolator.tree_unflatten(("nearest", False), f.tree_flatten()[0])(jnp.array([0.75]))
         Array([10.], dtype=float32)
         """
-        made = object.__new__(cls)
-        made.grid, made.values, made.fill_value = children
-        made.method, made.bounds_error = aux_data
-        return made
+        interpolator = object.__new__(cls)
+        interpolator.grid, interpolator.values, interpolator.fill_value = children
+        interpolator.method, interpolator.bounds_error = aux_data
+        return interpolator

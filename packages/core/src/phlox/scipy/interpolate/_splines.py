@@ -27,20 +27,20 @@ def _ends(bc_type: Any) -> list[Any]:
     both = (bc_type, bc_type) if isinstance(bc_type, str) else tuple(bc_type)
     if "periodic" in [x for x in both if isinstance(x, str)]:
         raise UnsupportedError("CubicSpline: bc_type='periodic' is not there")
-    found = []
+    conditions = []
     for end in both:
         if isinstance(end, str) and end in ("not-a-knot", *_NAMED):
-            found.append(_NAMED.get(end))
+            conditions.append(_NAMED.get(end))
         elif isinstance(end, tuple | list) and len(end) == 2 and end[0] in (1, 2):
-            found.append(tuple(end))
+            conditions.append(tuple(end))
         else:
             raise OptionError(
                 f"CubicSpline: bc_type={bc_type!r:.60}",
                 instead="'not-a-knot', 'natural', 'clamped', (order, value), or a pair of these",
             )
-    if len(found) != 2:
+    if len(conditions) != 2:
         raise OptionError(f"CubicSpline: bc_type={bc_type!r:.60}", instead="a condition for each of both ends")
-    return found
+    return conditions
 
 
 def _end(h: Any, slope: Any, condition: Any) -> tuple[Any, Any, Any]:
@@ -88,7 +88,7 @@ class CubicSpline:
     ``scipy.interpolate.CubicSpline``).
 
     Splines are pytrees: they can be arguments and results of transformed functions. They have derivatives by the
-    points, the values, and the places.
+    points, the values, and the positions.
 
     Args:
       x: at least two increasing numbers, a vector, which is not checked to increase.
@@ -149,7 +149,7 @@ class CubicSpline:
         """The values of the function or of a derivative.
 
         Args:
-          x: places, an array of any shape.
+          x: positions, an array of any shape.
           nu: the order of the derivative, 0 for the function.
           extrapolate: whether the outer pieces go on; None means what was said for the spline.
 
@@ -169,15 +169,15 @@ class CubicSpline:
         more = (1,) * (type_of(self.c).ndim - 2)
         t = jnp.reshape(at - self.x[piece], type_of(at).shape + more)
         chosen = self.c[:, piece]
-        found = jnp.zeros_like(chosen[0])
+        values = jnp.zeros_like(chosen[0])
         for power in range(3, nu - 1, -1):
             factor = float(np.prod(np.arange(power - nu + 1, power + 1)))
-            found = found * t + factor * chosen[3 - power]
+            values = values * t + factor * chosen[3 - power]
         if not (self.extrapolate if extrapolate is None else extrapolate):
             outside = (at < self.x[0]) | (at > self.x[-1])
-            found = jnp.where(jnp.reshape(outside, type_of(at).shape + more), np.nan, found)
+            values = jnp.where(jnp.reshape(outside, type_of(at).shape + more), np.nan, values)
         rank = type_of(at).ndim
-        return jnp.moveaxis(found, range(rank), range(self.axis, self.axis + rank))
+        return jnp.moveaxis(values, range(rank), range(self.axis, self.axis + rank))
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[int, bool]]:
         """The arrays and the options, as `phlox.tree_util` asks for them.
@@ -205,7 +205,7 @@ class CubicSpline:
         >>> CubicSpline.tree_unflatten((0, True), f.tree_flatten()[0])(0.5)
         Array(0.5, dtype=float32)
         """
-        made = object.__new__(cls)
-        made.x, made.c = children
-        made.axis, made.extrapolate = aux_data
-        return made
+        spline = object.__new__(cls)
+        spline.x, spline.c = children
+        spline.axis, spline.extrapolate = aux_data
+        return spline

@@ -346,8 +346,8 @@ def qr_multiply(
     a, c = (jnp.broadcast_to(x, (*stack, *type_of(x).shape[-2:])) for x in (a, c))
     order = []
     if pivoting:
-        r, places, taus = geqp3(a, jnp.zeros((*stack, n), jnp.int32), use_magma=None)
-        order = [places - 1]
+        r, pivots, taus = geqp3(a, jnp.zeros((*stack, n), jnp.int32), use_magma=None)
+        order = [pivots - 1]
     else:
         r, taus = geqrf(a)
     if left and m > n:

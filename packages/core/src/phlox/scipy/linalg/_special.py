@@ -306,7 +306,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 # --- matrices that depend on their size alone, made on the host -----------------------------------------
 
 
-def _made(n: Any, element: Callable[[int, int], float]) -> Any:
+def _matrix_of(n: Any, element: Callable[[int, int], float]) -> Any:
     """The square matrix with these elements, in the default dtype."""
     size = operator.index(n)
     table = [[float(element(i, j)) for j in range(size)] for i in range(size)]
@@ -326,7 +326,7 @@ def hilbert(n: int) -> Array:
     >>> hilbert(2)[0]
     Array([1. , 0.5], dtype=float32)
     """
-    return _made(n, lambda i, j: 1 / (i + j + 1))
+    return _matrix_of(n, lambda i, j: 1 / (i + j + 1))
 
 
 @functools.partial(jit, inline=True, static_argnames="n")
@@ -348,7 +348,7 @@ def invhilbert(n: int) -> Array:
     def element(i: int, j: int) -> int:
         return (-1) ** (i + j) * (i + j + 1) * comb(n + i, n - j - 1) * comb(n + j, n - i - 1) * comb(i + j, i) ** 2
 
-    return _made(n, element)
+    return _matrix_of(n, element)
 
 
 def _kind(function: str, kind: str | None) -> str:
@@ -381,7 +381,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
         "lower": math.comb,
         "upper": lambda i, j: math.comb(j, i),
     }
-    return _made(n, elements[_kind("pascal", kind)]).astype(np.float32)
+    return _matrix_of(n, elements[_kind("pascal", kind)]).astype(np.float32)
 
 
 @functools.partial(jit, inline=True, static_argnames=("n", "kind"))
@@ -411,7 +411,7 @@ def invpascal(n: int, kind: str | None = None) -> Array:
         "lower": lower,
         "upper": lambda i, j: lower(j, i),
     }
-    return _made(n, elements[_kind("invpascal", kind)])
+    return _matrix_of(n, elements[_kind("invpascal", kind)])
 
 
 @functools.partial(jit, inline=True, static_argnames=("n", "full"))
@@ -439,7 +439,7 @@ def helmert(n: int, full: bool = False) -> Array:
             return 1 / math.sqrt(n)
         return (1.0 if j < i else -i if j == i else 0.0) / math.sqrt(i * (i + 1))
 
-    whole = _made(n, element)
+    whole = _matrix_of(n, element)
     return whole if full else whole[1:]
 
 
@@ -463,7 +463,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """
     if n < 1 or n & (n - 1):
         raise OptionError(f"hadamard: n must be a positive power of 2, got {n}")
-    return _made(n, lambda i, j: 1 - 2 * ((i & j).bit_count() % 2)).astype(dtypes.user_dtype(dtype, "hadamard"))
+    return _matrix_of(n, lambda i, j: 1 - 2 * ((i & j).bit_count() % 2)).astype(dtypes.user_dtype(dtype, "hadamard"))
 
 
 @functools.partial(jit, inline=True, static_argnames=("n", "scale", "dtype"))
@@ -488,9 +488,9 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     """
     if scale not in (None, "sqrtn", "n"):
         raise OptionError(f"dft: scale must be None, 'sqrtn' or 'n', got {scale!r}")
-    wanted = dtypes.canonical(np.dtype(np.complex128)) if dtype is None else dtypes.user_dtype(dtype, "dft")
-    if dtypes.kind(wanted) != "c":
-        raise DtypeError(f"dft: dtype must be one of complex numbers, got {wanted}")
+    target = dtypes.canonical(np.dtype(np.complex128)) if dtype is None else dtypes.user_dtype(dtype, "dft")
+    if dtypes.kind(target) != "c":
+        raise DtypeError(f"dft: dtype must be one of complex numbers, got {target}")
     turns = np.outer(np.arange(n), np.arange(n)) % max(n, 1) / max(n, 1)
     divisor = {None: 1.0, "sqrtn": math.sqrt(n), "n": n}[scale]
-    return jnp.asarray(np.exp(-2j * np.pi * turns) / divisor, wanted)
+    return jnp.asarray(np.exp(-2j * np.pi * turns) / divisor, target)

@@ -83,7 +83,8 @@ def _columns(function: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     return jnp.broadcast_to(a, (*stack, *left[-2:])), jnp.broadcast_to(b, (*stack, *shape[-2:])), vectors
 
 
-def _like_given(x: Any, vectors: bool) -> Any:
+def _without_column(x: Any, vectors: bool) -> Any:
+    """Removes the axis that `_columns` added to vectors."""
     return x[..., 0] if vectors else x
 
 
@@ -97,7 +98,7 @@ def _cho_solve(c: Any, b: Any, lower: bool) -> Any:
 @functools.partial(jit, static_argnames=("lower",))
 def _cho_solved(c: Any, b: Any, lower: bool) -> Any:
     c, b, vectors = _columns("cho_solve", *promote_inexact(*listed("cho_solve", c, b)))
-    return _like_given(_cho_solve(c, b, lower), vectors)
+    return _without_column(_cho_solve(c, b, lower), vectors)
 
 
 def cho_solve(
@@ -161,7 +162,7 @@ def lu_solve(
     order = lu_pivots_to_permutation(pivots, permutation_size=type_of(factors).shape[-2])
     factors, b, vectors = _columns("lu_solve", factors, b)
     order = jnp.broadcast_to(order, type_of(factors).shape[:-1])
-    return _like_given(lu_solve_with(factors, order, b, trans), vectors)
+    return _without_column(lu_solve_with(factors, order, b, trans), vectors)
 
 
 _TRANSPOSED = {0: (False, False), "N": (False, False), 1: (True, False), "T": (True, False), 2: (True, True)}
@@ -182,7 +183,7 @@ def _solve_triangular(a: Any, b: Any, trans: int | str, lower: bool, unit_diagon
         conjugate_a=conjugated and dtypes.kind(type_of(a).dtype) == "c",
         unit_diagonal=unit_diagonal,
     )
-    return _like_given(x, vectors)
+    return _without_column(x, vectors)
 
 
 def solve_triangular(
@@ -235,7 +236,7 @@ def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
     # Only one triangle is read. The factor is not differentiated: derivatives are those of the full equation.
     factor = cholesky_p(stop_gradient(a if lower else adjoint(a)))
     x = custom_linear_solve(lambda x: product(a, x), b, lambda _, b: _cho_solve(factor, b, True), symmetric=True)
-    return _like_given(x, vectors)
+    return _without_column(x, vectors)
 
 
 def solve(

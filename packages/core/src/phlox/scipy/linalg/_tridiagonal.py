@@ -102,12 +102,12 @@ def _selected(n: int, select: str, select_range: Any) -> Any:
     return jnp.arange(select_range[0], select_range[1] + 1, dtype=jnp.int32)
 
 
-def _bisection(diagonal: Any, squares: Any, sizes: Any, wanted: Any, tol: Any) -> Any:
+def _bisection(diagonal: Any, squares: Any, sizes: Any, indices: Any, tol: Any) -> Any:
     n, dtype = type_of(diagonal).shape[0], diagonal.dtype
     info = dtypes.finfo(dtype)
     # Gershgorin's circles contain all eigenvalues.
-    beside = jnp.pad(sizes, (1, 0)) + jnp.pad(sizes, (0, 1))
-    least, most = jnp.min(diagonal - beside), jnp.max(diagonal + beside)
+    radii = jnp.pad(sizes, (1, 0)) + jnp.pad(sizes, (0, 1))
+    least, most = jnp.min(diagonal - radii), jnp.max(diagonal + radii)
     norm = jnp.maximum(jnp.abs(least), jnp.abs(most))
     safe = np.maximum(1 / info.max, (1 + info.eps) * info.tiny).astype(dtype)
     pivot = safe * jnp.maximum(1, jnp.max(squares))
@@ -128,7 +128,7 @@ def _bisection(diagonal: Any, squares: Any, sizes: Any, wanted: Any, tol: Any) -
         return lax.fori_loop(1, n, step, (first, (q < 0).astype(jnp.int32)))[1]
 
     slack = jnp.asarray(n, dtype) * 2.1 * info.eps * norm
-    count = type_of(wanted).shape
+    count = type_of(indices).shape
     lower = jnp.broadcast_to(least - slack - 4.2 * pivot, count)
     upper = jnp.broadcast_to(most + slack + 2.1 * pivot, count)
 
@@ -136,7 +136,7 @@ def _bisection(diagonal: Any, squares: Any, sizes: Any, wanted: Any, tol: Any) -
         i, lower, upper = state
         middle = 0.5 * (upper + lower)
         counts = below(middle)
-        return i + 1, jnp.where(counts <= wanted, middle, lower), jnp.where(counts > wanted, middle, upper)
+        return i + 1, jnp.where(counts <= indices, middle, lower), jnp.where(counts > indices, middle, upper)
 
     def go_on(state: tuple[Any, Any, Any]) -> Any:
         i, lower, upper = state
@@ -153,16 +153,16 @@ def _inverse_iteration(diagonal: Any, e: Any, w: Any, key: Any) -> Any:
     close = w[1:] - w[:-1] < np.sqrt(dtypes.finfo(w.dtype).eps) * norm
     left, right = jnp.pad(close, (1, 0)), jnp.pad(close, (0, 1))
     starts, ends = (jnp.nonzero(x, size=k // 2 + 1)[0] for x in (~left & right, left & ~right))
-    places = jnp.arange(k)
+    numbers = jnp.arange(k)
 
     def orthogonal(i: Any, v: Any) -> Any:
         """Orthogonalizes vectors of close eigenvalues, which inverse iteration does not separate."""
         start, end = starts[i], ends[i] + 1
         rows = lax.dynamic_slice_in_dim(jnp.pad(v, ((0, k), (0, 0))), start, k)
-        mask = (places < end - start).astype(v.dtype)[:, None]
+        mask = (numbers < end - start).astype(v.dtype)[:, None]
         q = jnp.linalg.qr((rows * mask).T).Q.T * mask
         moved = lax.dynamic_update_slice_in_dim(jnp.zeros((2 * k, n), v.dtype), q, start, axis=0)[:k]
-        return jnp.where(((places >= start) & (places < end))[:, None], moved, v)
+        return jnp.where(((numbers >= start) & (numbers < end))[:, None], moved, v)
 
     below, above = jnp.pad(jnp.conj(e), (1, 0)), jnp.pad(e, (0, 1))
     shifted = (diagonal - w[:, None]).astype(dtype)

@@ -68,11 +68,11 @@ def _interpolated(x: Any, coordinates: Any, order: int, mode: str, cval: Any) ->
     parts = []
     for corner in itertools.product(*(_neighbours(at, order) for at in coordinates)):
         indices, weights = zip(*corner, strict=True)
-        found = x[tuple(_ELEMENTS[mode](index, size) for index, size in zip(indices, shape, strict=True))]
+        values = x[tuple(_ELEMENTS[mode](index, size) for index, size in zip(indices, shape, strict=True))]
         if mode == "constant":
             inside = [(index >= 0) & (index < size) for index, size in zip(indices, shape, strict=True)]
-            found = jnp.where(functools.reduce(jnp.logical_and, inside), found, cval)
-        parts.append(math.prod(weights[1:], start=weights[0]) * found)
+            values = jnp.where(functools.reduce(jnp.logical_and, inside), values, cval)
+        parts.append(math.prod(weights[1:], start=weights[0]) * values)
     total = functools.reduce(operator.add, parts)
     return (_rounded(total) if dtypes.kind(dtype) in "iu" else total).astype(dtype)
 
@@ -85,11 +85,11 @@ def map_coordinates(
     mode: str = "constant",
     cval: ArrayLike = 0.0,
 ) -> Array:
-    """Values of an array at places between its elements (as ``scipy.ndimage.map_coordinates``).
+    """Values of an array at positions between its elements (as ``scipy.ndimage.map_coordinates``).
 
     Args:
       input: array with at least one axis.
-      coordinates: for each axis of `input` an array of places on it, counted in elements; or one array of them all,
+      coordinates: for each axis of `input` an array of positions on it, counted in elements; or one array of them all,
         whose first axis is that of the axes.
       order: 0 takes the nearest element, 1 interpolates linearly.
       mode: what is outside of the array: 'constant', `cval` everywhere; 'nearest', the element at the edge; 'wrap', the
@@ -108,10 +108,10 @@ def map_coordinates(
     Array([1.5 , 2.25], dtype=float32)
     """
     x = jnp.asarray(input)
-    places = [jnp.asarray(at) for at in coordinates]
-    if len(places) != type_of(x).ndim or not places:
+    positions = [jnp.asarray(at) for at in coordinates]
+    if len(positions) != type_of(x).ndim or not positions:
         raise ShapeError(
-            f"map_coordinates: {len(places)} coordinates for an input of type {type_of(x).short}",
+            f"map_coordinates: {len(positions)} coordinates for an input of type {type_of(x).short}",
             instead="an array of coordinates for each axis of the input",
             shapes=[type_of(x).shape],
         )
@@ -119,4 +119,4 @@ def map_coordinates(
         raise UnsupportedError(f"map_coordinates: mode={mode!r}", instead="one of " + ", ".join(map(repr, _ELEMENTS)))
     if order not in (0, 1):
         raise UnsupportedError(f"map_coordinates: order={order!r}", instead="0 or 1")
-    return _interpolated(x, places, order=int(order), mode=mode, cval=jnp.asarray(cval, type_of(x).dtype))
+    return _interpolated(x, positions, order=int(order), mode=mode, cval=jnp.asarray(cval, type_of(x).dtype))

@@ -53,16 +53,16 @@ def _filtered(x: Any, weights: Any, cval: Any, axes: Any, mode: str, origins: An
     first = jnp.moveaxis(padded, axes, range(-len(axes), 0))
     batch = type_of(first).shape[: -len(axes)]
     image = jnp.reshape(first, (-1, 1, *type_of(first).shape[len(batch) :]))
-    found = lax.conv_general_dilated(
+    out = lax.conv_general_dilated(
         image, weights.astype(wide)[None, None], (1,) * len(axes), "VALID", precision=lax.Precision.HIGHEST
     )
-    found = jnp.moveaxis(jnp.reshape(found, batch + type_of(found).shape[2:]), range(-len(axes), 0), axes)
-    return _back(found, dtype)
+    out = jnp.moveaxis(jnp.reshape(out, batch + type_of(out).shape[2:]), range(-len(axes), 0), axes)
+    return _back(out, dtype)
 
 
-def _back(found: Any, dtype: Any) -> Any:
+def _back(out: Any, dtype: Any) -> Any:
     """In the dtype of the array; of integers the fraction is dropped."""
-    return found.astype(dtype)
+    return out.astype(dtype)
 
 
 def _checked(function: str, mode: str, sizes: Sequence[int], origins: Sequence[int]) -> None:

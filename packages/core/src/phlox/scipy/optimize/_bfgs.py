@@ -63,8 +63,8 @@ def bfgs(
         first = 2.02 * (state.value - state.before) / slope
         first = jnp.where((first > 0) & (first <= 1), first, 1)
         start = Point(jnp.zeros((), dtype), state.value, slope, state.gradient)
-        found = line_search(f, state.x, direction, start, first, line_search_maxiter)
-        point = found.point
+        search = line_search(f, state.x, direction, start, first, line_search_maxiter)
+        point = search.point
         moved = point.step * direction
         return Iteration(
             state.x + moved,
@@ -73,9 +73,9 @@ def bfgs(
             _updated(state.memory, moved, point.gradient - state.gradient),
             state.value,
             small(point.gradient),
-            jnp.where(found.status > 0, 2 + found.status, 0),
+            jnp.where(search.status > 0, 2 + search.status, 0),
             state.steps + 1,
-            state.evaluations + found.evaluations,
+            state.evaluations + search.evaluations,
         )
 
     value, gradient = f(x0)

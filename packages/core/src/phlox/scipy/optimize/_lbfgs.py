@@ -84,12 +84,12 @@ def lbfgs(
     def step(state: Iteration) -> Iteration:
         direction = _times_inverse(state.memory, -jnp.conj(state.gradient))
         start = Point(jnp.zeros((), real), state.value, inner(state.gradient, direction), state.gradient)
-        found = line_search(f, state.x, direction, start, 1, maxls)
-        point = found.point
+        search = line_search(f, state.x, direction, start, 1, maxls)
+        point = search.point
         moved = point.step * direction
-        steps, evaluations = state.steps + 1, state.evaluations + found.evaluations
+        steps, evaluations = state.steps + 1, state.evaluations + search.evaluations
         reasons = [
-            (found.status > 0, 5),
+            (search.status > 0, 5),
             (steps >= maxiter, 1),
             (evaluations >= maxfun, 2),
             (evaluations >= maxgrad, 3),

@@ -47,7 +47,7 @@ class Search(NamedTuple):
     shrunk: Any
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The best point, 0 (or 1: the bracket has shrunk away, 3: the steps have grown too often), and evaluations."""
 
     point: Point
@@ -92,7 +92,7 @@ def _inside(s: Search) -> Any:
     return jnp.where((s.shrunk > 0) & between(cubic, 0.2), cubic, step)
 
 
-def line_search(f: Objective, x: Any, direction: Any, start: Point, first: Any, growths: int) -> Found:
+def line_search(f: Objective, x: Any, direction: Any, start: Point, first: Any, growths: int) -> SearchResult:
     """A point on the line from `x` along `direction` that satisfies the strong Wolfe conditions.
 
     `start` is the point of step 0, `first` the first step to try, `growths` the largest number of steps outwards.
@@ -122,13 +122,13 @@ def line_search(f: Objective, x: Any, direction: Any, start: Point, first: Any, 
         # The new point becomes the low end. The other end is where its slope points to.
         turns = ~high & jnp.where(s.within, new.slope * (s.high.step - s.low.step) >= 0, new.slope >= 0)
         low = _choose(high, s.low, new)
-        kept = _choose(high, new, _choose(turns, s.low, s.high))
+        other = _choose(high, new, _choose(turns, s.low, s.high))
         # The third point of the cubic is the one that the bracket has lost.
         old = _choose(s.within & (high | turns), s.high, s.low)
         grown, shrunk = s.grown + jnp.where(s.within, 0, 1), s.shrunk + jnp.where(s.within, 1, 0)
-        return Search(low, kept, old, s.within | high | turns, done, grown, shrunk)
+        return Search(low, other, old, s.within | high | turns, done, grown, shrunk)
 
     zero = jnp.zeros((), bool)
     last = lax.while_loop(unfinished, turn, Search(start, start, start, zero, zero, 0, 0))
     status = jnp.where(last.done, 0, jnp.where(last.within, 1, 3))
-    return Found(last.low, status, last.grown + last.shrunk)
+    return SearchResult(last.low, status, last.grown + last.shrunk)

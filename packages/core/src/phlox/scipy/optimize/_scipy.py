@@ -45,19 +45,25 @@ class _Search:
         self.points: SimpleQueue[Any] = SimpleQueue()
         self.values: SimpleQueue[Any] = SimpleQueue()
         self.gradients = HOSTED[method.lower()][1]
-        self.given = method, np.array(x0, np.float64), np.array(low, np.float64), np.array(high, np.float64), options
+        self.arguments = (
+            method,
+            np.array(x0, np.float64),
+            np.array(low, np.float64),
+            np.array(high, np.float64),
+            options,
+        )
         threading.Thread(target=self._run, name=f"minimize {method}", daemon=True).start()
 
     def _run(self) -> None:
         import scipy.optimize
 
-        method, x0, low, high, options = self.given
+        method, x0, low, high, options = self.arguments
         try:
             bounds = scipy.optimize.Bounds(low, high)
-            found = scipy.optimize.minimize(
+            result = scipy.optimize.minimize(
                 self._value, x0, method=method, jac=self.gradients, bounds=bounds, options=options
             )
-            self.points.put((found.x, found))
+            self.points.put((result.x, result))
         except Exception as error:
             self.points.put((x0, error))
 
@@ -69,15 +75,15 @@ class _Search:
 
 def _answer(number: int, dtype: Any) -> tuple[Any, ...]:
     """The next point of a search, or its result: (number, x, finished, success, status, iterations, evaluations)."""
-    x, found = _searches[number].points.get()
-    if isinstance(found, Exception):
+    x, result = _searches[number].points.get()
+    if isinstance(result, Exception):
         del _searches[number]
-        raise found
+        raise result
     counts = (0, 0, 0, 0)
-    if found is not None:
+    if result is not None:
         del _searches[number]
-        counts = (bool(found.success), found.status, found.nit, found.nfev)
-    return (np.int32(number), x.astype(dtype), np.bool_(found is not None), *(np.int32(n) for n in counts))
+        counts = (bool(result.success), result.status, result.nit, result.nfev)
+    return (np.int32(number), x.astype(dtype), np.bool_(result is not None), *(np.int32(n) for n in counts))
 
 
 def _bounds(bounds: Any, shape: tuple[int, ...], dtype: Any) -> list[Any]:
@@ -92,15 +98,15 @@ def _bounds(bounds: Any, shape: tuple[int, ...], dtype: Any) -> list[Any]:
             instead="(lower, upper), two vectors or numbers; ±inf where there is no bound",
             argument="bounds",
         )
-    found = [jnp.asarray(b) for b in bounds]
-    for b in found:
+    pair = [jnp.asarray(b) for b in bounds]
+    for b in pair:
         if type_of(b).shape not in ((), shape):
             raise ShapeError(
                 f"minimize: bounds of {type_of(b).short} for x0 of shape {shape}",
                 instead="(lower, upper), two vectors or numbers",
                 shapes=[type_of(b).shape, shape],
             )
-    return [jnp.broadcast_to(to_dtype(b, dtype), shape) for b in found]
+    return [jnp.broadcast_to(to_dtype(b, dtype), shape) for b in pair]
 
 
 def _defaults(method: str, options: dict[str, Any], tol: Any, dtype: Any) -> dict[str, Any]:
@@ -127,7 +133,7 @@ def hosted(method: str, objective: Callable[[Any], Any], x0: Any, bounds: Any, t
     word, flag = ShapeDtypeStruct((), np.int32), ShapeDtypeStruct((), np.bool_)
     shapes = (word, ShapeDtypeStruct(aval.shape, aval.dtype), flag, word, word, word, word)
 
-    def asked(x: Any) -> Any:
+    def evaluate(x: Any) -> Any:
         value, gradient = objective(x)
         return value, gradient if gradients else ()
 
@@ -140,7 +146,7 @@ def hosted(method: str, objective: Callable[[Any], Any], x0: Any, bounds: Any, t
         _searches[int(number)].values.put((float(value), *(np.array(g, np.float64) for g in gradient)))
         return _answer(int(number), aval.dtype)
 
-    program = Staged("minimize", "fun", asked, pytree.tree_structure((x0,)), [aval])
+    program = Staged("minimize", "fun", evaluate, pytree.tree_structure((x0,)), [aval])
 
     @sequential_vmap
     def search(x0: Any, low: Any, high: Any, values: Any) -> Any:

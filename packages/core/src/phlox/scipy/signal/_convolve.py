@@ -37,7 +37,7 @@ def _checked(function: str, in1: Any, in2: Any, mode: str) -> Any:
     return promote_inexact(in1, in2)
 
 
-def _wanted(function: str, mode: str, shape1: Ints, shape2: Ints, axes: Sequence[int]) -> list[tuple[int, int]]:
+def _result_ranges(function: str, mode: str, shape1: Ints, shape2: Ints, axes: Sequence[int]) -> list[tuple[int, int]]:
     """The first entry of the full result to return, and how many, along each axis."""
     pairs = [(shape1[axis], shape2[axis]) for axis in axes]
     if mode == "full":
@@ -52,14 +52,14 @@ def _wanted(function: str, mode: str, shape1: Ints, shape2: Ints, axes: Sequence
     return [(min(n, m) - 1, abs(n - m) + 1) for n, m in pairs]
 
 
-@functools.partial(jit, inline=True, static_argnames=("wanted", "precision"))
-def _direct(in1: Any, in2: Any, wanted: Any, precision: Any) -> Any:
-    """The wanted entries of the convolution, by one with one feature; the smaller operand is the kernel."""
+@functools.partial(jit, inline=True, static_argnames=("ranges", "precision"))
+def _direct(in1: Any, in2: Any, ranges: Any, precision: Any) -> Any:
+    """The entries of the convolution in `ranges`, by one with one feature; the smaller operand is the kernel."""
     if type_of(in1).size < type_of(in2).size:
         in1, in2 = in2, in1
     padding = [
         (m - 1 - start, start + count - n)
-        for (start, count), n, m in zip(wanted, type_of(in1).shape, type_of(in2).shape, strict=True)
+        for (start, count), n, m in zip(ranges, type_of(in1).shape, type_of(in2).shape, strict=True)
     ]
     kernel = jnp.flip(in2)[None, None]
     strides = (1,) * len(padding)
@@ -79,8 +79,8 @@ def _fast(n: int) -> int:
     return best
 
 
-@functools.partial(jit, inline=True, static_argnames=("wanted", "axes"))
-def _by_spectra(in1: Any, in2: Any, wanted: Any, axes: Any) -> Any:
+@functools.partial(jit, inline=True, static_argnames=("ranges", "axes"))
+def _by_spectra(in1: Any, in2: Any, ranges: Any, axes: Any) -> Any:
     dtype = type_of(in1).dtype
     full = [type_of(in1).shape[axis] + type_of(in2).shape[axis] - 1 for axis in axes]
     if all(1 in (type_of(in1).shape[axis], type_of(in2).shape[axis]) for axis in axes):
@@ -95,7 +95,7 @@ def _by_spectra(in1: Any, in2: Any, wanted: Any, axes: Any) -> Any:
         in1, in2 = in1.astype(wide), in2.astype(wide)
         spectrum = jnp.fft.rfftn(in1, lengths, axes) * jnp.fft.rfftn(in2, lengths, axes)
         out = jnp.fft.irfftn(spectrum, lengths, axes).astype(dtype)
-    for axis, (start, count) in zip(axes, wanted, strict=True):
+    for axis, (start, count) in zip(axes, ranges, strict=True):
         out = lax.slice_in_dim(out, start, start + count, axis=axis)
     return out
 
@@ -103,8 +103,8 @@ def _by_spectra(in1: Any, in2: Any, wanted: Any, axes: Any) -> Any:
 def _convolved(function: str, in1: Any, in2: Any, mode: str, precision: Any) -> Any:
     in1, in2 = _checked(function, in1, in2, mode)
     shapes = type_of(in1).shape, type_of(in2).shape
-    wanted = _wanted(function, mode, *shapes, range(len(shapes[0])))
-    return _direct(in1, in2, wanted=tuple(wanted), precision=precision)
+    ranges = _result_ranges(function, mode, *shapes, range(len(shapes[0])))
+    return _direct(in1, in2, ranges=tuple(ranges), precision=precision)
 
 
 @lenient
@@ -137,7 +137,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Sequen
             f"fftconvolve: lengths of {type_of(in1).short} and {type_of(in2).short} differ along others than {axes}",
             shapes=[shape1, shape2],
         )
-    return _by_spectra(in1, in2, wanted=tuple(_wanted("fftconvolve", mode, shape1, shape2, axes)), axes=axes)
+    return _by_spectra(in1, in2, ranges=tuple(_result_ranges("fftconvolve", mode, shape1, shape2, axes)), axes=axes)
 
 
 @lenient
@@ -273,9 +273,9 @@ def correlate2d(
     _check_boundary("correlate2d", boundary, fillvalue, in1, in2)
     in1, in2 = _checked("correlate2d", in1, in2, mode)
     shape1, shape2 = type_of(in1).shape, type_of(in2).shape
-    wanted = _wanted("correlate2d", mode, shape1, shape2, (0, 1))
+    ranges = _result_ranges("correlate2d", mode, shape1, shape2, (0, 1))
     if mode == "same":
-        wanted = [(m // 2, n) for n, m in zip(shape1, shape2, strict=True)]
-    out = _direct(in1, jnp.flip(jnp.conj(in2)), wanted=tuple(wanted), precision=precision)
+        ranges = [(m // 2, n) for n, m in zip(shape1, shape2, strict=True)]
+    out = _direct(in1, jnp.flip(jnp.conj(in2)), ranges=tuple(ranges), precision=precision)
     swapped = mode == "valid" and shape1 != shape2 and all(n <= m for n, m in zip(shape1, shape2, strict=True))
     return jnp.conj(out) if swapped else out

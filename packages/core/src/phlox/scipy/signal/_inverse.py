@@ -14,7 +14,7 @@ from ..._base.strictness import lenient
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check_one, integer, type_of
 from ..._operands.promotion import to_dtype
-from ._windows import named_window, overlap, places
+from ._windows import named_window, overlap, segment_positions
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
@@ -24,7 +24,7 @@ def _summed(parts: Any, step: int) -> Any:
     """The signal that the segments [..., count, length] add up to, `step` points apart."""
     *batch, count, length = type_of(parts).shape
     signal = jnp.zeros((*batch, step * (count - 1) + length), type_of(parts).dtype)
-    return signal.at[..., places(count, length, step)].add(parts)
+    return signal.at[..., segment_positions(count, length, step)].add(parts)
 
 
 @functools.partial(jit, inline=True, static_argnames=("nperseg", "noverlap", "nfft", "onesided", "boundary"))

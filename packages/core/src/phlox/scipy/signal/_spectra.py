@@ -17,7 +17,7 @@ from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check, integer, type_of
 from ..._operands.promotion import common_shape, promote_inexact, to_dtype
 from ._trends import detrend as without_trend
-from ._windows import overlap, places, windowed
+from ._windows import overlap, segment_positions, windowed
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
@@ -78,7 +78,7 @@ def _transformed(
         length = type_of(x).shape[-1]
         x = _pad_last(x, 0, -(length - nperseg) % step)
     count = (type_of(x).shape[-1] - nperseg) // step + 1
-    parts = x[..., places(count, nperseg, step)]
+    parts = x[..., segment_positions(count, nperseg, step)]
     if callable(detrend):
         # The function finds the segments along the axis of the signal, as it would in an array of one segment more.
         last = axis == type_of(parts).ndim - 2
@@ -90,16 +90,16 @@ def _transformed(
 
 
 def _checked_signals(function: str, x: Any, y: Any, axis: int) -> tuple[list[Any], int]:
-    given = promote_inexact(*check(function, *([x] if y is None else [x, y])))
-    ranks = [type_of(signal).ndim for signal in given]
+    signals = promote_inexact(*check(function, *([x] if y is None else [x, y])))
+    ranks = [type_of(signal).ndim for signal in signals]
     axis = canonical_axis(axis, ranks[0], function)
     if len(set(ranks)) > 1:
         raise ShapeError(f"{function}: signals of ranks {ranks[0]} and {ranks[1]}")
-    common_shape(function, [(*s[:axis], 1, *s[axis + 1 :]) for s in (type_of(signal).shape for signal in given)])
+    common_shape(function, [(*s[:axis], 1, *s[axis + 1 :]) for s in (type_of(signal).shape for signal in signals)])
     # Transforms are of at least 32 bits.
-    wide = dtypes.to_complex(type_of(given[0]).dtype)
-    dtype = wide if dtypes.kind(type_of(given[0]).dtype) == "c" else dtypes.real_part(wide)
-    return [to_dtype(jnp.asarray(signal), dtype) for signal in given], axis
+    wide = dtypes.to_complex(type_of(signals[0]).dtype)
+    dtype = wide if dtypes.kind(type_of(signals[0]).dtype) == "c" else dtypes.real_part(wide)
+    return [to_dtype(jnp.asarray(signal), dtype) for signal in signals], axis
 
 
 def _spectra(

@@ -25,7 +25,7 @@ def _without_line(x: Any) -> Any:
     n, dtype = type_of(x).shape[-1], type_of(x).dtype
     x = x - jnp.mean(x, -1, keepdims=True)
     place = jnp.arange(n, dtype=dtype) - np.asarray((n - 1) / 2, dtype)
-    # The sum of the squares of the places; a single point has no slope.
+    # The sum of the squares of the positions; a single point has no slope.
     squares = np.asarray(n * (n * n - 1) / 12 or 1, dtype)
     return x - jnp.sum(x * (place / squares), -1, keepdims=True) * place
 
@@ -53,7 +53,7 @@ def detrend(
       data: array with at least one axis; integers are converted to floats.
       axis: axis along which the trend is.
       type: 'linear' subtracts the line that fits best, 'constant' the mean.
-      bp: places where another line begins, for type 'linear'.
+      bp: positions where another line begins, for type 'linear'.
       overwrite_data: None; arrays are not overwritten.
 
     Returns:

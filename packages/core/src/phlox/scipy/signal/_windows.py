@@ -39,15 +39,15 @@ def windowed(function: str, window: Any, nperseg: int | None, length: int, dtype
             )
             size = length
         return jnp.asarray(named_window(function, window, size), dtype), size
-    found = jnp.asarray(window, dtype)
-    if type_of(found).ndim != 1:
-        raise ShapeError(f"{function}: window must be a vector, got {type_of(found).short}")
-    size = type_of(found).size
+    array = jnp.asarray(window, dtype)
+    if type_of(array).ndim != 1:
+        raise ShapeError(f"{function}: window must be a vector, got {type_of(array).short}")
+    size = type_of(array).size
     if size > length:
         raise ShapeError(f"{function}: a window of {size} points is longer than the signal of {length}")
     if nperseg not in (None, size):
         raise OptionError(f"{function}: nperseg={nperseg} for a window of {size} points", instead="nperseg=None")
-    return found, size
+    return array, size
 
 
 def overlap(function: str, noverlap: int | None, nperseg: int) -> int:
@@ -58,6 +58,6 @@ def overlap(function: str, noverlap: int | None, nperseg: int) -> int:
     return shared
 
 
-def places(count: int, length: int, step: int) -> Any:
+def segment_positions(count: int, length: int, step: int) -> Any:
     """The positions in a signal of all points of the segments, [count, length]."""
     return jnp.arange(count)[:, None] * step + jnp.arange(length)[None, :]

@@ -33,10 +33,10 @@ def _vectors(function: str, argument: str, x: Any, *shape: int) -> Any:
     """The argument as floats whose last axes have this shape."""
     (x,) = promote_inexact(check_one(function, x))
     if type_of(x).shape[-len(shape) :] != shape:
-        wanted = ", ".join(["...", *map(str, shape)])
+        expected = ", ".join(["...", *map(str, shape)])
         raise ShapeError(
             f"{function}: {argument} is {type_of(x).short}",
-            instead=f"an array of shape [{wanted}]",
+            instead=f"an array of shape [{expected}]",
             shapes=[type_of(x).shape],
         )
     return x
@@ -140,13 +140,13 @@ class Rotation(NamedTuple):
         axes, intrinsic = _axes("from_euler", seq, (1, 2, 3))
         angles = _vectors("from_euler", "angles", jnp.atleast_1d(angles), len(axes))
         angles = jnp.where(degrees, jnp.deg2rad(angles), angles)
-        found: Any = None
+        total: Any = None
         for axis, angle in zip(axes, _parts(angles), strict=True):
             parts = [jnp.zeros_like(angle)] * 3
             parts[axis] = jnp.sin(angle / 2)
             quat = jnp.stack([*parts, jnp.cos(angle / 2)], axis=-1)
-            found = quat if found is None else _product(found, quat) if intrinsic else _product(quat, found)
-        return cls(found)
+            total = quat if total is None else _product(total, quat) if intrinsic else _product(quat, total)
+        return cls(total)
 
     @classmethod
     @lenient
@@ -170,12 +170,12 @@ class Rotation(NamedTuple):
         # Of four formulas that which divides by the largest number.
         choice = jnp.argmax(jnp.stack([m[..., 0, 0], m[..., 1, 1], m[..., 2, 2], trace], axis=-1), axis=-1)
         difference = [m[..., k, j] - m[..., j, k] for j, k in ((1, 2), (2, 0), (0, 1))]
-        found = jnp.stack([*difference, 1 + trace], axis=-1)
+        quat = jnp.stack([*difference, 1 + trace], axis=-1)
         for i in range(3):
             parts = [m[..., i, j] + m[..., j, i] for j in range(3)]
             parts[i] = 1 - trace + 2 * m[..., i, i]
-            found = jnp.where((choice == i)[..., None], jnp.stack([*parts, difference[i]], axis=-1), found)
-        return cls(_unit(found))
+            quat = jnp.where((choice == i)[..., None], jnp.stack([*parts, difference[i]], axis=-1), quat)
+        return cls(_unit(quat))
 
     @classmethod
     @lenient
@@ -482,14 +482,14 @@ class Rotation(NamedTuple):
         0.2
         """
         shape, dtype = type_of(self.quat).shape, type_of(self.quat).dtype
-        found = jnp.ones(shape[0], dtype) if weights is None else jnp.asarray(weights, dtype)
-        if type_of(found).shape != (len(self),):
+        vector = jnp.ones(shape[0], dtype) if weights is None else jnp.asarray(weights, dtype)
+        if type_of(vector).shape != (len(self),):
             raise ShapeError(
-                f"mean: weights are {type_of(found).short} for {len(self)} rotations",
+                f"mean: weights are {type_of(vector).short} for {len(self)} rotations",
                 instead="a vector with a number for each",
-                shapes=[type_of(found).shape, shape],
+                shapes=[type_of(vector).shape, shape],
             )
-        _, vectors = jnp.linalg.eigh(jnp.dot(found * self.quat.T, self.quat))
+        _, vectors = jnp.linalg.eigh(jnp.dot(vector * self.quat.T, self.quat))
         return Rotation(vectors[:, -1])
 
     @property

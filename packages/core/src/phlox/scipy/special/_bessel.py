@@ -26,20 +26,20 @@ def _bessel_jn(z: Any, v: int, count: int) -> Any:
     large = 1e15 if type_of(z).dtype == np.float32 else 1e140
 
     def down(i: Any, state: Any) -> Any:
-        after, here, total, found = state
+        after, here, total, values = state
         k = count - i
         before = 2 * k.astype(type_of(z).dtype) / safe * here - after
         # Numbers that grow too large are made smaller all together.
         scale = jnp.where(jnp.abs(before) > large, 1 / large, 1)
         before, here = before * scale, here * scale
-        found = jnp.where(orders == k - 1, before, found * scale)
+        values = jnp.where(orders == k - 1, before, values * scale)
         total = total * scale + jnp.where(k == 1, before, jnp.where(k % 2 == 1, 2 * before, 0))
-        return here, before, total, found
+        return here, before, total, values
 
     zero = jnp.zeros_like(z)
     start = zero, jnp.full_like(z, 1 / large), zero, jnp.stack([zero] * (v + 1))
-    _, _, total, found = lax.fori_loop(0, count, down, start)
-    return jnp.where(z == 0, jnp.where(orders == 0, 1, 0), found / total)
+    _, _, total, values = lax.fori_loop(0, count, down, start)
+    return jnp.where(z == 0, jnp.where(orders == 0, 1, 0), values / total)
 
 
 @_bessel_jn.defjvp

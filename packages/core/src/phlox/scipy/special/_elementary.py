@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 def real_inexact(function: str, *args: Any) -> list[Array]:
     """The operands promoted to one float dtype and rank. Raises `DtypeError` for complex numbers."""
-    found = list(promoted_inexact(function, *args)) if len(args) > 1 else promote_inexact(*check(function, *args))
-    if dtypes.kind(type_of(found[0]).dtype) == "c":
-        raise DtypeError(f"{function} does not accept {type_of(found[0]).short}", instead="x.real or x.imag")
-    return found
+    operands = list(promoted_inexact(function, *args)) if len(args) > 1 else promote_inexact(*check(function, *args))
+    if dtypes.kind(type_of(operands[0]).dtype) == "c":
+        raise DtypeError(f"{function} does not accept {type_of(operands[0]).short}", instead="x.real or x.imag")
+    return operands
 
 
 def erf(x: ArrayLike) -> Array:
@@ -227,10 +227,10 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     return _outside_of_both(p, q, _rel_entr(safe_p, safe_q), literal(p, 0))
 
 
-def _outside_of_both(p: Any, q: Any, found: Any, at_zero: Any) -> Any:
-    """`found` where both are positive, `at_zero` where p is 0, and inf where there is no entropy; nan stays."""
-    found = jnp.where((p > 0) & (q > 0), found, jnp.where((p == 0) & (q >= 0), at_zero, np.inf))
-    return jnp.where((p == p) & (q == q), found, np.nan)
+def _outside_of_both(p: Any, q: Any, value: Any, at_zero: Any) -> Any:
+    """`value` where both are positive, `at_zero` where p is 0, and inf where there is no entropy; nan stays."""
+    value = jnp.where((p > 0) & (q > 0), value, jnp.where((p == 0) & (q >= 0), at_zero, np.inf))
+    return jnp.where((p == p) & (q == q), value, np.nan)
 
 
 def _distance(p: Any, q: Any) -> tuple[Any, Any]:

@@ -37,9 +37,9 @@ def erfcx(x: ArrayLike) -> Array:
     >>> round(float(erfcx(100.0)), 6)
     0.005642
     """
-    (given,) = promote_inexact(*check("erfcx", x))
-    if dtypes.kind(type_of(given).dtype) == "c":
-        return _wofz(1j * given)
+    (operand,) = promote_inexact(*check("erfcx", x))
+    if dtypes.kind(type_of(operand).dtype) == "c":
+        return _wofz(1j * operand)
     (x,), dtype = at_least_single("erfcx", x)
     above = jnp.abs(x)
     # At infinity the quotient would be nan.

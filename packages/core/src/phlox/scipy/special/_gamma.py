@@ -117,18 +117,18 @@ def _complex_loggamma(z: Any) -> Any:
     far = jnp.where(near, right + 8, right)
     inverse = 1 / far
     series = functools.reduce(lambda total, c: total * inverse * inverse + c, _STIRLING) * inverse
-    found = (far - 0.5) * jnp.log(far) - far + 0.5 * np.log(2 * np.pi).item() + series
+    value = (far - 0.5) * jnp.log(far) - far + 0.5 * np.log(2 * np.pi).item() + series
     small = jnp.where(near, right, 1)
     shift = sum((jnp.log((small + k) * (small + k + 1)) for k in (2, 4, 6)), jnp.log(small * (small + 1)))
-    found = jnp.where(near, found - shift, found)
+    value = jnp.where(near, value - shift, value)
     # gamma(z) gamma(1 - z) = pi / sin(pi z), and sin(pi z) = (1 - exp(2 pi i z)) exp(pi i (1 / 2 - z)) / 2
     across = jnp.where(left, upper, 0.25 + 1j)
     turn = lax.complex(jnp.real(across) - jnp.round(jnp.real(across)), jnp.abs(jnp.imag(across)))
     phase = lax.complex(-jnp.imag(across), jnp.real(across) - 0.5) * np.pi
-    reflected = np.log(2 * np.pi).item() + phase - jnp.log(-jnp.expm1(2j * np.pi * turn)) - found
-    found = jnp.where(left, reflected, found)
-    found = jnp.where(below, jnp.conj(found), found)
-    return jnp.where(missing, complex(np.nan, np.nan), found).astype(dtype)
+    reflected = np.log(2 * np.pi).item() + phase - jnp.log(-jnp.expm1(2j * np.pi * turn)) - value
+    value = jnp.where(left, reflected, value)
+    value = jnp.where(below, jnp.conj(value), value)
+    return jnp.where(missing, complex(np.nan, np.nan), value).astype(dtype)
 
 
 @jit(inline=True)
@@ -445,10 +445,10 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     return _at_limits(lax.igammac(a, x), a, x, 1)
 
 
-def _at_limits(found: Any, a: Any, x: Any, limit: int) -> Any:
+def _at_limits(value: Any, a: Any, x: Any, limit: int) -> Any:
     """The values for `a` = inf, which is `limit`, and for 0, where lax (as jax) has nan; nan where both are inf."""
-    found = jnp.where((a == np.inf) & (x >= 0), jnp.where(x == np.inf, np.nan, limit), found)
-    return jnp.where((a == 0) & (x > 0), 1 - limit, found)
+    value = jnp.where((a == np.inf) & (x >= 0), jnp.where(x == np.inf, np.nan, limit), value)
+    return jnp.where((a == 0) & (x > 0), 1 - limit, value)
 
 
 @jit(inline=True, static_argnames="d")

@@ -40,7 +40,7 @@ def _legendre(size: int, z: Any, normalized: bool) -> list[Any]:
         return jnp.asarray(numbers, dtype)[:, None]
 
     diagonal = jnp.full_like(z, math.sqrt(0.25 / math.pi) if normalized else 1)
-    here, before, found = jnp.zeros((size + 1, *z.shape), dtype), jnp.zeros((size + 1, *z.shape), dtype), []
+    here, before, columns = jnp.zeros((size + 1, *z.shape), dtype), jnp.zeros((size + 1, *z.shape), dtype), []
     for degree in range(size + 1):
         if degree:
             diagonal = -diagonal * root * (math.sqrt((2 * degree + 1) / (2 * degree)) if normalized else 2 * degree - 1)
@@ -56,8 +56,8 @@ def _legendre(size: int, z: Any, normalized: bool) -> list[Any]:
                 after = column((2 * degree - 1) / down) * z * here - column((degree + m - 1) / down) * before
             here, before = jnp.where(inside[:, None], after, 0), here
         here = jnp.where((m == degree)[:, None], diagonal, here)
-        found.append(here)
-    return found
+        columns.append(here)
+    return columns
 
 
 def lpmn_values(m: int, n: int, z: Array, is_normalized: bool) -> Array:

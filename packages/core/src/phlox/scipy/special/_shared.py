@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 def at_least_single(function: str, *args: Any) -> tuple[list[Array], Any]:
     """Promoted real operands of a function without weak types, narrow floats as float32; the result's dtype."""
-    found = real_inexact(function, *args)
-    dtype = type_of(found[0]).dtype
+    operands = real_inexact(function, *args)
+    dtype = type_of(operands[0]).dtype
     wide = np.dtype("float32") if dtypes.kind(dtype) == "f" and dtype.itemsize < 4 else dtype
-    return [jnp.asarray(x, wide) for x in found], dtype
+    return [jnp.asarray(x, wide) for x in operands], dtype
 
 
 def chebyshev(coefficients: Sequence[float], t: Any) -> Any:

@@ -266,8 +266,8 @@ class gaussian_kde:
             raise ShapeError(
                 f"integrate_kde: estimates of dimensions {self.d} and {other.d}", shapes=[(self.d,), (other.d,)]
             )
-        found = _density(self.dataset, self.weights, self.covariance + other.covariance, other.dataset, log=False)
-        return jnp.sum(found * other.weights)
+        densities = _density(self.dataset, self.weights, self.covariance + other.covariance, other.dataset, log=False)
+        return jnp.sum(densities * other.weights)
 
     def resample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Random points of the estimated distribution.

@@ -78,19 +78,21 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     shape = list(type_of(x).shape)
     if not shape[place]:
         del shape[place]
-        found: tuple[Any, ...] = jnp.full(shape, np.nan, float), jnp.zeros(shape, float)
+        value_and_count: tuple[Any, ...] = jnp.full(shape, np.nan, float), jnp.zeros(shape, float)
     else:
         ordered = jnp.sort(x, axis=place)
         position = lax.broadcasted_iota(dtypes.canonicalize_dtype(int), tuple(shape), place)
         start = lax.cummax(jnp.where(_starts(ordered, place, True), position, 0), axis=place)
         length = position - start + 1
-        # The first longest run is that of the smallest value; the place of its last element is found.
+        # The first longest run is that of the smallest value; the position of its last element is `at`.
         at = jnp.argmax(length, axis=place, keepdims=True)
-        found = tuple(jnp.squeeze(jnp.take_along_axis(y, at, axis=place), axis=place) for y in (ordered, length))
+        value_and_count = tuple(
+            jnp.squeeze(jnp.take_along_axis(y, at, axis=place), axis=place) for y in (ordered, length)
+        )
     if keepdims:
         axes = tuple(range(rank)) if axis is None else place
-        found = tuple(jnp.expand_dims(y, axes) for y in found)
-    return ModeResult(*found)
+        value_and_count = tuple(jnp.expand_dims(y, axes) for y in value_and_count)
+    return ModeResult(*value_and_count)
 
 
 @functools.partial(jit, static_argnames=("method", "axis", "nan_policy"))

@@ -50,23 +50,23 @@ def identity(x: Any) -> Any:
     return x
 
 
-def linear(function: str, name: str, given: Any) -> Linear:
+def linear(function: str, name: str, operand: Any) -> Linear:
     """A matrix, an object with ``@`` or a function, as a function."""
-    if callable(given):
-        return users(given)
-    shape = getattr(given, "shape", None)
-    if not hasattr(given, "__matmul__") or shape is None:
+    if callable(operand):
+        return users(operand)
+    shape = getattr(operand, "shape", None)
+    if not hasattr(operand, "__matmul__") or shape is None:
         raise ArgumentError(
-            f"{function}: {name} is neither a matrix nor a function, but a {type(given).__name__}",
+            f"{function}: {name} is neither a matrix nor a function, but a {type(operand).__name__}",
             instead="a square matrix, or a function that multiplies a vector by it",
             argument=name,
-            value=given,
+            value=operand,
         )
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ShapeError(f"{function}: {name} must be a square matrix, and has shape {tuple(shape)}", shapes=[shape])
-    if _is_array(given):
-        return functools.partial(jnp.dot, given, precision=lax.Precision.HIGHEST)
-    return functools.partial(operator.matmul, given)
+    if _is_array(operand):
+        return functools.partial(jnp.dot, operand, precision=lax.Precision.HIGHEST)
+    return functools.partial(operator.matmul, operand)
 
 
 def _is_array(x: Any) -> bool:
