@@ -53,7 +53,8 @@ def make_step(options: argparse.Namespace, axis_name: str | None = None) -> tupl
         return optim.softmax_cross_entropy_with_integer_labels(scores, batch["label"]).mean()
 
     step = optim.make_step(loss, optim.adam(options.learning_rate), axis_name=axis_name)
-    return step, step.init(model.init(phlox.random.key(options.seed)))
+    params = model.init(phlox.random.key(options.seed))  # of float32 in either mode
+    return step, step.init(phlox.tree.map(lambda x: x.astype(float), params))
 
 
 def run(options: argparse.Namespace) -> None:
