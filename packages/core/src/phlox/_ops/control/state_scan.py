@@ -30,7 +30,7 @@ from ..._transform.linearize import LinearizeTrace
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
-from ..elementwise.arithmetic import add, div, max_, min_, mul, sub
+from ..elementwise.arithmetic import add, div, max_, min_, mul, rem, sub
 from ..elementwise.logic import and_, eq, ge, gt, le, lt, select
 from ..structure.shape import broadcast_in_dim, convert, iota
 from .loop import jvp_body, repeat, spread_carry, with_ignored_inputs
@@ -93,15 +93,16 @@ def _as_loops(
     step_jaxpr: ClosedJaxpr,
     lengths: tuple[int, ...],
     reverse: bool,
+    descend: Any = None,
 ) -> list[Any]:
-    """`scan_states` in terms of `while`."""
+    """`scan_states` in terms of `while`; `descend`: the function for the steps in reverse, `_descending` by default."""
     o = _split(args, lengths)
     loop = LoopPrograms(cond_jaxpr, o.cond_consts, body_jaxpr, o.body_consts)
 
     def step(carry: Sequence[Any], state: Sequence[Any]) -> list[Any]:
         return eval_jaxpr(step_jaxpr.jaxpr, step_jaxpr.consts, *o.step_consts, *carry, *state)
 
-    return (_descending if reverse else _ascending)(loop, step, o)
+    return (descend or _descending if reverse else _ascending)(loop, step, o)
 
 
 Step = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
@@ -120,48 +121,61 @@ def _ascending(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
 def _descending(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
     """Runs the steps from the last turn to the first.
 
-    The rows are a stack, of the states before the turns `turns`, which ascend; `top` is the row on top. Each round takes
-    one step at least, and all further ones whose states are in the rows.
+    The rows are a stack of states in ascending order; `top` is the row on top, and `turns` has the turn of each row. A
+    round fills the free rows with the states up to that before the last turn that is left, and takes the steps of those
+    that follow each other. Only a jump writes to `turns`: all later rows are read in the same round.
     """
     n, (count, stride) = len(o.states), o.index
     rows = typeof(o.states[0]).shape[0]
     last = _int32(rows - 1)
+    whole = eq(stride, _ONE)
 
     def round_(left: Any, top: Any, turns: Any, *values: Any) -> list[Any]:
-        target = sub(left, _ONE)
-        distance = lambda top, turns: sub(target, _read([turns], top)[0])
+        goal = sub(left, _ONE)
 
-        def jump(top: Any, turns: Any, *states: Any) -> list[Any]:
-            far = _jump(distance(top, turns), sub(last, top))
-            _, *state = repeat(
-                lambda i, *_: lt(i, far), lambda i, *state: [add(i, _ONE), *loop.turn(state)], [_ZERO, *_read(states, top)]
-            )
-            return push(top, turns, states, state, far)
+        def is_far(top: Any, turn: Any, *_: Any) -> Any:
+            return gt(sub(goal, turn), sub(last, top))
 
-        def push(top: Any, turns: Any, states: Any, state: Any, far: Any) -> list[Any]:
-            (turn,), above = _read([turns], top), add(top, _ONE)
-            return [above, *write_state([turns, *states], [add(turn, far), *state], above)]
+        def jump(top: Any, turn: Any, turns: Any, *states: Any) -> list[Any]:
+            far = _jump(sub(goal, turn), sub(last, top))
+            state = _advance(loop, far, _read(states, top))
+            top, turn = add(top, _ONE), add(turn, far)
+            return [top, turn, *write_state([turns, *states], [turn, *state], top)]
 
-        stack = repeat(
-            lambda top, turns, *_: gt(distance(top, turns), sub(last, top)), jump, [top, turns, *values[:n]]
+        turn = _read([turns], top)[0]
+        base, turn, turns, *states = repeat(is_far, jump, [top, turn, turns, *values[:n]])
+        end = add(base, sub(goal, turn))
+        # The state is carried along, because a loop that reads and writes one array copies it in each turn.
+        top, *values_ = repeat(
+            lambda top, *_: lt(top, end),
+            lambda top, *values: _push(loop, top, values[:n], values[n:]),
+            [base, *_read(states, base), *states],
         )
-        top, turns, *states = repeat(
-            lambda top, turns, *_: gt(distance(top, turns), _ZERO),
-            lambda top, turns, *states: push(top, turns, states, loop.turn(_read(states, top)), _ONE),
-            stack,
+        states = values_[n:]
+        base = select(whole, _ZERO, base)
+        below, *carry = repeat(
+            lambda top, *_: ge(top, base),
+            lambda top, *carry: [sub(top, _ONE), *step(carry, _read(states, top))],
+            [top, *values[n:]],
         )
-        left, top, *carry = repeat(
-            lambda left, top, *_: and_(ge(top, _ZERO), eq(_read([turns], top)[0], sub(left, _ONE))),
-            lambda left, top, *carry: [sub(left, _ONE), sub(top, _ONE), *step(carry, _read(states, top))],
-            [left, top, *values[n:]],
-        )
-        return [left, top, turns, *states, *carry]
+        return [sub(left, sub(top, below)), below, turns, *states, *carry]
 
     used = div(add(count, sub(stride, _ONE)), stride)
     counts = iota(dtype=dtypes.int32, shape=(rows,), dimension=0)
     turns = mul(counts, broadcast_in_dim(stride, shape=(rows,), broadcast_dimensions=()))
     start = [count, sub(used, _ONE), turns, *o.states, *o.carry]
     return repeat(lambda left, *_: gt(left, _ZERO), round_, start)[3 + n :]
+
+
+def _advance(loop: LoopPrograms, turns: Any, state: Sequence[Any]) -> list[Any]:
+    """The state after this number of turns."""
+    return repeat(lambda i, *_: lt(i, turns), lambda i, *state: [add(i, _ONE), *loop.turn(state)], [_ZERO, *state])[1:]
+
+
+def _push(loop: LoopPrograms, top: Any, state: Sequence[Any], states: Sequence[Any]) -> list[Any]:
+    """Puts the state after `state`, which is on top, on the stack."""
+    state, top = loop.turn(state), add(top, _ONE)
+    return [top, *state, *write_state(states, state, top)]
 
 
 def _read(rows: Sequence[Any], at: Any) -> list[Any]:
@@ -245,8 +259,22 @@ def body_tangents(body: ClosedJaxpr) -> list[ShapedArray]:
 
 
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    # A derivative of a derivative in reverse: the loops are differentiated as such, with their rows in the carry.
-    return push_forward(LinearizeTrace(), lambda *xs: _as_loops(*xs, **params), primals, tangents)
+    return push_forward(LinearizeTrace(), lambda *xs: _as_loops(*xs, **params, descend=_from_rows), primals, tangents)
+
+
+def _from_rows(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
+    """As `_descending`, for derivatives of derivatives: each state is computed from the row before it.
+
+    The loops are differentiated as such, and those of `_descending` would give a program of ten times the size.
+    """
+    count, stride = o.index
+
+    def turn(left: Any, *carry: Any) -> list[Any]:
+        left = sub(left, _ONE)
+        state = _advance(loop, rem(left, stride), _read(o.states, div(left, stride)))
+        return [left, *step(carry, state)]
+
+    return repeat(lambda left, *_: gt(left, _ZERO), turn, [count, *o.carry])[1:]
 
 
 def _transpose(
@@ -274,11 +302,11 @@ def _transpose(
     known = [x for x in o.step_consts if not is_linear(x)]
     operands = o._replace(step_consts=known, carry=[*sums, *map(instantiate, cotangents)])
     outs = bind_scan_states(cond_jaxpr, body_jaxpr, step, operands, not reverse)
-    total, came = iter(outs[: len(sums)]), iter(outs[len(sums) :])
+    total = iter(outs[: len(sums)])
     return [
         *[None] * before,
         *(next(total) if lin else None for lin in const_lin),
-        *(next(came) if is_linear(x) else None for x in o.carry),
+        *(ct if is_linear(x) else None for x, ct in zip(o.carry, outs[len(sums) :], strict=True)),
     ]
 
 
