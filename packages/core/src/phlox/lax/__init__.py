@@ -174,6 +174,7 @@ from ._reductions import (
     reduce_window as reduce_window,
     reduce_window_shape_tuple as reduce_window_shape_tuple,
 )
+from ._fixed_point import fixed_point as fixed_point
 from ._solves import custom_linear_solve as custom_linear_solve, custom_root as custom_root
 from ._special import (
     bessel_i0e as bessel_i0e,
