@@ -294,7 +294,9 @@ def _states_batch(
 
 
 def _states_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
-    program, consts = stage(lambda *xs: _with_states(*xs, **params), [x.aval for x in args], name="while_states")
+    # The values of `args` have physical types, so those of keys come from the jaxprs.
+    avals = [*params["cond_jaxpr"].in_avals[: params["cond_nconsts"]], *params["body_jaxpr"].in_avals]
+    program, consts = stage(lambda *xs: _with_states(*xs, **params), avals, name="while_states")
     return lower_jaxpr(f, program, [*constants(f, consts), *args])
 
 

@@ -34,8 +34,8 @@ from ..elementwise.arithmetic import add, div, max_, min_, mul, rem, sub
 from ..elementwise.logic import and_, eq, ge, gt, le, lt, select
 from ..structure.shape import broadcast_in_dim, convert, iota
 from .loop import jvp_body, repeat, spread_carry, with_ignored_inputs
-from .loop_states import BatchedLoop, LoopPrograms, axes_of, batched_loop, constants, present, while_states, write_state
-from .scan import backward_step, jvp_step, row_at, rows_at
+from .loop_states import INDEX, BatchedLoop, LoopPrograms, axes_of, batched_loop, constants, present, while_states, write_state
+from .scan import backward_step, jvp_step, row_at, rows_at, stacked
 
 _int32 = dtypes.int32.type
 _ZERO, _ONE = _int32(0), _int32(1)
@@ -209,7 +209,17 @@ _LIMIT = 64
 
 
 def _lower(f: Function, *args: Value, **params: Any) -> list[Value]:
-    program, consts = stage(lambda *xs: _as_loops(*xs, **params), [x.aval for x in args], name="scan_states")
+    values, lengths = _split(args, params["lengths"]), _Operands(*params["lengths"])
+    rows = values.states[0].aval.shape[0]
+    step = params["step_jaxpr"].in_avals
+    avals = [
+        *params["cond_jaxpr"].in_avals[: lengths.cond_consts],
+        *params["body_jaxpr"].in_avals[: lengths.body_consts],
+        *[stacked(a, rows) for a in params["body_jaxpr"].out_avals],
+        *[INDEX, INDEX],
+        *step[: lengths.step_consts + lengths.carry],
+    ]
+    program, consts = stage(lambda *xs: _as_loops(*xs, **params), avals, name="scan_states")
     return lower_jaxpr(f, program, [*constants(f, consts), *args])
 
 
