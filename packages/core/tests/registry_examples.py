@@ -353,7 +353,9 @@ def _loop_states(x: np.ndarray, go_on: ClosedJaxpr, turn: ClosedJaxpr) -> dict[s
             for rows in (2, 4)
         ],
         "scan_states": [
-            Example(args, {**scan, "step_jaxpr": step, "reverse": reverse}, ((6,),) if step is linear else (), fixed=fixed)
+            Example(
+                args, {**scan, "step_jaxpr": step, "reverse": reverse}, ((6,),) if step is linear else (), fixed=fixed
+            )
             for args in (all_rows, second)
             for step in (bent, linear)
             for reverse in (False, True)

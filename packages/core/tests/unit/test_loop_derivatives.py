@@ -301,9 +301,7 @@ def test_scan_with_checkpoints():
     xs = jnp.linspace(0, 1, 17)
 
     def f(a, count, reverse):
-        carry, ys = lax.scan(
-            lambda c, x: (jnp.sin(c) * a + x, c * x), 0.3, xs, reverse=reverse, checkpoints=count
-        )
+        carry, ys = lax.scan(lambda c, x: (jnp.sin(c) * a + x, c * x), 0.3, xs, reverse=reverse, checkpoints=count)
         return carry + (ys * xs).sum()
 
     for reverse in (False, True):
@@ -320,7 +318,7 @@ def test_keywords_are_checked():
         lambda: lax.fori_loop(0, 3, lambda i, x: x, 0, checkpoints=1),
         lambda: lax.fixed_point(jnp.cos, 1.0, max_steps=0),
     ):
-        with pytest.raises(errors.OptionError, match="checkpoints|max_steps"):
+        with pytest.raises(errors.OptionError, match=r"checkpoints|max_steps"):
             call()
     with pytest.raises(errors.DtypeError, match="x0"):
         lax.fixed_point(jnp.cos, 1)

@@ -126,6 +126,7 @@ from ._exchange import (
     ragged_all_to_all as ragged_all_to_all,
 )
 from ._fft import FftType as FftType, fft as fft
+from ._fixed_point import fixed_point as fixed_point
 from ._loops import (
     associative_scan as associative_scan,
     fori_loop as fori_loop,
@@ -174,7 +175,6 @@ from ._reductions import (
     reduce_window as reduce_window,
     reduce_window_shape_tuple as reduce_window_shape_tuple,
 )
-from ._fixed_point import fixed_point as fixed_point
 from ._solves import custom_linear_solve as custom_linear_solve, custom_root as custom_root
 from ._special import (
     bessel_i0e as bessel_i0e,

@@ -30,9 +30,10 @@ def fixed_point(
 ) -> Tree:
     """The x with ``x = f(x, *args)``, found by repeating ``x = f(x, *args)`` from `x0`. JAX does not have it.
 
-    For Newton's method, Sinkhorn's, self-consistent fields, and layers that are equations. The derivative is that of the
-    implicit function theorem, ``dx = (I - ∂f/∂x)⁻¹ ∂f/∂a da``. Its linear equation is solved by the same iteration, with
-    products of the Jacobian and vectors only. No iteration is stored, and the derivative does not depend on `x0`.
+    For Newton's method, Sinkhorn's, self-consistent fields, and layers that are equations. The derivative is that of
+    the implicit function theorem, ``dx = (I - ∂f/∂x)⁻¹ ∂f/∂a da``. Its linear equation is solved by the same
+    iteration, with products of the Jacobian and vectors only. No iteration is stored, and the derivative does not
+    depend on `x0`.
 
     Args:
       f: function ``f(x, *args)`` that returns a pytree like `x0`. Repeating it must converge.

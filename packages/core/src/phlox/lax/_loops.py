@@ -183,8 +183,8 @@ def while_loop(
     """Repeats ``val = body_fun(val)`` as long as ``cond_fun(val)`` is true (StableHLO's ``while``).
 
     The loop state keeps its structure, shapes and dtypes. Derivatives are available in both modes. Reverse mode stores
-    up to `checkpoints` states of the loop and computes the others again from them, so that its memory does not grow with
-    the number of iterations. The page "Control flow" has the costs.
+    up to `checkpoints` states of the loop and computes the others again from them, so that its memory does not grow
+    with the number of iterations. The page "Control flow" has the costs.
 
     Args:
       cond_fun: function of the loop state that returns a bool scalar: whether to continue.
@@ -225,10 +225,11 @@ def while_loop(
         return _next(both[0]), body_fun(both[1])
 
     step.__name__ = arguments.fun_name(body_fun)
-    counted = (np.int32(0), init_val)
-    return _while_with_refs(
-        lambda both: and_(lt(both[0], np.int32(max_steps)), cond_fun(both[1])), step, counted, named.inside(), checkpoints
-    )[1]
+
+    def goes_on(both: Any) -> Any:
+        return and_(lt(both[0], np.int32(max_steps)), cond_fun(both[1]))
+
+    return _while_with_refs(goes_on, step, (np.int32(0), init_val), named.inside(), checkpoints)[1]
 
 
 def check_checkpoints(function: str, checkpoints: int | None) -> None:
@@ -424,8 +425,8 @@ def fori_loop(
 
         step.__name__ = arguments.fun_name(body_fun)
         named = _Body("fori_loop", "body_fun", _parameter(body_fun, 1), depth=1)
-        start, unroll = (first, init_val), 1 if unroll is None else unroll
-        return _scan_in_segments(step, start, None, length, False, unroll, named, checkpoints)[0][1]
+        at_a_time = 1 if unroll is None else unroll
+        return _scan_in_segments(step, (first, init_val), None, length, False, at_a_time, named, checkpoints)[0][1]
     if unroll is not None:
         raise OptionError("fori_loop: Can only use `unroll` with bounds that are known when the program is traced")
     first = to_dtype(lower, dtype, weak)
@@ -548,8 +549,7 @@ def _scan_in_segments(
         return carry, ys
     rows = [x[:rest] if reverse else x[count * size :] for x in leaves]
     carry, last = _scan_with_refs(f, carry, tree.unflatten(rows), rest, reverse, unroll, named)
-    parts = lambda a, b: concatenate([b, a] if reverse else [a, b], 0)
-    return carry, pytree.tree_map(parts, ys, last)
+    return carry, pytree.tree_map(lambda a, b: concatenate([b, a] if reverse else [a, b], 0), ys, last)
 
 
 def _scan_with_refs(

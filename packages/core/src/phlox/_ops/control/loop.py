@@ -206,7 +206,8 @@ def _linearize(
     checkpoints: int | None = None,
 ) -> tuple[list[Any], list[Any]]:
     """The loop with its states stored, and a scan over these states that carries the tangents."""
-    from .state_scan import scan_states, while_states  # which import this module
+    from .loop_states import while_states  # imports this module
+    from .state_scan import scan_states
 
     both = cond_nconsts + body_nconsts
     has = tuple(type(t) is not Zero for t in tangents)

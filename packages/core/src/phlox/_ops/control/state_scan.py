@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..._base.errors import DerivativeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
@@ -34,7 +32,16 @@ from ..elementwise.arithmetic import add, div, max_, min_, mul, rem, sub
 from ..elementwise.logic import and_, eq, ge, gt, le, lt, select
 from ..structure.shape import broadcast_in_dim, convert, iota
 from .loop import jvp_body, repeat, spread_carry, with_ignored_inputs
-from .loop_states import INDEX, BatchedLoop, LoopPrograms, axes_of, batched_loop, constants, present, while_states, write_state
+from .loop_states import (
+    INDEX,
+    BatchedLoop,
+    LoopPrograms,
+    axes_of,
+    batched_loop,
+    constants,
+    present,
+    write_state,
+)
 from .scan import backward_step, jvp_step, row_at, rows_at, stacked
 
 _int32 = dtypes.int32.type
@@ -47,7 +54,7 @@ class _Operands(NamedTuple):
     cond_consts: Sequence[Any]
     body_consts: Sequence[Any]
     states: Sequence[Any]
-    index: Sequence[Any]  # the number of turns, and the stride of the rows
+    counts: Sequence[Any]  # the number of turns, and the stride of the rows
     step_consts: Sequence[Any]
     carry: Sequence[Any]
 
@@ -109,7 +116,7 @@ Step = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
 def _ascending(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
-    n, (count, _) = len(o.states), o.index
+    n, (count, _) = len(o.states), o.counts
 
     def turn(i: Any, *values: Any) -> list[Any]:
         return [add(i, _ONE), *loop.turn(values[:n]), *step(values[n:], values[:n])]
@@ -125,7 +132,7 @@ def _descending(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
     round fills the free rows with the states up to that before the last turn that is left, and takes the steps of those
     that follow each other. Only a jump writes to `turns`: all later rows are read in the same round.
     """
-    n, (count, stride) = len(o.states), o.index
+    n, (count, stride) = len(o.states), o.counts
     rows = typeof(o.states[0]).shape[0]
     last = _int32(rows - 1)
     whole = eq(stride, _ONE)
@@ -196,7 +203,7 @@ def _jump(distance: Any, free: Any) -> Any:
         return [add(r, one), reach, div(mul(reach, add(rows, r)), r)]
 
     # Few rows and a long way need a large r; past the limit halves of the way do.
-    r, jump, reach = repeat(
+    _, jump, reach = repeat(
         lambda r, _, reach: and_(le(reach, goal), lt(r, dtypes.float32.type(_LIMIT))), wider, [one, one, one]
     )
     jump = min_(max_(convert(jump, dtypes.int32), _ONE), distance)
@@ -209,15 +216,15 @@ _LIMIT = 64
 
 
 def _lower(f: Function, *args: Value, **params: Any) -> list[Value]:
-    values, lengths = _split(args, params["lengths"]), _Operands(*params["lengths"])
-    rows = values.states[0].aval.shape[0]
+    ncond, nbody, _, _, nstep, ncarry = params["lengths"]
+    rows = args[ncond + nbody].aval.shape[0]
     step = params["step_jaxpr"].in_avals
     avals = [
-        *params["cond_jaxpr"].in_avals[: lengths.cond_consts],
-        *params["body_jaxpr"].in_avals[: lengths.body_consts],
+        *params["cond_jaxpr"].in_avals[:ncond],
+        *params["body_jaxpr"].in_avals[:nbody],
         *[stacked(a, rows) for a in params["body_jaxpr"].out_avals],
         *[INDEX, INDEX],
-        *step[: lengths.step_consts + lengths.carry],
+        *step[: nstep + ncarry],
     ]
     program, consts = stage(lambda *xs: _as_loops(*xs, **params), avals, name="scan_states")
     return lower_jaxpr(f, program, [*constants(f, consts), *args])
@@ -236,24 +243,24 @@ def _jvp(
     reverse: bool,
 ) -> tuple[list[Any], list[Any]]:
     o, t = _split(primals, lengths), _split(tangents, lengths)
-    has = _Operands(*(tuple(type(x) is not Zero for x in part) for part in t))
-    state_has = spread_carry(has.states, lambda known: jvp_jaxpr(body_jaxpr, (*has.body_consts, *known))[1])
-    carry_has = spread_carry(
-        has.carry, lambda known: jvp_jaxpr(step_jaxpr, (*has.step_consts, *known, *state_has))[1]
-    )
+    _, const_has, states_have, _, step_has, given_carry = (tuple(type(x) is not Zero for x in part) for part in t)
+    state_has = spread_carry(states_have, lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
+    carry_has = spread_carry(given_carry, lambda known: jvp_jaxpr(step_jaxpr, (*step_has, *known, *state_has))[1])
     states = [instantiate(x) for x, there in zip(t.states, state_has, strict=True) if there]
     carry = [instantiate(x) for x, there in zip(t.carry, carry_has, strict=True) if there]
-    step, _ = jvp_step(step_jaxpr, has.step_consts, carry_has, state_has)
-    cond = with_ignored_inputs(cond_jaxpr, [a for a, there in zip(body_tangents(body_jaxpr), state_has, strict=True) if there])
+    step, _ = jvp_step(step_jaxpr, step_has, carry_has, state_has)
+    cond = with_ignored_inputs(
+        cond_jaxpr, [a for a, there in zip(body_tangents(body_jaxpr), state_has, strict=True) if there]
+    )
     outs = bind_scan_states(
         cond,
-        jvp_body(body_jaxpr, has.body_consts, state_has),
+        jvp_body(body_jaxpr, const_has, state_has),
         step,
         _Operands(
             o.cond_consts,
             [*o.body_consts, *present(t.body_consts)],
             [*o.states, *states],
-            o.index,
+            o.counts,
             [*o.step_consts, *present(t.step_consts)],
             [*o.carry, *carry],
         ),
@@ -277,7 +284,7 @@ def _from_rows(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
 
     The loops are differentiated as such, and those of `_descending` would give a program of ten times the size.
     """
-    count, stride = o.index
+    count, stride = o.counts
 
     def turn(left: Any, *carry: Any) -> list[Any]:
         left = sub(left, _ONE)
