@@ -28,7 +28,8 @@ Tree = Any
 def fixed_point(
     f: Callable[..., Tree], x0: Tree, args: Sequence[Any] = (), *, tol: float | None = None, max_steps: int = 1000
 ) -> Tree:
-    """The x with ``x = f(x, *args)``, found by repeating ``x = f(x, *args)`` from `x0`. JAX does not have it.
+    """The x with ``x = f(x, *args)``, found by repeating ``x = f(x, *args)`` from `x0` (as
+    ``scipy.optimize.fixed_point``; JAX does not have it).
 
     For Newton's method, Sinkhorn's, self-consistent fields, and layers that are equations. The derivative is that of
     the implicit function theorem, ``dx = (I - ∂f/∂x)⁻¹ ∂f/∂a da``. Its linear equation is solved by the same
