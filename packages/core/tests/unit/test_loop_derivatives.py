@@ -273,6 +273,20 @@ def test_inside_of_other_transformations():
     assert float(phlox.linearize(f, 0.7)[1](1.0)) == pytest.approx(want, rel=1e-12)
 
 
+def test_devices_that_take_different_numbers_of_turns():
+    mesh = phlox.make_mesh((2,), ("i",))
+
+    def f(x, a):
+        body = lambda x: lax.while_loop(lambda c: c.sum() < 10, lambda c: c * a + 1, x)
+        return phlox.shard_map(body, mesh=mesh, in_specs=phlox.P("i"), out_specs=phlox.P("i"))(x).sum()
+
+    one = lambda x, a: lax.while_loop(lambda c: c < 10, lambda c: c * a + 1, x)
+    of_x, of_a = jit(grad(f, (0, 1)))(jnp.array([0.5, 6.0]), 1.1)
+    each = [grad(one, (0, 1))(x, 1.1) for x in (0.5, 6.0)]
+    np.testing.assert_allclose(of_x, [g[0] for g in each])
+    assert float(of_a) == pytest.approx(float(each[0][1] + each[1][1]))
+
+
 def test_carries_of_all_kinds():
     def f(x, bound):
         def turn(c):

@@ -22,6 +22,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage
+from ..._transform.varying import as_varying
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..elementwise.logic import select_n
@@ -219,6 +220,12 @@ def _linearize(
         outs = while_p.bind(*primals, **programs, **counts)
         return outs, [Zero(typeof(x).tangent()) for x in outs]
     refuse_io(effects_inside(programs), "the derivative of while_loop", "which runs turns again")
+    primals, tangents = list(primals), list(tangents)
+    stops = cond_jaxpr.out_avals[0].vma
+    if stops:
+        programs["body_jaxpr"] = body_jaxpr = _with_varying_consts(body_jaxpr, body_nconsts, stops)
+        for i, aval in enumerate(body_jaxpr.in_avals[:body_nconsts], cond_nconsts):
+            primals[i], tangents[i] = as_varying(primals[i], aval), as_varying(tangents[i], aval)
     rows = rows_of(body_jaxpr.out_avals, checkpoints)
     found = while_states.bind(*primals, **programs, **counts, rows=rows)
     n = len(body_jaxpr.out_avals)
@@ -236,6 +243,18 @@ def _linearize(
         reverse=False,
     )
     return outs, fill(last, carry_has, body_jaxpr.out_avals)
+
+
+def _with_varying_consts(body: ClosedJaxpr, nconsts: int, stops: frozenset[Any]) -> ClosedJaxpr:
+    """The body with constants that vary along the axes `stops`, along which devices take different numbers of turns.
+
+    The cotangent of a constant that is equal on all devices is a sum over them. In the loop backwards the devices that
+    take more turns would wait forever for the others, so the sum must come after the loop.
+    """
+    avals = [a.varying(a.vma | stops) for a in body.in_avals[:nconsts]]
+    fun = lambda *xs: eval_jaxpr(body.jaxpr, body.consts, *xs)  # noqa: E731
+    make = lambda: restage(fun, [*avals, *body.in_avals[nconsts:]], body.jaxpr)  # noqa: E731
+    return memoized(body.jaxpr, ("varying constants", nconsts, stops, axis_env.get()), make)
 
 
 def _linear_turn(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...]) -> ClosedJaxpr:
