@@ -191,7 +191,7 @@ def while_loop(
       max_steps: largest number of iterations; the loop ends after them also if `cond_fun` is still true. None means no
         limit. Reverse mode stores no more states than this. (JAX does not have it.)
       checkpoints: number of loop states that reverse mode stores, 2 at least; None means as many as need one megabyte,
-        but 64 at least and 1,024 at most. (JAX does not have it.)
+        but 64 at least and 512 at most. (JAX does not have it.)
 
     Returns:
       The final loop state, for which `cond_fun` returns False.
