@@ -281,7 +281,7 @@ def _linear_turn(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tupl
 
 
 #: The default number of stored states: as many as have this many bytes together, within the limits. One megabyte stays
-#: in the cache of a core. With 1,024 rows XLA runs more of a short loop on its thread pool: 18 µs more for each gradient.
+#: in the cache of a core. With 1,024 rows XLA runs a short loop on its thread pool: 18 µs more a gradient.
 _STATE_BYTES, _MIN_ROWS, _MAX_ROWS = 2**20, 64, 512
 
 
