@@ -206,7 +206,7 @@ def while_loop(
     >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
     Array(192, dtype=int32, weak_type=True)
     >>> phlox.grad(lambda x: while_loop(lambda x: x < 100, lambda x: 2 * x, x))(3.0)
-    Array(64., dtype=float32, weak_type=True)
+    Array(64., dtype=float32)
     """
     named = _Body("while_loop", "body_fun", _parameter(body_fun, 0))
     check_checkpoints("while_loop", checkpoints)
