@@ -77,6 +77,7 @@ def load() -> dict[str, Case]:
         growth,
         kernels,
         loading,
+        loops,
         networks,
         programs,
         results,
@@ -85,5 +86,5 @@ def load() -> dict[str, Case]:
     )
 
     assert all((starting, results, staging, dispatch, eager, compiled, programs, kernels, devices, growth, networks))
-    assert loading
+    assert loading and loops
     return CASES

@@ -332,6 +332,34 @@ def _loops(x: np.ndarray, y: np.ndarray) -> dict[str, list[Example]]:
             Example((scale, row, x), {"jaxpr": linear, "reverse": False, "unroll": 1, **scan}, ((1, 2),)),
             Example((scale, row, x[:0]), {"jaxpr": step, "reverse": False, "unroll": 1, **scan, "length": 0}),
         ],
+        **_loop_states(x, go_on, turn),
+    }
+
+
+def _loop_states(x: np.ndarray, go_on: ClosedJaxpr, turn: ClosedJaxpr) -> dict[str, list[Example]]:
+    scale, states = np.float64(0.75), [x]
+    for _ in range(7):
+        states.append(np.sin(states[-1]) * scale)
+    loop = {"cond_jaxpr": go_on, "body_jaxpr": turn}
+    scan = {**loop, "lengths": (0, 1, 2, 2, 1, 1)}
+    bent = _jaxpr(lambda c, carry, i, a: (jnp.sin(carry) * c + a,), scale, x, np.int32(0), x)
+    linear = _jaxpr(lambda c, carry, i, a: (carry * a[::-1] * c,), scale, x, np.int32(0), x)
+    turns, fixed = np.arange(4, dtype=np.int32), (1, 3, 4)
+    all_rows = (scale, turns, np.stack(states[:4]), np.int32(3), np.int32(1), scale, x)
+    second = (scale, 2 * turns, np.stack(states[::2]), np.int32(3), np.int32(2), scale, x)
+    return {
+        "while_states": [
+            Example((scale, np.int32(0), x), {**loop, "cond_nconsts": 0, "body_nconsts": 1, "rows": rows})
+            for rows in (2, 4)
+        ],
+        "scan_states": [
+            Example(
+                args, {**scan, "step_jaxpr": step, "reverse": reverse}, ((6,),) if step is linear else (), fixed=fixed
+            )
+            for args in (all_rows, second)
+            for step in (bent, linear)
+            for reverse in (False, True)
+        ],
     }
 
 

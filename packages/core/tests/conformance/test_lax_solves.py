@@ -45,7 +45,7 @@ def dense(m):
 
 
 def iterated(m):
-    """Solves by steps in a while_loop, which has no derivative in reverse."""
+    """Solves by steps in a while_loop, which has no derivative in reverse in JAX."""
 
     def solve(f, b):
         go_on = lambda carry: (carry[1] < 60) & (m.numpy.abs(f(carry[0]) - b).max() > 0)

@@ -54,12 +54,6 @@ def test_branches_of_different_types_are_named():
     refused(errors.DtypeError, lambda: pick(lambda x: x, lambda x: x > 0), "bool[3]", "f32[3]")
 
 
-def test_reverse_mode_of_a_while_loop_says_what_to_write():
-    f = lambda x: lax.while_loop(lambda c: c < 100, lambda c: c * 2, x)
-    assert float(phlox.jvp(f, (3.0,), (1.0,))[1]) == 64.0
-    refused(errors.DerivativeError, lambda: grad(f)(3.0), "while_loop", "scan", "fori_loop")
-
-
 def test_bodies_are_traced_once():
     count = []
 

@@ -9,6 +9,7 @@ from typing import Any as _Any
 from .._base.public_names import publish as _publish
 from .._ops import jax_names as _jax_names, primitive_of_jax as _primitive_of_jax
 from . import linalg as linalg
+from ._associative_scan import associative_scan as associative_scan
 from ._branches import cond as cond, switch as switch
 from ._conveniences import (
     approx_max_k as approx_max_k,
@@ -126,8 +127,8 @@ from ._exchange import (
     ragged_all_to_all as ragged_all_to_all,
 )
 from ._fft import FftType as FftType, fft as fft
+from ._fixed_point import fixed_point as fixed_point
 from ._loops import (
-    associative_scan as associative_scan,
     fori_loop as fori_loop,
     map as map,
     scan as scan,

@@ -1,4 +1,4 @@
-"""`while_loop`, `fori_loop`, `scan`, `map` and `associative_scan`: loops of the compiled program.
+"""`while_loop`, `fori_loop`, `scan` and `map`: loops of the compiled program.
 
 A Python `for` is unrolled while a function is traced. These functions take the body as a function and trace it once;
 the compiled program iterates.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._api.batching.vmap import vmap
+from .._api.derivatives.remat import checkpoint
 from .._api.jit import arguments
 from .._api.jit.bodies import Staged, operands_of, staged
 from .._api.jit.reference_arguments import check_distinct, find_refs, merged
@@ -38,15 +39,14 @@ from .._operands.promotion import to_dtype
 from .._ops.control import loop, scan as scanning
 from .._ops.elementwise.arithmetic import add
 from .._ops.elementwise.families import literal
-from .._ops.reductions import running
+from .._ops.elementwise.logic import and_, lt
 from .._ops.structure.shape import own
 from .._trace.refs import AbstractRef, Ref, values, with_captured_refs, with_ref_values, write_all
 from .._trace.trace import Tracer, typeof
-from .._transform.array_operations import move_axis
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
 from .._transform.varying import as_varying
-from ._structural import concatenate, reshape, rev
+from ._structural import concatenate, reshape
 
 if TYPE_CHECKING:
     from ..typing import ArrayLike
@@ -170,16 +170,28 @@ def _difference(name: str, path: Any, aval: Any, out: Any) -> str:
 
 
 @user_call
-def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry) -> Carry:
+def while_loop(
+    cond_fun: Callable[[Carry], Any],
+    body_fun: Callable[[Carry], Carry],
+    init_val: Carry,
+    *,
+    max_steps: int | None = None,
+    checkpoints: int | None = None,
+) -> Carry:
     """Repeats ``val = body_fun(val)`` as long as ``cond_fun(val)`` is true (StableHLO's ``while``).
 
-    The loop state keeps its structure, shapes and dtypes. Derivatives are available in forward mode only, because the
-    number of iterations is not known in advance; `scan` and `fori_loop` support both modes.
+    The loop state keeps its structure, shapes and dtypes. Derivatives are available in both modes. Reverse mode stores
+    up to `checkpoints` states of the loop and computes the others again from them, so that its memory does not grow
+    with the number of iterations. The page "Control flow" has the costs.
 
     Args:
       cond_fun: function of the loop state that returns a bool scalar: whether to continue.
       body_fun: function of the loop state that returns the next state.
       init_val: initial loop state, a pytree of arrays.
+      max_steps: largest number of iterations; the loop ends after them also if `cond_fun` is still true. None means no
+        limit. Reverse mode stores no more states than this. (JAX does not have it.)
+      checkpoints: number of loop states that reverse mode stores, 2 at least; None means as many as need one megabyte,
+        but 64 at least and 512 at most. (JAX does not have it.)
 
     Returns:
       The final loop state, for which `cond_fun` returns False.
@@ -189,20 +201,53 @@ def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Car
       TreeError: `body_fun` changes the structure of the loop state.
       ShapeError: `body_fun` changes a shape; the error's ``path`` names the array.
       DtypeError: `body_fun` changes a dtype, or `cond_fun` does not return a bool scalar.
+      OptionError: `checkpoints` is less than 2, or `max_steps` is negative.
 
     >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
     Array(192, dtype=int32, weak_type=True)
+    >>> phlox.grad(lambda x: while_loop(lambda x: x < 100, lambda x: 2 * x, x))(3.0)
+    Array(64., dtype=float32)
     """
+    named = _Body("while_loop", "body_fun", _parameter(body_fun, 0))
+    check_checkpoints("while_loop", checkpoints)
+    if max_steps is None:
+        return _while_with_refs(cond_fun, body_fun, init_val, named, checkpoints)
+    if operator.index(max_steps) < 0:
+        raise OptionError(f"while_loop: max_steps={max_steps} is negative")
+    most = max(2, max_steps + max_steps % 2)
+    if checkpoints is None or checkpoints > most:
+        avals = [typeof(x) for x in flatten(init_val)[0]]
+        checkpoints = min(most, loop.rows_of(avals, checkpoints))
 
-    return _while_with_refs(cond_fun, body_fun, init_val, _Body("while_loop", "body_fun", _parameter(body_fun, 0)))
+    def step(both: Any) -> Any:
+        return _next(both[0]), body_fun(both[1])
+
+    step.__name__ = arguments.fun_name(body_fun)
+
+    def goes_on(both: Any) -> Any:
+        return and_(lt(both[0], np.int32(max_steps)), cond_fun(both[1]))
+
+    return _while_with_refs(goes_on, step, (np.int32(0), init_val), named.inside(), checkpoints)[1]
+
+
+def check_checkpoints(function: str, checkpoints: int | None) -> None:
+    """Raises unless `checkpoints` is None or an integer of at least 2."""
+    if checkpoints is not None and operator.index(checkpoints) < 2:
+        raise OptionError(
+            f"{function}: checkpoints={checkpoints} is less than 2", instead="2 or more; None for the default"
+        )
 
 
 def _while_with_refs(
-    cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry, named: _Body
+    cond_fun: Callable[[Carry], Any],
+    body_fun: Callable[[Carry], Carry],
+    init_val: Carry,
+    named: _Body,
+    checkpoints: int | None,
 ) -> Carry:
     def run(refs: Sequence[Ref]) -> Carry:
         if not refs:
-            return _while(cond_fun, body_fun, init_val, named)
+            return _while(cond_fun, body_fun, init_val, named, checkpoints)
         go_on, turn = with_ref_values(cond_fun, refs), with_ref_values(body_fun, refs)
 
         def step(both: Any) -> Any:
@@ -210,7 +255,8 @@ def _while_with_refs(
             return state, out
 
         step.__name__ = arguments.fun_name(body_fun)
-        state, out = _while(lambda both: go_on(*both)[0], step, (values(refs), init_val), named.inside())
+        start = (values(refs), init_val)
+        state, out = _while(lambda both: go_on(*both)[0], step, start, named.inside(), checkpoints)
         write_all(refs, state)
         return out
 
@@ -225,7 +271,11 @@ def _what(condition: Staged) -> str:
 
 
 def _while(
-    cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry, named: _Body
+    cond_fun: Callable[[Carry], Any],
+    body_fun: Callable[[Carry], Carry],
+    init_val: Carry,
+    named: _Body,
+    checkpoints: int | None,
 ) -> Carry:
     leaves, tree = operands_of("while_loop", body_fun, (init_val,))
     carry_tree = pytree.treedef_children(tree)[0]
@@ -267,6 +317,7 @@ def _while(
             cond_nconsts=len(go_on.consts),
             body_jaxpr=_with_fixed(body, kept, [*range(len(leaves))]),
             body_nconsts=len(kept) + len(body.consts),
+            **({} if checkpoints is None else {"checkpoints": checkpoints}),
         )
     )
     return carry_tree.unflatten([own(x) if i in kept else next(outs) for i, x in enumerate(leaves)])
@@ -317,11 +368,12 @@ def fori_loop(
     init_val: Carry,
     *,
     unroll: int | bool | None = None,
+    checkpoints: int | None = None,
 ) -> Carry:
     """``for i in range(lower, upper): val = body_fun(i, val)``, as a loop of the program (StableHLO's ``while``).
 
-    With bounds that are Python numbers (or arrays whose values are known) it is a `scan`, which has derivatives in both
-    modes and can be unrolled; otherwise a `while_loop`.
+    With bounds that are Python numbers (or arrays whose values are known) it is a `scan`, which can be unrolled;
+    otherwise a `while_loop`. Both have derivatives in both modes.
 
     Args:
       lower: start of the index range, an integer scalar.
@@ -331,6 +383,7 @@ def fori_loop(
       init_val: initial loop state, a pytree of arrays; it keeps its structure, shapes and dtypes.
       unroll: number of iterations in each step of the compiled loop; True or 0 unrolls the whole loop, None means 1. A
         value other than None requires bounds that are known while tracing.
+      checkpoints: number of loop states that reverse mode stores, as in `scan` or `while_loop`. (JAX does not have it.)
 
     Returns:
       The final loop state.
@@ -340,12 +393,13 @@ def fori_loop(
       TreeError: `body_fun` changes the structure of the loop state.
       ShapeError: `body_fun` changes a shape.
       DtypeError: the bounds are not real scalars of one dtype, or `body_fun` changes a dtype.
-      OptionError: `unroll` is negative, or is given with bounds that are traced.
+      OptionError: `unroll` is negative, or is given with bounds that are traced; `checkpoints` is less than 2.
 
     >>> fori_loop(0, 5, lambda i, total: total + i, 0)
     Array(10, dtype=int32, weak_type=True)
     """
     arguments.check_callable("fori_loop: body_fun", body_fun)
+    check_checkpoints("fori_loop", checkpoints)
     for name, bound in (("lower", lower), ("upper", upper)):
         arguments.check_arrays("fori_loop", fori_loop, (bound,), {}, [bound])
         aval = typeof(bound)
@@ -369,9 +423,8 @@ def fori_loop(
 
         step.__name__ = arguments.fun_name(body_fun)
         named = _Body("fori_loop", "body_fun", _parameter(body_fun, 1), depth=1)
-        return _scan_with_refs(step, (first, init_val), None, length, False, 1 if unroll is None else unroll, named)[0][
-            1
-        ]
+        at_a_time = 1 if unroll is None else unroll
+        return _scan_in_segments(step, (first, init_val), None, length, False, at_a_time, named, checkpoints)[0][1]
     if unroll is not None:
         raise OptionError("fori_loop: Can only use `unroll` with bounds that are known when the program is traced")
     first = to_dtype(lower, dtype, weak)
@@ -383,7 +436,7 @@ def fori_loop(
     body.__name__ = arguments.fun_name(body_fun)
     named = _Body("fori_loop", "body_fun", _parameter(body_fun, 1), depth=1)
     start = (first, to_dtype(upper, dtype, weak), init_val)
-    return _while_with_refs(lambda carry: carry[0] < carry[1], body, start, named)[2]
+    return _while_with_refs(lambda carry: carry[0] < carry[1], body, start, named, checkpoints)[2]
 
 
 def _next(i: Any) -> Any:
@@ -419,13 +472,16 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
+    *,
+    checkpoints: int | None = None,
 ) -> tuple[Carry, Tree]:
     """Applies `f` to the slices of `xs` along the first axis in turn, and passes a carry from step to step (StableHLO's
     ``while``).
 
         for x in xs: carry, y = f(carry, x)        ->   (carry, ys), the results stacked
 
-    The derivative in reverse keeps, for each step, what it needs of it: memory grows with the number of steps.
+    Reverse mode stores residuals of each step, so that its memory grows with the number of steps. With `checkpoints` it
+    stores that many carries, and the residuals of ``length / checkpoints`` steps at a time, which it computes again.
 
     Args:
       f: function ``f(carry, x) -> (carry, y)``, where `x` is a slice of `xs`; `x` and `y` are pytrees, or None.
@@ -436,6 +492,8 @@ def scan(
         cases.
       unroll: number of steps in each iteration of the compiled loop; True or 0 unrolls the whole loop.
       _split_transpose: accepted as in JAX, without effect.
+      checkpoints: number of carries that reverse mode stores, 2 at least; the square root of the length needs the least
+        memory. None means the residuals of all steps. (JAX does not have it.)
 
     Returns:
       The pair (final carry, ys): `ys` is a pytree like `y`, with the results of all steps stacked along a new first
@@ -447,14 +505,49 @@ def scan(
       TreeError: `f` changes the structure of the carry.
       ShapeError: the first axes and `length` are not all equal, or `f` changes a shape of the carry.
       DtypeError: `f` changes a dtype of the carry.
-      OptionError: the number of steps is unknown, or `unroll` is negative.
+      OptionError: the number of steps is unknown, `unroll` is negative, or `checkpoints` is less than 2.
       ConcretizationTypeError: `length` or `unroll` is traced.
 
     >>> scan(lambda total, x: (total + x, total), 0, jnp.arange(4))
     (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
     """
     arguments.check_callable("scan", f)
-    return _scan_with_refs(f, init, xs, length, reverse, unroll, _Body("scan", "f", _parameter(f, 0)))
+    check_checkpoints("scan", checkpoints)
+    return _scan_in_segments(f, init, xs, length, reverse, unroll, _Body("scan", "f", _parameter(f, 0)), checkpoints)
+
+
+def _scan_in_segments(
+    f: Callable[..., Any],
+    init: Carry,
+    xs: Tree,
+    length: int | None,
+    reverse: bool,
+    unroll: Any,
+    named: _Body,
+    checkpoints: int | None,
+) -> tuple[Carry, Tree]:
+    """A scan over segments whose residuals are computed again, as many as there are `checkpoints`; then the rest."""
+    leaves, tree = flatten(xs)
+    steps = 0 if checkpoints is None else _length(leaves, tree, length)
+    if checkpoints is None or is_symbolic(steps) or steps <= checkpoints:
+        return _scan_with_refs(f, init, xs, length, reverse, unroll, named)
+    size = -(-steps // checkpoints)
+    count, rest = divmod(steps, size)
+
+    @checkpoint
+    def segment(carry: Carry, rows: Tree) -> tuple[Carry, Tree]:
+        return _scan_with_refs(f, carry, rows, None if leaves else size, reverse, unroll, named)
+
+    first = rest if reverse else 0  # where the segments begin: the last steps to be done are the rest
+    rows = [x[first : first + count * size] for x in leaves]
+    rows = [reshape(x, (count, size, *typeof(x).shape[1:])) for x in rows]
+    carry, ys = scan(segment, init, tree.unflatten(rows), count, reverse)
+    ys = pytree.tree_map(lambda y: reshape(y, (count * size, *typeof(y).shape[2:])), ys)
+    if not rest:
+        return carry, ys
+    rows = [x[:rest] if reverse else x[count * size :] for x in leaves]
+    carry, last = _scan_with_refs(f, carry, tree.unflatten(rows), rest, reverse, unroll, named)
+    return carry, pytree.tree_map(lambda a, b: concatenate([b, a] if reverse else [a, b], 0), ys, last)
 
 
 def _scan_with_refs(
@@ -648,62 +741,3 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
     if not batches:
         return rest
     return pytree.tree_map(lambda a, b: concatenate([a, b], 0), out, rest)
-
-
-@user_call
-def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool = False, axis: int = 0) -> Tree:
-    """Cumulative results of an associative function `fn` along `axis`, in a logarithmic number of steps (as
-    ``jax.lax.associative_scan``).
-
-    Args:
-      fn: associative function ``fn(a, b)`` of two pytrees like `elems`, of the same length along `axis`; it combines
-        them elementwise and returns such a pytree.
-      elems: pytree of arrays of the same length along `axis`.
-      reverse: whether to accumulate from the end of the axis to its start.
-      axis: axis number to scan along; negative numbers count from the last axis.
-
-    Returns:
-      A pytree like `elems`; the element at each index combines all elements up to that index.
-
-    Raises:
-      ArgumentError: `fn` is not callable, or `elems` has no arrays.
-      ShapeError: `axis` is out of range for an array, the lengths along it differ, or `fn` changes a shape.
-      DtypeError: `fn` changes a dtype.
-      TreeError: `fn` returns a pytree of another structure than `elems`.
-
-    >>> associative_scan(lambda a, b: a + b, jnp.arange(4))
-    Array([0, 1, 3, 6], dtype=int32)
-    """
-    arguments.check_callable("associative_scan", fn)
-    leaves, tree = operands_of("associative_scan", fn, (elems,))
-    elems_tree = pytree.treedef_children(tree)[0]
-    if not leaves:
-        raise ArgumentError("associative_scan: elems has no arrays", argument="elems", value=elems)
-    lengths = set()
-    for path, x in zip(pytree.named_paths(elems_tree), leaves, strict=True):
-        aval = typeof(x)
-        if not -aval.ndim <= axis < aval.ndim:
-            raise ShapeError(f"associative_scan: elems{pytree.keystr(path)} is {aval.short}, which has no axis {axis}")
-        lengths.add(aval.shape[axis])
-    if len(lengths) > 1:
-        raise ShapeError(f"associative_scan: elems have different lengths along axis {axis}: {sorted(lengths)}")
-    axes = [axis % typeof(x).ndim for x in leaves]  # leaves may differ in rank
-    front = [move_axis(rev(x, (at,)) if reverse else x, at, 0) for x, at in zip(leaves, axes, strict=True)]
-
-    def combine(a: list[Any], b: list[Any]) -> list[Any]:
-        result = fn(elems_tree.unflatten(a), elems_tree.unflatten(b))
-        out, out_tree = flatten(result)
-        instead = f"return the combined elements at the end of fn ({arguments.fun_name(fn)}), which returns None"
-        what = "associative_scan: fn returns another structure than it takes"
-        pytree.check_same(elems_tree, out_tree, what, instead if result is None else "")
-        for path, x, y in zip(pytree.named_paths(elems_tree), a, out, strict=True):
-            aval, got = typeof(x), typeof(y)
-            if (aval.shape, aval.dtype) != (got.shape, got.dtype):
-                kind = DtypeError if aval.shape == got.shape else ShapeError
-                where = f"elems{pytree.keystr(path)} of type {aval.short}"
-                raise kind(f"associative_scan: fn returns {got.short} for {where}")
-        return out
-
-    found = running.associative_scan(combine, front, 0)
-    back = [move_axis(x, 0, at) for x, at in zip(found, axes, strict=True)]
-    return elems_tree.unflatten([rev(x, (at,)) if reverse else x for x, at in zip(back, axes, strict=True)])

@@ -62,7 +62,7 @@ def _types(
 # --- as a loop ------------------------------------------------------------------------------------------
 
 
-def _rows(x: Any, at: Any, count: int) -> Any:
+def rows_at(x: Any, at: Any, count: int) -> Any:
     """``x[at : at + count]``, which must be in bounds."""
     shape = typeof(x).shape
     if count == shape[0]:
@@ -70,14 +70,14 @@ def _rows(x: Any, at: Any, count: int) -> Any:
     return dynamic_slice(x, at, *[_ZERO] * (len(shape) - 1), slice_sizes=(count, *shape[1:]))
 
 
-def _row(x: Any, i: int) -> Any:
+def row_at(x: Any, i: int) -> Any:
     """``x[i]``."""
     shape = typeof(x).shape
     row = x if shape[0] == 1 else along(x, 0, i, i + 1)
     return reshape(row, new_sizes=shape[1:], dimensions=None)
 
 
-def _with_rows(x: Any, rows: Sequence[Any], at: Any) -> Any:
+def with_rows(x: Any, rows: Sequence[Any], at: Any) -> Any:
     """`x` with `rows` written to it, beginning at index `at`."""
     shape = typeof(x).shape
     parts = [reshape(row, new_sizes=(1, *shape[1:]), dimensions=None) for row in rows]
@@ -93,21 +93,21 @@ def _as_loop(
 ) -> list[Any]:
     """The scan as a `while` loop with `unroll` steps in each iteration, then the remaining steps."""
     consts, carry, xs = _parts(args, num_consts, num_carry)
-    ys = [_empty(stacked(a, length)) for a in jaxpr.out_avals[num_carry:]]
+    ys = [empty(stacked(a, length)) for a in jaxpr.out_avals[num_carry:]]
 
     def steps(
         i: Any, count: int, carry: Sequence[Any], ys: Sequence[Any], xs: Sequence[Any], consts: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         at = sub(dtypes.int32.type(length - count), i) if reverse else i
-        parts = [_rows(x, at, count) for x in xs]
+        parts = [rows_at(x, at, count) for x in xs]
         results = []
         for k in reversed(range(count)) if reverse else range(count):
-            outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts, *carry, *[_row(part, k) for part in parts])
+            outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts, *carry, *[row_at(part, k) for part in parts])
             carry = outs[:num_carry]
             results.append(outs[num_carry:])
         if reverse:
             results.reverse()
-        return list(carry), [_with_rows(y, rows, at) for y, rows in zip(ys, zip(*results, strict=True), strict=True)]
+        return list(carry), [with_rows(y, rows, at) for y, rows in zip(ys, zip(*results, strict=True), strict=True)]
 
     turns = length // unroll
     done = turns * unroll if turns > 1 else 0
@@ -138,7 +138,7 @@ def _as_loop(
     return [*carry, *ys]
 
 
-def _empty(aval: ShapedArray) -> Any:
+def empty(aval: ShapedArray) -> Any:
     """An array of zeros of this type, to write results into."""
     if is_key(aval):
         return random_wrap(zeros(aval.physical), impl=aval.dtype.impl)
@@ -184,13 +184,14 @@ def _with_inputs_in_order(derived: ClosedJaxpr, groups: Sequence[Sequence[int]],
     return restage(fun, [derived.in_avals[i] for i in order], name)
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any
-) -> tuple[list[Any], list[Any]]:
-    has = [type(t) is not Zero for t in tangents]
-    const_has, carry_given, xs_has = map(tuple, _parts(has, num_consts, num_carry))
-    carry_has = spread_carry(carry_given, lambda known: jvp_jaxpr(jaxpr, (*const_has, *known, *xs_has))[1][:num_carry])
-    outputs = len(jaxpr.out_avals)
+def jvp_step(
+    jaxpr: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...], xs_has: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jvp of a step, as a step: tangents of constants are constants, those of the carry are carried.
+
+    Also returns, for each result, whether its tangent is returned.
+    """
+    num_consts, num_carry, outputs = len(const_has), len(carry_has), len(jaxpr.out_avals)
     keep = (*carry_has, *[False] * (outputs - num_carry))
     derived, there = jvp_jaxpr(jaxpr, (*const_has, *carry_has, *xs_has), keep=keep)
 
@@ -212,7 +213,17 @@ def _jvp(
         ]
         return grouped.replace(jaxpr=grouped.jaxpr.replace(outvars=[grouped.jaxpr.outvars[i] for i in order]))
 
-    step = memoized(derived.jaxpr, ("grouped", num_consts, num_carry, axis_env.get()), make)
+    return memoized(derived.jaxpr, ("grouped", num_consts, num_carry, axis_env.get()), make), there
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any
+) -> tuple[list[Any], list[Any]]:
+    has = [type(t) is not Zero for t in tangents]
+    const_has, carry_given, xs_has = map(tuple, _parts(has, num_consts, num_carry))
+    carry_has = spread_carry(carry_given, lambda known: jvp_jaxpr(jaxpr, (*const_has, *known, *xs_has))[1][:num_carry])
+    outputs = len(jaxpr.out_avals)
+    step, there = jvp_step(jaxpr, const_has, carry_has, xs_has)
     consts, carry, xs = _parts(primals, num_consts, num_carry)
     const_tangents, carry_tangents, xs_tangents = _parts(tangents, num_consts, num_carry)
     moving = [instantiate(t) for t, has_one in zip(carry_tangents, carry_has, strict=True) if has_one]
@@ -408,7 +419,7 @@ def _transpose(
     step = memoized(
         jaxpr.jaxpr,
         ("transposed step", linear, num_consts, num_carry, ys_has, axis_env.get()),
-        lambda: _backward_step(jaxpr, linear, num_consts, num_carry, ys_has),
+        lambda: backward_step(jaxpr, linear, num_consts, num_carry, ys_has),
     )
     sums = [zeros(x.aval) for x in consts if is_linear(x)]
     going = [instantiate(ct) for ct in given_carry]
@@ -427,7 +438,7 @@ def _transpose(
     ]
 
 
-def _backward_step(
+def backward_step(
     jaxpr: ClosedJaxpr, linear: tuple[bool, ...], num_consts: int, num_carry: int, ys_has: tuple[bool, ...]
 ) -> ClosedJaxpr:
     const_lin, _, xs_lin = _parts(linear, num_consts, num_carry)
@@ -548,7 +559,7 @@ def _steps(
     consts, carry, xs = _parts(args, num_consts, num_carry)
     for turn in range(length):
         at = dtypes.int32.type(length - 1 - turn if reverse else turn)
-        outs = yield jaxpr, [*consts, *carry, *(_row(x, at) for x in xs)], f"turn {turn} of scan"
+        outs = yield jaxpr, [*consts, *carry, *(row_at(x, at) for x in xs)], f"turn {turn} of scan"
         carry = outs[:num_carry]
 
 

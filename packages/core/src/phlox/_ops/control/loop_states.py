@@ -1,0 +1,322 @@
+"""Reverse mode of `while`: loops over the states of another loop, of which K are stored.
+
+    while_states   runs a loop, and stores its states at distances that double as the loop goes on
+    scan_states    runs a step for each state of such a loop, in either direction
+
+The number of turns is known only when the loop runs, and shapes must be static. `while_states` therefore has K rows for
+each array of the carry. It stores the state before every turn. Once all rows are full it drops every second state, and
+from then on stores half as often. Row i holds the state before turn ``i * stride``.
+
+`scan_states` backwards needs the states in descending order. It uses the rows as a stack: the state before the next
+turn is on top, or is computed from the top. The free rows take intermediate states, at the distances of binomial
+checkpointing, which needs the fewest turns for a number of rows (Griewank and Walther, "Algorithm 799: revolve", 2000).
+A loop with at most K turns has all its states in the rows, and computes none of them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
+from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
+from ..._trace.axes import axis_env
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.staging import stage
+from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, fill, instantiate
+from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr
+from ..._transform.jvp import push_forward
+from ..._transform.linearize import LinearizeTrace
+from ..._xla.lower import lower_jaxpr
+from ..._xla.text import Function, Value
+from ..elementwise.arithmetic import add, div, mul, rem
+from ..elementwise.logic import and_, eq, gt, le, lt, or_, select, select_n
+from ..structure.slicing import along, dynamic_update_slice
+from .call import axes_used
+from .loop import as_long_as_any, jvp_body, only_where, repeat, spread_carry, with_ignored_inputs
+from .scan import empty, stacked, with_rows
+
+_int32 = dtypes.int32.type
+INDEX = shaped((), dtypes.int32)
+_ZERO, _ONE = _int32(0), _int32(1)
+
+
+class LoopPrograms(NamedTuple):
+    """The programs of a loop, with the values of their constants."""
+
+    cond_jaxpr: ClosedJaxpr
+    cond_consts: Sequence[Any]
+    body_jaxpr: ClosedJaxpr
+    body_consts: Sequence[Any]
+
+    def goes_on(self, carry: Sequence[Any]) -> Any:
+        return eval_jaxpr(self.cond_jaxpr.jaxpr, self.cond_jaxpr.consts, *self.cond_consts, *carry)[0]
+
+    def turn(self, carry: Sequence[Any]) -> list[Any]:
+        return eval_jaxpr(self.body_jaxpr.jaxpr, self.body_jaxpr.consts, *self.body_consts, *carry)
+
+
+def write_state(rows: Sequence[Any], state: Sequence[Any], at: Any) -> list[Any]:
+    return [with_rows(x, [part], at) for x, part in zip(rows, state, strict=True)]
+
+
+def _thinned(rows: Sequence[Any]) -> list[Any]:
+    """The rows with every second state, in the first half of them."""
+    halves = [along(x, 0, 0, typeof(x).shape[0], 2) for x in rows]
+    return [dynamic_update_slice(x, half, *[_ZERO] * typeof(x).ndim) for x, half in zip(rows, halves, strict=True)]
+
+
+# --- while_states: the loop that stores its states --------------------------------------------------------
+
+
+def _states_types(*avals: ShapedArray, body_jaxpr: ClosedJaxpr, rows: int, **_: Any) -> list[ShapedArray]:
+    outs = body_jaxpr.out_avals
+    return [*outs, *[stacked(a.update(weak_type=False), rows) for a in outs], INDEX, INDEX]
+
+
+def _with_states(
+    *args: Any,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    rows: int,
+) -> list[Any]:
+    """`while_states` in terms of `while`: (last carry, rows of states, number of turns, stride)."""
+    both = cond_nconsts + body_nconsts
+    loop = LoopPrograms(cond_jaxpr, args[:cond_nconsts], body_jaxpr, args[cond_nconsts:both])
+    carry, n = args[both:], len(args) - both
+    stored = [empty(stacked(a, rows)) for a in body_jaxpr.out_avals]
+
+    # The first turns have a loop of their own, because an inner loop of one turn takes 0.1 µs more than the turn alone.
+    def first(count: Any, *values: Any) -> list[Any]:
+        return [add(count, _ONE), *loop.turn(values[:n]), *write_state(values[n:], values[:n], count)]
+
+    def fits(count: Any, *values: Any) -> Any:
+        return and_(lt(count, _int32(rows)), loop.goes_on(values[:n]))
+
+    def widen(stride: Any, _: Any, count: Any, *values: Any) -> list[Any]:
+        twice = mul(stride, _int32(2))
+
+        def segment(top: Any, count: Any, *values: Any) -> list[Any]:
+            turns, *carry = repeat(
+                lambda turns, *carry: and_(lt(turns, twice), loop.goes_on(carry)),
+                lambda turns, *carry: [add(turns, _ONE), *loop.turn(carry)],
+                [_ZERO, *values[:n]],
+            )
+            return [add(top, _ONE), add(count, turns), *carry, *write_state(values[n:], values[:n], top)]
+
+        start = [_int32(rows // 2), count, *values[:n], *_thinned(values[n:])]
+        return [twice, *repeat(lambda top, _, *values: fits(top, *values), segment, start)]
+
+    count, *values = repeat(fits, first, [_ZERO, *carry, *stored])
+    stride, top, count, *values = repeat(
+        lambda _stride, _top, _count, *values: loop.goes_on(values[:n]), widen, [_ONE, count, count, *values]
+    )
+
+    # The loop backwards needs half of the rows, unless all states are there. It is fastest with few states, as long as
+    # all others up to the next one fit into the free rows.
+    def spares(stride: Any, top: Any, *_: Any) -> Any:
+        fits = le(add(mul(stride, _int32(2)), div(top, _int32(2))), _int32(rows - 1))
+        return and_(gt(stride, _ONE), or_(gt(top, _int32(rows // 2)), fits))
+
+    def halve(stride: Any, top: Any, *stored: Any) -> list[Any]:
+        return [mul(stride, _int32(2)), div(add(top, _ONE), _int32(2)), *_thinned(stored)]
+
+    stride, _, *stored = repeat(spares, halve, [stride, top, *values[n:]])
+    return [*values[:n], *stored, count, stride]
+
+
+def _states_jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    rows: int,
+) -> tuple[list[Any], list[Any]]:
+    both, n = cond_nconsts + body_nconsts, len(body_jaxpr.out_avals)
+    has = tuple(type(t) is not Zero for t in tangents)
+    const_has = has[cond_nconsts:both]
+    carry_has = spread_carry(has[both:], lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
+    moving = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
+    body = jvp_body(body_jaxpr, const_has, carry_has)
+    cond = with_ignored_inputs(cond_jaxpr, [typeof(t) for t in moving])
+    outs = _bind_states(
+        cond,
+        primals[:cond_nconsts],
+        body,
+        [*primals[cond_nconsts:both], *present(tangents[cond_nconsts:both])],
+        [*primals[both:], *moving],
+        rows,
+    )
+    all_n = n + len(moving)
+    last, stored, index = outs[:all_n], outs[all_n : 2 * all_n], outs[2 * all_n :]
+    results = [*last[:n], *stored[:n], *index]
+    moved = [*carry_has, *carry_has, False, False]
+    return results, fill([*last[n:], *stored[n:]], moved, [typeof(x) for x in results])
+
+
+def present(tangents: Sequence[Any]) -> list[Any]:
+    return [t for t in tangents if type(t) is not Zero]
+
+
+def _bind_states(
+    cond: ClosedJaxpr,
+    cond_consts: Sequence[Any],
+    body: ClosedJaxpr,
+    body_consts: Sequence[Any],
+    carry: Sequence[Any],
+    rows: int,
+) -> list[Any]:
+    return while_states.bind(
+        *cond.consts,
+        *cond_consts,
+        *body.consts,
+        *body_consts,
+        *carry,
+        cond_jaxpr=hoisted(cond),
+        cond_nconsts=len(cond.consts) + len(cond_consts),
+        body_jaxpr=hoisted(body),
+        body_nconsts=len(body.consts) + len(body_consts),
+        rows=rows,
+    )
+
+
+def _states_linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    return push_forward(LinearizeTrace(), lambda *xs: _in_one_loop(*xs, **params), primals, tangents)
+
+
+def _in_one_loop(
+    *args: Any, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int, rows: int
+) -> list[Any]:
+    """As `_with_states`, for derivatives of derivatives: a loop with its rows in the carry is differentiated.
+
+    One loop writes all rows in each turn, which is slow, but the second derivative of a loop then has a quarter of the
+    text that it would have with `_with_states`, and compiles in a fifth of the time.
+    """
+    both, n = cond_nconsts + body_nconsts, len(args) - cond_nconsts - body_nconsts
+    loop = LoopPrograms(cond_jaxpr, args[:cond_nconsts], body_jaxpr, args[cond_nconsts:both])
+
+    def thin(stored: Sequence[Any], where: Any) -> list[Any]:
+        return [_select(where, thinner, x) for x, thinner in zip(stored, _thinned(stored), strict=True)]
+
+    def turn(count: Any, stride: Any, *values: Any) -> list[Any]:
+        full = eq(count, mul(stride, _int32(rows)))
+        stride, stored = select(full, mul(stride, _int32(2)), stride), thin(values[n:], full)
+        written = write_state(stored, values[:n], div(count, stride))
+        is_row = eq(rem(count, stride), _ZERO)
+        stored = [_select(is_row, new, x) for x, new in zip(stored, written, strict=True)]
+        return [add(count, _ONE), stride, *loop.turn(values[:n]), *stored]
+
+    stored = [empty(stacked(a, rows)) for a in body_jaxpr.out_avals]
+    start = [_ZERO, _ONE, *args[both:], *stored]
+    count, stride, *values = repeat(lambda _count, _stride, *values: loop.goes_on(values[:n]), turn, start)
+    many = and_(gt(stride, _ONE), gt(count, mul(stride, _int32(rows // 2))))
+    return [*values[:n], *thin(values[n:], many), count, select(many, mul(stride, _int32(2)), stride)]
+
+
+def _select(which: Any, yes: Any, no: Any) -> Any:
+    return select_n(which, no, yes)
+
+
+class BatchedLoop(NamedTuple):
+    """The programs of a loop over a batch; `stops`: whether the condition differs between the examples."""
+
+    cond: ClosedJaxpr
+    body: ClosedJaxpr
+    carry: tuple[bool, ...]
+    stops: bool
+    one_cond: ClosedJaxpr
+
+
+def batched_loop(
+    axis: BatchAxis,
+    cond_jaxpr: ClosedJaxpr,
+    cond_dims: tuple[Dim, ...],
+    body_jaxpr: ClosedJaxpr,
+    body_dims: tuple[Dim, ...],
+    carry: Sequence[bool],
+) -> BatchedLoop:
+    def after(known: tuple[bool, ...]) -> list[bool]:
+        dims = tuple(0 if there else None for there in known)
+        if batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *dims))[1][0] is not None:
+            return [True] * len(known)
+        return [d is not None for d in batch_jaxpr(body_jaxpr, axis, (*body_dims, *dims))[1]]
+
+    batched = spread_carry(carry, after)
+    dims = tuple(0 if there else None for there in batched)
+    cond, (stops,) = batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *dims))
+    body, _ = batch_jaxpr(body_jaxpr, axis, (*body_dims, *dims), batched)
+    if stops is None:
+        return BatchedLoop(cond, body, batched, False, cond)
+    masked = memoized(
+        body.jaxpr,
+        ("only where", cond.jaxpr, axis_env.get()),
+        lambda: only_where(cond, body, len(body_dims), len(cond_dims)),
+    )
+    return BatchedLoop(as_long_as_any(cond), masked, batched, True, cond)
+
+
+def _states_batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    rows: int,
+) -> tuple[list[Any], list[Dim]]:
+    both = cond_nconsts + body_nconsts
+    flags = [d is not None for d in dims[both:]]
+    b = batched_loop(axis, cond_jaxpr, tuple(dims[:cond_nconsts]), body_jaxpr, tuple(dims[cond_nconsts:both]), flags)
+    carry = [
+        place_axis(x, d, 0, axis.size) if there else x
+        for x, d, there in zip(args[both:], dims[both:], b.carry, strict=True)
+    ]
+    cond_consts, body_consts = args[:cond_nconsts], args[cond_nconsts:both]
+    if b.stops:
+        body_consts = [*cond_consts, *body_consts]
+    outs = _bind_states(b.cond, cond_consts, b.body, body_consts, carry, rows)
+    last = [0 if there else None for there in b.carry]
+    return outs, [*last, *[1 if there else None for there in b.carry], None, None]
+
+
+def _states_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
+    # The values of `args` have physical types, so those of keys come from the jaxprs.
+    avals = [*params["cond_jaxpr"].in_avals[: params["cond_nconsts"]], *params["body_jaxpr"].in_avals]
+    program, consts = stage(lambda *xs: _with_states(*xs, **params), avals, name="while_states")
+    return lower_jaxpr(f, program, [*constants(f, consts), *args])
+
+
+def constants(f: Function, consts: Sequence[Any]) -> list[Value]:
+    return [f.constant(np.asarray(c), typeof(c).physical) for c in consts]
+
+
+def axes_of(params: dict[str, Any]) -> set[Any]:
+    return set().union(*(axes_used(x) for x in params.values() if type(x) is ClosedJaxpr))
+
+
+while_states = Primitive(
+    "while_states",
+    multiple_results=True,
+    types=_states_types,
+    vma=vma_in_types,
+    sharding=sharding_in_types,
+    lower=_states_lower,
+    jvp=_states_jvp,
+    linearize=_states_linearize,
+    batch=_states_batch,
+    extend=lambda params, trailing, *avals: params,
+    axes=axes_of,
+    effects=effects_inside,
+    nan_checked=True,
+)

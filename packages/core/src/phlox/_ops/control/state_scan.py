@@ -1,0 +1,410 @@
+"""The `scan_states` primitive: runs a step for each state of a loop that `while_states` has run.
+
+    (constants, rows of states, carry) -> carry
+
+It is the linear half of `while`: forward it pushes tangents through the turns, and its transpose pulls cotangents back
+through them. See `loop_states` for how the states are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..._base.errors import DerivativeError
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray
+from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
+from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
+from ..._trace.axes import axis_env
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.staging import stage
+from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, fill, instantiate, zeros
+from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, restage
+from ..._transform.jvp import push_forward
+from ..._transform.linearize import LinearizeTrace
+from ..._transform.transpose import is_linear
+from ..._xla.lower import lower_jaxpr
+from ..._xla.text import Function, Value
+from ..elementwise.arithmetic import add, div, max_, min_, mul, rem, sub
+from ..elementwise.logic import and_, eq, ge, gt, le, lt, select
+from ..structure.shape import broadcast_in_dim, convert, iota
+from .loop import jvp_body, repeat, spread_carry, with_ignored_inputs
+from .loop_states import (
+    INDEX,
+    BatchedLoop,
+    LoopPrograms,
+    axes_of,
+    batched_loop,
+    constants,
+    present,
+    write_state,
+)
+from .scan import backward_step, jvp_step, row_at, rows_at, stacked
+
+_int32 = dtypes.int32.type
+_ZERO, _ONE = _int32(0), _int32(1)
+
+
+class _Operands(NamedTuple):
+    """The operands of `scan_states`, in order; its parameter `lengths` has the lengths of these lists."""
+
+    cond_consts: Sequence[Any]
+    body_consts: Sequence[Any]
+    states: Sequence[Any]
+    counts: Sequence[Any]  # the number of turns, and the stride of the rows
+    step_consts: Sequence[Any]
+    carry: Sequence[Any]
+
+
+def _split(args: Sequence[Any], lengths: tuple[int, ...]) -> _Operands:
+    parts, start = [], 0
+    for length in lengths:
+        parts.append(list(args[start : start + length]))
+        start += length
+    return _Operands(*parts)
+
+
+def bind_scan_states(
+    cond: ClosedJaxpr, body: ClosedJaxpr, step: ClosedJaxpr, operands: _Operands, reverse: bool
+) -> list[Any]:
+    """Binds `scan_states`; the constants of the jaxprs become operands."""
+    operands = operands._replace(
+        cond_consts=[*cond.consts, *operands.cond_consts],
+        body_consts=[*body.consts, *operands.body_consts],
+        step_consts=[*step.consts, *operands.step_consts],
+    )
+    return scan_states.bind(
+        *(x for part in operands for x in part),
+        cond_jaxpr=hoisted(cond),
+        body_jaxpr=hoisted(body),
+        step_jaxpr=hoisted(step),
+        lengths=tuple(map(len, operands)),
+        reverse=reverse,
+    )
+
+
+def _types(*avals: ShapedArray, step_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+    return step_jaxpr.out_avals
+
+
+# --- as loops -------------------------------------------------------------------------------------------
+
+
+def _as_loops(
+    *args: Any,
+    cond_jaxpr: ClosedJaxpr,
+    body_jaxpr: ClosedJaxpr,
+    step_jaxpr: ClosedJaxpr,
+    lengths: tuple[int, ...],
+    reverse: bool,
+    descend: Any = None,
+) -> list[Any]:
+    """`scan_states` in terms of `while`; `descend`: the function for the steps in reverse, `_descending` by default."""
+    o = _split(args, lengths)
+    loop = LoopPrograms(cond_jaxpr, o.cond_consts, body_jaxpr, o.body_consts)
+
+    def step(carry: Sequence[Any], state: Sequence[Any]) -> list[Any]:
+        return eval_jaxpr(step_jaxpr.jaxpr, step_jaxpr.consts, *o.step_consts, *carry, *state)
+
+    return (descend or _descending if reverse else _ascending)(loop, step, o)
+
+
+Step = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+
+
+def _ascending(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
+    n, (count, _) = len(o.states), o.counts
+
+    def turn(i: Any, *values: Any) -> list[Any]:
+        return [add(i, _ONE), *loop.turn(values[:n]), *step(values[n:], values[:n])]
+
+    start = [_ZERO, *_read(o.states, _ZERO), *o.carry]
+    return repeat(lambda i, *_: lt(i, count), turn, start)[n + 1 :]
+
+
+def _descending(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
+    """Runs the steps from the last turn to the first.
+
+    The rows are a stack of states in ascending order; `top` is the row on top, and `turns` has the turn of each row. A
+    round fills the free rows with the states up to that before the last turn that is left, and takes the steps of those
+    that follow each other. Only a jump writes to `turns`: all later rows are read in the same round.
+    """
+    n, (count, stride) = len(o.states), o.counts
+    rows = typeof(o.states[0]).shape[0]
+    last = _int32(rows - 1)
+    whole = eq(stride, _ONE)
+
+    def round_(left: Any, top: Any, turns: Any, *values: Any) -> list[Any]:
+        goal = sub(left, _ONE)
+
+        def is_far(top: Any, turn: Any, *_: Any) -> Any:
+            return gt(sub(goal, turn), sub(last, top))
+
+        def jump(top: Any, turn: Any, turns: Any, *states: Any) -> list[Any]:
+            far = _jump(sub(goal, turn), sub(last, top))
+            state = _advance(loop, far, _read(states, top))
+            top, turn = add(top, _ONE), add(turn, far)
+            return [top, turn, *write_state([turns, *states], [turn, *state], top)]
+
+        turn = _read([turns], top)[0]
+        base, turn, turns, *states = repeat(is_far, jump, [top, turn, turns, *values[:n]])
+        end = add(base, sub(goal, turn))
+        # The state is carried along, because a loop that reads and writes one array copies it in each turn.
+        top, *values_ = repeat(
+            lambda top, *_: lt(top, end),
+            lambda top, *values: _push(loop, top, values[:n], values[n:]),
+            [base, *_read(states, base), *states],
+        )
+        states = values_[n:]
+        base = select(whole, _ZERO, base)
+        below, *carry = repeat(
+            lambda top, *_: ge(top, base),
+            lambda top, *carry: [sub(top, _ONE), *step(carry, _read(states, top))],
+            [top, *values[n:]],
+        )
+        return [sub(left, sub(top, below)), below, turns, *states, *carry]
+
+    used = div(add(count, sub(stride, _ONE)), stride)
+    counts = iota(dtype=dtypes.int32, shape=(rows,), dimension=0)
+    turns = mul(counts, broadcast_in_dim(stride, shape=(rows,), broadcast_dimensions=()))
+    start = [count, sub(used, _ONE), turns, *o.states, *o.carry]
+    return repeat(lambda left, *_: gt(left, _ZERO), round_, start)[3 + n :]
+
+
+def _advance(loop: LoopPrograms, turns: Any, state: Sequence[Any]) -> list[Any]:
+    """The state after this number of turns."""
+    return repeat(lambda i, *_: lt(i, turns), lambda i, *state: [add(i, _ONE), *loop.turn(state)], [_ZERO, *state])[1:]
+
+
+def _push(loop: LoopPrograms, top: Any, state: Sequence[Any], states: Sequence[Any]) -> list[Any]:
+    """Puts the state after `state`, which is on top, on the stack."""
+    state, top = loop.turn(state), add(top, _ONE)
+    return [top, *state, *write_state(states, state, top)]
+
+
+def _read(rows: Sequence[Any], at: Any) -> list[Any]:
+    """The state in row `at`."""
+    return [row_at(rows_at(x, at, 1), 0) for x in rows]
+
+
+def _jump(distance: Any, free: Any) -> Any:
+    """The number of turns to the next state that is stored, on the way to a state at this distance.
+
+    With `free` rows, and at most r times each turn, states at distances below ``binomial(free + r, r)`` can be reached.
+    With the smallest such r the first jump is ``binomial(free + r - 1, r - 1)``.
+    """
+    goal, rows = convert(distance, dtypes.float32), convert(free, dtypes.float32)
+    one = dtypes.float32.type(1)
+
+    def wider(r: Any, _: Any, reach: Any) -> list[Any]:
+        return [add(r, one), reach, div(mul(reach, add(rows, r)), r)]
+
+    # Few rows and a long way need a large r; past the limit halves of the way do.
+    _, jump, reach = repeat(
+        lambda r, _, reach: and_(le(reach, goal), lt(r, dtypes.float32.type(_LIMIT))), wider, [one, one, one]
+    )
+    jump = min_(max_(convert(jump, dtypes.int32), _ONE), distance)
+    jump = select(le(reach, goal), max_(jump, div(distance, _int32(2))), jump)
+    return select(le(free, _ONE), distance, jump)
+
+
+#: the largest r that `_jump` tries
+_LIMIT = 64
+
+
+def _lower(f: Function, *args: Value, **params: Any) -> list[Value]:
+    ncond, nbody, _, _, nstep, ncarry = params["lengths"]
+    rows = args[ncond + nbody].aval.shape[0]
+    step = params["step_jaxpr"].in_avals
+    avals = [
+        *params["cond_jaxpr"].in_avals[:ncond],
+        *params["body_jaxpr"].in_avals[:nbody],
+        *[stacked(a, rows) for a in params["body_jaxpr"].out_avals],
+        *[INDEX, INDEX],
+        *step[: nstep + ncarry],
+    ]
+    program, consts = stage(lambda *xs: _as_loops(*xs, **params), avals, name="scan_states")
+    return lower_jaxpr(f, program, [*constants(f, consts), *args])
+
+
+# --- derivatives ----------------------------------------------------------------------------------------
+
+
+def _jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    cond_jaxpr: ClosedJaxpr,
+    body_jaxpr: ClosedJaxpr,
+    step_jaxpr: ClosedJaxpr,
+    lengths: tuple[int, ...],
+    reverse: bool,
+) -> tuple[list[Any], list[Any]]:
+    o, t = _split(primals, lengths), _split(tangents, lengths)
+    _, const_has, states_have, _, step_has, given_carry = (tuple(type(x) is not Zero for x in part) for part in t)
+    state_has = spread_carry(states_have, lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
+    carry_has = spread_carry(given_carry, lambda known: jvp_jaxpr(step_jaxpr, (*step_has, *known, *state_has))[1])
+    states = [instantiate(x) for x, there in zip(t.states, state_has, strict=True) if there]
+    carry = [instantiate(x) for x, there in zip(t.carry, carry_has, strict=True) if there]
+    step, _ = jvp_step(step_jaxpr, step_has, carry_has, state_has)
+    cond = with_ignored_inputs(
+        cond_jaxpr, [a for a, there in zip(body_tangents(body_jaxpr), state_has, strict=True) if there]
+    )
+    outs = bind_scan_states(
+        cond,
+        jvp_body(body_jaxpr, const_has, state_has),
+        step,
+        _Operands(
+            o.cond_consts,
+            [*o.body_consts, *present(t.body_consts)],
+            [*o.states, *states],
+            o.counts,
+            [*o.step_consts, *present(t.step_consts)],
+            [*o.carry, *carry],
+        ),
+        reverse,
+    )
+    count = len(o.carry)
+    return outs[:count], fill(outs[count:], carry_has, step_jaxpr.out_avals)
+
+
+def body_tangents(body: ClosedJaxpr) -> list[ShapedArray]:
+    """The types of the tangents of the carry."""
+    return [a.tangent() for a in body.out_avals]
+
+
+def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    return push_forward(LinearizeTrace(), lambda *xs: _as_loops(*xs, **params, descend=_from_rows), primals, tangents)
+
+
+def _from_rows(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
+    """As `_descending`, for derivatives of derivatives: each state is computed from the row before it.
+
+    The loops are differentiated as such, and those of `_descending` would give a program of ten times the size.
+    """
+    count, stride = o.counts
+
+    def turn(left: Any, *carry: Any) -> list[Any]:
+        left = sub(left, _ONE)
+        state = _advance(loop, rem(left, stride), _read(o.states, div(left, stride)))
+        return [left, *step(carry, state)]
+
+    return repeat(lambda left, *_: gt(left, _ZERO), turn, [count, *o.carry])[1:]
+
+
+def _transpose(
+    cotangents: Sequence[Any],
+    *args: Any,
+    cond_jaxpr: ClosedJaxpr,
+    body_jaxpr: ClosedJaxpr,
+    step_jaxpr: ClosedJaxpr,
+    lengths: tuple[int, ...],
+    reverse: bool,
+) -> list[Any]:
+    """The same states in the other direction, with cotangents of constants (summed) and of the carry as carry."""
+    o = _split(args, lengths)
+    before = sum(lengths[:4])
+    if any(is_linear(x) for x in args[:before]):
+        raise DerivativeError("scan_states is linear in the constants of its step and its carry only")
+    const_lin = tuple(map(is_linear, o.step_consts))
+    linear = (*const_lin, *(True for _ in o.carry), *(False for _ in o.states))
+    step = memoized(
+        step_jaxpr.jaxpr,
+        ("transposed step", linear, axis_env.get()),
+        lambda: backward_step(step_jaxpr, linear, len(const_lin), len(o.carry), ()),
+    )
+    sums = [zeros(x.aval.update(weak_type=False)) for x in o.step_consts if is_linear(x)]
+    known = [x for x in o.step_consts if not is_linear(x)]
+    operands = o._replace(step_consts=known, carry=[*sums, *map(instantiate, cotangents)])
+    outs = bind_scan_states(cond_jaxpr, body_jaxpr, step, operands, not reverse)
+    total = iter(outs[: len(sums)])
+    return [
+        *[None] * before,
+        *(next(total) if lin else None for lin in const_lin),
+        *(ct if is_linear(x) else None for x, ct in zip(o.carry, outs[len(sums) :], strict=True)),
+    ]
+
+
+# --- vmap -----------------------------------------------------------------------------------------------
+
+
+def _batch(
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    cond_jaxpr: ClosedJaxpr,
+    body_jaxpr: ClosedJaxpr,
+    step_jaxpr: ClosedJaxpr,
+    lengths: tuple[int, ...],
+    reverse: bool,
+) -> tuple[list[Any], list[Dim]]:
+    o, d = _split(args, lengths), _split(dims, lengths)
+    flags = [x is not None for x in d.states]
+    loop = batched_loop(axis, cond_jaxpr, tuple(d.cond_consts), body_jaxpr, tuple(d.body_consts), flags)
+    states = [
+        place_axis(x, at, 1, axis.size) if there else x
+        for x, at, there in zip(o.states, d.states, loop.carry, strict=True)
+    ]
+    state_dims = tuple(0 if there else None for there in loop.carry)
+
+    def after(known: tuple[bool, ...]) -> list[bool]:
+        if loop.stops:
+            return [True] * len(known)
+        carry_dims = (0 if there else None for there in known)
+        return [x is not None for x in batch_jaxpr(step_jaxpr, axis, (*d.step_consts, *carry_dims, *state_dims))[1]]
+
+    batched = spread_carry([x is not None for x in d.carry], after)
+    carry_dims = tuple(0 if there else None for there in batched)
+    step, _ = batch_jaxpr(step_jaxpr, axis, (*d.step_consts, *carry_dims, *state_dims), batched)
+    carry = [
+        place_axis(x, at, 0, axis.size) if there else x for x, at, there in zip(o.carry, d.carry, batched, strict=True)
+    ]
+    operands = o._replace(states=states, carry=carry)
+    if loop.stops:
+        step = _only_where(loop, step, len(o.cond_consts), len(o.step_consts), len(carry))
+        operands = operands._replace(
+            body_consts=[*o.cond_consts, *o.body_consts], step_consts=[*o.cond_consts, *o.step_consts]
+        )
+    return bind_scan_states(loop.cond, loop.body, step, operands, reverse), list(carry_dims)
+
+
+def _only_where(loop: BatchedLoop, step: ClosedJaxpr, ncond: int, nstep: int, ncarry: int) -> ClosedJaxpr:
+    """The step, which changes the carry of the examples that take the turn and keeps the others'.
+
+    The derivative of the masked body alone would be nan where that of the body is infinite at the last state.
+    """
+    cond = loop.one_cond
+
+    def fun(*args: Any) -> list[Any]:
+        cond_consts, inputs = args[:ncond], args[ncond:]
+        carry, state = inputs[nstep : nstep + ncarry], inputs[nstep + ncarry :]
+        (goes_on,) = eval_jaxpr(cond.jaxpr, cond.consts, *cond_consts, *state)
+        moved = eval_jaxpr(step.jaxpr, step.consts, *inputs)
+        return [
+            select(broadcast_in_dim(goes_on, shape=typeof(x).shape, broadcast_dimensions=(0,)), y, x)
+            for x, y in zip(carry, moved, strict=True)
+        ]
+
+    key = ("only where", cond.jaxpr, axis_env.get())
+    avals = [*cond.in_avals[:ncond], *step.in_avals]
+    return memoized(step.jaxpr, key, lambda: restage(fun, avals, step.jaxpr))
+
+
+scan_states = Primitive(
+    "scan_states",
+    multiple_results=True,
+    types=_types,
+    vma=vma_in_types,
+    sharding=sharding_in_types,
+    lower=_lower,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    extend=lambda params, trailing, *avals: params,
+    axes=axes_of,
+    effects=effects_inside,
+    nan_checked=True,
+)
