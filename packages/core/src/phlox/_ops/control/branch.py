@@ -31,6 +31,7 @@ from ..random.keys import is_key, random_clone
 from ..structure.shape import broadcast_in_dim
 from .call import Steps, axes_used, call
 from .division import Divided, Policy, divide
+from .masked import has_unbounded_loop, masked_jaxpr
 
 Branches = tuple[ClosedJaxpr, ...]
 
@@ -239,9 +240,13 @@ def _batch_choice(
     refuse_io(effects_inside({"branches": branches}), "vmap of cond", "which runs every branch for every example")
     every = []
     for number, branch in enumerate(branches):
-        given, dims = _only_chosen(axis, eq(index, literal(index, number)), operands, in_dims)
+        chosen = eq(index, literal(index, number))
+        given, dims = _only_chosen(axis, chosen, operands, in_dims)
         if number:  # of each example one branch counts, so that no key is used twice
             given = [random_clone.bind(x) if is_key(typeof(x)) else x for x in given]
+        if has_unbounded_loop(branch.jaxpr):  # for rows that do not take the branch it might never end
+            branch = masked_jaxpr(branch, typeof(chosen).without_axis(0))
+            given, dims = [chosen, *given], (0, *dims)
         derived, out_dims = batch_jaxpr(branch, axis, dims)
         found = call(derived, given, name=branch.jaxpr.name or "branch")
         every.append([place_axis(x, d, 0, axis.size) for x, d in zip(found, out_dims, strict=True)])
@@ -267,6 +272,10 @@ def _only_chosen(
             which = broadcast_in_dim(chosen, shape=typeof(x).shape, broadcast_dimensions=(0,))
             given[i] = select(which, x, stop_gradient(x))
     return given, tuple(dims)
+
+
+def _masked(mask: Any, index: Any, *operands: Any, branches: Branches) -> list[Any]:
+    return _bind(index, tuple(masked_jaxpr(branch, typeof(mask)) for branch in branches), [mask, *operands])
 
 
 def _steps(index: Any, *operands: Any, branches: Branches) -> Steps:
@@ -338,6 +347,7 @@ cond = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    masked=_masked,
     steps=_steps,
     eager=_eager,
     axes=_axes,

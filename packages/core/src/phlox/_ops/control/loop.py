@@ -29,6 +29,7 @@ from ..elementwise.logic import select_n
 from ..reductions.reduce import reduce_or
 from ..structure.shape import broadcast_in_dim
 from .call import Steps, axes_used, call
+from .masked import masked_jaxpr, masked_test
 
 
 def _types(
@@ -264,6 +265,19 @@ def _only_where(go_on: ClosedJaxpr, turn: ClosedJaxpr, nbody: int, ncond: int) -
     return restage(fun, [*go_on.in_avals[:ncond], *turn.in_avals], turn.jaxpr)
 
 
+def _masked(
+    mask: Any, *args: Any, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int
+) -> list[Any]:
+    both, aval = cond_nconsts + body_nconsts, typeof(mask)
+    inner, turn = masked_jaxpr(cond_jaxpr, aval), masked_jaxpr(body_jaxpr, aval)
+
+    def fun(*xs: Any) -> list[Any]:
+        return [masked_test.bind(*eval_jaxpr(inner.jaxpr, inner.consts, *xs), xs[0])]
+
+    go_on = memoized(inner.jaxpr, "test", lambda: restage(fun, inner.in_avals, inner.jaxpr))
+    return _bind(go_on, [mask, *args[:cond_nconsts]], turn, [mask, *args[cond_nconsts:both]], args[both:])
+
+
 def _steps(*args: Any, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> Steps:
     both = cond_nconsts + body_nconsts
     cond_consts, body_consts, carry = args[:cond_nconsts], args[cond_nconsts:both], list(args[both:])
@@ -348,11 +362,13 @@ while_p = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    masked=_masked,
     steps=_steps,
     axes=_axes,
     effects=effects_inside,
     keys=_keys,
     checked=_checked,
+    unbounded=True,
 )
 
 
