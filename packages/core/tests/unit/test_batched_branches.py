@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -50,6 +51,7 @@ START = np.array([3, 17, 10, -4, 12], np.int32)
 # --- loops that end for the rows of their branch only ---------------------------------------------------
 
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 ONE_SIDED = """
 import phlox
 from phlox import lax, numpy as jnp
@@ -65,7 +67,8 @@ print(phlox.vmap(to_ten)(jnp.array([3, 17, 10, -4])).tolist())
 
 def test_one_sided_loops_of_jax_issue_2947_end() -> None:
     # In a process of its own: nothing interrupts a compiled loop that does not end.
-    run = subprocess.run([sys.executable, "-c", ONE_SIDED], capture_output=True, text=True, timeout=100, check=True)
+    run = subprocess.run([sys.executable, "-c", ONE_SIDED], env=ENVIRONMENT, capture_output=True, text=True, timeout=100)
+    assert run.returncode == 0, run.stderr
     assert run.stdout.split() == "[10, 10, 10, 10]".split()
     check(to_ten, START)
 

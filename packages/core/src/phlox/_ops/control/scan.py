@@ -94,7 +94,7 @@ def _as_loop(
 ) -> list[Any]:
     """The scan as a `while` loop with `unroll` steps in each iteration, then the remaining steps."""
     consts, carry, xs = _parts(args, num_consts, num_carry)
-    ys = [_empty(stacked(a, length)) for a in jaxpr.out_avals[num_carry:]]
+    ys = [empty(stacked(a, length)) for a in jaxpr.out_avals[num_carry:]]
 
     def steps(
         i: Any, count: int, carry: Sequence[Any], ys: Sequence[Any], xs: Sequence[Any], consts: Sequence[Any]
@@ -139,7 +139,7 @@ def _as_loop(
     return [*carry, *ys]
 
 
-def _empty(aval: ShapedArray) -> Any:
+def empty(aval: ShapedArray) -> Any:
     """An array of zeros of this type, to write results into."""
     if is_key(aval):
         return random_wrap(zeros(aval.physical), impl=aval.dtype.impl)
