@@ -202,3 +202,181 @@ def test_effects_of_loops_that_no_row_needs() -> None:
     np.testing.assert_array_equal(fun(np.array([0, 1, 2], np.int32)), [0, 1, 2])
     phlox.effects_barrier()
     assert not seen
+
+
+# --- rows in chunks, by branch --------------------------------------------------------------------------
+
+ROWS = 150
+RNG = np.random.default_rng(7)
+X = RNG.standard_normal((ROWS, 3)).astype(np.float32)
+W = RNG.standard_normal((3, 3)).astype(np.float32)
+WHICH = RNG.integers(0, 4, ROWS).astype(np.int32)
+BATCHINGS = ["select", "split", None]
+
+
+def four_ways(batching: Any) -> Callable[..., Any]:
+    def fun(i: Any, x: Any, w: Any = W) -> Any:
+        branches = [
+            lambda x: (jnp.tanh(x @ w), jnp.int32(0)),
+            lambda x: (jnp.log(jnp.abs(x)) * x[::-1], jnp.int32(1)),
+            lambda x: (jnp.zeros(3), jnp.argmax(x).astype(jnp.int32)),
+            lambda x: (x, jnp.sum(x > 0).astype(jnp.int32)),
+        ]
+        return lax.switch(i, branches, x, batching=batching)
+
+    return fun
+
+
+@pytest.mark.parametrize("batching", BATCHINGS)
+def test_switch_by_rows(batching: Any) -> None:
+    check(four_ways(batching), WHICH, X)
+
+
+@pytest.mark.parametrize("which", [np.zeros(ROWS, np.int32), np.full(ROWS, 3, np.int32), np.arange(ROWS, dtype=np.int32) - 9])
+def test_branches_without_rows_and_clamped_indices(which: Any) -> None:
+    check(four_ways("split"), which, X)
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 9, 64])
+def test_few_rows(count: int) -> None:
+    check(four_ways("split"), WHICH[:count], X[:count])
+
+
+def loss(batching: Any) -> Callable[..., Any]:
+    return lambda i, x, w: (four_ways(batching)(i, x, w)[0] ** 2).sum()
+
+
+def test_gradients_of_split_branches() -> None:
+    one = phlox.grad(loss("select"), (1, 2))
+    by_x, by_w = by_rows(lambda i, x: one(i, x, W), WHICH, X)
+    for transform in (lambda f: f, phlox.jit):
+        inside = transform(phlox.vmap(phlox.grad(loss("split"), (1, 2)), (0, 0, None)))(WHICH, X, W)
+        np.testing.assert_allclose(inside[0], by_x, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(inside[1], by_w, rtol=1e-4, atol=1e-5)
+        total = lambda x, w: phlox.vmap(loss("split"), (0, 0, None))(WHICH, x, w).sum()
+        outside = transform(phlox.grad(total, (0, 1)))(X, W)
+        np.testing.assert_allclose(outside[0], by_x, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(outside[1], by_w.sum(0), rtol=1e-4, atol=1e-4)
+
+
+def test_forward_and_second_derivatives_of_split_branches() -> None:
+    def hessian(batching: Any) -> Any:
+        return phlox.vmap(phlox.jacfwd(phlox.grad(loss(batching), 1), 1), (0, 0, None))(WHICH[:40], X[:40], W)
+
+    np.testing.assert_allclose(hessian("split"), hessian("select"), rtol=1e-3, atol=1e-4)
+
+    def tangent(batching: Any) -> Any:
+        return phlox.jvp(lambda x: phlox.vmap(four_ways(batching))(WHICH, x)[0], (X,), (X[::-1].copy(),))[1]
+
+    np.testing.assert_allclose(tangent("split"), tangent("select"), rtol=1e-4, atol=1e-5)
+
+
+def test_split_branches_under_nested_vmap() -> None:
+    which, x = WHICH[:144].reshape(3, 48), X[:144].reshape(3, 48, 3)
+    expected = phlox.vmap(four_ways("split"))(WHICH[:144], X[:144])
+    actual = phlox.jit(phlox.vmap(phlox.vmap(four_ways("split"))))(which, x)
+    np.testing.assert_allclose(actual[0].reshape(144, 3), expected[0], rtol=1e-5)
+    np.testing.assert_array_equal(actual[1].reshape(144), expected[1])
+    shared = phlox.vmap(lambda x: phlox.vmap(four_ways("split"), (0, None))(which[0], x[0]))(x)
+    for row, one in zip(shared[0], x, strict=True):
+        np.testing.assert_allclose(row, phlox.vmap(four_ways("select"), (0, None))(which[0], one[0])[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("batching", BATCHINGS)
+def test_nan_of_a_branch_that_is_not_taken(batching: Any) -> None:
+    def root(x: Any) -> Any:
+        return lax.cond(x > 0, lambda v: jnp.sqrt(v), lambda v: v * 0, x, batching=batching)
+
+    x = np.array([4.0, 0.0, -1.0, 9.0] * 5, np.float32)
+    np.testing.assert_allclose(phlox.vmap(root)(x), np.array([2, 0, 0, 3] * 5))
+    np.testing.assert_allclose(phlox.vmap(phlox.grad(root))(x), np.array([0.25, 0, 0, 1 / 6] * 5), rtol=1e-6)
+    gradient = phlox.grad(lambda x: phlox.vmap(root)(x).sum())(x)
+    np.testing.assert_allclose(gradient, np.array([0.25, 0, 0, 1 / 6] * 5), rtol=1e-6)
+
+
+@pytest.mark.parametrize("batching", BATCHINGS)
+def test_keys_none_and_integers(batching: Any) -> None:
+    def fun(p: Any, key: Any, n: Any) -> Any:
+        first = lambda key, n: (phlox.random.split(key)[0], None, n + 1, phlox.random.normal(key))
+        second = lambda key, n: (key, None, n, jnp.float32(0))
+        return lax.cond(p, first, second, key, n, batching=batching)
+
+    keys, p, n = phlox.random.split(phlox.random.key(3), 20), WHICH[:20] > 1, WHICH[:20]
+    actual = phlox.jit(phlox.vmap(fun))(p, keys, n)
+    for i in range(20):
+        key, none, number, draw = fun(p[i], keys[i], n[i])
+        np.testing.assert_array_equal(phlox.random.key_data(actual[0][i]), phlox.random.key_data(key))
+        assert none is None
+        assert actual[1] is None
+        assert actual[2][i] == number
+        np.testing.assert_allclose(actual[3][i], draw, rtol=1e-6)
+
+
+@pytest.mark.parametrize("batching", BATCHINGS)
+def test_branches_by_rows_in_a_scan_and_a_while(batching: Any) -> None:
+    def fun(i: Any, x: Any) -> Any:
+        step = lambda c, k: (four_ways(batching)((i + k) % 4, c)[0], c[0])
+        return lax.scan(step, x, jnp.arange(5))
+
+    check(fun, WHICH[:30], X[:30], rtol=1e-4)
+
+    def until(i: Any, x: Any) -> Any:
+        turn = lambda s: (s[0] + 1, four_ways(batching)((i + s[0]) % 4, s[1])[0] * 0.5)
+        return lax.while_loop(lambda s: s[0] < i, turn, (jnp.int32(0), x))
+
+    check(until, WHICH[:30], X[:30], rtol=1e-4)
+
+
+@pytest.mark.parametrize("batching", BATCHINGS)
+def test_loops_in_branches_by_rows_end(batching: Any) -> None:
+    check(lambda x: lax.cond(x < 10, up, down, x, batching=batching), np.arange(40, dtype=np.int32))
+
+
+def test_references_in_branches_by_rows() -> None:
+    def fun(p: Any, x: Any) -> Any:
+        ref = phlox.new_ref(x)
+
+        def double() -> None:
+            ref[...] = ref[...] * 2
+
+        def keep() -> None:
+            pass
+
+        lax.cond(p, double, keep, batching="split")
+        return ref[...]
+
+    p, x = WHICH[:20] > 1, X[:20]
+    np.testing.assert_allclose(phlox.vmap(fun)(p, x), np.where(p[:, None], 2 * x, x))
+
+
+def test_what_cannot_be_split_is_refused_by_name() -> None:
+    def noisy(x: Any) -> Any:
+        phlox.debug.print("{}", x)
+        return x
+
+    with pytest.raises(phlox.errors.OptionError, match="callbacks"):
+        phlox.vmap(lambda p, x: lax.cond(p, noisy, lambda x: x, x, batching="split"))(WHICH > 1, X)
+    total = lambda p, x: lax.cond(p, lambda x: lax.psum(x, "i"), lambda x: x, x, batching="split")
+    with pytest.raises(phlox.errors.OptionError, match="collectives over the axis 'i'"):
+        phlox.vmap(total, axis_name="i")(WHICH > 1, X)
+    with pytest.raises(phlox.errors.OptionError, match="batching='both'"):
+        lax.cond(True, lambda: 1, lambda: 2, batching="both")
+
+
+def test_the_default_splits_expensive_branches_only() -> None:
+    def is_split(branch: Any, count: int, **options: Any) -> bool:
+        p, x = np.zeros(count, bool), np.zeros((count, 3), np.float32)
+        fun = phlox.vmap(lambda p, x: lax.cond(p, branch, lambda x: x + 1, x, **options))
+        return any(eqn.primitive.name == "scan" for eqn in phlox.make_jaxpr(fun)(p, x).eqns)
+
+    heavy = lambda x: lax.fori_loop(0, 500, lambda _, v: jnp.tanh(v @ W) + jnp.cos(v), x)
+    assert is_split(heavy, 4096)
+    assert not is_split(heavy, 4096, batching="select")
+    assert not is_split(heavy, 16)
+    assert not is_split(jnp.sin, 4096)
+    assert not is_split(jnp.sin, 100_000)
+
+
+def test_a_cond_without_the_option_has_the_parameters_of_jax() -> None:
+    (eqn,) = phlox.make_jaxpr(lambda p, x: lax.cond(p, jnp.sin, jnp.cos, x))(True, 1.0).eqns[-1:]
+    assert set(eqn.params) == {"branches"}
