@@ -29,6 +29,7 @@ from ..elementwise.logic import select_n
 from ..reductions.reduce import reduce_or
 from ..structure.shape import broadcast_in_dim
 from .call import Steps, axes_used, call
+from .compact import Compacted, compacts
 from .masked import masked_jaxpr, masked_test
 
 
@@ -237,6 +238,11 @@ def _batch(
     if stops is not None:
         effects = effects_inside({"cond": cond_jaxpr, "body": body_jaxpr})
         refuse_io(effects, "vmap of while_loop", "which goes on for examples that have stopped")
+        if compacts(axis, cond_jaxpr, body_jaxpr, args):
+            consts = [x if d is None else place_axis(x, d, 0, axis.size) for x, d in zip(args, dims[:both], strict=False)]
+            places = [tuple(None if d is None else 0 for d in some) for some in (cond_dims, body_dims)]
+            loop = Compacted(cond_jaxpr, body_jaxpr, *places, _bind, _only_where)
+            return loop.run(axis.size, consts, carry), list(carry_dims)
         turn = _only_where(go_on, turn, len(body_consts), len(cond_consts))
         body_consts = [*cond_consts, *body_consts]
         go_on = _as_long_as_any(go_on)

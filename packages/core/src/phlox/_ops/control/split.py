@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ..._base.errors import OptionError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, hoisted, jaxprs_in, memoized
-from ..._trace.axes import axis_env, tracked_axes
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoisted, memoized
+from ..._trace.axes import axis_env
 from ..._trace.trace import typeof
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import batch_jaxpr, restage
@@ -24,7 +24,7 @@ from ..elementwise.logic import eq, ge, select
 from ..reductions.reduce import reduce_min, reduce_sum
 from ..reductions.running import cumsum
 from ..structure.shape import convert, reshape
-from .call import axes_used
+from .costs import cost, obstacle
 from .rows import counting, set_rows, spread, take_rows
 from .scan import empty, scan
 
@@ -32,11 +32,9 @@ Branches = tuple[ClosedJaxpr, ...]
 
 # --- the choice -----------------------------------------------------------------------------------------
 
-#: The unit of cost is 1 ns, about the time of one addition in a fused loop, on one core. A chunk costs two copies of
-#: buffers and the start of the branch; a row that moves, its reading and writing at a computed position.
+#: In ns: a chunk costs two copies of buffers and the start of the branch; an element that moves to another row, its
+#: reading and writing at a computed position.
 _CHUNK_COST, _MOVE_COST = 30_000, 4
-#: turns that a loop of unknown length is expected to have
-_TURNS = 16
 #: "split" must be this much cheaper by the estimate, as the estimate is coarse
 _MARGIN = 1.5
 #: with fewer rows than this, chunks are too small for vector instructions
@@ -51,24 +49,12 @@ def splits(axis: BatchAxis, index: Any, branches: Branches, moved: int, batching
     """
     if batching == "select":
         return False
-    reason = _obstacle(axis, index, branches)
+    reason = obstacle(axis, [branch.jaxpr for branch in branches], index)
     if reason is not None:
         if batching == "split":
             raise OptionError(f"cond: batching='split' under vmap, of branches with {reason}", instead="'select'")
         return False
     return batching == "split" or _is_cheaper(axis.size, branches, moved)
-
-
-def _obstacle(axis: BatchAxis, index: Any, branches: Branches) -> str | None:
-    """The property of a `cond` for which its rows cannot be reordered."""
-    if any(branch.jaxpr.effects for branch in branches):
-        return "effects (callbacks)"
-    names = set().union(*map(axes_used, branches))
-    if names:
-        return f"collectives over the axis {sorted(map(str, names))[0]!r}"
-    if axis.split:
-        return "a mapped axis that is split over a mesh"
-    return "operands inside of shard_map" if tracked_axes() or typeof(index).vma else None
 
 
 def _is_cheaper(count: int, branches: Branches, moved: int) -> bool:
@@ -79,26 +65,6 @@ def _is_cheaper(count: int, branches: Branches, moved: int) -> bool:
     results = sum(math.prod(aval.shape) for aval in branches[0].out_avals)
     chunks = _chunk_count(count, len(branches), chunk_size(count))
     return total > _MARGIN * (total / len(branches) + chunks * _CHUNK_COST + count * _MOVE_COST * (moved + results))
-
-
-def cost(jaxpr: Jaxpr) -> float:
-    """An estimate of the time of a jaxpr for one row, as part of a large batch, in ns."""
-    return float(memoized(jaxpr, "cost", lambda: sum(map(_eqn_cost, jaxpr.eqns))))
-
-
-def _eqn_cost(eqn: JaxprEqn) -> float:
-    inner = [cost(jaxpr) for jaxpr in jaxprs_in(eqn.params)]
-    if inner:
-        together = max(inner) if "branches" in eqn.params else sum(inner)
-        return together * (_TURNS if eqn.primitive.unbounded else eqn.params.get("length", 1))
-    sizes = [math.prod(v.aval.shape) for v in eqn.invars]
-    size = sum(math.prod(v.aval.shape) for v in eqn.outvars)
-    if eqn.primitive.light:
-        return size
-    if eqn.primitive.series == "bilinear" and size:
-        # The geometric mean of the sizes is the number of products of a matrix product; a core does 16 in 1 ns.
-        return max(size, math.sqrt(sizes[0] * sizes[1] * size) / 16)
-    return 4 * size
 
 
 # --- the rows of each chunk -----------------------------------------------------------------------------
