@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import phlox
-from phlox import lax
-from phlox import numpy as jnp
+from phlox import lax, numpy as jnp
 
 
 def by_rows(fun: Callable[..., Any], *args: Any) -> Any:
@@ -67,9 +66,11 @@ print(phlox.vmap(to_ten)(jnp.array([3, 17, 10, -4])).tolist())
 
 def test_one_sided_loops_of_jax_issue_2947_end() -> None:
     # In a process of its own: nothing interrupts a compiled loop that does not end.
-    run = subprocess.run([sys.executable, "-c", ONE_SIDED], env=ENVIRONMENT, capture_output=True, text=True, timeout=100)
+    run = subprocess.run(
+        [sys.executable, "-c", ONE_SIDED], env=ENVIRONMENT, capture_output=True, text=True, timeout=100
+    )
     assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == "[10, 10, 10, 10]".split()
+    assert run.stdout.strip() == "[10, 10, 10, 10]"
     check(to_ten, START)
 
 
@@ -129,7 +130,9 @@ def test_branches_in_a_scan_end() -> None:
 
 
 def test_a_switch_of_many_branches_ends() -> None:
-    branches = [lambda x, k=k: lax.while_loop(lambda v: v % 5 != k, lambda v: v + 5 if k == 9 else v + 1, x) for k in range(5)]
+    branches = [
+        lambda x, k=k: lax.while_loop(lambda v: v % 5 != k, lambda v: v + 5 if k == 9 else v + 1, x) for k in range(5)
+    ]
     branches.append(lambda x: lax.while_loop(lambda v: v != 0, lambda v: v - 1, x))
     index = np.array([0, 1, 2, 3, 4, 5, 5], np.int32)
     check(lambda i, x: lax.switch(i, branches, x), index, np.array([3, 1, 4, 1, 5, 9, 2], np.int32))
@@ -141,7 +144,9 @@ def test_nested_vmap_ends() -> None:
     np.testing.assert_array_equal(phlox.vmap(phlox.vmap(to_ten))(grid), expected)
     shifted = phlox.vmap(lambda a: phlox.vmap(lambda b: to_ten(a + b))(jnp.arange(4)))(np.array([2, 9, 20]))
     np.testing.assert_array_equal(shifted, expected)
-    one = phlox.vmap(lambda a: phlox.vmap(lambda p: lax.cond(p, up, down, a))(jnp.array([True, True])))(np.array([1, 2]))
+    one = phlox.vmap(lambda a: phlox.vmap(lambda p: lax.cond(p, up, down, a))(jnp.array([True, True])))(
+        np.array([1, 2])
+    )
     np.testing.assert_array_equal(one, np.full((2, 2), 10))
 
 
@@ -232,7 +237,9 @@ def test_switch_by_rows(batching: Any) -> None:
     check(four_ways(batching), WHICH, X)
 
 
-@pytest.mark.parametrize("which", [np.zeros(ROWS, np.int32), np.full(ROWS, 3, np.int32), np.arange(ROWS, dtype=np.int32) - 9])
+@pytest.mark.parametrize(
+    "which", [np.zeros(ROWS, np.int32), np.full(ROWS, 3, np.int32), np.arange(ROWS, dtype=np.int32) - 9]
+)
 def test_branches_without_rows_and_clamped_indices(which: Any) -> None:
     check(four_ways("split"), which, X)
 
@@ -380,3 +387,57 @@ def test_the_default_splits_expensive_branches_only() -> None:
 def test_a_cond_without_the_option_has_the_parameters_of_jax() -> None:
     (eqn,) = phlox.make_jaxpr(lambda p, x: lax.cond(p, jnp.sin, jnp.cos, x))(True, 1.0).eqns[-1:]
     assert set(eqn.params) == {"branches"}
+
+
+# --- loops whose rows finish at different times ---------------------------------------------------------
+
+COUNTS = RNG.geometric(0.05, 200).astype(np.int32)
+COUNTS[[3, 150]] = [400, 0]
+STATES = RNG.standard_normal((200, 64)).astype(np.float32)
+ORBIT = RNG.standard_normal((64, 64)).astype(np.float32) / 8
+
+
+def orbit(n: Any, x: Any, w: Any = ORBIT) -> Any:
+    """A loop of `n` expensive turns, with integers and constants in its state."""
+    turn = lambda s: (s[0] + 1, 0.2 * jnp.sin(s[1] @ w) + 0.5 * jnp.cos(s[1]) / (1 + n) + s[1] / 3, s[2])
+    return lax.while_loop(lambda s: s[0] < n, turn, (jnp.int32(0), x, n * 2))
+
+
+def loops_in(fun: Callable[..., Any], *args: Any) -> int:
+    return sum(eqn.primitive.name == "while" for eqn in phlox.make_jaxpr(fun)(*args).eqns)
+
+
+def test_rows_of_a_loop_are_removed_when_they_have_finished() -> None:
+    assert loops_in(phlox.vmap(orbit), COUNTS, STATES) == 3
+    assert loops_in(phlox.vmap(orbit), COUNTS[:20], STATES[:20]) == 1
+    assert loops_in(phlox.vmap(lambda n: lax.while_loop(lambda v: v < n, lambda v: v + 1, 0)), COUNTS) == 1
+
+
+@pytest.mark.parametrize("counts", ["mixed", "none", "equal", "one"])
+def test_compacted_loops_give_what_rows_give_alone(counts: str) -> None:
+    only = np.zeros_like(COUNTS)
+    only[7] = 30
+    n = {"mixed": COUNTS, "none": 0 * COUNTS, "equal": 0 * COUNTS + 5, "one": only}[counts]
+    alone = phlox.jit(orbit)
+    i, x, twice = phlox.jit(phlox.vmap(orbit))(n, STATES)
+    np.testing.assert_array_equal(i, n)
+    np.testing.assert_array_equal(twice, 2 * n)
+    for row in [0, 3, 7, 99, 150, 199]:
+        np.testing.assert_allclose(x[row], alone(n[row], STATES[row])[1], rtol=2e-3, atol=2e-3)
+
+
+def test_compacted_loops_under_jvp_nested_vmap_and_branches() -> None:
+    n = np.minimum(COUNTS, 6)
+    alone = phlox.jit(lambda n, x: phlox.jvp(lambda x: orbit(n, x)[1], (x,), (jnp.ones(64),))[1])
+    expected = np.stack([alone(k, x) for k, x in zip(n, STATES, strict=True)])
+    inside = phlox.vmap(lambda n, x: phlox.jvp(lambda x: orbit(n, x)[1], (x,), (jnp.ones(64),))[1])(n, STATES)
+    outside = phlox.jvp(lambda x: phlox.vmap(orbit)(n, x)[1], (STATES,), (np.ones_like(STATES),))[1]
+    np.testing.assert_allclose(inside, expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(outside, expected, rtol=1e-3, atol=1e-3)
+    nested = phlox.vmap(phlox.vmap(orbit))(n.reshape(2, 100), STATES.reshape(2, 100, 64))
+    flat = phlox.vmap(orbit)(n, STATES)
+    np.testing.assert_allclose(nested[1].reshape(200, 64), flat[1], rtol=1e-3, atol=1e-3)
+    choose = lambda n, x: lax.cond(n > 2, lambda: orbit(n, x)[1], lambda: x, batching="select")
+    np.testing.assert_allclose(
+        phlox.vmap(choose)(n, STATES), np.where(n[:, None] > 2, flat[1], STATES), rtol=1e-3, atol=1e-3
+    )

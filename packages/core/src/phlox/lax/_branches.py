@@ -206,7 +206,9 @@ def choice(
             leaves, tree = operands_of(function, given[-1], operands)
             return _branches(function, funs, roles, index, leaves, tree, order, batching)
         leaves, tree = operands_of(function, given[-1], (values(refs), *operands))
-        out, state = _branches(function, [with_ref_values(f, refs) for f in funs], roles, index, leaves, tree, order, batching)
+        out, state = _branches(
+            function, [with_ref_values(f, refs) for f in funs], roles, index, leaves, tree, order, batching
+        )
         write_all(refs, state)
         return out
 

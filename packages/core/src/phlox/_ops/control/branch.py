@@ -296,9 +296,7 @@ def _only_chosen(
     return given, tuple(dims)
 
 
-def _masked(
-    mask: Any, index: Any, *operands: Any, branches: Branches, batching: Batching = None
-) -> list[Any]:
+def _masked(mask: Any, index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> list[Any]:
     programs = tuple(masked_jaxpr(branch, typeof(mask)) for branch in branches)
     return _bind(index, programs, [mask, *operands], batching)
 
@@ -308,9 +306,7 @@ def _steps(index: Any, *operands: Any, branches: Branches, batching: Batching = 
     yield branches[chosen], operands, f"branch {chosen} of cond"
 
 
-def _checked(
-    checks: Any, index: Any, *operands: Any, branches: Branches, batching: Batching = None
-) -> list[Any]:
+def _checked(checks: Any, index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> list[Any]:
     avals = [typeof(x) for x in operands]
     checks.make_room(*(checks.program(branch, avals)[1] for branch in branches))
     programs, trees = zip(*(checks.program(branch, avals) for branch in branches), strict=True)

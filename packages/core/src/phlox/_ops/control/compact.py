@@ -30,8 +30,8 @@ from .rows import counting, set_rows, spread, take_rows
 _FACTOR = 32
 #: smaller batches are not compacted: their turns cost little more than those of one row
 _MIN_ROWS = 64
-#: a turn of all rows takes at least this time in ns, so that starting further loops costs less than it saves
-_MIN_TURN_COST = 20_000
+#: A turn of all rows takes at least this time in ns: the further sizes of the body take a second to compile.
+_MIN_TURN_COST = 100_000
 #: a body with more equations is not compacted, as it is compiled once for each size
 _MAX_EQUATIONS = 100
 

@@ -239,7 +239,9 @@ def _batch(
         effects = effects_inside({"cond": cond_jaxpr, "body": body_jaxpr})
         refuse_io(effects, "vmap of while_loop", "which goes on for examples that have stopped")
         if compacts(axis, cond_jaxpr, body_jaxpr, args):
-            consts = [x if d is None else place_axis(x, d, 0, axis.size) for x, d in zip(args, dims[:both], strict=False)]
+            consts = [
+                x if d is None else place_axis(x, d, 0, axis.size) for x, d in zip(args, dims[:both], strict=False)
+            ]
             places = [tuple(None if d is None else 0 for d in some) for some in (cond_dims, body_dims)]
             loop = Compacted(cond_jaxpr, body_jaxpr, *places, _bind, _only_where)
             return loop.run(axis.size, consts, carry), list(carry_dims)

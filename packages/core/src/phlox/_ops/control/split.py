@@ -132,7 +132,11 @@ def split(
     is_row = tuple(d is not None for d in dims)
     programs = _chunk_programs(branches, BatchAxis(size), is_row)
     fixed = [x for x, d in zip(operands, dims, strict=True) if d is None]
-    moving = [take_rows(place_axis(x, d, 0, axis.size), layout.source) for x, d in zip(operands, dims, strict=True) if d is not None]
+    moving = [
+        take_rows(place_axis(x, d, 0, axis.size), layout.source)
+        for x, d in zip(operands, dims, strict=True)
+        if d is not None
+    ]
     moving = [reshape(x, new_sizes=(chunks, size, *typeof(x).shape[1:]), dimensions=None) for x in moving]
 
     def step(*xs: Any) -> list[Any]:
@@ -167,6 +171,8 @@ def _chunk_programs(branches: Branches, axis: BatchAxis, is_row: tuple[bool, ...
 
     def nothing() -> ClosedJaxpr:
         avals: list[ShapedArray] = first.out_avals
-        return restage(lambda *_: [empty(aval) for aval in avals], first.in_avals, Jaxpr([], [], [], [], name="no_rows"))
+        return restage(
+            lambda *_: [empty(aval) for aval in avals], first.in_avals, Jaxpr([], [], [], [], name="no_rows")
+        )
 
     return (*programs, memoized(first.jaxpr, "no rows", nothing))
