@@ -38,8 +38,8 @@ The rules, with the operands written ``*args`` and the parameters of the equatio
                                              the inner values which the policy of `checkpoint` saves; (2) an equation
                                              that takes those values as further operands and recomputes the other
                                              results; (3) the variables of the saved values
-    masked(mask, *args, **params)         -> outputs; only for primitives that hold Jaxprs: the operation with loops that
-                                             stop where the mask, a bool scalar, is false, see _ops.control.masked
+    masked(mask, *args, **params)         -> outputs; only for primitives that hold Jaxprs: the operation with
+                                             loops that stop where the mask, a bool scalar, is false
     show(eqn, printer)                    -> the parameters that a printed Jaxpr shows, in order
     keys(eqn, uses_of)                    -> how the operation uses PRNG keys, a `KeyUses`; `uses_of(jaxpr)` says it of
                                              a Jaxpr. Without this rule it is what the Jaxpr `program` says, or else the

@@ -6,7 +6,6 @@ and its results are made uniform: where one branch has a tangent, a batch axis o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -242,17 +241,13 @@ def _batch(
 ) -> tuple[list[Any], list[Dim]]:
     index, operands, in_dims = args[0], args[1:], tuple(dims[1:])
     if dims[0] is not None:
-        if splits(axis, index, branches, _elements_of_a_row(operands, in_dims), batching):
+        if splits(axis, args, dims, branches, batching):
             outs = split(axis, place_axis(index, dims[0], 0, axis.size), operands, in_dims, branches, _bind)
             return outs, [0] * len(outs)
         return _batch_choice(axis, index, operands, in_dims, branches)
     batched = _any([[d is not None for d in batch_jaxpr(branch, axis, in_dims)[1]] for branch in branches])
     derived = tuple(batch_jaxpr(branch, axis, in_dims, batched)[0] for branch in branches)
     return _bind(index, derived, operands, batching), [0 if there else None for there in batched]
-
-
-def _elements_of_a_row(operands: Sequence[Any], dims: Sequence[Dim]) -> int:
-    return sum(math.prod(typeof(x).without_axis(d).shape) for x, d in zip(operands, dims, strict=True) if d is not None)
 
 
 def _batch_choice(

@@ -1,7 +1,7 @@
 """`while` with a batched condition in which finished rows stop costing.
 
-The loop runs for all rows until 1/32 of them is left. The rows that go on are then copied into a batch of that size, for
-which the loop continues in the same way. Their results are written back into the larger batch.
+The loop runs for all rows until 1/32 of them is left. The rows that go on are then copied into a batch of that size.
+The loop continues there in the same way, and its results are written back into the larger batch.
 """
 
 from __future__ import annotations

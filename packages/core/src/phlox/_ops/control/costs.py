@@ -23,11 +23,18 @@ def obstacle(axis: BatchAxis, jaxprs: Sequence[Jaxpr], *operands: Any) -> str | 
     names = set().union(*(axes_used(ClosedJaxpr(jaxpr)) for jaxpr in jaxprs))
     if names:
         return f"collectives over the axis {min(map(str, names))!r}"
-    if axis.split:
+    if type(axis.size) is not int:
+        return "a mapped axis of symbolic length"
+    if axis.split or any(typeof(x).spec is not None for x in operands):
         return "a mapped axis that is split over a mesh"
     if tracked_axes() or any(typeof(x).vma for x in operands):
         return "operands inside of shard_map"
     return None
+
+
+def elements(shape: Sequence[Any]) -> int:
+    """The number of elements of an array; symbolic lengths count as 1."""
+    return math.prod(n for n in shape if type(n) is int)
 
 
 def size_of(jaxpr: Jaxpr) -> int:
@@ -49,8 +56,8 @@ def _eqn_cost(eqn: JaxprEqn) -> float:
     if inner:
         together = max(inner) if "branches" in eqn.params else sum(inner)
         return together * (_TURNS if eqn.primitive.unbounded else eqn.params.get("length", 1))
-    sizes = [math.prod(v.aval.shape) for v in eqn.invars]
-    size = sum(math.prod(v.aval.shape) for v in eqn.outvars)
+    sizes = [elements(v.aval.shape) for v in eqn.invars]
+    size = sum(elements(v.aval.shape) for v in eqn.outvars)
     if eqn.primitive.light:
         return size
     if eqn.primitive.series == "bilinear" and size:

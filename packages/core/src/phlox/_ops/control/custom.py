@@ -455,7 +455,7 @@ def _custom_vjp_checked(
 def _custom_vjp_masked(
     mask: Any, *args: Any, call_jaxpr: ClosedJaxpr, fwd: Rule, bwd: Rule, num_consts: int
 ) -> list[Any]:
-    """The mask is an operand of the function, after its constants, and a residual; the loops of the rules are masked."""
+    """The mask is an operand of the function, after its constants, and a residual."""
     program = _mask_after_constants(call_jaxpr, mask, num_consts)
     width = len(call_jaxpr.out_avals)
 

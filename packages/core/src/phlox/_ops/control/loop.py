@@ -242,8 +242,8 @@ def _batch(
             consts = [
                 x if d is None else place_axis(x, d, 0, axis.size) for x, d in zip(args, dims[:both], strict=False)
             ]
-            places = [tuple(None if d is None else 0 for d in some) for some in (cond_dims, body_dims)]
-            loop = Compacted(cond_jaxpr, body_jaxpr, *places, _bind, _only_where)
+            first, second = (tuple(None if d is None else 0 for d in some) for some in (cond_dims, body_dims))
+            loop = Compacted(cond_jaxpr, body_jaxpr, first, second, _bind, _only_where)
             return loop.run(axis.size, consts, carry), list(carry_dims)
         turn = _only_where(go_on, turn, len(body_consts), len(cond_consts))
         body_consts = [*cond_consts, *body_consts]

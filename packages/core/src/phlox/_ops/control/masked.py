@@ -1,8 +1,8 @@
 """Loops of a branch that run only for the rows of a batch which take the branch.
 
-`vmap` of `cond` with a batched predicate computes every branch for all rows. A loop in a branch might never end for a row
-that does not take the branch. `masked_jaxpr` therefore gives the branch one more operand, the mask of the rows that take
-it, and every loop in the branch stops where the mask is false. The results of the other rows are arbitrary.
+`vmap` of `cond` with a batched predicate computes every branch for all rows. A loop in a branch might never end for a
+row that does not take the branch. `masked_jaxpr` therefore gives the branch one more operand, the mask of the rows that
+take it, and every loop in the branch stops where the mask is false. The results of the other rows are arbitrary.
 
 Primitives that hold Jaxprs have the rule `masked`, which binds the same operation with a mask for its loops.
 """

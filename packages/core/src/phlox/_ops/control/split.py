@@ -7,7 +7,6 @@ these two primitives.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ from ..elementwise.logic import eq, ge, select
 from ..reductions.reduce import reduce_min, reduce_sum
 from ..reductions.running import cumsum
 from ..structure.shape import convert, reshape
-from .costs import cost, obstacle
+from .costs import cost, elements, obstacle
 from .rows import counting, set_rows, spread, take_rows
 from .scan import empty, scan
 
@@ -41,28 +40,35 @@ _MARGIN = 1.5
 _MIN_ROWS = 128
 
 
-def splits(axis: BatchAxis, index: Any, branches: Branches, moved: int, batching: str | None) -> bool:
+def splits(
+    axis: BatchAxis, operands: Sequence[Any], dims: Sequence[Dim], branches: Branches, batching: str | None
+) -> bool:
     """Whether the branches run by chunks of rows, as `batching` says or, if it is None, as costs do.
 
-    `moved` is the number of elements of a row of the batched operands. Raises `OptionError` if "split" is demanded and
-    impossible.
+    The first operand is the index. Raises `OptionError` if "split" is demanded and impossible.
     """
     if batching == "select":
         return False
-    reason = obstacle(axis, [branch.jaxpr for branch in branches], index)
+    reason = obstacle(axis, [branch.jaxpr for branch in branches], *operands)
     if reason is not None:
         if batching == "split":
             raise OptionError(f"cond: batching='split' under vmap, of branches with {reason}", instead="'select'")
         return False
-    return batching == "split" or _is_cheaper(axis.size, branches, moved)
+    if batching == "split":
+        return True
+    batched = [typeof(x).without_axis(d) for x, d in zip(operands, dims, strict=True) if d is not None]
+    return _is_cheaper(axis.size, branches, sum(elements(aval.shape) for aval in batched))
 
 
 def _is_cheaper(count: int, branches: Branches, moved: int) -> bool:
-    """Whether chunks are cheaper than all branches for all rows, with equally many rows for each branch."""
+    """Whether chunks are cheaper than all branches for all rows, with equally many rows for each branch.
+
+    `moved` is the number of elements of a row of the batched operands.
+    """
     if count < _MIN_ROWS:
         return False
     total = count * sum(cost(branch.jaxpr) for branch in branches)
-    results = sum(math.prod(aval.shape) for aval in branches[0].out_avals)
+    results = sum(elements(aval.shape) for aval in branches[0].out_avals)
     chunks = _chunk_count(count, len(branches), chunk_size(count))
     return total > _MARGIN * (total / len(branches) + chunks * _CHUNK_COST + count * _MOVE_COST * (moved + results))
 
