@@ -593,6 +593,8 @@ def examples() -> dict[str, list[Example]]:
         "eq_to": _binary(),
         "lt_to": _binary(),
         "le_to": _binary(),
+        # The mask is not mapped: alone, it gives the test for all rows together.
+        "masked_test": [Example((bools(3), bools(3)), {}, fixed=(1,))],
         "stage": [Example((floats(3),), {}, ((0,),))],
         "layout_constraint": [Example((floats(2, 3),), {"major_to_minor": (1, 0)}, ((0,),))],
         "optimization_barrier": [Example((floats(3), ints(2)), {}), Example((floats(3), floats(2)), {}, ((0, 1),))],

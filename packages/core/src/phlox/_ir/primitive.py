@@ -38,6 +38,8 @@ The rules, with the operands written ``*args`` and the parameters of the equatio
                                              the inner values which the policy of `checkpoint` saves; (2) an equation
                                              that takes those values as further operands and recomputes the other
                                              results; (3) the variables of the saved values
+    masked(mask, *args, **params)         -> outputs; only for primitives that hold Jaxprs: the operation with
+                                             loops that stop where the mask, a bool scalar, is false
     show(eqn, printer)                    -> the parameters that a printed Jaxpr shows, in order
     keys(eqn, uses_of)                    -> how the operation uses PRNG keys, a `KeyUses`; `uses_of(jaxpr)` says it of
                                              a Jaxpr. Without this rule it is what the Jaxpr `program` says, or else the
@@ -85,6 +87,7 @@ _RULES = (
     "effects",
     "narrow",
     "divide",
+    "masked",
     "show",
     "keys",
     "vma",
@@ -115,6 +118,7 @@ class Primitive:
         "stablehlo.sine"; None where it is several. Documentation names it.
       transposes_zeros: whether the rule `transpose` is also called where all cotangents of the results are zero, as the
         others that it returns may not be.
+      unbounded: whether the operation is a loop whose number of turns depends on values, and which may never end.
       unfused: whether XLA's older emitter of CPU loops suffices for a program of this operation alone: "operation" if
         its results have the same bits as those of the newer emitter, "layout" if the operation only becomes part of the
         loop of another one; None: the newer emitter is needed. See `_xla.pipeline`.
@@ -132,6 +136,7 @@ class Primitive:
         "series",
         "transposes_zeros",
         "typed",
+        "unbounded",
         "unfused",
         *_RULES,
     )
@@ -155,6 +160,7 @@ class Primitive:
     effects: Any
     narrow: Any
     divide: Any
+    masked: Any
     show: Any
     keys: Any
     vma: Any
@@ -175,6 +181,7 @@ class Primitive:
         unfused: Unfused | None = None,
         operation: str | None = None,
         transposes_zeros: bool = False,
+        unbounded: bool = False,
         **rules: Callable[..., Any] | None,
     ):
         unknown = set(rules) - set(_RULES)
@@ -190,6 +197,7 @@ class Primitive:
         self.unfused = unfused
         self.operation = operation
         self.transposes_zeros = transposes_zeros
+        self.unbounded = unbounded
         for rule in _RULES:
             setattr(self, rule, rules.get(rule))
         #: compiled programs of this one operation, by the keys of the operands and the parameters

@@ -7,7 +7,7 @@ and its results are made uniform: where one branch has a tangent, a batch axis o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
@@ -31,8 +31,11 @@ from ..random.keys import is_key, random_clone
 from ..structure.shape import broadcast_in_dim
 from .call import Steps, axes_used, call
 from .division import Divided, Policy, divide
+from .masked import has_unbounded_loop, masked_jaxpr
+from .split import split, splits
 
 Branches = tuple[ClosedJaxpr, ...]
+Batching = Literal["select", "split"] | None
 
 
 def _any(columns: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
@@ -40,7 +43,7 @@ def _any(columns: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
     return tuple(any(column) for column in zip(*columns, strict=True))
 
 
-def _types(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[ShapedArray]:
+def _types(index: ShapedArray, *avals: ShapedArray, branches: Branches, batching: Batching = None) -> list[ShapedArray]:
     outs = branches[0].out_avals
     if not tracked_axes():
         return outs
@@ -49,12 +52,12 @@ def _types(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[
     return [a.varying(index.vma.union(*[one.vma for one in column])) for a, column in zip(outs, columns, strict=True)]
 
 
-def _eager(index: Any, *operands: Any, branches: Branches) -> list[Any]:
+def _eager(index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> list[Any]:
     chosen = branches[min(max(int(index), 0), len(branches) - 1)]
     return call(chosen, operands, name=chosen.jaxpr.name or "branch")
 
 
-def _lower(f: Function, index: Value, *operands: Value, branches: Branches) -> list[Value]:
+def _lower(f: Function, index: Value, *operands: Value, branches: Branches, batching: Batching = None) -> list[Value]:
     if isinstance(index, Number):  # known when lowering, as platform_index: other branches may not even lower here
         return lower_jaxpr(f, branches[min(max(int(index.value), 0), len(branches) - 1)].jaxpr, operands)
     outs = [aval.physical for aval in branches[0].out_avals]
@@ -76,21 +79,29 @@ def _lower(f: Function, index: Value, *operands: Value, branches: Branches) -> l
     return results
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], branches: Branches) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], branches: Branches, batching: Batching = None
+) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(type(t) is not Zero for t in tangents[1:])
     there = _any([jvp_jaxpr(branch, nonzero)[1] for branch in branches])
     derived = tuple(jvp_jaxpr(branch, nonzero, keep=there)[0] for branch in branches)
-    results = _bind(primals[0], derived, [*primals[1:], *(t for t in tangents[1:] if type(t) is not Zero)])
+    operands = [*primals[1:], *(t for t in tangents[1:] if type(t) is not Zero)]
+    results = _bind(primals[0], derived, operands, batching)
     count = len(branches[0].out_avals)
     return results[:count], fill(results[count:], there, branches[0].out_avals)
 
 
-def _bind(index: Any, branches: Branches, operands: Sequence[Any]) -> list[Any]:
+def _bind(index: Any, branches: Branches, operands: Sequence[Any], batching: Batching = None) -> list[Any]:
     """Binds `cond`; the constants of all closed branches become operands."""
-    if not any(branch.consts for branch in branches):
-        return cond.bind(index, *operands, branches=branches)
-    consts, lifted = with_shared_constants(branches, range(len(branches)))
-    return cond.bind(index, *consts, *operands, branches=lifted)
+    consts: list[Any] = []
+    if any(branch.consts for branch in branches):
+        consts, branches = with_shared_constants(branches, range(len(branches)))
+    return cond.bind(index, *consts, *operands, **options(branches, batching))
+
+
+def options(branches: Branches, batching: Batching) -> dict[str, Any]:
+    """The parameters of `cond`. `batching` is one only if it is given, as JAX's `cond` has none."""
+    return {"branches": branches} if batching is None else {"branches": branches, "batching": batching}
 
 
 def with_shared_constants(branches: Sequence[ClosedJaxpr], order: Iterable[int]) -> tuple[list[Any], Branches]:
@@ -119,7 +130,9 @@ def _with_constants(branch: ClosedJaxpr, avals: tuple[ShapedArray, ...], places:
     return memoized(branch.jaxpr, ("with constants", avals, places), make)
 
 
-def _linearize(primals: Sequence[Any], tangents: Sequence[Any], branches: Branches) -> tuple[list[Any], list[Any]]:
+def _linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], branches: Branches, batching: Batching = None
+) -> tuple[list[Any], list[Any]]:
     index, operands = primals[0], primals[1:]
     wanted = tuple(type(t) is not Zero for t in tangents[1:])
     split = [linearize_jaxpr(branch, wanted) for branch in branches]
@@ -141,11 +154,11 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], branches: Branch
             return _with_slots(one.primal, slots, mine), _linear_half(branch, one, slots, mine, kept, nonzero)
 
         halves.append(memoized(branch.jaxpr, ("halves", *key, tuple(mine)), make))
-    results = _bind(index, tuple(primal for primal, _ in halves), operands)
+    results = _bind(index, tuple(primal for primal, _ in halves), operands, batching)
     values = [*operands, *results]
     given = [t for t in tangents[1:] if type(t) is not Zero]
     linear = tuple(half for _, half in halves)
-    outs = _bind(index, linear, [*(values[i] for i in kept), *given]) if any(nonzero) else []
+    outs = _bind(index, linear, [*(values[i] for i in kept), *given], batching) if any(nonzero) else []
     return results[:count], fill(outs, nonzero, branches[0].out_avals)
 
 
@@ -211,25 +224,30 @@ def _linear_half(
     return restage(fun, [*(avals[i] for i in kept), *tangent_avals], s.linear.jaxpr)
 
 
-def _transpose(cotangents: Sequence[Any], index: Any, *operands: Any, branches: Branches) -> list[Any]:
+def _transpose(
+    cotangents: Sequence[Any], index: Any, *operands: Any, branches: Branches, batching: Batching = None
+) -> list[Any]:
     linear = tuple(is_linear(x) for x in operands)
     nonzero = tuple(type(ct) is not Zero for ct in cotangents)
     there = _any([transpose_jaxpr(branch, linear, nonzero)[1] for branch in branches])
     derived = tuple(transpose_jaxpr(branch, linear, nonzero, keep=there)[0] for branch in branches)
     given = [x for x in operands if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
-    found, present = iter(_bind(index, derived, given)), iter(there)
+    found, present = iter(_bind(index, derived, given, batching)), iter(there)
     return [None, *((next(found) if next(present) else Zero(x.aval)) if is_linear(x) else None for x in operands)]
 
 
 def _batch(
-    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], branches: Branches
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], branches: Branches, batching: Batching = None
 ) -> tuple[list[Any], list[Dim]]:
     index, operands, in_dims = args[0], args[1:], tuple(dims[1:])
     if dims[0] is not None:
+        if splits(axis, args, dims, branches, batching):
+            outs = split(axis, place_axis(index, dims[0], 0, axis.size), operands, in_dims, branches, _bind)
+            return outs, [0] * len(outs)
         return _batch_choice(axis, index, operands, in_dims, branches)
     batched = _any([[d is not None for d in batch_jaxpr(branch, axis, in_dims)[1]] for branch in branches])
     derived = tuple(batch_jaxpr(branch, axis, in_dims, batched)[0] for branch in branches)
-    return _bind(index, derived, operands), [0 if there else None for there in batched]
+    return _bind(index, derived, operands, batching), [0 if there else None for there in batched]
 
 
 def _batch_choice(
@@ -239,9 +257,13 @@ def _batch_choice(
     refuse_io(effects_inside({"branches": branches}), "vmap of cond", "which runs every branch for every example")
     every = []
     for number, branch in enumerate(branches):
-        given, dims = _only_chosen(axis, eq(index, literal(index, number)), operands, in_dims)
+        chosen = eq(index, literal(index, number))
+        given, dims = _only_chosen(axis, chosen, operands, in_dims)
         if number:  # of each example one branch counts, so that no key is used twice
             given = [random_clone.bind(x) if is_key(typeof(x)) else x for x in given]
+        if has_unbounded_loop(branch.jaxpr):  # for rows that do not take the branch it might never end
+            branch = masked_jaxpr(branch, typeof(chosen).without_axis(0))
+            given, dims = [chosen, *given], (0, *dims)
         derived, out_dims = batch_jaxpr(branch, axis, dims)
         found = call(derived, given, name=branch.jaxpr.name or "branch")
         every.append([place_axis(x, d, 0, axis.size) for x, d in zip(found, out_dims, strict=True)])
@@ -269,16 +291,21 @@ def _only_chosen(
     return given, tuple(dims)
 
 
-def _steps(index: Any, *operands: Any, branches: Branches) -> Steps:
+def _masked(mask: Any, index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> list[Any]:
+    programs = tuple(masked_jaxpr(branch, typeof(mask)) for branch in branches)
+    return _bind(index, programs, [mask, *operands], batching)
+
+
+def _steps(index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> Steps:
     chosen = min(max(int(index), 0), len(branches) - 1)
     yield branches[chosen], operands, f"branch {chosen} of cond"
 
 
-def _checked(checks: Any, index: Any, *operands: Any, branches: Branches) -> list[Any]:
+def _checked(checks: Any, index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> list[Any]:
     avals = [typeof(x) for x in operands]
     checks.make_room(*(checks.program(branch, avals)[1] for branch in branches))
     programs, trees = zip(*(checks.program(branch, avals) for branch in branches), strict=True)
-    return checks.results(_bind(index, programs, [*checks.leaves, *operands]), *trees)
+    return checks.results(_bind(index, programs, [*checks.leaves, *operands], batching), *trees)
 
 
 def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
@@ -288,7 +315,7 @@ def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     read = _any([narrowed(branch, used)[1] for branch in branches])
     narrower = tuple(narrowed(branch, used, read)[0] for branch in branches)
     invars = [eqn.invars[0], *only(eqn.invars[1:], read)]
-    return eqn.replace(invars=invars, outvars=only(eqn.outvars, used), params={"branches": narrower})
+    return eqn.replace(invars=invars, outvars=only(eqn.outvars, used), params={**eqn.params, "branches": narrower})
 
 
 def _divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
@@ -298,8 +325,8 @@ def _divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var
     first = tuple(_with_slots(d.first, slots, mine) for d, mine in zip(divided, places, strict=True))
     again = tuple(_from_slots(d, slots, mine) for d, mine in zip(divided, places, strict=True))
     return (
-        eqn.replace(outvars=[*eqn.outvars, *kept], params={"branches": first}),
-        eqn.replace(invars=[*eqn.invars, *kept], params={"branches": again}),
+        eqn.replace(outvars=[*eqn.outvars, *kept], params={**eqn.params, "branches": first}),
+        eqn.replace(invars=[*eqn.invars, *kept], params={**eqn.params, "branches": again}),
         kept,
     )
 
@@ -338,6 +365,7 @@ cond = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    masked=_masked,
     steps=_steps,
     eager=_eager,
     axes=_axes,

@@ -25,6 +25,7 @@ from ..._xla.lower import call_function, lower_jaxpr
 from ..._xla.program import keep, lower
 from ..._xla.text import Function, Value
 from .division import Policy, divide, divided_call
+from .masked import masked_jaxpr
 
 #: What the rule `steps` returns: a generator that yields (jaxpr, operands, name) and is sent the results.
 Steps = Generator[tuple[ClosedJaxpr, Sequence[Any], str], list[Any], None]
@@ -97,6 +98,10 @@ def _jit_batch(
 ) -> tuple[list[Any], list[Dim]]:
     derived, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
     return call(derived, args, name=name, inline=inline), out_dims
+
+
+def _jit_masked(mask: Any, *args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Any]:
+    return call(masked_jaxpr(jaxpr, typeof(mask)), [mask, *args], name=name, inline=inline)
 
 
 def _jit_steps(*args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> Steps:
@@ -188,6 +193,7 @@ jit_p = Primitive(
     transpose=_jit_transpose,
     batch=_jit_batch,
     extend=lambda params, trailing, *avals: params,
+    masked=_jit_masked,
     steps=_jit_steps,
     eager=_jit_eager,
     axes=_jit_axes,

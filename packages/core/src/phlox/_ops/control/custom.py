@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..._base.errors import DerivativeError, UnexpectedTracerError
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
+from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
@@ -24,6 +24,7 @@ from ..._transform.transpose import backward_pass
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .call import Steps, axes_used
+from .masked import masked_jaxpr, run_masked
 
 
 class Rule(NamedTuple):
@@ -269,6 +270,40 @@ def _custom_jvp_checked(checks: Any, *args: Any, call_jaxpr: ClosedJaxpr, jvp: R
     return checks.results(outs, tree)
 
 
+def _custom_jvp_masked(mask: Any, *args: Any, call_jaxpr: ClosedJaxpr, jvp: Rule, num_consts: int) -> list[Any]:
+    """The mask is an operand of the function, after its constants; the loops of the rule are masked too."""
+    program, consts = _mask_after_constants(call_jaxpr, mask, num_consts), args[:num_consts]
+
+    def masked(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        width = len(primals) - 1
+
+        def both(*xs: Any) -> list[Any]:
+            outs, out_tangents = jvp.call(xs[:width], xs[width:])
+            return [*outs, *out_tangents]
+
+        results = run_masked(primals[0], both, *primals[1:], *tangents[1:])
+        return results[: len(results) // 2], results[len(results) // 2 :]
+
+    return custom_jvp_call.bind(
+        *program.consts,
+        *consts,
+        mask,
+        *args[num_consts:],
+        call_jaxpr=hoisted(program),
+        jvp=jvp._replace(call=masked),
+        num_consts=num_consts + len(program.consts),
+    )
+
+
+def _mask_after_constants(function: ClosedJaxpr, mask: Any, num_consts: int) -> ClosedJaxpr:
+    """The masked jaxpr of a function, with the mask behind the `num_consts` constants."""
+    program = masked_jaxpr(function, typeof(mask))
+    first, *rest = program.jaxpr.invars
+    invars = [*rest[:num_consts], first, *rest[num_consts:]]
+    make = lambda: ClosedJaxpr(program.jaxpr.replace(invars=invars), program.consts)  # noqa: E731
+    return memoized(program.jaxpr, ("mask after constants", num_consts), make)
+
+
 def _custom_jvp_show(eqn: Any, printer: Any) -> dict[str, Any]:
     params = eqn.params
     shown = {"name": params["call_jaxpr"].jaxpr.name, "call_jaxpr": params["call_jaxpr"], "jvp": params["jvp"].name}
@@ -288,6 +323,7 @@ custom_jvp_call = Primitive(
     transpose=_custom_jvp_transpose,
     batch=_custom_jvp_batch,
     extend=lambda params, trailing, *avals: params,
+    masked=_custom_jvp_masked,
     steps=_steps,
     eager=_eager,
     axes=_axes,
@@ -416,6 +452,38 @@ def _custom_vjp_checked(
     return checks.results(outs, tree)
 
 
+def _custom_vjp_masked(
+    mask: Any, *args: Any, call_jaxpr: ClosedJaxpr, fwd: Rule, bwd: Rule, num_consts: int
+) -> list[Any]:
+    """The mask is an operand of the function, after its constants, and a residual."""
+    program = _mask_after_constants(call_jaxpr, mask, num_consts)
+    width = len(call_jaxpr.out_avals)
+
+    def masked_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+        def both(*xs: Any) -> list[Any]:
+            outs, residuals = fwd.call(xs, perturbed[1:])
+            return [*outs, *residuals]
+
+        results = run_masked(primals[0], both, *primals[1:])
+        return results[:width], [primals[0], *results[width:]]
+
+    def masked_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        count = len(residuals) - 1
+        both = lambda *xs: bwd.call(xs[:count], xs[count:])  # noqa: E731
+        return [Zero(typeof(mask).tangent()), *run_masked(residuals[0], both, *residuals[1:], *cotangents)]
+
+    return custom_vjp_call.bind(
+        *program.consts,
+        *args[:num_consts],
+        mask,
+        *args[num_consts:],
+        call_jaxpr=hoisted(program),
+        fwd=fwd._replace(call=masked_fwd),
+        bwd=bwd._replace(call=masked_bwd),
+        num_consts=num_consts + len(program.consts),
+    )
+
+
 def _custom_vjp_show(eqn: Any, printer: Any) -> dict[str, Any]:
     params = eqn.params
     shown = {
@@ -439,6 +507,7 @@ custom_vjp_call = Primitive(
     jvp=_custom_vjp_jvp,
     batch=_custom_vjp_batch,
     extend=lambda params, trailing, *avals: params,
+    masked=_custom_vjp_masked,
     steps=_steps,
     eager=_eager,
     axes=_axes,

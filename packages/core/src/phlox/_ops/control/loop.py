@@ -6,6 +6,7 @@ reverse mode cannot store the residuals of each. It stores some states and compu
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,6 +30,8 @@ from ..elementwise.logic import select_n
 from ..reductions.reduce import reduce_or
 from ..structure.shape import broadcast_in_dim
 from .call import Steps, axes_used, call
+from .compact import Compacted, compacts
+from .masked import masked_jaxpr, masked_test
 
 
 def _types(*avals: ShapedArray, body_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
@@ -328,6 +331,13 @@ def _batch(
     if stops is not None:
         effects = effects_inside({"cond": cond_jaxpr, "body": body_jaxpr})
         refuse_io(effects, "vmap of while_loop", "which goes on for examples that have stopped")
+        if compacts(axis, cond_jaxpr, body_jaxpr, args):
+            consts = [
+                x if d is None else place_axis(x, d, 0, axis.size) for x, d in zip(args, dims[:both], strict=False)
+            ]
+            first, second = (tuple(None if d is None else 0 for d in some) for some in (cond_dims, body_dims))
+            loop = Compacted(cond_jaxpr, body_jaxpr, first, second, functools.partial(_bind, **how), only_where)
+            return loop.run(axis.size, consts, carry), list(carry_dims)
         turn = only_where(go_on, turn, len(body_consts), len(cond_consts))
         body_consts = [*cond_consts, *body_consts]
         go_on = as_long_as_any(go_on)
@@ -354,6 +364,31 @@ def only_where(go_on: ClosedJaxpr, turn: ClosedJaxpr, nbody: int, ncond: int) ->
         ]
 
     return restage(fun, [*go_on.in_avals[:ncond], *turn.in_avals], turn.jaxpr)
+
+
+def masked_programs(mask: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    """Condition and body of a loop for the rows where `mask` is true; both take the mask as their first operand."""
+    aval = typeof(mask)
+    inner, turn = masked_jaxpr(cond_jaxpr, aval), masked_jaxpr(body_jaxpr, aval)
+
+    def fun(*xs: Any) -> list[Any]:
+        return [masked_test.bind(*eval_jaxpr(inner.jaxpr, inner.consts, *xs), xs[0])]
+
+    return memoized(inner.jaxpr, "test", lambda: restage(fun, inner.in_avals, inner.jaxpr)), turn
+
+
+def _masked(
+    mask: Any,
+    *args: Any,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    **how: Any,
+) -> list[Any]:
+    both = cond_nconsts + body_nconsts
+    go_on, turn = masked_programs(mask, cond_jaxpr, body_jaxpr)
+    return _bind(go_on, [mask, *args[:cond_nconsts]], turn, [mask, *args[cond_nconsts:both]], args[both:], **how)
 
 
 def _steps(
@@ -442,11 +477,13 @@ while_p = Primitive(
     linearize=_linearize,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    masked=_masked,
     steps=_steps,
     axes=_axes,
     effects=effects_inside,
     keys=_keys,
     checked=_checked,
+    unbounded=True,
 )
 
 

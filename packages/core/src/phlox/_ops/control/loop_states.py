@@ -39,7 +39,7 @@ from ..elementwise.arithmetic import add, div, mul, rem
 from ..elementwise.logic import and_, eq, gt, le, lt, or_, select, select_n
 from ..structure.slicing import along, dynamic_update_slice
 from .call import axes_used
-from .loop import as_long_as_any, jvp_body, only_where, repeat, spread_carry, with_ignored_inputs
+from .loop import as_long_as_any, jvp_body, masked_programs, only_where, repeat, spread_carry, with_ignored_inputs
 from .scan import empty, stacked, with_rows
 
 _int32 = dtypes.int32.type
@@ -290,6 +290,21 @@ def _states_batch(
     return outs, [*last, *[1 if there else None for there in b.carry], None, None]
 
 
+def _states_masked(
+    mask: Any,
+    *args: Any,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    rows: int,
+) -> list[Any]:
+    both = cond_nconsts + body_nconsts
+    go_on, turn = masked_programs(mask, cond_jaxpr, body_jaxpr)
+    cond_consts, body_consts = [mask, *args[:cond_nconsts]], [mask, *args[cond_nconsts:both]]
+    return _bind_states(go_on, cond_consts, turn, body_consts, args[both:], rows)
+
+
 def _states_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
     # The values of `args` have physical types, so those of keys come from the jaxprs.
     avals = [*params["cond_jaxpr"].in_avals[: params["cond_nconsts"]], *params["body_jaxpr"].in_avals]
@@ -316,6 +331,8 @@ while_states = Primitive(
     linearize=_states_linearize,
     batch=_states_batch,
     extend=lambda params, trailing, *avals: params,
+    masked=_states_masked,
+    unbounded=True,
     axes=axes_of,
     effects=effects_inside,
     nan_checked=True,

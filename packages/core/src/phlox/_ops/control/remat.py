@@ -40,6 +40,7 @@ from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .call import Steps, axes_used, narrow_call
 from .division import Divided, Policy, divide
+from .masked import masked_jaxpr
 
 #: For each operand whether it passes an optimization barrier, which keeps XLA's CSE from reusing the first computation.
 Flags = bool | tuple[bool, ...]
@@ -216,6 +217,11 @@ def _batch(
     return _bind(derived, args, prevent_cse, how), out_dims
 
 
+def _masked(mask: Any, *args: Any, jaxpr: ClosedJaxpr, prevent_cse: Flags, **how: Any) -> list[Any]:
+    flags = prevent_cse if isinstance(prevent_cse, bool) else (False, *prevent_cse)
+    return _bind(masked_jaxpr(jaxpr, typeof(mask)), [mask, *args], flags, how)
+
+
 def _checked(checks: Any, *args: Any, jaxpr: ClosedJaxpr, prevent_cse: Flags, **how: Any) -> list[Any]:
     program, tree = checks.program(jaxpr, [typeof(x) for x in args])
     if not isinstance(prevent_cse, bool):
@@ -249,6 +255,7 @@ checkpoint = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    masked=_masked,
     steps=_steps,
     eager=_eager,
     axes=lambda params: axes_used(params["jaxpr"]),

@@ -38,6 +38,7 @@ from ..structure.slicing import along, dynamic_slice, dynamic_update_slice
 from .call import Steps, axes_used
 from .division import Policy, divide, divided_call
 from .loop import spread_carry, while_p
+from .masked import masked_jaxpr
 
 Params = dict[str, Any]
 
@@ -546,6 +547,12 @@ def _batch(
     return [*last, *rows], [*out_dims[:num_carry], *[None if d is None else 1 for d in out_dims[num_carry:]]]
 
 
+def _masked(mask: Any, *args: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any) -> list[Any]:
+    consts, carry, xs = _parts(args, num_consts, num_carry)
+    last, rows = _bind(masked_jaxpr(jaxpr, typeof(mask)), [mask, *consts], carry, xs, how)
+    return [*last, *rows]
+
+
 def _lower(f: Function, *args: Value, **params: Any) -> list[Value]:
     jaxpr, both = params["jaxpr"], params["num_consts"] + params["num_carry"]
     avals = [*jaxpr.in_avals[:both], *(stacked(a, params["length"]) for a in jaxpr.in_avals[both:])]
@@ -602,6 +609,7 @@ scan = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    masked=_masked,
     steps=_steps,
     axes=_axes,
     effects=effects_inside,

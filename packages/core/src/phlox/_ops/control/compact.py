@@ -1,0 +1,110 @@
+"""`while` with a batched condition in which finished rows stop costing.
+
+The loop runs for all rows until 1/32 of them is left. The rows that go on are then copied into a batch of that size.
+The loop continues there in the same way, and its results are written back into the larger batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._ir import dtypes
+from ..._ir.jaxpr import ClosedJaxpr, memoized
+from ..._trace.axes import axis_env
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.trace import typeof
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.jaxprs import batch_jaxpr, restage
+from ..elementwise.arithmetic import add, sub
+from ..elementwise.logic import clamp, gt, select
+from ..random.keys import is_key
+from ..reductions.reduce import reduce_sum
+from ..reductions.running import cumsum
+from ..structure.shape import convert
+from .costs import cost, obstacle, size_of
+from .rows import counting, set_rows, spread, take_rows
+
+#: Each batch has 1/32 of the rows of the one before: 1,000 rows make 3 batches. The body is compiled once for each, and
+#: XLA's compile time is what a smaller factor costs.
+_FACTOR = 32
+#: smaller batches are not compacted: their turns cost little more than those of one row
+_MIN_ROWS = 64
+#: A turn of all rows takes at least this time in ns: the further sizes of the body take a second to compile.
+_MIN_TURN_COST = 100_000
+#: a body with more equations is not compacted, as it is compiled once for each size
+_MAX_EQUATIONS = 100
+
+
+def compacts(axis: BatchAxis, cond: ClosedJaxpr, body: ClosedJaxpr, operands: Sequence[Any]) -> bool:
+    """Whether finished rows are removed: the body is expensive, and small enough to be compiled several times."""
+    jaxprs = [cond.jaxpr, body.jaxpr]
+    if axis.size < _MIN_ROWS or sum(map(size_of, jaxprs)) > _MAX_EQUATIONS:
+        return False
+    if axis.size * sum(map(cost, jaxprs)) < _MIN_TURN_COST or any(is_key(typeof(x)) for x in operands):
+        return False
+    return obstacle(axis, jaxprs, *operands) is None
+
+
+def _smaller(count: int) -> int:
+    """The size of the batch after one of `count` rows: a power of two, or 0 after one row."""
+    return 0 if count == 1 else 1 << max((count - 1) // _FACTOR, 0).bit_length()
+
+
+class Compacted:
+    """A `while` loop over rows, in batches of decreasing sizes.
+
+    `dims` are those of the constants of condition and body: 0, or None for a constant that all rows share. The carry is
+    batched along axis 0. `bind` binds `while`; ``only_where(go_on, turn, nbody, ncond)`` is the body that keeps the
+    carry of rows that have stopped.
+    """
+
+    def __init__(
+        self,
+        cond: ClosedJaxpr,
+        body: ClosedJaxpr,
+        cond_dims: tuple[Dim, ...],
+        body_dims: tuple[Dim, ...],
+        bind: Callable[..., list[Any]],
+        only_where: Callable[..., ClosedJaxpr],
+    ):
+        self.cond, self.body = cond, body
+        self.cond_dims, self.body_dims = cond_dims, body_dims
+        self.bind, self.only_where = bind, only_where
+
+    def run(self, count: int, consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
+        """The final carry of `count` rows."""
+        left, ncond, nbody = _smaller(count), len(self.cond_dims), len(self.body_dims)
+        axis, moving = BatchAxis(count), (0,) * len(carry)
+        go_on, _ = batch_jaxpr(self.cond, axis, (*self.cond_dims, *moving), (True,))
+        turn, _ = batch_jaxpr(self.body, axis, (*self.body_dims, *moving), (True,) * len(carry))
+        turn = self.only_where(go_on, turn, nbody, ncond)
+        carry = self.bind(_while_more_than(go_on, left), consts[:ncond], turn, consts, carry)
+        if not left:
+            return carry
+        (goes_on,) = eval_jaxpr(go_on.jaxpr, go_on.consts, *consts[:ncond], *carry)
+        rows = _rows_left(goes_on, count, left)
+        inside = clamp(dtypes.int32.type(0), rows, dtypes.int32.type(count - 1))
+        dims = (*self.cond_dims, *self.body_dims)
+        fewer = [x if d is None else take_rows(x, inside) for x, d in zip(consts, dims, strict=True)]
+        last = self.run(left, fewer, [take_rows(x, inside) for x in carry])
+        return [set_rows(x, rows, y) for x, y in zip(carry, last, strict=True)]
+
+
+def _while_more_than(go_on: ClosedJaxpr, left: int) -> ClosedJaxpr:
+    """The condition that more than `left` rows go on."""
+
+    def fun(*xs: Any) -> list[Any]:
+        (goes_on,) = eval_jaxpr(go_on.jaxpr, go_on.consts, *xs)
+        return [gt(reduce_sum(convert(goes_on, dtypes.int32), axes=(0,)), dtypes.int32.type(left))]
+
+    key = ("more than", left, axis_env.get())
+    return memoized(go_on.jaxpr, key, lambda: restage(fun, go_on.in_avals, go_on.jaxpr))
+
+
+def _rows_left(goes_on: Any, count: int, left: int) -> Any:
+    """The positions of the rows that go on, at most `left`. Those that are left over are out of bounds, and differ."""
+    index = counting((count,))
+    rank = sub(cumsum(convert(goes_on, dtypes.int32), axis=0, reverse=False), spread(1, (count,)))
+    place = select(goes_on, rank, add(index, spread(count, (count,))))
+    return set_rows(add(counting((left,)), spread(count, (left,))), place, index)

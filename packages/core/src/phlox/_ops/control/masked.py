@@ -1,0 +1,110 @@
+"""Loops of a branch that run only for the rows of a batch which take the branch.
+
+`vmap` of `cond` with a batched predicate computes every branch for all rows. A loop in a branch might never end for a
+row that does not take the branch. `masked_jaxpr` therefore gives the branch one more operand, the mask of the rows that
+take it, and every loop in the branch stops where the mask is false. The results of the other rows are arbitrary.
+
+Primitives that hold Jaxprs have the rule `masked`, which binds the same operation with a mask for its loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._ir.avals import ShapedArray
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in, memoized
+from ..._ir.primitive import Primitive
+from ..._trace.axes import axis_env
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.staging import stage
+from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero
+from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.jaxprs import restage
+from ..._xla.text import Function, Value
+from ..reductions.reduce import reduce_or
+
+
+def has_unbounded_loop(jaxpr: Jaxpr) -> bool:
+    """Whether the jaxpr, or one inside of it, contains a loop whose number of turns depends on values."""
+
+    def search() -> bool:
+        return any(is_unbounded(eqn) for eqn in jaxpr.eqns)
+
+    return bool(memoized(jaxpr, "has unbounded loop", search))
+
+
+def is_unbounded(eqn: JaxprEqn) -> bool:
+    """Whether the equation is a loop whose number of turns depends on values, or contains one."""
+    return eqn.primitive.unbounded or any(map(has_unbounded_loop, jaxprs_in(eqn.params)))
+
+
+def masked_jaxpr(closed: ClosedJaxpr, mask: ShapedArray) -> ClosedJaxpr:
+    """The jaxpr with a leading input of type `mask`; its loops run only while the mask is true."""
+
+    def fun(mask_value: Any, *args: Any) -> list[Any]:
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args, run=_masked_run(mask_value))
+
+    key = ("masked", mask, axis_env.get())
+    return memoized(closed.jaxpr, key, lambda: restage(fun, [mask, *closed.in_avals], closed.jaxpr))
+
+
+def run_masked(mask: Any, fun: Callable[..., Sequence[Any]], *args: Any) -> list[Any]:
+    """Calls flat `fun`, whose arguments and results may be `Zero`; its loops run only while the mask is true."""
+    results: list[Any] = []
+
+    def fun_of_arrays(*xs: Any) -> list[Any]:
+        arrays = iter(xs)
+        results[:] = fun(*[x if type(x) is Zero else next(arrays) for x in args])
+        return [x for x in results if type(x) is not Zero]
+
+    operands = [x for x in args if type(x) is not Zero]
+    jaxpr, consts = stage(fun_of_arrays, [typeof(x) for x in operands])
+    outs = iter(eval_jaxpr(jaxpr, consts, *operands, run=_masked_run(mask)))
+    return [x if type(x) is Zero else next(outs) for x in results]
+
+
+def _masked_run(mask: Any) -> Callable[[JaxprEqn, list[Any]], Any]:
+    def run(eqn: JaxprEqn, values: list[Any]) -> Any:
+        rule = eqn.primitive.masked
+        if rule is None or not is_unbounded(eqn):
+            return eqn.primitive.bind(*values, **eqn.params)
+        return rule(mask, *values, **eqn.params)
+
+    return run
+
+
+# --- the condition of a masked loop ---------------------------------------------------------------------
+
+
+def _masked_test_types(test: ShapedArray, mask: ShapedArray) -> ShapedArray:
+    return test
+
+
+def _masked_test_lower(f: Function, test: Value, mask: Value) -> Value:
+    return f.op("stablehlo.and", [test, mask], test.aval)
+
+
+def _masked_test_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    out = masked_test.bind(*primals)
+    return out, Zero(typeof(out).tangent())
+
+
+def _masked_test_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
+    """Keeps a test unbatched which is equal for all rows: the loop goes on while any row needs it."""
+    (test, mask), (test_dim, mask_dim) = args, dims
+    if test_dim is None:
+        return masked_test.bind(test, reduce_or(mask, axes=(mask_dim,))), None
+    return masked_test.bind(place_axis(test, test_dim, 0, axis.size), place_axis(mask, mask_dim, 0, axis.size)), 0
+
+
+masked_test = Primitive(
+    "masked_test",
+    remembers=True,
+    types=_masked_test_types,
+    lower=_masked_test_lower,
+    jvp=_masked_test_jvp,
+    batch=_masked_test_batch,
+    nan_checked=False,
+)
