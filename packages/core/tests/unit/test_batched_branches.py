@@ -441,3 +441,27 @@ def test_compacted_loops_under_jvp_nested_vmap_and_branches() -> None:
     np.testing.assert_allclose(
         phlox.vmap(choose)(n, STATES), np.where(n[:, None] > 2, flat[1], STATES), rtol=1e-3, atol=1e-3
     )
+
+
+def test_gradients_of_loops_in_branches():
+    """Rows of a batch share the counts of their loop, and rows that take the other branch have those of its loop."""
+
+    def settled(x):
+        up = lambda y: lax.while_loop(lambda v: v < 10.0, lambda v: v * 1.5 + 0.1, y)
+        down = lambda y: lax.while_loop(lambda v: v > 1.0, lambda v: jnp.sin(v) * v / 2, y)
+        return lax.cond(x < 5, up, down, x)
+
+    x = jnp.array([3.0, 17.0, 10.0, 4.0, -0.1, 30.0])
+    expected = [float(phlox.grad(settled)(v)) for v in x]
+    np.testing.assert_allclose(phlox.vmap(phlox.grad(settled))(x), expected, rtol=1e-5)
+    np.testing.assert_allclose(phlox.grad(lambda x: phlox.vmap(settled)(x).sum())(x), expected, rtol=1e-5)
+    twice = phlox.jit(phlox.vmap(phlox.vmap(phlox.grad(settled))))(x.reshape(2, 3))
+    np.testing.assert_allclose(twice.ravel(), expected, rtol=1e-5)
+
+
+def test_pullbacks_of_separate_loops_in_one_batch():
+    f = lambda x: lax.while_loop(lambda v: v < 100.0, lambda v: v * 1.5 + jnp.sin(v), x)
+    x = jnp.array([3.0, 0.5, 50.0])
+    stacked = lax.map(lambda x: phlox.vjp(f, x)[1], x)  # each row has a loop of its own
+    together = phlox.vmap(lambda pullback: pullback(1.0)[0])(stacked)
+    np.testing.assert_allclose(together, [float(phlox.grad(f)(v)) for v in x], rtol=1e-5)

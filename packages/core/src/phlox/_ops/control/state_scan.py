@@ -8,6 +8,7 @@ through them. See `loop_states` for how the states are found.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -30,8 +31,9 @@ from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, div, max_, min_, mul, rem, sub
 from ..elementwise.logic import and_, eq, ge, gt, le, lt, select
-from ..structure.shape import broadcast_in_dim, convert, iota
-from .loop import jvp_body, repeat, spread_carry, with_ignored_inputs
+from ..reductions.reduce import reduce_max
+from ..structure.shape import broadcast_in_dim, convert, iota, squeeze
+from .loop import jvp_body, masked_programs, repeat, spread_carry, with_ignored_inputs
 from .loop_states import (
     INDEX,
     BatchedLoop,
@@ -42,7 +44,8 @@ from .loop_states import (
     present,
     write_state,
 )
-from .scan import backward_step, jvp_step, row_at, rows_at, stacked
+from .masked import masked_jaxpr
+from .scan import backward_step, empty, jvp_step, row_at, rows_at, stacked
 
 _int32 = dtypes.int32.type
 _ZERO, _ONE = _int32(0), _int32(1)
@@ -341,6 +344,17 @@ def _batch(
     reverse: bool,
 ) -> tuple[list[Any], list[Dim]]:
     o, d = _split(args, lengths), _split(dims, lengths)
+    if any(x is not None for x in d.counts):
+        run = functools.partial(
+            scan_states.bind,
+            cond_jaxpr=cond_jaxpr,
+            body_jaxpr=body_jaxpr,
+            step_jaxpr=step_jaxpr,
+            lengths=lengths,
+            reverse=reverse,
+        )
+        outs = _row_by_row(run, axis.size, args, dims, step_jaxpr.out_avals)
+        return outs, [0] * len(outs)
     flags = [x is not None for x in d.states]
     loop = batched_loop(axis, cond_jaxpr, tuple(d.cond_consts), body_jaxpr, tuple(d.body_consts), flags)
     states = [
@@ -368,6 +382,57 @@ def _batch(
             body_consts=[*o.cond_consts, *o.body_consts], step_consts=[*o.cond_consts, *o.step_consts]
         )
     return bind_scan_states(loop.cond, loop.body, step, operands, reverse), list(carry_dims)
+
+
+def _row_by_row(
+    run: Callable[..., Sequence[Any]], size: int, args: Sequence[Any], dims: Sequence[Dim], avals: Sequence[ShapedArray]
+) -> list[Any]:
+    """The results, of types `avals`, of `run` for each row: for loops that are not one loop over a batch."""
+    args = [x if d is None else place_axis(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
+
+    def turn(i: Any, *outs: Any) -> list[Any]:
+        row = [x if d is None else squeeze(rows_at(x, i, 1), dimensions=(0,)) for x, d in zip(args, dims, strict=True)]
+        return [add(i, _ONE), *write_state(outs, run(*row), i)]
+
+    start = [empty(stacked(aval, size)) for aval in avals]
+    return repeat(lambda i, *_: lt(i, _int32(size)), turn, [_ZERO, *start])[1:]
+
+
+def _masked(
+    mask: Any,
+    *args: Any,
+    cond_jaxpr: ClosedJaxpr,
+    body_jaxpr: ClosedJaxpr,
+    step_jaxpr: ClosedJaxpr,
+    lengths: tuple[int, ...],
+    reverse: bool,
+) -> list[Any]:
+    o = _split(args, lengths)
+    count, stride = o.counts
+    go_on, turn = masked_programs(mask, cond_jaxpr, body_jaxpr)
+    operands = o._replace(
+        cond_consts=[mask, *o.cond_consts],
+        body_consts=[mask, *o.body_consts],
+        step_consts=[mask, *o.step_consts],
+        # `cond` has put the counts of other branches beside those of this loop.
+        counts=[common_count.bind(select(mask, count, _ZERO)), common_count.bind(select(mask, stride, _ONE))],
+    )
+    return bind_scan_states(go_on, turn, masked_jaxpr(step_jaxpr, typeof(mask)), operands, reverse)
+
+
+def _common_count_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
+    return common_count.bind(reduce_max(args[0], axes=(dims[0],))), None
+
+
+#: The count of a loop, of which every row of a batch has the same or, where it does not take part, a smaller one.
+common_count = Primitive(
+    "common_count",
+    remembers=True,
+    types=lambda count: count,
+    lower=lambda f, count: count,
+    batch=_common_count_batch,
+    nan_checked=False,
+)
 
 
 def _only_where(loop: BatchedLoop, step: ClosedJaxpr, ncond: int, nstep: int, ncarry: int) -> ClosedJaxpr:
@@ -404,6 +469,8 @@ scan_states = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    masked=_masked,
+    unbounded=True,
     axes=axes_of,
     effects=effects_inside,
     nan_checked=True,
