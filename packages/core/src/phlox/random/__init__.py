@@ -30,8 +30,10 @@ from ._gammas import ball, beta, chisquare, dirichlet, f, gamma, generalized_nor
 from ._keys import PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
 from ._samplers import bernoulli, bits, normal, permutation, randint, truncated_normal, uniform
 from ._vectors import multivariate_normal, orthogonal
+from ..typing import Key
 
 __all__ = [
+    "Key",
     "PRNGKey",
     "ball",
     "bernoulli",

@@ -27,7 +27,7 @@ _NO_ABSTRACT_MESH = AbstractMesh((), ())
 
 
 def make_mesh(
-    axis_shapes: Sequence[int],
+    axis_sizes: Sequence[int],
     axis_names: Sequence[str],
     axis_types: tuple[AxisType, ...] | None = None,
     *,
@@ -36,7 +36,7 @@ def make_mesh(
     """A mesh of the first available devices, with axes of these lengths and names.
 
     Args:
-      axis_shapes: length of each axis.
+      axis_sizes: length of each axis.
       axis_names: name of each axis.
       axis_types: type of each axis; None for `Explicit`, as in JAX. See `AxisType` for its meaning here.
       devices: the devices to choose from, in order; None for all of the default platform.
@@ -45,7 +45,7 @@ def make_mesh(
       A `Mesh` with the first devices in row-major order.
 
     Raises:
-      ArgumentError: `axis_shapes` is no sequence.
+      ArgumentError: `axis_sizes` is no sequence.
       DeviceError: there are too few devices.
       ShapeError: there are more or fewer names than axes, or a name occurs twice.
 
@@ -53,9 +53,9 @@ def make_mesh(
     (('data', 1), ('model', 1))
     """
     try:
-        shape = tuple(int(n) for n in axis_shapes)
+        shape = tuple(int(n) for n in axis_sizes)
     except TypeError:
-        raise ArgumentError(f"make_mesh: axis_shapes={axis_shapes!r} is no sequence of integers") from None
+        raise ArgumentError(f"make_mesh: axis_sizes={axis_sizes!r} is no sequence of integers") from None
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     there = list(all_devices() if devices is None else devices)
     wanted = math.prod(shape)
