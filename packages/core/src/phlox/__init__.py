@@ -56,6 +56,7 @@ from ._api.devices import memory
 from ._api.devices.meshes import get_abstract_mesh, get_mesh, make_mesh, reshard, set_mesh, use_abstract_mesh
 from ._api.devices.transfers import block_until_ready, copy_to_host_async, device_get, device_put
 from ._api.jit.caches import clear_caches
+from ._api.jit.effort_level import CompilerEffortLevel
 from ._api.jit.inlining import Inline
 from ._api.jit.jit import jit
 from ._api.jit.programs import ShapeDtypeStruct, eval_shape, make_jaxpr
@@ -162,6 +163,7 @@ publish(
 
 __all__ = [
     "Array",
+    "CompilerEffortLevel",
     "Device",
     "Inline",
     "NamedSharding",

@@ -25,7 +25,8 @@ _MAX_WRITTEN_OUT = 8
 
 
 def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None = None) -> Array:
-    """The values at `x` of the polynomial ``coeffs[0] + coeffs[1] x + coeffs[2] x² + ...`` by Horner's rule.
+    """The values at `x` of the polynomial ``coeffs[0] + coeffs[1] x + coeffs[2] x² + ...`` by Horner's rule (as
+    ``jax.lax.polynomial``).
 
     Args:
       x: array of numbers.

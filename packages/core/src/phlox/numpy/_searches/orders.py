@@ -137,7 +137,8 @@ def _smallest(a: Any, k: int, axis: int) -> tuple[Any, Any]:
 def top_k(
     a: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
 ) -> Sequence[Array]:
-    """The `k` largest or smallest elements of `a` along `axis`, and their indices (array API 2025.12).
+    """The `k` largest or smallest elements of `a` along `axis`, and their indices (as
+    ``jax.numpy.top_k``).
 
     Of equal elements the one with the lower index comes first. Nan is the largest number.
 
