@@ -108,10 +108,11 @@ def test_cross_products_are_of_three_elements():
 
 
 def test_inline():
-    calls = {
-        inline: str(phlox.make_jaxpr(lambda x, f=phlox.jit(lambda x: x + 1, inline=inline): f(x))(1.0))
-        for inline in phlox.Inline
-    }
+    def program(inline):
+        inner = phlox.jit(lambda x: x + 1, inline=inline)
+        return str(phlox.make_jaxpr(lambda x: inner(x))(1.0))
+
+    calls = {inline: program(inline) for inline in phlox.Inline}
     assert [inline for inline, text in calls.items() if "jit" not in text] == [phlox.Inline.JAX_EARLY]
     with pytest.raises(ValueError, match="inline"):
         phlox.jit(lambda x: x, inline="jax_early")
@@ -131,6 +132,17 @@ def test_meshes_of_the_top_level():
     with phlox.set_mesh(mesh):
         assert phlox.get_mesh() == mesh and phlox.get_abstract_mesh() == mesh.abstract_mesh
     assert phlox.sharding.AbstractMesh((2,), ("i",)).axis_types == (phlox.sharding.AxisType.Explicit,)
+
+
+def test_manual_axis_type():
+    types = []
+    mesh = phlox.make_mesh((1,), ("i",), (phlox.sharding.AxisType.Auto,))
+    mapped = phlox.shard_map(
+        lambda x: types.append(phlox.typeof(x)) or x, mesh=mesh, in_specs=phlox.P("i"), out_specs=phlox.P("i")
+    )
+    mapped(jnp.ones(2))
+    assert {t.manual_axis_type.varying for t in types} == {frozenset("i")}
+    assert phlox.typeof(1.0).manual_axis_type.empty
 
 
 def test_specs_of_partial_sums_are_refused():

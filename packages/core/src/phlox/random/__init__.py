@@ -9,6 +9,7 @@ Functions take new-style keys (`key`) and old-style ones (`PRNGKey`, arrays of t
 
 from .._base.public_names import publish
 from .._ops.random.gamma import random_gamma as random_gamma_p
+from ..typing import Key
 from ._choices import categorical, choice, geometric, rademacher
 from ._counts import binomial, multinomial, poisson
 from ._distributions import (
@@ -30,7 +31,6 @@ from ._gammas import ball, beta, chisquare, dirichlet, f, gamma, generalized_nor
 from ._keys import PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
 from ._samplers import bernoulli, bits, normal, permutation, randint, truncated_normal, uniform
 from ._vectors import multivariate_normal, orthogonal
-from ..typing import Key
 
 __all__ = [
     "Key",

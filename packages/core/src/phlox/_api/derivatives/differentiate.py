@@ -186,9 +186,7 @@ def _apply_linear(jaxpr: Jaxpr, form: _Form, residuals: list[Any], *tangents: An
     return out_tree.unflatten(tangents_out)
 
 
-def linearize(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_nzs: Any = None
-) -> tuple[Any, ...]:
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_nzs: Any = None) -> tuple[Any, ...]:
     """The value of `fun` at `primals`, and its derivative there as a function of tangents.
 
     `fun` is evaluated once. The linear function may be called with many tangents; it is a pytree (`Partial`) whose

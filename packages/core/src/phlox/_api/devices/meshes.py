@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._base import config, pytree
 from ..._base.errors import ArgumentError, DeviceError, OptionError, ShapeError
+from ..._ir.avals import LAZY_ATTRIBUTES, ShapedArray
 from ..._ir.primitive import current_trace
 from ..._ops.spmd.reshard import laid_out
 from ..._trace.trace import Tracer, typeof
@@ -110,6 +111,16 @@ class set_mesh:
 
     def __exit__(self, *error: Any) -> None:
         config.override(mesh=self.prev_mesh, device_context=self._prev_context)
+
+
+def _manual_axis_type(aval: ShapedArray) -> Any:
+    """The attribute `manual_axis_type` of a type: the axes `vma` as JAX's object."""
+    from .axis_types import ManualAxisType  # here, as that module imports this one
+
+    return ManualAxisType(varying=aval.vma)
+
+
+LAZY_ATTRIBUTES["manual_axis_type"] = _manual_axis_type
 
 
 def current_mesh() -> Mesh | AbstractMesh | None:

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
 
 
-def new_ref(
-    init_val: ArrayLike, *, memory_space: Any = None, kind: str | None = None, pin: bool = False
-) -> Ref:
+def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None = None, pin: bool = False) -> Ref:
     """A mutable reference to an array with the initial value `init_val`.
 
     Args:

@@ -9,7 +9,6 @@ from ..._api.jit.jit import jit
 from ..._base.errors import ShapeError
 from ..._operands.checks import canonical_axis, check, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
-from ..._ops.elementwise import arithmetic as e
 from .._elementwise.binary import multiply, subtract
 from .._elementwise.unary import conj
 from .._manipulation.shapes import broadcast_arrays, expand_dims, moveaxis, reshape, squeeze, stack

@@ -134,9 +134,7 @@ def _smallest(a: Any, k: int, axis: int) -> tuple[Any, Any]:
     return _reversed_order(values), indices
 
 
-def top_k(
-    a: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
-) -> Sequence[Array]:
+def top_k(a: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True) -> Sequence[Array]:
     """The `k` largest or smallest elements of `a` along `axis`, and their indices (as
     ``jax.numpy.top_k``).
 
