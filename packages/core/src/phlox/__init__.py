@@ -303,6 +303,7 @@ __all__ = [
     "tree_util",
     "typeof",
     "typing",
+    "use_abstract_mesh",
     "value_and_grad",
     "vjp",
     "vmap",

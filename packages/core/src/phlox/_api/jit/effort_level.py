@@ -7,7 +7,7 @@ from typing import Any
 
 
 class CompilerEffortLevel(enum.Enum):
-    """How much time XLA's compiler spends: the values of its options ``optimization_level`` and ``memory_fitting_level``.
+    """How much time XLA's compiler spends: values of its options ``optimization_level``, ``memory_fitting_level``.
 
     Compilers for CPUs have one level. The option `compile_effort` of `jit` works on them.
 

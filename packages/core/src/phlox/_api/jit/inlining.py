@@ -26,7 +26,7 @@ class Inline(enum.Enum):
 
 
 def as_inline(inline: Any) -> bool:
-    """Whether calls are replaced while the outer function is traced. Raises `OptionError` for other than bool, `Inline`."""
+    """Whether calls are replaced while the outer function is traced. Raises `OptionError` for other objects."""
     if isinstance(inline, Inline):
         return inline is Inline.JAX_EARLY
     if isinstance(inline, bool | int) or inline is None:
