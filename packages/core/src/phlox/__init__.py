@@ -53,9 +53,11 @@ from ._api.derivatives.custom import custom_jvp, custom_vjp
 from ._api.derivatives.differentiate import jvp, linearize, vjp
 from ._api.derivatives.grad import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from ._api.devices import memory
-from ._api.devices.meshes import make_mesh, reshard, set_mesh
+from ._api.devices.meshes import get_abstract_mesh, get_mesh, make_mesh, reshard, set_mesh, use_abstract_mesh
 from ._api.devices.transfers import block_until_ready, copy_to_host_async, device_get, device_put
 from ._api.jit.caches import clear_caches
+from ._api.jit.effort_level import CompilerEffortLevel
+from ._api.jit.inlining import Inline
 from ._api.jit.jit import jit
 from ._api.jit.programs import ShapeDtypeStruct, eval_shape, make_jaxpr
 from ._base.public_names import publish
@@ -161,7 +163,9 @@ publish(
 
 __all__ = [
     "Array",
+    "CompilerEffortLevel",
     "Device",
+    "Inline",
     "NamedSharding",
     "P",
     "Ref",
@@ -229,6 +233,8 @@ __all__ = [
     "free_ref",
     "freeze",
     "fwd_and_bwd",
+    "get_abstract_mesh",
+    "get_mesh",
     "grad",
     "hessian",
     "host_count",
@@ -297,6 +303,7 @@ __all__ = [
     "tree_util",
     "typeof",
     "typing",
+    "use_abstract_mesh",
     "value_and_grad",
     "vjp",
     "vmap",

@@ -57,6 +57,7 @@ from conformance import (
     test_fft,
     test_image,
     test_indexing,
+    test_jax_0_12,
     test_jaxprs,
     test_jet,
     test_lax_collectives,
@@ -114,9 +115,11 @@ ELSEWHERE = {
         test_numpy_files,
         test_numpy_indexing,
         test_numpy_polynomials,
+        test_jax_0_12,
         test_ufuncs,
     ],
     "lax": [
+        test_jax_0_12,
         test_lax_collectives,
         test_lax_control_flow,
         test_lax_convolutions,
@@ -141,7 +144,7 @@ ELSEWHERE = {
     "nn": [test_nn],
     "nn.initializers": [test_nn],
     "image": [test_image],
-    "random": [test_random_keys, test_random_samplers, test_random_distributions, test_random_rejection],
+    "random": [test_jax_0_12, test_random_keys, test_random_samplers, test_random_distributions, test_random_rejection],
     "ref": [test_refs],
     "sharding": [test_meshes, test_lax_collectives],
     "tree": [test_trees],
@@ -173,7 +176,9 @@ ELSEWHERE = {
         test_configuration,
         test_callbacks,
         test_derivatives,
+        test_jax_0_12,
     ],
+    "scipy.special": [test_jax_0_12],
     "stages": [test_stages],
     "export": [test_stages],
     "ffi": [test_stages],
@@ -257,6 +262,27 @@ ABSENT_OF = {
     "set_printoptions": set(inspect.signature(np.set_printoptions).parameters) | {"args", "kwargs"},
     "trunc": {"x"},
 }
+
+
+#: Parameters that jax has since 0.12 alone, and the name of one before.
+if jax.__version_info__ < (0, 12):
+    ABSENT_OF |= {
+        "beta": {"method"},
+        "chisquare": {"method"},
+        "empty_ref": {"pin"},
+        "erfc": {"accuracy"},
+        "gamma": {"method"},
+        "histogram": {"out_sharding"},
+        "lexsort": {"batch_size"},
+        "linearize": {"in_nzs"},
+        "loggamma": {"method"},
+        "make_mesh": {"axis_shapes", "axis_sizes"},
+        "new_ref": {"pin"},
+        "one_hot": {"out_sharding"},
+        "poisson": {"method"},
+        "top_k": {"is_stable"},
+        "vjp": {"saveable_args", "in_nzs"},
+    }
 
 
 def parameters(name, function):

@@ -44,13 +44,13 @@ def test_a_program(tmp_path):
     done = as_jax(file, "a", "--b")
     assert not done.stderr
     first, second = done.stdout.splitlines()
-    assert first == "0.10.2 ['a', '--b'] 1.0 0.0"
+    assert first == "0.12.0 ['a', '--b'] 1.0 0.0"
     assert second == f"{file} ['grad', 'jax', 'jnp', 'lax', 'logsumexp', 'sys']"
 
 
 def test_a_command_and_a_module(tmp_path):
     done = as_jax("-c", "import jax, sys; print(jax, sys.argv)", "x")
-    assert "phlox 0.1.0 as jax 0.10.2" in done.stdout and "['-c', 'x']" in done.stdout
+    assert "phlox 0.1.0 as jax 0.12.0" in done.stdout and "['-c', 'x']" in done.stdout
     (tmp_path / "part.py").write_text("import jax, sys; print(__name__, jax.Array.__module__, sys.argv[1:])")
     done = as_jax("-m", "part", "y", cwd=tmp_path)
     assert done.stdout.startswith("__main__ phlox") and done.stdout.endswith("['y']\n")
@@ -65,7 +65,7 @@ def test_an_interactive_session():
         text=True,
         timeout=300,
     )
-    assert "<module 'jax': phlox 0.1.0 as jax 0.10.2, from" in done.stdout
+    assert "<module 'jax': phlox 0.1.0 as jax 0.12.0, from" in done.stdout
 
 
 def test_tracebacks_begin_at_the_program(tmp_path):

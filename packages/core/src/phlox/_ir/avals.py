@@ -48,6 +48,7 @@ class ShapedArray:
         "__weakref__",
         "annotated",
         "dtype",
+        "manual_axis_type",
         "ndim",
         "physical",
         "shape",
@@ -70,6 +71,7 @@ class ShapedArray:
     size: int
     short: str
     text: str
+    manual_axis_type: Any
     physical: ShapedArray
     sharding: Any
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._base import config
-from .._base.errors import DeviceError, ShapeError
+from .._base.errors import DeviceError, ShapeError, UnsupportedError
 
 
 class AxisType(enum.Enum):
@@ -130,7 +130,7 @@ class AbstractMesh(Axes):
         self.axis_names = tuple(axis_names)
         if len(self.axis_sizes) != len(self.axis_names):
             raise ShapeError(f"AbstractMesh: {len(self.axis_names)} names for axes of sizes {self.axis_sizes}")
-        self.axis_types = _types_for(self.axis_names, axis_types)
+        self.axis_types = _types_for(self.axis_names, AxisType.Explicit if axis_types is None else axis_types)
         self.abstract_device = abstract_device
 
     @property
@@ -298,6 +298,14 @@ class PartitionSpec(tuple[Any, ...]):
 
     The entry `UNCONSTRAINED` leaves the axis to the compiler, in constraints inside of programs.
 
+    Args:
+      *partitions: one entry for each axis of the array; axes without an entry are not split.
+      unreduced, reduced: axes along which values are partial sums, in JAX's explicit mode. They must be empty.
+      unreduced_kind: how partial values are combined; must be None.
+
+    Raises:
+      UnsupportedError: `unreduced`, `reduced` or `unreduced_kind` is given.
+
     >>> PartitionSpec("data", None)
     P('data', None)
     """
@@ -305,8 +313,18 @@ class PartitionSpec(tuple[Any, ...]):
     __slots__ = ()
 
     UNCONSTRAINED = UNCONSTRAINED
+    unreduced: frozenset[Any] = frozenset()
+    reduced: frozenset[Any] = frozenset()
+    unreduced_kind = None
 
-    def __new__(cls, *partitions: Any) -> PartitionSpec:
+    def __new__(
+        cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset(), unreduced_kind: Any = None
+    ) -> PartitionSpec:
+        if unreduced or reduced or unreduced_kind is not None:
+            raise UnsupportedError(
+                f"P(unreduced={unreduced!r}, reduced={reduced!r}): shardings of partial sums",
+                instead="phlox.lax.psum inside of shard_map",
+            )
         return super().__new__(cls, (tuple(p) if isinstance(p, list) else p for p in partitions))
 
     def __repr__(self) -> str:
@@ -314,6 +332,11 @@ class PartitionSpec(tuple[Any, ...]):
 
     def __reduce__(self) -> Any:
         return PartitionSpec, tuple(self)
+
+    @property
+    def partitions(self) -> tuple[Any, ...]:
+        """The entries as a plain tuple."""
+        return tuple(self)
 
 
 P = PartitionSpec

@@ -84,6 +84,7 @@ from ._elementwise import (
     le as le,
     log as log,
     log1p as log1p,
+    log2 as log2,
     logistic as logistic,
     lt as lt,
     max as max,
@@ -93,6 +94,7 @@ from ._elementwise import (
     ne as ne,
     neg as neg,
     nextafter as nextafter,
+    one_minus_square as one_minus_square,
     population_count as population_count,
     pow as pow,
     real as real,
@@ -163,6 +165,7 @@ from ._parallel import (
     pmin as pmin,
     psum as psum,
 )
+from ._polynomials import polynomial as polynomial
 from ._ragged import (
     RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
     ragged_dot as ragged_dot,

@@ -12,6 +12,7 @@ from typing import Any
 from .._api.devices.transfers import device_put
 from ._exchange import ragged_all_to_all
 from ._more import scatter_sub, stack, tile, unstack
+from ._polynomials import polynomial
 from ._tokens import after_all, create_token
 
 
@@ -51,6 +52,7 @@ COMPOSED = {
     "after_all_p": Composed("after_all", after_all),
     "create_token_p": Composed("create_token", create_token),
     "device_put_p": Composed("device_put", _moved, multiple_results=True),
+    "polynomial_p": Composed("polynomial", lambda x, *coeffs, unroll=None: polynomial(x, coeffs, unroll=unroll)),
     "ragged_all_to_all_p": Composed("ragged_all_to_all", ragged_all_to_all),
     "scatter_sub_p": Composed("scatter-sub", _subtracted),
     "stack_p": Composed("stack", lambda *xs, axis: stack(xs, axis=axis)),

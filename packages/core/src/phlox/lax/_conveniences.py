@@ -376,7 +376,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
     return dot_general(lhs, rhs, (((left.ndim - 1,), (right.ndim - 2,)), (front, front)), precision)
 
 
-def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True) -> list[Array]:
     """The `k` largest elements along `axis` and their indices (CHLO's ``top_k``).
 
     Elements are in descending order, nan before all others; of equal elements the one with the lower index comes first.
@@ -385,6 +385,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
       operand: array of real numbers or bools.
       k: number of elements to return, from 0 to the length of the axis.
       axis: axis number to search along; negative numbers count from the last axis.
+      is_stable: False permits another order of equal elements; here the order is the same.
 
     Returns:
       The list [values, indices]: arrays of the dtype of `operand` and of int32, with length `k` along `axis`.

@@ -194,7 +194,7 @@ clz = _unary(logic.clz, "clz", "The number of zero bits in front of the first on
 cos = _accurate(trigonometry.cos, "cos", "Cosine of an angle in radians", "0.0", _f("1."))
 cosh = _unary(trigonometry.cosh, "cosh", "Hyperbolic cosine", "0.0", _f("1."))
 erf = _unary(error_functions.erf, "erf", "Error function", "0.0", _f("0."), _FLOAT)
-erfc = _unary(error_functions.erfc, "erfc", "1 - erf(x)", "0.0", _f("1."), _FLOAT)
+erfc = _accurate(error_functions.erfc, "erfc", "1 - erf(x)", "0.0", _f("1."), _FLOAT)
 erf_inv = _unary(error_functions.erf_inv, "erf_inv", "Inverse of the error function", "0.0", _f("0."), _FLOAT)
 exp = _accurate(e.exp, "exp", "e to the power of x", "0.0", _f("1."))
 exp2 = _accurate(e.exp2, "exp2", "2 to the power of x", "3.0", _f("8."))
@@ -212,8 +212,18 @@ is_finite = _unary(
 )
 log = _accurate(e.log, "log", "Natural logarithm", "1.0", _f("0."))
 log1p = _accurate(e.log1p, "log1p", "log(1 + x)", "0.0", _f("0."))
+log2 = _accurate(e.log2, "log2", "Logarithm to base 2", "8.0", _f("3."))
 logistic = _accurate(e.logistic, "logistic", "1 / (1 + exp(-x))", "0.0", _f("0.5"))
 neg = _unary(e.neg, "neg", "-x", "1.0", _f("-1."), _NUMBER)
+one_minus_square = _unary(
+    e.one_minus_square,
+    "one_minus_square",
+    "1 - x * x",
+    "3.0",
+    _f("-8."),
+    _NUMBER,
+    note="It is computed as ``(1 + x) (1 - x)``, which is exact to rounding near 1 and -1.",
+)
 population_count = _unary(
     logic.population_count, "population_count", "The number of bits that are set", "7", _i(3), _INTEGER
 )

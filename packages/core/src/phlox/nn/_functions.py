@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import numpy as jnp
 from .._api.derivatives.custom import custom_jvp
+from .._api.devices.out_sharding import takes_out_sharding
 from .._api.jit.jit import jit
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._base.source import warn
@@ -23,6 +24,7 @@ from .._ops.structure.shape import own
 from ..numpy._creation.from_data import listed
 
 if TYPE_CHECKING:
+    from .._api.devices.out_sharding import OutSharding
     from ..typing import Array, ArrayLike, DTypeLike
 
 
@@ -405,7 +407,15 @@ def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
     return (jnp.expand_dims(x, at) == classes).astype(dtype)
 
 
-def one_hot(x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1) -> Array:
+@takes_out_sharding
+def one_hot(
+    x: ArrayLike | Sequence[Any],
+    num_classes: int,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int = -1,
+    out_sharding: OutSharding = None,
+) -> Array:
     """Each integer as a vector with a one at that position and zeros elsewhere; all zeros for an integer out of range.
 
     Args:

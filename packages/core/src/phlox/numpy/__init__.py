@@ -232,6 +232,7 @@ from ._statistics.reductions import (
     max as max,
     mean as mean,
     min as min,
+    minmax as minmax,
     prod as prod,
     ptp as ptp,
     std as std,
@@ -448,6 +449,7 @@ if _TYPE_CHECKING:
         lexsort as lexsort,
         partition as partition,
         sort_complex as sort_complex,
+        top_k as top_k,
     )
     from ._searches.searching import digitize as digitize, searchsorted as searchsorted
     from ._searches.setops import intersect1d as intersect1d, setdiff1d as setdiff1d, setxor1d as setxor1d
@@ -522,7 +524,7 @@ _publish(
         "_statistics.nan": (
             "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar"
         ),
-        "_searches.orders": "argpartition lexsort partition sort_complex",
+        "_searches.orders": "argpartition lexsort partition sort_complex top_k",
         "_manipulation.pad": "pad",
         "_indexing.places": "argwhere compress extract flatnonzero nonzero place put put_along_axis",
         "_analysis.polyfit": "polyfit",

@@ -9,6 +9,7 @@ Functions take new-style keys (`key`) and old-style ones (`PRNGKey`, arrays of t
 
 from .._base.public_names import publish
 from .._ops.random.gamma import random_gamma as random_gamma_p
+from ..typing import Key
 from ._choices import categorical, choice, geometric, rademacher
 from ._counts import binomial, multinomial, poisson
 from ._distributions import (
@@ -32,6 +33,7 @@ from ._samplers import bernoulli, bits, normal, permutation, randint, truncated_
 from ._vectors import multivariate_normal, orthogonal
 
 __all__ = [
+    "Key",
     "PRNGKey",
     "ball",
     "bernoulli",

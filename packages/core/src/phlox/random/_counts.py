@@ -16,6 +16,7 @@ from .._operands.checks import as_shape, check, type_of
 from .._operands.promotion import promote_inexact
 from .._ops.random import keys as ops
 from .._ops.structure.shape import convert
+from ._approximate import approximate_poisson, check_method
 from ._keys import checked
 from ._samplers import _float, _shape, uniform
 
@@ -84,6 +85,7 @@ def poisson(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
+    method: str = "exact",
     out_sharding: OutSharding = None,
 ) -> Array:
     """Random counts of the Poisson distribution with mean `lam`.
@@ -93,11 +95,14 @@ def poisson(
       lam: mean, number or array, not negative.
       shape: shape of the result, to which `lam` broadcasts; None: the shape of `lam`.
       dtype: an integer dtype; int32 by default (int64 in x64 mode).
+      method: ``"exact"``, by rejection, or ``"approximate"``, without a loop and several times faster: the total
+        variation distance to the distribution is less than 1e-4.
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
+      OptionError: `method` is neither of the two.
       DtypeError: `key` is not a PRNG key, or `dtype` is not an integer dtype.
       ShapeError: `key` is an array of several keys, or `lam` does not broadcast to `shape`.
 
@@ -106,9 +111,12 @@ def poisson(
     True
     """
     key, _ = checked("poisson", key)
+    check_method("poisson", method)
     wanted = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "poisson")
     if dtypes.kind(wanted) not in "iu":
         raise DtypeError(f"dtype argument to `poisson` must be an int dtype, got {wanted}")
+    if method == "approximate":
+        return approximate_poisson(key, lam, _shape("poisson", shape, lam), wanted)
     return _poisson(key, lam, _shape("poisson", shape, lam), wanted)
 
 

@@ -186,7 +186,7 @@ def _apply_linear(jaxpr: Jaxpr, form: _Form, residuals: list[Any], *tangents: An
     return out_tree.unflatten(tangents_out)
 
 
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_nzs: Any = None) -> tuple[Any, ...]:
     """The value of `fun` at `primals`, and its derivative there as a function of tangents.
 
     `fun` is evaluated once. The linear function may be called with many tangents; it is a pytree (`Partial`) whose
@@ -196,6 +196,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
       fun: function of arrays and pytrees of them.
       *primals: the arguments at which to differentiate.
       has_aux: `fun` returns (out, aux), and aux is passed through.
+      in_nzs: must be None; JAX's own code tells it which tangents are not zero.
 
     Returns:
       (out, linear), or (out, linear, aux). ``linear(*tangents)`` takes tangents of the structures, shapes and dtypes of
@@ -209,6 +210,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> f_lin(3.0)
     Array(3., dtype=float32, weak_type=True)
     """
+    _refuse_in_nzs("linearize", in_nzs)
     leaves, in_tree = flatten(primals)
     arguments.check_callable("linearize", fun)
     avals = _check_args("linearize", fun, primals, leaves)
@@ -412,8 +414,18 @@ def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:
         )
 
 
+def _refuse_in_nzs(function: str, in_nzs: Any) -> None:
+    if in_nzs is not None:
+        raise UnsupportedError(f"{function}: in_nzs={in_nzs!r}", instead="a function of the arguments that vary")
+
+
 def vjp(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    saveable_args: Any = True,
+    in_nzs: Any = None,
 ) -> tuple[Any, ...]:
     """The value of `fun` at `primals`, and the map from cotangents of the result to those of `primals` (reverse mode).
 
@@ -422,6 +434,8 @@ def vjp(
       *primals: the arguments at which to differentiate.
       has_aux: `fun` returns (out, aux), and aux is passed through.
       reduce_axes: must be empty; a former option of JAX's.
+      saveable_args: True permits residuals that are arguments of `fun`. False has no effect.
+      in_nzs: must be None; JAX's own code tells it which tangents are not zero.
 
     Returns:
       (out, vjp_fun), or (out, vjp_fun, aux). ``vjp_fun(ct)`` takes a cotangent of the structure, shapes and dtypes of
@@ -430,7 +444,7 @@ def vjp(
 
     Raises:
       ArgumentError: one of `primals` is no array.
-      UnsupportedError: `reduce_axes` is not empty.
+      UnsupportedError: `reduce_axes` is not empty, or `in_nzs` is given.
 
     >>> import phlox.numpy as jnp
     >>> out, vjp_fun = vjp(jnp.multiply, 2.0, 3.0)
@@ -438,6 +452,7 @@ def vjp(
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     refuse_reduce_axes("vjp", reduce_axes)
+    _refuse_in_nzs("vjp", in_nzs)
     out, pullback, aux = pull_back(fun, primals, has_aux, "vjp")
     result = pullback.out_tree.unflatten(out), pullback
     return (*result, aux) if has_aux else result

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._base import config, pytree
 from ..._base.errors import ArgumentError, DeviceError, OptionError, ShapeError
+from ..._ir.avals import LAZY_ATTRIBUTES, ShapedArray
 from ..._ir.primitive import current_trace
 from ..._ops.spmd.reshard import apply_sharding
 from ..._trace.trace import Tracer, typeof
@@ -27,7 +28,7 @@ _NO_ABSTRACT_MESH = AbstractMesh((), ())
 
 
 def make_mesh(
-    axis_shapes: Sequence[int],
+    axis_sizes: Sequence[int],
     axis_names: Sequence[str],
     axis_types: tuple[AxisType, ...] | None = None,
     *,
@@ -36,7 +37,7 @@ def make_mesh(
     """A mesh of the first available devices, with axes of these lengths and names.
 
     Args:
-      axis_shapes: length of each axis.
+      axis_sizes: length of each axis.
       axis_names: name of each axis.
       axis_types: type of each axis; None for `Explicit`, as in JAX. See `AxisType` for its meaning here.
       devices: the devices to choose from, in order; None for all of the default platform.
@@ -45,7 +46,7 @@ def make_mesh(
       A `Mesh` with the first devices in row-major order.
 
     Raises:
-      ArgumentError: `axis_shapes` is no sequence.
+      ArgumentError: `axis_sizes` is no sequence.
       DeviceError: there are too few devices.
       ShapeError: there are more or fewer names than axes, or a name occurs twice.
 
@@ -53,9 +54,9 @@ def make_mesh(
     (('data', 1), ('model', 1))
     """
     try:
-        shape = tuple(int(n) for n in axis_shapes)
+        shape = tuple(int(n) for n in axis_sizes)
     except TypeError:
-        raise ArgumentError(f"make_mesh: axis_shapes={axis_shapes!r} is no sequence of integers") from None
+        raise ArgumentError(f"make_mesh: axis_sizes={axis_sizes!r} is no sequence of integers") from None
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     there = list(all_devices() if devices is None else devices)
     size = math.prod(shape)
@@ -110,6 +111,16 @@ class set_mesh:
 
     def __exit__(self, *error: Any) -> None:
         config.override(mesh=self.prev_mesh, device_context=self._prev_context)
+
+
+def _manual_axis_type(aval: ShapedArray) -> Any:
+    """The attribute `manual_axis_type` of a type: the axes `vma` as JAX's object."""
+    from .axis_types import ManualAxisType  # here, as that module imports this one
+
+    return ManualAxisType(varying=aval.vma)
+
+
+LAZY_ATTRIBUTES["manual_axis_type"] = _manual_axis_type
 
 
 def current_mesh() -> Mesh | AbstractMesh | None:

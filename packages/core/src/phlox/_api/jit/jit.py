@@ -34,6 +34,7 @@ from . import arguments, donation, reference_arguments as references
 from .caches import Caches, Stats, bounded, caches_for
 from .calling import FAILURES, MAX_ARRAYS, function_of, specialize
 from .entry import NUMBERS, Entry, Hidden, aval_of_leaf, call_order
+from .inlining import Inline, as_inline
 from .misses import check_miss
 from .narrowing import check_all, dtypes_of_integers
 from .options import CompilerOptions, Options, Prefix, as_effort, as_overrides, check_jittable
@@ -613,7 +614,7 @@ def jit(
     keep_unused: bool = False,
     device: Device | None = None,
     backend: str | None = None,
-    inline: bool = False,
+    inline: bool | Inline = False,
     compiler_options: CompilerOptions | None = None,
     compile_effort: str | None = None,
 ) -> Any:
@@ -631,7 +632,8 @@ def jit(
       donate_argnums, donate_argnames: arguments whose memory may be reused for results; the call deletes them.
       keep_unused: keep arguments that `fun` does not use in the compiled program.
       device, backend: where to run, for example ``phlox.devices()[0]`` or ``'cpu'``; None for where the arguments are.
-      inline: inside other transformed functions, record the operations of `fun` instead of one call.
+      inline: True: inside other transformed functions, record the operations of `fun` instead of one call. Or an
+        `Inline`, of which `JAX_EARLY` does so.
       compiler_options: options of XLA by the names of its flags; ignored where `fun` is part of another program.
       compile_effort: ``'default'``, ``'fast'`` (fewer optimizations) or ``'tiered'`` (calls run a quickly compiled
         program until the optimized one is compiled on a thread); None for the flag of this name. Ignored as above.
@@ -660,7 +662,7 @@ def jit(
         arguments.as_ints(donate_argnums, "donate_argnums"),
         arguments.as_names(donate_argnames, "donate_argnames"),
         keep_unused,
-        inline,
+        as_inline(inline),
         device,
         Prefix.of(None if in_shardings is None else (in_shardings, None)),
         Prefix.of(out_shardings),

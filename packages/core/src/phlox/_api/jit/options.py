@@ -13,6 +13,7 @@ from ..._xla.effort import CHOICES
 from ..._xla.pipeline import Overrides
 from ..._xla.sharding import Sharding
 from ..devices.meshes import named
+from .inlining import Inline
 
 CompilerOptions = dict[str, str | bool | int | float]
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
         keep_unused: bool
         device: Device | None
         backend: str | None
-        inline: bool
+        inline: bool | Inline
         compiler_options: CompilerOptions | None
         compile_effort: str | None
 

@@ -19,7 +19,7 @@ from ..._trace.axes import AxisName, axis_env, only_axes
 from ..._trace.leaks import no_leaks
 from ..._trace.refs import AbstractRef, Ref, values, with_captured_refs, with_ref_values
 from ..._trace.staging import stage
-from ..._trace.trace import recorder
+from ..._trace.trace import recorder, typeof
 from ..._transform.array_operations import zeros
 from ..._xla.array import ArrayImpl
 from ..._xla.mesh import AbstractMesh
@@ -39,6 +39,7 @@ class ShapeDtypeStruct:
       dtype: a dtype or its name.
       sharding: the sharding of the array; None if unspecified.
       weak_type: whether the dtype is weak in promotion, as that of Python numbers is.
+      manual_axis_type: inside of `shard_map`, a `ManualAxisType`: along which mesh axes values differ between devices.
       is_ref: whether this describes a reference to such an array.
 
     Raises:
@@ -58,15 +59,35 @@ class ShapeDtypeStruct:
         *,
         sharding: Any = None,
         weak_type: bool = False,
+        manual_axis_type: Any = None,
         is_ref: bool = False,
     ):
         if dtype is None:
             raise ArgumentError("ShapeDtypeStruct: dtype must be specified.")
         aval = shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
+        if manual_axis_type is not None:
+            aval = aval.varying(frozenset(manual_axis_type.varying))
         self.aval = aval if sharding is None else aval.update(sharding=sharding)
         self.sharding = sharding
         #: whether this describes a reference to such an array
         self.is_ref = is_ref
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The shape, dtype, sharding and weak type of an array or number `x`.
+
+        Args:
+          x: array or number.
+
+        Returns:
+          A `ShapeDtypeStruct`.
+
+        >>> ShapeDtypeStruct.like(1.0)
+        ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+        """
+        aval = typeof(x)
+        sharding = getattr(x, "sharding", None) if aval.spec is not None else None
+        return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type, is_ref=isinstance(x, Ref))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -33,6 +33,7 @@ from .families import (
     binary,
     check_kind,
     literal,
+    lowered_as,
     repeat_to,
     same_dtype,
     unary,
@@ -394,6 +395,15 @@ pow_ = binary(
     dtype_of=_pow_dtype,
 )
 
+#: (1 + x) (1 - x), with -2 x as derivative: that of the product would be (1 - x) - (1 + x), which is 0 for small x
+one_minus_square = unary(
+    "one_minus_square",
+    lowered_as(lambda x: mul(add(literal(x, 1), x), sub(literal(x, 1), x))),
+    accepts=NUMBER,
+    tangent=lambda t, x, out: mul(t, mul(literal(x, -2), x)),
+    operation="stablehlo.multiply",
+)
+
 # --- exponentials and logarithms ------------------------------------------------------------------------
 
 
@@ -444,6 +454,28 @@ log1p = unary(
     accepts=INEXACT,
     tangent=lambda t, x, out: div(t, add(x, literal(x, 1))),
     unfused="operation",
+)
+
+
+def _log2_lower(f: Function, x: Value) -> Value:
+    out = f.same("stablehlo.log", x)
+    if dtypes.kind(x.aval.dtype) != "c":
+        return f.same("stablehlo.multiply", out, f.constant(1 / np.log(2), x.aval))
+    # Both parts are scaled, as the product with a complex number would make inf * 0 of an infinite part.
+    part = shaped(x.aval.shape, dtypes.real_part(x.aval.dtype))
+    scale = f.constant(1 / np.log(2), part)
+    parts = (f.unlike(operation, out, part) for operation in ("stablehlo.real", "stablehlo.imag"))
+    scaled = [f.same("stablehlo.multiply", p, scale) for p in parts]
+    return f.op("stablehlo.complex", scaled, [x.aval])[0]
+
+
+log2 = unary(
+    "log2",
+    _log2_lower,
+    tangent=lambda t, x, out: div(t, mul(x, log(literal(x, 2)))),
+    unfused="operation",
+    operation="stablehlo.log",
+    accepts=INEXACT,
 )
 logistic = unary(
     "logistic",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import st
 __all__ = ["JAX_VERSION", "TABLE", "UNAVAILABLE", "Entry"]
 
 #: the version of JAX that phlox stands for; libraries choose code by it
-JAX_VERSION = "0.10.2"
+JAX_VERSION = "0.12.0"
 
 
 class Entry(NamedTuple):

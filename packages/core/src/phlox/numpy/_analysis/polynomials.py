@@ -37,13 +37,13 @@ def _length(p: Any) -> int:
     return aval.shape[0]
 
 
-def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """The values at `x` of the polynomial with coefficients `p` along its first axis (as ``numpy.polyval``).
 
     Args:
       p: coefficients: an array of shape (degree + 1, ...), the highest power first.
       x: points at which to evaluate: an array that broadcasts against the axes of `p` after the first.
-      unroll: number of steps of the loop over coefficients to unroll; no effect on the values.
+      unroll: number of coefficients up to which the operations are written out instead of a loop; None for 8.
 
     Returns:
       An array of the broadcast shape, of the promoted dtype.
@@ -56,13 +56,16 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
 
 @functools.partial(jit, static_argnames="unroll")
-def _polyval(p: Any, x: Any, unroll: int) -> Any:
-    from ...lax import scan  # here, as `phlox.numpy` does not wait for lax
+def _polyval(p: Any, x: Any, unroll: int | None) -> Any:
+    from ...lax import broadcast_to_rank, polynomial  # here, as `phlox.numpy` does not wait for lax
 
     p, x = promote_dtypes(p, x)
     shape = broadcast_shapes(type_of(p).shape[1:], type_of(x).shape)
-    start = to_dtype(broadcast_to(0, shape), type_of(x).dtype)
-    return scan(lambda y, c: (add(multiply(y, x), c), None), start, p, unroll=unroll)[0]
+    coefficients = [p[i] for i in range(_length(p))][::-1]
+    if not coefficients:
+        return broadcast_to(to_dtype(0, type_of(x).dtype), shape)
+    x, *coefficients = (broadcast_to_rank(v, len(shape)) if type_of(v).ndim else v for v in (x, *coefficients))
+    return polynomial(x, coefficients, unroll=unroll)
 
 
 @jit(inline=True)

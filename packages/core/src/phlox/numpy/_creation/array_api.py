@@ -13,7 +13,7 @@ from ..._base.errors import OptionError
 from ..._ir import dtypes
 from ..._xla.devices import devices
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 _KINDS = {
     "bool": ("bool",),

@@ -37,11 +37,6 @@ def by_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: e.complex_(function(e.real(x)), function(e.imag(x))) if is_kind(x, "c") else function(x)
 
 
-def _log2(x: Any) -> Any:
-    # Divided by log(2) as XLA computes it, so that results for powers of 2 are exact integers.
-    return by_parts(lambda part: e.div(part, e.log(to_dtype(2, type_of(part).dtype))))(e.log(x))
-
-
 def _log10(x: Any) -> Any:
     return by_parts(lambda part: e.mul(part, to_dtype(0.4342944819032518, type_of(part).dtype)))(e.log(x))
 
@@ -51,7 +46,7 @@ exp2 = _inexact("exp2", e.exp2, "2 to the power of x", "3.0", "8.")
 expm1 = _inexact("expm1", e.expm1, "exp(x) - 1, exact near 0", "0.0", "0.")
 log = _inexact("log", e.log, "Natural logarithm", "1.0", "0.")
 log1p = _inexact("log1p", e.log1p, "log(1 + x), exact near 0", "0.0", "0.")
-log2 = _inexact("log2", _log2, "Logarithm to base 2", "8.0", "3.", weak=False)
+log2 = _inexact("log2", e.log2, "Logarithm to base 2", "8.0", "3.")
 log10 = _inexact("log10", _log10, "Logarithm to base 10", "1.0", "0.", weak=False)
 sqrt = _inexact("sqrt", e.sqrt, "Square root", "4.0", "2.")
 cbrt = _inexact("cbrt", e.cbrt, "Cube root", "8.0", "2.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._base.errors import DtypeError, RefError, ShapeError
+from ..._base.errors import DtypeError, RefError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ir.primitive import current_trace
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
 
 
-def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None = None, pin: bool = False) -> Ref:
     """A mutable reference to an array with the initial value `init_val`.
 
     Args:
       init_val: initial value, an array or a number; writes to the reference do not change it.
       memory_space, kind: accepted as in JAX; references do not differ by them here.
+      pin: True requests memory that is never moved, inside of `jit`; references are not moved here.
 
     Returns:
       A `Ref` of the shape and dtype of `init_val`.
@@ -36,6 +37,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
     Raises:
       ArgumentError: `init_val` is not an array.
       RefError: `init_val` is a reference.
+      UnsupportedError: `pin` is true outside of a traced function.
 
     >>> ref = new_ref(jnp.zeros(2))
     >>> ref[0] += 3.0
@@ -43,6 +45,8 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
     Array([3., 0.], dtype=float32)
     """
     aval = typeof_value(init_val)
+    if pin and current_trace.get() is None:
+        raise UnsupportedError("new_ref: pin=True outside of a traced function", instead="pin=False, or inside of jit")
     if aval is None:
         if isinstance(init_val, Ref):
             raise RefError("new_ref of a reference", instead="new_ref(ref[...])")
@@ -70,12 +74,13 @@ def typeof(x: ArrayLike | Ref) -> Any:
     return x.aval if isinstance(x, Ref) else type_of_array(x)
 
 
-def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
     """A reference to an array of the type of `ty` (an array or a `ShapeDtypeStruct`), whose elements are not specified.
 
     Args:
       ty: shape and dtype of the array: an array or a `ShapeDtypeStruct`.
       memory_space: accepted as in JAX; references do not differ by it here.
+      pin: as for `new_ref`.
 
     Returns:
       A `Ref` of this shape and dtype.
@@ -84,7 +89,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     >>> empty_ref(phlox.ShapeDtypeStruct((2,), "float32")).shape
     (2,)
     """
-    return new_ref(zeros(ty.shape, ty.dtype), memory_space=memory_space)
+    return new_ref(zeros(ty.shape, ty.dtype), memory_space=memory_space, pin=pin)
 
 
 def freeze(ref: Ref) -> Array:

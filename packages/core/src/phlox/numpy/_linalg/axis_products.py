@@ -9,7 +9,6 @@ from ..._api.jit.jit import jit
 from ..._base.errors import ShapeError
 from ..._operands.checks import canonical_axis, check, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
-from ..._ops.elementwise import arithmetic as e
 from .._elementwise.binary import multiply, subtract
 from .._elementwise.unary import conj
 from .._manipulation.shapes import broadcast_arrays, expand_dims, moveaxis, reshape, squeeze, stack
@@ -123,23 +122,19 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
-    """The cross products of vectors of two or three elements (as ``numpy.cross``).
-
-    Vectors of two elements are extended by a third element 0; for two such vectors, only the third element of the
-    product is returned.
+    """The cross products of vectors of three elements (as ``numpy.cross``).
 
     Args:
       a, b: arrays of numbers, not bools, with vectors along one axis; the other axes are broadcast.
-      axisa, axisb: axes of `a` and of `b` that hold the vectors, of length 2 or 3.
+      axisa, axisb: axes of `a` and of `b` that hold the vectors, of length 3.
       axisc: axis of the result that holds the vectors.
       axis: axis that replaces `axisa`, `axisb` and `axisc`; None uses these three.
 
     Returns:
-      An array of the promoted dtype, with vectors of three elements along `axisc`; for vectors of two elements without
-      this axis.
+      An array of the promoted dtype, with vectors of three elements along `axisc`.
 
     Raises:
-      ShapeError: the vectors have neither two nor three elements, or the other axes do not broadcast.
+      ShapeError: the vectors have another number of elements than three, or the other axes do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
@@ -151,18 +146,17 @@ def cross(
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     a, b = (moveaxis(x, i, -1) for x, i in ((a, axisa), (b, axisb)))
     for x in (a, b):
-        if type_of(x).shape[-1:] not in ((2,), (3,)):
-            raise ShapeError(f"cross: takes vectors of 2 or 3 elements, got {type_of(x).short}")
-    xs, ys = ([x[..., i] for i in range(type_of(x).shape[-1])] for x in (a, b))
+        if type_of(x).shape[-1:] != (3,):
+            raise ShapeError(
+                f"cross: takes vectors of 3 elements, got {type_of(x).short}",
+                instead="x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0] for vectors of 2 elements",
+                shapes=[type_of(x).shape],
+            )
+    xs, ys = ([x[..., i] for i in range(3)] for x in (a, b))
 
     def minor(i: int, j: int) -> Any:
-        terms = [multiply(xs[p], ys[q]) for p, q in ((i, j), (j, i)) if p < len(xs) and q < len(ys)]
-        if len(terms) == 2:
-            return subtract(*terms)
-        return terms[0] if i < len(xs) and j < len(ys) else e.neg(terms[0])
+        return subtract(multiply(xs[i], ys[j]), multiply(xs[j], ys[i]))
 
-    if len(xs) == len(ys) == 2:
-        return minor(0, 1)
     return moveaxis(stack(broadcast_arrays(minor(1, 2), minor(2, 0), minor(0, 1))), 0, axisc)
 
 

@@ -393,13 +393,13 @@ def atleast_1d(*arys: ArrayLike) -> Any:
       *arys: arrays or numbers.
 
     Returns:
-      An array for one argument, a list of arrays for several; a number has shape (1,).
+      An array for one argument, a tuple of arrays for several; a number has shape (1,).
 
     >>> atleast_1d(1.0).shape
     (1,)
     """
     out = [reshape(x, type_of(x).shape or (1,)) for x in check("atleast_1d", *arys)]
-    return out[0] if len(out) == 1 else out
+    return out[0] if len(out) == 1 else tuple(out)
 
 
 def atleast_2d(*arys: ArrayLike) -> Any:
@@ -409,7 +409,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
       *arys: arrays or numbers.
 
     Returns:
-      An array for one argument, a list of arrays for several; a number has shape (1, 1), a vector (1, n).
+      An array for one argument, a tuple of arrays for several; a number has shape (1, 1), a vector (1, n).
 
     >>> import phlox.numpy as jnp
     >>> jnp.atleast_2d(jnp.ones(3)).shape
@@ -419,7 +419,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
     for x in check("atleast_2d", *arys):
         shape = type_of(x).shape
         out.append(reshape(x, (1,) * (2 - len(shape)) + shape))
-    return out[0] if len(out) == 1 else out
+    return out[0] if len(out) == 1 else tuple(out)
 
 
 # --- broadcasting ---------------------------------------------------------------------------------------

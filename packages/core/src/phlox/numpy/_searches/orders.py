@@ -1,18 +1,21 @@
-"""Variants of `sort`: lexsort, partition, argpartition, sort_complex."""
+"""Variants of `sort`: lexsort, partition, argpartition, sort_complex, top_k."""
 
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._api.jit.jit import jit
-from ..._base.errors import ArgumentError, ShapeError, UnsupportedError
+from ..._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check, check_one, type_of
 from ..._operands.promotion import to_dtype
+from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.structure import shape as ops
 from ..._ops.structure.sort import sort as sort_op
+from ..._ops.structure.top_k import top_k as top_k_op
 from .._elementwise.unary import is_kind
 from .._indexing.reading import unstack_rows
 from .._manipulation.shapes import concatenate, flip, moveaxis
@@ -22,13 +25,14 @@ if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
 
 
-@functools.partial(jit, inline=True, static_argnames="axis")
-def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
+@functools.partial(jit, inline=True, static_argnames=("axis", "batch_size"))
+def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size: int = 16) -> Array:
     """The indices that sort by several keys, of which the last is the primary one (as ``numpy.lexsort``).
 
     Args:
       keys: sequence of arrays of equal shapes, or an array whose rows are the keys; the last key is the primary one.
       axis: axis of the keys along which to sort, by default the last.
+      batch_size: number of keys that JAX sorts by at once; no effect here, where one sort has all keys.
 
     Returns:
       An array of integers of the shape of one key.
@@ -117,6 +121,52 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     at, k = _axis_and_position("argpartition", a, kth, axis)
     order = to_dtype(moveaxis(argsort(a, at), at, -1), dtypes.int32)
     return moveaxis(concatenate([order[..., : k + 1], sort(order[..., k + 1 :])], -1), -1, at)
+
+
+def _reversed_order(x: Any) -> Any:
+    """Elements in the opposite order: negative floats, inverted bits of integers, which negation could overflow."""
+    return e.neg(x) if is_kind(x, "f") else logic.not_(x)
+
+
+@functools.partial(jit, static_argnames=("k", "axis"))
+def _smallest(a: Any, k: int, axis: int) -> tuple[Any, Any]:
+    values, indices = top_k_op(_reversed_order(a), k=k, axis=axis)
+    return _reversed_order(values), indices
+
+
+def top_k(a: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True) -> Sequence[Array]:
+    """The `k` largest or smallest elements of `a` along `axis`, and their indices (as
+    ``jax.numpy.top_k``).
+
+    Of equal elements the one with the lower index comes first. Nan is the largest number.
+
+    Args:
+      a: array of real numbers or bools.
+      k: number of elements to return, from 0 to the length of the axis.
+      axis: axis to search along, by default the last.
+      mode: ``"largest"`` for elements in descending order, ``"smallest"`` for elements in ascending order.
+      sorted: False permits another order of the results; here they are always sorted.
+
+    Returns:
+      Values and indices: arrays of the dtype of `a` and of int32, with length `k` along `axis`.
+
+    Raises:
+      AxisError: the axis is out of range.
+      OptionError: `mode` is neither of the two, or `k` is out of range.
+      UnsupportedError: `a` is complex.
+
+    >>> jnp.top_k(jnp.array([3, 1, 2]), 2, mode="smallest")
+    (Array([1, 2], dtype=int32), Array([1, 2], dtype=int32))
+    """
+    a = check_one("top_k", a)
+    if is_kind(a, "c"):
+        raise UnsupportedError("top_k of complex numbers", instead="phlox.numpy.sort or phlox.numpy.argsort")
+    if mode not in ("largest", "smallest"):
+        raise OptionError(f"top_k: mode must be 'largest' or 'smallest', got {mode!r}")
+    axis = canonical_axis(axis, type_of(a).ndim, "top_k")
+    if mode == "smallest":
+        return _smallest(a, k=operator.index(k), axis=axis)
+    return top_k_op(a, k=operator.index(k), axis=axis)
 
 
 @jit(inline=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._api.devices.out_sharding import lay_out
 from ..._base.errors import ShapeError
 from ..._base.strictness import composed
 from ..._operands.checks import check, check_one, integer, type_of
@@ -23,6 +24,7 @@ from .._searches.searching import bincount, searchsorted
 from . import reductions as r
 
 if TYPE_CHECKING:
+    from ..._api.devices.out_sharding import OutSharding
     from ...typing import Array, ArrayLike
 
 
@@ -67,6 +69,7 @@ def histogram(
     range: Sequence[Any] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
+    out_sharding: OutSharding = None,
 ) -> tuple[Array, Array]:
     """The number of elements of `a` in each bin, and the edges of the bins (as ``numpy.histogram``).
 
@@ -77,6 +80,7 @@ def histogram(
       bins, range: as for `histogram_bin_edges`.
       weights: weights of the elements, an array of the shape of `a`; None counts each element as 1.
       density: True returns a probability density, whose integral over the bins is 1, in place of counts.
+      out_sharding: sharding of the counts; None leaves it to the compiler.
 
     Returns:
       A float vector of counts, one for each bin, and the vector of edges, longer by one.
@@ -106,7 +110,7 @@ def histogram(
     counts = At(zeros((last + 1,), type_of(counted).dtype))[where].add(counted, mode="drop")[1:]
     if density:
         counts = divide(divide(counts, edges[1:] - edges[:-1]), r.sum(counts))
-    return counts, edges
+    return lay_out("histogram", counts, out_sharding), edges
 
 
 @composed

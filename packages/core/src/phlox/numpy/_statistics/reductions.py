@@ -291,6 +291,38 @@ def min(
 amax, amin = renamed(max, "amax"), renamed(min, "amin")
 
 
+def minmax(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+    where: ArrayLike | None = None,
+) -> tuple[Array, Array]:
+    """The smallest and the largest element of `a` over `axis`; nan if any element is nan (as ``numpy.minmax``).
+
+    Args:
+      a, axis, out, keepdims, where: as for `max`.
+      initial: number included in every comparison, or a pair of numbers: for the minimum and for the maximum.
+
+    Returns:
+      The pair (minimum, maximum) of arrays without the reduced axes, of the dtype of `a`.
+
+    Raises:
+      ShapeError: there are no elements to reduce, or `where` is given, without `initial`; `initial` has axes.
+      DtypeError: `where` is not of bools.
+
+    >>> import phlox.numpy as jnp
+    >>> jnp.minmax(jnp.array([1, 3, 2]))
+    (Array(1, dtype=int32), Array(3, dtype=int32))
+    """
+    a = check_one("minmax", a)
+    no_out("minmax", out)
+    low, high = initial if isinstance(initial, tuple) else (initial, initial)
+    axis = hashable(axis)
+    return _extremum(a, axis, keepdims, low, where, False), _extremum(a, axis, keepdims, high, where, True)
+
+
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest minus the smallest element of `a` over `axis` (as ``numpy.ptp``).
 

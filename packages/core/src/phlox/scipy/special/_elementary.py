@@ -14,7 +14,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
-from ..._operands.promotion import promote_inexact, promoted_inexact
+from ..._operands.promotion import promote_inexact, promoted_inexact, to_dtype
 from ..._ops.elementwise.families import literal
 
 if TYPE_CHECKING:
@@ -81,6 +81,37 @@ def erfinv(x: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     return lax.erf_inv(*promote_inexact(*check("erfinv", x)))
+
+
+def erfcinv(y: ArrayLike) -> Array:
+    """The inverse of erfc, elementwise (as ``scipy.special.erfcinv``).
+
+    It is accurate for tiny `y`, where ``erfinv(1 - y)`` is infinite.
+
+    Args:
+      y: real array of any shape, between 0 and 2; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `y`: inf at 0, -inf at 2, and nan outside.
+
+    Raises:
+      DtypeError: `y` is complex.
+
+    >>> erfcinv(1e-30).round(4)
+    Array(8.1486, dtype=float32, weak_type=True)
+    """
+    return _erfcinv(*real_inexact("erfcinv", y))
+
+
+@jit(inline=True)
+def _erfcinv(y: Any) -> Any:
+    from ._normal import ndtri  # here, as that module imports this one
+
+    dtype, weak = type_of(y).dtype, type_of(y).weak_type
+    wide = to_dtype(y, dtypes.float32) if dtype.itemsize < 4 else y
+    # The quantile of the normal distribution: erfc(z) = 2 ndtr(-z √2). Subtracted from 0, so that 1 gives no -0.
+    quantile = ndtri(wide * 0.5)
+    return to_dtype(0 - quantile * float(np.sqrt(0.5)), dtype, weak)
 
 
 def expit(x: ArrayLike) -> Array:

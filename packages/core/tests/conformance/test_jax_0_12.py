@@ -1,0 +1,157 @@
+"""What jax 0.12 has and 0.10.2 has not: compared with jax where it is new enough, else with known values."""
+
+import math
+
+import jax
+import jax.numpy
+import jax.scipy.special
+import numpy as np
+import pytest
+
+import phlox
+import phlox.numpy as jnp
+from phlox import lax, random
+from phlox.scipy import special
+
+NEW = jax.__version_info__ >= (0, 12)
+needs_new = pytest.mark.skipif(not NEW, reason=f"jax {jax.__version__} lacks these functions")
+
+X = np.array([0.25, 0.7, 1.0, 3.0, 8.0], np.float32)
+
+
+def same(mine, theirs, exact=True):
+    mine, theirs = jax.tree.leaves(mine), jax.tree.leaves(theirs)
+    assert len(mine) == len(theirs)
+    for m, t in zip(mine, theirs, strict=True):
+        assert (m.shape, str(m.dtype), m.weak_type) == (t.shape, str(t.dtype), t.weak_type)
+        compare = np.testing.assert_array_equal if exact else np.testing.assert_allclose
+        compare(np.asarray(m), np.asarray(t), **({} if exact else {"rtol": 3e-6, "atol": 1e-7}))
+
+
+CALLS = {
+    "log2": lambda j: (j.lax.log2(X), j.lax.log2(3.0), j.lax.log2(3 + 1j), j.numpy.log2(5.0), j.numpy.log2(8)),
+    "log2_of_halves": lambda j: j.lax.log2(j.numpy.asarray(X, "float16")),
+    "one_minus_square": lambda j: (j.lax.one_minus_square(X), j.lax.one_minus_square(3), j.grad(j.lax.one_minus_square)(1e-20)),
+    "polynomial": lambda j: (j.lax.polynomial(3.0, [1.0, 5.0, 2.0]), j.lax.polynomial(X, list(X)), j.lax.polynomial(X, [])),
+    "polynomial_of_arrays": lambda j: j.lax.polynomial(X[None], [X[:, None], X[None], 2.0], unroll=2),
+    "polyval": lambda j: (j.numpy.polyval(X, X), j.numpy.polyval(X[:2], np.float32(np.inf)), j.numpy.polyval(X, 2)),
+    "top_k": lambda j: (j.lax.top_k(X, 2, is_stable=False), j.numpy.top_k(X, 2), j.numpy.top_k(X, 3, mode="smallest")),
+    "top_k_of_integers": lambda j: [
+        j.numpy.top_k(np.array([3, 1, 0, 1, 100], dtype), 3, mode="smallest") for dtype in ("int8", "uint8", "int32", "bool")
+    ],
+    "minmax": lambda j: (j.numpy.minmax(X), j.numpy.minmax(X, where=X > 1, initial=(5, 2)), j.numpy.minmax(X, keepdims=True)),
+    "meshgrid": lambda j: (j.numpy.meshgrid(X, X), j.numpy.atleast_1d(1, X), j.numpy.broadcast_arrays(1, X)),
+    "lexsort": lambda j: j.numpy.lexsort((X[::-1], X), batch_size=1),
+}  # fmt: skip
+
+
+@needs_new
+@pytest.mark.parametrize("name", CALLS)
+def test_like_jax(name):
+    same(CALLS[name](phlox), CALLS[name](jax), exact=name not in ("polynomial", "polynomial_of_arrays", "polyval"))
+
+
+@needs_new
+def test_erfcinv():
+    y = np.concatenate([np.linspace(0, 2, 101), np.logspace(-37, 0, 38)]).astype(np.float32)
+    np.testing.assert_allclose(special.erfcinv(y), jax.scipy.special.erfcinv(y), rtol=2e-6, atol=1e-6)
+    assert math.isnan(special.erfcinv(3.0))
+    slope = phlox.grad(special.erfcinv)(1e-20)
+    np.testing.assert_allclose(slope, jax.grad(jax.scipy.special.erfcinv)(1e-20), rtol=1e-4)
+
+
+def test_erfcinv_of_a_tiny_number():
+    np.testing.assert_allclose(special.erfcinv(np.float32(1e-30)), 8.148616, rtol=1e-6)
+    assert np.isposinf(special.erfcinv(0.0)) and np.isneginf(special.erfcinv(2.0))
+
+
+PARAMETERS = np.array([0.01, 0.5, 6.9, 7.0, 100.0], np.float32)
+
+
+@needs_new
+@pytest.mark.parametrize("name", ["gamma", "loggamma", "chisquare", "poisson", "beta"])
+def test_approximate_samples(name):
+    more = (2.0,) if name == "beta" else ()
+    mine = getattr(random, name)(random.key(3), PARAMETERS, *more, (400, 5), method="approximate")
+    theirs = getattr(jax.random, name)(jax.random.key(3), PARAMETERS, *more, (400, 5), method="approximate")
+    assert str(mine.dtype) == str(theirs.dtype)
+    np.testing.assert_allclose(mine, theirs, rtol=3e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gamma", "chisquare", "poisson"])
+def test_approximate_means(name):
+    mean = getattr(random, name)(random.key(0), 9.0, (20000,), method="approximate").mean()
+    assert abs(mean - 9) < 0.15
+
+
+@pytest.mark.parametrize("name", ["gamma", "loggamma", "chisquare", "poisson"])
+def test_unknown_method(name):
+    with pytest.raises(ValueError, match="'exact' or 'approximate'"):
+        getattr(random, name)(random.key(0), 1.0, method="fast")
+
+
+def test_known_values():
+    assert lax.log2(8.0) == 3 and lax.log2(8.0).weak_type
+    assert lax.polynomial(3.0, [1.0, 5.0, 2.0]) == 34
+    assert phlox.grad(lambda x: lax.polynomial(x, [1.0, 5.0, 2.0]))(3.0) == 17
+    assert phlox.grad(lax.one_minus_square)(1e-20) == np.float32(-2e-20)
+    low, high = jnp.minmax(jnp.array([[1, 5], [0, 2]]), axis=1)
+    assert low.tolist() == [1, 0] and high.tolist() == [5, 2]
+    values, indices = jnp.top_k(jnp.array([3, -128, 127], "int8"), 2, mode="smallest")
+    assert values.tolist() == [-128, 3] and indices.tolist() == [1, 0]
+    assert jnp.__array_api_version__ == "2025.12"
+
+
+def test_cross_products_are_of_three_elements():
+    with pytest.raises(ValueError, match="3 elements"):
+        jnp.cross(jnp.ones(2), jnp.ones(3))
+
+
+def test_inline():
+    def program(inline):
+        inner = phlox.jit(lambda x: x + 1, inline=inline)
+        return str(phlox.make_jaxpr(lambda x: inner(x))(1.0))
+
+    calls = {inline: program(inline) for inline in phlox.Inline}
+    assert [inline for inline, text in calls.items() if "jit" not in text] == [phlox.Inline.JAX_EARLY]
+    with pytest.raises(ValueError, match="inline"):
+        phlox.jit(lambda x: x, inline="jax_early")
+
+
+def test_effort_levels():
+    assert phlox.CompilerEffortLevel("O2").value == 29
+
+
+def test_types_like_an_array():
+    assert phlox.ShapeDtypeStruct.like(jnp.ones((2,), "int8")) == phlox.ShapeDtypeStruct((2,), "int8")
+    assert phlox.ShapeDtypeStruct.like(1.0).weak_type
+
+
+def test_meshes_of_the_top_level():
+    mesh = phlox.make_mesh(axis_sizes=(1,), axis_names=("i",))
+    with phlox.set_mesh(mesh):
+        assert phlox.get_mesh() == mesh and phlox.get_abstract_mesh() == mesh.abstract_mesh
+    assert phlox.sharding.AbstractMesh((2,), ("i",)).axis_types == (phlox.sharding.AxisType.Explicit,)
+
+
+def test_manual_axis_type():
+    types = []
+    mesh = phlox.make_mesh((1,), ("i",), (phlox.sharding.AxisType.Auto,))
+    mapped = phlox.shard_map(
+        lambda x: types.append(phlox.typeof(x)) or x, mesh=mesh, in_specs=phlox.P("i"), out_specs=phlox.P("i")
+    )
+    mapped(jnp.ones(2))
+    assert {t.manual_axis_type.varying for t in types} == {frozenset("i")}
+    assert phlox.typeof(1.0).manual_axis_type.empty
+
+
+def test_specs_of_partial_sums_are_refused():
+    assert phlox.P("i", unreduced=set()).partitions == ("i",)
+    with pytest.raises(NotImplementedError, match="partial sums"):
+        phlox.P("i", unreduced={"j"})
+
+
+def test_pinned_references_are_of_traced_functions():
+    with pytest.raises(NotImplementedError, match="pin"):
+        phlox.new_ref(1.0, pin=True)
+    assert phlox.jit(lambda x: phlox.new_ref(x, pin=True)[...] + 1)(1.0) == 2
