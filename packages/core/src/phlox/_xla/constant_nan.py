@@ -10,32 +10,57 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._ir import dtypes
-from .._ir.jaxpr import Jaxpr, Literal, jaxprs_in
+from .._ir.jaxpr import Jaxpr, JaxprEqn, Literal, jaxprs_in
 
 
 def may_know_nan(jaxpr: Jaxpr) -> bool:
     """Whether operations on constants can give nan: one is nan, or arithmetic has one that is infinite or so large that
-    its square is, or has constants as all operands.
+    its square is, or has constants as all operands and is not plain arithmetic with a finite result.
 
     Large ones count, because XLA computes ``(x * c) * d`` as ``x * (c * d)``. The answer is True more often than
     needed, and costs little then.
     """
-    return _may_know_nan(jaxpr, {})
+    return _may_know_nan(jaxpr, {}, {})
 
 
-def _may_know_nan(jaxpr: Jaxpr, sizes: dict[Any, float]) -> bool:
-    """`may_know_nan` for a Jaxpr with constant inputs, of these sizes as of `_size`. Results that are constants are
-    added to `sizes`."""
+#: Arithmetic of numbers that are known: derivatives of means, for example, divide 1 by a number of elements.
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "add_any": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": lambda x, y: x / y if y else math.nan,
+    "neg": operator.neg,
+    "max": max,
+    "min": min,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "gt": operator.gt,
+    "select_n": lambda which, *cases: cases[int(which)],
+    **dict.fromkeys(("convert_element_type", "broadcast_in_dim", "stop_gradient", "reshape", "squeeze"), lambda x: x),
+}
+
+
+def _may_know_nan(jaxpr: Jaxpr, sizes: dict[Any, float], numbers: dict[Any, float]) -> bool:
+    """`may_know_nan` for a Jaxpr with constant inputs, of these sizes as of `_size`, of which `numbers` are known.
+
+    Results that are constants are added to both.
+    """
     for eqn in jaxpr.eqns:
         invars, largest, known = eqn.invars, 0.0, True
         for v in invars:  # a loop, as all of lowering takes some microseconds for an equation
             if type(v) is Literal:
                 size = sizes[v] = _size(v)
+                if v.aval.shape == () and dtypes.kind(v.aval.dtype) in "fiub":
+                    numbers[v] = float(v.val)
             elif v in sizes:
                 size = sizes[v]
             else:
@@ -46,17 +71,40 @@ def _may_know_nan(jaxpr: Jaxpr, sizes: dict[Any, float]) -> bool:
             largest = max(largest, size)
         for inner in jaxprs_in(eqn.params) if eqn.params else ():
             if len(inner.invars) != len(invars):  # the operands are not the inputs
-                if largest > 1 or _may_know_nan(inner, {}):
+                if largest > 1 or _may_know_nan(inner, {}, {}):
                     return True
-            elif _may_know_nan(inner, {x: sizes[v] for x, v in zip(inner.invars, invars, strict=True) if v in sizes}):
+                continue
+            pairs = [(x, v) for x, v in zip(inner.invars, invars, strict=True) if v in sizes]
+            inner_numbers: dict[Any, float] = {x: numbers[v] for x, v in pairs if v in numbers}
+            if _may_know_nan(inner, {x: sizes[v] for x, v in pairs}, inner_numbers):
                 return True
+            if known and all(out in inner_numbers for out in inner.outvars):
+                numbers.update((v, inner_numbers[x]) for v, x in zip(eqn.outvars, inner.outvars, strict=False))
         if largest <= 1 and not (known and invars):
+            continue
+        if known and _compute(eqn, numbers):
+            sizes.update((v, abs(numbers[v]) / _limit_of(v)) for v in eqn.outvars)
             continue
         if eqn.primitive.nan_checked and any(dtypes.kind(v.aval.dtype) in "fc" for v in eqn.outvars):
             return True
         if known:
             sizes.update(dict.fromkeys(eqn.outvars, largest))
     return False
+
+
+def _compute(eqn: JaxprEqn, numbers: dict[Any, float]) -> bool:
+    """Adds the result of an equation on known numbers to `numbers`; returns whether it is known now, and finite."""
+    if all(v in numbers for v in eqn.outvars):  # a call, whose program has been looked at
+        return True
+    compute = _ARITHMETIC.get(eqn.primitive.name)
+    if compute is None or not all(v in numbers for v in eqn.invars):
+        return False
+    result = numbers[eqn.outvars[0]] = compute(*(numbers[v] for v in eqn.invars))
+    return math.isfinite(result)
+
+
+def _limit_of(v: Any) -> float:
+    return _limit(v.aval.dtype) if dtypes.kind(v.aval.dtype) in "fc" else math.inf
 
 
 def _size(x: Literal) -> float:

@@ -473,8 +473,6 @@ log2 = unary(
     "log2",
     _log2_lower,
     tangent=lambda t, x, out: div(t, mul(x, log(literal(x, 2)))),
-    unfused="operation",
-    operation="stablehlo.log",
     accepts=INEXACT,
 )
 logistic = unary(
