@@ -34,7 +34,7 @@ def shown(value: float | None, unit: str) -> str:
 GROSS = {"modules": 0.75, "programs": 1.0, "equations": 1.3, "bytes of StableHLO": 1.3, "bytes of HLO": 1.3}
 
 #: Programs whose form is longer than jax's, and what is right for them in place of GROSS. Those of cumsum and sort are
-#: faster on CPUs. The derivatives of eigenvectors and of absolute values are right at equal eigenvalues, and at infinity.
+#: faster on CPUs. Derivatives of eigenvectors and absolute values are right at equal eigenvalues and at infinity.
 LONGER = {
     "gradient of cumsum": {"bytes of StableHLO": 1.6},
     "gradient of sort": {"bytes of HLO": 1.6},
