@@ -27,8 +27,10 @@ OF_PROGRAMS = {
     "linear_call",
     "platform_index",
     "scan",
+    "scan_states",
     "shard_map",
     "while",
+    "while_states",
 }
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in, memoized
 from ..._ir.primitive import Primitive
@@ -79,6 +80,8 @@ def _masked_run(mask: Any) -> Callable[[JaxprEqn, list[Any]], Any]:
 
 
 def _masked_test_types(test: ShapedArray, mask: ShapedArray) -> ShapedArray:
+    if test.shape != mask.shape or not test.dtype == mask.dtype == bool:
+        raise ShapeError(f"masked_test: {test.short} and {mask.short}", shapes=[test.shape, mask.shape])
     return test
 
 
