@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from operator import index
 from typing import Any
@@ -472,7 +473,7 @@ def _log2_lower(f: Function, x: Value) -> Value:
 log2 = unary(
     "log2",
     _log2_lower,
-    tangent=lambda t, x, out: div(t, mul(x, log(literal(x, 2)))),
+    tangent=lambda t, x, out: mul(div(t, x), literal(x, 1 / math.log(2))),
     accepts=INEXACT,
 )
 logistic = unary(
