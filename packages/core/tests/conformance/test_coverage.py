@@ -212,7 +212,8 @@ NO_VALUES = {
     "Error", "ErrorCategory", "init_error", "Buffer", "ExecutionContext", "ExecutionStage",
     "live_arrays", "print_environment_info",
     "device_put_replicated", "device_put_sharded", "Infer",
-    "broadcast_prefix", "itemsize_bits",  # not in jax
+    "Key",  # a type
+    "broadcast_prefix", "itemsize_bits", "fixed_point",  # not in jax
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from .._ir import dtypes
 from .._operands.checks import check, check_one, type_of
 from .._operands.promotion import to_dtype
 from .._ops.elementwise import arithmetic as e
-from .._ops.elementwise.families import literal
+from .._ops.elementwise.families import literal, repeat_to
 from ._conveniences import broadcast_shapes
 from ._loops import scan
 from ._more import stack
@@ -76,15 +76,8 @@ def _horner(x: Any, coeffs: Sequence[Any], unroll: int) -> Any:
         value = coeffs[-1]
         for c in coeffs[-2::-1]:
             value = e.add(e.mul(value, x), c)
-        return _repeated(value, shape)
+        return repeat_to(value, shape)
     terms = broadcast_shapes(*(type_of(c).shape for c in coeffs))
-    start = _repeated(to_dtype(0, type_of(x).dtype), shape)
-    steps = stack([_repeated(c, terms) for c in reversed(coeffs)])
+    start = repeat_to(to_dtype(0, type_of(x).dtype), shape)
+    steps = stack([repeat_to(c, terms) for c in reversed(coeffs)])
     return scan(lambda value, c: (e.add(e.mul(value, x), c), None), start, steps, unroll=unroll)[0]
-
-
-def _repeated(x: Any, shape: tuple[int, ...]) -> Any:
-    """`x` broadcast to `shape`, which has as many axes unless `x` is a number."""
-    from ..numpy import broadcast_to  # here, as `phlox.numpy` does not wait for lax
-
-    return broadcast_to(x, shape)
