@@ -52,6 +52,7 @@ REFUSED = {
     "lax.argmin": ("c", "complex numbers have no order"),
     "lax.clamp": ("c", "complex numbers have no order"),
     "scipy.special.gamma": ("c", "of complex numbers it is not there"),
+    "numpy.polyval": ("b", "as in jax 0.12"),
     "scipy.special.owens_t": ("biufc", "it is a function of real numbers"),
     "scipy.special.loggamma": ("c", "of complex numbers it is not there"),
     "lax.conv_general_dilated": ("b", "sums of truth values are no numbers"),
