@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import phlox
+import phlox.export
 from phlox import lax, numpy as jnp
 
 
@@ -53,6 +54,7 @@ START = np.array([3, 17, 10, -4, 12], np.int32)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 ONE_SIDED = """
 import phlox
+import phlox.export
 from phlox import lax, numpy as jnp
 
 def to_ten(x):
@@ -465,3 +467,15 @@ def test_pullbacks_of_separate_loops_in_one_batch():
     stacked = lax.map(lambda x: phlox.vjp(f, x)[1], x)  # each row has a loop of its own
     together = phlox.vmap(lambda pullback: pullback(1.0)[0])(stacked)
     np.testing.assert_allclose(together, [float(phlox.grad(f)(v)) for v in x], rtol=1e-5)
+
+
+def test_a_scan_of_symbolic_length_in_a_branch():
+    def f(p, x):
+        total = lambda r: lax.scan(lambda c, y: (c * y + jnp.sin(c), None), 1.0, r)[0]
+        return phlox.vmap(lambda q, r: lax.cond(q, total, lambda r: r.sum(), r))(p, x)
+
+    (n,) = phlox.export.symbolic_shape("n")
+    p, x = np.arange(256) % 2 == 0, np.ones((256, 5), np.float32)
+    types = phlox.ShapeDtypeStruct((256,), "bool"), phlox.ShapeDtypeStruct((256, n), "float32")
+    exported = phlox.export.export(phlox.jit(f))(*types)
+    np.testing.assert_allclose(exported.call(p, x), f(p, x), rtol=1e-6)

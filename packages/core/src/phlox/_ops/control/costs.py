@@ -55,7 +55,8 @@ def _eqn_cost(eqn: JaxprEqn) -> float:
     inner = [cost(jaxpr) for jaxpr in jaxprs_in(eqn.params)]
     if inner:
         together = max(inner) if "branches" in eqn.params else sum(inner)
-        return together * (_TURNS if eqn.primitive.unbounded else eqn.params.get("length", 1))
+        length = _TURNS if eqn.primitive.unbounded else eqn.params.get("length", 1)
+        return together * (length if type(length) is int else _TURNS)  # else a symbolic length
     sizes = [elements(v.aval.shape) for v in eqn.invars]
     size = sum(elements(v.aval.shape) for v in eqn.outvars)
     if eqn.primitive.light:

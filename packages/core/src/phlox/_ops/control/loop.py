@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered, refuse_io
@@ -311,24 +311,14 @@ def _batch(
 ) -> tuple[list[Any], list[Dim]]:
     both = cond_nconsts + body_nconsts
     cond_dims, body_dims = tuple(dims[:cond_nconsts]), tuple(dims[cond_nconsts:both])
-
-    def after(known: tuple[bool, ...]) -> list[bool]:
-        carry_dims = tuple(0 if there else None for there in known)
-        stops = batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *carry_dims))[1][0]
-        if stops is not None:  # examples stop after different numbers of iterations, so every carry is batched
-            return [True] * len(known)
-        return [d is not None for d in batch_jaxpr(body_jaxpr, axis, (*body_dims, *carry_dims))[1]]
-
-    batched = spread_carry([d is not None for d in dims[both:]], after)
-    carry_dims = tuple(0 if there else None for there in batched)
-    go_on, (stops,) = batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *carry_dims))
-    turn, _ = batch_jaxpr(body_jaxpr, axis, (*body_dims, *carry_dims), batched)
+    loop = batched_loop(axis, cond_jaxpr, cond_dims, body_jaxpr, body_dims, [d is not None for d in dims[both:]])
+    carry_dims: list[Dim] = [0 if there else None for there in loop.carry]
     carry = [
         place_axis(x, d, 0, axis.size) if there else x
-        for x, d, there in zip(args[both:], dims[both:], batched, strict=True)
+        for x, d, there in zip(args[both:], dims[both:], loop.carry, strict=True)
     ]
     cond_consts, body_consts = args[:cond_nconsts], args[cond_nconsts:both]
-    if stops is not None:
+    if loop.stops:
         effects = effects_inside({"cond": cond_jaxpr, "body": body_jaxpr})
         refuse_io(effects, "vmap of while_loop", "which goes on for examples that have stopped")
         if compacts(axis, cond_jaxpr, body_jaxpr, args):
@@ -336,12 +326,48 @@ def _batch(
                 x if d is None else place_axis(x, d, 0, axis.size) for x, d in zip(args, dims[:both], strict=False)
             ]
             first, second = (tuple(None if d is None else 0 for d in some) for some in (cond_dims, body_dims))
-            loop = Compacted(cond_jaxpr, body_jaxpr, first, second, functools.partial(_bind, **how), only_where)
-            return loop.run(axis.size, consts, carry), list(carry_dims)
-        turn = only_where(go_on, turn, len(body_consts), len(cond_consts))
+            compacted = Compacted(cond_jaxpr, body_jaxpr, first, second, functools.partial(_bind, **how), only_where)
+            return compacted.run(axis.size, consts, carry), carry_dims
         body_consts = [*cond_consts, *body_consts]
-        go_on = as_long_as_any(go_on)
-    return _bind(go_on, cond_consts, turn, body_consts, carry, **how), list(carry_dims)
+    return _bind(loop.cond, cond_consts, loop.body, body_consts, carry, **how), carry_dims
+
+
+class BatchedLoop(NamedTuple):
+    """The programs of a loop over a batch; `stops`: whether the condition differs between the examples."""
+
+    cond: ClosedJaxpr
+    body: ClosedJaxpr
+    carry: tuple[bool, ...]
+    stops: bool
+    one_cond: ClosedJaxpr
+
+
+def batched_loop(
+    axis: BatchAxis,
+    cond_jaxpr: ClosedJaxpr,
+    cond_dims: tuple[Dim, ...],
+    body_jaxpr: ClosedJaxpr,
+    body_dims: tuple[Dim, ...],
+    carry: Sequence[bool],
+) -> BatchedLoop:
+    def after(known: tuple[bool, ...]) -> list[bool]:
+        dims = tuple(0 if there else None for there in known)
+        if batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *dims))[1][0] is not None:
+            return [True] * len(known)  # examples stop after different numbers of turns, so every carry is batched
+        return [d is not None for d in batch_jaxpr(body_jaxpr, axis, (*body_dims, *dims))[1]]
+
+    batched = spread_carry(carry, after)
+    dims = tuple(0 if there else None for there in batched)
+    cond, (stops,) = batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *dims))
+    body, _ = batch_jaxpr(body_jaxpr, axis, (*body_dims, *dims), batched)
+    if stops is None:
+        return BatchedLoop(cond, body, batched, False, cond)
+    masked = memoized(
+        body.jaxpr,
+        ("only where", cond.jaxpr, axis_env.get()),
+        lambda: only_where(cond, body, len(body_dims), len(cond_dims)),
+    )
+    return BatchedLoop(as_long_as_any(cond), masked, batched, True, cond)
 
 
 def as_long_as_any(go_on: ClosedJaxpr) -> ClosedJaxpr:

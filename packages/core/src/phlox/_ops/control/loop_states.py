@@ -22,15 +22,14 @@ import numpy as np
 
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
+from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
-from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr
+from ..._transform.jaxprs import jvp_jaxpr
 from ..._transform.jvp import push_forward
 from ..._transform.linearize import LinearizeTrace
 from ..._xla.lower import lower_jaxpr
@@ -39,7 +38,7 @@ from ..elementwise.arithmetic import add, div, mul, rem
 from ..elementwise.logic import and_, eq, gt, le, lt, or_, select, select_n
 from ..structure.slicing import along, dynamic_update_slice
 from .call import axes_used
-from .loop import as_long_as_any, jvp_body, masked_programs, only_where, repeat, spread_carry, with_ignored_inputs
+from .loop import batched_loop, jvp_body, masked_programs, repeat, spread_carry, with_ignored_inputs
 from .scan import empty, stacked, with_rows
 
 _int32 = dtypes.int32.type
@@ -225,44 +224,6 @@ def _in_one_loop(
 
 def _select(which: Any, yes: Any, no: Any) -> Any:
     return select_n(which, no, yes)
-
-
-class BatchedLoop(NamedTuple):
-    """The programs of a loop over a batch; `stops`: whether the condition differs between the examples."""
-
-    cond: ClosedJaxpr
-    body: ClosedJaxpr
-    carry: tuple[bool, ...]
-    stops: bool
-    one_cond: ClosedJaxpr
-
-
-def batched_loop(
-    axis: BatchAxis,
-    cond_jaxpr: ClosedJaxpr,
-    cond_dims: tuple[Dim, ...],
-    body_jaxpr: ClosedJaxpr,
-    body_dims: tuple[Dim, ...],
-    carry: Sequence[bool],
-) -> BatchedLoop:
-    def after(known: tuple[bool, ...]) -> list[bool]:
-        dims = tuple(0 if there else None for there in known)
-        if batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *dims))[1][0] is not None:
-            return [True] * len(known)
-        return [d is not None for d in batch_jaxpr(body_jaxpr, axis, (*body_dims, *dims))[1]]
-
-    batched = spread_carry(carry, after)
-    dims = tuple(0 if there else None for there in batched)
-    cond, (stops,) = batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *dims))
-    body, _ = batch_jaxpr(body_jaxpr, axis, (*body_dims, *dims), batched)
-    if stops is None:
-        return BatchedLoop(cond, body, batched, False, cond)
-    masked = memoized(
-        body.jaxpr,
-        ("only where", cond.jaxpr, axis_env.get()),
-        lambda: only_where(cond, body, len(body_dims), len(cond_dims)),
-    )
-    return BatchedLoop(as_long_as_any(cond), masked, batched, True, cond)
 
 
 def _states_batch(

@@ -33,13 +33,11 @@ from ..elementwise.arithmetic import add, div, max_, min_, mul, rem, sub
 from ..elementwise.logic import and_, eq, ge, gt, le, lt, select
 from ..reductions.reduce import reduce_max
 from ..structure.shape import broadcast_in_dim, convert, iota, squeeze
-from .loop import jvp_body, masked_programs, repeat, spread_carry, with_ignored_inputs
+from .loop import BatchedLoop, batched_loop, jvp_body, masked_programs, repeat, spread_carry, with_ignored_inputs
 from .loop_states import (
     INDEX,
-    BatchedLoop,
     LoopPrograms,
     axes_of,
-    batched_loop,
     constants,
     present,
     write_state,
