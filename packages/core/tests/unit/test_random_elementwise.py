@@ -15,6 +15,8 @@ import pytest
 
 import phlox
 import phlox.numpy as jnp
+from phlox import lax
+from phlox._xla.constant_nan import may_know_nan
 
 FACTOR = float(os.environ.get("PHLOX_TEST_CASES", "1"))
 PROGRAMS = max(1, round(12 * FACTOR))
@@ -153,3 +155,39 @@ def test_comparisons_of_a_nan_that_the_compiler_knows():
     for f in (jnp.exp, jnp.exp2, jnp.sinh, jnp.expm1):
         run = lambda x: jnp.where(f(jnp.log(x - np.float32(np.nan))) < 1, jnp.arctan2(x, jnp.sinh(x)), x)
         assert (phlox.jit(run)(x) == x).all(), f
+
+
+_F = np.float32
+_SQUARE = lax.mul, _F(1e30), _F(1e30)
+
+
+def _of(tree):
+    """The value of a nested tuple (operation, *operands), computed in the program."""
+    return tree[0](*map(_of, tree[1:])) if isinstance(tree, tuple) else tree
+
+
+#: Constants that operations of the program make, and whether the compiler may know a nan.
+_CONSTANTS = {
+    "overflow": ((lax.sub, _SQUARE, _SQUARE), True),
+    "a quotient of zeros": ((lax.div, _F(0), (lax.sub, _F(1), _F(1))), True),
+    "underflow": ((lax.div, _F(1), (lax.mul, _F(1e-30), _F(1e-30))), True),
+    "a rounded divisor": (
+        (
+            lax.div,
+            _F(0),
+            (lambda x: lax.convert_element_type(lax.convert_element_type(x, "int32"), "float32"), _F(0.5)),
+        ),
+        True,
+    ),
+    "the reciprocal of a length": ((lax.div, (lax.mul, _F(1), _F(1)), _F(64)), False),
+    "a guarded length": ((lax.div, _F(1), (lambda n: lax.select(lax.eq(n, _F(0)), _F(1), n), _F(64))), False),
+}
+
+
+@pytest.mark.parametrize("name", _CONSTANTS)
+def test_which_constants_may_be_nan(name):
+    tree, expected = _CONSTANTS[name]
+    f = lambda x: jnp.exp(x * _of(tree))
+    assert may_know_nan(phlox.make_jaxpr(f)(_F(0.123)).jaxpr) is expected
+    result = float(phlox.jit(f)(_F(0.123)))
+    assert np.isinf(result) if name == "underflow" else np.isnan(result) == expected

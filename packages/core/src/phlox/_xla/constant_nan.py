@@ -36,7 +36,7 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "add_any": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
-    "div": lambda x, y: x / y if y else math.nan,
+    "div": lambda x, y: x / y if abs(y) > 1e-4 else math.nan,  # smaller ones may count as zero
     "neg": operator.neg,
     "max": max,
     "min": min,
@@ -82,7 +82,7 @@ def _may_know_nan(jaxpr: Jaxpr, sizes: dict[Any, float], numbers: dict[Any, floa
                 numbers.update((v, inner_numbers[x]) for v, x in zip(eqn.outvars, inner.outvars, strict=False))
         if largest <= 1 and not (known and invars):
             continue
-        if known and _compute(eqn, numbers):
+        if known and largest <= 1 and _compute(eqn, numbers):
             sizes.update((v, abs(numbers[v]) / _limit_of(v)) for v in eqn.outvars)
             continue
         if eqn.primitive.nan_checked and any(dtypes.kind(v.aval.dtype) in "fc" for v in eqn.outvars):
@@ -93,14 +93,23 @@ def _may_know_nan(jaxpr: Jaxpr, sizes: dict[Any, float], numbers: dict[Any, floa
 
 
 def _compute(eqn: JaxprEqn, numbers: dict[Any, float]) -> bool:
-    """Adds the result of an equation on known numbers to `numbers`; returns whether it is known now, and finite."""
+    """Adds the result of an equation on known numbers to `numbers`; returns whether it is known now, and finite.
+
+    The numbers are those of 64 bits: in narrower dtypes they may have overflowed, so operands are not large.
+    """
     if all(v in numbers for v in eqn.outvars):  # a call, whose program has been looked at
         return True
     compute = _ARITHMETIC.get(eqn.primitive.name)
     if compute is None or not all(v in numbers for v in eqn.invars):
         return False
-    result = numbers[eqn.outvars[0]] = compute(*(numbers[v] for v in eqn.invars))
-    return math.isfinite(result)
+    result, dtype = float(compute(*(numbers[v] for v in eqn.invars))), eqn.outvars[0].aval.dtype
+    if not math.isfinite(result):
+        return False
+    exact = dtypes.kind(dtype) == "f" or (result in (0, 1) if dtypes.kind(dtype) == "b" else result.is_integer())
+    if not exact or (dtypes.kind(dtype) in "iu" and not dtypes.holds(dtype, int(result))):
+        return False  # it is rounded, or wraps around
+    numbers[eqn.outvars[0]] = result
+    return True
 
 
 def _limit_of(v: Any) -> float:
