@@ -294,3 +294,40 @@ def test_a_fork_after_use_warns():
     before, after = done.stderr.split("silent so far")
     assert "RuntimeWarning" not in before
     assert "RuntimeWarning: os.fork() was called" in after and "get_context('spawn')" in after
+
+
+#: Process 0 is slow to come back from the client's shutdown, or process 1 is killed while process 0 waits in it.
+LEAVE = """
+import os, signal, sys, time
+import phlox
+from phlox._xla import distributed
+me, port, how = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+phlox.distributed.initialize(f"127.0.0.1:{port}", 2, me, heartbeat_timeout_seconds=HEARTBEAT)
+state = distributed._state
+client = state.client
+
+class Slow:
+    def shutdown(self):
+        client.shutdown()
+        time.sleep(3)
+
+if me == 0 and how == "slow":
+    distributed._state = state._replace(client=Slow())
+if me == 1 and how == "kill":
+    time.sleep(2)
+    os.kill(os.getpid(), signal.SIGKILL)
+phlox.distributed.shutdown()
+print("left", file=sys.stderr, flush=True)
+""".replace("HEARTBEAT", str(HEARTBEAT))
+
+
+def test_who_leaves_first_is_not_lost(start):
+    running = {}
+    for how in ("slow", "kill"):
+        port = free_port()
+        running[how] = [start(LEAVE, me, port, how) for me in range(2)]
+    for process in running["slow"]:
+        status, said = process.ended()
+        assert status == 0 and "left" in said.splitlines() and "heartbeat" not in said, said
+    status, said = running["kill"][0].ended()
+    assert status != 0 and "process 0" in said and "left" not in said.splitlines(), said

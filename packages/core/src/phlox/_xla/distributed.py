@@ -354,6 +354,7 @@ def shutdown() -> None:
     if _state is None:
         return
     leaving, _state = _state, None
+    leaving.watch.leaving = True
     try:
         leaving.client.shutdown()
     except (native.JaxRuntimeError, RuntimeError) as error:

@@ -61,6 +61,8 @@ class Watch:
         self.address = address
         self.heartbeat = heartbeat
         self.stopped = threading.Event()
+        #: whether this process waits in the client's shutdown, as the others do
+        self.leaving = False
         #: whether this process is about to end by itself
         self.failing = False
         self.threads: list[threading.Thread] = []
@@ -121,6 +123,8 @@ class Watch:
             except Exception:
                 return  # the client reports it
             gone = [str(number) for number in everybody if number not in alive]
+            if self.leaving:
+                return  # the first to disconnect is gone before our shutdown returns, which reports real failures
             if gone and not self.stopped.is_set():
                 several = len(gone) > 1
                 end(
