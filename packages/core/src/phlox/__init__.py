@@ -80,7 +80,7 @@ from ._xla.devices import (
     process_index,
     process_indices,
 )
-from ._xla.mesh import PartitionSpec as P
+from ._xla.partition_spec import PartitionSpec as P
 from ._xla.sharding import NamedSharding
 
 __version__ = "0.1.0"

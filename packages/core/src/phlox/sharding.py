@@ -4,7 +4,8 @@ from ._api.devices.axis_types import AbstractDevice, ManualAxisType, auto_axes, 
 from ._api.devices.meshes import get_abstract_mesh, get_mesh, reshard, set_mesh, use_abstract_mesh
 from ._api.devices.shard_map import Infer
 from ._base.public_names import publish
-from ._xla.mesh import AbstractMesh, AxisType, Mesh, PartitionSpec
+from ._xla.mesh import AbstractMesh, AxisType, Mesh
+from ._xla.partition_spec import PartitionSpec, UnreducedKind
 from ._xla.sharding import NamedSharding, Sharding, SingleDeviceSharding, make_single_device_sharding
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "PartitionSpec",
     "Sharding",
     "SingleDeviceSharding",
+    "UnreducedKind",
     "auto_axes",
     "explicit_axes",
     "get_abstract_mesh",

@@ -1,6 +1,7 @@
 """What jax 0.12 has and 0.10.2 has not: compared with jax where it is new enough, else with known values."""
 
 import math
+import pickle
 
 import jax
 import jax.numpy
@@ -145,10 +146,37 @@ def test_manual_axis_type():
     assert phlox.typeof(1.0).manual_axis_type.empty
 
 
-def test_specs_of_partial_sums_are_refused():
-    assert phlox.P("i", unreduced=set()).partitions == ("i",)
-    with pytest.raises(NotImplementedError, match="partial sums"):
-        phlox.P("i", unreduced={"j"})
+SPECS = [
+    "P()", "P('a')", "P('a', None, ('b', 'c'))", "P(('a',))", "P(())", "P(['a', 'b'])", "P('a') == ('a',)",
+    "P('a', None) == P('a')", "P('a', None)[:1]", "P('a') + P('b')", "P('a') + ('b',)", "('b',) + P('a')",
+    "P('a', P.UNCONSTRAINED)", "P('a', 'b').index('b')", "P('a', 'a').count('a')", "'a' in P('a')", "len(P('a', None))",
+    "P('a').update(partitions=('x',))", "isinstance(P(), tuple)", "P('a', unreduced=set())", "P('a', reduced={'b'})",
+    "P('a', unreduced={'b'}).unreduced", "P('a', unreduced={'b'}) == P('a')",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", SPECS)
+def test_specs(expression):
+    mine, theirs = (eval(expression, {"P": module.P}) for module in (phlox, jax))
+    assert repr(mine) == repr(theirs)
+
+
+@pytest.mark.parametrize(
+    "sets", [{"unreduced": {"a"}}, {"unreduced": "b"}, {"unreduced": {None}}, {"unreduced_kind": "sum"}]
+)
+def test_specs_that_are_refused(sets):
+    with pytest.raises((TypeError, ValueError), match="P\\("):
+        phlox.P("a", **sets)
+
+
+def test_shardings_of_partial_results_are_refused():
+    mesh = phlox.make_mesh((1,), ("i",), (phlox.sharding.AxisType.Explicit,))
+    spec = phlox.P(unreduced={"i"})
+    assert pickle.loads(pickle.dumps(spec)) == spec and spec.unreduced_kind is phlox.sharding.UnreducedKind.sum
+    with pytest.raises(NotImplementedError, match="partial results"):
+        phlox.NamedSharding(mesh, spec)
+    with pytest.raises(NotImplementedError, match="partial results"):
+        phlox.shard_map(lambda x: x, mesh=mesh, in_specs=phlox.P(), out_specs=spec)(jnp.ones(2))
 
 
 def test_pinned_references_are_of_traced_functions():

@@ -19,7 +19,7 @@ from .._ir.dtypes import ExtendedDtype
 from .._trace.trace import ArrayLike, Tracer, check_index, check_number, check_truth
 from . import memory, transfer
 from .devices import Device, client, default_device
-from .mesh import PartitionSpec
+from .partition_spec import PartitionSpec
 from .placement import Key, aval_of, context_mesh, is_committed, key_for, sharding_of
 from .sharding import NamedSharding, NativeSharding, Sharding, one_device_in, single_device
 

@@ -1,4 +1,4 @@
-"""Meshes of devices with named axes, and the `PartitionSpec`s that split arrays over them (``jax.sharding``)."""
+"""Meshes of devices with named axes (``jax.sharding``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._base import config
-from .._base.errors import DeviceError, ShapeError, UnsupportedError
+from .._base.errors import DeviceError, ShapeError
 
 
 class AxisType(enum.Enum):
@@ -276,90 +276,3 @@ class Mesh(Axes):
 
     def __hash__(self) -> int:
         return self._hash
-
-
-class _Unconstrained:
-    """The class of `PartitionSpec.UNCONSTRAINED`, of which there is one."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "UNCONSTRAINED"
-
-    def __reduce__(self) -> str:
-        return "UNCONSTRAINED"
-
-
-UNCONSTRAINED = _Unconstrained()
-
-
-class PartitionSpec(tuple[Any, ...]):
-    """For each axis of an array, the mesh axis (or tuple of mesh axes) that it is split over, or None.
-
-    The entry `UNCONSTRAINED` leaves the axis to the compiler, in constraints inside of programs.
-
-    Args:
-      *partitions: one entry for each axis of the array; axes without an entry are not split.
-      unreduced, reduced: axes along which values are partial sums, in JAX's explicit mode. They must be empty.
-      unreduced_kind: how partial values are combined; must be None.
-
-    Raises:
-      UnsupportedError: `unreduced`, `reduced` or `unreduced_kind` is given.
-
-    >>> PartitionSpec("data", None)
-    P('data', None)
-    """
-
-    __slots__ = ()
-
-    UNCONSTRAINED = UNCONSTRAINED
-    unreduced: frozenset[Any] = frozenset()
-    reduced: frozenset[Any] = frozenset()
-    unreduced_kind = None
-
-    def __new__(
-        cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset(), unreduced_kind: Any = None
-    ) -> PartitionSpec:
-        if unreduced or reduced or unreduced_kind is not None:
-            raise UnsupportedError(
-                f"P(unreduced={unreduced!r}, reduced={reduced!r}): shardings of partial sums",
-                instead="phlox.lax.psum inside of shard_map",
-            )
-        return super().__new__(cls, (tuple(p) if isinstance(p, list) else p for p in partitions))
-
-    def __repr__(self) -> str:
-        return "P" + super().__repr__()
-
-    def __reduce__(self) -> Any:
-        return PartitionSpec, tuple(self)
-
-    @property
-    def partitions(self) -> tuple[Any, ...]:
-        """The entries as a plain tuple."""
-        return tuple(self)
-
-
-P = PartitionSpec
-
-
-def axes_of(entry: Any) -> tuple[Any, ...]:
-    """The mesh axes in one entry of a PartitionSpec, as a tuple."""
-    if entry is None or entry is UNCONSTRAINED:
-        return ()
-    return entry if isinstance(entry, tuple) else (entry,)
-
-
-def check_spec(mesh: Mesh, spec: PartitionSpec) -> None:
-    """Raises `ShapeError` if `spec` names an axis twice, or an axis that `mesh` does not have."""
-    named = [axis for entry in spec for axis in axes_of(entry)]
-    unknown = [axis for axis in named if axis not in mesh.axis_names]
-    if unknown or len(set(named)) != len(named):
-        why = f"has no axis {unknown[0]!r}" if unknown else "may use each axis once"
-        raise ShapeError(f"{spec} does not fit {mesh}, which {why}", mesh=mesh, spec=spec)
-
-
-def tiles(mesh: Mesh, spec: PartitionSpec, ndim: int) -> list[int]:
-    """The number of pieces into which each of `ndim` axes is split."""
-    sizes = mesh.shape
-    entries = (*spec, *((None,) * (ndim - len(spec))))
-    return [math.prod(sizes[axis] for axis in axes_of(entry)) for entry in entries]

@@ -11,7 +11,8 @@ from .._base import config
 from .._base.errors import DeviceError
 from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
 from .devices import Device, default_device
-from .mesh import AbstractMesh, Mesh, PartitionSpec
+from .mesh import AbstractMesh, Mesh
+from .partition_spec import PartitionSpec
 from .placement import Key, aval_of, context_mesh, is_committed, sharding_of
 from .sharding import (
     CompilerSharding,

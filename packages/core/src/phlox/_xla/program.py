@@ -27,7 +27,8 @@ from .compile import JaxRuntimeError, compile_text
 from .devices import Device
 from .host_values import operand
 from .lower import Argument, lower_module, result_info
-from .mesh import UNCONSTRAINED, AbstractMesh, Mesh, PartitionSpec, axes_of
+from .mesh import AbstractMesh, Mesh
+from .partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
 from .pipeline import Overrides, pipeline
 from .placement import Key, aval_of, key_for, sharding_of
 from .plan import Plan, bound, mesh_of, over, plan

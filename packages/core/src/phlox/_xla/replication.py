@@ -11,7 +11,7 @@ from .._base.errors import DeviceError
 from .._ir.jaxpr import Jaxpr, Var
 from . import transfer
 from .array import Array, wrap
-from .mesh import PartitionSpec
+from .partition_spec import PartitionSpec
 from .placement import Key, aval_of, key_for, sharding_of
 from .program import Program, lower
 from .sharding import CompilerSharding, HloSharding, NamedSharding, Sharding, interned

@@ -22,7 +22,8 @@ from .._base.native import hlo, native
 from .._ir.avals import LAZY_ATTRIBUTES, ShapedArray, read_shardings_with
 from .._ir.explicit import Spec, spec_over
 from .devices import Device, first_device
-from .mesh import UNCONSTRAINED, AbstractMesh, Mesh, PartitionSpec, axes_of, check_spec, tiles
+from .mesh import AbstractMesh, Mesh
+from .partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, check_spec, tiles
 
 HloSharding = hlo.HloSharding
 Index = tuple[slice, ...]

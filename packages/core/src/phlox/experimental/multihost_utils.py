@@ -23,7 +23,8 @@ from .._trace.trace import typeof
 from .._xla import preemption
 from .._xla.array import Array, logical, move, physical, put
 from .._xla.devices import Device, devices, local_devices, process_count, process_index
-from .._xla.mesh import Mesh, PartitionSpec
+from .._xla.mesh import Mesh
+from .._xla.partition_spec import PartitionSpec
 from .._xla.replication import replicated
 from .._xla.sharding import NamedSharding, single_device
 

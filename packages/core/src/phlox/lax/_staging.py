@@ -19,7 +19,7 @@ from .._ops.control import barrier
 from .._ops.control.composite import attribute, composite as composite_p
 from .._trace.staging import stage as record
 from .._trace.trace import Tracer, typeof
-from .._xla.mesh import PartitionSpec
+from .._xla.partition_spec import PartitionSpec
 from .._xla.sharding import NamedSharding, Sharding, spec_of
 from ._branches import choice
 

@@ -15,7 +15,8 @@ from ..._trace.trace import Tracer, typeof
 from ..._xla import transfer
 from ..._xla.array import Array, put, wrap
 from ..._xla.devices import Device, process_count
-from ..._xla.mesh import Mesh, PartitionSpec
+from ..._xla.mesh import Mesh
+from ..._xla.partition_spec import PartitionSpec
 from ..._xla.placement import aval_of, key_for
 from ..._xla.sharding import NamedSharding, Sharding, single_device
 from .meshes import named

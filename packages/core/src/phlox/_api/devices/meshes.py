@@ -21,7 +21,8 @@ from ..._trace.trace import Tracer, typeof
 from ..._xla.array import ArrayImpl, move
 from ..._xla.devices import Device, devices as all_devices
 from ..._xla.host_values import as_array
-from ..._xla.mesh import AbstractMesh, AxisType, Mesh, PartitionSpec
+from ..._xla.mesh import AbstractMesh, AxisType, Mesh
+from ..._xla.partition_spec import PartitionSpec
 from ..._xla.sharding import NamedSharding, interned
 
 _NO_ABSTRACT_MESH = AbstractMesh((), ())

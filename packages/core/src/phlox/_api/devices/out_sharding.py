@@ -17,7 +17,8 @@ from ..._base.wrapping import wraps
 from ..._ir.explicit import any_specs
 from ..._trace.trace import typeof
 from ..._transform.explicit import unsplit
-from ..._xla.mesh import AbstractMesh, AxisType, Mesh, PartitionSpec, axes_of
+from ..._xla.mesh import AbstractMesh, AxisType, Mesh
+from ..._xla.partition_spec import PartitionSpec, axes_of
 from ..._xla.sharding import NamedSharding
 from .meshes import current_mesh, named, reshard
 

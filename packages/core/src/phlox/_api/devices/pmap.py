@@ -26,7 +26,8 @@ from ..._trace.trace import Tracer, typeof
 from ..._transform.batch import check_sizes
 from ..._xla.devices import Device, local_devices, process_count, process_index
 from ..._xla.distributed import distributed_state
-from ..._xla.mesh import Mesh, PartitionSpec
+from ..._xla.mesh import Mesh
+from ..._xla.partition_spec import PartitionSpec
 from ..._xla.sharding import NamedSharding, interned
 from ..batching.vmap import check_axes, flat_axes
 from ..jit import arguments

@@ -14,7 +14,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.explicit import resized
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis
-from ..._xla.mesh import UNCONSTRAINED, PartitionSpec
+from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec
 from ..._xla.program import spec_text
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import conj, mul

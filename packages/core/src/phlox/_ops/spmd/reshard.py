@@ -18,7 +18,8 @@ from ..._transform.explicit import unsplit
 from ..._xla.array import ArrayImpl, move, wrap
 from ..._xla.foreign import foreign_call, untyped
 from ..._xla.host_values import as_array
-from ..._xla.mesh import UNCONSTRAINED, AbstractMesh, AxisType, Mesh, PartitionSpec, axes_of
+from ..._xla.mesh import AbstractMesh, AxisType, Mesh
+from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
 from ..._xla.placement import aval_of, key_for
 from ..._xla.platforms import platform_of
 from ..._xla.program import spec_text

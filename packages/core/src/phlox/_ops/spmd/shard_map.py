@@ -29,7 +29,8 @@ from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restag
 from ..._transform.transpose import is_linear
 from ..._transform.varying import as_varying
 from ..._xla.lower import lower_jaxpr
-from ..._xla.mesh import AxisType, Mesh, PartitionSpec, axes_of, tiles
+from ..._xla.mesh import AxisType, Mesh
+from ..._xla.partition_spec import PartitionSpec, axes_of, tiles
 from ..._xla.program import spec_text
 from ..._xla.text import Function, Value, quoted
 from ..control.call import axes_used
