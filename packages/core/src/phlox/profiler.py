@@ -11,8 +11,7 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,20 @@ from ._base.errors import ArgumentError, OptionError, RefusedError
 from ._base.public_names import publish
 from ._base.wrapping import wraps
 from ._xla import profiling
-from ._xla.profiling import ProfileData, ProfileEvent, ProfilePlane, profiler
+from ._xla.profiling import ProfileData, ProfileEvent, ProfileLine, ProfilePlane, profiler
 
 __all__ = [
     "ProfileData",
     "ProfileEvent",
+    "ProfileLine",
     "ProfileOptions",
     "ProfilePlane",
+    "ProfileSession",
     "StepTraceAnnotation",
     "TraceAnnotation",
     "annotate_function",
     "device_memory_profile",
+    "export_profile_data",
     "register_subprocess",
     "save_device_memory_profile",
     "start_server",
@@ -93,15 +95,116 @@ class StepTraceAnnotation(TraceAnnotation):
         super().__init__(name, _r=1, **kwargs)
 
 
-class _Recording:
-    """The recording that is being made: XLA makes one at a time in a process."""
+class ProfileSession:
+    """A recording of what this process and its devices do, from `start` to `stop`, or inside of ``with``.
 
-    def __init__(self, session: Any, log_dir: str, perfetto_trace: bool, perfetto_link: bool) -> None:
-        self.session, self.log_dir = session, log_dir
-        self.perfetto_trace, self.perfetto_link = perfetto_trace, perfetto_link
+    Args:
+      log_dir: the folder for recordings, as TensorBoard's ``--logdir``. It and its parents are made. Each recording
+        goes to a folder of its own, ``log_dir/plugins/profile/<time>``. None: the recording stays in memory.
+      create_perfetto_link: True: `stop` prints an address that shows the recording in Perfetto, and waits until it is
+        opened in a browser on this machine.
+      create_perfetto_trace: True: `stop` also writes ``perfetto_trace.json.gz``, which https://ui.perfetto.dev opens.
+      profiler_options: what is recorded; None for all.
+
+    >>> with ProfileSession() as session:
+    ...     _ = phlox.jit(jnp.sin)(1.0).block_until_ready()
+    >>> "/host:CPU" in [plane.name for plane in session.profile_data.planes]
+    True
+    """
+
+    def __init__(
+        self,
+        log_dir: os.PathLike[str] | str | None = None,
+        create_perfetto_link: bool = False,
+        create_perfetto_trace: bool = False,
+        profiler_options: ProfileOptions | None = None,
+    ) -> None:
+        self.log_dir = None if log_dir is None else os.fspath(log_dir)
+        self.create_perfetto_link = create_perfetto_link
+        self.create_perfetto_trace = create_perfetto_trace or create_perfetto_link
+        self.profiler_options = ProfileOptions() if profiler_options is None else profiler_options
+        #: XLA's session; it also writes what it has recorded
+        self._native: Any = None
+        self._content: bytes | None = None
+        self._is_running = False
+
+    def start(self) -> ProfileSession:
+        """Begins to record, and returns the session.
+
+        Raises:
+          RefusedError: a recording is being made already.
+        """
+        global _session
+        with _lock:
+            if _session is not None:
+                where = "in memory" if _session.log_dir is None else f"into {_session.log_dir!r}"
+                raise RefusedError(
+                    f"profiler: profile has already been started, {where}",
+                    instead="stop_trace() before it; a process makes one recording at a time",
+                )
+            profiler.clear_metadata()
+            profiler.set_metadata("platform_version", profiling.start_clients())
+            self._native, self._content = profiler.ProfilerSession(self.profiler_options), None
+            self._is_running, _session = True, self
+            monitoring.annotation = TraceAnnotation
+        return self
+
+    def stop(self) -> ProfileData:
+        """Ends the recording, writes it to the folder, if there is one, and returns what was recorded.
+
+        Raises:
+          RefusedError: no recording is being made.
+        """
+        global _session
+        with _lock:
+            if not self._is_running:
+                raise RefusedError("profiler: no profile started", instead="start_trace(folder) before it")
+            self._is_running, _session = False, None
+            monitoring.annotation = None
+            self._content = self._native.stop()
+            profiler.clear_metadata()
+        if self.log_dir is not None:
+            self.export_profile_data(self.log_dir, self.create_perfetto_link, self.create_perfetto_trace)
+        return ProfileData.from_serialized_xspace(self._content)
+
+    def export_profile_data(
+        self,
+        log_dir: os.PathLike[str] | str,
+        create_perfetto_link: bool = False,
+        create_perfetto_trace: bool = False,
+        session_id: str | None = None,
+    ) -> None:
+        """Writes what was recorded: the function `export_profile_data` for this session."""
+        if self._content is None:
+            why = "is still running" if self.is_running else "has not run"
+            raise RefusedError(f"export_profile_data: the session {why}", instead="stop() before it")
+        session_id = session_id or self.profiler_options.session_id
+        folder = profiling.write(self._native, self._content, os.fspath(log_dir), session_id)
+        if create_perfetto_trace or create_perfetto_link:
+            path = _write_for_perfetto(folder)
+            if create_perfetto_link:
+                _offer_to_perfetto(path)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the session records now."""
+        return self._is_running
+
+    @property
+    def profile_data(self) -> ProfileData | None:
+        """What was recorded; None before the end."""
+        return None if self._content is None else ProfileData.from_serialized_xspace(self._content)
+
+    def __enter__(self) -> ProfileSession:
+        return self.start()
+
+    def __exit__(self, *_: Any) -> None:
+        if self.is_running:
+            self.stop()
 
 
-_recording: _Recording | None = None
+#: the session that records now: XLA makes one recording at a time in a process
+_session: ProfileSession | None = None
 _server: Any = None
 _lock = threading.Lock()
 
@@ -111,94 +214,69 @@ def start_trace(
     create_perfetto_link: bool = False,
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
-) -> None:
+) -> ProfileSession:
     """Begins to record what this process and its devices do, until `stop_trace` is called.
 
     Args:
-      log_dir: the folder for recordings, as TensorBoard's ``--logdir``. It and its parents are made. Each recording
-        goes to a folder of its own, ``log_dir/plugins/profile/<time>``.
-      create_perfetto_link: True: `stop_trace` prints an address that shows the recording in Perfetto, and waits until
-        it is opened in a browser on this machine.
-      create_perfetto_trace: True: `stop_trace` also writes ``perfetto_trace.json.gz``, which https://ui.perfetto.dev
-        opens.
-      profiler_options: what is recorded; None for all.
+      log_dir: as for `ProfileSession`.
+      create_perfetto_link: as for `ProfileSession`.
+      create_perfetto_trace: as for `ProfileSession`.
+      profiler_options: as for `ProfileSession`.
 
     Returns:
-      None.
+      The `ProfileSession`.
 
     Raises:
       RefusedError: a recording is being made already.
 
     >>> import tempfile
-    >>> start_trace(tempfile.mkdtemp())
+    >>> session = start_trace(tempfile.mkdtemp())
     >>> y = jnp.arange(3) + 1
-    >>> stop_trace()
+    >>> data = stop_trace()
     """
-    global _recording
-    with _lock:
-        if _recording is not None:
-            raise RefusedError(
-                f"start_trace: profile has already been started, into {_recording.log_dir!r}",
-                instead="stop_trace() before it; a process makes one recording at a time",
-            )
-        profiler.clear_metadata()
-        profiler.set_metadata("platform_version", profiling.start_clients())
-        session = profiler.ProfilerSession(ProfileOptions() if profiler_options is None else profiler_options)
-        _recording = _Recording(
-            session, os.fspath(log_dir), create_perfetto_trace or create_perfetto_link, create_perfetto_link
-        )
-        monitoring.annotation = TraceAnnotation
+    return ProfileSession(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options).start()
 
 
-def stop_trace() -> None:
+def stop_trace() -> ProfileData:
     """Ends the recording that `start_trace` began, and writes it to the folder given there.
 
     Files ``<host>.xplane.pb`` (for TensorBoard) and ``<host>.trace.json.gz`` (Chrome's format, of which Perfetto's file
     is a copy) are written.
 
     Returns:
-      None.
+      What was recorded, a `ProfileData`.
 
     Raises:
       RefusedError: no recording is being made.
 
     >>> import tempfile
-    >>> start_trace(tempfile.mkdtemp(), create_perfetto_trace=True)
-    >>> stop_trace()
+    >>> session = start_trace(tempfile.mkdtemp(), create_perfetto_trace=True)
+    >>> data = stop_trace()
     """
-    global _recording
-    with _lock:
-        if _recording is None:
-            raise RefusedError("stop_trace: no profile started", instead="start_trace(folder) before it")
-        recording, _recording = _recording, None
-        monitoring.annotation = None
-        recording.session.stop_and_export(recording.log_dir)
-        profiler.clear_metadata()
-    if recording.perfetto_trace:
-        path = _write_for_perfetto(recording.log_dir)
-        if recording.perfetto_link:
-            _offer_to_perfetto(path)
+    session = _session
+    if session is None:
+        raise RefusedError("stop_trace: no profile started", instead="start_trace(folder) before it")
+    return session.stop()
 
 
-@contextmanager
 def trace(
-    log_dir: os.PathLike[str] | str,
+    log_dir: os.PathLike[str] | str | None = None,
     create_perfetto_link: bool = False,
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
-) -> Iterator[None]:
+) -> ProfileSession:
     """A context that is recorded: `start_trace` before it, `stop_trace` after it, also after an error.
 
     Devices run while Python goes on: use ``block_until_ready`` inside of the context, or the end may be missing.
 
     Args:
-      log_dir: as for `start_trace`.
-      create_perfetto_link: as for `start_trace`.
-      create_perfetto_trace: as for `start_trace`.
-      profiler_options: as for `start_trace`.
+      log_dir: as for `ProfileSession`.
+      create_perfetto_link: as for `ProfileSession`.
+      create_perfetto_trace: as for `ProfileSession`.
+      profiler_options: as for `ProfileSession`.
 
     Returns:
-      A context manager.
+      A context manager, whose value is the `ProfileSession`.
 
     Raises:
       RefusedError: a recording is being made already.
@@ -207,11 +285,42 @@ def trace(
     >>> with trace(tempfile.mkdtemp()):
     ...     _ = phlox.jit(jnp.sin)(1.0).block_until_ready()
     """
-    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
-    try:
-        yield
-    finally:
-        stop_trace()
+    return ProfileSession(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+
+
+def export_profile_data(
+    profile_data: ProfileSession,
+    log_dir: os.PathLike[str] | str,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    session_id: str | None = None,
+) -> None:
+    """Writes a recording that was kept in memory.
+
+    Args:
+      profile_data: a `ProfileSession` that has ended. A `ProfileData` is refused: it cannot be written.
+      log_dir: as for `ProfileSession`.
+      create_perfetto_link: as for `ProfileSession`.
+      create_perfetto_trace: as for `ProfileSession`.
+      session_id: the name of the folder of this recording; None: that of the options, or the time of day.
+
+    Returns:
+      None.
+
+    Raises:
+      RefusedError: the session has not ended.
+      ArgumentError: `profile_data` is no `ProfileSession`.
+
+    >>> import tempfile
+    >>> with ProfileSession() as session:
+    ...     _ = jnp.arange(3) + 1
+    >>> export_profile_data(session, tempfile.mkdtemp())
+    """
+    if not isinstance(profile_data, ProfileSession):
+        raise ArgumentError(
+            f"export_profile_data: profile_data is a {type(profile_data).__name__}", instead="a ProfileSession"
+        )
+    profile_data.export_profile_data(log_dir, create_perfetto_link, create_perfetto_trace, session_id)
 
 
 def annotate_function(func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any) -> Callable[..., Any]:
@@ -357,15 +466,13 @@ def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | 
     Path(filename).write_bytes(device_memory_profile(backend))
 
 
-def _write_for_perfetto(log_dir: str) -> Path:
-    """Copies the trace that was written last without its `metadata`, which Perfetto does not take."""
-    folders = (Path(log_dir).absolute() / "plugins" / "profile").iterdir()
-    latest = max(folders, key=os.path.getmtime)
-    (source,) = latest.glob("*.trace.json.gz")
+def _write_for_perfetto(folder: Path) -> Path:
+    """Copies the trace in a folder without its `metadata`, which Perfetto does not take."""
+    (source,) = folder.glob("*.trace.json.gz")
     with gzip.open(source) as file:
         content = json.load(file)
     content.pop("metadata", None)
-    target = latest / "perfetto_trace.json.gz"
+    target = folder / "perfetto_trace.json.gz"
     with gzip.open(target, "wt") as file:
         json.dump(content, file)
     return target

@@ -268,3 +268,51 @@ def test_memory_profile(tmp_path):
     out = run(program, RECORDING=str(tmp_path)).stdout.splitlines()
     assert int(out[0]) == 4 * 12345 + 4  # and the number that fills it
     assert out[1] == "[['allocations', 'count'], ['space', 'bytes']]"
+
+
+#: sessions that stay in memory, and are written afterwards
+SESSIONS = (
+    BLOCK_JAX
+    + """
+import os, pathlib
+import phlox, phlox.numpy as jnp
+from phlox import profiler
+
+folder = pathlib.Path(os.environ["RECORDING"])
+session = profiler.ProfileSession(create_perfetto_trace=True)
+assert session.start() is session and session.is_running and session.profile_data is None
+for refused in (session.start, lambda: profiler.export_profile_data(session, folder)):
+    try:
+        refused()
+    except RuntimeError as error:
+        assert "stop" in str(error)
+    else:
+        raise AssertionError
+with profiler.TraceAnnotation("in_memory"):
+    phlox.jit(jnp.sin)(1.0).block_until_ready()
+data = session.stop()
+assert not session.is_running and not folder.exists()
+names = {event.name for plane in data.planes for line in plane.lines for event in line.events}
+assert "in_memory" in names and isinstance(next(data.planes.__iter__()), profiler.ProfilePlane)
+profiler.export_profile_data(session, folder, session_id="later", create_perfetto_trace=True)
+profiler.export_profile_data(session, folder)
+with profiler.trace() as second:
+    second.stop()
+assert second.profile_data is not None
+try:
+    profiler.stop_trace()
+except RuntimeError as error:
+    assert "no profile started" in str(error)
+else:
+    raise AssertionError
+"""
+)
+
+
+def test_sessions_in_memory(tmp_path):
+    folder = tmp_path / "recording"
+    run(SESSIONS, RECORDING=str(folder), PHLOX_COMPILATION_CACHE_DIR=str(tmp_path / "cache"))
+    recordings = folder / "plugins" / "profile"
+    assert len(list(recordings.iterdir())) == 2
+    assert len(list((recordings / "later").glob("*.xplane.pb"))) == 1
+    assert (recordings / "later" / "perfetto_trace.json.gz").exists()

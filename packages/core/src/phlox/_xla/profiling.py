@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import Any
+
 from jaxlib import _profile_data as data, _profiler as profiler
 
 from .devices import client
 
-__all__ = ["heap_profile", "profiler", "start_clients"]
+__all__ = ["heap_profile", "profiler", "start_clients", "write"]
 
 ProfileData = data.ProfileData
 ProfileEvent = data.ProfileEvent
+ProfileLine = data.ProfileLine
 ProfilePlane = data.ProfilePlane
 
 
@@ -22,3 +27,26 @@ def heap_profile(platform: str | None = None) -> bytes:
     """The memory of the arrays and programs of a platform by where they were made, as a protocol buffer of pprof."""
     profile: bytes = client(platform).heap_profile()
     return profile
+
+
+def write(session: Any, content: bytes, log_dir: str, session_id: str) -> Path:
+    """Writes a recording as `ProfilerSession.stop` returns it, and returns its folder.
+
+    Args:
+      session: the `ProfilerSession`.
+      content: the serialized recording.
+      log_dir: the folder for recordings.
+      session_id: the name of the folder of this recording; empty for the time of day.
+    """
+    recordings = Path(log_dir).absolute() / "plugins" / "profile"
+    # jaxlib 0.10 cannot write under a name, but the folder that it makes can be renamed.
+    session.export(content, log_dir)
+    folder = max(recordings.iterdir(), key=os.path.getmtime)
+    if not session_id:
+        return folder
+    named = recordings / session_id
+    named.mkdir(exist_ok=True)
+    for file in folder.iterdir():
+        file.replace(named / file.name)
+    folder.rmdir()
+    return named
