@@ -9,7 +9,7 @@ In version 1 of the calling convention, the program takes the leaves of (args, k
 returns the leaves of the result.
 """
 
-from ._api.export.dimensions import is_symbolic_dim, symbolic_args_specs, symbolic_shape
+from ._api.export.dimensions import is_symbolic_dim, symbolic_args_specs, symbolic_dim_bounds, symbolic_shape
 from ._api.export.export import (
     DisabledSafetyCheck,
     Exported,
@@ -35,6 +35,7 @@ __all__ = [
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",
     "symbolic_args_specs",
+    "symbolic_dim_bounds",
     "symbolic_shape",
 ]
 

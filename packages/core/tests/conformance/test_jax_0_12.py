@@ -4,12 +4,14 @@ import math
 import pickle
 
 import jax
+import jax.export
 import jax.numpy
 import jax.scipy.special
 import numpy as np
 import pytest
 
 import phlox
+import phlox.export
 import phlox.numpy as jnp
 from phlox import lax, random
 from phlox.scipy import special
@@ -167,6 +169,45 @@ def test_specs(expression):
 def test_specs_that_are_refused(sets):
     with pytest.raises((TypeError, ValueError), match="P\\("):
         phlox.P("a", **sets)
+
+
+def test_members_of_meshes_and_shardings():
+    answers = []
+    for module in (phlox, jax):
+        devices = np.array(module.devices()[:1])
+        mesh = module.sharding.Mesh(devices.reshape(1, 1), ("a", "b"))
+        sharding = module.NamedSharding(mesh, module.P("a"))
+        sharding.check_compatible_aval((1, 2))
+        with pytest.raises(ValueError):
+            sharding.check_compatible_aval(())
+        answers.append([mesh.is_scalar, module.sharding.Mesh(devices[0], ()).is_scalar, sharding.replicated_axes])
+    assert answers[0] == answers[1] == [False, True, {"b"}]
+    kinds = phlox.sharding.AxisType
+    for types, expected in (((kinds.Explicit, kinds.Manual), True), ((kinds.Explicit, kinds.Auto), False)):
+        mesh = phlox.sharding.AbstractMesh((1, 1), ("a", "b"), axis_types=types)
+        assert mesh.are_all_axes_explicit_or_manual is expected
+
+
+BOUNDED = ["a", "a+b", "a*b", "a-b", "a//2", "a%3", "2*a-4", "3", "b//a", "-a", "a*a"]
+
+
+@pytest.mark.skipif(not hasattr(jax.export, "symbolic_dim_bounds"), reason="jax 0.10.2 lacks it")
+@pytest.mark.parametrize("constraints", [(), ("a>=4",), ("a>=4", "b<=10"), ("a==2*b",)])
+def test_bounds_of_dimensions(constraints):
+    for expression in BOUNDED:
+        low, high = phlox.export.symbolic_dim_bounds(_dimension(phlox, expression, constraints))
+        their_low, their_high = jax.export.symbolic_dim_bounds(_dimension(jax, expression, constraints))
+        # jax's bounds are not the best ones for b//a; ours are at least as close
+        assert their_low <= low <= high <= their_high and (
+            expression == "b//a" or (low, high) == (their_low, their_high)
+        )
+    with pytest.raises(TypeError, match="dimension"):
+        phlox.export.symbolic_dim_bounds(1.5)
+
+
+def _dimension(module, expression, constraints):
+    a, b = module.export.symbolic_shape("a, b", constraints=constraints)
+    return eval(expression, {"a": a, "b": b})
 
 
 def test_shardings_of_partial_results_are_refused():

@@ -91,6 +91,11 @@ class Axes:
         """True when the mesh has axes and all are of type `Manual`."""
         return not self.empty and all(t is AxisType.Manual for t in self.axis_types)
 
+    @property
+    def are_all_axes_explicit_or_manual(self) -> bool:
+        """True when the mesh has axes and none is of type `Auto`."""
+        return not self.empty and not self.auto_axes
+
     def __str__(self) -> str:
         sizes = ", ".join(f"{name!r}: {size}" for name, size in self.shape.items())
         return f"{type(self).__name__}({sizes or '()'}, axis_types={self.axis_types})"
@@ -267,6 +272,11 @@ class Mesh(Axes):
 
     def __deepcopy__(self, memo: Any) -> Mesh:
         return self  # it does not change, and its devices are those of the process
+
+    @property
+    def is_scalar(self) -> bool:
+        """True for one device without an axis."""
+        return self.size == 1 and self.empty
 
     def is_equivalent_to(self, other: Mesh) -> bool:
         """True when axis names, sizes and devices are equal, so that equal specs are equal shardings on both meshes."""

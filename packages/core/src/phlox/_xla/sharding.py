@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -296,6 +296,19 @@ class NamedSharding(Sharding):
             memory_kind=memory_kind or self.kind,
         )
 
+    def _too_many_entries(self, ndim: int) -> ShapeError:
+        return ShapeError(f"{self.spec} has more entries than the array has axes ({ndim})", spec=self.spec)
+
+    @property
+    def replicated_axes(self) -> frozenset[Any]:
+        """The axes of the mesh that the array is not split over."""
+        return frozenset(self.mesh.axis_names) - {axis for entry in self.spec for axis in axes_of(entry)}
+
+    def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
+        """Raises `ShapeError` if the spec has more entries than an array of this shape has axes."""
+        if len(aval_shape) < len(self.spec):
+            raise self._too_many_entries(len(aval_shape))
+
     @property
     def memory_kind(self) -> str | None:
         return self.kind if isinstance(self.mesh, AbstractMesh) else super().memory_kind
@@ -307,7 +320,7 @@ class NamedSharding(Sharding):
         """The number of pieces of each array axis and the number of replicas; and the mesh axes in the order in which
         the pieces are numbered."""
         if len(self.spec) > ndim:
-            raise ShapeError(f"{self.spec} has more entries than the array has axes ({ndim})", spec=self.spec)
+            raise self._too_many_entries(ndim)
         pieces = tiles(self.mesh, self.spec, ndim)
         cutting = [self.mesh.axis_names.index(axis) for entry in self.spec for axis in axes_of(entry)]
         rest = [i for i in range(len(self.mesh.axis_names)) if i not in cutting]

@@ -5,11 +5,12 @@ What dimensions are and compute is in `_ir/dimensions.py`.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._base import pytree
-from ..._base.errors import OptionError
+from ..._base.errors import ArgumentError, OptionError
 from ..._ir.bounds import bounds
 from ..._ir.dimensions import SymbolicDim, SymbolicScope, is_symbolic, quotient
 from ..._ops.structure import dimension as dimension  # lets programs compute with dimensions
@@ -31,6 +32,33 @@ def is_symbolic_dim(p: Any) -> bool:
     [True, False]
     """
     return is_symbolic(p)
+
+
+def symbolic_dim_bounds(dimension: Any) -> tuple[float, float]:
+    """The least and the largest length of an axis that the constraints of its names leave, as far as they are known.
+
+    Args:
+      dimension: an integer, or a length from `symbolic_shape`.
+
+    Returns:
+      A pair of integers; -inf or inf where no bound is known.
+
+    Raises:
+      ArgumentError: `dimension` is no integer.
+
+    >>> a, b = symbolic_shape("a, b", constraints=["a >= 4", "b <= 10"])
+    >>> [symbolic_dim_bounds(n) for n in (a, a - b, a % 3)]
+    [(4, inf), (-6, inf), (0, 2)]
+    """
+    if is_symbolic(dimension):
+        return bounds(dimension)
+    try:
+        number = operator.index(dimension)
+    except TypeError:
+        raise ArgumentError(
+            f"symbolic_dim_bounds: dimension is {dimension!r}", instead="an integer, or a length from symbolic_shape"
+        ) from None
+    return number, number
 
 
 def symbolic_shape(
