@@ -1,0 +1,19 @@
+"""netket: variational ground states."""
+
+import jax
+import netket as nk
+import optax
+from common import show
+
+hilbert = nk.hilbert.Spin(0.5, 4)
+hamiltonian = nk.operator.IsingJax(hilbert, graph=nk.graph.Chain(4), h=1.0)
+show("states", hilbert.all_states(), hamiltonian.to_dense())
+state = nk.vqs.FullSumState(hilbert, nk.models.RBM(alpha=1, param_dtype=float), seed=0)
+show("energy", state.expect(hamiltonian).mean)
+show("gradient", state.expect_and_grad(hamiltonian)[1])
+sampler = nk.sampler.MetropolisLocal(hilbert, n_chains=4)
+sampled = nk.vqs.MCState(sampler, nk.models.RBM(alpha=1, param_dtype=float), n_samples=16, seed=0, sampler_seed=1)
+show("samples", sampled.samples)
+driver = nk.driver.VMC(hamiltonian, optax.sgd(0.1), variational_state=sampled)
+driver.run(2, show_progress=False)
+show("run", sampled.parameters, jax.numpy.zeros(1))
