@@ -32,15 +32,15 @@ def suite(area, kind, sources, alone=False, **fields):
     )
 
 
-def package(name, by_name=(), native=()):
+def package(name, by_name=(), needs=(), native=()):
     """A package of the repository: sources, tests by what they need, and a wheel as pip would build it.
 
-    Sources that find the others by names in strings are given as `by_name`, those of a library in C++, and what builds
-    it, as `native`.
+    Sources that find the others by names in strings are given as `by_name`, the packages in which they look as `needs`;
+    those of a library in C++, and what builds it, as `native`.
     """
     python_sources(name="modules", sources=["src/**/*.py", *("!" + path for path in by_name)], dependencies=[":data"])
     if by_name:
-        python_sources(name="by-name", sources=by_name, dependencies=[":modules"])
+        python_sources(name="by-name", sources=by_name, dependencies=[":modules", *needs])
     target(name="src", dependencies=[":modules", ":by-name"] if by_name else [":modules"])
     resources(name="data", sources=["src/**/*", "!**/*.py", "!**/*.egg-info/**"])
 

@@ -21,7 +21,7 @@ from public_modules import public_modules
 
 #: The names of each module that its page was made for. While pages are made some modules get further ones.
 LISTED: dict[str, list[str]] = {}
-PACKAGES = ("phlox", "phlox_nn", "phlox_optim", "phlox_data", "phlox_examples")
+PACKAGES = ("phlox", "phlox_nn", "phlox_optim", "phlox_data", "phlox_compat", "phlox_examples")
 
 #: Ranks of pages in the search, by the first pattern that their path matches: a factor of their score, or None for
 #: pages that the search leaves out. Other pages have 1.

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import phlox
+import phlox_compat
 
 FOLDER = Path(__file__).parent
 #: files whose programs do not compare phlox with jax, so that they can be rewritten to jax alone
@@ -28,7 +29,7 @@ def test_there_are_programs():
 def test_a_program_of_the_book(name, tmp_path):
     text = re.sub(r"\bphlox\b(?!_)", "jax", (FOLDER / name).read_text())
     (tmp_path / name).write_text(text)
-    paths = [str(Path(phlox.__file__).parents[1])]
+    paths = [str(Path(package.__file__).parents[1]) for package in (phlox, phlox_compat)]
     done = subprocess.run(
         [sys.executable, "-m", "phlox.as_jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / name)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([*paths, *filter(None, sys.path)])},

@@ -72,7 +72,7 @@ def core(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def siblings(tmp_path_factory):
-    return Environment(tmp_path_factory.mktemp("siblings"), ["core", "nn", "optim", "data"])
+    return Environment(tmp_path_factory.mktemp("siblings"), ["core", "compat", "nn", "optim", "data"])
 
 
 def test_what_core_brings(core):
@@ -97,8 +97,8 @@ print(phlox.vmap(lambda x: x + 1)(jnp.arange(3)).tolist(), "jax" in sys.modules)
 
 
 def test_what_the_siblings_bring(siblings):
-    installed = siblings.check_packages("phlox", "phlox-nn", "phlox-optim", "phlox-data")
-    assert {"phlox", "phlox-nn", "phlox-optim", "phlox-data", "optax"} <= installed
+    installed = siblings.check_packages("phlox", "phlox-compat", "phlox-nn", "phlox-optim", "phlox-data")
+    assert {"phlox", "phlox-compat", "phlox-nn", "phlox-optim", "phlox-data", "optax"} <= installed
     # the extras
     assert not installed & {"orbax-checkpoint", "torch", "tensorflow", "tensorflow-cpu", "tensorflow-datasets"}
 

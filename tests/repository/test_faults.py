@@ -19,7 +19,7 @@ STRIDE = max(1, round(10 / float(os.environ.get("PHLOX_TEST_CASES", "1"))))
 
 
 def run(program, first, stride):
-    paths = [str(REPOSITORY / "packages" / name / "src") for name in ("core", "nn", "optim")]
+    paths = [str(REPOSITORY / "packages" / name / "src") for name in ("core", "compat", "nn", "optim")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, str(PROGRAM.parent)]), "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, str(PROGRAM), program, str(first), str(stride)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)

@@ -1,4 +1,4 @@
-"""What the six packages say of themselves agrees: version, licence, changelog."""
+"""What the seven packages say of themselves agrees: version, licence, changelog."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""`dir()` of a public module of core shows its API and nothing else, as completion in an editor or in IPython does."""
+"""`dir()` of a public module of core and compat shows its API and nothing else, as completion in an editor or in IPython does."""
 
 import importlib
 import inspect
@@ -8,7 +8,7 @@ import pytest
 from public_modules import public_modules
 
 
-@pytest.mark.parametrize("name", list(public_modules("core")))
+@pytest.mark.parametrize("name", [name for package in ("core", "compat") for name in public_modules(package)])
 def test_dir_shows_the_api_and_nothing_else(name):
     module = importlib.import_module(name)
     shown = dir(module)

@@ -1,22 +1,15 @@
-"""What the judge needs: a cache on disk, as jax compiles slowly, and the list of where one jax contradicts the other.
+"""The list of where one jax contradicts the other.
 
 phlox answers as jax 0.12 does in what `NEWER` lists, which cannot be judged by 0.10.2. In what `CHANGED` lists it
 answers as jax 0.10.2 does.
 """
 
-import collections
-import gc
-import math
-import os
 import pathlib
 import re
 
 import pytest
 
-_folder = os.path.join(os.path.dirname(os.environ["PHLOX_COMPILATION_CACHE_DIR"]), "judge-programs")
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", _folder)
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+from judging import few_compiled_programs as few_compiled_programs, leave_out_cases
 
 CHANGED = {
     r"\[numpy\.hypot\(": "hypot is a primitive: weak beside Python numbers, with nan as derivative at (0, 0)",
@@ -79,19 +72,7 @@ JUDGED_ELSEWHERE = {
 def pytest_collection_modifyitems(config, items):
     import jax
 
-    import judge
-
-    dropped, seen = set(), collections.Counter()
-    for item in items:  # of each test's cases evenly many, and the first in any case
-        if pathlib.Path(__file__).parent not in item.path.parents:
-            continue
-        i = seen[item.path, item.originalname]
-        seen[item.path, item.originalname] += 1
-        share = judge.FACTOR if item.get_closest_marker("whole") else judge.FACTOR / 3
-        if share < 1 and math.floor(i * share) == math.floor((i - 1) * share):
-            dropped.add(item)
-    config.hook.pytest_deselected(items=list(dropped))
-    items[:] = [item for item in items if item not in dropped]
+    leave_out_cases(config, items, pathlib.Path(__file__).parent)
     reasons = dict(JUDGED_ELSEWHERE)
     if jax.__version_info__ >= (0, 11):
         reasons |= {pattern: f"in jax {jax.__version__}, {change}" for pattern, change in CHANGED.items()}
@@ -101,16 +82,3 @@ def pytest_collection_modifyitems(config, items):
         for pattern, reason in reasons.items():
             if re.search(pattern, item.nodeid):
                 item.add_marker(pytest.mark.skip(reason=reason))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_compiled_programs():
-    """Forgets what a file compiled: a process may map 65530 pieces of memory, and each program takes several."""
-    yield
-    import jax
-
-    import phlox
-
-    phlox.clear_caches()
-    jax.clear_caches()
-    gc.collect()

@@ -41,6 +41,7 @@ import phlox
 import phlox.experimental.jet
 import phlox.test_util
 from conformance import (
+    test_api_util,
     test_arrays,
     test_callbacks,
     test_checkify,
@@ -55,6 +56,7 @@ from conformance import (
     test_experimental,
     test_experimental_rnn,
     test_fft,
+    test_former_experimental,
     test_image,
     test_indexing,
     test_jax_0_12,
@@ -149,7 +151,7 @@ ELSEWHERE = {
     "sharding": [test_meshes, test_lax_collectives],
     "tree": [test_trees],
     "tree_util": [test_trees],
-    "api_util": [test_derivatives],
+    "api_util": [test_api_util],
     "experimental.jet": [test_jet],
     "test_util": [test_derivatives],
     "dtypes": [test_dtypes],
@@ -182,7 +184,7 @@ ELSEWHERE = {
     "stages": [test_stages],
     "export": [test_stages],
     "ffi": [test_stages],
-    "experimental.buffer_callback": [test_experimental],
+    "experimental.buffer_callback": [test_former_experimental],
     "experimental.checkify": [test_checkify],
     "experimental.random": [test_experimental],
     "experimental.rnn": [test_experimental_rnn],

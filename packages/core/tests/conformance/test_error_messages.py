@@ -10,11 +10,11 @@ import jax
 import jax.extend
 import jax.interpreters.ad
 import numpy as np
+import phlox.interpreters.ad
 import pytest
 
 import phlox
 import phlox.extend.core
-import phlox.interpreters.ad
 
 
 class Unregistered:

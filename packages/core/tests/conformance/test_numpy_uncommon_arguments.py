@@ -231,7 +231,6 @@ WIDE = {
     "histogramdd": lambda n, m: n.histogramdd(n.ones((5, 2), "int32"), [np.array([-2.0, 0.0, 1.0]), 4], density=True),
     "ravel_pytree": lambda n, m: m.flatten_util.ravel_pytree({"a": np.ones(2, np.float32), "b": 3.0})[0],
     "ravel_pytree of nothing": lambda n, m: m.flatten_util.ravel_pytree({})[0],
-    "l2_norm": lambda n, m: m.example_libraries.optimizers.l2_norm([np.ones(2, np.float32)]),
     "set beyond": lambda n, m: n.ones(3, "uint32").at[0].set(2**40 + 3),
     "full_like beyond": lambda n, m: m.lax.full_like(n.ones(3, "uint32"), 2**40 + 3),
     "full beyond": lambda n, m: m.lax.full((2,), 2**32 - 1, np.dtype("uint8")),
@@ -246,10 +245,8 @@ WIDE = {
 @pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize("name", WIDE)
 def test_numbers_wider_than_arrays(name, x64):
-    import jax.example_libraries.optimizers
     import jax.flatten_util
 
-    import phlox.example_libraries.optimizers
     import phlox.flatten_util
 
     with jax.enable_x64(x64), phlox.enable_x64(x64):

@@ -262,17 +262,3 @@ def test_programs_for_other_flags_are_other_entries(tmp_path):
     first, _ = cached(folder, XLA_FLAGS="--xla_backend_optimization_level=0")
     second, _ = cached(folder, XLA_FLAGS="--xla_backend_optimization_level=1")
     assert first == second > 0
-
-
-def test_the_folder_is_set_under_its_former_name(tmp_path):
-    program = f"""
-        import phlox
-        from phlox.experimental.compilation_cache import compilation_cache
-        compilation_cache.set_cache_dir({str(tmp_path / "programs")!r})
-        compilation_cache.reset_cache()
-        phlox.jit(lambda x: x * 3 + 1)(phlox.numpy.ones(7))
-        assert phlox.cache.info().directory == phlox.config.compilation_cache_dir
-        print(phlox.cache.info().entries > 0)
-    """
-    assert run(program).stdout == "True\n"
-    assert list((tmp_path / "programs").iterdir())

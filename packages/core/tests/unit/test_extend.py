@@ -5,8 +5,6 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox import extend
-from phlox.errors import MissingRuleError, UnsupportedError
-from phlox.interpreters import ad, batching, mlir
 
 
 @pytest.fixture(scope="module")
@@ -38,32 +36,6 @@ def test_a_name_may_be_used_again():
         sin = extend.Primitive("sin", types=lambda x: x, eager=lambda x, factor=factor: factor * x)
         assert sin.bind(2) == 2 * factor
     assert phlox.vmap(phlox.grad(jnp.sin))(jnp.zeros(2)).tolist() == [1, 1]
-
-
-def test_rules_that_build_mlir_are_refused_at_compilation():
-    prim = extend.core.Primitive("test_mlir")
-    prim.def_abstract_eval(lambda x: x)
-    mlir.register_lowering(prim, lambda ctx, x: [ctx.builder.add(x, x)])
-    with pytest.raises(UnsupportedError, match="lower_fun"):
-        phlox.jit(prim.bind)(1.0)
-    mlir.register_lowering(prim, lambda ctx, x: [x])  # builds nothing
-    assert phlox.jit(prim.bind)(1.0) == 1
-
-
-def test_tables_show_what_primitives_have():
-    sin = extend.primitive("sin")
-    assert ad.primitive_jvps[sin] is sin.jvp
-    assert sin in batching.primitive_batchers
-    assert extend.primitive("floor") not in ad.primitive_transposes
-    assert len(ad.primitive_transposes) == sum(p.transpose is not None for p in extend.primitives().values())
-    prim = extend.core.Primitive("test_table")
-    prim.def_abstract_eval(lambda x: x)
-    mlir.register_lowering(prim, mlir.lower_fun(lambda x: 2 * x, multiple_results=False))
-    ad.defjvp(prim, lambda t, x: 2 * t)
-    assert float(phlox.grad(prim.bind)(1.0)) == 2
-    del ad.primitive_jvps[prim]
-    with pytest.raises(MissingRuleError, match="test_table"):
-        phlox.grad(prim.bind)(1.0)
 
 
 def test_names_of_primitives():

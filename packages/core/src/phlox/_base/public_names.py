@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from .errors import MissingImportError, UnknownNameError
+from .errors import MissingImportError, MissingNameError, UnknownNameError
 
 
 def publish(
@@ -57,7 +57,10 @@ def publish(
             if value is None:
                 raise _unknown(module, name)
             return value
-        imported = importlib.import_module(f"{module}.{home}")
+        try:
+            imported = importlib.import_module(f"{module}.{home}")
+        except MissingImportError as error:  # of a door, see doors.py
+            raise _closed(error) from None
         value = imported if home == name else getattr(imported, name)
         namespace[name] = value
         return value
@@ -83,6 +86,19 @@ def _unknown(module: str, name: str) -> Exception:
         what, instead = absent.explain(module, name, dir(sys.modules[module]))
         return MissingImportError(what, instead=instead, **_of_jax(f"{module}.{name}"))
     return UnknownNameError(module, name)
+
+
+def _closed(error: MissingImportError) -> Exception:
+    """The error for an attribute that phlox-compat would have; in an import statement `error` itself.
+
+    `hasattr`, and tools that read all names of a module, expect an `AttributeError`.
+    """
+    from . import absent
+
+    caller = sys._getframe(2)
+    if absent.imports(caller.f_code.co_code, caller.f_lasti):
+        return error
+    return MissingNameError(error.what, instead=error.instead, jax_name=error.jax_name, library="")
 
 
 def _of_jax(full_name: str) -> dict[str, Any]:

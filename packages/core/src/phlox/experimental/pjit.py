@@ -1,11 +1,13 @@
-"""``phlox.experimental.pjit``: the former name of `phlox.jit` with shardings, as in ``jax.experimental.pjit``."""
+"""``phlox.experimental.pjit``: the former name of `phlox.jit` with shardings.
 
-from __future__ import annotations
+It is a part of phlox-compat.
+"""
 
-from .._api.jit.jit import jit as pjit
-from .._base.public_names import publish
+from typing import TYPE_CHECKING
 
-__all__ = ["pjit"]
+from .._base.doors import enter
 
+if TYPE_CHECKING:
+    from phlox_compat.experimental.pjit import *  # noqa: F403
 
-publish(__name__)
+enter(__name__)

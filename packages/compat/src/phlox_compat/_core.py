@@ -1,0 +1,50 @@
+"""The private names of core that this package uses: the only module that imports from private modules of phlox.
+
+What stands in the place of jax must read and replace things that no user of phlox should see: the current trace, hidden
+frames, the generated call paths, the table of missing names. tests/repository/test_imports.py checks that no other
+module does so.
+"""
+
+from phlox._api.batching.mappable import register_vmappable, unregister_vmappable
+from phlox._api.batching.vmap import flat_axes
+from phlox._api.derivatives import grad
+from phlox._api.jit import arguments, calling, user_functions
+from phlox._base.absent import UNAVAILABLE, reason
+from phlox._base.native import native
+from phlox._base.pytree import check_same
+from phlox._base.source import HiddenPaths, is_internal
+from phlox._ir.dtypes import ExtendedDtype
+from phlox._ir.primitive import current_trace
+from phlox._ops import all_primitives
+from phlox._trace.refs import AbstractRef
+from phlox._transform.array_operations import add as add_tangents
+from phlox._transform.batch import BatchTracer
+from phlox._transform.jvp import JVPTracer
+from phlox._xla.devices import _clients as clients, client
+from phlox._xla.form import as_in_jax_up_to
+
+__all__ = [
+    "UNAVAILABLE",
+    "AbstractRef",
+    "BatchTracer",
+    "ExtendedDtype",
+    "HiddenPaths",
+    "JVPTracer",
+    "add_tangents",
+    "all_primitives",
+    "arguments",
+    "as_in_jax_up_to",
+    "calling",
+    "check_same",
+    "client",
+    "clients",
+    "current_trace",
+    "flat_axes",
+    "grad",
+    "is_internal",
+    "native",
+    "reason",
+    "register_vmappable",
+    "unregister_vmappable",
+    "user_functions",
+]

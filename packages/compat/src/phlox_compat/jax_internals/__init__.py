@@ -1,0 +1,196 @@
+"""``phlox_compat.jax_internals``: what libraries take from the inside of JAX.
+
+Libraries that say ``import jax`` use some names that no program would use: wrappers of functions, tables of rules, the
+current trace, modules below ``jax._src``. They are here; `phlox.as_jax` and `phlox.adopt` present them. `TABLE` lists
+each name with the library that asks for it. `UNAVAILABLE` has the parts of JAX that phlox does not have, with what to
+use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from phlox.extend import publish
+
+from .._core import UNAVAILABLE
+
+if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import statements
+    from . import (  # noqa: F401
+        _functions,
+        _hijax,
+        _partial_eval,
+        _registry,
+        _tables,
+        _tracebacks,
+        _traces,
+        _types,
+        _versions,
+    )
+
+__all__ = ["JAX_VERSION", "TABLE", "UNAVAILABLE", "Entry"]
+
+#: the version of JAX that phlox stands for; libraries choose code by it
+JAX_VERSION = "0.12.0"
+
+
+class Entry(NamedTuple):
+    """One line of `TABLE`.
+
+    Attributes:
+      module: the module of JAX.
+      names: the names in it; ``("*",)`` for every name that one of `homes` has.
+      homes: the modules that provide the names, in the order of lookup: "." is phlox, ``_types`` a file of this
+        folder, ``core`` is ``phlox.core``.
+      libraries: those that ask for it.
+    """
+
+    module: str
+    names: tuple[str, ...]
+    homes: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+
+# module of jax | names | homes | libraries that use them
+_LINES = """
+jax | __version__ __version_info__ | _versions | chex equinox flax haiku
+jax.version | __version__ __version_info__ | _versions | numpyro
+jax.extend.linear_util | * | _functions | distrax flax haiku numpyro
+jax._src.linear_util | * | _functions | flax
+jax.linear_util | * | _functions | haiku
+jax.interpreters.partial_eval | * | _partial_eval | flax
+jax._src.interpreters.partial_eval | * | _partial_eval | flax
+jax._src.traceback_util | * | _tracebacks | diffrax equinox flax lineax optimistix
+jax.extend.source_info_util | * | _tracebacks | flax
+jax._src.source_info_util | * | _tracebacks | flax
+jax.core | take_current_trace set_current_trace | _traces | flax haiku
+jax.core | get_opaque_trace_state find_top_trace TraceTag | _traces | flax haiku
+jax.extend.core | take_current_trace set_current_trace | _traces | equinox flax haiku
+jax.extend.core | get_opaque_trace_state find_top_trace TraceTag | _traces | equinox flax haiku
+jax._src.core | take_current_trace set_current_trace | _traces | equinox flax
+jax._src.core | get_opaque_trace_state find_top_trace TraceTag | _traces | equinox flax
+jax.core | trace_state_clean | _traces | numpyro haiku
+jax._src.core | trace_state_clean | _traces | numpyro
+jax.core | Atom DropVar AbstractValue | _types | equinox haiku lineax tensorflow_probability
+jax.core | gensym is_constant_dim | _types | kfac_jax haliax
+jax.core | pytype_aval_mappings | _types | tensorflow_probability
+jax.core | raise_to_shaped physical_aval | _types | equinox lineax
+jax.extend.core | Atom DropVar AbstractValue | _types | haiku
+jax._src.core | Atom DropVar AbstractValue | _types | equinox lineax
+jax._src.core | pytype_aval_mappings raise_to_shaped physical_aval AxisSize | _types | equinox lineax
+jax.core | ClosedJaxpr Jaxpr JaxprEqn Literal | extend.core . | haiku treescope
+jax.core | Primitive Var jaxpr_as_fun ensure_compile_time_eval | extend.core . | haiku treescope
+jax.extend.core.primitives | call_p closed_call_p xla_pmap_p core_call_p | _types | distrax numpyro
+jax._src.core | * | core extend.core errors . | chex equinox flax
+jax._src.ad_util | * | extend.core.primitives interpreters.ad | lineax
+jax._src.ad_util | SymbolicZero | custom_derivatives | equinox
+jax._src.api | * | . api_util | flax
+jax._src.api_util | infer_argnums_and_argnames | _functions | e3nn_jax
+jax._src.api_util | * | api_util | flax
+jax._src.array | ArrayImpl | _types | orbax
+jax._src.callback | * | . experimental | equinox
+jax._src.checkify | * | experimental.checkify | chex
+jax._src.compiler | backend_compile backend_compile_and_load | _types | chex
+jax._src.config | * | . | flax
+jax._src.custom_derivatives | * | . custom_derivatives | equinox
+jax._src.dispatch | wait_for_tokens | _types | equinox
+jax._src.distributed | global_state | _types | orbax
+jax._src.dtypes | TypePromotionError DType ExtendedDType | _types | chex flax
+jax._src.dtypes | * | dtypes | equinox flax
+jax._src.flatten_util | * | flatten_util | blackjax
+jax._src.lax.lax | * | lax extend.core.primitives | lineax
+jax._src.lax.control_flow | * | lax extend.core.primitives | equinox
+jax._src.lib | jaxlib_extension_version version | _versions | flax
+jax._src.literals | TypedFloat TypedInt TypedComplex TypedNdArray | _types | equinox
+jax._src.mesh | * | sharding . | flax
+jax._src.nn.initializers | * | nn.initializers | flax
+jax._src.numpy.lax_numpy | * | numpy | numpyro
+jax._src.numpy.util | * | numpy _types | jaxopt
+jax._src.prng | * | extend.random random | flax
+jax._src.public_test_util | * | test_util | chex
+jax._src.random | * | random | numpyro
+jax._src.sharding_impls | * | sharding . | flax
+jax._src.state.types | AbstractRef | _types | flax
+jax._src.tree_util | _registry | _registry | flax
+jax._src.tree_util | * | tree_util | orbax
+jax._src.typing | * | typing | numpyro
+jax._src.util | safe_map safe_zip unzip2 unzip3 split_list partition_list wraps | _functions | equinox
+jax._src.xla_bridge | _backends | _types | chex
+jax._src.xla_bridge | * | . | chex
+jax._src.interpreters.ad | * | interpreters.ad | equinox
+jax._src.interpreters.batching | * | interpreters.batching | equinox
+jax._src.interpreters.mlir | * | interpreters.mlir | equinox
+jax._src.interpreters.pxla | * | _types | flax
+jax.extend.backend | get_backend backends | _types | flax
+jax.extend.sharding | * | sharding | flax
+jax.lib.xla_bridge | get_backend | _types | rlax numpyro
+jax.lib.xla_extension | XlaRuntimeError | _types | equinox
+jax.interpreters.batching | axis_primitive_batchers not_mapped NotMapped BatchTracer | _tables | equinox
+jax.interpreters.mlir | emit_python_callback ir_constant | _tables | equinox
+jax.interpreters.ad | JVPTracer deflinear zeros_like_aval | _tables | equinox haiku
+jax.interpreters.xla | canonicalize_dtype_handlers pytype_aval_mappings | _types | tensorflow_probability
+jax.interpreters.pxla | thread_resources | _types | flax
+jax.experimental.hijax | * | _hijax | flax
+"""
+
+
+def _entries() -> tuple[Entry, ...]:
+    lines = [[part.strip() for part in line.split("|")] for line in _LINES.strip().splitlines()]
+    return tuple(Entry(module, *(tuple(part.split()) for part in rest)) for module, *rest in lines)
+
+
+#: every name that libraries take from JAX's inside
+TABLE = _entries()
+
+_NAMED = {f"{entry.module}.{name}": entry.homes for entry in TABLE for name in entry.names if name != "*"}
+_FORWARDED: dict[str, tuple[str, ...]] = {entry.module: entry.homes for entry in TABLE if entry.names == ("*",)}
+_MODULES = {
+    ".".join(parts[:count])
+    for parts in (entry.module.split(".") for entry in TABLE)
+    for count in range(1, len(parts) + 1)
+}
+
+
+def has(jax_name: str) -> bool:
+    """Whether `TABLE` has this full name."""
+    return jax_name in _NAMED
+
+
+def find(jax_name: str) -> Any:
+    """The object that stands for a full name of `TABLE`."""
+    return _first(_NAMED[jax_name], jax_name.rpartition(".")[2])
+
+
+def forwarded(jax_module: str, name: str) -> Any:
+    """The name in one of the modules that stand for all of `jax_module`; `AttributeError` if none has it."""
+    return _first(_FORWARDED.get(jax_module, ()), name)
+
+
+def _first(homes: tuple[str, ...], name: str) -> Any:
+    for home in homes:
+        try:
+            return getattr(import_home(home), name)
+        except AttributeError:
+            continue
+    raise AttributeError(name)
+
+
+def import_home(home: str) -> ModuleType:
+    """The module that an entry of `TABLE` names."""
+    if home == ".":
+        return importlib.import_module("phlox")
+    return importlib.import_module(f"{__name__ if home[0] == '_' else 'phlox'}.{home}")
+
+
+def has_module(jax_module: str) -> bool:
+    """Whether `TABLE` has names of this module of JAX, or of one below it."""
+    return jax_module in _MODULES
+
+
+def names_of(jax_module: str) -> list[str]:
+    """The names of `TABLE` in a module of JAX."""
+    return [name for entry in TABLE if entry.module == jax_module for name in entry.names if name != "*"]
+
+
+publish(__name__)

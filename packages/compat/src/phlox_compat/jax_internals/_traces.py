@@ -1,0 +1,82 @@
+"""The current trace and its identity, as flax, haiku and equinox ask for them."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from phlox.core import Trace, Tracer
+from phlox.extend import Primitive
+
+from .._core import current_trace
+
+
+@contextlib.contextmanager
+def take_current_trace() -> Iterator[Trace | None]:
+    """Yields the current trace; inside of the context there is none, and operations are executed at once."""
+    trace = current_trace.get()
+    with set_current_trace(None):
+        yield trace
+
+
+@contextlib.contextmanager
+def set_current_trace(trace: Trace | None) -> Iterator[None]:
+    """A context in which `trace` is the current one."""
+    token = current_trace.set(trace)
+    try:
+        yield
+    finally:
+        current_trace.reset(token)
+
+
+class OpaqueTraceState:
+    """The identity of the current trace: two are equal if the same trace was current."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        trace = current_trace.get()
+        self._trace = None if trace is None else weakref.ref(trace)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpaqueTraceState) and self._alive() is other._alive()
+
+    def _alive(self) -> Any:
+        return self if self._trace is not None and self._trace() is None else self._trace and self._trace()
+
+
+def get_opaque_trace_state(*, convention: str | None = None) -> OpaqueTraceState:
+    """The state that tells whether an object is used under the trace under which it was made."""
+    return OpaqueTraceState()
+
+
+def find_top_trace(_xs: Iterable[Any]) -> Trace | None:
+    """The current trace."""
+    return current_trace.get()
+
+
+# equinox compares ``tracer._trace.main`` with ``find_top_trace(xs).main``.
+def _set_owner(tracer: Tracer, trace: Trace) -> None:
+    tracer.owner = trace
+
+
+def _process(self: Trace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Traces of libraries have JAX's name for `process`."""
+    return self.process_primitive(primitive, args, params)  # type: ignore[attr-defined]
+
+
+Tracer._trace = property(lambda tracer: tracer.owner, _set_owner)  # type: ignore[attr-defined]
+Trace.process = _process  # type: ignore[method-assign]
+Trace.full_raise = lambda trace, x: x  # type: ignore[attr-defined]
+Trace.main = property(lambda trace: trace)  # type: ignore[attr-defined]
+
+
+class TraceTag:
+    """A mark by which a trace knows its tracers in JAX; phlox's tracers know their trace."""
+
+
+def trace_state_clean() -> bool:
+    """Whether no transformation is running."""
+    return current_trace.get() is None

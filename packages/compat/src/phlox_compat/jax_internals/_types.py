@@ -1,0 +1,114 @@
+"""Classes and tables of JAX's inside that libraries name: in annotations, ``isinstance``, or to add an entry."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from phlox import Array, Ref as Ref, devices, effects_barrier, typeof
+from phlox.errors import TypePromotionError as TypePromotionError
+from phlox.export import is_symbolic_dim
+from phlox.extend import Primitive, ShapedArray
+from phlox.extend.core import Jaxpr, Literal, Var
+
+from .._core import AbstractRef as AbstractRef, ExtendedDtype, client as _client, clients as _clients, native
+
+#: an operand of an equation
+Atom = Var | Literal
+AbstractValue = ShapedArray
+DType = np.dtype
+AxisSize = int
+ArrayImpl = Array
+ExtendedDType = ExtendedDtype
+wait_for_tokens = effects_barrier
+XlaRuntimeError = native.JaxRuntimeError if hasattr(native, "JaxRuntimeError") else RuntimeError
+
+#: how classes become arrays; libraries copy the entry of one class to a class of their own
+pytype_aval_mappings: dict[type, Any] = defaultdict(lambda: typeof)
+canonicalize_dtype_handlers: dict[type, Any] = defaultdict(lambda: lambda x: x)
+
+
+class DropVar(Var):
+    """The variable of a result that is not used. phlox's Jaxprs use plain variables, so nothing is an instance."""
+
+
+class TypedFloat(float):
+    """A float with a dtype of its own in JAX; phlox's literals are arrays."""
+
+
+class TypedInt(int):
+    """An int with a dtype of its own in JAX."""
+
+
+class TypedComplex(complex):
+    """A complex number with a dtype of its own in JAX."""
+
+
+class TypedNdArray:
+    """A constant of a Jaxpr in JAX; phlox's are arrays."""
+
+
+class CallPrimitive(Primitive):
+    """A call of the Jaxpr in the parameter ``call_jaxpr``."""
+
+    call_primitive = True
+
+
+#: calls of Jaxprs as older JAX had them; no Jaxpr contains them
+call_p = CallPrimitive("compat_call", multiple_results=True)
+core_call_p = call_p
+closed_call_p = CallPrimitive("compat_closed_call", multiple_results=True)
+xla_pmap_p = Primitive("compat_pmap", multiple_results=True)
+
+#: the mesh of the older context manager, which is always empty here
+thread_resources = SimpleNamespace(
+    env=SimpleNamespace(physical_mesh=SimpleNamespace(empty=True, axis_names=(), shape={}, devices=np.empty(())))
+)
+global_state = SimpleNamespace(client=None, process_id=0, num_processes=1, coordinator_address=None)
+
+#: XLA's clients by platform, those that have started
+_backends = _clients
+
+
+def raise_to_shaped(aval: ShapedArray, weak_type: bool | None = None) -> ShapedArray:
+    """`aval` itself: phlox has no types with values."""
+    return aval
+
+
+def physical_aval(aval: ShapedArray) -> ShapedArray:
+    """The type of an array in memory."""
+    return aval.physical
+
+
+def get_backend(platform: str | None = None) -> Any:
+    """XLA's client of a platform."""
+    return _client(platform)
+
+
+def backends() -> dict[str, Any]:
+    """XLA's clients by platform."""
+    return {devices()[0].platform: _client()}
+
+
+def backend_compile(*_args: Any, **_kwargs: Any) -> None:
+    """Not used by phlox: libraries put a function of their own in its place in order to observe compilation."""
+
+
+backend_compile_and_load = backend_compile
+
+
+def gensym(*_args: Any) -> type[Var]:
+    """A function that makes a variable of a type."""
+    return Var
+
+
+#: phlox keeps the lines of equations, and nothing else about the function that was traced
+Jaxpr.debug_info = None  # type: ignore[attr-defined]
+
+
+def is_constant_dim(d: Any) -> bool:
+    """Whether a length is a number."""
+    return not is_symbolic_dim(d)

@@ -1,0 +1,226 @@
+"""phlox in the place of jax, in processes of their own: programs, modules, tracebacks, pytest, and jax that came first."""
+
+import importlib.metadata
+import subprocess
+import sys
+
+import pytest
+
+from compat_processes import BOTH
+from core_processes import environment
+
+
+def python(*arguments, cwd=None, **changes):
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env=environment(PYTHONPATH=BOTH, **changes),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=cwd,
+    )
+
+
+def as_jax(*arguments, **options):
+    return python("-m", "phlox.as_jax", *arguments, **options)
+
+
+PROGRAM = """\
+import sys
+import jax
+import jax.numpy as jnp
+from jax import grad, lax
+from jax.scipy.special import logsumexp
+
+assert jax.numpy is jnp and jax.lax is lax
+assert __name__ == "__main__" and sys.modules["__main__"].jax is jax
+print(jax.__version__, sys.argv[1:], float(grad(jnp.sin)(0.0)), float(logsumexp(jnp.zeros(1))))
+print(__file__, sorted(name for name in globals() if not name.startswith("__")))
+"""
+
+
+def test_a_program(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    done = as_jax(file, "a", "--b")
+    assert not done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == "0.12.0 ['a', '--b'] 1.0 0.0"
+    assert second == f"{file} ['grad', 'jax', 'jnp', 'lax', 'logsumexp', 'sys']"
+
+
+def test_a_command_and_a_module(tmp_path):
+    done = as_jax("-c", "import jax, sys; print(jax, sys.argv)", "x")
+    assert "phlox 0.1.0 as jax 0.12.0" in done.stdout and "['-c', 'x']" in done.stdout
+    (tmp_path / "part.py").write_text("import jax, sys; print(__name__, jax.Array.__module__, sys.argv[1:])")
+    done = as_jax("-m", "part", "y", cwd=tmp_path)
+    assert done.stdout.startswith("__main__ phlox") and done.stdout.endswith("['y']\n")
+
+
+def test_an_interactive_session():
+    done = subprocess.run(
+        [sys.executable, "-m", "phlox.as_jax"],
+        input="import jax\njax\n",
+        env=environment(PYTHONPATH=BOTH),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert "<module 'jax': phlox 0.1.0 as jax 0.12.0, from" in done.stdout
+
+
+def test_tracebacks_begin_at_the_program(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text("import jax\n\ndef f():\n    jax.numpy.ones(2) @ jax.numpy.ones(3)\n\nf()\n")
+    done = as_jax(file)
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("Traceback") and lines[1].strip() == f'File "{file}", line 6, in <module>'
+    assert "ShapeError" in done.stderr
+
+
+def test_exit_statuses(tmp_path):
+    assert as_jax("-c", "raise SystemExit(3)").returncode == 3
+    done = as_jax(tmp_path / "nowhere.py")
+    assert done.returncode == 1 and "can't open file" in done.stderr and "Traceback" not in done.stderr
+    assert "usage:" in as_jax("--what").stderr
+    assert as_jax("--help").stdout.startswith("usage:")
+
+
+def test_pytest_runs(tmp_path):
+    (tmp_path / "test_it.py").write_text(
+        "import jax\nimport jax.numpy as jnp\n\ndef test_it():\n    assert 'phlox' in repr(jax)\n"
+        "    assert jnp.ones(3).sum() == 3\n"
+    )
+    done = as_jax("-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path)
+    assert "1 passed" in done.stdout
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_processes_of_multiprocessing(tmp_path, method):
+    file = tmp_path / "program.py"
+    file.write_text(
+        "import multiprocessing\nimport jax\n\ndef work(x):\n    return repr(jax), x\n\n"
+        "if __name__ == '__main__':\n"
+        f"    with multiprocessing.get_context({method!r}).Pool(1) as pool:\n"
+        "        print(pool.map(work, [3]))\n"
+    )
+    done = as_jax(file)
+    assert "phlox 0.1.0 as jax" in done.stdout and done.stdout.strip().endswith("3)]"), done.stderr
+
+
+def test_objects_of_a_program_are_pickled(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(
+        "import pickle, jax\n\nclass Mine:\n    x = 1\n\n"
+        "print(type(pickle.loads(pickle.dumps(Mine()))) is Mine, pickle.loads(pickle.dumps(jax.numpy.sum)))\n"
+    )
+    assert as_jax(file).stdout.startswith("True")
+
+
+def test_with_jax_loaded_already():
+    done = python("-c", "import jax, phlox.as_jax; phlox.as_jax.install()")
+    assert f"AdoptionError: the real jax {importlib.metadata.version('jax')} is loaded already" in done.stderr
+    assert "instead: phlox.as_jax.install() before any import" in done.stderr
+
+
+def test_install_twice_in_a_program():
+    done = python("-c", "import phlox.as_jax as a; a.install(); a.install(); import jax; print(jax)")
+    assert "phlox 0.1.0 as jax" in done.stdout
+
+
+def test_names_that_phlox_lacks():
+    done = as_jax("-c", "import jax\njax.not_there")
+    assert "MissingNameError: the program uses jax.not_there: phlox has nothing of this name" in done.stderr
+    assert (
+        as_jax("-c", "import jax; print(hasattr(jax, 'not_there'), getattr(jax.numpy, 'nope', 5))").stdout
+        == "False 5\n"
+    )
+    done = as_jax("-c", "import jax.experimental.pallas")
+    assert "instead: operations of jax.lax" in done.stderr
+    done = as_jax("-c", "from jax.experimental import pallas")
+    assert "MissingImportError: the program uses jax.experimental.pallas" in done.stderr
+    done = as_jax("-c", "try:\n  from jax import nope\nexcept ImportError as e: print(e.jax_name)")
+    assert done.stdout == "jax.nope\n"
+
+
+def test_the_real_jax_is_never_imported():
+    done = as_jax(
+        "-c", "import jax, sys; jax.numpy.ones(3).sum(); print([m for m in sys.modules if m.startswith('jax._src')])"
+    )
+    assert done.stdout == "[]\n"
+
+
+SCIPY = """
+import sys
+import warnings
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.signal, scipy.special, scipy.stats
+try:
+    from scipy._external.array_api_compat import is_jax_array, is_jax_namespace
+except ImportError:  # before SciPy 1.18
+    from scipy._lib.array_api_compat import is_jax_array, is_jax_namespace
+
+assert "jax.core" in sys.modules and jnp.__array_namespace_info__ and "__array_api_version__" in dir(jnp)
+x = np.random.default_rng(0).gamma(2.0, size=(5, 3)).astype("float32")
+assert jnp.asarray(x).__array_namespace__() is jnp and is_jax_namespace(jnp) and is_jax_array(jnp.asarray(x))
+assert jax.jit(lambda a: a.device is None and is_jax_array(a))(1.0)
+FUNCTIONS = {
+    **{f"stats.{name}": getattr(scipy.stats, name) for name in (
+        "gstd gmean skew kurtosis variation entropy zscore tmean sem kstat circmean"
+    ).split()},
+    **{f"special.{name}": getattr(scipy.special, name) for name in "logsumexp softmax log_softmax expit entr".split()},
+    "signal.detrend": lambda a: scipy.signal.detrend(a, axis=0),
+    "signal.fftconvolve": lambda a: scipy.signal.fftconvolve(a, a, axes=0),
+}
+for name, function in FUNCTIONS.items():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = np.asarray(function(x))
+        for run in (function, jax.jit(function)):
+            result = run(jnp.asarray(x))
+            assert isinstance(result, jax.Array), name
+            np.testing.assert_allclose(result, expected, rtol=2e-4, atol=1e-5, err_msg=name)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    for window in ("hann", "hamming", "blackman", "cosine", "bartlett"):
+        made = getattr(scipy.signal.windows, window)(4, xp=jnp)
+        np.testing.assert_allclose(made, getattr(scipy.signal.windows, window)(4), atol=1e-6)
+print(len(FUNCTIONS))
+"""
+
+
+def test_scipy(tmp_path):
+    """SciPy's functions for the array API take phlox's arrays for those of jax."""
+    pytest.importorskip("scipy", "1.16", reason="older ones know fewer functions of the array API")
+    file = tmp_path / "program.py"
+    file.write_text(SCIPY)
+    done = as_jax(file, SCIPY_ARRAY_API="1")
+    assert done.stdout == "18\n", done.stderr
+
+
+def test_array_api_extra_beside_jax(tmp_path):
+    """Outside of as_jax it cannot know that arrays do not change, and the error says what to do."""
+    pytest.importorskip("scipy", "1.16", reason="its copy of array-api-extra")
+    program = "import phlox.numpy as jnp, scipy.special; scipy.special.logsumexp(jnp.ones(3))"
+    done = python("-c", program, SCIPY_ARRAY_API="1")
+    assert "phlox.as_jax.install()" in done.stderr
+
+
+CLASS = """
+import jax
+
+class Strict:
+    def __init__(self, x):
+        assert isinstance(x, jax.Array), x
+        self.x = x
+
+jax.tree_util.register_pytree_node(Strict, lambda s: ((s.x,), None), lambda _, xs: Strict(*xs))
+print(jax.jit(Strict)(1.0).x)
+"""
+
+
+def test_results_of_classes_that_take_arrays_only():
+    assert as_jax("-c", CLASS).stdout == "1.0\n"

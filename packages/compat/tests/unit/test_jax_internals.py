@@ -1,0 +1,246 @@
+"""What libraries take from jax's inside: every name of the table is there, and does what the library needs."""
+
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+
+import phlox
+import phlox.adopted
+import phlox.numpy as jnp
+from phlox._base.source import is_internal
+from phlox.extend.core import Primitive
+from phlox_compat import jax_internals
+from phlox_compat.jax_internals import _tracebacks
+
+
+def module(name):
+    return importlib.import_module(f"phlox.adopted.{name}")
+
+
+@pytest.mark.parametrize("entry", jax_internals.TABLE, ids=lambda entry: f"{entry.module} {' '.join(entry.names)}")
+def test_every_name_is_there(entry):
+    assert entry.libraries
+    view = module(entry.module)
+    for name in entry.names:
+        if name == "*":
+            assert all(jax_internals.import_home(home) for home in entry.homes)
+        else:
+            getattr(view, name)
+            assert name in dir(view)
+
+
+@pytest.mark.parametrize("name", jax_internals.UNAVAILABLE)
+def test_what_is_not_there_says_what_to_use(name):
+    with pytest.raises(ModuleNotFoundError, match="instead: ") as caught:
+        module(name)
+    assert caught.value.jax_name == name
+
+
+def test_transformations_of_functions():
+    lu = module("jax.extend.linear_util")
+
+    @lu.transformation_with_aux
+    def doubled(factor, *args):
+        out = yield tuple(factor * x for x in args), {}
+        yield out, "aux"
+
+    fun, aux = doubled(lu.wrap_init(lambda x, y: x + y), 2)
+    with pytest.raises(lu.StoreException):
+        aux()
+    assert fun.call_wrapped(1, 2) == 6
+    assert aux() == "aux"
+
+    @lu.transformation2
+    def negated(f, sign, *args):
+        return sign * f(*args)
+
+    assert negated(lu.wrap_init(lambda x: x), -1).call_wrapped(3) == -3
+
+
+def test_a_function_of_partly_known_values():
+    pe = module("jax.interpreters.partial_eval")
+    fun = module("jax.extend.linear_util").wrap_init(lambda x, y: (x * 2, jnp.sin(y), y + 1))
+    unknown = pe.PartialVal.unknown(phlox.core.ShapedArray((3,), "float32"))
+    _, outs, _ = pe.trace_to_jaxpr_nounits(fun, [unknown, pe.PartialVal.known(jnp.float32(0))])
+    assert [out.is_known() for out in outs] == [False, True, True]
+    assert outs[0].get_aval().shape == (3,)
+    assert float(outs[2].get_known()) == 1
+
+
+def test_traces():
+    core = module("jax.core")
+    outside, seen = core.get_opaque_trace_state(convention="flax"), []
+
+    def f(x):
+        seen.append(core.get_opaque_trace_state())
+        assert seen[0] == core.get_opaque_trace_state() and seen[0] != outside
+        assert not core.trace_state_clean()
+        with core.take_current_trace() as trace:
+            assert core.trace_state_clean()
+            assert isinstance(jnp.ones(2) + 1, phlox.Array)
+            with core.set_current_trace(trace):
+                assert core.get_opaque_trace_state() == seen[0]
+        assert core.find_top_trace((x,)).main is x._trace.main
+        return x
+
+    phlox.jit(f)(1.0)
+    assert outside == core.get_opaque_trace_state() and core.trace_state_clean()
+
+
+def test_batching_rules_with_the_axis():
+    p = Primitive("compat_test_batched")
+    p.def_impl(lambda x: x)
+    module("jax.interpreters.batching").axis_primitive_batchers[p] = lambda size, name, _main, args, dims: (
+        args[0] * size,
+        dims[0],
+    )
+    assert phlox.vmap(p.bind)(jnp.ones(4)).tolist() == [4.0] * 4
+
+
+def test_lowering_rules_that_build_mlir_are_refused_when_they_are_used():
+    p = Primitive("compat_test_mlir")
+    p.def_impl(lambda x: x)
+    p.def_abstract_eval(lambda x: x)
+    mlir = module("jax.interpreters.mlir")
+    mlir.register_lowering(p, lambda ctx, x: [ctx.builder.add(x, x)])
+    assert p.bind(1.0) == 1.0
+    with pytest.raises(phlox.errors.UnsupportedError, match="builds MLIR"):
+        phlox.jit(p.bind)(1.0)
+    mlir.register_lowering(p, mlir.lower_fun(lambda x: 2 * x, multiple_results=False))
+    mlir.register_lowering(p, lambda ctx, x: [x], platform="cuda")
+    assert phlox.jit(p.bind)(1.0) == 2.0
+
+
+def test_primitives_of_classes_that_mark_their_operands():
+    """As kfac_jax has them: methods in place of calls, and a lowering rule that builds nothing."""
+
+    class Tag(module("jax.extend.core").Primitive):
+        multiple_results = True
+
+        def impl(self, *args):
+            return args[:1]
+
+        def abstract_eval(self, *args):
+            return args[:1], module("jax.core").no_effects
+
+    tag = Tag("compat_test_tag")
+    module("jax.interpreters.mlir").register_lowering(tag, lambda ctx, *args: args[:1])
+    assert tag.bind(3.0, 2.0) == (3.0,)
+    assert [float(x) for x in phlox.jit(tag.bind)(3.0, 2.0)] == [3.0]
+
+
+def test_traces_of_libraries():
+    """As quax has them: tracers of a class of its own, and JAX's name for what a trace does."""
+    core = module("jax.core")
+
+    class Doubled(core.Tracer):
+        def __init__(self, trace, value):
+            self._trace = trace
+            self.value = value
+
+        @property
+        def aval(self):
+            return phlox.typeof(self.value)
+
+    class Doubling(core.Trace):
+        def process_primitive(self, primitive, tracers, params):
+            values = [2 * t.value if isinstance(t, Doubled) else t for t in map(self.full_raise, tracers)]
+            return Doubled(self, primitive.bind(*values, **params))
+
+    trace, ones = Doubling(), jnp.ones(2)
+    x = Doubled(trace, ones)
+    found = trace.process(module("jax.lax").add_p, (x, ones), {})
+    assert x._trace is trace and found.value.tolist() == [3.0, 3.0]
+
+
+def test_the_registry_of_containers():
+    registry = module("jax._src.tree_util")._registry
+    assert list in registry and dict in registry and type(None) in registry
+    assert int not in registry
+    children, shape = registry[dict].to_iter({"b": [1, 2], "a": 3})
+    assert children == [3, [1, 2]]
+    assert registry[dict].from_iter(shape, [4, 5]) == {"a": 4, "b": 5}
+
+
+def test_arguments_by_number_and_name():
+    infer = module("jax._src.api_util").infer_argnums_and_argnames
+    signature = inspect.signature(lambda x, y, *, z: None)
+    assert infer(signature, 1, None) == ((1,), ("y",))
+    assert infer(signature, None, ["x", "z"]) == ((0,), ("x", "z"))
+    assert infer(signature, None, None) == ((), ())
+
+
+def test_types_take_a_sharding():
+    aval = phlox.typeof(jnp.ones((2, 3)))
+    assert phlox.core.ShapedArray(aval.shape, aval.dtype, sharding=aval.sharding) is aval
+    assert aval.to_tangent_aval() is aval
+
+
+def test_types_of_tangents_by_the_older_name():
+    assert phlox.typeof(jnp.ones(3)).at_least_vspace() is phlox.typeof(jnp.ones(3))
+    assert str(phlox.typeof(jnp.arange(3)).at_least_vspace()) == "float0[3]"
+
+
+def test_primitives_say_whether_they_call_a_jaxpr():
+    primitives = module("jax.extend.core.primitives")
+    assert primitives.call_p.call_primitive and primitives.closed_call_p.call_primitive
+    for other in (primitives.jit_p, primitives.add_p, primitives.custom_jvp_call_p, Primitive("calls_nothing")):
+        assert other.call_primitive is False
+
+
+def test_functions_of_transformations_are_recognized():
+    for make in (phlox.jit, phlox.vmap, phlox.pmap, phlox.grad):
+        assert "api_boundary" in make(lambda x: x).__globals__
+    assert "api_boundary" not in test_primitives_say_whether_they_call_a_jaxpr.__globals__
+
+
+def test_name_scopes_of_equations():
+    def f(x):
+        with phlox.named_scope("outer"):
+            y = jnp.sin(x)
+            with phlox.named_scope("inner"):
+                return y * 2
+
+    module("jax._src.source_info_util")
+    assert [str(eqn.source_info.name_stack) for eqn in phlox.make_jaxpr(f)(1.0).eqns] == ["outer", "outer/inner"]
+    names = [str(eqn.source_info.name_stack) for eqn in phlox.make_jaxpr(phlox.grad(f))(1.0).eqns]
+    assert names[0] == "jvp(outer)" and names[-2] == "transpose(jvp(outer))/inner"
+
+
+def test_clients_that_have_started():
+    phlox.devices()
+    assert module("jax._src.xla_bridge")._backends["cpu"].platform == "cpu"
+
+
+def test_types_of_references():
+    kind = module("jax._src.state.types").AbstractRef
+    assert isinstance(phlox.typeof(phlox.new_ref(1.0)), kind) and not isinstance(phlox.typeof(1.0), kind)
+
+
+def test_hijax_values_cannot_be_made():
+    hijax = module("jax.experimental.hijax")
+
+    class Mine(hijax.HiPrimitive):
+        pass
+
+    with pytest.raises(phlox.errors.UnsupportedError, match="hijax"):
+        Mine("mine").bind(1)
+    with pytest.raises(phlox.errors.UnsupportedError):
+        hijax.Box(1)
+
+
+def test_code_stays_small():
+    folder = Path(jax_internals.__file__).parent
+    assert sum(len(file.read_text().splitlines()) for file in folder.glob("*.py")) <= 1000
+
+
+def test_frames_of_files_are_hidden_and_shown(tmp_path):
+    file = tmp_path / "layers.py"
+    file.write_text("")
+    for _ in range(2):
+        _tracebacks.register_exclusion(str(file))
+    assert is_internal(str(file)) and not is_internal(str(tmp_path / "other.py"))
+    _tracebacks._exclude_paths.remove(str(file))
+    assert str(file) not in _tracebacks._exclude_paths and not is_internal(str(file))

@@ -1,0 +1,42 @@
+"""Modules of phlox that the distribution phlox-compat has: ``phlox.interpreters`` is ``phlox_compat.interpreters``.
+
+Only programs and libraries that are written for JAX need them. Core has a file for each, a door, which calls `enter`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from .errors import MissingImportError
+
+
+def enter(door: str) -> None:
+    """Puts the module of phlox-compat into the place of the module of phlox that is being imported.
+
+    Args:
+      door: the name of the module of phlox, such as ``phlox.interpreters``.
+
+    Returns:
+      None.
+
+    Raises:
+      MissingImportError: phlox-compat is not installed.
+    """
+    home = door.replace("phlox", "phlox_compat", 1)
+    try:
+        module = importlib.import_module(home)
+    except ModuleNotFoundError as error:
+        if error.name != "phlox_compat":
+            raise
+        raise MissingImportError(
+            f"{door} is a part of phlox-compat, which is not installed: it runs programs and libraries written for JAX",
+            instead="pip install phlox-compat",
+            name="phlox_compat",
+            jax_name=door.replace("phlox", "jax", 1),
+            library="",
+        ) from None
+    sys.modules[door] = module
+    # Under the names of phlox too: `import phlox.interpreters.ad` would else load the file a second time.
+    for name in [name for name in sys.modules if name.startswith(f"{home}.")]:
+        sys.modules[door + name.removeprefix(home)] = sys.modules[name]

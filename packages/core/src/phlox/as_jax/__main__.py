@@ -1,8 +1,0 @@
-"""``python -m phlox.as_jax``; see `_command.py`."""
-
-import sys
-
-from phlox.as_jax._command import main
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
