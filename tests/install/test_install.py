@@ -96,6 +96,17 @@ print(phlox.vmap(lambda x: x + 1)(jnp.arange(3)).tolist(), "jax" in sys.modules)
     assert core.run("-c", program) == "[1, 2, 3] False"
 
 
+def test_core_alone_says_where_libraries_run(core):
+    program = """
+import phlox
+try:
+    phlox.adopt("optax")
+except phlox.errors.MissingNameError as error:
+    print(error.instead, hasattr(phlox, "interpreters"))
+"""
+    assert core.run("-c", program) == "pip install phlox-compat False"
+
+
 def test_what_the_siblings_bring(siblings):
     installed = siblings.check_packages("phlox", "phlox-compat", "phlox-nn", "phlox-optim", "phlox-data")
     assert {"phlox", "phlox-compat", "phlox-nn", "phlox-optim", "phlox-data", "optax"} <= installed
@@ -109,9 +120,9 @@ import sys
 from pathlib import Path
 import numpy as np
 import phlox, phlox.numpy as jnp
-import phlox_nn as nn, phlox_optim as optim, phlox_data as data
+import phlox_compat, phlox_nn as nn, phlox_optim as optim, phlox_data as data
 
-for package in (phlox, nn, optim, data):
+for package in (phlox, phlox_compat, nn, optim, data):
     assert "site-packages" in package.__file__
     assert Path(package.__file__).with_name("py.typed").exists()
 

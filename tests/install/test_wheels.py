@@ -13,7 +13,14 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-NAMES = {"core": "phlox", "nn": "phlox-nn", "optim": "phlox-optim", "data": "phlox-data", "examples": "phlox-examples"}
+NAMES = {
+    "core": "phlox",
+    "compat": "phlox-compat",
+    "nn": "phlox-nn",
+    "optim": "phlox-optim",
+    "data": "phlox-data",
+    "examples": "phlox-examples",
+}
 COMPILER = shutil.which((os.environ.get("CXX") or "g++").split()[0])
 if COMPILER:  # the test of its use says where there is none
     NAMES["kernels"] = "phlox-kernels"
