@@ -28,10 +28,10 @@ PACKAGES = ("phlox", "phlox_nn", "phlox_optim", "phlox_data", "phlox_compat", "p
 RANKS: list[tuple[str, float | None]] = [
     (r"tutorial/|guides/|from/|(index|installing|settings|debugging)\.md", 4),
     (r"api/phlox(_nn|_optim|_data|\.numpy|\.lax|\.random|\.nn|\.tree|\.sharding)?\.md", 2),
-    (r"api/phlox_examples|api/phlox\.example_libraries", None),
+    (r"api/phlox_examples|api/phlox_compat\.(example_libraries|jax_internals)", None),
     (r"notes/|(primitives|corners|special-functions|conformance|random-programs)\.md", None),
     (r"(from-nothing|tour|decisions|new-primitive|optax|performance|networks|libraries|scaling)\.md", 0.2),
-    (r"api/phlox\.(interpreters|extend|core|custom_batching|experimental|export)", 0.5),
+    (r"api/(phlox_compat|phlox\.(extend|core|custom_batching|experimental|export))", 0.5),
 ]
 
 #: Words that people type for a page whose headings do not have them. The search ranks such a page first.

@@ -69,7 +69,7 @@ WITHOUT = """
 
 def test_without_compat_they_say_what_to_install():
     out = run(WITHOUT.replace("json.loads(sys.stdin.read())", repr(DOORS)), PYTHONPATH=CORE)
-    doors = [*(door for door in DOORS for _ in range(2)), "as_jax", "interpreters", "experimental.pjit"]
+    doors = [*(door for door in DOORS for _ in range(2)), "adopt", "interpreters", "experimental.pjit"]
     expected = [[f"phlox.{door}", "pip install phlox-compat", f"jax.{door}"] for door in doors]
     assert json.loads(out.stdout) == expected
 

@@ -39,6 +39,7 @@ def test_each_device_agrees_with_numpy():
     for each in found["checks"]:
         assert each["ok"] and each["error"] is None and 0 <= each["difference"] <= each["tolerance"] <= 1e-5
         assert each["first_seconds"] > 0 and each["seconds"] > 0
+    assert found["versions"]["phlox-compat"].startswith("not installed")
     assert found["versions"]["phlox"] == "0.1.0" and found["versions"]["python"].startswith("3.")
     assert [each["name"] for each in found["platforms"]] == ["cpu"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-from .errors import MissingImportError
+from .errors import MissingImportError, MissingNameError
 
 
 def enter(door: str) -> None:
@@ -29,14 +29,21 @@ def enter(door: str) -> None:
     except ModuleNotFoundError as error:
         if error.name != "phlox_compat":
             raise
-        raise MissingImportError(
-            f"{door} is a part of phlox-compat, which is not installed: it runs programs and libraries written for JAX",
-            instead="pip install phlox-compat",
-            name="phlox_compat",
-            jax_name=door.replace("phlox", "jax", 1),
-            library="",
-        ) from None
+        raise not_installed(MissingImportError, door) from None
     sys.modules[door] = module
-    # Under the names of phlox too: `import phlox.interpreters.ad` would else load the file a second time.
+    # Under the names of phlox too: otherwise `import phlox.interpreters.ad` loads the file a second time.
     for name in [name for name in sys.modules if name.startswith(f"{home}.")]:
         sys.modules[door + name.removeprefix(home)] = sys.modules[name]
+
+
+def not_installed(
+    kind: type[MissingImportError] | type[MissingNameError], name: str
+) -> MissingImportError | MissingNameError:
+    """The error for a name of phlox that only phlox-compat has."""
+    return kind(
+        f"{name} is a part of phlox-compat, which is not installed: it runs programs and libraries written for JAX",
+        instead="pip install phlox-compat",
+        name="phlox_compat",
+        jax_name=name.replace("phlox", "jax", 1),
+        library="",
+    )

@@ -59,8 +59,8 @@ def publish(
             return value
         try:
             imported = importlib.import_module(f"{module}.{home}")
-        except MissingImportError as error:  # of a door, see doors.py
-            raise _closed(error) from None
+        except MissingImportError:  # of a door, see doors.py
+            raise _closed(f"{module}.{name}") from None
         value = imported if home == name else getattr(imported, name)
         namespace[name] = value
         return value
@@ -88,17 +88,16 @@ def _unknown(module: str, name: str) -> Exception:
     return UnknownNameError(module, name)
 
 
-def _closed(error: MissingImportError) -> Exception:
-    """The error for an attribute that phlox-compat would have; in an import statement `error` itself.
+def _closed(full_name: str) -> Exception:
+    """The error for a name that phlox-compat has, which is not installed; in an import statement an `ImportError`.
 
     `hasattr`, and tools that read all names of a module, expect an `AttributeError`.
     """
-    from . import absent
+    from . import absent, doors
 
     caller = sys._getframe(2)
-    if absent.imports(caller.f_code.co_code, caller.f_lasti):
-        return error
-    return MissingNameError(error.what, instead=error.instead, jax_name=error.jax_name, library="")
+    in_import = absent.imports(caller.f_code.co_code, caller.f_lasti)
+    return doors.not_installed(MissingImportError if in_import else MissingNameError, full_name)
 
 
 def _of_jax(full_name: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ It only reads; the clients of platforms that the user did not exclude are starte
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import sys
@@ -51,10 +52,17 @@ def versions() -> dict[str, str]:
     """Versions of phlox, of what it stands on, of Python and of the system."""
     return {
         "phlox": phlox.__version__,
+        "phlox-compat": _version_of_compat(),
         **{name: version_of(name) for name in ("jaxlib", "numpy", "ml_dtypes")},
         "python": f"{platform.python_version()} ({sys.executable})",
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
     }
+
+
+def _version_of_compat() -> str:
+    if importlib.util.find_spec("phlox_compat") is None:
+        return "not installed: python -m phlox.as_jax and phlox.adopt need it"
+    return str(importlib.import_module("phlox_compat").__version__)
 
 
 def platforms() -> tuple[dict[str, list[Any]], list[dict[str, Any]]]:
