@@ -6,10 +6,16 @@ import pathlib
 
 import pytest
 
-SOURCE = pathlib.Path(__file__).parents[2] / "packages" / "core" / "src"
+SOURCES = [pathlib.Path(__file__).parents[2] / "packages" / name / "src" for name in ("core", "compat")]
+FILES = {
+    ".".join(path.relative_to(source).with_suffix("").parts): path
+    for source in SOURCES
+    for path in sorted(source.rglob("*.py"))
+}
 PACKAGES = [
-    path
-    for path in sorted(SOURCE.rglob("__init__.py"))
+    name.removesuffix(".__init__")
+    for name, path in FILES.items()
+    if name.endswith("__init__")
     if "(\n    __name__," in path.read_text() or 'publish(__name__, "' in path.read_text()
 ]
 
@@ -27,15 +33,15 @@ def blocks(tree):
             yield node
 
 
-@pytest.mark.parametrize("path", PACKAGES, ids=lambda path: str(path.parent.relative_to(SOURCE)))
-def test_what_is_imported_on_demand_is_stated_for_readers_of_types(path):
-    tree = ast.parse(path.read_text())
+@pytest.mark.parametrize("name", PACKAGES)
+def test_what_is_imported_on_demand_is_stated_for_readers_of_types(name):
+    tree = ast.parse(FILES[f"{name}.__init__"].read_text())
     (call,), (block,) = calls(tree), blocks(tree)
     submodules, members = ast.literal_eval(call.args[1]), ast.literal_eval(call.args[2]) if len(call.args) > 2 else {}
     stated = {line.module or "": sorted(a.asname or a.name for a in line.names) for line in block.body}
     assert stated.pop("", []) == sorted(submodules.split())
     assert stated == {home: sorted(names.split()) for home, names in members.items()}
-    package = importlib.import_module(".".join(path.parent.relative_to(SOURCE).parts))
+    package = importlib.import_module(name)
     for name in dir(package):
         assert getattr(package, name, None) is not None or name in vars(package), name
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
@@ -56,9 +62,8 @@ def imported(package, tree):
 
 def test_packagers_see_every_import():
     """A private module that is imported by a string alone would be left out of wheels, and of the tests' sandboxes."""
-    files = {".".join(path.relative_to(SOURCE).with_suffix("").parts): path for path in SOURCE.rglob("*.py")}
-    trees = {name: ast.parse(path.read_text()) for name, path in files.items()}
+    trees = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
     named = {found for name, tree in trees.items() for found in imported(name.rpartition(".")[0], tree)}
-    private = {name for name in files if "._" in name and not name.endswith("__")}
+    private = {name for name in FILES if "._" in name and not name.endswith("__")}
     assert len(private) > 200
     assert not private - named

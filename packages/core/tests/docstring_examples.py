@@ -11,7 +11,6 @@ import numpy as np
 
 import phlox
 import phlox.numpy as jnp
-from public_modules import is_door
 
 FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL | doctest.NORMALIZE_WHITESPACE
 
@@ -19,7 +18,7 @@ FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL | doctest.NORMALIZE_W
 def modules(folder):
     """The names of the modules of the package in `folder`, without the doors to another package."""
     for file in sorted(folder.rglob("*.py")):
-        if is_door(file):
+        if "\nenter(__name__)\n" in file.read_text():
             continue
         parts = file.relative_to(folder.parent).with_suffix("").parts
         yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

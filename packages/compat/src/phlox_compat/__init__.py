@@ -10,14 +10,18 @@ phlox passes on to the modules of this package under its own names: ``phlox.inte
 ``phlox_compat.interpreters``. docs/libraries.md lists the libraries that run.
 """
 
-import os
+import os as _os
+from typing import TYPE_CHECKING
 
-from phlox.extend import hide_frames, publish
+from phlox.extend import hide_frames as _hide_frames, publish as _publish
+
+if TYPE_CHECKING:
+    from . import adopted, api_util, as_jax, example_libraries, experimental, interpreters, jax_internals
 
 __version__ = "0.1.0"
 __all__ = ["adopted", "api_util", "as_jax", "example_libraries", "experimental", "interpreters", "jax_internals"]
 
 # Errors point at the line of the program, not into this package.
-hide_frames(os.path.dirname(__file__))
+_hide_frames(_os.path.dirname(__file__))
 
-publish(__name__)
+_publish(__name__, "adopted api_util as_jax example_libraries experimental interpreters jax_internals")

@@ -1,17 +1,11 @@
 """No public function is forgotten: each has a row in a table, or a test of its own that names it. Signatures are jax's."""
 
 import functools
-import inspect
-import pathlib
-import re
 
 import jax
 import jax.ad_checkpoint
-import jax.api_util
 import jax.custom_batching
 import jax.custom_derivatives
-import jax.example_libraries.optimizers
-import jax.example_libraries.stax
 import jax.experimental.checkify
 import jax.experimental.jet
 import jax.export
@@ -34,14 +28,12 @@ import jax.scipy.special
 import jax.scipy.stats
 import jax.stages
 import jax.test_util
-import numpy as np
 import pytest
 
 import phlox
 import phlox.experimental.jet
 import phlox.test_util
 from conformance import (
-    test_api_util,
     test_arrays,
     test_callbacks,
     test_checkify,
@@ -52,11 +44,8 @@ from conformance import (
     test_custom_rules,
     test_derivatives,
     test_dtypes,
-    test_example_optimizers,
     test_experimental,
-    test_experimental_rnn,
     test_fft,
-    test_former_experimental,
     test_image,
     test_indexing,
     test_jax_0_12,
@@ -95,11 +84,11 @@ from conformance import (
     test_scipy_spatial,
     test_scipy_stats,
     test_stages,
-    test_stax,
     test_transforms,
     test_trees,
     test_ufuncs,
 )
+from conformance.coverage import differing_signatures, member, not_named
 from conformance.examples import TESTS
 
 TABLES = [*TESTS, test_nn, test_ufuncs]
@@ -151,7 +140,6 @@ ELSEWHERE = {
     "sharding": [test_meshes, test_lax_collectives],
     "tree": [test_trees],
     "tree_util": [test_trees],
-    "api_util": [test_api_util],
     "experimental.jet": [test_jet],
     "test_util": [test_derivatives],
     "dtypes": [test_dtypes],
@@ -160,8 +148,6 @@ ELSEWHERE = {
     "custom_batching": [test_custom_batching],
     "custom_derivatives": [test_closures, test_custom, test_custom_rules],
     "checkpoint_policies": [test_remat],
-    "example_libraries.optimizers": [test_example_optimizers],
-    "example_libraries.stax": [test_stax],
     "": [
         test_transforms,
         test_custom,
@@ -184,10 +170,8 @@ ELSEWHERE = {
     "stages": [test_stages],
     "export": [test_stages],
     "ffi": [test_stages],
-    "experimental.buffer_callback": [test_former_experimental],
     "experimental.checkify": [test_checkify],
     "experimental.random": [test_experimental],
-    "experimental.rnn": [test_experimental_rnn],
     "monitoring": [test_configuration],
 }
 DISTRIBUTIONS = (
@@ -208,10 +192,10 @@ MODULES = [
 
 #: Names that say nothing of values: annotations, settings, handles of devices and caches. Their tests are in tests/unit.
 NO_VALUES = {
-    "KeyEntry", "KeyPath", "PyTreeDef", "Initializer", "Optimizer", "OptimizerState", "Schedule", "DotDimensionNumbers", "Precision", "ScatterDimensionNumbers", "TypePromotionError",
+    "KeyEntry", "KeyPath", "PyTreeDef", "Initializer", "DotDimensionNumbers", "Precision", "ScatterDimensionNumbers", "TypePromotionError",
     "adopt", "cache", "clear_caches", "config", "print_saved_residuals", "copy_to_host_async", "Device", "default_matmul_precision", "disable_jit", "NamedSharding",
     "numpy_rank_promotion", "P", "Shard",
-    "Error", "ErrorCategory", "init_error", "Buffer", "ExecutionContext", "ExecutionStage",
+    "Error", "ErrorCategory", "init_error",
     "live_arrays", "print_environment_info",
     "device_put_replicated", "device_put_sharded", "Infer",
     "Key",  # a type
@@ -219,30 +203,14 @@ NO_VALUES = {
 }  # fmt: skip
 
 
-def member(library, path):
-    for part in filter(None, path.split(".")):
-        library = getattr(library, part)
-    return library
-
-
-def public(path):
-    """What a module offers, without its submodules and the primitives."""
-    module = member(phlox, path)
-    names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
-    return [
-        n for n in names if not inspect.ismodule(getattr(module, n)) and not n.startswith("__") and not n.endswith("_p")
-    ]
-
-
 @pytest.mark.parametrize("path", MODULES)
 def test_every_function_is_compared(path):
-    text = "\n".join(pathlib.Path(module.__file__).read_text() for module in ELSEWHERE.get(path, []))
-    missing = []
-    for name in sorted(set(public(path)) - NO_VALUES):
-        named = re.search(rf"""(\.|["' ]){re.escape(name)}\b""", text)
-        alias = path == "tree_util" and name.removeprefix("tree_") in phlox.tree.__all__
-        if (f"{path}.{name}" if path else name) not in ROWS and not named and not alias:
-            missing.append(name)
+    missing = [
+        name
+        for name in not_named(path, ELSEWHERE.get(path, []))
+        if name not in NO_VALUES and (f"{path}.{name}" if path else name) not in ROWS
+        if not (path == "tree_util" and name.removeprefix("tree_") in phlox.tree.__all__)
+    ]
     assert not missing, f"no test compares {', '.join(missing)} of {path or 'phlox'}"
 
 
@@ -252,67 +220,10 @@ def test_rows_name_functions_that_exist():
         assert hasattr(phlox.Array, name) if first == "method" else member(phlox, path) is not None, path
 
 
-# --- signatures
-
-#: Parameters that one of the two has not: where jax's own modules with one function differ, and what phlox adds.
-ABSENT_OF = {
-    "jit": {"compile_effort"},
-    "minimize": {"bounds"},
-    "array": {"args"},
-    "checkpoint": {"concrete"},
-    "remat": {"concrete", "static_argnames"},
-    "static": {"options", "kwargs"},
-    "set_printoptions": set(inspect.signature(np.set_printoptions).parameters) | {"args", "kwargs"},
-    "trunc": {"x"},
-}
-
-
-#: Parameters that jax has since 0.12 alone, and the name of one before.
-if jax.__version_info__ < (0, 12):
-    ABSENT_OF |= {
-        "beta": {"method"},
-        "chisquare": {"method"},
-        "empty_ref": {"pin"},
-        "erfc": {"accuracy"},
-        "gamma": {"method"},
-        "histogram": {"out_sharding"},
-        "lexsort": {"batch_size"},
-        "linearize": {"in_nzs"},
-        "loggamma": {"method"},
-        "make_mesh": {"axis_shapes", "axis_sizes"},
-        "new_ref": {"pin"},
-        "one_hot": {"out_sharding"},
-        "poisson": {"method"},
-        "top_k": {"is_stable"},
-        "vjp": {"saveable_args", "in_nzs"},
-    }
-
-
-def parameters(name, function):
-    try:
-        found = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    return [(p.name, p.kind) for p in found if p.name not in ABSENT_OF.get(name, set())]
-
-
 @pytest.mark.parametrize("path", MODULES)
 def test_signatures(path):
     """The same names in the same order, so that calls written for jax are understood."""
-    wrong = []
-    for name in public(path):
-        mine, theirs = getattr(member(phlox, path), name), getattr(member(jax, path), name, None)
-        if not callable(mine) or not callable(theirs) or inspect.isclass(mine) or name == "random_gamma_grad":
-            continue
-        ours, wanted = parameters(name, mine), parameters(name, theirs)
-        if ours is None or wanted is None:
-            continue
-        # What is given by position alone may be called anything.
-        spell = lambda ps: [(n if kind is not inspect.Parameter.POSITIONAL_ONLY else "_", kind) for n, kind in ps]
-        if name == "array":  # jax takes the arguments after dtype by position through *args, with a warning
-            spell = lambda ps: [n for n, _ in ps]
-        if spell(ours) != spell(wanted):
-            wrong.append(f"{name}({', '.join(n for n, _ in ours)}), jax: {name}({', '.join(n for n, _ in wanted)})")
+    wrong = differing_signatures(path)
     assert not wrong, f"{len(wrong)} of {path or 'phlox'}: " + "; ".join(wrong)
 
 

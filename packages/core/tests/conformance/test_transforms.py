@@ -1,7 +1,6 @@
 """jit, grad and all their relatives: what they take, what they return, and how they compose."""
 
 import functools
-import importlib
 
 import jax
 import jax.interpreters.batching
@@ -11,6 +10,7 @@ import pytest
 import judge
 import phlox
 from conformance.harness import agree, outcome, row
+from phlox._api.batching import mappable
 
 NEAR = row("transforms", tolerance=2e-5)
 
@@ -415,8 +415,8 @@ def all_named(all_, size, x, along):
 @pytest.mark.parametrize("jitted", [False, True])
 def test_containers_that_say_what_one_example_is(jitted):
     def run(m):
-        batching = importlib.import_module(f"{m.__name__}.interpreters.batching")
-        batching.register_vmappable(Named, Along, int, one_named, all_named, None)
+        registry = jax.interpreters.batching if m is jax else mappable
+        registry.register_vmappable(Named, Along, int, one_named, all_named, None)
         f = lambda x, y: Named(x.names, x.data * x.data + y)
         f = m.jit(f) if jitted else f
         mapped = m.vmap(f, (Along("i", 0), 0), Along("i", 1), axis_size=3)
@@ -428,7 +428,7 @@ def test_containers_that_say_what_one_example_is(jitted):
         both(lambda m: m.vmap(lambda x: (x, -x), (0,), (-1, 0))(np.ones((3, 2), np.float32)))  # others are as ever
         both(lambda m: m.vmap(lambda x: x, in_axes=True)(np.ones(3)), jit=False)
     finally:
-        importlib.import_module("phlox.interpreters.batching").unregister_vmappable(Named)
+        mappable.unregister_vmappable(Named)
         jax._src.interpreters.batching.vmappables.pop(Named, None)
     assert phlox.vmap(lambda x: x)(np.ones(3)).shape == (3,)
 
@@ -438,9 +438,8 @@ def test_containers_whose_examples_are_arrays():
         def __init__(self, data):
             self.data = data
 
-    batching = importlib.import_module("phlox.interpreters.batching")
     numbered = lambda one, index, x, axis: one(x.data + 1, axis)
-    batching.register_vmappable(Stored, int, int, numbered, lambda all_, size, x, axis: None, None)
+    mappable.register_vmappable(Stored, int, int, numbered, lambda all_, size, x, axis: None, None)
     try:
         run = lambda: phlox.vmap(lambda x: x - 1)(Stored(phlox.numpy.arange(3.0)))
         with pytest.raises(ValueError, match="axis_size"):  # nobody knows how many there are
@@ -448,9 +447,9 @@ def test_containers_whose_examples_are_arrays():
         run = lambda: phlox.vmap(lambda x: x - 1, axis_size=3)(Stored(phlox.numpy.arange(3.0)))
         np.testing.assert_array_equal(phlox.jit(run)(), [0, 1, 2])
     finally:
-        batching.unregister_vmappable(Stored)
+        mappable.unregister_vmappable(Stored)
     with pytest.raises(TypeError, match="axis_size of type float"):
-        batching.register_vmappable(Stored, int, float, numbered, numbered, None)
+        mappable.register_vmappable(Stored, int, float, numbered, numbered, None)
 
 
 def test_containers_that_ask_their_leaves_go_through_jit():
