@@ -12,6 +12,7 @@ import pytest
 
 import phlox
 import phlox.numpy as jnp
+from docstring_examples import modules
 from phlox import errors, jit, lax
 from phlox.scipy import linalg
 
@@ -300,9 +301,8 @@ def classes_below(kind):
 
 
 def test_all_errors_are_public_and_say_so():
-    for file in sorted(Path(phlox.__file__).parent.rglob("*.py")):
-        parts = file.relative_to(Path(phlox.__file__).parent.parent).with_suffix("").parts
-        importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    for name in modules(Path(phlox.__file__).parent):
+        importlib.import_module(name)
     ours = [c for c in classes_below(errors.PhloxError) if c.__module__.partition(".")[0] == "phlox"]
     assert len(ours) > 40
     for kind in ours:
