@@ -143,7 +143,8 @@ def is_window(index: Any) -> bool:
 
 def getitem(x: Any, index: Any) -> Any:
     """``x[index]``, for any index: `Array.__getitem__`."""
-    if is_window(index):
+    kind = type(index)
+    if kind is Slice or (kind is tuple and is_window(index)):  # `is_window` alone would cost a call for each x[0]
         part = window(index, x.shape)
         return _indexing.getitem(part.read(x), part.rest)
     return _indexing.getitem(x, index)
