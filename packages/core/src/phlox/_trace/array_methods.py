@@ -168,11 +168,13 @@ class ArrayMethods(ArrayOperators):
 
     def flatten(self: Any, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
         """The elements as a vector. See `numpy.ravel`."""
-        return numpy.ravel(self, order, out_sharding=out_sharding)
+        return self.ravel(order, out_sharding=out_sharding)
 
     def ravel(self: Any, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
         """The elements as a vector. See `numpy.ravel`."""
-        return numpy.ravel(self, order, out_sharding=out_sharding)
+        if out_sharding is None:
+            return numpy.ravel(self, order)
+        return numpy.laid_out.ravel(self, order, out_sharding=out_sharding)
 
     def repeat(
         self: Any,
@@ -190,7 +192,9 @@ class ArrayMethods(ArrayOperators):
     ) -> Array:
         """The array with another shape, which is one tuple or several numbers. See `numpy.reshape`."""
         shape: Any = args[0] if len(args) == 1 else args
-        return numpy.reshape(self, shape, order, out_sharding)
+        if out_sharding is None:  # the function without the option costs less
+            return numpy.reshape(self, shape, order)
+        return numpy.laid_out.reshape(self, shape, order, out_sharding=out_sharding)
 
     def squeeze(self: Any, axis: int | Sequence[int] | None = None) -> Array:
         """The array without axes of length one. See `numpy.squeeze`."""

@@ -129,11 +129,13 @@ class ArrayOperators:
         )
 
     def __matmul__(self: Any, other: ArrayLike) -> Array:
-        return numpy.matmul(self, other) if type(other) in OPERANDS else numpy.operate(numpy.matmul, self, other)
+        return numpy.product(self, other) if type(other) in OPERANDS else numpy.operate(numpy.product, self, other)
 
     def __rmatmul__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.matmul(other, self) if type(other) in OPERANDS else numpy.operate_reflected(numpy.matmul, self, other)
+            numpy.product(other, self)
+            if type(other) in OPERANDS
+            else numpy.operate_reflected(numpy.product, self, other)
         )
 
     def __and__(self: Any, other: ArrayLike) -> Array:

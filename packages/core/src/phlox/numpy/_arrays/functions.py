@@ -1,6 +1,7 @@
-"""The functions that operators and methods of arrays call and that are not in `phlox.numpy`, or differ there.
+"""The functions that operators and methods of arrays call, under the names by which they call them.
 
-`phlox._trace.numpy_functions` looks functions up here first, then in `phlox.numpy`.
+Some are ufuncs in `phlox.numpy`, or have the option `out_sharding` there, and calls of those cost more. Others exist
+here only.
 """
 
 from __future__ import annotations
@@ -19,41 +20,97 @@ from ..._ir.avals import is_masked, typeof_value
 from ..._operands.checks import array_like, becomes_array, check, type_of
 from ..._ops.elementwise import arithmetic
 from ..._ops.structure.shape import bitcast_convert_type, rev
+from ..._trace import numpy_functions
 from ..._trace.trace import Tracer
 from ..._xla.array import ArrayImpl, move, physical
 from ..._xla.devices import Device
 from ..._xla.sharding import Sharding, single_device
-from .._creation.from_data import asarray
-
-# These are objects of the class `ufunc` in `phlox.numpy`, whose calls cost more.
+from .._creation.from_data import asarray as asarray, astype as astype
 from .._elementwise.binary import (
     add as add,
     bitwise_and as bitwise_and,
     bitwise_or as bitwise_or,
     bitwise_xor as bitwise_xor,
+    floor_divide as floor_divide,
+    left_shift as left_shift,
     multiply as multiply,
+    power as power,
+    remainder as remainder,
+    right_shift as right_shift,
     subtract as subtract,
+    true_divide as true_divide,
 )
-from .._elementwise.comparisons import equal
-from .._elementwise.unary import imag, negative as negative, real
-from .._linalg.products import product
-from .._manipulation import shapes
-from .._statistics import reductions
-from . import laid_out
+from .._elementwise.choose import clip as clip, round as round
+from .._elementwise.comparisons import (
+    equal as equal,
+    greater as greater,
+    greater_equal as greater_equal,
+    less as less,
+    less_equal as less_equal,
+    not_equal as not_equal,
+)
+from .._elementwise.unary import (
+    abs as abs,
+    conjugate as conjugate,
+    imag as imag,
+    invert as invert,
+    negative as negative,
+    positive as positive,
+    real as real,
+)
+from .._linalg.products import dot as dot, product as product, trace as trace
+from .._manipulation.shapes import (
+    matrix_transpose as matrix_transpose,
+    ravel as ravel,
+    reshape as reshape,
+    squeeze as squeeze,
+    swapaxes as swapaxes,
+    transpose as transpose,
+)
+from .._statistics.reductions import (
+    all as all,
+    any as any,
+    argmax as argmax,
+    argmin as argmin,
+    cumprod as cumprod,
+    cumsum as cumsum,
+    max as max,
+    mean as mean,
+    min as min,
+    prod as prod,
+    ptp as ptp,
+    std as std,
+    sum as sum,
+    var as var,
+)
+from . import laid_out as laid_out
 
 if TYPE_CHECKING:
-    from ..._api.devices.out_sharding import OutSharding
-    from ...typing import Array, Shape
+    from ...typing import Array
+    from .._creation.view import view as view
+    from .._elementwise.integers import divmod as divmod
+    from .._functions.apply import choose as choose
+    from .._indexing.at import At as At
+    from .._indexing.places import compress as compress, nonzero as nonzero
+    from .._indexing.reading import diagonal as diagonal, getitem as getitem, take as take
+    from .._searches.orders import argpartition as argpartition
+    from .._searches.searching import searchsorted as searchsorted
+    from .._searches.sorting import argsort as argsort, sort as sort
+    from .laid_out_later import repeat as repeat
 
-matmul = product
-#: functions of modules that are imported at their first call, to keep `import phlox` fast
-_ON_DEMAND = {"At": "_indexing.at", "getitem": "_indexing.ds", "view": "_creation.view"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _ON_DEMAND:
-        raise AttributeError(name)
-    return getattr(importlib.import_module(f"phlox.numpy.{_ON_DEMAND[name]}"), name)
+#: modules that are imported at the first call of one of these functions, to keep `import phlox` fast
+_ON_DEMAND = {
+    "_arrays.laid_out_later": "repeat",
+    "_creation.view": "view",
+    "_elementwise.integers": "divmod",
+    "_functions.apply": "choose",
+    "_indexing.at": "At",
+    "_indexing.places": "compress nonzero",
+    "_indexing.reading": "diagonal getitem take",
+    "_searches.orders": "argpartition",
+    "_searches.searching": "searchsorted",
+    "_searches.sorting": "argsort sort",
+}
 
 
 # --- operators ------------------------------------------------------------------------------------------
@@ -104,7 +161,7 @@ def contains(x: Any, value: Any) -> Array:
                 f"Array.__contains__: {rule}, got {type_of(value).short} in {type_of(x).short}",
                 instead="(array == x).any()",
             )
-    return reductions.any(equal(x, value))
+    return any(equal(x, value))
 
 
 def iterate(x: Any) -> Iterator[Array]:
@@ -119,13 +176,6 @@ def iterate(x: Any) -> Iterator[Array]:
 
 
 # --- methods --------------------------------------------------------------------------------------------
-
-
-def reshape(x: Any, shape: Shape, order: str, out_sharding: OutSharding) -> Array:
-    """`phlox.numpy.reshape` without the cost of `out_sharding` in calls that do not use it."""
-    if out_sharding is None:
-        return shapes.reshape(x, shape, order)
-    return laid_out.reshape(x, shape, order, out_sharding=out_sharding)
 
 
 def byteswap(x: Any) -> Array:
@@ -160,3 +210,28 @@ def array_namespace(api_version: str | None) -> Any:
     if api_version not in (None, version, "2024.12"):  # each version contains the one before
         raise OptionError(f"version {api_version!r} of the array API is not supported", instead=repr(version))
     return namespace
+
+
+# --- what arrays see ------------------------------------------------------------------------------------
+
+
+def _on_demand(module: str, name: str) -> Callable[..., Any]:
+    """A function that is replaced by that of this name in the module at its first call."""
+
+    def first_call(*args: Any, **kwargs: Any) -> Any:
+        function = getattr(importlib.import_module(f"phlox.numpy.{module}"), name)
+        setattr(numpy_functions, name, function)
+        return function(*args, **kwargs)
+
+    return first_call
+
+
+def _fill() -> None:
+    """Puts the functions of this module into `phlox._trace.numpy_functions`."""
+    functions = {name: value for name, value in globals().items() if name[0] != "_"}
+    for module, names in _ON_DEMAND.items():
+        functions.update({name: _on_demand(module, name) for name in names.split()})
+    vars(numpy_functions).update(functions)
+
+
+_fill()

@@ -17,7 +17,6 @@ from ..._operands.indices import from_front
 from ..._operands.promotion import to_dtype
 from ..._ops.structure.slicing import dynamic_slice, dynamic_update_slice
 from .._elementwise.choose import where
-from . import reading as _indexing
 
 
 class Slice:
@@ -139,12 +138,3 @@ def is_window(index: Any) -> bool:
     if type(index) is tuple:
         return any(type(part) is Slice for part in index)
     return type(index) is Slice
-
-
-def getitem(x: Any, index: Any) -> Any:
-    """``x[index]``, for any index: `Array.__getitem__`."""
-    kind = type(index)
-    if kind is Slice or (kind is tuple and is_window(index)):  # `is_window` alone would cost a call for each x[0]
-        part = window(index, x.shape)
-        return _indexing.getitem(part.read(x), part.rest)
-    return _indexing.getitem(x, index)

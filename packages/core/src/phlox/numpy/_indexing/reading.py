@@ -29,6 +29,7 @@ from ..._ops.structure.gather import GatherDimensionNumbers, GatherScatterMode, 
 from ..._ops.structure.slicing import dynamic_slice, slice_
 from .._elementwise.binary import maximum
 from .._manipulation.shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
+from .ds import is_window, window
 from .plan import Item, Plan, SlicedAxis, parse, plain
 
 if TYPE_CHECKING:
@@ -40,7 +41,13 @@ if TYPE_CHECKING:
 def getitem(x: Any, index: Any) -> Any:
     """``x[index]`` by NumPy's rules; indices out of bounds are clamped."""
     shape = x.aval.shape
-    plan, dynamic = plain(index, shape) or parse(index, shape, checked=True)
+    parsed = plain(index, shape)
+    if parsed is None:
+        if is_window(index):
+            part = window(index, shape)
+            return getitem(part.read(x), part.rest)
+        parsed = parse(index, shape, checked=True)
+    plan, dynamic = parsed
     run = read
     if type(x.aval.dtype) is KeyDtype and config.current().debug_key_reuse:
         run = read.__wrapped__  # with positions as parameters of `slice`, which say which keys are taken

@@ -75,7 +75,9 @@ def dot(
     >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
     Array(11., dtype=float32)
     """
-    a, b = operands_for(out_sharding, *check("dot", a, b))
+    a, b = check("dot", a, b)
+    if out_sharding is not None:
+        a, b = operands_for(out_sharding, a, b)
     out = _dot(a, b, precision, _preferred(preferred_element_type, "dot"))
     return out if out_sharding is None else lay_out("dot", out, out_sharding)
 

@@ -96,10 +96,8 @@ def _total(
     return jit(total, inline=True, static_argnames=_STATIC)
 
 
-_TOTALS = {
-    "sum": _total("sum", ops.reduce_sum, ops.reduce_or, e.add, logic.or_, 0),
-    "prod": _total("prod", ops.reduce_prod, ops.reduce_and, e.mul, logic.and_, 1),
-}
+_sum = _total("sum", ops.reduce_sum, ops.reduce_or, e.add, logic.or_, 0)
+_prod = _total("prod", ops.reduce_prod, ops.reduce_and, e.mul, logic.and_, 1)
 
 
 def _initial(function: str, initial: Any, dtype: Any) -> Any:
@@ -109,18 +107,14 @@ def _initial(function: str, initial: Any, dtype: Any) -> Any:
     return to_dtype(initial, dtype)
 
 
-def _sum_or_product(
-    name: str, a: Any, axis: Axis, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any, promote: bool
-) -> Any:
-    a = check_one(name, a)
+def _result_dtype(function: str, a: Any, dtype: Any, out: None, promote_integers: bool) -> Any:
+    """The dtype of a sum or product; None if it is the default. Raises for the unsupported ``out=``."""
     if out is not None:
-        no_out(name, out)
-    wanted = None if dtype is None else dtypes.user_dtype(dtype, name)
-    if not promote and wanted is None and dtypes.kind(type_of(a).dtype) in "iu":
-        wanted = type_of(a).dtype
-    if initial is None and where is None:  # a jitted call with one array takes the fastest path
-        return _TOTALS[name](a, hashable(axis), wanted, keepdims)
-    return _TOTALS[name](a, hashable(axis), wanted, keepdims, initial, where)
+        no_out(function, out)
+    if dtype is not None:
+        return dtypes.user_dtype(dtype, function)
+    own = type_of(a).dtype
+    return own if not promote_integers and dtypes.kind(own) in "iu" else None
 
 
 def sum(
@@ -158,7 +152,14 @@ def sum(
     >>> jnp.sum(jnp.ones((2, 3)), axis=1)
     Array([3., 3.], dtype=float32)
     """
-    return _sum_or_product("sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    a = check_one("sum", a)
+    if out is not None or dtype is not None or not promote_integers:
+        dtype = _result_dtype("sum", a, dtype, out, promote_integers)
+    if axis is not None:
+        axis = hashable(axis)
+    if initial is None and where is None:  # a jitted call with one array takes the fastest path
+        return _sum(a, axis, dtype, keepdims)
+    return _sum(a, axis, dtype, keepdims, initial, where)
 
 
 def prod(
@@ -189,14 +190,21 @@ def prod(
     >>> jnp.prod(jnp.array([2.0, 3.0]))
     Array(6., dtype=float32)
     """
-    return _sum_or_product("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    a = check_one("prod", a)
+    if out is not None or dtype is not None or not promote_integers:
+        dtype = _result_dtype("prod", a, dtype, out, promote_integers)
+    if axis is not None:
+        axis = hashable(axis)
+    if initial is None and where is None:  # a jitted call with one array takes the fastest path
+        return _prod(a, axis, dtype, keepdims)
+    return _prod(a, axis, dtype, keepdims, initial, where)
 
 
 # --- extrema and logical reductions ---------------------------------------------------------------------
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "largest"))
-def _extremum(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any, largest: bool) -> Any:
+def _extremum(a: Any, axis: Any, keepdims: bool, largest: bool, initial: Any = None, where: Any = None) -> Any:
     name = "max" if largest else "min"
     aval = type_of(a)
     a = to_dtype(a, aval.dtype)
@@ -253,8 +261,13 @@ def max(
     Array(3, dtype=int32)
     """
     a = check_one("max", a)
-    no_out("max", out)
-    return _extremum(a, hashable(axis), keepdims, initial, where, True)
+    if out is not None:
+        no_out("max", out)
+    if axis is not None:
+        axis = hashable(axis)
+    if initial is None and where is None:
+        return _extremum(a, axis, keepdims, True)
+    return _extremum(a, axis, keepdims, True, initial, where)
 
 
 def min(
@@ -284,8 +297,13 @@ def min(
     Array(1, dtype=int32)
     """
     a = check_one("min", a)
-    no_out("min", out)
-    return _extremum(a, hashable(axis), keepdims, initial, where, False)
+    if out is not None:
+        no_out("min", out)
+    if axis is not None:
+        axis = hashable(axis)
+    if initial is None and where is None:
+        return _extremum(a, axis, keepdims, False)
+    return _extremum(a, axis, keepdims, False, initial, where)
 
 
 amax, amin = renamed(max, "amax"), renamed(min, "amin")
@@ -317,10 +335,11 @@ def minmax(
     (Array(1, dtype=int32), Array(3, dtype=int32))
     """
     a = check_one("minmax", a)
-    no_out("minmax", out)
+    if out is not None:
+        no_out("minmax", out)
     low, high = initial if isinstance(initial, tuple) else (initial, initial)
     axis = hashable(axis)
-    return _extremum(a, axis, keepdims, low, where, False), _extremum(a, axis, keepdims, high, where, True)
+    return _extremum(a, axis, keepdims, False, low, where), _extremum(a, axis, keepdims, True, high, where)
 
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
@@ -343,7 +362,8 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     >>> jnp.ptp(jnp.array([1, 3, 2]))
     Array(2, dtype=int32)
     """
-    no_out("ptp", out)
+    if out is not None:
+        no_out("ptp", out)
     return _range(a, axis=hashable(axis), keepdims=keepdims)
 
 
@@ -383,7 +403,8 @@ def all(
     Array(False, dtype=bool)
     """
     a = check_one("all", a)
-    no_out("all", out)
+    if out is not None:
+        no_out("all", out)
     return _all(a, hashable(axis), keepdims, where)
 
 
@@ -418,7 +439,8 @@ def any(
     Array(True, dtype=bool)
     """
     a = check_one("any", a)
-    no_out("any", out)
+    if out is not None:
+        no_out("any", out)
     return _any(a, hashable(axis), keepdims, where)
 
 
@@ -457,7 +479,7 @@ def _count(a: Any, axes: tuple[int, ...], where_: Any, dtype: Any, keepdims: boo
 
 
 @functools.partial(jit, inline=True, static_argnames=("computed", *_STATIC))
-def _mean(a: Any, axis: Any, computed: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+def _mean(a: Any, axis: Any, computed: Any, dtype: Any, keepdims: bool, where: Any = None) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "mean")
     count = _count(a, axes, where, computed, keepdims)
     return to_dtype(e.div(sum(a, axes, computed, keepdims=keepdims, where=where), count), dtype)
@@ -494,10 +516,18 @@ def mean(
     Array(2.5, dtype=float32)
     """
     a = check_one("mean", a)
-    no_out("mean", out)
-    wanted = dtypes.to_inexact(type_of(a).dtype) if dtype is None else dtypes.user_dtype(dtype, "mean")
-    computed = _wide(wanted) if dtype is None else wanted
-    return _mean(a, hashable(axis), computed, wanted, keepdims, where)
+    if out is not None:
+        no_out("mean", out)
+    if axis is not None:
+        axis = hashable(axis)
+    if dtype is None:
+        result = dtypes.to_inexact(type_of(a).dtype)
+        computed = _wide(result)
+    else:
+        result = computed = dtypes.user_dtype(dtype, "mean")
+    if where is None:
+        return _mean(a, axis, computed, result, keepdims)
+    return _mean(a, axis, computed, result, keepdims, where)
 
 
 @functools.partial(jit, static_argnames=("computed", "root", *_STATIC))
@@ -563,7 +593,8 @@ def var(
     >>> jnp.var(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    no_out("var", out)
+    if out is not None:
+        no_out("var", out)
     freedom = _freedom("var", ddof, correction)
     return variance("var", a, axis, dtype, freedom, keepdims, where, mean, root=False)
 
@@ -621,7 +652,8 @@ def std(
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    no_out("std", out)
+    if out is not None:
+        no_out("std", out)
     freedom = _freedom("std", ddof, correction)
     return variance("std", a, axis, dtype, freedom, keepdims, where, mean, root=True)
 
@@ -720,7 +752,8 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     >>> jnp.argmax(jnp.array([1, 3, 2]))
     Array(1, dtype=int32)
     """
-    no_out("argmax", out)
+    if out is not None:
+        no_out("argmax", out)
     return _position(check("argmax", a)[0], axis=axis, keepdims=bool(keepdims), largest=True)
 
 
@@ -744,7 +777,8 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     >>> jnp.argmin(jnp.array([3, 1, 2]))
     Array(1, dtype=int32)
     """
-    no_out("argmin", out)
+    if out is not None:
+        no_out("argmin", out)
     return _position(check("argmin", a)[0], axis=axis, keepdims=bool(keepdims), largest=False)
 
 
@@ -779,7 +813,8 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     >>> jnp.cumsum(jnp.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
     """
-    no_out("cumsum", out)
+    if out is not None:
+        no_out("cumsum", out)
     wanted = None if dtype is None else dtypes.user_dtype(dtype, "cumsum")
     return _running(check("cumsum", a)[0], axis=axis, dtype=wanted, product=False)
 
@@ -802,6 +837,7 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
     >>> jnp.cumprod(jnp.array([1, 2, 3]))
     Array([1, 2, 6], dtype=int32)
     """
-    no_out("cumprod", out)
+    if out is not None:
+        no_out("cumprod", out)
     wanted = None if dtype is None else dtypes.user_dtype(dtype, "cumprod")
     return _running(check("cumprod", a)[0], axis=axis, dtype=wanted, product=True)
