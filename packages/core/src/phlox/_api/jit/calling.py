@@ -92,7 +92,11 @@ def function_of(jitted: JitFunction) -> Any:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return (jitted.call_flat if tracing() is None else jitted.call_traced)(args, kwargs)
+            if tracing() is not None:
+                return jitted.call_traced(args, kwargs)
+            # From now on the function has generated code. The call that compiles goes through it, to store a fast path.
+            specialized = jitted.specialized(args, kwargs)
+            return jitted.call_flat(args, kwargs) if specialized is None else specialized(*args, **kwargs)
         except Exception as error:
             raise trim(error)  # noqa: B904  (it is the same error)
 
