@@ -6,8 +6,11 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..._base.errors import DeviceError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray
+from ..._xla.placement import Placed
+from ..._xla.program import has_sharding
 from . import arguments
 from .entry import aval_of_leaf
 from .options import Options
@@ -63,6 +66,20 @@ class BoundCall:
         """The abstract value of each leaf. Raises for one that is no array; see `arguments.check_arrays`."""
         absent = self.static_positions
         return arguments.check_arrays("jit", self.fun, self.args, self.kwargs, self.leaves, absent, values)
+
+    def check_shardings(self, shardings: Sequence[Any]) -> None:
+        """Raises for a committed argument that has another sharding than `in_shardings` specifies."""
+        for i, (key, sharding) in enumerate(zip(self.keys, shardings, strict=True)):
+            if sharding is not None and type(key) is Placed and key.committed and not has_sharding(key, sharding):
+                name = self.names()[i]
+                raise DeviceError(
+                    f"Sharding passed to jit does not match the sharding on the respective arg: in_shardings has "
+                    f"{sharding} for {name}, {key.aval.short}, which lies as {key.sharding}",
+                    instead="phlox.device_put of the argument first, or no in_shardings: programs take arguments "
+                    "as they lie",
+                    argument=name,
+                    sharding=key.sharding,
+                )
 
     def arguments_of(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """The user's arguments, static ones included, with these leaves."""

@@ -14,8 +14,6 @@ from .options import Options
 
 def leaves(options: Options, call: BoundCall) -> frozenset[int]:
     """Indices of the donated leaves of a call."""
-    if not options.donate_argnums and not options.donate_argnames:
-        return frozenset()
     static = call.static_positions
     donated: list[int] = []
     leaf = position = 0

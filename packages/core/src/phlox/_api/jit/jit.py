@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._base import config, strictness
-from ..._base.errors import CapturedRefsError, DeviceError, RefError, UnexpectedTracerError
+from ..._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
 from ..._base.monitoring import TRACE, on, timed
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.tracebacks import trim
@@ -28,8 +28,8 @@ from ..._trace.trace import Tracer, check_live
 from ..._xla.array import Array, ArrayImpl
 from ..._xla.devices import Device, local_devices
 from ..._xla.host_values import as_array, as_literal
-from ..._xla.placement import Placed, aval_of, is_committed, key_for
-from ..._xla.program import Lowering, Program, explain_failure, has_sharding, lower
+from ..._xla.placement import aval_of, is_committed, key_for
+from ..._xla.program import Lowering, Program, explain_failure, lower
 from . import arguments, donation, reference_arguments as references
 from .bound_call import BoundCall, bind, join_static
 from .caches import Caches, Stats, bounded, caches_for
@@ -90,6 +90,7 @@ class LoweredCall(NamedTuple):
         return Entry(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.narrow)
 
 
+_NONE: frozenset[int] = frozenset()
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
@@ -129,6 +130,11 @@ class JitFunction:
         if self._parameters is None:
             self._parameters = any_like(0) if self._form_matters else parameters_of(self.fun)
         return self._parameters
+
+    @property
+    def _has_donated(self) -> bool:
+        """Whether some arguments are donated."""
+        return bool(self._options.donate_argnums or self._options.donate_argnames)
 
     @property
     def _form_matters(self) -> bool:
@@ -255,13 +261,14 @@ class JitFunction:
 
     def _trace(self, call: BoundCall) -> Traced:
         """The function traced for leaves of the types of this call, from the cache if possible."""
-        avals = call.avals
-        key = (call.tree, call.statics, config.current().traced, axis_env.get(), *avals)
+        settings, avals = config.current(), call.avals
+        key = (call.tree, call.statics, settings.traced, axis_env.get(), *avals)
         cached = self._store.traces.get(key)
         if cached is not None:
             return cached
         name = arguments.fun_name(self.fun)
-        check_miss(name, key, self._store.traces, self.parameters.label)
+        if settings.no_tracing or settings.explain_cache_misses:
+            check_miss(name, key, self._store.traces, self.parameters.label)
         trees: list[PyTreeDef] = []
 
         def flat(*tracers: Any) -> list[Any]:
@@ -276,7 +283,7 @@ class JitFunction:
             jaxpr, consts = stage(flat, avals, name=name, arg_names=call.names)
         narrow = dtypes_of_integers(jaxpr) if self._is_ours else {}
         traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0], narrow)
-        if config.current().debug_key_reuse:
+        if settings.debug_key_reuse:
             check_keys(traced.closed.jaxpr)
         if not any(isinstance(c, Tracer) for c in consts):
             # A Jaxpr that closes over tracers is valid for this one call only.
@@ -341,9 +348,9 @@ class JitFunction:
         used_consts = [c for c, u in zip(consts, used, strict=False) if u]
         invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
         if ins is not None and not options.moves_arguments:
-            _check_shardings(call, ins)
-        donated = donation.leaves(self.options, call)
-        usable = donation.usable(donated, used_indices, len(used_consts), invars, jaxpr.outvars)
+            call.check_shardings(ins)
+        donated = donation.leaves(self.options, call) if self._has_donated else _NONE
+        usable = donation.usable(donated, used_indices, len(used_consts), invars, jaxpr.outvars) if donated else _NONE
         leaf_types = [scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in used_indices]
         lowering = lower(
             jaxpr.replace(invars=invars),
@@ -423,7 +430,7 @@ class JitFunction:
 
     def _traced(self, call: BoundCall) -> stages.Traced:
         traced, stages = self._trace(call), _stages()
-        donated = donation.leaves(self.options, call)
+        donated = donation.leaves(self.options, call) if self._has_donated else _NONE
         out_shardings, out_avals = self._options.out_shardings, traced.closed.out_avals
         signature = stages.Call(call.without_values(), donated, traced.out_tree, out_avals, out_shardings)
         return stages.Traced(signature, traced.closed, traced.consts, lambda: self._lowered(call))
@@ -467,21 +474,6 @@ class JitFunction:
     def clear_cache(self) -> None:
         """Forgets what was traced and compiled for this function."""
         self._store.clear()
-
-
-def _check_shardings(call: BoundCall, shardings: Sequence[Any]) -> None:
-    """Raises for a committed argument that has another sharding than `in_shardings` specifies."""
-    for i, (key, sharding) in enumerate(zip(call.keys, shardings, strict=True)):
-        if sharding is not None and type(key) is Placed and key.committed and not has_sharding(key, sharding):
-            name = call.names()[i]
-            raise DeviceError(
-                f"Sharding passed to jit does not match the sharding on the respective arg: in_shardings has "
-                f"{sharding} for {name}, {key.aval.short}, which lies as {key.sharding}",
-                instead="phlox.device_put of the argument first, or no in_shardings: programs take arguments "
-                "as they lie",
-                argument=name,
-                sharding=key.sharding,
-            )
 
 
 def check_keys(jaxpr: Any) -> None:

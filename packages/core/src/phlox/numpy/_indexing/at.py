@@ -171,7 +171,7 @@ class AtIndex:
             x, index = part.read(x), part.rest
         checked = mode is None or GatherScatterMode.from_any(mode) is GatherScatterMode.PROMISE_IN_BOUNDS
         plan, dynamic = parse(index, type_of(x).shape, wrap_negative_indices, checked)
-        found = read(
+        elements = read(
             x,
             *dynamic,
             plan=plan,
@@ -180,7 +180,7 @@ class AtIndex:
             indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices,
         )
-        return lay_out("at.get", found, out_sharding)
+        return lay_out("at.get", elements, out_sharding)
 
     set = _update(
         "set",
@@ -360,11 +360,11 @@ def _scatter(
     indices_are_sorted: bool,
     unique_indices: bool,
 ) -> Any:
-    aval, given = type_of(x), type_of(y)
-    dtype, weak = promote(((aval.dtype, aval.weak_type), (given.dtype, given.weak_type)))
-    if dtype != aval.dtype and not given.weak_type:
+    aval, update = type_of(x), type_of(y)
+    dtype, weak = promote(((aval.dtype, aval.weak_type), (update.dtype, update.weak_type)))
+    if dtype != aval.dtype and not update.weak_type:
         warn(
-            f"scatter inputs have incompatible types: x.at[...].{kind}(y) cannot store {given.short} in {aval.short} "
+            f"scatter inputs have incompatible types: x.at[...].{kind}(y) cannot store {update.short} in {aval.short} "
             "without loss and converts it",
             FutureWarning,
         )
@@ -377,7 +377,7 @@ def _scatter(
     shown = tuple(1 if k == "new" else None for k in layout.kinds)
     lengths = iter(layout.shape)
     full = tuple(1 if n == 1 else next(lengths) for n in shown)
-    if given.shape != layout.shape:
+    if update.shape != layout.shape:
         y = reshape(broadcast_to(y, full), layout.shape)
     unique_indices = unique_indices or 0 in layout.shape
     numbers = ScatterDimensionNumbers(layout.window, layout.collapsed, layout.axes)

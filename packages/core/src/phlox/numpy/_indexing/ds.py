@@ -116,11 +116,11 @@ def _width(part: Any) -> int:
 def window(index: Any, shape: tuple[int, ...]) -> Window:
     """An index with `Slice` entries, into an array of this shape, as a window."""
     parts = list(index) if isinstance(index, tuple) else [index]
-    places = [i for i, p in enumerate(parts) if p is Ellipsis]
+    ellipses = [i for i, p in enumerate(parts) if p is Ellipsis]
     consumed = sum(_width(p) for p in parts if p is not Ellipsis)
     missing = [slice(None)] * (len(shape) - consumed)
-    if places:
-        parts[places[0] : places[0] + 1] = missing
+    if ellipses:
+        parts[ellipses[0] : ellipses[0] + 1] = missing
     starts: list[Any] = [np.int32(0)] * len(shape)
     sizes = list(shape)
     axis = 0

@@ -125,8 +125,8 @@ def product(a: Any, b: Any, precision: Any = None, preferred_element_type: Any =
     )
     # Axes of the product: shared batches, batches and rows of a alone, batches and columns of b alone.
     labels: list[Any] = [*shared, *own_a, *(["row"] if fa else []), *own_b, *(["column"] if fb else [])]
-    wanted = [*[i for i in range(rank) if i in labels], *(["row"] if fa else []), *(["column"] if fb else [])]
-    order = tuple(labels.index(i) for i in wanted)
+    final_labels = [*[i for i in range(rank) if i in labels], *(["row"] if fa else []), *(["column"] if fb else [])]
+    order = tuple(labels.index(i) for i in final_labels)
     return out if order == tuple(range(len(order))) else transpose_op(out, permutation=order)
 
 

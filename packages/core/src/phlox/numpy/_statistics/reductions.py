@@ -38,20 +38,20 @@ def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     shape = list(type_of(x).shape)
     for axis in axes:
         shape.insert(axis, 1)
-    kept = tuple(i for i in range(len(shape)) if i not in axes)
-    return broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=kept)
+    remaining = tuple(i for i in range(len(shape)) if i not in axes)
+    return broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=remaining)
 
 
-def _keep(function: str, a: Any, where_: Any, neutral: Any) -> Any:
-    """`a` with the neutral element where `where_` is false."""
-    if where_ is None:
+def _keep(function: str, a: Any, mask: Any, neutral: Any) -> Any:
+    """`a` with the neutral element where `mask` is false."""
+    if mask is None:
         return a
-    where_ = check_one("where", where_)
-    if type_of(where_).dtype != dtypes.bool_:
+    mask = check_one("where", mask)
+    if type_of(mask).dtype != dtypes.bool_:
         raise DtypeError(
-            f"jnp.{function}: where must be None or a boolean array, got {type_of(where_).short}", instead="x != 0"
+            f"jnp.{function}: where must be None or a boolean array, got {type_of(mask).short}", instead="x != 0"
         )
-    return choose(where_, a, to_dtype(neutral, type_of(a).dtype))
+    return choose(mask, a, to_dtype(neutral, type_of(a).dtype))
 
 
 def accumulator(dtype: Any) -> Any:
@@ -470,12 +470,12 @@ def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Any:
 # --- moments --------------------------------------------------------------------------------------------
 
 
-def _count(a: Any, axes: tuple[int, ...], where_: Any, dtype: Any, keepdims: bool) -> Any:
+def _count(a: Any, axes: tuple[int, ...], mask: Any, dtype: Any, keepdims: bool) -> Any:
     """The number of elements that each result reduces."""
-    if where_ is None:
+    if mask is None:
         count = math.prod(type_of(a).shape[i] for i in axes)
         return to_dtype(count.as_value(), dtype) if is_symbolic(count) else np.asarray(count, dtype)[()]
-    return sum(broadcast_to(where_, type_of(a).shape), axes, dtype, keepdims=keepdims)
+    return sum(broadcast_to(mask, type_of(a).shape), axes, dtype, keepdims=keepdims)
 
 
 @functools.partial(jit, inline=True, static_argnames=("computed", *_STATIC))
@@ -542,9 +542,9 @@ def _var(
     squares = e.real(e.mul(centered, e.conj(centered))) if is_kind(centered, "c") else e.square(centered)
     real = type_of(squares).dtype
     freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
-    found = e.div(sum(squares, axes, real, keepdims=keepdims, where=where), freedom)
-    found = choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(found, dtype), np.nan)
-    return e.sqrt(found) if root else found
+    quotient = e.div(sum(squares, axes, real, keepdims=keepdims, where=where), freedom)
+    quotient = choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(quotient, dtype), np.nan)
+    return e.sqrt(quotient) if root else quotient
 
 
 def _variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
@@ -552,10 +552,10 @@ def _variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
     if dtype is None:
         inexact = dtypes.to_inexact(aval.dtype)
         return _wide(inexact), dtypes.real_part(inexact)
-    wanted = dtypes.user_dtype(dtype, "var")
-    if dtypes.kind(aval.dtype) == "c" and dtypes.kind(wanted) != "c":
-        raise DtypeError(f"var: {aval.short} cannot be computed in {wanted.name}", instead="a complex dtype, or none")
-    return _wide(wanted), wanted
+    result = dtypes.user_dtype(dtype, "var")
+    if dtypes.kind(aval.dtype) == "c" and dtypes.kind(result) != "c":
+        raise DtypeError(f"var: {aval.short} cannot be computed in {result.name}", instead="a complex dtype, or none")
+    return _wide(result), result
 
 
 def var(
@@ -617,9 +617,9 @@ def variance(
     if root and dtype is not None and not dtypes.is_inexact(dtypes.user_dtype(dtype, function)):
         raise DtypeError(f"{function}: dtype={dtype!r} has no roots", instead="a float or complex dtype")
     a = check_one(function, a)
-    computed, wanted = _variance_dtypes(type_of(a), dtype)
+    computed, result = _variance_dtypes(type_of(a), dtype)
     middle = None if mean is None else check(function, mean)[0]
-    options = {"computed": computed, "dtype": wanted, "ddof": ddof, "keepdims": keepdims, "root": root}
+    options = {"computed": computed, "dtype": result, "ddof": ddof, "keepdims": keepdims, "root": root}
     return _var(a, axis=hashable(axis), where=where, middle=middle, **options)
 
 
@@ -815,8 +815,8 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     """
     if out is not None:
         no_out("cumsum", out)
-    wanted = None if dtype is None else dtypes.user_dtype(dtype, "cumsum")
-    return _running(check("cumsum", a)[0], axis=axis, dtype=wanted, product=False)
+    result = None if dtype is None else dtypes.user_dtype(dtype, "cumsum")
+    return _running(check("cumsum", a)[0], axis=axis, dtype=result, product=False)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
@@ -839,5 +839,5 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
     """
     if out is not None:
         no_out("cumprod", out)
-    wanted = None if dtype is None else dtypes.user_dtype(dtype, "cumprod")
-    return _running(check("cumprod", a)[0], axis=axis, dtype=wanted, product=True)
+    result = None if dtype is None else dtypes.user_dtype(dtype, "cumprod")
+    return _running(check("cumprod", a)[0], axis=axis, dtype=result, product=True)
