@@ -9,6 +9,7 @@ from typing import Any
 from ..._base.errors import DeviceError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray
+from ..._trace.refs import AbstractRef
 from ..._xla.placement import Placed
 from ..._xla.program import has_sharding
 from . import arguments
@@ -28,7 +29,7 @@ class BoundCall:
       statics: the static arguments.
       leaves, tree: the leaves and the treedef of (args, kwargs).
       keys: the key of each leaf, set before the call is looked up or traced: an array key (type and placement), a type,
-        the class of a Python number, or the class `Ref`.
+        the class of a Python number; for a reference the class `Ref`, or its type in a stage.
     """
 
     __slots__ = ("args", "fun", "keys", "kwargs", "leaves", "statics", "tree")
@@ -46,9 +47,9 @@ class BoundCall:
         self.leaves, self.tree = flatten((args, kwargs))
 
     @property
-    def avals(self) -> list[ShapedArray]:
+    def avals(self) -> list[Any]:
         """The abstract value of each leaf."""
-        return [aval_of_leaf(key) for key in self.keys]
+        return [key if type(key) is AbstractRef else aval_of_leaf(key) for key in self.keys]
 
     @property
     def static_positions(self) -> set[int]:

@@ -95,8 +95,8 @@ def function_of(jitted: JitFunction) -> Any:
             if tracing() is not None:
                 return jitted.call_traced(args, kwargs)
             # From now on the function has generated code. The call that compiles goes through it, to store a fast path.
-            specialized = jitted.specialized(args, kwargs)
-            return jitted.call_flat(args, kwargs) if specialized is None else specialized(*args, **kwargs)
+            generated = jitted.specialize(args, kwargs)
+            return jitted.call_flat(args, kwargs) if generated is None else generated(*args, **kwargs)
         except Exception as error:
             raise trim(error)  # noqa: B904  (it is the same error)
 

@@ -147,8 +147,8 @@ class JitFunction:
         chosen = (numbers, names), (options.donate_argnums, options.donate_argnames)
         return any((n in numbers) != (name in names) for numbers, names in chosen for n, name in either)
 
-    def specialized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The function that the user calls, with generated code; None if it has got that already, or cannot.
+    def specialize(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Gives the function that the user calls generated code, and returns it; None if it has that or cannot have it.
 
         If the user's function takes (*args, **kwargs), the code has parameters for as many arguments, and for the
         names, of this call.

@@ -15,8 +15,9 @@ from ..._ir import dtypes
 from ..._operands.checks import type_of
 from ..._operands.indices import from_front
 from ..._operands.promotion import to_dtype
+from ..._ops.elementwise.logic import select
+from ..._ops.structure.shape import broadcast_in_dim
 from ..._ops.structure.slicing import dynamic_slice, dynamic_update_slice
-from .._elementwise.choose import where
 
 
 class Slice:
@@ -102,7 +103,8 @@ class Window(NamedTuple):
         inside: Any = True
         for start, size, n in zip(self.starts, self.sizes, type_of(x).shape, strict=True):
             inside = (start >= 0) & (start <= n - size) & inside
-        return where(inside, changed, x)
+        shape = type_of(x).shape
+        return select(broadcast_in_dim(inside, shape=shape, broadcast_dimensions=()), changed, x)
 
 
 def _width(part: Any) -> int:
