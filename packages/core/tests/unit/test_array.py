@@ -1,6 +1,7 @@
 """Arrays as Python and NumPy see them: conversion, printing, iteration, life of the buffer, exchange, pickling."""
 
 import copy
+import inspect
 import math
 import pickle
 
@@ -327,3 +328,14 @@ def test_an_index_before_the_array():
     assert x[-4] == x[-9] == 0
     np.testing.assert_array_equal(x.at[-4].set(9.0), x)
     np.testing.assert_array_equal(jit(lambda x, i: x.at[i].add(9.0))(x, -5), x)
+
+
+def test_operators_and_methods_are_those_of_the_class():
+    assert phlox.Array.sum is type(jnp.ones(2)).sum
+    assert list(inspect.signature(phlox.Array.sum).parameters)[:3] == ["self", "axis", "dtype"]
+    assert "See `numpy.sum`" in phlox.Array.sum.__doc__
+    for name, member in inspect.getmembers(phlox.Array):
+        function = member.fget if isinstance(member, property) else member
+        if inspect.isfunction(function) and not name.startswith("_"):
+            assert function.__doc__, name
+            assert function.__name__ == name

@@ -99,7 +99,7 @@ def test_ahead_of_time_only_the_option_counts(compiled):
 
 def test_a_tiered_program_is_replaced(compiled, held):
     f = jit(lambda x, y=0: jnp.sin(x) * 2 + jnp.cos(x) + y, compile_effort="tiered")
-    for _ in range(3):  # by code of its own from the second call on
+    for _ in range(3):  # by code of its own
         np.testing.assert_allclose(f(X), expected(), rtol=1e-6)
     f(x=X, y=1), f(X, 1)
     quick = list(f._jit._store.entries.values())

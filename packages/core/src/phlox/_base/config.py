@@ -169,7 +169,7 @@ FLAGS: dict[str, Flag] = {
     "log_checkpoint_residuals": Flag(_boolean, False, False, "Log as a warning which residuals checkpoint saves."),
     "explain_cache_misses": Flag(_boolean, False, False, "Log why a jitted function had to be traced again."),
     "generated_calls": Flag(
-        _boolean, True, False, "Generate code for a jitted function at its second call, which makes calls faster."
+        _boolean, True, False, "Generate code for a jitted function at its first call, which makes later calls faster."
     ),
     "no_tracing": Flag(_boolean, False, False, "Refuse to trace jitted functions."),
     "no_execution": Flag(_boolean, False, False, "Refuse to run compiled programs.", True),

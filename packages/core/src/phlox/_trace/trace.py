@@ -12,7 +12,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -21,11 +21,7 @@ from .._base.beside_jax import is_of_jax, of_jax, offered_to_jax
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, typeof_value
 from .._ir.primitive import Primitive, current_trace
-
-if TYPE_CHECKING:
-    from .operators import Operators
-else:
-    Operators = object
+from .array_methods import ArrayMethods
 
 _T = TypeVar("_T")
 #: while tracer leaks are checked (see `leaks.py`): the traces that have ended
@@ -98,8 +94,8 @@ def recorder() -> Any:
     return None if trace is None else trace.recorder()
 
 
-class ArrayLike(Operators):
-    """Base class of concrete arrays and tracers, which have a type, `aval`. `phlox.numpy` installs the operators."""
+class ArrayLike(ArrayMethods):
+    """The base class of concrete arrays and tracers, which have a type, `aval`."""
 
     __slots__ = ()
 
@@ -153,12 +149,28 @@ class ArrayLike(Operators):
         return self.aval.shape[0]
 
 
+def _refused_method(name: str) -> Callable[..., NoReturn]:
+    def refuse(self: Tracer, *args: Any) -> NoReturn:
+        """Raises `ConcretizationTypeError`: a tracer has no buffer."""
+        use = f"The {name}() method was called on traced array: it"
+        self._refuse(errors.ConcretizationTypeError, use, f"x.{name}() of what the function returns")
+
+    return refuse
+
+
+def _refused_property(name: str) -> property:
+    def refuse(self: Tracer) -> NoReturn:
+        """Raises `ConcretizationTypeError`: a tracer has no buffer."""
+        self._refuse(errors.ConcretizationTypeError, f"x.{name}", f"x.{name} of what the function returns")
+
+    return property(refuse)
+
+
 class Tracer(ArrayLike):
     """Stands for an array inside a transformed function. It has a type but, in general, no value."""
 
     __slots__ = ("__weakref__", "owner")
     __array_priority__ = 1000
-    __hash__ = None  # type: ignore[assignment]
 
     owner: Any
 
@@ -241,6 +253,35 @@ class Tracer(ArrayLike):
     def __deepcopy__(self, _memo: Any) -> Tracer:
         return self
 
+    @property
+    def sharding(self) -> NoReturn:
+        """Raises `AttributeError`: a tracer has no sharding, which is decided at compilation."""
+        raise AttributeError(
+            f"{type(self).__name__} has no attribute 'sharding': the sharding of a traced array is decided when it is "
+            "compiled; what its type says of it is phlox.typeof(x).sharding"
+        )
+
+    @property
+    def device(self) -> None:
+        """None: the device of a traced array is decided when it is compiled, and ``device=None`` leaves it open.
+
+        The array API standard demands the attribute. Libraries read it to create further arrays on the same device.
+        """
+
+    # Methods that need a buffer exist and raise when they are called, so that `hasattr` is true as for arrays.
+    addressable_data = _refused_method("addressable_data")
+    delete = _refused_method("delete")
+    devices = _refused_method("devices")
+    is_deleted = _refused_method("is_deleted")
+    tobytes = _refused_method("tobytes")
+    tolist = _refused_method("tolist")
+    unsafe_buffer_pointer = _refused_method("unsafe_buffer_pointer")
+    addressable_shards = _refused_property("addressable_shards")
+    committed = _refused_property("committed")
+    global_shards = _refused_property("global_shards")
+    is_fully_addressable = _refused_property("is_fully_addressable")
+    is_fully_replicated = _refused_property("is_fully_replicated")
+
 
 def check_number(aval: ShapedArray, use: str) -> None:
     """Raises unless arrays of this type have no axes; `use` names the conversion in the message, as ``int()``."""
@@ -270,49 +311,6 @@ def check_index(aval: ShapedArray) -> None:
             f"Only integer scalar arrays can be converted to a scalar index. This is one of type {aval.short}",
             instead="an index of x, or x.astype(int)",
         )
-
-
-def _refused_method(name: str) -> Callable[..., NoReturn]:
-    def refuse(self: Tracer, *args: Any) -> NoReturn:
-        """Raises `ConcretizationTypeError`: a tracer has no buffer."""
-        use = f"The {name}() method was called on traced array: it"
-        self._refuse(errors.ConcretizationTypeError, use, f"x.{name}() of what the function returns")
-
-    return refuse
-
-
-def _refused_property(name: str) -> Callable[[Tracer], NoReturn]:
-    def refuse(self: Tracer) -> NoReturn:
-        """Raises `ConcretizationTypeError`: a tracer has no buffer."""
-        self._refuse(errors.ConcretizationTypeError, f"x.{name}", f"x.{name} of what the function returns")
-
-    return refuse
-
-
-def _sharding(self: Tracer) -> NoReturn:
-    """Raises `AttributeError`: a tracer has no sharding, which is decided at compilation."""
-    raise AttributeError(
-        f"{type(self).__name__} has no attribute 'sharding': where a traced array lies is decided when it is compiled; "
-        "what its type says of it is phlox.typeof(x).sharding"
-    )
-
-
-def _device(self: Tracer) -> None:
-    """None: the device of a traced array is decided when it is compiled, and ``device=None`` leaves it open.
-
-    The array API standard demands the attribute. Libraries read it to create further arrays on the same device.
-    """
-
-
-Tracer.sharding = property(_sharding)  # type: ignore[attr-defined]
-Tracer.device = property(_device)  # type: ignore[attr-defined]
-
-
-# Methods that need a buffer exist on tracers and raise when they are called, so that `hasattr` is true as for arrays.
-for _name in ("addressable_data", "delete", "devices", "is_deleted", "tobytes", "tolist", "unsafe_buffer_pointer"):
-    setattr(Tracer, _name, _refused_method(_name))
-for _name in ("addressable_shards", "committed", "global_shards", "is_fully_addressable", "is_fully_replicated"):
-    setattr(Tracer, _name, property(_refused_property(_name)))
 
 
 def check_live(tracer: Tracer) -> None:

@@ -65,7 +65,6 @@ class Array(ArrayLike, metaclass=_ArrayType):
     _buf: Any
     _key: Key
     __array_priority__ = 100
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self) -> None:
         raise errors.ArgumentError("Array() makes no arrays", instead="phlox.numpy.array(...)")

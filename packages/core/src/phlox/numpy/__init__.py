@@ -8,7 +8,7 @@ import numpy as _np
 from .._base.public_names import publish as _publish
 from .._ir.promotion import promote_types as promote_types
 from .._xla.array import Array as _Array
-from ._arrays import methods as _methods  # noqa: F401  (installs operators and methods)
+from ._arrays import functions as _functions  # noqa: F401  (gives arrays the functions that their methods call)
 from ._arrays.laid_out import (
     arange as arange,
     broadcast_to as broadcast_to,

@@ -309,8 +309,3 @@ def check_outputs(fun: Callable[..., Any], out: Any, leaves: Sequence[Any]) -> N
                 argument="result" + pytree.keystr(path),
                 value=leaf,
             )
-
-
-def positions(statics: Any) -> set[int]:
-    """The positions of static arguments."""
-    return {where for where, _, _ in statics if isinstance(where, int)}

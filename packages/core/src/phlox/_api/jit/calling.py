@@ -2,10 +2,10 @@
 
 `jit` returns plain Python functions: calling them costs less than calling an object, and they bind as methods do.
 Behind each is a `JitFunction`. A call is looked up by the array keys of the arguments (type and placement, see
-`_xla.placement`), the classes of Python numbers, and the static arguments; the `Entry` found holds all a call needs.
+`_xla.placement`), the classes of Python numbers, and the static arguments. The `Entry` holds all that a call needs.
 
 After a call of jaxlib the CPU caches are cold, and each Python step costs about ten times as much as it does alone. So
-on its second call a function gets generated code, `CALL`. It has the parameters of the jitted function, so that Python
+on its first call a function gets generated code, `CALL`. It has the parameters of the jitted function, so that Python
 itself matches arguments given by position or by name.
 
 With the flag `generated_calls` off, no further function gets such code, and calls take the general path,
@@ -92,7 +92,11 @@ def function_of(jitted: JitFunction) -> Any:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return (jitted.call_flat if tracing() is None else jitted.call_traced)(args, kwargs)
+            if tracing() is not None:
+                return jitted.call_traced(args, kwargs)
+            # From now on the function has generated code. The call that compiles goes through it, to store a fast path.
+            generated = jitted.specialize(args, kwargs)
+            return jitted.call_flat(args, kwargs) if generated is None else generated(*args, **kwargs)
         except Exception as error:
             raise trim(error)  # noqa: B904  (it is the same error)
 

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..._base import pytree
 from ..._base.source import warn
 from ..._xla.program import donatable
+from .bound_call import BoundCall
 from .options import Options
 
 
-def leaves(options: Options, args: Any, kwargs: Any, absent: Collection[int]) -> frozenset[int]:
-    """Indices of the donated leaves. `args` leaves out the call's arguments at the positions `absent`."""
-    if not options.donate_argnums and not options.donate_argnames:
-        return frozenset()
+def leaves(options: Options, call: BoundCall) -> frozenset[int]:
+    """Indices of the donated leaves of a call."""
+    static = call.static_positions
     donated: list[int] = []
-    leaf = place = 0
-    total = len(args) + len(absent)
+    leaf = position = 0
+    total = len(call.args) + len(static)
     chosen = {n if n >= 0 else n + total for n in options.donate_argnums}
-    for x in args:
-        while place in absent:
-            place += 1
+    for x in call.args:
+        while position in static:
+            position += 1
         width = pytree.tree_structure(x).num_leaves
-        if place in chosen:
+        if position in chosen:
             donated += range(leaf, leaf + width)
-        leaf, place = leaf + width, place + 1
-    for name in sorted(kwargs):
-        width = pytree.tree_structure(kwargs[name]).num_leaves
+        leaf, position = leaf + width, position + 1
+    for name in sorted(call.kwargs):
+        width = pytree.tree_structure(call.kwargs[name]).num_leaves
         if name in options.donate_argnames:
             donated += range(leaf, leaf + width)
         leaf += width

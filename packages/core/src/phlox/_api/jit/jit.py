@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._base import config, strictness
-from ..._base.errors import CapturedRefsError, DeviceError, RefError, UnexpectedTracerError
+from ..._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
 from ..._base.monitoring import TRACE, on, timed
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.tracebacks import trim
 from ..._base.wrapping import renamed
-from ..._ir.avals import ShapedArray, scalar_aval, typeof_value
+from ..._ir.avals import scalar_aval, typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, prune, with_literals
 from ..._ops.control.call import jit_p
 from ..._trace.axes import axis_env
@@ -28,12 +28,13 @@ from ..._trace.trace import Tracer, check_live
 from ..._xla.array import Array, ArrayImpl
 from ..._xla.devices import Device, local_devices
 from ..._xla.host_values import as_array, as_literal
-from ..._xla.placement import Placed, aval_of, is_committed, key_for
-from ..._xla.program import Lowering, Program, explain_failure, has_sharding, lower
+from ..._xla.placement import aval_of, is_committed, key_for
+from ..._xla.program import Lowering, Program, explain_failure, lower
 from . import arguments, donation, reference_arguments as references
+from .bound_call import BoundCall, bind, join_static
 from .caches import Caches, Stats, bounded, caches_for
 from .calling import FAILURES, MAX_ARRAYS, function_of, specialize
-from .entry import NUMBERS, Entry, Hidden, aval_of_leaf, call_order
+from .entry import NUMBERS, Entry, Hidden, call_order
 from .inlining import Inline, as_inline
 from .misses import check_miss
 from .narrowing import check_all, dtypes_of_integers
@@ -65,18 +66,18 @@ if TYPE_CHECKING:
 class LoweredCall(NamedTuple):
     """A call lowered to text.
 
-        Attributes:
-          keys: the key of each leaf of the arguments.
-          consts: the closed-over arrays that the program takes before the user's arguments.
-    used_indices: indices of the leaves that the program reads.
-          donated: indices of the leaves that the user donates.
-    reusable: those of them whose buffers the program can reuse.
-          narrow: as of `traced`, for the leaves that are Python integers.
+    Attributes:
+      call: the call.
+      consts: the closed-over arrays that the program takes before the user's arguments.
+      used_indices: indices of the leaves that the program reads.
+      donated: indices of the leaves that the user donates.
+      reusable: those of them whose buffers the program can reuse.
+      narrow: as of `traced`, for the leaves that are Python integers.
     """
 
     lowering: Lowering
     traced: Traced
-    keys: Sequence[Any]
+    call: BoundCall
     consts: list[Array]
     used_indices: list[int]
     donated: frozenset[int]
@@ -85,24 +86,11 @@ class LoweredCall(NamedTuple):
 
     def entry(self, program: Program) -> Entry:
         """The entry that calls the compiled `program`."""
-        hidden = Hidden(self.consts)
-        return Entry(program, hidden, self.used_indices, self.keys, self.traced.out_tree, self.reusable, self.narrow)
+        hidden, keys, out_tree = Hidden(self.consts), self.call.keys, self.traced.out_tree
+        return Entry(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.narrow)
 
 
-class Prepared(NamedTuple):
-    """The arguments of a call that is traced or lowered but not run: dynamic, static, treedef, keys of the leaves."""
-
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    statics: Any
-    in_tree: PyTreeDef
-    keys: list[Any]
-
-    @property
-    def avals(self) -> list[ShapedArray]:
-        return [aval_of(k) for k in self.keys]
-
-
+_NONE: frozenset[int] = frozenset()
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
@@ -118,7 +106,7 @@ class JitFunction:
     """
 
     __slots__ = (
-        "__weakref__", "_called_before", "_is_ours", "_options", "_parameters", "_resolved", "_store", "calls", "fun",
+        "__weakref__", "_is_ours", "_options", "_parameters", "_resolved", "_store", "calls", "fun",
         "has_static", "unspecialized",
     )  # fmt: skip
 
@@ -129,7 +117,6 @@ class JitFunction:
         self._store: Caches = caches_for(fun, options)
         self.calls = self._store.calls
         self.unspecialized: list[weakref.ref[Any]] = []
-        self._called_before = False
         self._parameters: Parameters | None = None
         self._resolved: Options | None = None
         self.has_static = bool(options.static_argnums or options.static_argnames)
@@ -145,6 +132,11 @@ class JitFunction:
         return self._parameters
 
     @property
+    def _has_donated(self) -> bool:
+        """Whether some arguments are donated."""
+        return bool(self._options.donate_argnums or self._options.donate_argnames)
+
+    @property
     def _form_matters(self) -> bool:
         """Whether the form of a call (by position or by name) decides which arguments are static or donated."""
         parameters, options = parameters_of(self.fun), self.options
@@ -155,23 +147,29 @@ class JitFunction:
         chosen = (numbers, names), (options.donate_argnums, options.donate_argnames)
         return any((n in numbers) != (name in names) for numbers, names in chosen for n, name in either)
 
-    def _specialize(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Generates the code of the function that the user calls. If it takes (*args, **kwargs), the code has
-        parameters for as many arguments, and for the names, of this call."""
+    def specialize(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Gives the function that the user calls generated code, and returns it; None if it has that or cannot have it.
+
+        If the user's function takes (*args, **kwargs), the code has parameters for as many arguments, and for the
+        names, of this call.
+        """
+        if not self.unspecialized or not config.current().generated_calls:
+            return None
         form_matters, parameters, options = self._form_matters, self.parameters, self.options
         if parameters.rest and not parameters.names and len(args) + len(kwargs) <= MAX_ARRAYS:
             parameters = any_like(len(args), kwargs)
         elif form_matters:
-            return
+            return None
         numbers = {n + len(args) if n < 0 else n for n in options.static_argnums}
         static = {n for n in numbers if n < parameters.positional}
         static |= {parameters.names.index(name) for name in options.static_argnames if name in parameters.names}
         try:
             function = self.unspecialized.pop()()  # only one of several threads gets the function
         except IndexError:
-            return
+            return None
         self._parameters = parameters
         specialize(function, parameters, frozenset(static), form_matters)
+        return function
 
     def guarded(self, call: Callable[..., Any], *args: Any) -> Any:
         """Runs a slow path, which may run the user's function, and removes phlox's frames from its errors."""
@@ -187,10 +185,10 @@ class JitFunction:
     def explain_failure(self, entry: Entry | ReferenceCall, args: Any, kwargs: Any) -> None:
         """Raises an error that names the deleted array or the too large number, if that is why a run failed."""
         entry.hidden.explain_failure()
-        args, kwargs, statics = self._split(args, kwargs)
-        names = self._names(args, kwargs, statics)
-        arguments.check_range(flatten((args, kwargs))[0], names)
-        arrays = [(x, name) for x, name in zip(flatten((args, kwargs))[0], names, strict=True) if type(x) is ArrayImpl]
+        call = self._bind(args, kwargs)
+        names = call.names()
+        arguments.check_range(call.leaves, names)
+        arrays = [(x, name) for x, name in zip(call.leaves, names, strict=True) if type(x) is ArrayImpl]
         explain_failure([x for x, _ in arrays], [name for _, name in arrays])
 
     # -- the general path
@@ -202,39 +200,30 @@ class JitFunction:
             return arguments.as_arrays(self.fun(*args, **kwargs))
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
-        call_args = args, kwargs
-        if self.has_static or kwargs:
-            args, kwargs, statics = self._split(args, kwargs)
-        else:
-            statics = ()
-        leaves, in_tree = flatten((args, kwargs))
-        keys = [x._key if type(x) is ArrayImpl else self._leaf_key(x, args, kwargs, statics, leaves) for x in leaves]
-        key = (in_tree, statics, settings.called, *keys)
+        call = self._bind(args, kwargs)
+        call.keys = [x._key if type(x) is ArrayImpl else self._leaf_key(x, call) for x in call.leaves]
+        key = (call.tree, call.statics, settings.called, *call.keys)
         try:
             entry = self._store.entries.get(key)
         except Exception as error:
-            raise arguments.incomparable(self.fun, statics, error) from error
+            raise arguments.incomparable(self.fun, call.statics, error) from error
         if entry is None:
-            entry = self._store.keep(key, self._compile(args, kwargs, statics, in_tree, keys), self.fun)
-        if self.unspecialized:
-            if self._called_before and settings.generated_calls:
-                self._specialize(*call_args)
-            self._called_before = True
+            entry = self._store.keep(key, self._compile(call), self.fun)
         if call_key is not None and type(entry) is Entry:
-            order = call_order((args, kwargs), iter(range(in_tree.num_leaves)))
+            order = call_order((call.args, call.kwargs), iter(range(len(call.leaves))))
             fingerprint = settings.called
             # `call_key` alone finds the fast path for the latest settings: most programs never change them.
-            fast_path = entry.for_leaves(leaves, order).fast_path(fingerprint)
+            fast_path = entry.for_leaves(call.leaves, order).fast_path(fingerprint)
             bounded(self.calls)[call_key] = self.calls[fingerprint, call_key] = fast_path
             if self._store.entries.get(key) is not entry:  # replaced, or cleared, by another thread meanwhile
                 self._store.forget_calls(entry)
         try:
-            return entry.run(leaves)
+            return entry.run(call.leaves)
         except FAILURES:
-            self.explain_failure(entry, *call_args)
+            self.explain_failure(entry, args, kwargs)
             raise
 
-    def _leaf_key(self, x: Any, args: Any, kwargs: Any, statics: Any, leaves: Any) -> Any:
+    def _leaf_key(self, x: Any, call: BoundCall) -> Any:
         """The key of a leaf that is no `ArrayImpl`; raises if it cannot be an argument."""
         kind = type(x)
         if kind in NUMBERS:
@@ -247,7 +236,7 @@ class JitFunction:
             return Ref
         aval = typeof_value(x)
         if aval is None or type(x) is ShapeDtypeStruct:
-            arguments.check_arrays("jit", self.fun, args, kwargs, leaves, arguments.positions(statics), values=True)
+            call.check_arrays(values=True)
         return aval
 
     @property
@@ -262,62 +251,28 @@ class JitFunction:
             )
         return self._resolved
 
-    def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
-        """Dynamic arguments, and the static ones as a hashable key: ((position or name, class, value), …)."""
-        options = self.options
-        if not options.static_argnums and not options.static_argnames:
-            return args, kwargs, ()
-        static_positions = {n if n >= 0 else n + len(args) for n in options.static_argnums}
-        statics: list[tuple[Any, Any]] = []
-        dynamic: list[Any] = []
-        for i, x in enumerate(args):
-            if i in static_positions:
-                arguments.check_hashable(self.fun, self.parameters.label(i), x)
-                statics.append((i, x))
-            else:
-                dynamic.append(x)
-        named: dict[str, Any] = {}
-        for name, x in kwargs.items():
-            if name in options.static_argnames:
-                arguments.check_hashable(self.fun, name, x)
-                statics.append((name, x))
-            else:
-                named[name] = x
-        # 1, 1.0 and True are equal as keys and must not share a program.
-        return tuple(dynamic), named, tuple((where, type(x), x) for where, x in statics)
-
-    def _rebuild(self, statics: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The inverse of `_split`: the user's arguments from the dynamic and the static ones."""
-        if not statics:
-            return list(args), kwargs
-        by_position = {where: x for where, _, x in statics if isinstance(where, int)}
-        rest = iter(args)
-        positional = [by_position[i] if i in by_position else next(rest) for i in range(len(args) + len(by_position))]
-        return positional, {**kwargs, **{where: x for where, _, x in statics if isinstance(where, str)}}
-
-    def _names(self, args: Sequence[Any], kwargs: dict[str, Any], statics: Any) -> list[str]:
-        """The path of each dynamic leaf in the user's terms, such as ``params['w']``."""
-        return arguments.leaf_names(self.fun, args, kwargs, arguments.positions(statics))
-
-    def _names_in(self, in_tree: PyTreeDef, statics: Any) -> list[str]:
-        args, kwargs = in_tree.unflatten(range(in_tree.num_leaves))
-        return self._names(args, kwargs, statics)
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
+        """The call with these arguments."""
+        if not self.has_static:
+            return BoundCall(self.fun, args, kwargs)
+        return bind(self.fun, self.options, self.parameters.label, args, kwargs)
 
     # -- tracing and compiling
 
-    def _trace(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> Traced:
-        """The function traced for leaves of these types, from the cache if possible."""
-        key = (in_tree, statics, config.current().traced, axis_env.get(), *avals)
+    def _trace(self, call: BoundCall) -> Traced:
+        """The function traced for leaves of the types of this call, from the cache if possible."""
+        settings, avals = config.current(), call.avals
+        key = (call.tree, call.statics, settings.traced, axis_env.get(), *avals)
         cached = self._store.traces.get(key)
         if cached is not None:
             return cached
         name = arguments.fun_name(self.fun)
-        check_miss(name, key, self._store.traces, self.parameters.label)
+        if settings.no_tracing or settings.explain_cache_misses:
+            check_miss(name, key, self._store.traces, self.parameters.label)
         trees: list[PyTreeDef] = []
 
         def flat(*tracers: Any) -> list[Any]:
-            dynamic, named = in_tree.unflatten(tracers)
-            positional, keywords = self._rebuild(statics, dynamic, named)
+            positional, keywords = call.arguments_of(tracers)
             out = strictness.run(self._is_ours, self.fun, positional, keywords)
             leaves, tree = flatten(out)
             arguments.check_outputs(self.fun, out, leaves)
@@ -325,48 +280,39 @@ class JitFunction:
             return leaves
 
         with on(self._store.account), timed(TRACE, "tracing %s for jit", name), no_leaks(name):
-            jaxpr, consts = stage(
-                flat,
-                avals,
-                name=name,
-                arg_names=lambda: self._names(args, kwargs, statics),
-            )
+            jaxpr, consts = stage(flat, avals, name=name, arg_names=call.names)
         narrow = dtypes_of_integers(jaxpr) if self._is_ours else {}
         traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0], narrow)
-        if config.current().debug_key_reuse:
+        if settings.debug_key_reuse:
             check_keys(traced.closed.jaxpr)
         if not any(isinstance(c, Tracer) for c in consts):
             # A Jaxpr that closes over tracers is valid for this one call only.
             bounded(self._store.traces)[key] = traced
         return traced
 
-    def _compile(
-        self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]
-    ) -> Entry | ReferenceCall:
-        """The compiled call for leaves with these keys; a `ReferenceCall` if the function uses references."""
-        ref_indices = tuple(i for i, key in enumerate(keys) if key is Ref)
-        if ref_indices:
-            return self._reference_call(in_tree, statics, ref_indices)
+    def _compile(self, call: BoundCall) -> Entry | ReferenceCall:
+        """The call compiled; a `ReferenceCall` if the function uses references."""
+        if any(key is Ref for key in call.keys):
+            return self._reference_call(call)
         try:
             with on(self._store.account):
-                lowered = self._lower(args, kwargs, statics, in_tree, keys)
+                lowered = self._lower(call)
                 options = self._options
                 program = lowered.lowering.compile_for_calls(options.compiler_options, options.compile_effort)
         except CapturedRefsError:
             if not self._threads_refs:
                 raise
-            return self._reference_call(in_tree, statics, ref_indices)
+            return self._reference_call(call)
         return lowered.entry(program)
 
-    def _reference_call(self, in_tree: PyTreeDef, statics: Any, ref_indices: tuple[int, ...]) -> ReferenceCall:
-        key = (in_tree, statics, ref_indices)
-        call = self._store.reference_calls.get(key)
-        if call is None:
-            partial = functools.partial(self._rebuild, statics)
-            call = bounded(self._store.reference_calls)[key] = ReferenceCall(
-                self.fun, self._pure, partial, in_tree, ref_indices
-            )
-        return call
+    def _reference_call(self, call: BoundCall) -> ReferenceCall:
+        ref_indices = references.find_refs(call.leaves)
+        key = (call.tree, call.statics, ref_indices)
+        entry = self._store.reference_calls.get(key)
+        if entry is None:
+            entry = ReferenceCall(call.without_values(), self._pure, ref_indices)
+            bounded(self._store.reference_calls)[key] = entry
+        return entry
 
     def _pure(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """A jitted function of the pure function `fun`, with the options of this one."""
@@ -377,15 +323,14 @@ class JitFunction:
         names = ("keep_unused", "device", "compiler_options", "compile_effort")
         return function_of(_PureFunction(fun, Options(**{name: getattr(options, name) for name in names})))
 
-    def _lower(self, args: Any, kwargs: Any, statics: Any, in_tree: PyTreeDef, keys: Sequence[Any]) -> LoweredCall:
-        """The function traced and lowered for leaves with these keys.
+    def _lower(self, call: BoundCall) -> LoweredCall:
+        """The call traced and lowered.
 
         Uncommitted scalars among the closed-over arrays become literals of the program, the others its first arguments.
         """
-        traced = self._trace(args, kwargs, statics, in_tree, [aval_of_leaf(k) for k in keys])
-        options = self._options
+        traced, keys, options = self._trace(call), call.keys, self._options
         in_shardings, out_shardings = options.in_shardings, options.out_shardings
-        ins = in_shardings.spread((args, kwargs)) if in_shardings is not None else None
+        ins = in_shardings.spread((call.args, call.kwargs)) if in_shardings is not None else None
         outs = out_shardings.spread(traced.result()) if out_shardings is not None else None
         consts = [as_array(c) for c in traced.consts]
         jaxpr, used = prune(traced.closed.jaxpr)
@@ -403,9 +348,9 @@ class JitFunction:
         used_consts = [c for c, u in zip(consts, used, strict=False) if u]
         invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
         if ins is not None and not options.moves_arguments:
-            self._check_shardings(in_tree, statics, keys, ins)
-        donated = donation.leaves(self.options, args, kwargs, arguments.positions(statics))
-        usable = donation.usable(donated, used_indices, len(used_consts), invars, jaxpr.outvars)
+            call.check_shardings(ins)
+        donated = donation.leaves(self.options, call) if self._has_donated else _NONE
+        usable = donation.usable(donated, used_indices, len(used_consts), invars, jaxpr.outvars) if donated else _NONE
         leaf_types = [scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in used_indices]
         lowering = lower(
             jaxpr.replace(invars=invars),
@@ -419,21 +364,7 @@ class JitFunction:
         )
         reusable = frozenset(used_indices[i - len(used_consts)] for i in usable)
         narrow = {i: dtype for i, dtype in traced.narrow.items() if keys[i] is int}
-        return LoweredCall(lowering, traced, keys, used_consts, used_indices, donated, reusable, narrow)
-
-    def _check_shardings(self, in_tree: PyTreeDef, statics: Any, keys: Sequence[Any], shardings: Sequence[Any]) -> None:
-        """Raises for a committed argument that lies elsewhere than `in_shardings` says."""
-        for i, (key, sharding) in enumerate(zip(keys, shardings, strict=True)):
-            if sharding is not None and type(key) is Placed and key.committed and not has_sharding(key, sharding):
-                name = self._names_in(in_tree, statics)[i]
-                raise DeviceError(
-                    f"Sharding passed to jit does not match the sharding on the respective arg: in_shardings has "
-                    f"{sharding} for {name}, {key.aval.short}, which lies as {key.sharding}",
-                    instead="phlox.device_put of the argument first, or no in_shardings: programs take arguments "
-                    "as they lie",
-                    argument=name,
-                    sharding=key.sharding,
-                )
+        return LoweredCall(lowering, traced, call, used_consts, used_indices, donated, reusable, narrow)
 
     # -- inside another transformation
 
@@ -443,26 +374,22 @@ class JitFunction:
             return self._inlined(args, kwargs)
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
-        if self.has_static or kwargs:
-            args, kwargs, statics = self._split(args, kwargs)
-        else:
-            statics = ()
-        leaves, in_tree = flatten((args, kwargs))
-        ref_indices = references.find_refs(leaves)
-        if ref_indices or (in_tree, statics, ref_indices) in self._store.reference_calls:
-            return self._reference_call(in_tree, statics, ref_indices).run(leaves)
-        avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves, arguments.positions(statics))
+        call = self._bind(args, kwargs)
+        ref_indices = references.find_refs(call.leaves)
+        if ref_indices or (call.tree, call.statics, ref_indices) in self._store.reference_calls:
+            return self._reference_call(call).run(call.leaves)
+        call.keys = call.check_arrays()
         try:
-            traced = self._trace(args, kwargs, statics, in_tree, avals)
+            traced = self._trace(call)
         except CapturedRefsError:
             if not self._threads_refs:
                 raise
-            return self._reference_call(in_tree, statics, ref_indices).run(leaves)
-        check_all(traced.narrow, leaves)
-        operands = described(leaves)
+            return self._reference_call(call).run(call.leaves)
+        check_all(traced.narrow, call.leaves)
+        operands = described(call.leaves)
         in_shardings, out_shardings = self._options.in_shardings, self._options.out_shardings
         if in_shardings is not None and not self._options.moves_arguments:
-            operands = constrained(operands, in_shardings.spread((args, kwargs)))
+            operands = constrained(operands, in_shardings.spread((call.args, call.kwargs)))
         outs = jit_p.bind(*traced.consts, *operands, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
         if out_shardings is not None:
             outs = constrained(outs, out_shardings.spread(traced.result()))
@@ -472,20 +399,12 @@ class JitFunction:
         """Runs the function in the current trace, without an equation of its own."""
         ours = self._is_ours
         if self._options.inline and not ours:  # users' functions get arrays for numbers, as under `jit`
-            args, kwargs, statics = self._split(args, kwargs)
-            positional, kwargs = self._rebuild(statics, *arguments.as_arrays((args, kwargs)))
+            call = self._bind(args, kwargs)
+            positional, kwargs = join_static(call.statics, *arguments.as_arrays((call.args, call.kwargs)))
             args = tuple(positional)
         return arguments.as_arrays(strictness.run(ours, self.fun, args, kwargs))
 
     # -- tracing and lowering without running
-
-    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Prepared:
-        """The arguments of a call, of which leaves may be `ShapeDtypeStruct`s."""
-        args, kwargs, statics = self._split(args, kwargs)
-        leaves, in_tree = flatten((args, kwargs))
-        leaves = [as_struct(x) for x in leaves]
-        avals = arguments.check_arrays("jit", self.fun, args, kwargs, leaves, arguments.positions(statics))
-        return Prepared(args, kwargs, statics, in_tree, [key_of(x, a) for x, a in zip(leaves, avals, strict=True)])
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """The function traced for these arguments (arrays or `ShapeDtypeStruct`s); nothing is compiled."""
@@ -497,59 +416,49 @@ class JitFunction:
 
     def _staged(self, stage: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The function traced or lowered (`stage` is "trace" or "lower") for these arguments."""
-        dynamic, named, statics = self._split(args, kwargs)
-        leaves, in_tree = flatten((dynamic, named))
-        leaves = [as_ref(x) for x in leaves]
-        ref_indices = references.find_refs(leaves)
+        call = self._bind(args, kwargs)
+        call.leaves = [as_ref(x) for x in call.leaves]
         try:
-            if not ref_indices:
-                prepared = self._prepare(args, kwargs)
-                return self._traced(prepared) if stage == "trace" else self._lowered(prepared)
+            if not references.find_refs(call.leaves):
+                call.leaves = [as_struct(x) for x in call.leaves]
+                call.keys = [key_of(x, aval) for x, aval in zip(call.leaves, call.check_arrays(), strict=True)]
+                return self._traced(call) if stage == "trace" else self._lowered(call)
         except CapturedRefsError:
             if not self._threads_refs:
                 raise
-        return self._reference_call(in_tree, statics, ref_indices).stage(stage, leaves)
+        return self._reference_call(call).stage(stage, call.leaves)
 
-    def _traced(self, prepared: Prepared) -> stages.Traced:
-        avals = prepared.avals
-        traced = self._trace(prepared.args, prepared.kwargs, prepared.statics, prepared.in_tree, avals)
-        donated = donation.leaves(self.options, prepared.args, prepared.kwargs, arguments.positions(prepared.statics))
-        stages = _stages()
+    def _traced(self, call: BoundCall) -> stages.Traced:
+        traced, stages = self._trace(call), _stages()
+        donated = donation.leaves(self.options, call) if self._has_donated else _NONE
         out_shardings, out_avals = self._options.out_shardings, traced.closed.out_avals
-        names = functools.partial(self._names_in, prepared.in_tree, prepared.statics)
-        call = stages.Call(prepared.in_tree, avals, donated, traced.out_tree, out_avals, out_shardings, names)
-        return stages.Traced(call, traced.closed, traced.consts, lambda: self._lowered(prepared))
+        signature = stages.Call(call.without_values(), donated, traced.out_tree, out_avals, out_shardings)
+        return stages.Traced(signature, traced.closed, traced.consts, lambda: self._lowered(call))
 
-    def _lowered(self, prepared: Prepared) -> stages.Lowered:
+    def _lowered(self, call: BoundCall) -> stages.Lowered:
         # Arguments that lie nowhere yet are expected where `in_shardings` puts them, so that calls move none twice.
-        keys, in_shardings = prepared.keys, self._options.in_shardings
+        keys, in_shardings = call.keys, self._options.in_shardings
         if in_shardings is not None:
-            shardings = in_shardings.spread((prepared.args, prepared.kwargs))
             keys = [
-                key if where is None or is_committed(key) else key_for(aval_of(key), where, committed=True)
-                for key, where in zip(keys, shardings, strict=True)
+                key if sharding is None or is_committed(key) else key_for(aval_of(key), sharding, committed=True)
+                for key, sharding in zip(keys, in_shardings.spread((call.args, call.kwargs)), strict=True)
             ]
-        lowered = self._lower(prepared.args, prepared.kwargs, prepared.statics, prepared.in_tree, keys)
+        lowered, stages = self._lower(call.with_keys(keys)), _stages()
         traced, hidden = lowered.traced, len(lowered.consts)
-        out_avals = traced.closed.out_avals
-        stages = _stages()
-        in_tree, in_avals, donated = prepared.in_tree, prepared.avals, lowered.donated
-        out_shardings, used_indices = self._options.out_shardings, lowered.used_indices
-        names = functools.partial(self._names_in, in_tree, prepared.statics)
-        call = stages.Call(
-            in_tree, in_avals, donated, traced.out_tree, out_avals, out_shardings, names, used_indices, hidden
-        )
-
-        def run(program: Program) -> Callable[..., Any]:
-            return lowered.entry(program).run
-
-        return stages.Lowered(call, lowered.lowering, run, self._options)
+        out_avals, out_shardings = traced.closed.out_avals, self._options.out_shardings
+        signature = stages.Call(
+            call.without_values(), lowered.donated, traced.out_tree, out_avals, out_shardings, lowered.used_indices,
+            hidden,
+        )  # fmt: skip
+        # Stages must not keep the user's arrays alive.
+        lowered = lowered._replace(call=lowered.call.without_values())
+        return stages.Lowered(signature, lowered.lowering, lambda program: lowered.entry(program).run, self._options)
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shapes and dtypes of the result, with the shardings of `out_shardings`; see `phlox.eval_shape`."""
-        args, kwargs, statics = self._split(args, kwargs)
-        call = with_static(self.fun, functools.partial(self._rebuild, statics)) if statics else self.fun
-        return with_shardings(shapes_of(call, args, kwargs), self._options.out_shardings)
+        call = self._bind(args, kwargs)
+        fun = with_static(self.fun, functools.partial(join_static, call.statics)) if call.statics else self.fun
+        return with_shardings(shapes_of(fun, call.args, call.kwargs), self._options.out_shardings)
 
     def stats(self) -> Stats:
         """How many programs were traced and compiled for this function, how long that took, and how often they ran.

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..._base.errors import CapturedRefsError
-from ..._base.pytree import PyTreeDef, flatten
+from ..._base.pytree import flatten
 from ..._trace.refs import AbstractRef, Ref, values, with_ref_values, write_all
 from ..._trace.trace import typeof
 from . import arguments
+from .bound_call import BoundCall, join_static
 from .entry import LIMIT, Hidden
 from .reference_arguments import check_distinct, merged
 
@@ -27,34 +28,20 @@ class ReferenceCall:
     Threads may share it: each call reads a `_Pure` once, and a `_Pure` is replaced as a whole.
 
     Args:
-      fun: the user's function.
+      call: the call, without values.
       compiled: makes a jitted function from a pure one.
-      rebuild: returns the arguments of `fun` for the dynamic ones.
-      in_tree: treedef of the dynamic arguments.
       ref_indices: indices of the leaves that are references. Closed-over references are found by tracing.
     """
 
-    __slots__ = ("captured", "compiled", "fun", "in_tree", "name", "pure", "rebuild", "ref_indices")
+    __slots__ = ("call", "captured", "compiled", "fun", "name", "pure", "ref_indices")
 
     #: no hidden arrays: the entries of the pure functions have them
     hidden = Hidden(())
 
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        compiled: Callable[[Callable[..., Any]], Any],
-        rebuild: Callable[..., Any],
-        in_tree: PyTreeDef,
-        ref_indices: tuple[int, ...],
-    ):
-        self.fun, self.compiled, self.rebuild, self.in_tree, self.ref_indices = (
-            fun,
-            compiled,
-            rebuild,
-            in_tree,
-            ref_indices,
-        )
-        self.name = arguments.fun_name(fun)
+    def __init__(self, call: BoundCall, compiled: Callable[[Callable[..., Any]], Any], ref_indices: tuple[int, ...]):
+        self.call, self.compiled, self.ref_indices = call, compiled, ref_indices
+        self.fun = call.fun
+        self.name = arguments.fun_name(call.fun)
         #: the closed-over references of the last pure function; the first try for arguments of other types
         self.captured: tuple[Ref, ...] = ()
         #: pure functions, by the types of the references among the arguments
@@ -63,7 +50,7 @@ class ReferenceCall:
     def _add_pure(self, types: tuple[AbstractRef, ...], captured: tuple[Ref, ...]) -> _Pure:
         def body(rest: list[Any], state: list[Any]) -> tuple[Any, list[Any]]:
             refs = [Ref(aval, value) for aval, value in zip(types, state, strict=True)]
-            positional, keywords = self.rebuild(*merged(self.in_tree, self.ref_indices, refs, rest))
+            positional, keywords = join_static(self.call.statics, *merged(self.call.tree, self.ref_indices, refs, rest))
             out = self.fun(*positional, **keywords)
             arguments.check_outputs(self.fun, out, flatten(out)[0])
             return out, values(refs)
@@ -92,8 +79,8 @@ class ReferenceCall:
         captured, pure_stage = self._with_captured(
             passed, lambda f, refs: getattr(f, stage)(values(refs), rest, values(passed))
         )
-        in_avals = [x.aval if type(x) is Ref else typeof(x) for x in leaves]
-        return threaded_stages.of_users(self, captured, pure_stage, in_avals)
+        call = self.call.with_keys([x.aval if type(x) is Ref else typeof(x) for x in leaves])
+        return threaded_stages.of_users(self, captured, pure_stage, call)
 
     def call_with(self, captured: Sequence[Ref], run: Callable[[list[Any]], Any], leaves: Sequence[Any]) -> Any:
         """Like `run`, but calls `run`, a compiled program of the pure function that takes `captured`."""

@@ -31,6 +31,7 @@ from ..._xla.host_values import as_array
 from ..._xla.layout import Format, Layout
 from ..._xla.placement import Placed, is_committed, sharding_of
 from ..._xla.program import Lowering, has_sharding
+from .bound_call import BoundCall
 from .options import CompilerOptions, Options, Prefix, as_overrides
 from .programs import struct_of, with_shardings
 
@@ -111,28 +112,26 @@ class Jitted(Wrapped[P, R], Protocol[P, R]):
 
 
 class Call:
-    """What all stages of one call share: types and treedefs of the dynamic arguments and of the result."""
+    """The call of which there are stages, with what all stages know of the program."""
 
     def __init__(
         self,
-        in_tree: PyTreeDef,
-        in_avals: Sequence[ShapedArray],
+        bound: BoundCall,
         donated: frozenset[int],
         out_tree: PyTreeDef,
         out_avals: Sequence[ShapedArray],
         out_shardings: Prefix | None,
-        names: Callable[[], list[str]],
         used_indices: Sequence[int] = (),
         hidden: int = 0,
     ):
-        self.in_tree = in_tree
-        self.in_avals = in_avals
+        self.in_tree = bound.tree
+        self.in_avals = bound.avals
+        #: returns the path of each leaf in the user's terms
+        self.names = bound.names
         self.donated = donated
         self.out_tree = out_tree
         self.out_avals = out_avals
         self.out_shardings = out_shardings
-        #: returns the path of each leaf in the user's terms
-        self.names = names
         #: indices of the leaves that the program reads, after its first `hidden` arguments, the closed-over arrays
         self.used_indices = used_indices
         self.hidden = hidden

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from ..._api.devices.out_sharding import lay_out, operands_for
 from ..._api.jit.bodies import program_of_element
@@ -64,7 +64,22 @@ Args:
 """
 
 
-def _writing(kind: str, what: str, example: str, result: str) -> Callable[..., Any]:
+class Update(Protocol):
+    """A method of ``x.at[index]`` that returns the array with changed elements."""
+
+    def __call__(
+        self,
+        values: ArrayLike | Sequence[Any],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: OutSharding = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array: ...
+
+
+def _update(kind: str, what: str, example: str, result: str) -> Update:
     """Makes a method of `AtIndex` that changes elements; all have the same arguments."""
 
     def write(
@@ -86,7 +101,7 @@ def _writing(kind: str, what: str, example: str, result: str) -> Callable[..., A
         f"{what}\n\n{_ENTRIES}\nReturns:\n  An array of the shape and dtype of `x`.\n\n"
         f">>> import phlox.numpy as jnp\n>>> {example}\n{result}\n"
     )
-    return write
+    return cast(Update, write)
 
 
 class At:
@@ -156,7 +171,7 @@ class AtIndex:
             x, index = part.read(x), part.rest
         checked = mode is None or GatherScatterMode.from_any(mode) is GatherScatterMode.PROMISE_IN_BOUNDS
         plan, dynamic = parse(index, type_of(x).shape, wrap_negative_indices, checked)
-        found = read(
+        elements = read(
             x,
             *dynamic,
             plan=plan,
@@ -165,30 +180,30 @@ class AtIndex:
             indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices,
         )
-        return lay_out("at.get", found, out_sharding)
+        return lay_out("at.get", elements, out_sharding)
 
-    set = _writing(
+    set = _update(
         "set",
         "The array with the elements at the index replaced by `values`. A boolean mask works under `jit` too.",
         "jnp.zeros(3).at[1].set(5.0)",
         "Array([0., 5., 0.], dtype=float32)",
     )
 
-    add = _writing(
+    add = _update(
         "add",
         "The array with `values` added to the elements at the index, as often as an index occurs.",
         "jnp.zeros(2).at[jnp.array([0, 0])].add(1.0)",
         "Array([2., 0.], dtype=float32)",
     )
 
-    subtract = _writing(
+    subtract = _update(
         "subtract",
         "The array with `values` subtracted from the elements at the index.",
         "jnp.zeros(2).at[0].subtract(1.0)",
         "Array([-1.,  0.], dtype=float32)",
     )
 
-    multiply = _writing(
+    multiply = _update(
         "multiply",
         "The array with the elements at the index multiplied by `values`.",
         "jnp.ones(2).at[0].multiply(3.0)",
@@ -197,28 +212,28 @@ class AtIndex:
 
     mul = multiply
 
-    divide = _writing(
+    divide = _update(
         "divide",
         "The array with the elements at the index divided by `values`.",
         "jnp.ones(2).at[0].divide(2.0)",
         "Array([0.5, 1. ], dtype=float32)",
     )
 
-    power = _writing(
+    power = _update(
         "power",
         "The array with the elements at the index raised to the power `values`.",
         "jnp.array([2.0, 3.0]).at[0].power(2.0)",
         "Array([4., 3.], dtype=float32)",
     )
 
-    min = _writing(
+    min = _update(
         "min",
         "The array with the elements at the index replaced by their minimum with `values`.",
         "jnp.array([1.0, 5.0]).at[1].min(3.0)",
         "Array([1., 3.], dtype=float32)",
     )
 
-    max = _writing(
+    max = _update(
         "max",
         "The array with the elements at the index replaced by their maximum with `values`.",
         "jnp.array([1.0, 5.0]).at[0].max(3.0)",
@@ -345,11 +360,11 @@ def _scatter(
     indices_are_sorted: bool,
     unique_indices: bool,
 ) -> Any:
-    aval, given = type_of(x), type_of(y)
-    dtype, weak = promote(((aval.dtype, aval.weak_type), (given.dtype, given.weak_type)))
-    if dtype != aval.dtype and not given.weak_type:
+    aval, update = type_of(x), type_of(y)
+    dtype, weak = promote(((aval.dtype, aval.weak_type), (update.dtype, update.weak_type)))
+    if dtype != aval.dtype and not update.weak_type:
         warn(
-            f"scatter inputs have incompatible types: x.at[...].{kind}(y) cannot store {given.short} in {aval.short} "
+            f"scatter inputs have incompatible types: x.at[...].{kind}(y) cannot store {update.short} in {aval.short} "
             "without loss and converts it",
             FutureWarning,
         )
@@ -362,7 +377,7 @@ def _scatter(
     shown = tuple(1 if k == "new" else None for k in layout.kinds)
     lengths = iter(layout.shape)
     full = tuple(1 if n == 1 else next(lengths) for n in shown)
-    if given.shape != layout.shape:
+    if update.shape != layout.shape:
         y = reshape(broadcast_to(y, full), layout.shape)
     unique_indices = unique_indices or 0 in layout.shape
     numbers = ScatterDimensionNumbers(layout.window, layout.collapsed, layout.axes)

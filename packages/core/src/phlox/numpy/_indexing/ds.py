@@ -15,9 +15,9 @@ from ..._ir import dtypes
 from ..._operands.checks import type_of
 from ..._operands.indices import from_front
 from ..._operands.promotion import to_dtype
+from ..._ops.elementwise.logic import select
+from ..._ops.structure.shape import broadcast_in_dim
 from ..._ops.structure.slicing import dynamic_slice, dynamic_update_slice
-from .._elementwise.choose import where
-from . import reading as _indexing
 
 
 class Slice:
@@ -103,7 +103,8 @@ class Window(NamedTuple):
         inside: Any = True
         for start, size, n in zip(self.starts, self.sizes, type_of(x).shape, strict=True):
             inside = (start >= 0) & (start <= n - size) & inside
-        return where(inside, changed, x)
+        shape = type_of(x).shape
+        return select(broadcast_in_dim(inside, shape=shape, broadcast_dimensions=()), changed, x)
 
 
 def _width(part: Any) -> int:
@@ -117,11 +118,11 @@ def _width(part: Any) -> int:
 def window(index: Any, shape: tuple[int, ...]) -> Window:
     """An index with `Slice` entries, into an array of this shape, as a window."""
     parts = list(index) if isinstance(index, tuple) else [index]
-    places = [i for i, p in enumerate(parts) if p is Ellipsis]
+    ellipses = [i for i, p in enumerate(parts) if p is Ellipsis]
     consumed = sum(_width(p) for p in parts if p is not Ellipsis)
     missing = [slice(None)] * (len(shape) - consumed)
-    if places:
-        parts[places[0] : places[0] + 1] = missing
+    if ellipses:
+        parts[ellipses[0] : ellipses[0] + 1] = missing
     starts: list[Any] = [np.int32(0)] * len(shape)
     sizes = list(shape)
     axis = 0
@@ -139,11 +140,3 @@ def is_window(index: Any) -> bool:
     if type(index) is tuple:
         return any(type(part) is Slice for part in index)
     return type(index) is Slice
-
-
-def getitem(x: Any, index: Any) -> Any:
-    """``x[index]``, for any index: `Array.__getitem__`."""
-    if is_window(index):
-        part = window(index, x.shape)
-        return _indexing.getitem(part.read(x), part.rest)
-    return _indexing.getitem(x, index)

@@ -29,6 +29,7 @@ from ..._ops.structure.gather import GatherDimensionNumbers, GatherScatterMode, 
 from ..._ops.structure.slicing import dynamic_slice, slice_
 from .._elementwise.binary import maximum
 from .._manipulation.shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
+from .ds import is_window, window
 from .plan import Item, Plan, SlicedAxis, parse, plain
 
 if TYPE_CHECKING:
@@ -40,7 +41,13 @@ if TYPE_CHECKING:
 def getitem(x: Any, index: Any) -> Any:
     """``x[index]`` by NumPy's rules; indices out of bounds are clamped."""
     shape = x.aval.shape
-    plan, dynamic = plain(index, shape) or parse(index, shape, checked=True)
+    parsed = plain(index, shape)
+    if parsed is None:
+        if is_window(index):
+            part = window(index, shape)
+            return getitem(part.read(x), part.rest)
+        parsed = parse(index, shape, checked=True)
+    plan, dynamic = parsed
     run = read
     if type(x.aval.dtype) is KeyDtype and config.current().debug_key_reuse:
         run = read.__wrapped__  # with positions as parameters of `slice`, which say which keys are taken
@@ -136,10 +143,10 @@ def insert_new_axes(x: Any, items: Sequence[Item]) -> Any:
     """`x` with an axis of length one inserted for each item "new"; its axes correspond to the other items."""
     if "new" not in items:
         return x
-    kept = tuple(i for i, item in enumerate(items) if item != "new")
+    old_axes = tuple(i for i, item in enumerate(items) if item != "new")
     lengths = iter(type_of(x).shape)
     shape = tuple(1 if item == "new" else next(lengths) for item in items)
-    return ops.broadcast_in_dim(x, shape=shape, broadcast_dimensions=kept)
+    return ops.broadcast_in_dim(x, shape=shape, broadcast_dimensions=old_axes)
 
 
 # --- index arrays: the layout of a gather or scatter ----------------------------------------------------
@@ -212,8 +219,8 @@ def lay_out(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layou
         if isinstance(item, SlicedAxis):
             sizes.append(item.size if item.step == 1 else min_dim(n, 1))
             if item.step != 1:
-                places = positions(item.size) * item.step + item.start
-                components.append(_spread(places, outer_shape, (outer.index(strided[i]),)))
+                axis_positions = positions(item.size) * item.step + item.start
+                components.append(_spread(axis_positions, outer_shape, (outer.index(strided[i]),)))
                 axes.append(axis)
                 collapsed.append(axis)
             elif item.start or item.size != n:
@@ -340,12 +347,12 @@ def take(
 
 def grid_index(function: str, arr: Any, indices: Any, axis: int) -> tuple[Any, ...]:
     """An index that selects ``indices[position]`` along `axis`, and the position itself along other axes."""
-    at, places, shape = _along_axis(function, arr, indices, axis)
+    at, axis_indices, shape = _along_axis(function, arr, indices, axis)
     rank = len(shape)
     index: list[Any] = []
     for i in range(rank):
         if i == at:
-            index.append(places)
+            index.append(axis_indices)
         else:
             length = type_of(arr).shape[i]
             places_i = positions(shape[i]) if length != 1 else np.zeros(shape[i], np.int32)
@@ -412,7 +419,7 @@ def take_along_axis(
         )
     if axis is None:
         arr, indices, axis = ravel(arr), ravel(indices), 0
-    at, places, shape = _along_axis("take_along_axis", arr, indices, axis)
+    at, axis_indices, shape = _along_axis("take_along_axis", arr, indices, axis)
     lengths = type_of(arr).shape
     if 0 in lengths and 0 not in shape:
         raise IndexingError(f"{type_of(arr).short} has no elements, but the index asks for {shape}")
@@ -430,7 +437,7 @@ def take_along_axis(
     )
     return gather(
         arr,
-        reshape(from_front(places, lengths[at] if wraps else None), (*shape, 1)),
+        reshape(from_front(axis_indices, lengths[at] if wraps else None), (*shape, 1)),
         dimension_numbers=numbers,
         slice_sizes=tuple(min(1, lengths[i]) for i in mine),
         unique_indices=False,
@@ -462,8 +469,8 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     a = check_one("diagonal", a)
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = type_of(a).shape[-2:]
-    places = positions(max_dim(0, min_dim(rows + min(offset, 0), columns - max(offset, 0))))
-    return getitem(a, (Ellipsis, places - min(offset, 0), places + max(offset, 0)))
+    diagonal_positions = positions(max_dim(0, min_dim(rows + min(offset, 0), columns - max(offset, 0))))
+    return getitem(a, (Ellipsis, diagonal_positions - min(offset, 0), diagonal_positions + max(offset, 0)))
 
 
 @functools.partial(jit, inline=True, static_argnames="k")

@@ -75,7 +75,9 @@ def dot(
     >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
     Array(11., dtype=float32)
     """
-    a, b = operands_for(out_sharding, *check("dot", a, b))
+    a, b = check("dot", a, b)
+    if out_sharding is not None:
+        a, b = operands_for(out_sharding, a, b)
     out = _dot(a, b, precision, _preferred(preferred_element_type, "dot"))
     return out if out_sharding is None else lay_out("dot", out, out_sharding)
 
@@ -123,8 +125,8 @@ def product(a: Any, b: Any, precision: Any = None, preferred_element_type: Any =
     )
     # Axes of the product: shared batches, batches and rows of a alone, batches and columns of b alone.
     labels: list[Any] = [*shared, *own_a, *(["row"] if fa else []), *own_b, *(["column"] if fb else [])]
-    wanted = [*[i for i in range(rank) if i in labels], *(["row"] if fa else []), *(["column"] if fb else [])]
-    order = tuple(labels.index(i) for i in wanted)
+    final_labels = [*[i for i in range(rank) if i in labels], *(["row"] if fa else []), *(["column"] if fb else [])]
+    order = tuple(labels.index(i) for i in final_labels)
     return out if order == tuple(range(len(order))) else transpose_op(out, permutation=order)
 
 

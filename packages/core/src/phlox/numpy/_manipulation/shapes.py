@@ -208,7 +208,9 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """
     a = check_one("transpose", a)
     rank = type_of(a).ndim
-    order = tuple(range(rank))[::-1] if axes is None else tuple(canonical_axis(i, rank, "transpose") for i in axes)
+    order = (
+        tuple(range(rank - 1, -1, -1)) if axes is None else tuple(canonical_axis(i, rank, "transpose") for i in axes)
+    )
     if len(order) != rank:
         raise ShapeError(f"transpose: {order} is no permutation of the {rank} axes of {type_of(a).short}")
     return _permuted(a, order)

@@ -38,20 +38,20 @@ def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     shape = list(type_of(x).shape)
     for axis in axes:
         shape.insert(axis, 1)
-    kept = tuple(i for i in range(len(shape)) if i not in axes)
-    return broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=kept)
+    remaining = tuple(i for i in range(len(shape)) if i not in axes)
+    return broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=remaining)
 
 
-def _keep(function: str, a: Any, where_: Any, neutral: Any) -> Any:
-    """`a` with the neutral element where `where_` is false."""
-    if where_ is None:
+def _keep(function: str, a: Any, mask: Any, neutral: Any) -> Any:
+    """`a` with the neutral element where `mask` is false."""
+    if mask is None:
         return a
-    where_ = check_one("where", where_)
-    if type_of(where_).dtype != dtypes.bool_:
+    mask = check_one("where", mask)
+    if type_of(mask).dtype != dtypes.bool_:
         raise DtypeError(
-            f"jnp.{function}: where must be None or a boolean array, got {type_of(where_).short}", instead="x != 0"
+            f"jnp.{function}: where must be None or a boolean array, got {type_of(mask).short}", instead="x != 0"
         )
-    return choose(where_, a, to_dtype(neutral, type_of(a).dtype))
+    return choose(mask, a, to_dtype(neutral, type_of(a).dtype))
 
 
 def accumulator(dtype: Any) -> Any:
@@ -96,10 +96,8 @@ def _total(
     return jit(total, inline=True, static_argnames=_STATIC)
 
 
-_TOTALS = {
-    "sum": _total("sum", ops.reduce_sum, ops.reduce_or, e.add, logic.or_, 0),
-    "prod": _total("prod", ops.reduce_prod, ops.reduce_and, e.mul, logic.and_, 1),
-}
+_sum = _total("sum", ops.reduce_sum, ops.reduce_or, e.add, logic.or_, 0)
+_prod = _total("prod", ops.reduce_prod, ops.reduce_and, e.mul, logic.and_, 1)
 
 
 def _initial(function: str, initial: Any, dtype: Any) -> Any:
@@ -109,18 +107,14 @@ def _initial(function: str, initial: Any, dtype: Any) -> Any:
     return to_dtype(initial, dtype)
 
 
-def _sum_or_product(
-    name: str, a: Any, axis: Axis, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any, promote: bool
-) -> Any:
-    a = check_one(name, a)
+def _result_dtype(function: str, a: Any, dtype: Any, out: None, promote_integers: bool) -> Any:
+    """The dtype of a sum or product; None if it is the default. Raises for the unsupported ``out=``."""
     if out is not None:
-        no_out(name, out)
-    wanted = None if dtype is None else dtypes.user_dtype(dtype, name)
-    if not promote and wanted is None and dtypes.kind(type_of(a).dtype) in "iu":
-        wanted = type_of(a).dtype
-    if initial is None and where is None:  # a jitted call with one array takes the fastest path
-        return _TOTALS[name](a, hashable(axis), wanted, keepdims)
-    return _TOTALS[name](a, hashable(axis), wanted, keepdims, initial, where)
+        no_out(function, out)
+    if dtype is not None:
+        return dtypes.user_dtype(dtype, function)
+    own = type_of(a).dtype
+    return own if not promote_integers and dtypes.kind(own) in "iu" else None
 
 
 def sum(
@@ -158,7 +152,14 @@ def sum(
     >>> jnp.sum(jnp.ones((2, 3)), axis=1)
     Array([3., 3.], dtype=float32)
     """
-    return _sum_or_product("sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    a = check_one("sum", a)
+    if out is not None or dtype is not None or not promote_integers:
+        dtype = _result_dtype("sum", a, dtype, out, promote_integers)
+    if axis is not None:
+        axis = hashable(axis)
+    if initial is None and where is None:  # a jitted call with one array takes the fastest path
+        return _sum(a, axis, dtype, keepdims)
+    return _sum(a, axis, dtype, keepdims, initial, where)
 
 
 def prod(
@@ -189,14 +190,21 @@ def prod(
     >>> jnp.prod(jnp.array([2.0, 3.0]))
     Array(6., dtype=float32)
     """
-    return _sum_or_product("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    a = check_one("prod", a)
+    if out is not None or dtype is not None or not promote_integers:
+        dtype = _result_dtype("prod", a, dtype, out, promote_integers)
+    if axis is not None:
+        axis = hashable(axis)
+    if initial is None and where is None:  # a jitted call with one array takes the fastest path
+        return _prod(a, axis, dtype, keepdims)
+    return _prod(a, axis, dtype, keepdims, initial, where)
 
 
 # --- extrema and logical reductions ---------------------------------------------------------------------
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "largest"))
-def _extremum(a: Any, axis: Any, keepdims: bool, initial: Any, where: Any, largest: bool) -> Any:
+def _extremum(a: Any, axis: Any, keepdims: bool, largest: bool, initial: Any = None, where: Any = None) -> Any:
     name = "max" if largest else "min"
     aval = type_of(a)
     a = to_dtype(a, aval.dtype)
@@ -253,8 +261,13 @@ def max(
     Array(3, dtype=int32)
     """
     a = check_one("max", a)
-    no_out("max", out)
-    return _extremum(a, hashable(axis), keepdims, initial, where, True)
+    if out is not None:
+        no_out("max", out)
+    if axis is not None:
+        axis = hashable(axis)
+    if initial is None and where is None:
+        return _extremum(a, axis, keepdims, True)
+    return _extremum(a, axis, keepdims, True, initial, where)
 
 
 def min(
@@ -284,8 +297,13 @@ def min(
     Array(1, dtype=int32)
     """
     a = check_one("min", a)
-    no_out("min", out)
-    return _extremum(a, hashable(axis), keepdims, initial, where, False)
+    if out is not None:
+        no_out("min", out)
+    if axis is not None:
+        axis = hashable(axis)
+    if initial is None and where is None:
+        return _extremum(a, axis, keepdims, False)
+    return _extremum(a, axis, keepdims, False, initial, where)
 
 
 amax, amin = renamed(max, "amax"), renamed(min, "amin")
@@ -317,10 +335,11 @@ def minmax(
     (Array(1, dtype=int32), Array(3, dtype=int32))
     """
     a = check_one("minmax", a)
-    no_out("minmax", out)
+    if out is not None:
+        no_out("minmax", out)
     low, high = initial if isinstance(initial, tuple) else (initial, initial)
     axis = hashable(axis)
-    return _extremum(a, axis, keepdims, low, where, False), _extremum(a, axis, keepdims, high, where, True)
+    return _extremum(a, axis, keepdims, False, low, where), _extremum(a, axis, keepdims, True, high, where)
 
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
@@ -343,7 +362,8 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     >>> jnp.ptp(jnp.array([1, 3, 2]))
     Array(2, dtype=int32)
     """
-    no_out("ptp", out)
+    if out is not None:
+        no_out("ptp", out)
     return _range(a, axis=hashable(axis), keepdims=keepdims)
 
 
@@ -383,7 +403,8 @@ def all(
     Array(False, dtype=bool)
     """
     a = check_one("all", a)
-    no_out("all", out)
+    if out is not None:
+        no_out("all", out)
     return _all(a, hashable(axis), keepdims, where)
 
 
@@ -418,7 +439,8 @@ def any(
     Array(True, dtype=bool)
     """
     a = check_one("any", a)
-    no_out("any", out)
+    if out is not None:
+        no_out("any", out)
     return _any(a, hashable(axis), keepdims, where)
 
 
@@ -448,16 +470,16 @@ def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Any:
 # --- moments --------------------------------------------------------------------------------------------
 
 
-def _count(a: Any, axes: tuple[int, ...], where_: Any, dtype: Any, keepdims: bool) -> Any:
+def _count(a: Any, axes: tuple[int, ...], mask: Any, dtype: Any, keepdims: bool) -> Any:
     """The number of elements that each result reduces."""
-    if where_ is None:
+    if mask is None:
         count = math.prod(type_of(a).shape[i] for i in axes)
         return to_dtype(count.as_value(), dtype) if is_symbolic(count) else np.asarray(count, dtype)[()]
-    return sum(broadcast_to(where_, type_of(a).shape), axes, dtype, keepdims=keepdims)
+    return sum(broadcast_to(mask, type_of(a).shape), axes, dtype, keepdims=keepdims)
 
 
 @functools.partial(jit, inline=True, static_argnames=("computed", *_STATIC))
-def _mean(a: Any, axis: Any, computed: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+def _mean(a: Any, axis: Any, computed: Any, dtype: Any, keepdims: bool, where: Any = None) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "mean")
     count = _count(a, axes, where, computed, keepdims)
     return to_dtype(e.div(sum(a, axes, computed, keepdims=keepdims, where=where), count), dtype)
@@ -494,10 +516,18 @@ def mean(
     Array(2.5, dtype=float32)
     """
     a = check_one("mean", a)
-    no_out("mean", out)
-    wanted = dtypes.to_inexact(type_of(a).dtype) if dtype is None else dtypes.user_dtype(dtype, "mean")
-    computed = _wide(wanted) if dtype is None else wanted
-    return _mean(a, hashable(axis), computed, wanted, keepdims, where)
+    if out is not None:
+        no_out("mean", out)
+    if axis is not None:
+        axis = hashable(axis)
+    if dtype is None:
+        result = dtypes.to_inexact(type_of(a).dtype)
+        computed = _wide(result)
+    else:
+        result = computed = dtypes.user_dtype(dtype, "mean")
+    if where is None:
+        return _mean(a, axis, computed, result, keepdims)
+    return _mean(a, axis, computed, result, keepdims, where)
 
 
 @functools.partial(jit, static_argnames=("computed", "root", *_STATIC))
@@ -512,9 +542,9 @@ def _var(
     squares = e.real(e.mul(centered, e.conj(centered))) if is_kind(centered, "c") else e.square(centered)
     real = type_of(squares).dtype
     freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
-    found = e.div(sum(squares, axes, real, keepdims=keepdims, where=where), freedom)
-    found = choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(found, dtype), np.nan)
-    return e.sqrt(found) if root else found
+    quotient = e.div(sum(squares, axes, real, keepdims=keepdims, where=where), freedom)
+    quotient = choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(quotient, dtype), np.nan)
+    return e.sqrt(quotient) if root else quotient
 
 
 def _variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
@@ -522,10 +552,10 @@ def _variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
     if dtype is None:
         inexact = dtypes.to_inexact(aval.dtype)
         return _wide(inexact), dtypes.real_part(inexact)
-    wanted = dtypes.user_dtype(dtype, "var")
-    if dtypes.kind(aval.dtype) == "c" and dtypes.kind(wanted) != "c":
-        raise DtypeError(f"var: {aval.short} cannot be computed in {wanted.name}", instead="a complex dtype, or none")
-    return _wide(wanted), wanted
+    result = dtypes.user_dtype(dtype, "var")
+    if dtypes.kind(aval.dtype) == "c" and dtypes.kind(result) != "c":
+        raise DtypeError(f"var: {aval.short} cannot be computed in {result.name}", instead="a complex dtype, or none")
+    return _wide(result), result
 
 
 def var(
@@ -563,7 +593,8 @@ def var(
     >>> jnp.var(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    no_out("var", out)
+    if out is not None:
+        no_out("var", out)
     freedom = _freedom("var", ddof, correction)
     return variance("var", a, axis, dtype, freedom, keepdims, where, mean, root=False)
 
@@ -586,9 +617,9 @@ def variance(
     if root and dtype is not None and not dtypes.is_inexact(dtypes.user_dtype(dtype, function)):
         raise DtypeError(f"{function}: dtype={dtype!r} has no roots", instead="a float or complex dtype")
     a = check_one(function, a)
-    computed, wanted = _variance_dtypes(type_of(a), dtype)
+    computed, result = _variance_dtypes(type_of(a), dtype)
     middle = None if mean is None else check(function, mean)[0]
-    options = {"computed": computed, "dtype": wanted, "ddof": ddof, "keepdims": keepdims, "root": root}
+    options = {"computed": computed, "dtype": result, "ddof": ddof, "keepdims": keepdims, "root": root}
     return _var(a, axis=hashable(axis), where=where, middle=middle, **options)
 
 
@@ -621,7 +652,8 @@ def std(
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    no_out("std", out)
+    if out is not None:
+        no_out("std", out)
     freedom = _freedom("std", ddof, correction)
     return variance("std", a, axis, dtype, freedom, keepdims, where, mean, root=True)
 
@@ -720,7 +752,8 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     >>> jnp.argmax(jnp.array([1, 3, 2]))
     Array(1, dtype=int32)
     """
-    no_out("argmax", out)
+    if out is not None:
+        no_out("argmax", out)
     return _position(check("argmax", a)[0], axis=axis, keepdims=bool(keepdims), largest=True)
 
 
@@ -744,7 +777,8 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     >>> jnp.argmin(jnp.array([3, 1, 2]))
     Array(1, dtype=int32)
     """
-    no_out("argmin", out)
+    if out is not None:
+        no_out("argmin", out)
     return _position(check("argmin", a)[0], axis=axis, keepdims=bool(keepdims), largest=False)
 
 
@@ -779,9 +813,10 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     >>> jnp.cumsum(jnp.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
     """
-    no_out("cumsum", out)
-    wanted = None if dtype is None else dtypes.user_dtype(dtype, "cumsum")
-    return _running(check("cumsum", a)[0], axis=axis, dtype=wanted, product=False)
+    if out is not None:
+        no_out("cumsum", out)
+    result = None if dtype is None else dtypes.user_dtype(dtype, "cumsum")
+    return _running(check("cumsum", a)[0], axis=axis, dtype=result, product=False)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
@@ -802,6 +837,7 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
     >>> jnp.cumprod(jnp.array([1, 2, 3]))
     Array([1, 2, 6], dtype=int32)
     """
-    no_out("cumprod", out)
-    wanted = None if dtype is None else dtypes.user_dtype(dtype, "cumprod")
-    return _running(check("cumprod", a)[0], axis=axis, dtype=wanted, product=True)
+    if out is not None:
+        no_out("cumprod", out)
+    result = None if dtype is None else dtypes.user_dtype(dtype, "cumprod")
+    return _running(check("cumprod", a)[0], axis=axis, dtype=result, product=True)

@@ -1,0 +1,134 @@
+"""`BoundCall`, one call of a jitted function: what is looked up, traced, lowered and run is this object."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..._base.errors import DeviceError
+from ..._base.pytree import PyTreeDef, flatten
+from ..._ir.avals import ShapedArray
+from ..._trace.refs import AbstractRef
+from ..._xla.placement import Placed
+from ..._xla.program import has_sharding
+from . import arguments
+from .entry import aval_of_leaf
+from .options import Options
+
+#: the static arguments of a call in hashable form: ((position or name, class, value), …)
+Statics = tuple[tuple[int | str, type, Any], ...]
+
+
+class BoundCall:
+    """A call of a function, with its arguments split into static and dynamic ones, and these flattened.
+
+    Attributes:
+      fun: the user's function.
+      args, kwargs: the dynamic arguments; None in a call without values.
+      statics: the static arguments.
+      leaves, tree: the leaves and the treedef of (args, kwargs).
+      keys: the key of each leaf, set before the call is looked up or traced: an array key (type and placement), a type,
+        the class of a Python number; for a reference the class `Ref`, or its type in a stage.
+    """
+
+    __slots__ = ("args", "fun", "keys", "kwargs", "leaves", "statics", "tree")
+    args: Any
+    kwargs: Any
+    keys: Sequence[Any]
+
+    def __init__(self, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], statics: Statics = ()):
+        self.fun = fun
+        self.args = args
+        self.kwargs = kwargs
+        self.statics = statics
+        self.leaves: Any
+        self.tree: PyTreeDef
+        self.leaves, self.tree = flatten((args, kwargs))
+
+    @property
+    def avals(self) -> list[Any]:
+        """The abstract value of each leaf."""
+        return [key if type(key) is AbstractRef else aval_of_leaf(key) for key in self.keys]
+
+    @property
+    def static_positions(self) -> set[int]:
+        """The positions of static arguments."""
+        return {where for where, _, _ in self.statics if isinstance(where, int)}
+
+    def names(self) -> list[str]:
+        """The path of each leaf in the user's terms, such as ``params['w']``."""
+        args, kwargs = self.args, self.kwargs
+        if args is None:
+            args, kwargs = self.tree.unflatten(range(self.tree.num_leaves))
+        return arguments.leaf_names(self.fun, args, kwargs, self.static_positions)
+
+    def check_arrays(self, values: bool = False) -> list[ShapedArray]:
+        """The abstract value of each leaf. Raises for one that is no array; see `arguments.check_arrays`."""
+        absent = self.static_positions
+        return arguments.check_arrays("jit", self.fun, self.args, self.kwargs, self.leaves, absent, values)
+
+    def check_shardings(self, shardings: Sequence[Any]) -> None:
+        """Raises for a committed argument that has another sharding than `in_shardings` specifies."""
+        for i, (key, sharding) in enumerate(zip(self.keys, shardings, strict=True)):
+            if sharding is not None and type(key) is Placed and key.committed and not has_sharding(key, sharding):
+                name = self.names()[i]
+                raise DeviceError(
+                    f"Sharding passed to jit does not match the sharding on the respective arg: in_shardings has "
+                    f"{sharding} for {name}, {key.aval.short}, which lies as {key.sharding}",
+                    instead="phlox.device_put of the argument first, or no in_shardings: programs take arguments "
+                    "as they lie",
+                    argument=name,
+                    sharding=key.sharding,
+                )
+
+    def arguments_of(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The user's arguments, static ones included, with these leaves."""
+        return join_static(self.statics, *self.tree.unflatten(leaves))
+
+    def with_keys(self, keys: Sequence[Any]) -> BoundCall:
+        """The same call with other keys."""
+        call = copy.copy(self)
+        call.keys = keys
+        return call
+
+    def without_values(self) -> BoundCall:
+        """The call as a cache or a stage holds it: it keeps no array of the user alive."""
+        call = copy.copy(self)
+        call.args = call.kwargs = call.leaves = None
+        return call
+
+
+def bind(
+    fun: Callable[..., Any], options: Options, label: Callable[[int], str | int], args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> BoundCall:  # fmt: skip
+    """A call of `fun` with some static arguments; `label` returns the name of the parameter at a position."""
+    static_positions = {n if n >= 0 else n + len(args) for n in options.static_argnums}
+    statics: list[tuple[Any, type, Any]] = []
+    dynamic: list[Any] = []
+    # 1, 1.0 and True are equal as keys and must not share a program: the class is part of the key.
+    for i, x in enumerate(args):
+        if i in static_positions:
+            arguments.check_hashable(fun, label(i), x)
+            statics.append((i, type(x), x))
+        else:
+            dynamic.append(x)
+    named: dict[str, Any] = {}
+    for name, x in kwargs.items():
+        if name in options.static_argnames:
+            arguments.check_hashable(fun, name, x)
+            statics.append((name, type(x), x))
+        else:
+            named[name] = x
+    return BoundCall(fun, tuple(dynamic), named, tuple(statics))
+
+
+def join_static(statics: Statics, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The user's arguments from the static and the dynamic ones: the inverse of `bind`."""
+    if not statics:
+        return list(args), dict(kwargs)
+    by_position = {where: x for where, _, x in statics if isinstance(where, int)}
+    rest = iter(args)
+    positional = [by_position[i] if i in by_position else next(rest) for i in range(len(args) + len(by_position))]
+    return positional, {**kwargs, **{where: x for where, _, x in statics if isinstance(where, str)}}
