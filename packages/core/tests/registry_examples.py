@@ -600,6 +600,7 @@ def examples() -> dict[str, list[Example]]:
         "lt_to": _binary(),
         "le_to": _binary(),
         "common_count": [Example((np.int32(3),), {}, fixed=(0,))],
+        "safe_rows": [Example((np.ones(3, bool), floats(3)), {"axes": (0,), "row": 0}, ((1,),))],
         # The mask is not mapped: alone, it gives the test for all rows together.
         "masked_test": [Example((bools(3), bools(3)), {}, fixed=(1,))],
         "stage": [Example((floats(3),), {}, ((0,),))],

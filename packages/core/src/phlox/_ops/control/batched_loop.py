@@ -12,9 +12,11 @@ from ..._trace.trace import typeof
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import batch_jaxpr, restage
 from ..elementwise.logic import select_n
+from ..random.keys import is_key
 from ..reductions.reduce import reduce_or
 from ..structure.shape import broadcast_in_dim
 from .masked import masked_jaxpr, masked_test
+from .safe_rows import safe_rows
 from .turns import spread_carry
 
 
@@ -48,7 +50,7 @@ def batched_loop(
     body, _ = batch_jaxpr(body_jaxpr, axis, (*body_dims, *dims), batched)
     if stops is None:
         return BatchedLoop(cond, body, batched, False, cond)
-    masked = only_where(cond, body, len(cond_dims), len(body_dims))
+    masked = only_where(cond, body, len(cond_dims), body_dims)
     return BatchedLoop(as_long_as_any(cond), masked, batched, True, cond)
 
 
@@ -59,18 +61,23 @@ def as_long_as_any(go_on: ClosedJaxpr) -> ClosedJaxpr:
     return memoized(go_on.jaxpr, "any", lambda: restage(fun, go_on.in_avals, go_on.jaxpr))
 
 
-def only_where(go_on: ClosedJaxpr, turn: ClosedJaxpr, ncond: int, nconsts: int) -> ClosedJaxpr:
+def only_where(go_on: ClosedJaxpr, turn: ClosedJaxpr, ncond: int, const_dims: Sequence[Dim]) -> ClosedJaxpr:
     """The batched turn, which updates the carry of examples whose condition is true and keeps the others'.
 
-    `turn` takes constants and the carry, and may take the state of the loop after them; the condition reads the last
-    of its inputs.
+    `turn` takes constants, batched as in `const_dims`, and the carry, and may take the state of the loop after them.
+    The condition reads the last of its inputs.
     """
+    nconsts, first = len(const_dims), len(turn.in_avals) + ncond - len(go_on.in_avals)
+    dims = [*const_dims, *[None] * (first - nconsts), *[0] * (len(turn.in_avals) - first)]
 
     def fun(*args: Any) -> list[Any]:
         cond_consts, inputs = args[:ncond], args[ncond:]
-        state = inputs[len(inputs) + ncond - len(go_on.in_avals) :]
-        (goes_on,) = eval_jaxpr(go_on.jaxpr, go_on.consts, *cond_consts, *state)
-        moved = eval_jaxpr(turn.jaxpr, turn.consts, *inputs)
+        (goes_on,) = eval_jaxpr(go_on.jaxpr, go_on.consts, *cond_consts, *inputs[first:])
+        safe = [
+            x if d is None or is_key(typeof(x)) else safe_rows.bind(goes_on, x, axes=(d,), row=0)
+            for x, d in zip(inputs, dims, strict=True)
+        ]
+        moved = eval_jaxpr(turn.jaxpr, turn.consts, *safe)
         carry = inputs[nconsts : nconsts + len(moved)]
         return [
             select_n(broadcast_in_dim(goes_on, shape=typeof(x).shape, broadcast_dimensions=(0,)), x, y)
@@ -78,7 +85,7 @@ def only_where(go_on: ClosedJaxpr, turn: ClosedJaxpr, ncond: int, nconsts: int) 
         ]
 
     avals = [*go_on.in_avals[:ncond], *turn.in_avals]
-    key = ("only where", go_on.jaxpr, ncond, nconsts, axis_env.get())
+    key = ("only where", go_on.jaxpr, ncond, tuple(const_dims), axis_env.get())
     return memoized(turn.jaxpr, key, lambda: restage(fun, avals, turn.jaxpr))
 
 

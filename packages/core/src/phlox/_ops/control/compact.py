@@ -77,7 +77,7 @@ class Compacted:
         axis, moving = BatchAxis(count), (0,) * len(carry)
         go_on, _ = batch_jaxpr(self.cond, axis, (*self.cond_dims, *moving), (True,))
         turn, _ = batch_jaxpr(self.body, axis, (*self.body_dims, *moving), (True,) * len(carry))
-        turn = only_where(go_on, turn, ncond, len(self.body_dims))
+        turn = only_where(go_on, turn, ncond, self.body_dims)
         carry = self.bind(_while_more_than(go_on, left), consts[:ncond], turn, consts, carry)
         if not left:
             return carry

@@ -369,7 +369,7 @@ def _batch(
     ]
     operands = o._replace(states=states, carry=carry)
     if loop.stops:
-        step = only_where(loop.one_cond, step, len(o.cond_consts), len(o.step_consts))
+        step = only_where(loop.one_cond, step, len(o.cond_consts), d.step_consts)
         operands = operands._replace(
             body_consts=[*o.cond_consts, *o.body_consts], step_consts=[*o.cond_consts, *o.step_consts]
         )
