@@ -315,7 +315,10 @@ def _loops(x: np.ndarray, y: np.ndarray) -> dict[str, list[Example]]:
     turn = _jaxpr(lambda c, i, a: (i + 1, jnp.sin(a) * c), scale, np.int32(0), x)
     step = _jaxpr(lambda c, carry, a: (carry * c + jnp.sin(a), carry * a), scale, row, row)
     linear = _jaxpr(lambda c, carry, a: (carry * c + a, carry[::-1]), scale, row, row)
+    weighted = _jaxpr(lambda c, i, a: (i + 1, a[::-1] * c * i), scale, np.int32(0), x)
+    counted = _jaxpr(lambda c, i, carry, a: (i + 1, carry * c * i + a, carry[::-1]), scale, np.int32(0), row, row)
     scan = {"length": 3, "num_consts": 1, "num_carry": 1}
+    two = {**scan, "num_carry": 2}
     return {
         "cond": [
             Example((index, x, y), {"branches": curved}),
@@ -324,13 +327,16 @@ def _loops(x: np.ndarray, y: np.ndarray) -> dict[str, list[Example]]:
         "while": [
             Example(
                 (scale, np.int32(0), x),
-                {"cond_jaxpr": go_on, "cond_nconsts": 0, "body_jaxpr": turn, "body_nconsts": 1},
+                {"cond_jaxpr": go_on, "cond_nconsts": 0, "body_jaxpr": body, "body_nconsts": 1},
+                places,
             )
+            for body, places in ((turn, ()), (weighted, ((2,),)))
         ],
         "scan": [
             Example((scale, row, x), {"jaxpr": step, "reverse": False, "unroll": 1, **scan}),
             Example((scale, row, x), {"jaxpr": step, "reverse": True, "unroll": 2, **scan}),
             Example((scale, row, x), {"jaxpr": linear, "reverse": False, "unroll": 1, **scan}, ((1, 2),)),
+            Example((scale, index, row, x), {"jaxpr": counted, "reverse": True, "unroll": 1, **two}, ((2, 3),)),
             Example((scale, row, x[:0]), {"jaxpr": step, "reverse": False, "unroll": 1, **scan, "length": 0}),
         ],
         **_loop_states(x, go_on, turn),
@@ -595,6 +601,7 @@ def examples() -> dict[str, list[Example]]:
         "lt_to": _binary(),
         "le_to": _binary(),
         "common_count": [Example((np.int32(3),), {}, fixed=(0,))],
+        "safe_rows": [Example((np.ones(3, bool), floats(3)), {"axes": (0,), "row": 0}, ((1,),))],
         # The mask is not mapped: alone, it gives the test for all rows together.
         "masked_test": [Example((bools(3), bools(3)), {}, fixed=(1,))],
         "stage": [Example((floats(3),), {}, ((0,),))],

@@ -365,3 +365,23 @@ def test_fixed_points():
     steps = 1e-5 * np.eye(2)
     differences = [(layer(w, b + h) - layer(w, b - h)) / 2e-5 for h in steps]
     np.testing.assert_allclose(grad(layer, 1)(w, b), differences, rtol=1e-7)
+
+
+def test_gradients_of_batches_whose_ended_rows_have_infinite_derivatives():
+    def until_one(x, w):
+        turn = lambda c: (jnp.minimum(1.0, c[0] + 0.25), c[1] + w * jnp.sqrt(1 - c[0]))
+        return lax.while_loop(lambda c: c[0] < 1, turn, (x, 0.0 * x))[1]
+
+    def divides_by_the_counter(n, w):
+        turn = lambda c: (c[0] + 1, c[1] / (4 - c[0]) + jnp.log(4.0 - c[0]) ** w)
+        return lax.while_loop(lambda c: c[0] < 4, turn, (n.astype(int), n))[1]
+
+    for loop, xs in ((until_one, jnp.array([0.0, 0.5, 0.75, 1.0])), (divides_by_the_counter, jnp.arange(5.0))):
+        total = lambda xs, w, loop=loop: vmap(loop, (0, None))(xs, w).sum()
+        of_xs, of_w = grad(total, (0, 1))(xs, 1.5)
+        alone = [grad(loop, (0, 1))(x, 1.5) for x in xs]
+        np.testing.assert_allclose(of_xs, [g[0] for g in alone], rtol=1e-9)
+        np.testing.assert_allclose(of_w, sum(g[1] for g in alone), rtol=1e-9)
+        pairs = lambda w, loop=loop, xs=xs: vmap(lambda w: vmap(loop, (0, None))(xs, w))(jnp.stack([w, 2 * w])).sum()
+        alone = [grad(loop, 1)(x, 1.5) + 2 * grad(loop, 1)(x, 3.0) for x in xs]
+        np.testing.assert_allclose(grad(pairs)(1.5), sum(alone), rtol=1e-9)

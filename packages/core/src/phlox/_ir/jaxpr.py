@@ -275,6 +275,28 @@ def narrowed(
     return result
 
 
+def dependent_outputs(jaxpr: Jaxpr, inputs: Sequence[bool]) -> list[bool]:
+    """For each output of a Jaxpr, whether it depends on the inputs that are marked."""
+
+    def find() -> list[bool]:
+        dependent: set[Atom] = set(only(jaxpr.invars, inputs))
+        for eqn in jaxpr.eqns:
+            dependent.update(only(eqn.outvars, dependent_results(eqn, [v in dependent for v in eqn.invars])))
+        return [v in dependent for v in jaxpr.outvars]
+
+    flags: list[bool] = memoized(jaxpr, ("dependent outputs", tuple(inputs)), find)
+    return flags
+
+
+def dependent_results(eqn: JaxprEqn, operands: Sequence[bool]) -> list[bool]:
+    """For each result of an equation, whether it depends on the operands that are marked."""
+    rule = eqn.primitive.dependent
+    if rule is not None and any(operands) and not all(operands):
+        flags: list[bool] = rule(operands, eqn.params)
+        return flags
+    return [any(operands)] * len(eqn.outvars)
+
+
 def only(items: Sequence[Any], there: Sequence[bool]) -> list[Any]:
     """The items for which `there` is true."""
     return [x for x, stays in zip(items, there, strict=True) if stays]

@@ -34,6 +34,9 @@ The rules, with the operands written ``*args`` and the parameters of the equatio
     effects(params)                       -> the effects of the operation, see _ir.effects; all primitives that hold
                                              Jaxprs have this rule
     narrow(eqn, used)                     -> the equation, or a cheaper one that computes the used results only
+    dependent(operands, params)           -> for each result, whether it depends on the operands that are marked; only
+                                             for primitives that hold Jaxprs and have the rule `narrow`. Without it all
+                                             results depend on all operands
     divide(eqn, policy)                   -> only for primitives that hold Jaxprs: (1) an equation that also returns
                                              the inner values which the policy of `checkpoint` saves; (2) an equation
                                              that takes those values as further operands and recomputes the other
@@ -86,6 +89,7 @@ _RULES = (
     "axes",
     "effects",
     "narrow",
+    "dependent",
     "divide",
     "masked",
     "show",
@@ -159,6 +163,7 @@ class Primitive:
     axes: Any
     effects: Any
     narrow: Any
+    dependent: Any
     divide: Any
     masked: Any
     show: Any

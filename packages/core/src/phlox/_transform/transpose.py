@@ -14,7 +14,7 @@ from typing import Any
 from .._base.source import Replay, replays
 from .._ir.avals import ShapedArray
 from .._ir.explicit import any_specs
-from .._ir.jaxpr import Atom, Jaxpr, Literal, Var, width
+from .._ir.jaxpr import Atom, Jaxpr, Literal, Var, dependent_results, only, width
 from .._trace.axes import tracked_axes
 from .array_operations import Zero, add
 from .varying import as_typed
@@ -57,8 +57,9 @@ def is_linear(x: Any) -> bool:
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
     """Cotangents of `args` (None for an argument that is not `Linear`), given the `cotangents` of the outputs.
 
-    Cotangents may be `Zero`. Equations that do not depend on `Linear` arguments are evaluated first, in order. The
-    cotangent of an `Unwanted` argument is `Zero`; operations that only this cotangent needs are not done.
+    Cotangents may be `Zero`. Results that do not depend on `Linear` arguments are computed first, in order: also those
+    of a loop or call whose other results are linear. The cotangent of an `Unwanted` argument is `Zero`; operations that
+    only this cotangent needs are not done.
     """
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear: set[Var] = set()
@@ -80,16 +81,24 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
     backward = []
     with Replay() as replay:
         for eqn in jaxpr.eqns:
-            if any(v in linear for v in eqn.invars if type(v) is Var):
-                linear.update(eqn.outvars)
+            operands = [v in linear for v in eqn.invars]
+            if any(operands):
+                is_result_linear = dependent_results(eqn, operands)
+                linear.update(only(eqn.outvars, is_result_linear))
+                known = None
+                if not all(is_result_linear):
+                    known = eqn.primitive.narrow(eqn, [not flag for flag in is_result_linear])
+                    eqn = eqn.primitive.narrow(eqn, is_result_linear)
                 if any(v in active for v in eqn.invars if type(v) is Var):
-                    active.update(eqn.outvars)
+                    active.update(v for v in eqn.outvars if v in linear)
                     backward.append(eqn)
-            else:
-                replay.enter(eqn.source_info)
-                with width(eqn) if wide else none:
-                    out = eqn.primitive.bind(*[read(v) for v in eqn.invars], **eqn.params)
-                values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+                if known is None:
+                    continue
+                eqn = known
+            replay.enter(eqn.source_info)
+            with width(eqn) if wide else none:
+                out = eqn.primitive.bind(*[read(v) for v in eqn.invars], **eqn.params)
+            values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
 
     typed = bool(tracked_axes()) or any_specs()
     gathered: dict[Var, Any] = {}

@@ -37,6 +37,7 @@ from .._ir.jaxpr import ClosedJaxpr, memoized
 from .._ir.promotion import promote
 from .._operands.promotion import to_dtype
 from .._ops.control import loop, scan as scanning
+from .._ops.control.rows import row_of
 from .._ops.elementwise.arithmetic import add
 from .._ops.elementwise.families import literal
 from .._ops.elementwise.logic import and_, lt
@@ -608,7 +609,7 @@ def _scan(
     count = carry_tree.num_leaves
     steps = _length(leaves[count:], xs_tree, length)
     unroll = _unroll(unroll, steps)
-    row_avals = [scanning.row_of(typeof(x)) for x in leaves[count:]]
+    row_avals = [row_of(typeof(x)) for x in leaves[count:]]
     avals, body = _settle(
         [typeof(x) for x in leaves[:count]],
         lambda types: staged("scan", "f", f, tree, [*types, *row_avals]),

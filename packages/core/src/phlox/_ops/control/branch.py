@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered, refuse_io
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, effects_inside, memoized, narrowed, only
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, dependent_outputs, effects_inside, memoized, narrowed, only
 from ..._ir.key_uses import KeyUses, any_of
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env, tracked_axes
@@ -318,6 +318,13 @@ def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     return eqn.replace(invars=invars, outvars=only(eqn.outvars, used), params={**eqn.params, "branches": narrower})
 
 
+def _dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[bool]:
+    branches: Branches = params["branches"]
+    if operands[0]:
+        return [True] * len(branches[0].out_avals)
+    return list(_any([dependent_outputs(branch.jaxpr, operands[1:]) for branch in branches]))
+
+
 def _divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
     divided = [divide(branch, policy) for branch in eqn.params["branches"]]
     slots, places = _slots([[v.aval for v in d.kept] for d in divided])
@@ -371,6 +378,7 @@ cond = Primitive(
     axes=_axes,
     effects=effects_inside,
     narrow=_narrow,
+    dependent=_dependent,
     divide=_divide,
     keys=_keys,
     checked=_checked,

@@ -11,7 +11,17 @@ from typing import Any
 
 from ..._base import config
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized, narrowed, only
+from ..._ir.jaxpr import (
+    ClosedJaxpr,
+    JaxprEqn,
+    Var,
+    dependent_outputs,
+    effects_inside,
+    hoisted,
+    memoized,
+    narrowed,
+    only,
+)
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
@@ -144,6 +154,11 @@ def narrow_call(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     )
 
 
+def dependent_call(operands: Sequence[bool], params: dict[str, Any]) -> list[bool]:
+    """The rule `dependent` of primitives that run their parameter `jaxpr` once on their operands."""
+    return dependent_outputs(params["jaxpr"].jaxpr, operands)
+
+
 def _jit_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
     return divided_call(eqn, divide(eqn.params["jaxpr"], policy), 0, lambda v: v.aval)
 
@@ -199,6 +214,7 @@ jit_p = Primitive(
     axes=_jit_axes,
     effects=effects_inside,
     narrow=narrow_call,
+    dependent=dependent_call,
     divide=_jit_divide,
     show=_jit_show,
     checked=_jit_checked,

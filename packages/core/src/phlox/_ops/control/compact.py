@@ -22,6 +22,7 @@ from ..random.keys import is_key
 from ..reductions.reduce import reduce_sum
 from ..reductions.running import cumsum
 from ..structure.shape import convert
+from .batched_loop import only_where
 from .costs import cost, obstacle, size_of
 from .rows import counting, set_rows, spread, take_rows
 
@@ -55,8 +56,7 @@ class Compacted:
     """A `while` loop over rows, in batches of decreasing sizes.
 
     `dims` are those of the constants of condition and body: 0, or None for a constant that all rows share. The carry is
-    batched along axis 0. `bind` binds `while`; ``only_where(go_on, turn, nbody, ncond)`` is the body that keeps the
-    carry of rows that have stopped.
+    batched along axis 0. `bind` binds `while`.
     """
 
     def __init__(
@@ -66,19 +66,18 @@ class Compacted:
         cond_dims: tuple[Dim, ...],
         body_dims: tuple[Dim, ...],
         bind: Callable[..., list[Any]],
-        only_where: Callable[..., ClosedJaxpr],
     ):
         self.cond, self.body = cond, body
         self.cond_dims, self.body_dims = cond_dims, body_dims
-        self.bind, self.only_where = bind, only_where
+        self.bind = bind
 
     def run(self, count: int, consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
         """The final carry of `count` rows."""
-        left, ncond, nbody = _smaller(count), len(self.cond_dims), len(self.body_dims)
+        left, ncond = _smaller(count), len(self.cond_dims)
         axis, moving = BatchAxis(count), (0,) * len(carry)
         go_on, _ = batch_jaxpr(self.cond, axis, (*self.cond_dims, *moving), (True,))
         turn, _ = batch_jaxpr(self.body, axis, (*self.body_dims, *moving), (True,) * len(carry))
-        turn = self.only_where(go_on, turn, nbody, ncond)
+        turn = only_where(go_on, turn, ncond, self.body_dims)
         carry = self.bind(_while_more_than(go_on, left), consts[:ncond], turn, consts, carry)
         if not left:
             return carry

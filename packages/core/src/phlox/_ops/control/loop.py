@@ -8,30 +8,41 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
+from ..._base.errors import DerivativeError
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered, refuse_io
-from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoist_consts, hoisted, memoized, prune
+from ..._ir.jaxpr import (
+    ClosedJaxpr,
+    JaxprEqn,
+    dependent_outputs,
+    effects_inside,
+    hoisted,
+    memoized,
+    narrowed,
+    only,
+    prune,
+)
 from ..._ir.key_uses import KeyUses, repeated
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage
+from ..._transform.jaxprs import jvp_jaxpr, linearize_jaxpr, restage, unused_inputs
+from ..._transform.transpose import is_linear
 from ..._transform.varying import as_varying
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
-from ..elementwise.logic import select_n
-from ..reductions.reduce import reduce_or
-from ..structure.shape import broadcast_in_dim
+from .batched_loop import batched_loop, masked_programs
 from .call import Steps, axes_used, call
 from .compact import Compacted, compacts
-from .masked import masked_jaxpr, masked_test
+from .loop_states import while_states
+from .state_scan import scan_states
+from .turns import jvp_body, linear_turn, repeat as repeat, split_operands, spread_carry, with_ignored_inputs
 
 
 def _types(*avals: ShapedArray, body_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
@@ -95,20 +106,6 @@ def _ordered_while(
     return outs
 
 
-def spread_carry(flags: Sequence[bool], out_flags: Any) -> tuple[bool, ...]:
-    """The least fixed point of `out_flags` that contains `flags`.
-
-    A flag of the carry (it has a tangent, is batched, is used) may set others after one step; `out_flags` maps the
-    flags before a step to those after it.
-    """
-    known = tuple(flags)
-    while True:
-        wider = tuple(a or b for a, b in zip(known, out_flags(known), strict=True))
-        if wider == known:
-            return known
-        known = wider
-
-
 def _jvp(
     primals: Sequence[Any],
     tangents: Sequence[Any],
@@ -135,45 +132,6 @@ def _jvp(
     )
     count = len(body_jaxpr.out_avals)
     return outs[:count], fill(outs[count:], carry_has, body_jaxpr.out_avals)
-
-
-def jvp_body(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...]) -> ClosedJaxpr:
-    """The jvp of the body, with the inputs (constants, their tangents, carry, its tangents)."""
-    nconsts, ncarry = len(const_has), len(carry_has)
-
-    def make() -> ClosedJaxpr:
-        derived, _ = jvp_jaxpr(body, (*const_has, *carry_has), keep=carry_has)
-
-        def fun(*args: Any) -> list[Any]:
-            consts, rest = args[:nconsts], args[nconsts:]
-            const_tangents, rest = rest[: sum(const_has)], rest[sum(const_has) :]
-            return eval_jaxpr(derived.jaxpr, derived.consts, *consts, *rest[:ncarry], *const_tangents, *rest[ncarry:])
-
-        avals = body.in_avals
-        tangents = [a.tangent() for a in avals]
-        order = [
-            *avals[:nconsts],
-            *[t for t, there in zip(tangents[:nconsts], const_has, strict=True) if there],
-            *avals[nconsts:],
-            *[t for t, there in zip(tangents[nconsts:], carry_has, strict=True) if there],
-        ]
-        return restage(fun, order, body.jaxpr)
-
-    return memoized(body.jaxpr, ("jvp of a step", const_has, carry_has, axis_env.get()), make)
-
-
-def with_ignored_inputs(closed: ClosedJaxpr, more: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """The jaxpr with further inputs of the types `more`, which it ignores."""
-    if not more:
-        return closed
-    count = len(closed.in_avals)
-    return memoized(
-        closed.jaxpr,
-        ("ignoring", tuple(more)),
-        lambda: restage(
-            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs[:count]), [*closed.in_avals, *more], closed.jaxpr
-        ),
-    )
 
 
 def _bind(
@@ -210,9 +168,6 @@ def _linearize(
     checkpoints: int | None = None,
 ) -> tuple[list[Any], list[Any]]:
     """The loop with its states stored, and a scan over these states that carries the tangents."""
-    from .loop_states import while_states  # imports this module
-    from .state_scan import scan_states
-
     both = cond_nconsts + body_nconsts
     has = tuple(type(t) is not Zero for t in tangents)
     const_has = has[cond_nconsts:both]
@@ -233,7 +188,7 @@ def _linearize(
     found = while_states.bind(*primals, **programs, **counts, rows=rows)
     n = len(body_jaxpr.out_avals)
     outs, states, index = found[:n], found[n : 2 * n], found[2 * n :]
-    step = _linear_turn(body_jaxpr, const_has, carry_has)
+    step = linear_turn(body_jaxpr, const_has, carry_has)
     given = [t for t in tangents[cond_nconsts:both] if type(t) is not Zero]
     moving = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
     body_consts = primals[cond_nconsts:both]
@@ -260,27 +215,92 @@ def _with_varying_consts(body: ClosedJaxpr, nconsts: int, stops: frozenset[Any])
     return memoized(body.jaxpr, ("varying constants", nconsts, stops, axis_env.get()), make)
 
 
-def _linear_turn(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...]) -> ClosedJaxpr:
-    """The derivative of the body, with the inputs (constants, their tangents, tangents of the carry, carry)."""
-    nconsts, const_count, carry_count = len(const_has), sum(const_has), sum(carry_has)
+def _transpose(
+    cotangents: Sequence[Any],
+    *args: Any,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    checkpoints: int | None = None,
+) -> list[Any]:
+    """The transpose of a loop that is linear in some of its carry. The other values of the carry, such as a counter,
+    are the states of a loop of their own; `scan_states` runs the linear part for each of them."""
+    both = cond_nconsts + body_nconsts
+    counts = {"cond_nconsts": cond_nconsts, "body_nconsts": body_nconsts}
+    linear = _dependent(list(map(is_linear, args)), {"cond_jaxpr": cond_jaxpr, "body_jaxpr": body_jaxpr, **counts})
+    if all(linear):
+        raise DerivativeError("while_loop is not linear: its condition depends on what it is transposed for")
+    known = [not flag for flag in linear]
+    cond, body = _narrowed_programs(cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts, known)
+    read = narrowed(body_jaxpr, known)[1][:body_nconsts]
+    cond_consts, body_consts, carry = args[:cond_nconsts], args[cond_nconsts:both], args[both:]
+    rows = rows_of(body.out_avals, checkpoints)
+    found = while_states.bind(
+        *cond_consts,
+        *only(body_consts, read),
+        *only(carry, known),
+        cond_jaxpr=cond,
+        body_jaxpr=body,
+        cond_nconsts=cond_nconsts,
+        body_nconsts=sum(read),
+        rows=rows,
+    )
+    n = len(body.out_avals)
+    states, index = found[n : 2 * n], found[2 * n :]
+    invars = body_jaxpr.invars
+    order = [*invars[:body_nconsts], *only(invars[body_nconsts:], linear), *only(invars[body_nconsts:], known)]
+    step = body_jaxpr.jaxpr.replace(invars=order, outvars=only(body_jaxpr.outvars, linear))
+    operands = (cond_consts, only(body_consts, read), states, index, body_consts, only(carry, linear))
+    outs = scan_states.rule("transpose")(
+        only(cotangents, linear),
+        *(x for part in operands for x in part),
+        cond_jaxpr=cond,
+        body_jaxpr=body,
+        step_jaxpr=body_jaxpr.replace(jaxpr=prune(step)[0]),
+        lengths=tuple(map(len, operands)),
+        reverse=False,
+    )
+    of_consts, of_carry = outs[-len(body_consts) - sum(linear) : -sum(linear)], iter(outs[-sum(linear) :])
+    return [*[None] * cond_nconsts, *of_consts, *(next(of_carry) if flag else None for flag in linear)]
 
-    def make() -> ClosedJaxpr:
-        s = linearize_jaxpr(body, (*const_has, *carry_has))
 
-        def fun(*args: Any) -> list[Any]:
-            consts, tangents = args[:nconsts], args[nconsts : nconsts + const_count + carry_count]
-            inputs = [*consts, *args[nconsts + const_count + carry_count :]]
-            outs = eval_jaxpr(s.primal.jaxpr, s.primal.consts, *inputs)
-            residuals = [inputs[i] if kind == "in" else outs[i] for kind, i in s.residuals]
-            found = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *tangents)
-            results = fill(found, s.nonzero, body.out_avals)
-            return [instantiate(t) for t, there in zip(results, carry_has, strict=True) if there]
+def _dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[bool]:
+    first, second = params["cond_nconsts"], params["body_nconsts"]
+    cond, body = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
+    cond_consts, body_consts, carry = split_operands(operands, first, second)
+    carried = spread_carry(carry, lambda known: dependent_outputs(body, [*body_consts, *known]))
+    stops = any(dependent_outputs(cond, [*cond_consts, *carried]))
+    return [stops or flag for flag in carried]
 
-        avals, tangent_avals = body.in_avals, s.linear.in_avals[len(s.residuals) :]
-        step = restage(fun, [*avals[:nconsts], *tangent_avals, *avals[nconsts:]], body.jaxpr)
-        return step.replace(jaxpr=prune(step.jaxpr)[0])
 
-    return memoized(body.jaxpr, ("linear turn", const_has, carry_has, axis_env.get()), make)
+def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    if all(used):
+        return eqn
+    params = eqn.params
+    first, second, body = params["cond_nconsts"], params["body_nconsts"], params["body_jaxpr"]
+    tested = [not unread for unread in unused_inputs(params["cond_jaxpr"].jaxpr)[first:]]
+    start = [a or b for a, b in zip(used, tested, strict=True)]
+    carried = spread_carry(start, lambda known: narrowed(body, known)[1][second:])
+    if all(carried):
+        return eqn
+    cond, turn = _narrowed_programs(params["cond_jaxpr"], first, body, second, carried)
+    read = narrowed(body, carried)[1][:second]
+    return eqn.replace(
+        invars=only(eqn.invars, [*[True] * first, *read, *carried]),
+        outvars=only(eqn.outvars, carried),
+        params={**params, "cond_jaxpr": cond, "body_jaxpr": turn, "body_nconsts": sum(read)},
+    )
+
+
+def _narrowed_programs(
+    cond: ClosedJaxpr, cond_nconsts: int, body: ClosedJaxpr, body_nconsts: int, carried: Sequence[bool]
+) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    """Condition and body of a loop with the carries marked in `carried` alone, which do not depend on the others."""
+    keep = [*[False] * body_nconsts, *carried]
+    test = [*[True] * cond_nconsts, *carried]
+    make = lambda: cond.replace(jaxpr=cond.jaxpr.replace(invars=only(cond.invars, test)))  # noqa: E731
+    return memoized(cond.jaxpr, ("fewer carries", tuple(test)), make), narrowed(body, carried, keep)[0]
 
 
 #: The default number of stored states: as many as have this many bytes together, within the limits. One megabyte stays
@@ -326,81 +346,10 @@ def _batch(
                 x if d is None else place_axis(x, d, 0, axis.size) for x, d in zip(args, dims[:both], strict=False)
             ]
             first, second = (tuple(None if d is None else 0 for d in some) for some in (cond_dims, body_dims))
-            compacted = Compacted(cond_jaxpr, body_jaxpr, first, second, functools.partial(_bind, **how), only_where)
+            compacted = Compacted(cond_jaxpr, body_jaxpr, first, second, functools.partial(_bind, **how))
             return compacted.run(axis.size, consts, carry), carry_dims
         body_consts = [*cond_consts, *body_consts]
     return _bind(loop.cond, cond_consts, loop.body, body_consts, carry, **how), carry_dims
-
-
-class BatchedLoop(NamedTuple):
-    """The programs of a loop over a batch; `stops`: whether the condition differs between the examples."""
-
-    cond: ClosedJaxpr
-    body: ClosedJaxpr
-    carry: tuple[bool, ...]
-    stops: bool
-    one_cond: ClosedJaxpr
-
-
-def batched_loop(
-    axis: BatchAxis,
-    cond_jaxpr: ClosedJaxpr,
-    cond_dims: tuple[Dim, ...],
-    body_jaxpr: ClosedJaxpr,
-    body_dims: tuple[Dim, ...],
-    carry: Sequence[bool],
-) -> BatchedLoop:
-    def after(known: tuple[bool, ...]) -> list[bool]:
-        dims = tuple(0 if there else None for there in known)
-        if batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *dims))[1][0] is not None:
-            return [True] * len(known)  # examples stop after different numbers of turns, so every carry is batched
-        return [d is not None for d in batch_jaxpr(body_jaxpr, axis, (*body_dims, *dims))[1]]
-
-    batched = spread_carry(carry, after)
-    dims = tuple(0 if there else None for there in batched)
-    cond, (stops,) = batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *dims))
-    body, _ = batch_jaxpr(body_jaxpr, axis, (*body_dims, *dims), batched)
-    if stops is None:
-        return BatchedLoop(cond, body, batched, False, cond)
-    masked = memoized(
-        body.jaxpr,
-        ("only where", cond.jaxpr, axis_env.get()),
-        lambda: only_where(cond, body, len(body_dims), len(cond_dims)),
-    )
-    return BatchedLoop(as_long_as_any(cond), masked, batched, True, cond)
-
-
-def as_long_as_any(go_on: ClosedJaxpr) -> ClosedJaxpr:
-    def fun(*xs: Any) -> list[Any]:
-        return [reduce_or(*eval_jaxpr(go_on.jaxpr, go_on.consts, *xs), axes=(0,))]
-
-    return memoized(go_on.jaxpr, "any", lambda: restage(fun, go_on.in_avals, go_on.jaxpr))
-
-
-def only_where(go_on: ClosedJaxpr, turn: ClosedJaxpr, nbody: int, ncond: int) -> ClosedJaxpr:
-    """The batched body, which updates the carry of examples whose condition is true and keeps the others'."""
-
-    def fun(*args: Any) -> list[Any]:
-        cond_consts, body_consts, carry = args[:ncond], args[ncond : ncond + nbody], args[ncond + nbody :]
-        (goes_on,) = eval_jaxpr(go_on.jaxpr, go_on.consts, *cond_consts, *carry)
-        moved = eval_jaxpr(turn.jaxpr, turn.consts, *body_consts, *carry)
-        return [
-            select_n(broadcast_in_dim(goes_on, shape=typeof(x).shape, broadcast_dimensions=(0,)), x, y)
-            for x, y in zip(carry, moved, strict=True)
-        ]
-
-    return restage(fun, [*go_on.in_avals[:ncond], *turn.in_avals], turn.jaxpr)
-
-
-def masked_programs(mask: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """Condition and body of a loop for the rows where `mask` is true; both take the mask as their first operand."""
-    aval = typeof(mask)
-    inner, turn = masked_jaxpr(cond_jaxpr, aval), masked_jaxpr(body_jaxpr, aval)
-
-    def fun(*xs: Any) -> list[Any]:
-        return [masked_test.bind(*eval_jaxpr(inner.jaxpr, inner.consts, *xs), xs[0])]
-
-    return memoized(inner.jaxpr, "test", lambda: restage(fun, inner.in_avals, inner.jaxpr)), turn
 
 
 def _masked(
@@ -501,32 +450,16 @@ while_p = Primitive(
     lower=_lower,
     jvp=_jvp,
     linearize=_linearize,
+    transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
     masked=_masked,
     steps=_steps,
     axes=_axes,
     effects=effects_inside,
+    narrow=_narrow,
+    dependent=_dependent,
     keys=_keys,
     checked=_checked,
     unbounded=True,
 )
-
-
-def repeat(go_on: Callable[..., Any], turn: Callable[..., Sequence[Any]], start: Sequence[Any]) -> list[Any]:
-    """Binds `while` for Python functions: ``values = turn(*values)`` as long as ``go_on(*values)``.
-
-    For the lowering of primitives that are computed by a loop.
-    """
-    avals = [typeof(x) for x in start]
-    cond_jaxpr, cond_consts = stage(lambda *xs: [go_on(*xs)], avals)
-    body_jaxpr, body_consts = stage(turn, avals)
-    return while_p(
-        *cond_consts,
-        *body_consts,
-        *start,
-        cond_jaxpr=ClosedJaxpr(hoist_consts(cond_jaxpr)),
-        cond_nconsts=len(cond_consts),
-        body_jaxpr=ClosedJaxpr(hoist_consts(body_jaxpr)),
-        body_nconsts=len(body_consts),
-    )

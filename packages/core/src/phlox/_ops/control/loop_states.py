@@ -34,12 +34,13 @@ from ..._transform.jvp import push_forward
 from ..._transform.linearize import LinearizeTrace
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
-from ..elementwise.arithmetic import add, div, mul, rem
+from ..elementwise.arithmetic import add, div, mul, rem, sub
 from ..elementwise.logic import and_, eq, gt, le, lt, or_, select, select_n
 from ..structure.slicing import along, dynamic_update_slice
+from .batched_loop import batched_loop, masked_programs
 from .call import axes_used
-from .loop import batched_loop, jvp_body, masked_programs, repeat, spread_carry, with_ignored_inputs
-from .scan import empty, stacked, with_rows
+from .rows import empty, stacked, write_state
+from .turns import jvp_body, present, repeat, spread_carry, with_ignored_inputs
 
 _int32 = dtypes.int32.type
 INDEX = shaped((), dtypes.int32)
@@ -59,10 +60,6 @@ class LoopPrograms(NamedTuple):
 
     def turn(self, carry: Sequence[Any]) -> list[Any]:
         return eval_jaxpr(self.body_jaxpr.jaxpr, self.body_jaxpr.consts, *self.body_consts, *carry)
-
-
-def write_state(rows: Sequence[Any], state: Sequence[Any], at: Any) -> list[Any]:
-    return [with_rows(x, [part], at) for x, part in zip(rows, state, strict=True)]
 
 
 def _thinned(rows: Sequence[Any]) -> list[Any]:
@@ -100,7 +97,7 @@ def _with_states(
     def fits(count: Any, *values: Any) -> Any:
         return and_(lt(count, _int32(rows)), loop.goes_on(values[:n]))
 
-    def widen(stride: Any, _: Any, count: Any, *values: Any) -> list[Any]:
+    def widen(stride: Any, top: Any, count: Any, *values: Any) -> list[Any]:
         twice = mul(stride, _int32(2))
 
         def segment(top: Any, count: Any, *values: Any) -> list[Any]:
@@ -111,25 +108,23 @@ def _with_states(
             )
             return [add(top, _ONE), add(count, turns), *carry, *write_state(values[n:], values[:n], top)]
 
-        start = [_int32(rows // 2), count, *values[:n], *_thinned(values[n:])]
+        start = [div(add(top, _ONE), _int32(2)), count, *values[:n], *_thinned(values[n:])]
         return [twice, *repeat(lambda top, _, *values: fits(top, *values), segment, start)]
 
-    count, *values = repeat(fits, first, [_ZERO, *carry, *stored])
-    stride, top, count, *values = repeat(
-        lambda _stride, _top, _count, *values: loop.goes_on(values[:n]), widen, [_ONE, count, count, *values]
-    )
-
-    # The loop backwards needs half of the rows, unless all states are there. It is fastest with few states, as long as
-    # all others up to the next one fit into the free rows.
-    def spares(stride: Any, top: Any, *_: Any) -> Any:
+    # The loop backwards needs free rows. It is fastest with few states, as long as all others up to the next one fit
+    # into the free rows. Where there are many states, a quarter of that is enough, as few turns then run twice.
+    def spares(stride: Any, top: Any) -> Any:
         fits = le(add(mul(stride, _int32(2)), div(top, _int32(2))), _int32(rows - 1))
-        return and_(gt(stride, _ONE), or_(gt(top, _int32(rows // 2)), fits))
+        crowded = gt(stride, mul(_int32(4), sub(_int32(rows), top)))
+        return and_(gt(stride, _ONE), or_(and_(gt(top, _int32(rows // 2)), crowded), fits))
 
-    def halve(stride: Any, top: Any, *stored: Any) -> list[Any]:
-        return [mul(stride, _int32(2)), div(add(top, _ONE), _int32(2)), *_thinned(stored)]
-
-    stride, _, *stored = repeat(spares, halve, [stride, top, *values[n:]])
-    return [*values[:n], *stored, count, stride]
+    count, *values = repeat(fits, first, [_ZERO, *carry, *stored])
+    stride, _, count, *values = repeat(
+        lambda stride, top, _, *values: or_(loop.goes_on(values[:n]), spares(stride, top)),
+        widen,
+        [_ONE, count, count, *values],
+    )
+    return [*values, count, stride]
 
 
 def _states_jvp(
@@ -161,10 +156,6 @@ def _states_jvp(
     results = [*last[:n], *stored[:n], *index]
     moved = [*carry_has, *carry_has, False, False]
     return results, fill([*last[n:], *stored[n:]], moved, [typeof(x) for x in results])
-
-
-def present(tangents: Sequence[Any]) -> list[Any]:
-    return [t for t in tangents if type(t) is not Zero]
 
 
 def _bind_states(

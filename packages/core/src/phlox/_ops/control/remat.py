@@ -38,7 +38,7 @@ from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linear
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
-from .call import Steps, axes_used, narrow_call
+from .call import Steps, axes_used, dependent_call, narrow_call
 from .division import Divided, Policy, divide
 from .masked import masked_jaxpr
 
@@ -262,6 +262,7 @@ checkpoint = Primitive(
     effects=effects_inside,
     keys=_keys,
     narrow=_narrow,
+    dependent=dependent_call,
     checked=_checked,
     program="jaxpr",
 )

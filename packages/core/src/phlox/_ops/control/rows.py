@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..._ir import dtypes
+from ..._ir.avals import ShapedArray
 from ..._trace.trace import typeof
+from ..._transform.array_operations import zeros
+from ..random.keys import is_key, random_wrap
 from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather
 from ..structure.scatter import scatter
-from ..structure.shape import broadcast_in_dim, iota, reshape
+from ..structure.shape import broadcast_in_dim, concatenate, iota, reshape
+from ..structure.slicing import along, dynamic_slice, dynamic_update_slice
+
+_ZERO = dtypes.int32.type(0)
 
 
 def take_rows(x: Any, rows: Any) -> Any:
@@ -53,3 +60,51 @@ def spread(x: Any, shape: tuple[int, ...], *dimensions: int) -> Any:
     """`x` broadcast to `shape`, its axes at `dimensions`; a Python number becomes int32."""
     value = dtypes.int32.type(x) if type(x) is int else x
     return broadcast_in_dim(value, shape=shape, broadcast_dimensions=dimensions)
+
+
+# --- rows of a type, at one position -------------------------------------------------------------------
+
+
+def stacked(aval: ShapedArray, length: int) -> ShapedArray:
+    """The type of `length` values of type `aval`, stacked along a new first axis."""
+    return aval.with_axis(0, length)
+
+
+def row_of(aval: ShapedArray) -> ShapedArray:
+    """The type of one slice along the first axis."""
+    return aval.without_axis(0)
+
+
+def empty(aval: ShapedArray) -> Any:
+    """An array of zeros of this type, to write results into."""
+    if is_key(aval):
+        return random_wrap(zeros(aval.physical), impl=aval.dtype.impl)
+    return zeros(aval.update(weak_type=False))
+
+
+def rows_at(x: Any, at: Any, count: int) -> Any:
+    """``x[at : at + count]``, which must be in bounds."""
+    shape = typeof(x).shape
+    if count == shape[0]:
+        return x
+    return dynamic_slice(x, at, *[_ZERO] * (len(shape) - 1), slice_sizes=(count, *shape[1:]))
+
+
+def row_at(x: Any, i: int) -> Any:
+    """``x[i]``."""
+    shape = typeof(x).shape
+    row = x if shape[0] == 1 else along(x, 0, i, i + 1)
+    return reshape(row, new_sizes=shape[1:], dimensions=None)
+
+
+def with_rows(x: Any, rows: Sequence[Any], at: Any) -> Any:
+    """`x` with `rows` written to it, beginning at index `at`."""
+    shape = typeof(x).shape
+    parts = [reshape(row, new_sizes=(1, *shape[1:]), dimensions=None) for row in rows]
+    block = parts[0] if len(parts) == 1 else concatenate(*parts, dimension=0)
+    return block if len(rows) == shape[0] else dynamic_update_slice(x, block, at, *[_ZERO] * (len(shape) - 1))
+
+
+def write_state(rows: Sequence[Any], state: Sequence[Any], at: Any) -> list[Any]:
+    """The `rows` with the arrays of `state` written to row `at`."""
+    return [with_rows(x, [part], at) for x, part in zip(rows, state, strict=True)]

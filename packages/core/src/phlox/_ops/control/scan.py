@@ -16,41 +16,42 @@ import numpy as np
 
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, effects_inside, hoisted, memoized, narrowed, only, prune
+from ..._ir.jaxpr import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Var,
+    dependent_outputs,
+    effects_inside,
+    hoisted,
+    memoized,
+    narrowed,
+    only,
+    prune,
+)
 from ..._ir.key_uses import KeyUses, repeated
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, add, fill, instantiate, zeros
+from ..._transform.array_operations import Zero, fill, instantiate, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage
 from ..._transform.residuals import recomputed
-from ..._transform.transpose import Linear, backward_pass, is_linear
+from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add as plus, sub
 from ..elementwise.logic import lt
-from ..random.keys import is_key, random_wrap
-from ..structure.shape import concatenate, reshape
-from ..structure.slicing import along, dynamic_slice, dynamic_update_slice
 from .call import Steps, axes_used
 from .division import Policy, divide, divided_call
-from .loop import spread_carry, while_p
+from .loop import while_p
 from .masked import masked_jaxpr
+from .rows import empty, row_at, row_of, rows_at, stacked, with_rows
+from .turns import backward_step, jvp_step, present, split_operands, spread_carry
 
 Params = dict[str, Any]
-
-
-def stacked(aval: ShapedArray, length: int) -> ShapedArray:
-    """The type of `length` values of type `aval`, stacked along a new first axis."""
-    return aval.with_axis(0, length)
-
-
-def row_of(aval: ShapedArray) -> ShapedArray:
-    """The type of one slice along the first axis."""
-    return aval.without_axis(0)
 
 
 def _types(
@@ -63,29 +64,6 @@ def _types(
 # --- as a loop ------------------------------------------------------------------------------------------
 
 
-def rows_at(x: Any, at: Any, count: int) -> Any:
-    """``x[at : at + count]``, which must be in bounds."""
-    shape = typeof(x).shape
-    if count == shape[0]:
-        return x
-    return dynamic_slice(x, at, *[_ZERO] * (len(shape) - 1), slice_sizes=(count, *shape[1:]))
-
-
-def row_at(x: Any, i: int) -> Any:
-    """``x[i]``."""
-    shape = typeof(x).shape
-    row = x if shape[0] == 1 else along(x, 0, i, i + 1)
-    return reshape(row, new_sizes=shape[1:], dimensions=None)
-
-
-def with_rows(x: Any, rows: Sequence[Any], at: Any) -> Any:
-    """`x` with `rows` written to it, beginning at index `at`."""
-    shape = typeof(x).shape
-    parts = [reshape(row, new_sizes=(1, *shape[1:]), dimensions=None) for row in rows]
-    block = parts[0] if len(parts) == 1 else concatenate(*parts, dimension=0)
-    return block if len(rows) == shape[0] else dynamic_update_slice(x, block, at, *[_ZERO] * (len(shape) - 1))
-
-
 _ZERO = dtypes.int32.type(0)
 
 
@@ -93,7 +71,7 @@ def _as_loop(
     *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
 ) -> list[Any]:
     """The scan as a `while` loop with `unroll` steps in each iteration, then the remaining steps."""
-    consts, carry, xs = _parts(args, num_consts, num_carry)
+    consts, carry, xs = split_operands(args, num_consts, num_carry)
     ys = [empty(stacked(a, length)) for a in jaxpr.out_avals[num_carry:]]
 
     def steps(
@@ -139,19 +117,6 @@ def _as_loop(
     return [*carry, *ys]
 
 
-def empty(aval: ShapedArray) -> Any:
-    """An array of zeros of this type, to write results into."""
-    if is_key(aval):
-        return random_wrap(zeros(aval.physical), impl=aval.dtype.impl)
-    return zeros(aval.update(weak_type=False))
-
-
-def _parts(args: Sequence[Any], num_consts: int, num_carry: int) -> tuple[list[Any], list[Any], list[Any]]:
-    """`args` split into constants, carry, and scanned arrays."""
-    both = num_consts + num_carry
-    return list(args[:num_consts]), list(args[num_consts:both]), list(args[both:])
-
-
 def _bind(
     closed: ClosedJaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], how: Params
 ) -> tuple[list[Any], list[Any]]:
@@ -172,76 +137,27 @@ def _bind(
 # --- forward mode ---------------------------------------------------------------------------------------
 
 
-def _with_inputs_in_order(derived: ClosedJaxpr, groups: Sequence[Sequence[int]], name: Jaxpr) -> ClosedJaxpr:
-    """The jaxpr with its inputs reordered: `groups` lists the old positions in the new order."""
-    order = [i for group in groups for i in group]
-
-    def fun(*args: Any) -> list[Any]:
-        values: list[Any] = [None] * len(args)
-        for i, x in zip(order, args, strict=True):
-            values[i] = x
-        return eval_jaxpr(derived.jaxpr, derived.consts, *values)
-
-    return restage(fun, [derived.in_avals[i] for i in order], name)
-
-
-def jvp_step(
-    jaxpr: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...], xs_has: tuple[bool, ...]
-) -> tuple[ClosedJaxpr, list[bool]]:
-    """The jvp of a step, as a step: tangents of constants are constants, those of the carry are carried.
-
-    Also returns, for each result, whether its tangent is returned.
-    """
-    num_consts, num_carry, outputs = len(const_has), len(carry_has), len(jaxpr.out_avals)
-    keep = (*carry_has, *[False] * (outputs - num_carry))
-    derived, there = jvp_jaxpr(jaxpr, (*const_has, *carry_has, *xs_has), keep=keep)
-
-    def make() -> ClosedJaxpr:
-        inputs = len(jaxpr.in_avals)
-        counts = [sum(const_has), sum(carry_has), sum(xs_has)]
-        starts = [inputs, inputs + counts[0], inputs + counts[0] + counts[1]]
-        plain = _parts(range(inputs), num_consts, num_carry)
-        groups = []
-        for mine, start, count in zip(plain, starts, counts, strict=True):
-            groups += [mine, list(range(start, start + count))]
-        grouped = _with_inputs_in_order(derived, groups, jaxpr.jaxpr)
-        # Order of the results: carry, its tangents, slices, their tangents.
-        order = [
-            *range(num_carry),
-            *range(outputs, outputs + counts[1]),
-            *range(num_carry, outputs),
-            *range(outputs + counts[1], len(derived.out_avals)),
-        ]
-        return grouped.replace(jaxpr=grouped.jaxpr.replace(outvars=[grouped.jaxpr.outvars[i] for i in order]))
-
-    return memoized(derived.jaxpr, ("grouped", num_consts, num_carry, axis_env.get()), make), there
-
-
 def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any
 ) -> tuple[list[Any], list[Any]]:
     has = [type(t) is not Zero for t in tangents]
-    const_has, carry_given, xs_has = map(tuple, _parts(has, num_consts, num_carry))
+    const_has, carry_given, xs_has = map(tuple, split_operands(has, num_consts, num_carry))
     carry_has = spread_carry(carry_given, lambda known: jvp_jaxpr(jaxpr, (*const_has, *known, *xs_has))[1][:num_carry])
     outputs = len(jaxpr.out_avals)
     step, there = jvp_step(jaxpr, const_has, carry_has, xs_has)
-    consts, carry, xs = _parts(primals, num_consts, num_carry)
-    const_tangents, carry_tangents, xs_tangents = _parts(tangents, num_consts, num_carry)
+    consts, carry, xs = split_operands(primals, num_consts, num_carry)
+    const_tangents, carry_tangents, xs_tangents = split_operands(tangents, num_consts, num_carry)
     moving = [instantiate(t) for t, has_one in zip(carry_tangents, carry_has, strict=True) if has_one]
     last, rows = _bind(
         step,
-        [*consts, *_present(const_tangents)],
+        [*consts, *present(const_tangents)],
         [*carry, *moving],
-        [*xs, *_present(xs_tangents)],
+        [*xs, *present(xs_tangents)],
         how,
     )
     width = outputs - num_carry
     outs = [*last[:num_carry], *rows[:width]]
     return outs, fill([*last[num_carry:], *rows[width:]], there, [typeof(x) for x in outs])
-
-
-def _present(tangents: Sequence[Any]) -> list[Any]:
-    return [t for t in tangents if type(t) is not Zero]
 
 
 # --- reverse mode ---------------------------------------------------------------------------------------
@@ -269,14 +185,14 @@ def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any
 ) -> tuple[list[Any], list[Any]]:
     wanted = [type(t) is not Zero for t in tangents]
-    const_has, carry_given, xs_has = map(tuple, _parts(wanted, num_consts, num_carry))
+    const_has, carry_given, xs_has = map(tuple, split_operands(wanted, num_consts, num_carry))
     carry_has = spread_carry(
         carry_given,
         lambda known: linearize_jaxpr(jaxpr, (*const_has, *known, *xs_has)).nonzero[:num_carry],
     )
     key = ("scan halves", const_has, carry_has, xs_has, axis_env.get())
     halves = memoized(jaxpr.jaxpr, key, lambda: _split(jaxpr, const_has, carry_has, xs_has))
-    consts, carry, xs = _parts(primals, num_consts, num_carry)
+    consts, carry, xs = split_operands(primals, num_consts, num_carry)
     outer = eval_jaxpr(halves.invariant.jaxpr, halves.invariant.consts, *consts)
     last, rows = _bind(halves.primal, consts, carry, xs, how)
     width = len(jaxpr.out_avals) - num_carry
@@ -286,10 +202,10 @@ def _linearize(
     moving = [sources[kind][i] for kind, i in halves.moving]
     if not any(halves.nonzero):
         return outs, [Zero(typeof(x).tangent()) for x in outs]
-    const_tangents, carry_tangents, xs_tangents = _parts(tangents, num_consts, num_carry)
+    const_tangents, carry_tangents, xs_tangents = split_operands(tangents, num_consts, num_carry)
     going = [instantiate(t) for t, there in zip(carry_tangents, carry_has, strict=True) if there]
     last_t, rows_t = _bind(
-        halves.linear, [*fixed, *_present(const_tangents)], going, [*moving, *_present(xs_tangents)], how
+        halves.linear, [*fixed, *present(const_tangents)], going, [*moving, *present(xs_tangents)], how
     )
     return outs, fill([*last_t, *rows_t], halves.nonzero, [typeof(x) for x in outs])
 
@@ -413,7 +329,12 @@ def _transpose(
     """A scan in the other direction, with cotangents of constants (summed) and of the carry as its carry; cotangents of
     slices are its results."""
     linear = tuple(is_linear(x) for x in args)
-    consts, carry, xs = _parts(args, num_consts, num_carry)
+    how: Params = {"length": length, "reverse": reverse, "unroll": unroll}
+    step_params = {"jaxpr": jaxpr, "num_consts": num_consts, "num_carry": num_carry}
+    is_carry_linear = _dependent(linear, step_params)[:num_carry]
+    if not all(is_carry_linear):
+        return _transpose_mixed(cotangents, args, is_carry_linear, jaxpr, num_consts, num_carry, **how)
+    consts, carry, xs = split_operands(args, num_consts, num_carry)
     given_carry, given_ys = list(cotangents[:num_carry]), list(cotangents[num_carry:])
     # Cotangents of slices that are `Zero` are not scanned.
     ys_has = tuple(type(ct) is not Zero for ct in given_ys)
@@ -428,8 +349,8 @@ def _transpose(
         step,
         [x for x in consts if not is_linear(x)],
         [*sums, *going],
-        [*[x for x in xs if not is_linear(x)], *_present(given_ys)],
-        {"length": length, "reverse": not reverse, "unroll": unroll},
+        [*[x for x in xs if not is_linear(x)], *present(given_ys)],
+        {**how, "reverse": not reverse},
     )
     total, came, out = iter(last[: len(sums)]), last[len(sums) :], iter(rows)
     return [
@@ -439,46 +360,86 @@ def _transpose(
     ]
 
 
-def backward_step(
-    jaxpr: ClosedJaxpr, linear: tuple[bool, ...], num_consts: int, num_carry: int, ys_has: tuple[bool, ...]
+def _transpose_mixed(
+    cotangents: Sequence[Any],
+    args: Sequence[Any],
+    is_carry_linear: Sequence[bool],
+    jaxpr: ClosedJaxpr,
+    num_consts: int,
+    num_carry: int,
+    **how: Any,
+) -> list[Any]:
+    """The transpose of a scan whose carry also holds values that are not linear, such as a counter.
+
+    A scan forwards computes these values and stores them for each step, as scanned arrays of the transpose. Those that
+    no step changes become constants.
+    """
+    consts, carry, xs = split_operands(args, num_consts, num_carry)
+    steady, moving, linear = _kinds_of_carry(jaxpr, num_consts, is_carry_linear)
+    key = ("carry as slices", num_consts, tuple(is_carry_linear))
+    step = memoized(jaxpr.jaxpr, key, lambda: _with_slices_of_carry(jaxpr, num_consts, steady, moving, linear))
+    known = [not is_linear(x) for x in (*consts, *xs)]
+    first, rows = known[:num_consts], known[num_consts:]
+    known_jaxpr = memoized(
+        jaxpr.jaxpr,
+        (*key, tuple(known)),
+        lambda: _known_step(jaxpr, num_consts, num_carry, steady, moving, first, rows),
+    )
+    fixed = [carry[i] for i in steady]
+    start = [carry[i] for i in moving]
+    _, stacks = _bind(known_jaxpr, [*only(consts, first), *fixed], start, only(xs, rows), how)
+    found = _transpose(
+        [*(cotangents[i] for i in linear), *cotangents[num_carry:]],
+        *[*consts, *fixed, *(carry[i] for i in linear), *stacks, *xs],
+        jaxpr=step,
+        num_consts=num_consts + len(steady),
+        num_carry=len(linear),
+        **how,
+    )
+    const_cts, carry_cts, xs_cts = split_operands(found, num_consts + len(steady), len(linear))
+    of_carry = dict(zip(linear, carry_cts, strict=True))
+    return [*const_cts[:num_consts], *(of_carry.get(i) for i in range(num_carry)), *xs_cts[len(moving) :]]
+
+
+def _kinds_of_carry(
+    jaxpr: ClosedJaxpr, num_consts: int, is_carry_linear: Sequence[bool]
+) -> tuple[list[int], list[int], list[int]]:
+    """The positions of carries that no step changes, of others that are not linear, and of those that are linear."""
+    steady: list[int] = []
+    moving: list[int] = []
+    linear: list[int] = []
+    for i, flag in enumerate(is_carry_linear):
+        kind = linear if flag else steady if jaxpr.outvars[i] is jaxpr.invars[num_consts + i] else moving
+        kind.append(i)
+    return steady, moving, linear
+
+
+def _with_slices_of_carry(
+    jaxpr: ClosedJaxpr, num_consts: int, steady: Sequence[int], moving: Sequence[int], linear: Sequence[int]
 ) -> ClosedJaxpr:
-    const_lin, _, xs_lin = _parts(linear, num_consts, num_carry)
-    const_avals, carry_avals, xs_avals = _parts(jaxpr.in_avals, num_consts, num_carry)
-    ys_avals = jaxpr.out_avals[num_carry:]
-    summed = [a for a, lin in zip(const_avals, const_lin, strict=True) if lin]
+    """The step with its `steady` carries as constants, and the `moving` ones as slices."""
+    num_carry = len(steady) + len(moving) + len(linear)
+    consts, carry, xs = split_operands(jaxpr.invars, num_consts, num_carry)
+    fixed, slices, carried = ([carry[i] for i in part] for part in (steady, moving, linear))
+    outvars = [*(jaxpr.outvars[i] for i in linear), *jaxpr.outvars[num_carry:]]
+    return jaxpr.replace(jaxpr=jaxpr.jaxpr.replace(invars=[*consts, *fixed, *carried, *slices, *xs], outvars=outvars))
 
-    def split(args: Sequence[Any], *counts: int) -> list[list[Any]]:
-        result, start = [], 0
-        for count in counts:
-            result.append(list(args[start : start + count]))
-            start += count
-        return result
 
-    def fun(*args: Any) -> list[Any]:
-        known, sums, going, rows, cts = split(
-            args, num_consts - sum(const_lin), len(summed), num_carry, len(xs_avals) - sum(xs_lin), sum(ys_has)
-        )
-        first, later, ys = iter(known), iter(rows), iter(cts)
-        values = [Linear(a) if lin else next(first) for a, lin in zip(const_avals, const_lin, strict=True)]
-        values += [Linear(a) for a in carry_avals]
-        values += [Linear(a) if lin else next(later) for a, lin in zip(xs_avals, xs_lin, strict=True)]
-        outgoing = [*going, *(next(ys) if has else Zero(a) for a, has in zip(ys_avals, ys_has, strict=True))]
-        found = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, outgoing)
-        const_cts, carry_cts, xs_cts = _parts(found, num_consts, num_carry)
-        added = [ct for ct, lin in zip(const_cts, const_lin, strict=True) if lin]
-        return [
-            *[instantiate(add(total, ct)) for total, ct in zip(sums, added, strict=True)],
-            *[instantiate(ct) for ct in carry_cts],
-            *[instantiate(ct) for ct, lin in zip(xs_cts, xs_lin, strict=True) if lin],
-        ]
-
-    avals = [
-        *[a for a, lin in zip(const_avals, const_lin, strict=True) if not lin],
-        *[a.update(weak_type=False) for a in [*summed, *carry_avals]],
-        *[a for a, lin in zip(xs_avals, xs_lin, strict=True) if not lin],
-        *[a for a, has in zip(ys_avals, ys_has, strict=True) if has],
-    ]
-    return restage(fun, avals, jaxpr.jaxpr)
+def _known_step(
+    jaxpr: ClosedJaxpr,
+    num_consts: int,
+    num_carry: int,
+    steady: Sequence[int],
+    moving: Sequence[int],
+    known_consts: Sequence[bool],
+    known_xs: Sequence[bool],
+) -> ClosedJaxpr:
+    """The step of the `moving` carries alone, which also returns their values before the step as slices."""
+    consts, carry, xs = split_operands(jaxpr.invars, num_consts, num_carry)
+    before = [carry[i] for i in moving]
+    invars = [*only(consts, known_consts), *(carry[i] for i in steady), *before, *only(xs, known_xs)]
+    step = jaxpr.jaxpr.replace(invars=invars, outvars=[*(jaxpr.outvars[i] for i in moving), *before])
+    return jaxpr.replace(jaxpr=prune(step)[0])
 
 
 # --- dead code, and policies of checkpoint --------------------------------------------------------------
@@ -492,7 +453,7 @@ def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
 
     def read(carried: Sequence[bool]) -> tuple[list[Any], list[Any], list[Any]]:
         found = narrowed(step, [*carried, *used[num_carry:]])[1]
-        return _parts(found, num_consts, num_carry)
+        return split_operands(found, num_consts, num_carry)
 
     # A carry is needed if it is used after the scan, or if the next step reads it.
     carried = spread_carry(used[:num_carry], lambda known: read(known)[1])
@@ -503,6 +464,13 @@ def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     narrower = narrowed(step, outputs, kept)[0]
     how = {**params, "jaxpr": narrower, "num_consts": sum(consts), "num_carry": sum(carried)}
     return eqn.replace(invars=only(eqn.invars, inputs), outvars=only(eqn.outvars, outputs), params=how)
+
+
+def _dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[bool]:
+    step, num_carry = params["jaxpr"].jaxpr, params["num_carry"]
+    consts, carry, xs = split_operands(operands, params["num_consts"], num_carry)
+    carried = spread_carry(carry, lambda known: dependent_outputs(step, [*consts, *known, *xs])[:num_carry])
+    return [*carried, *dependent_outputs(step, [*consts, *carried, *xs])[num_carry:]]
 
 
 def _divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
@@ -525,7 +493,7 @@ def _batch(
     num_carry: int,
     **how: Any,
 ) -> tuple[list[Any], list[Dim]]:
-    const_dims, carry_given, xs_given = _parts(dims, num_consts, num_carry)
+    const_dims, carry_given, xs_given = split_operands(dims, num_consts, num_carry)
     xs_dims = [None if d is None else 0 for d in xs_given]
 
     def after(known: tuple[bool, ...]) -> list[bool]:
@@ -538,7 +506,7 @@ def _batch(
     in_dims = (*const_dims, *carry_dims, *xs_dims)
     must = (*batched, *[False] * (len(jaxpr.out_avals) - num_carry))
     derived, out_dims = batch_jaxpr(jaxpr, axis, in_dims, must)
-    consts, carry, xs = _parts(args, num_consts, num_carry)
+    consts, carry, xs = split_operands(args, num_consts, num_carry)
     carry = [
         place_axis(x, d, 0, axis.size) if there else x for x, d, there in zip(carry, carry_given, batched, strict=True)
     ]
@@ -548,7 +516,7 @@ def _batch(
 
 
 def _masked(mask: Any, *args: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any) -> list[Any]:
-    consts, carry, xs = _parts(args, num_consts, num_carry)
+    consts, carry, xs = split_operands(args, num_consts, num_carry)
     last, rows = _bind(masked_jaxpr(jaxpr, typeof(mask)), [mask, *consts], carry, xs, how)
     return [*last, *rows]
 
@@ -563,7 +531,7 @@ def _lower(f: Function, *args: Value, **params: Any) -> list[Value]:
 def _steps(
     *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
 ) -> Steps:
-    consts, carry, xs = _parts(args, num_consts, num_carry)
+    consts, carry, xs = split_operands(args, num_consts, num_carry)
     for turn in range(length):
         at = dtypes.int32.type(length - 1 - turn if reverse else turn)
         outs = yield jaxpr, [*consts, *carry, *(row_at(x, at) for x in xs)], f"turn {turn} of scan"
@@ -573,7 +541,7 @@ def _steps(
 def _checked(
     checks: Any, *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, **how: Any
 ) -> list[Any]:
-    consts, carry, xs = _parts(args, num_consts, num_carry)
+    consts, carry, xs = split_operands(args, num_consts, num_carry)
     avals = [*map(typeof, consts), *map(typeof, carry), *(row_of(typeof(x)) for x in xs)]
     checks.make_room(checks.program(jaxpr, avals, num_consts)[1])
     program, tree = checks.program(jaxpr, avals, num_consts)
@@ -614,6 +582,7 @@ scan = Primitive(
     axes=_axes,
     effects=effects_inside,
     narrow=_narrow,
+    dependent=_dependent,
     divide=_divide,
     keys=_keys,
     checked=_checked,

@@ -24,8 +24,8 @@ from ..reductions.reduce import reduce_min, reduce_sum
 from ..reductions.running import cumsum
 from ..structure.shape import convert, reshape
 from .costs import cost, elements, obstacle
-from .rows import counting, set_rows, spread, take_rows
-from .scan import empty, scan
+from .rows import counting, empty, set_rows, spread, take_rows
+from .scan import scan
 
 Branches = tuple[ClosedJaxpr, ...]
 

@@ -23,7 +23,7 @@ from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, restage
+from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr
 from ..._transform.jvp import push_forward
 from ..._transform.linearize import LinearizeTrace
 from ..._transform.transpose import is_linear
@@ -33,17 +33,11 @@ from ..elementwise.arithmetic import add, div, max_, min_, mul, rem, sub
 from ..elementwise.logic import and_, eq, ge, gt, le, lt, select
 from ..reductions.reduce import reduce_max
 from ..structure.shape import broadcast_in_dim, convert, iota, squeeze
-from .loop import BatchedLoop, batched_loop, jvp_body, masked_programs, repeat, spread_carry, with_ignored_inputs
-from .loop_states import (
-    INDEX,
-    LoopPrograms,
-    axes_of,
-    constants,
-    present,
-    write_state,
-)
+from .batched_loop import batched_loop, masked_programs, only_where
+from .loop_states import INDEX, LoopPrograms, axes_of, constants
 from .masked import masked_jaxpr
-from .scan import backward_step, empty, jvp_step, row_at, rows_at, stacked
+from .rows import empty, row_at, rows_at, stacked, write_state
+from .turns import backward_step, jvp_body, jvp_step, present, repeat, spread_carry, with_ignored_inputs
 
 _int32 = dtypes.int32.type
 _ZERO, _ONE = _int32(0), _int32(1)
@@ -375,7 +369,7 @@ def _batch(
     ]
     operands = o._replace(states=states, carry=carry)
     if loop.stops:
-        step = _only_where(loop, step, len(o.cond_consts), len(o.step_consts), len(carry))
+        step = only_where(loop.one_cond, step, len(o.cond_consts), d.step_consts)
         operands = operands._replace(
             body_consts=[*o.cond_consts, *o.body_consts], step_consts=[*o.cond_consts, *o.step_consts]
         )
@@ -431,28 +425,6 @@ common_count = Primitive(
     batch=_common_count_batch,
     nan_checked=False,
 )
-
-
-def _only_where(loop: BatchedLoop, step: ClosedJaxpr, ncond: int, nstep: int, ncarry: int) -> ClosedJaxpr:
-    """The step, which changes the carry of the examples that take the turn and keeps the others'.
-
-    The derivative of the masked body alone would be nan where that of the body is infinite at the last state.
-    """
-    cond = loop.one_cond
-
-    def fun(*args: Any) -> list[Any]:
-        cond_consts, inputs = args[:ncond], args[ncond:]
-        carry, state = inputs[nstep : nstep + ncarry], inputs[nstep + ncarry :]
-        (goes_on,) = eval_jaxpr(cond.jaxpr, cond.consts, *cond_consts, *state)
-        moved = eval_jaxpr(step.jaxpr, step.consts, *inputs)
-        return [
-            select(broadcast_in_dim(goes_on, shape=typeof(x).shape, broadcast_dimensions=(0,)), y, x)
-            for x, y in zip(carry, moved, strict=True)
-        ]
-
-    key = ("only where", cond.jaxpr, axis_env.get())
-    avals = [*cond.in_avals[:ncond], *step.in_avals]
-    return memoized(step.jaxpr, key, lambda: restage(fun, avals, step.jaxpr))
 
 
 scan_states = Primitive(

@@ -29,7 +29,8 @@ from ..._xla.array import logical
 from ..._xla.callbacks import call_host, checked, on_host
 from ..._xla.host_values import as_array
 from ..._xla.text import Function, Value
-from ..control.scan import row_of, scan
+from ..control.rows import row_of
+from ..control.scan import scan
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,7 +20,8 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.spectra import Decomposition, Followed, Slope, Spectrum, Vectors
-from ..control.scan import row_of, scan
+from ..control.rows import row_of
+from ..control.scan import scan
 from ..elementwise.arithmetic import abs_, add, conj, div, mul, real, stop_gradient, sub
 from ..elementwise.families import INEXACT, check_kind, literal, same_dtype
 from ..elementwise.logic import and_, eq, ge, le, not_, select

@@ -25,7 +25,7 @@ from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..control.call import axes_used
-from ..control.loop import spread_carry
+from ..control.turns import spread_carry
 from ..elementwise.arithmetic import neg
 
 

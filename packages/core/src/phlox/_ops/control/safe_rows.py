@@ -1,0 +1,80 @@
+"""The `safe_rows` primitive: rows of a batched loop, of which only some go on.
+
+It returns its operand `x`; axis i of the mask `goes_on` is axis ``axes[i]`` of it, and the rows are along axis `row` of
+the mask. In derivatives, rows that have ended are replaced by one that goes on. They still take part in each turn of
+the batch, with results that are dropped. The derivative of such a turn may be infinite, as that of a square root at 0,
+and zero times infinity would be nan in the gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..._ir.primitive import Primitive
+from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, zeros
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.transpose import is_linear
+from ..elementwise.logic import eq, select
+from ..reductions.reduce import reduce_min, reduce_or, reduce_sum
+from ..structure.shape import broadcast_in_dim, transpose
+from .rows import counting, spread
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **how: Any) -> tuple[Any, Any]:
+    goes_on, t = primals[0], tangents[1]
+    return safe_rows.bind(*primals, **how), t if type(t) is Zero else safe_rows.bind(goes_on, t, **how)
+
+
+def _linearize(primals: Sequence[Any], tangents: Sequence[Any], axes: tuple[int, ...], row: int) -> tuple[Any, Any]:
+    (goes_on, x), t = primals, tangents[1]
+    out = select(_mask(goes_on, x, axes), x, _row_that_goes_on(goes_on, x, axes, row))
+    if type(t) is not Zero:
+        t = select(_mask(goes_on, t, axes), t, zeros(typeof(t)))
+    return out, t
+
+
+def _mask(goes_on: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+    turned = goes_on if order == tuple(range(len(axes))) else transpose(goes_on, permutation=order)
+    return broadcast_in_dim(turned, shape=typeof(x).shape, broadcast_dimensions=tuple(sorted(axes)))
+
+
+def _row_that_goes_on(goes_on: Any, x: Any, axes: tuple[int, ...], row: int) -> Any:
+    """The first row that goes on, in the place of every row."""
+    shape = typeof(goes_on).shape
+    index, rest = counting(shape, row), [i for i in range(len(shape)) if i != row]
+    first = reduce_min(select(goes_on, index, spread(shape[row], shape)), axes=(row,))
+    is_first = _mask(eq(index, spread(first, shape, *rest)), x, axes)
+    aval = typeof(x)
+    sum_over = reduce_or if aval.dtype == bool else reduce_sum
+    one = sum_over(select(is_first, x, zeros(aval.update(weak_type=False))), axes=(axes[row],))
+    others = tuple(i for i in range(aval.ndim) if i != axes[row])
+    return broadcast_in_dim(one, shape=aval.shape, broadcast_dimensions=others)
+
+
+def _batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: tuple[int, ...], row: int
+) -> tuple[Any, Dim]:
+    (goes_on, x), (mask_dim, dim) = args, dims
+    if dim is None:  # the value of a row is equal for all examples, so it is that of an example that goes on
+        return x, None
+    moved = [i + (i >= dim) for i in axes]
+    if mask_dim is not None:
+        moved.insert(mask_dim, dim)
+        row += mask_dim <= row
+    return safe_rows.bind(goes_on, x, axes=tuple(moved), row=row), dim
+
+
+safe_rows = Primitive(
+    "safe_rows",
+    remembers=True,
+    types=lambda goes_on, x, axes, row: x,
+    lower=lambda f, goes_on, x, axes, row: x,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=lambda ct, goes_on, x, **_: [None, ct if is_linear(x) else None],
+    batch=_batch,
+    nan_checked=False,
+)

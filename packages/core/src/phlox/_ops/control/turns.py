@@ -1,0 +1,213 @@
+"""Programs derived from one turn of a loop: its jvp, its linear part, and the transpose of that; `repeat` binds a loop.
+
+A turn of `scan` or `while` takes constants, the carry and, in a scan, a slice of each scanned array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._ir.avals import ShapedArray
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoist_consts, memoized, prune
+from ..._ir.primitive import primitive
+from ..._trace.axes import axis_env
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.staging import stage
+from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, add, fill, instantiate
+from ..._transform.jaxprs import jvp_jaxpr, linearize_jaxpr, restage
+from ..._transform.transpose import Linear, backward_pass
+
+
+def spread_carry(flags: Sequence[bool], out_flags: Any) -> tuple[bool, ...]:
+    """The least fixed point of `out_flags` that contains `flags`.
+
+    A flag of the carry (it has a tangent, is batched, is used) may set others after one step; `out_flags` maps the
+    flags before a step to those after it.
+    """
+    known = tuple(flags)
+    while True:
+        wider = tuple(a or b for a, b in zip(known, out_flags(known), strict=True))
+        if wider == known:
+            return known
+        known = wider
+
+
+def repeat(go_on: Callable[..., Any], turn: Callable[..., Sequence[Any]], start: Sequence[Any]) -> list[Any]:
+    """Binds `while` for Python functions: ``values = turn(*values)`` as long as ``go_on(*values)``.
+
+    For the lowering of primitives that are computed by a loop.
+    """
+    avals = [typeof(x) for x in start]
+    cond_jaxpr, cond_consts = stage(lambda *xs: [go_on(*xs)], avals)
+    body_jaxpr, body_consts = stage(turn, avals)
+    return primitive("while").bind(  # the lowering of primitives that `while` itself is differentiated to is a loop
+        *cond_consts,
+        *body_consts,
+        *start,
+        cond_jaxpr=ClosedJaxpr(hoist_consts(cond_jaxpr)),
+        cond_nconsts=len(cond_consts),
+        body_jaxpr=ClosedJaxpr(hoist_consts(body_jaxpr)),
+        body_nconsts=len(body_consts),
+    )
+
+
+def jvp_body(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...]) -> ClosedJaxpr:
+    """The jvp of the body, with the inputs (constants, their tangents, carry, its tangents)."""
+    nconsts, ncarry = len(const_has), len(carry_has)
+
+    def make() -> ClosedJaxpr:
+        derived, _ = jvp_jaxpr(body, (*const_has, *carry_has), keep=carry_has)
+
+        def fun(*args: Any) -> list[Any]:
+            consts, rest = args[:nconsts], args[nconsts:]
+            const_tangents, rest = rest[: sum(const_has)], rest[sum(const_has) :]
+            return eval_jaxpr(derived.jaxpr, derived.consts, *consts, *rest[:ncarry], *const_tangents, *rest[ncarry:])
+
+        avals = body.in_avals
+        tangents = [a.tangent() for a in avals]
+        order = [
+            *avals[:nconsts],
+            *[t for t, there in zip(tangents[:nconsts], const_has, strict=True) if there],
+            *avals[nconsts:],
+            *[t for t, there in zip(tangents[nconsts:], carry_has, strict=True) if there],
+        ]
+        return restage(fun, order, body.jaxpr)
+
+    return memoized(body.jaxpr, ("jvp of a step", const_has, carry_has, axis_env.get()), make)
+
+
+def jvp_step(
+    jaxpr: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...], xs_has: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jvp of a step, as a step: tangents of constants are constants, those of the carry are carried.
+
+    Also returns, for each result, whether its tangent is returned.
+    """
+    num_consts, num_carry, outputs = len(const_has), len(carry_has), len(jaxpr.out_avals)
+    keep = (*carry_has, *[False] * (outputs - num_carry))
+    derived, there = jvp_jaxpr(jaxpr, (*const_has, *carry_has, *xs_has), keep=keep)
+
+    def make() -> ClosedJaxpr:
+        inputs = len(jaxpr.in_avals)
+        counts = [sum(const_has), sum(carry_has), sum(xs_has)]
+        starts = [inputs, inputs + counts[0], inputs + counts[0] + counts[1]]
+        plain = split_operands(range(inputs), num_consts, num_carry)
+        groups = []
+        for mine, start, count in zip(plain, starts, counts, strict=True):
+            groups += [mine, list(range(start, start + count))]
+        grouped = _with_inputs_in_order(derived, groups, jaxpr.jaxpr)
+        # Order of the results: carry, its tangents, slices, their tangents.
+        order = [
+            *range(num_carry),
+            *range(outputs, outputs + counts[1]),
+            *range(num_carry, outputs),
+            *range(outputs + counts[1], len(derived.out_avals)),
+        ]
+        return grouped.replace(jaxpr=grouped.jaxpr.replace(outvars=[grouped.jaxpr.outvars[i] for i in order]))
+
+    return memoized(derived.jaxpr, ("grouped", num_consts, num_carry, axis_env.get()), make), there
+
+
+def _with_inputs_in_order(derived: ClosedJaxpr, groups: Sequence[Sequence[int]], name: Jaxpr) -> ClosedJaxpr:
+    """The jaxpr with its inputs reordered: `groups` lists the old positions in the new order."""
+    order = [i for group in groups for i in group]
+
+    def fun(*args: Any) -> list[Any]:
+        values: list[Any] = [None] * len(args)
+        for i, x in zip(order, args, strict=True):
+            values[i] = x
+        return eval_jaxpr(derived.jaxpr, derived.consts, *values)
+
+    return restage(fun, [derived.in_avals[i] for i in order], name)
+
+
+def linear_turn(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...]) -> ClosedJaxpr:
+    """The derivative of the body, with the inputs (constants, their tangents, tangents of the carry, carry)."""
+    nconsts, const_count, carry_count = len(const_has), sum(const_has), sum(carry_has)
+
+    def make() -> ClosedJaxpr:
+        s = linearize_jaxpr(body, (*const_has, *carry_has))
+
+        def fun(*args: Any) -> list[Any]:
+            consts, tangents = args[:nconsts], args[nconsts : nconsts + const_count + carry_count]
+            inputs = [*consts, *args[nconsts + const_count + carry_count :]]
+            outs = eval_jaxpr(s.primal.jaxpr, s.primal.consts, *inputs)
+            residuals = [inputs[i] if kind == "in" else outs[i] for kind, i in s.residuals]
+            found = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *tangents)
+            results = fill(found, s.nonzero, body.out_avals)
+            return [instantiate(t) for t, there in zip(results, carry_has, strict=True) if there]
+
+        avals, tangent_avals = body.in_avals, s.linear.in_avals[len(s.residuals) :]
+        step = restage(fun, [*avals[:nconsts], *tangent_avals, *avals[nconsts:]], body.jaxpr)
+        return step.replace(jaxpr=prune(step.jaxpr)[0])
+
+    return memoized(body.jaxpr, ("linear turn", const_has, carry_has, axis_env.get()), make)
+
+
+def backward_step(
+    jaxpr: ClosedJaxpr, linear: tuple[bool, ...], num_consts: int, num_carry: int, ys_has: tuple[bool, ...]
+) -> ClosedJaxpr:
+    const_lin, _, xs_lin = split_operands(linear, num_consts, num_carry)
+    const_avals, carry_avals, xs_avals = split_operands(jaxpr.in_avals, num_consts, num_carry)
+    ys_avals = jaxpr.out_avals[num_carry:]
+    summed = [a for a, lin in zip(const_avals, const_lin, strict=True) if lin]
+
+    def split(args: Sequence[Any], *counts: int) -> list[list[Any]]:
+        result, start = [], 0
+        for count in counts:
+            result.append(list(args[start : start + count]))
+            start += count
+        return result
+
+    def fun(*args: Any) -> list[Any]:
+        known, sums, going, rows, cts = split(
+            args, num_consts - sum(const_lin), len(summed), num_carry, len(xs_avals) - sum(xs_lin), sum(ys_has)
+        )
+        first, later, ys = iter(known), iter(rows), iter(cts)
+        values = [Linear(a) if lin else next(first) for a, lin in zip(const_avals, const_lin, strict=True)]
+        values += [Linear(a) for a in carry_avals]
+        values += [Linear(a) if lin else next(later) for a, lin in zip(xs_avals, xs_lin, strict=True)]
+        outgoing = [*going, *(next(ys) if has else Zero(a) for a, has in zip(ys_avals, ys_has, strict=True))]
+        found = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, outgoing)
+        const_cts, carry_cts, xs_cts = split_operands(found, num_consts, num_carry)
+        added = [ct for ct, lin in zip(const_cts, const_lin, strict=True) if lin]
+        return [
+            *[instantiate(add(total, ct)) for total, ct in zip(sums, added, strict=True)],
+            *[instantiate(ct) for ct in carry_cts],
+            *[instantiate(ct) for ct, lin in zip(xs_cts, xs_lin, strict=True) if lin],
+        ]
+
+    avals = [
+        *[a for a, lin in zip(const_avals, const_lin, strict=True) if not lin],
+        *[a.update(weak_type=False) for a in [*summed, *carry_avals]],
+        *[a for a, lin in zip(xs_avals, xs_lin, strict=True) if not lin],
+        *[a for a, has in zip(ys_avals, ys_has, strict=True) if has],
+    ]
+    return restage(fun, avals, jaxpr.jaxpr)
+
+
+def present(tangents: Sequence[Any]) -> list[Any]:
+    """The tangents that are not `Zero`."""
+    return [t for t in tangents if type(t) is not Zero]
+
+
+def with_ignored_inputs(closed: ClosedJaxpr, more: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The jaxpr with further inputs of the types `more`, which it ignores."""
+    if not more:
+        return closed
+    count = len(closed.in_avals)
+    return memoized(
+        closed.jaxpr,
+        ("ignoring", tuple(more)),
+        lambda: restage(
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs[:count]), [*closed.in_avals, *more], closed.jaxpr
+        ),
+    )
+
+
+def split_operands(args: Sequence[Any], num_consts: int, num_carry: int) -> tuple[list[Any], list[Any], list[Any]]:
+    """`args` split into constants, carry, and scanned arrays."""
+    both = num_consts + num_carry
+    return list(args[:num_consts]), list(args[num_consts:both]), list(args[both:])
