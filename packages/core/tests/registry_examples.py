@@ -260,6 +260,7 @@ def _calls() -> dict[str, list[Example]]:
             Example((x,), {"jaxpr": linear_body, **_CHECKPOINT, "differentiated": True}, ((0,),)),
         ],
         "name": [Example((x,), {"name": "x"})],
+        "tag": [Example((x,), {"name": "x", "kind": "value"}, ((0,),))],
         "custom_jvp_call": [
             Example((x,), {"call_jaxpr": square, "jvp": rule, "num_consts": 0}),
             Example((x,), {"call_jaxpr": times, "jvp": threefold_rule, "num_consts": 0}, ((0,),)),

@@ -133,6 +133,8 @@ if TYPE_CHECKING:
     from ._api.devices.pmap import pmap
     from ._api.devices.shard_map import shard_map, smap
     from ._api.jit.compile_time import ensure_compile_time_eval
+    from ._api.recording.record import record
+    from ._api.recording.watch import tag
     from .as_jax import adopt
     from .numpy._indexing.ds import ds
     from .numpy._indexing.refs import empty_ref, free_ref, freeze, new_ref, typeof
@@ -155,6 +157,8 @@ publish(
         "_api.devices.pmap": "pmap",
         "_api.derivatives.remat": "checkpoint remat",
         "_api.devices.shard_map": "shard_map smap",
+        "_api.recording.record": "record",
+        "_api.recording.watch": "tag",
         "as_jax": "adopt",
         "numpy._indexing.ds": "ds",
         "numpy._indexing.refs": "empty_ref free_ref freeze new_ref typeof",
@@ -282,6 +286,7 @@ __all__ = [
     "profiler",
     "pure_callback",
     "random",
+    "record",
     "ref",
     "remat",
     "remove_size_one_mesh_axis_from_type",
@@ -293,6 +298,7 @@ __all__ = [
     "smap",
     "softmax_custom_jvp",
     "stages",
+    "tag",
     "thread_guard",
     "threefry_partitionable",
     "transfer_guard",

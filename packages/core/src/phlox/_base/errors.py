@@ -46,7 +46,7 @@
     ├── InvalidValueError (FloatingPointError) a nan or an infinity, with the flags debug_nans and debug_infs
     ├── LeakedTracerError                      a traced value outlived its trace, with check_tracer_leaks
     ├── TransferError (RuntimeError)           a transfer between host and devices that transfer_guard forbids
-    ├── RefusedError (RuntimeError)            tracing or running with no_tracing, no_execution; a second profile
+    ├── RefusedError (RuntimeError)            a call that a flag forbids, a second profile, record in a trace
     ├── IndexingError (IndexError, TypeError)   an invalid index
     ├── RefError (ValueError)                  an invalid use of a reference
     │   └── CapturedRefsError                  … from outside of the traced function that uses it
@@ -487,7 +487,8 @@ class TransferError(PhloxError, RuntimeError):
 class RefusedError(PhloxError, RuntimeError):
     """A function was traced while the flag `no_tracing` is on, or a program was run while `no_execution` is on.
 
-    Also what is not possible at this time: a second profile while one is recorded.
+    Also what is not possible at this time: a second profile while one is recorded, a recording inside of a traced
+    function.
     """
 
 

@@ -1,0 +1,275 @@
+"""Evaluates a recorded Jaxpr equation by equation, and keeps all values.
+
+Each primitive is compiled alone and cached by types and parameters, as for eager execution, so that a second recording
+of the same function compiles nothing. Calls, branches, custom rules and `checkpoint` are opened: their equations become
+steps of their caller. `scan` and `while_loop` run as one compiled step; `turns` evaluates their turns one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from ..._base.source import Location, Wrapper
+from ..._ir import dtypes
+from ..._ir.dtypes import ExtendedDtype
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, hoisted, width
+from ..._ir.primitive import Primitive, primitive
+from ..._ops.control.loop import while_p
+from ..._ops.control.scan import scan
+from ..._trace.trace import typeof
+
+#: operations that run a Jaxpr several times
+LOOPS: tuple[Primitive, ...] = (scan, while_p)
+
+
+class Value:
+    """An array of a recording.
+
+    Attributes:
+      array: the array, or the number of a literal.
+      step: the step that computed it; None for arguments, constants, literals and the inputs of a turn of a loop.
+      label: name of an argument or of a constant; None for computed values and literals.
+      loop: for an input of a turn, the step of its loop.
+      operand: for an input of a turn, the operand of the loop that it is, if it is one.
+    """
+
+    __slots__ = ("array", "label", "loop", "operand", "step", "view")
+
+    def __init__(self, array: Any, step: Step | None = None, label: str | None = None):
+        self.array = array
+        self.step = step
+        self.label = label
+        self.loop: Step | None = None
+        self.operand: Value | None = None
+        self.view: np.ndarray | None = None
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether the value is written in the program."""
+        return self.step is None and self.label is None
+
+    @property
+    def aval(self) -> Any:
+        """The type."""
+        return typeof(self.array)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The values on the host; floats of less than 32 bits as float32. PRNG keys have none: an empty array."""
+        if self.view is None:
+            self.view = numbers_of(self.array)
+        return self.view
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether the elements are floats or complex numbers."""
+        dtype = self.aval.dtype
+        return not isinstance(dtype, ExtendedDtype) and dtypes.is_inexact(dtype)
+
+
+def numbers_of(x: Any) -> np.ndarray:
+    """The elements of an array on the host, in a type that NumPy's functions take."""
+    dtype = typeof(x).dtype
+    if isinstance(dtype, ExtendedDtype) or dtype == dtypes.float0 or not getattr(x, "is_fully_addressable", True):
+        return np.zeros(0)
+    values = np.asarray(x)
+    return values.astype(np.float32) if dtypes.is_inexact(dtype) and values.dtype.kind not in "fc" else values
+
+
+class Step:
+    """One evaluated equation.
+
+    Attributes:
+      index: its number in the section.
+      eqn: the equation.
+      where: the user's line.
+      scope: name scopes and transformations, outermost first.
+      operands, results: their `Value`s.
+      path: the turns of loops that contain the step, outermost first.
+    """
+
+    __slots__ = ("eqn", "index", "operands", "path", "results", "scope", "where")
+
+    def __init__(
+        self, index: int, eqn: JaxprEqn, where: Location | None, scope: tuple[str, ...], path: tuple[str, ...]
+    ):
+        self.index = index
+        self.eqn = eqn
+        self.where = where
+        self.scope = scope
+        self.path = path
+        self.operands: list[Value] = []
+        self.results: list[Value] = []
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether the step runs a loop."""
+        return self.eqn.primitive in LOOPS
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether the step belongs to the backward pass of a reverse derivative."""
+        return any(type(name) is Wrapper and name == "transpose" for name in self.scope)
+
+    @property
+    def name(self) -> str:
+        """Name of the primitive."""
+        return self.eqn.primitive.name
+
+
+class Section:
+    """The steps of one Jaxpr: of the whole program, or of one turn of a loop.
+
+    Attributes:
+      inputs: values of its constants and arguments.
+      outputs: its results.
+      steps: the evaluated equations, with those of opened calls.
+      rows: the results of each of its own equations.
+    """
+
+    __slots__ = ("inputs", "outputs", "rows", "steps")
+
+    def __init__(
+        self,
+        jaxpr: Jaxpr,
+        inputs: Sequence[Value],
+        path: tuple[str, ...] = (),
+        where: Location | None = None,
+        scope: tuple[str, ...] = (),
+    ):
+        self.inputs = list(inputs)
+        self.steps: list[Step] = []
+        self.rows: list[list[Value]] = []
+        self.outputs = self._evaluate(jaxpr, self.inputs, where, scope, path)
+
+    def _evaluate(
+        self,
+        jaxpr: Jaxpr,
+        inputs: Sequence[Value],
+        where: Location | None,
+        scope: tuple[str, ...],
+        path: tuple[str, ...],
+    ) -> list[Value]:
+        """Adds the steps of `jaxpr`; returns its outputs. `where` is the location of equations that have none."""
+        env: dict[Var, Value] = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
+        wide, none = jaxpr.is_wide, nullcontext()
+        rows: list[list[Value]] = []
+
+        def read(v: Any) -> Value:
+            return env[v] if type(v) is Var else Value(v.val)
+
+        for eqn in jaxpr.eqns:
+            operands = [read(v) for v in eqn.invars]
+            place = where or eqn.source_info
+            names = scope + (eqn.source_info.scope if eqn.source_info is not None else ())
+            with width(eqn) if wide else none:
+                if eqn.primitive.steps is not None and eqn.primitive not in LOOPS:
+                    results = self._opened(eqn, operands, place, names, path)
+                else:
+                    results = self._executed(eqn, operands, place, names, path)
+            env.update(zip(eqn.outvars, results, strict=True))
+            rows.append(results)
+        self.rows = rows  # calls return before their caller, whose rows stay
+        return [read(v) for v in jaxpr.outvars]
+
+    def _executed(
+        self,
+        eqn: JaxprEqn,
+        operands: list[Value],
+        where: Location | None,
+        scope: tuple[str, ...],
+        path: tuple[str, ...],
+    ) -> list[Value]:
+        if not eqn.outvars:  # a print or a callback, which the compiled call has run
+            return []
+        step = Step(len(self.steps), eqn, where, scope, path)
+        out = eqn.primitive.bind(*[x.array for x in operands], **eqn.params)
+        step.operands = operands
+        step.results = [Value(x, step) for x in (out if eqn.primitive.multiple_results else [out])]
+        self.steps.append(step)
+        return step.results
+
+    def _opened(
+        self,
+        eqn: JaxprEqn,
+        operands: list[Value],
+        where: Location | None,
+        scope: tuple[str, ...],
+        path: tuple[str, ...],
+    ) -> list[Value]:
+        """The results of a call, whose equations become steps."""
+        by_id = {id(x.array): x for x in operands}
+        closed, args, _ = next(eqn.primitive.steps(*[x.array for x in operands], **eqn.params))
+        inputs = [by_id.get(id(x)) or Value(x) for x in args]
+        consts = [Value(c, label="a constant") for c in closed.consts]
+        inside = where if _is_internal(closed.jaxpr) else None
+        return self._evaluate(closed.jaxpr, [*consts, *inputs], inside, scope, path)
+
+
+def _is_internal(jaxpr: Jaxpr) -> bool:
+    """Whether a called Jaxpr is a function of phlox, such as `jnp.where`.
+
+    Its trace is cached, with the line of the user that called it first. All its equations have this one location, which
+    is not inside of a function with the name of the Jaxpr.
+    """
+    places = {(id(x.code), x.offset): x.code for x in (eqn.source_info for eqn in jaxpr.eqns) if x is not None}
+    return len(places) == 1 and next(iter(places.values())).co_name != jaxpr.name
+
+
+class Turn:
+    """One turn of a loop, or one evaluation of its condition.
+
+    Attributes:
+      name: "turn 3 of scan".
+      is_condition: whether it is an evaluation of the condition of a `while_loop`.
+      outputs: what the turn returns, computed by its compiled program.
+    """
+
+    __slots__ = ("_closed", "_step", "inputs", "is_condition", "name", "outputs")
+
+    def __init__(self, step: Step, closed: ClosedJaxpr, inputs: list[Value], outputs: list[Value], name: str):
+        self._step = step
+        self._closed = closed
+        self.inputs = inputs
+        self.outputs = outputs
+        self.name = name
+        self.is_condition = closed is step.eqn.params.get("cond_jaxpr")
+
+    def section(self) -> Section:
+        """The steps of the turn."""
+        step, closed = self._step, self._closed
+        consts = [Value(c, label="a constant") for c in closed.consts]
+        return Section(closed.jaxpr, [*consts, *self.inputs], (*step.path, self.name), None, step.scope)
+
+
+def turns(step: Step) -> Iterator[Turn]:
+    """The turns of a loop, in order. Each is one run of its compiled body; `Turn.section` opens it."""
+    operands = {id(x.array): x for x in step.operands}
+    rule = step.eqn.primitive.steps(*[x.array for x in step.operands], **step.eqn.params)
+    outs: list[Any] | None = None
+    while True:
+        try:
+            closed, args, name = rule.send(outs)
+        except StopIteration:
+            return
+        inputs = [_turn_input(x, step, operands.get(id(x))) for x in args]
+        outs = primitive("jit").bind(
+            *closed.consts, *args, jaxpr=hoisted(closed), name=closed.jaxpr.name or "turn", inline=False
+        )
+        yield Turn(step, closed, inputs, [Value(x, label="a result of the turn") for x in outs], name)
+
+
+def bodies(step: Step) -> Iterator[Turn]:
+    """The turns of a loop, without the evaluations of its condition."""
+    return (turn for turn in turns(step) if not turn.is_condition)
+
+
+def _turn_input(x: Any, loop: Step, operand: Value | None) -> Value:
+    label = None if operand is None else operand.label
+    value = Value(x, label=label or "a carry or row of the loop")
+    value.loop, value.operand = loop, operand
+    return value

@@ -1,0 +1,79 @@
+"""Walks from a value with a property, such as "has a nan", back to the step where the property arises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from .evaluate import Section, Step, Value, bodies
+
+Property = Callable[[Value], bool]
+
+
+def has_nan(value: Value) -> bool:
+    """Whether an element is nan."""
+    return value.is_inexact and bool(np.isnan(value.numbers).any())
+
+
+def has_inf(value: Value) -> bool:
+    """Whether an element is infinite."""
+    return value.is_inexact and bool(np.isinf(value.numbers).any())
+
+
+class Origin(NamedTuple):
+    """The step where a property arises: no operand has it, or only literals. If an argument has it already, `value` is
+    that argument and `step` is the first one on the way that reads it."""
+
+    step: Step
+    value: Value | None = None
+
+
+def origin(value: Value, holds: Property) -> Origin | None:
+    """The origin of a property that holds for `value`; None if `value` is an argument or literal itself."""
+    earliest: Origin | None = None
+    if value.step is None:
+        return None
+    queue, seen = [value.step], {id(value.step)}
+    while queue:
+        step = queue.pop()
+        before = [x for x in relevant_operands(step) if holds(x)]
+        outside = next((x for x in before if x.step is None and not x.is_literal), None)
+        computed = [x.step for x in before if x.step is not None]
+        if not computed and (earliest is None or step.index < earliest.step.index):
+            earliest = Origin(step, outside)
+        for each in computed:
+            if id(each) not in seen:
+                seen.add(id(each))
+                queue.append(each)
+    if earliest is not None and earliest.value is None and earliest.step.is_loop:
+        return inside(earliest.step, holds) or earliest
+    return earliest
+
+
+def inside(loop: Step, holds: Property) -> Origin | None:
+    """The origin in the first turn of a loop that returns a value with the property."""
+    chosen = [i for i, result in enumerate(loop.results) if holds(result)]
+    for turn in bodies(loop):
+        for i in chosen:
+            if holds(turn.outputs[i]):
+                return origin(turn.section().outputs[i], holds)
+    return None
+
+
+def first_origin(section: Section, holds: Property) -> Origin | None:
+    """The first step of a section whose results have the property, though no operand has."""
+    for step in section.steps:
+        if any(map(holds, step.results)) and not any(map(holds, step.operands)):
+            return (inside(step, holds) if step.is_loop else None) or Origin(step)
+    return None
+
+
+def relevant_operands(step: Step) -> list[Value]:
+    """The operands that the results consist of. Of a selection, those operands that are selected somewhere."""
+    if step.name == "select_n":
+        which, *cases = step.operands
+        chosen = {int(i) for i in np.unique(which.numbers)}
+        return [case for i, case in enumerate(cases) if i in chosen]
+    return step.operands

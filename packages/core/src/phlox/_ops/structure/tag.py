@@ -1,0 +1,36 @@
+"""The primitive of `phlox.tag`: the identity, with a name that derivatives keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._ir.key_uses import passes
+from ..._ir.primitive import Primitive
+from ..._transform.array_operations import Zero
+from ..._xla.host_values import as_array
+
+
+def _tag_jvp(primals: Any, tangents: Any, name: str, kind: str) -> tuple[Any, Any]:
+    (t,) = tangents
+    out = tag_p.bind(*primals, name=name, kind=kind)
+    return out, t if type(t) is Zero else tag_p.bind(t, name=name, kind="tangent")
+
+
+def _tag_transpose(cotangent: Any, x: Any, name: str, kind: str) -> list[Any]:
+    return [cotangent if type(cotangent) is Zero else tag_p.bind(cotangent, name=name, kind="cotangent")]
+
+
+tag_p = Primitive(
+    "tag",
+    types=lambda x, name, kind: x,
+    lower=lambda f, x, name, kind: x,
+    jvp=_tag_jvp,
+    transpose=_tag_transpose,
+    batch=lambda axis, args, dims, **params: (tag_p.bind(*args, **params), dims[0]),
+    extend=lambda params, trailing, *avals: params,
+    eager=lambda x, name, kind: as_array(x),
+    keys=passes,
+    nan_checked=False,
+    light=True,
+    series="linear",
+)
