@@ -8,8 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
+import phlox
 import phlox.numpy as jnp
-from phlox import grad, jit, lax, nn, record, value_and_grad, vmap
+from phlox import NamedSharding, P, grad, jit, lax, nn, record, value_and_grad, vmap
+from phlox.sharding import AxisType
 
 
 def data(*shape, seed=0, scale=1.0):
@@ -409,6 +411,40 @@ def other_arguments_take_another_branch():
         return lax.cond(expensive, lambda y: y + 1.0, lambda y: y - 1.0, doubled)
 
     return record(price)(jnp.ones(3), jnp.float32(2.0)).compare(jnp.ones(3), jnp.float32(0.0))
+
+
+# -- compiled programs
+
+
+def sharding_that_replicates():
+    mesh = phlox.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+
+    def features(w, x):
+        h = jnp.tanh(x @ w)
+        h = lax.with_sharding_constraint(h, NamedSharding(mesh, P()))  # guilty
+        return jnp.sort(h, axis=1)
+
+    x = phlox.device_put(data(64, 32), NamedSharding(mesh, P("data", None)))
+    w = phlox.device_put(data(32, 16), NamedSharding(mesh, P()))
+    return phlox.explain_sharding(features, w, x)
+
+
+def pairs_that_fill_the_memory():
+    def energies(x):
+        near = jnp.tanh(x)
+        pairs = jnp.sort(near[:, None, :] - near[None, :, :], axis=0)  # guilty
+        return jnp.sort(pairs.sum(axis=(1, 2)))
+
+    return phlox.explain_memory(energies, data(64, 16))
+
+
+def slow_sort_in_a_step():
+    def update(w, x):
+        scores = x @ w
+        order = jnp.argsort(jnp.tile(scores, 2000))  # guilty
+        return w + 0.1 * x[order[0] % 8]
+
+    return phlox.where_time(update, data(16), data(8, 16))
 
 
 CASES = {

@@ -133,7 +133,9 @@ if TYPE_CHECKING:
     from ._api.devices.pmap import pmap
     from ._api.devices.shard_map import shard_map, smap
     from ._api.jit.compile_time import ensure_compile_time_eval
+    from ._api.recording.compiled import explain_memory, explain_sharding, where_time
     from ._api.recording.record import record
+    from ._api.recording.show import show
     from ._api.recording.watch import tag
     from .as_jax import adopt
     from .numpy._indexing.ds import ds
@@ -157,7 +159,9 @@ publish(
         "_api.devices.pmap": "pmap",
         "_api.derivatives.remat": "checkpoint remat",
         "_api.devices.shard_map": "shard_map smap",
+        "_api.recording.compiled": "explain_memory explain_sharding where_time",
         "_api.recording.record": "record",
+        "_api.recording.show": "show",
         "_api.recording.watch": "tag",
         "as_jax": "adopt",
         "numpy._indexing.ds": "ds",
@@ -229,6 +233,8 @@ __all__ = [
     "example_libraries",
     "experimental",
     "explain_cache_misses",
+    "explain_memory",
+    "explain_sharding",
     "export",
     "extend",
     "ffi",
@@ -295,6 +301,7 @@ __all__ = [
     "set_mesh",
     "shard_map",
     "sharding",
+    "show",
     "smap",
     "softmax_custom_jvp",
     "stages",
@@ -313,4 +320,5 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    "where_time",
 ]

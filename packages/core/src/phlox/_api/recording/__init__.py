@@ -9,6 +9,5 @@ are read from the source line of a step (names.py).
 A question is a function in a file of its own (why_nan.py, why_zero.py, why_large.py, watch.py, compare.py) and a method
 of `Recording`. It returns an `Answer` (answers.py), which has the user's line and prints itself.
 
-The functions in show.py, memory.py, run_times.py and resharding.py need no recording: they look at a tree, or at a
-program and its compiled form.
+The functions in show.py and compiled.py need no recording: they look at a tree, or at a compiled program.
 """
