@@ -92,6 +92,16 @@ def test_the_first_nan_is_named(name):
         assert part in str(error)
 
 
+def test_the_line_of_a_cached_function_is_that_of_the_call():
+    """`jnp.linalg.norm` is traced once for its types, with the line of the first call."""
+    phlox.jit(lambda x: jnp.linalg.norm(x))(XS)
+
+    def f(x):
+        return jnp.linalg.norm(x - jnp.inf) - jnp.linalg.norm(x)  # another line
+
+    assert "# another line" in line_of(caught(lambda: phlox.jit(f)(XS * np.inf)))
+
+
 def test_custom_rules_are_searched():
     twice = phlox.custom_jvp(lambda x: user(x) * 2)
     twice.defjvp(lambda primals, tangents: (twice(*primals), tangents[0]))

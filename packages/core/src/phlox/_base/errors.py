@@ -463,6 +463,7 @@ class InvalidValueError(PhloxError, FloatingPointError):
       equation: its equation as text.
       path: names of the Jaxprs that contain the equation, outermost first, with the iterations of loops.
       where: the user's line.
+      program: the Jaxpr that was run, and its arguments.
 
     `primitive`, `equation` and `path` are None if running the operations one by one gave no such value. That can happen
     with operations that the compiler fuses.

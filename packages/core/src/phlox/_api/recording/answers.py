@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._base.source import Location, scope_text
-from .evaluate import Step, Value
+from ..._trace.steps import Step, Value
 
 #: rows of a table that fit on a screen
 SCREEN = 40

@@ -12,9 +12,9 @@ from ..._base.pytree import tree_leaves
 from ..._ir import dtypes
 from ..._ir.jaxpr import ClosedJaxpr, hoisted
 from ..._ir.primitive import primitive
+from ..._trace.steps import Section, Step, Value, bodies, numbers_of, turns
 from . import reference
 from .answers import Answer, first_line, number_text, operand_lines, range_text, type_text
-from .evaluate import Section, Step, Value, bodies, numbers_of, turns
 
 if TYPE_CHECKING:
     from .record import Recording

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..._base.source import Location
-from .evaluate import Step, Value
+from ..._trace.steps import Step, Value
 
 
 class Statement(NamedTuple):

@@ -11,13 +11,13 @@ from ..._base.errors import ArgumentError, OptionError, RefusedError
 from ..._base.pytree import flatten, keystr, tree_leaves_with_path
 from ..._ir.jaxpr import ClosedJaxpr, hoisted
 from ..._ir.primitive import primitive, tracing
+from ..._trace.steps import Section, Step, Value, bodies
 from ..._xla.array import ArrayImpl
 from ..._xla.host_values import as_array
 from ..jit import arguments
 from ..jit.jit import jit
 from . import compare as comparing, names
 from .answers import Answer, Table, first_line, range_text, type_text
-from .evaluate import Section, Step, Value, bodies
 from .watch import Occurrence, occurrences
 from .why_large import why_large
 from .why_nan import why_nan

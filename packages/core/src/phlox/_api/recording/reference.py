@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .evaluate import Step
+from ..._trace.steps import Step
 
 
 def evaluate(step: Step) -> list[np.ndarray] | None:

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..._base.pytree import keystr, tree_leaves_with_path
 from ..._ir.avals import typeof_value
+from ..._trace.steps import numbers_of
 from ..._trace.trace import Tracer
 from ..jit.programs import ShapeDtypeStruct
 from .answers import Table, number_text
-from .evaluate import numbers_of
 
 _HEAD = ("path", "type", "elements", "bytes", "min", "mean", "max", "nan", "zero")
 

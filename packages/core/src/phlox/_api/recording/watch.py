@@ -10,8 +10,8 @@ from ..._base.pytree import tree_map
 from ..._ir.jaxpr import Jaxpr, jaxprs_in
 from ..._ops.control.remat import name_p
 from ..._ops.structure.tag import tag_p
+from ..._trace.steps import Section, Value, bodies
 from .answers import first_line, range_text, type_text
-from .evaluate import Section, Value, bodies
 from .names import statement_at, variable_names
 
 if TYPE_CHECKING:

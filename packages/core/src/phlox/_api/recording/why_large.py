@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..._trace.steps import Step, Turn, Value, bodies
 from .answers import Answer, first_line, number_text, operand_lines
-from .evaluate import Step, Turn, Value, bodies
 
 if TYPE_CHECKING:
     from .record import Recording

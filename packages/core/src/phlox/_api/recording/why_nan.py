@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._trace.origins import Origin, first_origin, has_inf, has_nan, inside, origin
+from ..._trace.steps import Step, Value
 from .answers import Answer, first_line, number_text, operand_lines, range_text, share_text, type_text
-from .evaluate import Step, Value
-from .origins import Origin, first_origin, has_inf, has_nan, inside, origin
 
 if TYPE_CHECKING:
     from .record import Recording

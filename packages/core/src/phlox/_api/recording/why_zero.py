@@ -9,10 +9,10 @@ import numpy as np
 
 from ..._base.errors import PhloxError
 from ..._ir import dtypes
+from ..._trace.origins import Origin, Property, origin
+from ..._trace.steps import Step, Value
 from ..._transform.array_operations import Zero
 from .answers import Answer, operand_lines
-from .evaluate import Step, Value
-from .origins import Origin, Property, origin
 
 if TYPE_CHECKING:
     from .record import Recording

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .evaluate import Section, Step, Value, bodies
+from .steps import Section, Step, Value, bodies
 
 Property = Callable[[Value], bool]
 

@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from ..._base.source import Location, Wrapper
-from ..._ir import dtypes
-from ..._ir.dtypes import ExtendedDtype
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, hoisted, width
-from ..._ir.primitive import Primitive, primitive
-from ..._ops.control.loop import while_p
-from ..._ops.control.scan import scan
-from ..._trace.trace import typeof
+from .._base.source import Location, Wrapper
+from .._ir import dtypes
+from .._ir.dtypes import ExtendedDtype
+from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, hoisted, width
+from .._ir.primitive import Primitive, primitive
+from .trace import typeof
 
-#: operations that run a Jaxpr several times
-LOOPS: tuple[Primitive, ...] = (scan, while_p)
+
+def is_loop(operation: Primitive, params: dict[str, Any]) -> bool:
+    """Whether an operation runs its Jaxpr in turns: `scan` and `while_loop` do."""
+    return operation.unbounded or "num_carry" in params
 
 
 class Value:
@@ -74,9 +74,12 @@ class Value:
 def numbers_of(x: Any) -> np.ndarray:
     """The elements of an array on the host, in a type that NumPy's functions take."""
     dtype = typeof(x).dtype
-    if isinstance(dtype, ExtendedDtype) or dtype == dtypes.float0 or not getattr(x, "is_fully_addressable", True):
+    if isinstance(dtype, ExtendedDtype) or dtype == dtypes.float0:
         return np.zeros(0)
-    values = np.asarray(x)
+    if getattr(x, "is_fully_addressable", True):
+        values = np.asarray(x)
+    else:  # of an array of several processes, the elements of this one
+        values = np.concatenate([np.asarray(shard.data).ravel() for shard in x.addressable_shards])
     return values.astype(np.float32) if dtypes.is_inexact(dtype) and values.dtype.kind not in "fc" else values
 
 
@@ -89,7 +92,7 @@ class Step:
       where: the user's line.
       scope: name scopes and transformations, outermost first.
       operands, results: their `Value`s.
-      path: the turns of loops that contain the step, outermost first.
+      path: names of the called functions, branches and turns of loops that contain the step, outermost first.
     """
 
     __slots__ = ("eqn", "index", "operands", "path", "results", "scope", "where")
@@ -108,7 +111,7 @@ class Step:
     @property
     def is_loop(self) -> bool:
         """Whether the step runs a loop."""
-        return self.eqn.primitive in LOOPS
+        return is_loop(self.eqn.primitive, self.eqn.params)
 
     @property
     def is_backward(self) -> bool:
@@ -167,10 +170,8 @@ class Section:
             place = where or eqn.source_info
             names = scope + (eqn.source_info.scope if eqn.source_info is not None else ())
             with width(eqn) if wide else none:
-                if eqn.primitive.steps is not None and eqn.primitive not in LOOPS:
-                    results = self._opened(eqn, operands, place, names, path)
-                else:
-                    results = self._executed(eqn, operands, place, names, path)
+                opens = eqn.primitive.steps is not None and not is_loop(eqn.primitive, eqn.params)
+                results = (self._opened if opens else self._executed)(eqn, operands, place, names, path)
             env.update(zip(eqn.outvars, results, strict=True))
             rows.append(results)
         self.rows = rows  # calls return before their caller, whose rows stay
@@ -203,11 +204,12 @@ class Section:
     ) -> list[Value]:
         """The results of a call, whose equations become steps."""
         by_id = {id(x.array): x for x in operands}
-        closed, args, _ = next(eqn.primitive.steps(*[x.array for x in operands], **eqn.params))
+        closed, args, name = next(eqn.primitive.steps(*[x.array for x in operands], **eqn.params))
         inputs = [by_id.get(id(x)) or Value(x) for x in args]
         consts = [Value(c, label="a constant") for c in closed.consts]
-        inside = where if _is_internal(closed.jaxpr) else None
-        return self._evaluate(closed.jaxpr, [*consts, *inputs], inside, scope, path)
+        if _is_internal(closed.jaxpr):
+            return self._evaluate(closed.jaxpr, [*consts, *inputs], where, scope, path)
+        return self._evaluate(closed.jaxpr, [*consts, *inputs], None, scope, (*path, name))
 
 
 def _is_internal(jaxpr: Jaxpr) -> bool:
