@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from phlox._doctor.command import main
-
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["debug"]:  # all further arguments are those of the program that it runs
+        from phlox._debugger.command import main
+
+        sys.exit(main(sys.argv[2:]))
+    from phlox._doctor.command import main
+
     sys.exit(main(sys.argv[1:]))

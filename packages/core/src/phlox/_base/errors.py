@@ -469,6 +469,8 @@ class InvalidValueError(PhloxError, FloatingPointError):
     with operations that the compiler fuses.
     """
 
+    program: tuple[Any, list[Any]]
+
 
 class LeakedTracerError(PhloxError):
     """A traced value is still alive after its transformation has ended, while the flag `check_tracer_leaks` is on.

@@ -18,6 +18,7 @@ def main(arguments: Sequence[str]) -> int:
     about = "shows versions, devices and settings, and compares what each device computes with NumPy"
     doctor = commands.add_parser("doctor", help=about, description=f"{about.capitalize()}.")
     doctor.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    commands.add_parser("debug", help="runs a program and stops at its first nan; see `python -m phlox debug --help`")
     options = parser.parse_args(arguments)
     if options.command is None:
         parser.print_help()

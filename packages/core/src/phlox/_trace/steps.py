@@ -87,6 +87,7 @@ class Step:
     """One evaluated equation.
 
     Attributes:
+      section: the section that it belongs to.
       index: its number in the section.
       eqn: the equation.
       where: the user's line.
@@ -95,12 +96,13 @@ class Step:
       path: names of the called functions, branches and turns of loops that contain the step, outermost first.
     """
 
-    __slots__ = ("eqn", "index", "operands", "path", "results", "scope", "where")
+    __slots__ = ("eqn", "index", "operands", "path", "results", "scope", "section", "where")
 
     def __init__(
-        self, index: int, eqn: JaxprEqn, where: Location | None, scope: tuple[str, ...], path: tuple[str, ...]
+        self, section: Section, eqn: JaxprEqn, where: Location | None, scope: tuple[str, ...], path: tuple[str, ...]
     ):
-        self.index = index
+        self.section = section
+        self.index = len(section.steps)
         self.eqn = eqn
         self.where = where
         self.scope = scope
@@ -187,7 +189,7 @@ class Section:
     ) -> list[Value]:
         if not eqn.outvars:  # a print or a callback, which the compiled call has run
             return []
-        step = Step(len(self.steps), eqn, where, scope, path)
+        step = Step(self, eqn, where, scope, path)
         out = eqn.primitive.bind(*[x.array for x in operands], **eqn.params)
         step.operands = operands
         step.results = [Value(x, step) for x in (out if eqn.primitive.multiple_results else [out])]

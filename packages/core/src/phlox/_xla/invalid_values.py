@@ -5,7 +5,7 @@ If a result of a program is bad, its Jaxpr is evaluated again step by step, as r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base import config, source
@@ -14,6 +14,8 @@ from .._ir.jaxpr import Jaxpr
 from .._trace.origins import Property, has_inf, has_nan, origin
 from .._trace.steps import Section, Value
 
+#: called with each error before it is raised: the prompt of ``python -m phlox debug``
+on_error: Callable[[InvalidValueError], None] | None = None
 _PROPERTIES: dict[str, Property] = {"nan": has_nan, "inf": has_inf}
 
 
@@ -21,7 +23,10 @@ def check(looks: Sequence[str], jaxpr: Jaxpr, name: str, arguments: Sequence[Any
     """Raises `InvalidValueError` if a result of a run of `jaxpr` has a value of one of the kinds in `looks`."""
     for look in looks:
         if any(_PROPERTIES[look](Value(x)) for x in results):
-            raise _error(look, jaxpr, name, arguments)
+            error = _error(look, jaxpr, name, arguments)
+            if on_error is not None:
+                on_error(error)
+            raise error
 
 
 def _error(look: str, jaxpr: Jaxpr, name: str, arguments: Sequence[Any]) -> InvalidValueError:

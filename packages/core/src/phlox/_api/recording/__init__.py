@@ -11,5 +11,5 @@ A question is a function in a file of its own (why_nan.py, why_zero.py, why_larg
 of `Recording`. It returns an `Answer` (answers.py), which has the user's line and prints itself.
 
 The functions in show.py and compiled.py need no recording: they look at a tree, or at a compiled program.
-debugger.py is the command ``python -m phlox debug``.
+The command ``python -m phlox debug`` is in `_debugger`.
 """

@@ -47,6 +47,7 @@ class Recording:
         self.function = function
         self.name = name
         self._inputs = inputs
+        self._names: dict[int, tuple[Section, dict[int, str]]] = {}
 
     # -- the program and its values
 
@@ -66,13 +67,16 @@ class Recording:
         """The path of each leaf of the result, such as ``['w']``; "" if the result is one array."""
         return [keystr(path) for path, _ in tree_leaves_with_path(self.result)]
 
-    @functools.cached_property
-    def _names(self) -> dict[int, str]:
-        return names.variable_names(self.steps, self.section.outputs)
+    def names_in(self, section: Section) -> dict[int, str]:
+        """The user's names of the values that a section computes, by their id."""
+        if id(section) not in self._names:
+            # The section is kept, so that its id stays its own.
+            self._names[id(section)] = section, names.variable_names(section.steps, section.outputs)
+        return self._names[id(section)][1]
 
     def name_of(self, value: Value) -> str | None:
         """The user's name of a value: of an argument, or of the variable that it was assigned to."""
-        return value.label or self._names.get(id(value))
+        return value.label if value.step is None else self.names_in(value.step.section).get(id(value))
 
     def outputs(self, path: str | int | None) -> list[tuple[str, Value]]:
         """(path, value) of the leaves of the result that `path` selects: all, by number, or by a part of the path."""
@@ -114,7 +118,7 @@ class Recording:
         known = {x.label: x.array for x in self.section.inputs if x.label is not None}
         for step in self.steps[: self.index + 1]:
             for value in step.results:
-                name = self._names.get(id(value))
+                name = self.name_of(value)
                 if name is not None:
                     known[name] = value.array
         return known
