@@ -9,7 +9,7 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox._ir.primitive import primitive
-from phlox.errors import OptionError, RefusedError
+from phlox.errors import OptionError, RefusedError, UnsupportedError
 
 
 def model(params, x):
@@ -242,3 +242,25 @@ def test_answers_print_themselves_in_notebooks():
     answer = phlox.record(jnp.log)(-1.0).why_nan()
     assert answer._repr_html_().startswith("<b>nan comes from") and re.match("nan comes from", str(answer))
     assert "<table>" in phlox.record(model)(PARAMS, X)._repr_html_()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_late_turn_of_a_long_scan(reverse):
+    def f(x, xs):
+        def step(c, a):
+            c = jnp.sqrt(c + a)
+            return c, c
+
+        return phlox.lax.scan(step, x, xs, reverse=reverse)
+
+    xs = jnp.zeros(5000).at[4000].set(-9.0)
+    answer = phlox.record(f)(1.0, xs).why_nan()
+    assert f"turn {999 if reverse else 4000} of scan" in str(answer) and "sqrt of -8" in str(answer)
+
+
+def test_references_from_outside_are_refused():
+    ref = phlox.new_ref(jnp.ones(3))
+    with pytest.raises(UnsupportedError, match="references"):
+        phlox.record(lambda x: x + ref[...])(jnp.ones(3))
+    with pytest.raises(UnsupportedError, match="references"):
+        phlox.record(lambda r: r[...])(ref)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .steps import Section, Step, Value, bodies
+from .steps import Section, Step, Value, first_turn
 
 Property = Callable[[Value], bool]
 
@@ -55,11 +55,11 @@ def origin(value: Value, holds: Property) -> Origin | None:
 def inside(loop: Step, holds: Property) -> Origin | None:
     """The origin in the first turn of a loop that returns a value with the property."""
     chosen = [i for i, result in enumerate(loop.results) if holds(result)]
-    for turn in bodies(loop):
-        for i in chosen:
-            if holds(turn.outputs[i]):
-                return origin(turn.section().outputs[i], holds)
-    return None
+    turn = first_turn(loop, lambda turn: any(holds(turn.outputs[i]) for i in chosen))
+    if turn is None:
+        return None
+    section = turn.section()
+    return next((origin(section.outputs[i], holds) for i in chosen if holds(turn.outputs[i])), None)
 
 
 def first_origin(section: Section, holds: Property) -> Origin | None:

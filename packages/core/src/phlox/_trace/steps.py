@@ -7,7 +7,7 @@ steps of their caller. `scan` and `while_loop` run as one compiled step; `turns`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -260,11 +260,56 @@ def turns(step: Step) -> Iterator[Turn]:
             closed, args, name = rule.send(outs)
         except StopIteration:
             return
-        inputs = [_turn_input(x, step, operands.get(id(x))) for x in args]
+        inputs = [_input(x, step, operands.get(id(x))) for x in args]
         outs = primitive("jit").bind(
             *closed.consts, *args, jaxpr=hoisted(closed), name=closed.jaxpr.name or "turn", inline=False
         )
         yield Turn(step, closed, inputs, [Value(x, label="a result of the turn") for x in outs], name)
+
+
+#: turns of a scan that `first_turn` runs as one program
+_CHUNK = 512
+
+
+def first_turn(step: Step, holds: Callable[[Turn], bool]) -> Turn | None:
+    """The first turn of a loop for which ``holds(turn)`` is true, or None.
+
+    Long scans are run in chunks: `holds` gets a chunk as if it were one turn, whose rows are those of all its turns.
+    """
+    for part in _chunks(step):
+        if part is step:
+            return next((turn for turn in bodies(step) if holds(turn)), None)
+        inputs, outputs, offset = part.operands, part.results, part.index
+        if holds(Turn(part, part.eqn.params["jaxpr"], inputs, outputs, f"turns from {offset} of scan")):
+            found = next((turn for turn in bodies(part) if holds(turn)), None)
+            if found is not None:
+                found.name = f"turn {offset + int(found.name.split()[1])} of scan"
+                return found
+    return None
+
+
+def _chunks(step: Step) -> Iterator[Step]:
+    """A long scan as scans of `_CHUNK` turns, in the order in which they run; `index` is that of their first turn."""
+    params = step.eqn.params
+    length = params.get("length", 0)
+    if length <= 2 * _CHUNK:
+        yield step
+        return
+    fixed, both = params["num_consts"], params["num_consts"] + params["num_carry"]
+    values = step.operands
+    consts, carry, rows = values[:fixed], values[fixed:both], values[both:]
+    for start in range(0, length, _CHUNK):
+        count = min(_CHUNK, length - start)
+        first = length - start - count if params["reverse"] else start
+        part = Step(
+            step.section, step.eqn.replace(params={**params, "length": count}), step.where, step.scope, step.path
+        )
+        part.index = start
+        part.operands = [*consts, *carry, *(_input(x.array[first : first + count], step, None) for x in rows)]
+        outs = part.eqn.primitive.bind(*[x.array for x in part.operands], **part.eqn.params)
+        part.results = [_input(x, step, None) for x in outs]
+        carry = part.results[: params["num_carry"]]
+        yield part
 
 
 def bodies(step: Step) -> Iterator[Turn]:
@@ -272,7 +317,8 @@ def bodies(step: Step) -> Iterator[Turn]:
     return (turn for turn in turns(step) if not turn.is_condition)
 
 
-def _turn_input(x: Any, loop: Step, operand: Value | None) -> Value:
+def _input(x: Any, loop: Step, operand: Value | None) -> Value:
+    """A value that a turn gets from its loop."""
     label = None if operand is None else operand.label
     value = Value(x, label=label or "a carry or row of the loop")
     value.loop, value.operand = loop, operand

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._base import config
-from ..._base.errors import ArgumentError, OptionError, RefusedError
+from ..._base.errors import ArgumentError, OptionError, RefusedError, UnsupportedError
 from ..._base.pytree import flatten, keystr, tree_leaves_with_path
 from ..._ir.jaxpr import ClosedJaxpr, hoisted
 from ..._ir.primitive import primitive, tracing
+from ..._trace.refs import Ref
 from ..._trace.steps import Section, Step, Value, bodies
 from ..._xla.array import ArrayImpl
 from ..._xla.host_values import as_array
@@ -283,6 +284,7 @@ def record(fun: Callable[..., Any]) -> Callable[..., Recording]:
     Raises:
       ArgumentError: `fun` cannot be called.
       RefusedError: in a call inside of a transformed function.
+      UnsupportedError: in a call, if `fun` uses references from outside.
 
     >>> def loss(w, x):
     ...     h = jnp.tanh(x @ w)
@@ -316,6 +318,12 @@ def record(fun: Callable[..., Any]) -> Callable[..., Recording]:
 def _leaves(traced: Any, jitted: Any, args: Any, kwargs: Any) -> list[Any]:
     """The arrays among the arguments, without static ones."""
     dynamic, named, _ = jitted._jit._split(args, kwargs) if hasattr(jitted, "_jit") else (args, kwargs, ())
+    count = len(flatten((dynamic, named))[0])
+    if len(traced.jaxpr.jaxpr.invars) != count or any(type(x) is Ref for x in flatten((dynamic, named))[0]):
+        raise UnsupportedError(
+            "record of a function that uses references from outside",
+            instead="pass the array in, phlox.freeze(ref), and return the new one",
+        )
     return [x if type(x) is ArrayImpl else as_array(x) for x in flatten((dynamic, named))[0]]
 
 
