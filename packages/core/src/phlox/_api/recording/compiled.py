@@ -34,6 +34,9 @@ _COLLECTIVES = {
     "reduce-scatter": "partial results are added, and each device keeps a part",
 }
 
+#: how rows begin that are for no line
+_WITHOUT_LINE = ("made by the compiler", "argument ", "a closed-over array")
+
 
 class LineTable(Table):
     """A table with one row for each line of the user's program. `line` is that of the first row, or None."""
@@ -66,10 +69,10 @@ def explain_memory(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> LineTa
         place = _place(buffer.instruction)
         if buffer.kind == "argument":
             index = buffer.number - compiled._call.hidden
-            place = f"argument {names[used[index]]}" if 0 <= index < len(used) else "a closed-over array"
+            place = f"argument {names[used[index]]}" if 0 <= index < len(used) else _WITHOUT_LINE[2]
         sizes[place, buffer.kind] += buffer.size
     rows = [(f"{size:,}", kind, place) for (place, kind), size in sizes.most_common()]
-    title = f"{sum(sizes.values()):,} bytes at the peak of {_name(fun)}, on each device"
+    title = f"{_name(fun)} needs {sum(sizes.values()):,} bytes on each device"
     return _table(title, ("bytes", "kind", "line"), rows, sizes)
 
 
@@ -201,7 +204,7 @@ def _profile(compiled: Any, args: Any, kwargs: Any, repeat: int) -> list[tuple[s
 
 def _table(title: str, head: tuple[str, ...], rows: list[Any], sizes: Counter[tuple[str, str]]) -> LineTable:
     table = LineTable(title, head, rows)
-    lines = [place for (place, _), _ in sizes.most_common() if ".py:" in place or "In [" in place]
+    lines = [place for (place, _), _ in sizes.most_common() if not place.startswith(_WITHOUT_LINE)]
     if lines:
         table.line = lines[0].split(": ")[0]
         table.title = f"{title}; most at {lines[0]}"
@@ -211,7 +214,7 @@ def _table(title: str, head: tuple[str, ...], rows: list[Any], sizes: Counter[tu
 def _place(instruction: Instruction | None) -> str:
     """A line of the user with its text, or the name of an instruction that has none."""
     if instruction is None or not instruction.line:
-        return "made by the compiler" if instruction is None else f"made by the compiler ({instruction.opcode})"
+        return _WITHOUT_LINE[0] if instruction is None else f"{_WITHOUT_LINE[0]} ({instruction.opcode})"
     text = linecache.getline(instruction.file, instruction.line).strip()
     file = instruction.file.removeprefix(os.getcwd() + os.sep)
     return f"{file}:{instruction.line}: {text}"
