@@ -8,8 +8,10 @@ import pytest
 
 import phlox
 import phlox.numpy as jnp
+from phlox import P
 from phlox._ir.primitive import primitive
 from phlox.errors import OptionError, RefusedError, UnsupportedError
+from phlox.sharding import AxisType
 
 
 def model(params, x):
@@ -242,6 +244,34 @@ def test_answers_print_themselves_in_notebooks():
     answer = phlox.record(jnp.log)(-1.0).why_nan()
     assert answer._repr_html_().startswith("<b>nan comes from") and re.match("nan comes from", str(answer))
     assert "<table>" in phlox.record(model)(PARAMS, X)._repr_html_()
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_shard_map_is_opened(check_vma):
+    mesh = phlox.make_mesh((8,), ("d",), axis_types=(AxisType.Auto,))
+
+    def local(x):
+        logs = jnp.log(x)
+        return logs / phlox.lax.psum(logs, "d")
+
+    f = phlox.shard_map(local, mesh=mesh, in_specs=P("d"), out_specs=P("d"), check_vma=check_vma)
+    recording = phlox.record(f)(jnp.arange(8.0) - 2)
+    answer = recording.why_nan()
+    assert answer.where.text() == "logs = jnp.log(x)" and "in each device" in str(answer)
+    assert recording.values().keys() == {"x"} and recording.forward(9).values()["logs"].shape == (8, 1)
+
+
+def test_backward_inside_of_shard_map():
+    mesh = phlox.make_mesh((8,), ("d",), axis_types=(AxisType.Auto,))
+
+    def local(w, x):
+        h = phlox.nn.relu(x * w - 100.0)
+        return phlox.lax.psum(h.sum(), "d")
+
+    f = phlox.shard_map(local, mesh=mesh, in_specs=(P(), P("d")), out_specs=P())
+    recording = phlox.record(phlox.grad(f))(1.0, jnp.arange(8.0))
+    assert "phlox.nn.relu" in recording.why_zero().where.text()
+    assert recording.compare().line is None
 
 
 @pytest.mark.parametrize("reverse", [False, True])

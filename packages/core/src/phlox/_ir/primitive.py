@@ -21,6 +21,8 @@ The rules, with the operands written ``*args`` and the parameters of the equatio
     steps(*args, **params)                -> only for primitives that hold Jaxprs: a generator that yields the Jaxprs
                                              which the operation runs, in order, as (closed Jaxpr, arguments, a name for
                                              the step), and is sent the results of each
+    expose(*args, **params)               -> only for primitives that map a Jaxpr over devices: for each equation of the
+                                             Jaxpr its results as global arrays, with a leading axis over devices
     eager(*args, **params)                -> outputs; replaces "compile and execute" when no trace is current
     axes(params)                          -> names of the mapped axes that a collective works over
     vma(avals, params)                    -> the mesh axes along which the results vary, where that is tracked (inside
@@ -85,6 +87,7 @@ _RULES = (
     "batch",
     "extend",
     "steps",
+    "expose",
     "eager",
     "axes",
     "effects",
@@ -159,6 +162,7 @@ class Primitive:
     batch: Any
     extend: Any
     steps: Any
+    expose: Any
     eager: Any
     axes: Any
     effects: Any

@@ -93,13 +93,20 @@ class Step:
       where: the user's line.
       scope: name scopes and transformations, outermost first.
       operands, results: their `Value`s.
+      mapped: whether it is inside of a map over devices: its values have a leading axis over them.
       path: names of the called functions, branches and turns of loops that contain the step, outermost first.
     """
 
-    __slots__ = ("eqn", "index", "operands", "path", "results", "scope", "section", "where")
+    __slots__ = ("eqn", "index", "mapped", "operands", "path", "results", "scope", "section", "where")
 
     def __init__(
-        self, section: Section, eqn: JaxprEqn, where: Location | None, scope: tuple[str, ...], path: tuple[str, ...]
+        self,
+        section: Section,
+        eqn: JaxprEqn,
+        where: Location | None,
+        scope: tuple[str, ...],
+        path: tuple[str, ...],
+        mapped: bool = False,
     ):
         self.section = section
         self.index = len(section.steps)
@@ -107,13 +114,14 @@ class Step:
         self.where = where
         self.scope = scope
         self.path = path
+        self.mapped = mapped
         self.operands: list[Value] = []
         self.results: list[Value] = []
 
     @property
     def is_loop(self) -> bool:
         """Whether the step runs a loop."""
-        return is_loop(self.eqn.primitive, self.eqn.params)
+        return not self.mapped and is_loop(self.eqn.primitive, self.eqn.params)
 
     @property
     def is_backward(self) -> bool:
@@ -172,8 +180,13 @@ class Section:
             place = where or eqn.source_info
             names = scope + (eqn.source_info.scope if eqn.source_info is not None else ())
             with width(eqn) if wide else none:
-                opens = eqn.primitive.steps is not None and not is_loop(eqn.primitive, eqn.params)
-                results = (self._opened if opens else self._executed)(eqn, operands, place, names, path)
+                if eqn.primitive.expose is not None:
+                    evaluate = self._exposed
+                elif eqn.primitive.steps is not None and not is_loop(eqn.primitive, eqn.params):
+                    evaluate = self._opened
+                else:
+                    evaluate = self._executed
+                results = evaluate(eqn, operands, place, names, path)
             env.update(zip(eqn.outvars, results, strict=True))
             rows.append(results)
         self.rows = rows  # calls return before their caller, whose rows stay
@@ -195,6 +208,31 @@ class Section:
         step.results = [Value(x, step) for x in (out if eqn.primitive.multiple_results else [out])]
         self.steps.append(step)
         return step.results
+
+    def _exposed(
+        self,
+        eqn: JaxprEqn,
+        operands: list[Value],
+        where: Location | None,
+        scope: tuple[str, ...],
+        path: tuple[str, ...],
+    ) -> list[Value]:
+        """The results of an operation that maps a Jaxpr over devices, after steps for the equations of the Jaxpr."""
+        arrays = [x.array for x in operands]
+        closed = eqn.params["jaxpr"]
+        env: dict[Var, Value] = dict(zip(closed.invars, operands, strict=True))
+        for inner, outs in zip(closed.eqns, eqn.primitive.expose(*arrays, **eqn.params), strict=True):
+            if inner.outvars:
+                step = Step(self, inner, inner.source_info or where, scope, (*path, "each device"), mapped=True)
+                step.operands = [env.get(v) or Value(getattr(v, "val", None)) for v in inner.invars]
+                step.results = [Value(x, step) for x in outs]
+                self.steps.append(step)
+                env.update(zip(inner.outvars, step.results, strict=True))
+        whole = Step(self, eqn, where, scope, path)
+        whole.operands = [env.get(v) or Value(getattr(v, "val", None)) for v in closed.outvars]
+        whole.results = [Value(x, whole) for x in eqn.primitive.bind(*arrays, **eqn.params)]
+        self.steps.append(whole)
+        return whole.results
 
     def _opened(
         self,

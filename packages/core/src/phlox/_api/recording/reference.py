@@ -14,8 +14,8 @@ from ..._trace.steps import Step
 def evaluate(step: Step) -> list[np.ndarray] | None:
     """The results of a step in double precision, from its recorded operands; None if NumPy's form is not known."""
     name, params = step.name, step.eqn.params
-    if not all(x.numbers.size or 0 in x.aval.shape for x in step.operands):
-        return None  # PRNG keys
+    if step.mapped or not all(x.numbers.size or 0 in x.aval.shape for x in step.operands):
+        return None  # PRNG keys; or one array for each device
     operands = [_double(x.numbers) for x in step.operands]
     with np.errstate(all="ignore"):
         if name in _ELEMENTWISE:

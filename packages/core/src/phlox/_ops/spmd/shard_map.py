@@ -17,7 +17,7 @@ from ..._base.errors import EffectError, OptionError, ShapeError, ShardingTypeEr
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered
 from ..._ir.explicit import entries_of, spec_over
-from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoist_consts
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoist_consts
 from ..._ir.key_uses import KeyUses
 from ..._ir.primitive import Primitive, sharding_in_types
 from ..._trace.axes import axis_env, only_axes
@@ -246,12 +246,7 @@ def _linearize(
     with inside(mesh, manual, check_vma):
         split = linearize_jaxpr(jaxpr, nonzero)
         count = len(out_specs)
-        # Residuals differ between devices: they are results with a new leading axis, split over the manual axes along
-        # which they vary.
-        stacked = [
-            PartitionSpec(tuple(axis for axis in manual if axis in a.vma) if check_vma else manual)
-            for a in split.primal.out_avals[count:]
-        ]
+        stacked = _stacked(split.primal.out_avals[count:], manual, check_vma)
 
         def with_axis(*xs: Any) -> list[Any]:
             outs = eval_jaxpr(split.primal.jaxpr, split.primal.consts, *xs)
@@ -285,6 +280,42 @@ def _linearize(
         else []
     )
     return results[:count], fill(outs, split.nonzero, [typeof(x) for x in results[:count]])
+
+
+def _expose(
+    *args: Any,
+    jaxpr: ClosedJaxpr,
+    mesh: Mesh,
+    in_specs: Specs,
+    out_specs: Specs,
+    manual: Names,
+    check_vma: bool,
+) -> list[list[Any]]:
+    counts: list[int] = []
+
+    def all_results(*xs: Any) -> list[Any]:
+        results: list[Any] = []
+
+        def run(eqn: JaxprEqn, values: list[Any]) -> Any:
+            out = eqn.primitive.bind(*values, **eqn.params)
+            outs = out if eqn.primitive.multiple_results else [out]
+            counts.append(len(outs))
+            results.extend(outs)
+            return out
+
+        eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *xs, run=run)
+        return [insert_axis(x, 1, 0) for x in results]
+
+    with inside(mesh, manual, check_vma):
+        exposed = restage(all_results, jaxpr.in_avals, jaxpr.jaxpr)
+    outs = iter(bind(exposed, args, mesh, in_specs, _stacked(exposed.out_avals, manual, check_vma), manual, check_vma))
+    return [[next(outs) for _ in range(count)] for count in counts]
+
+
+def _stacked(avals: Sequence[ShapedArray], manual: Names, check_vma: bool) -> Specs:
+    """The specs of results that get a new leading axis, as they differ between devices: it is split over the manual
+    axes along which they vary."""
+    return tuple(PartitionSpec(tuple(axis for axis in manual if axis in a.vma) if check_vma else manual) for a in avals)
 
 
 def _unmapped(manual: Names, spec: PartitionSpec) -> Names:
@@ -420,6 +451,7 @@ shard_map = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    expose=_expose,
     effects=effects_inside,
     axes=lambda params: axes_used(params["jaxpr"]) - set(params["manual"]),
     keys=_keys,
