@@ -132,10 +132,10 @@ from ._fft import FftType as FftType, fft as fft
 from ._fixed_point import fixed_point as fixed_point
 from ._loops import (
     fori_loop as fori_loop,
-    map as map,
     scan as scan,
     while_loop as while_loop,
 )
+from ._map import map as map
 from ._more import (
     RandomAlgorithm as RandomAlgorithm,
     RoundingMethod as RoundingMethod,

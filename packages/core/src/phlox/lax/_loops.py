@@ -1,4 +1,4 @@
-"""`while_loop`, `fori_loop`, `scan` and `map`: loops of the compiled program.
+"""`while_loop`, `fori_loop` and `scan`: loops of the compiled program.
 
 A Python `for` is unrolled while a function is traced. These functions take the body as a function and trace it once;
 the compiled program iterates.
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._api.batching.vmap import vmap
 from .._api.derivatives.remat import checkpoint
 from .._api.jit import arguments
 from .._api.jit.bodies import Staged, operands_of, staged
@@ -47,6 +46,7 @@ from .._trace.trace import Tracer, typeof
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
 from .._transform.varying import as_varying
+from ._progress import reporter
 from ._structural import concatenate, reshape
 
 if TYPE_CHECKING:
@@ -178,6 +178,7 @@ def while_loop(
     *,
     max_steps: int | None = None,
     checkpoints: int | None = None,
+    progress: str | None = None,
 ) -> Carry:
     """Repeats ``val = body_fun(val)`` as long as ``cond_fun(val)`` is true (StableHLO's ``while``).
 
@@ -193,6 +194,8 @@ def while_loop(
         limit. Reverse mode stores no more states than this. (JAX does not have it.)
       checkpoints: number of loop states that reverse mode stores, 2 at least; None means as many as need one megabyte,
         but 64 at least and 512 at most. (JAX does not have it.)
+      progress: name under which the running program says on stderr how many iterations are done. (JAX does not have
+        it.)
 
     Returns:
       The final loop state, for which `cond_fun` returns False.
@@ -211,22 +214,26 @@ def while_loop(
     """
     named = _Body("while_loop", "body_fun", _parameter(body_fun, 0))
     check_checkpoints("while_loop", checkpoints)
-    if max_steps is None:
+    if max_steps is None and progress is None:
         return _while_with_refs(cond_fun, body_fun, init_val, named, checkpoints)
-    if operator.index(max_steps) < 0:
-        raise OptionError(f"while_loop: max_steps={max_steps} is negative")
-    most = max(2, max_steps + max_steps % 2)
-    if checkpoints is None or checkpoints > most:
-        avals = [typeof(x) for x in flatten(init_val)[0]]
-        checkpoints = min(most, loop.rows_of(avals, checkpoints))
+    if max_steps is not None:
+        if operator.index(max_steps) < 0:
+            raise OptionError(f"while_loop: max_steps={max_steps} is negative")
+        most = max(2, max_steps + max_steps % 2)
+        if checkpoints is None or checkpoints > most:
+            avals = [typeof(x) for x in flatten(init_val)[0]]
+            checkpoints = min(most, loop.rows_of(avals, checkpoints))
+    report = reporter("while_loop", progress, None)
 
     def step(both: Any) -> Any:
+        report(both[0])
         return _next(both[0]), body_fun(both[1])
 
     step.__name__ = arguments.fun_name(body_fun)
 
     def goes_on(both: Any) -> Any:
-        return and_(lt(both[0], np.int32(max_steps)), cond_fun(both[1]))
+        test = cond_fun(both[1])
+        return test if max_steps is None else and_(lt(both[0], np.int32(max_steps)), test)
 
     return _while_with_refs(goes_on, step, (np.int32(0), init_val), named.inside(), checkpoints)[1]
 
@@ -370,6 +377,7 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
     checkpoints: int | None = None,
+    progress: str | None = None,
 ) -> Carry:
     """``for i in range(lower, upper): val = body_fun(i, val)``, as a loop of the program (StableHLO's ``while``).
 
@@ -385,6 +393,7 @@ def fori_loop(
       unroll: number of iterations in each step of the compiled loop; True or 0 unrolls the whole loop, None means 1. A
         value other than None requires bounds that are known while tracing.
       checkpoints: number of loop states that reverse mode stores, as in `scan` or `while_loop`. (JAX does not have it.)
+      progress: name under which the running program says on stderr how far the loop is. (JAX does not have it.)
 
     Returns:
       The final loop state.
@@ -417,9 +426,11 @@ def fori_loop(
     if ends is not None:
         first = to_dtype(lower, dtype, weak) if dtypes.kind(dtype) in "iu" else np.int32(ends[0])
         length = max(0, ends[1] - ends[0])
+        report = reporter("fori_loop", progress, length)
 
         def step(carry: Any, _: Any) -> Any:
             i, x = carry
+            report(i, ends[0])
             return (_next(i), body_fun(i, x)), None
 
         step.__name__ = arguments.fun_name(body_fun)
@@ -429,9 +440,11 @@ def fori_loop(
     if unroll is not None:
         raise OptionError("fori_loop: Can only use `unroll` with bounds that are known when the program is traced")
     first = to_dtype(lower, dtype, weak)
+    report = reporter("fori_loop", progress, None)
 
     def body(carry: Any) -> Any:
         i, end, x = carry
+        report(i, first)
         return _next(i), end, body_fun(i, x)
 
     body.__name__ = arguments.fun_name(body_fun)
@@ -475,6 +488,7 @@ def scan(
     _split_transpose: bool = False,
     *,
     checkpoints: int | None = None,
+    progress: str | None = None,
 ) -> tuple[Carry, Tree]:
     """Applies `f` to the slices of `xs` along the first axis in turn, and passes a carry from step to step (StableHLO's
     ``while``).
@@ -495,6 +509,7 @@ def scan(
       _split_transpose: accepted as in JAX, without effect.
       checkpoints: number of carries that reverse mode stores, 2 at least; the square root of the length needs the least
         memory. None means the residuals of all steps. (JAX does not have it.)
+      progress: name under which the running program says on stderr how far the loop is. (JAX does not have it.)
 
     Returns:
       The pair (final carry, ys): `ys` is a pytree like `y`, with the results of all steps stacked along a new first
@@ -514,7 +529,22 @@ def scan(
     """
     arguments.check_callable("scan", f)
     check_checkpoints("scan", checkpoints)
-    return _scan_in_segments(f, init, xs, length, reverse, unroll, _Body("scan", "f", _parameter(f, 0)), checkpoints)
+    named = _Body("scan", "f", _parameter(f, 0))
+    if progress is None:
+        return _scan_in_segments(f, init, xs, length, reverse, unroll, named, checkpoints)
+    leaves, tree = flatten(xs)
+    steps = common_length(leaves, tree, length)
+    report = reporter("scan", progress, None if is_symbolic(steps) else steps)
+
+    def step(both: Any, x: Any) -> Any:
+        report(both[0])
+        out = f(both[1], x)
+        return ((_next(both[0]), out[0]), out[1]) if _is_pair(out) else out
+
+    step.__name__ = arguments.fun_name(f)
+    start = np.int32(0), init
+    (_, carry), ys = _scan_in_segments(step, start, xs, length, reverse, unroll, named.inside(), checkpoints)
+    return carry, ys
 
 
 def _scan_in_segments(
@@ -529,7 +559,7 @@ def _scan_in_segments(
 ) -> tuple[Carry, Tree]:
     """A scan over segments whose residuals are computed again, as many as there are `checkpoints`; then the rest."""
     leaves, tree = flatten(xs)
-    steps = 0 if checkpoints is None else _length(leaves, tree, length)
+    steps = 0 if checkpoints is None else common_length(leaves, tree, length)
     if checkpoints is None or is_symbolic(steps) or steps <= checkpoints:
         return _scan_with_refs(f, init, xs, length, reverse, unroll, named)
     size = -(-steps // checkpoints)
@@ -607,7 +637,7 @@ def _scan(
     leaves, tree = operands_of("scan", f, (init, xs))
     carry_tree, xs_tree = pytree.treedef_children(tree)
     count = carry_tree.num_leaves
-    steps = _length(leaves[count:], xs_tree, length)
+    steps = common_length(leaves[count:], xs_tree, length)
     unroll = _unroll(unroll, steps)
     row_avals = [row_of(typeof(x)) for x in leaves[count:]]
     avals, body = _settle(
@@ -671,7 +701,7 @@ def _check_known(option: str, kind: str, value: Any) -> None:
         )
 
 
-def _length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
+def common_length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
     found: dict[int, str] = {}
     for path, x in zip(pytree.named_paths(tree), arrays, strict=True):
         aval = typeof(x)
@@ -697,48 +727,3 @@ def _length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
     if len(found) > 1:
         raise ShapeError(f"scan: first axes of different lengths: {'; '.join(found.values())}")
     return next(iter(found))
-
-
-def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tree:
-    """``stack([f(x) for x in xs])``, computed one slice at a time, which needs less memory than `vmap` (as
-    ``jax.lax.map``).
-
-    Args:
-      f: function of a slice of `xs` that returns a pytree of arrays.
-      xs: pytree of arrays whose first axes have the same length.
-      batch_size: number of slices that are computed at once, by `vmap`; None means one slice without `vmap`, and 0
-        means all.
-
-    Returns:
-      A pytree like the result of `f`, with the results for all slices stacked along a new first axis.
-
-    Raises:
-      AxisError: an array of `xs` is a scalar.
-      ShapeError: the first axes differ in length.
-      OptionError: `xs` has no arrays, or `batch_size` is negative.
-
-    >>> map(lambda x: x**2, jnp.arange(3))
-    Array([0, 1, 4], dtype=int32)
-    """
-    if batch_size is None:
-
-        def step(_: Any, x: Any) -> Any:
-            return (), f(x)
-
-        step.__name__ = arguments.fun_name(f)
-        return scan(step, (), xs)[1]
-    if batch_size < 0:
-        raise OptionError(f"map: batch_size={batch_size} is negative", instead="0, for all at once")
-    leaves, tree = operands_of("map", f, (xs,))
-    total = _length(leaves, pytree.treedef_children(tree)[0], None)
-    batches = total // batch_size if batch_size else 0
-    whole = batches * batch_size
-    in_batches = pytree.tree_map(lambda x: reshape(x[:whole], (batches, batch_size, *typeof(x).shape[1:])), xs)
-    out = map(vmap(f), in_batches) if batches else None
-    out = pytree.tree_map(lambda y: reshape(y, (whole, *typeof(y).shape[2:])), out)
-    if whole == total:
-        return out
-    rest = vmap(f)(pytree.tree_map(lambda x: x[whole:], xs))
-    if not batches:
-        return rest
-    return pytree.tree_map(lambda a, b: concatenate([a, b], 0), out, rest)
