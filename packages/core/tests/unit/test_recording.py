@@ -145,6 +145,11 @@ def test_no_nan_says_so():
     assert answer.line is None and answer.equation is None and "no value" in str(answer)
 
 
+def test_an_infinite_result_is_explained():
+    answer = phlox.record(phlox.grad(lambda x: jnp.sqrt(x)))(0.0).why_nan()
+    assert str(answer).startswith("an infinity comes from") and "div of 0.5 and 0 is inf" in str(answer)
+
+
 def test_the_answer_selects_a_leaf():
     recording = phlox.record(lambda x: {"a": jnp.log(x), "b": jnp.sqrt(x)})(-1.0)
     assert "sqrt" in recording.why_nan("b").equation and "log" in recording.why_nan(0).equation

@@ -23,12 +23,26 @@ def why_nan(recording: Recording, path: str | int | None) -> Answer:
             if found is None:
                 return Answer(f"{result} is {recording.name_of(value) or 'a constant'}, which has nan")
             return _explained(recording, found, result)
+    infinite = _why_infinite(recording, path)
+    if infinite is not None:
+        return infinite
     hidden = first_origin(recording.section, has_nan)
     if hidden is None:
         return Answer("no value of this recording is nan")
     answer = _explained(recording, hidden, "")
     answer._details.insert(0, "no result has a nan: this one is not selected later, or is not used")
     return answer
+
+
+def _why_infinite(recording: Recording, path: str | int | None) -> Answer | None:
+    """The answer where no result is nan but one is infinite."""
+    for where, value in recording.outputs(path):
+        found = origin(value, has_inf) if has_inf(value) else None
+        if found is not None and found.value is None:
+            details = [_event(found.step, "inf"), *operand_lines(found.step, recording.name_of)]
+            details.append(f"no result has a nan; the result{where and ' ' + where} is infinite because of it")
+            return Answer("an infinity comes from", found.step, details, nan_step=None)
+    return None
 
 
 def _explained(recording: Recording, found: Origin, result: str) -> Answer:
