@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .._base.errors import PhloxError
-from .._base.source import scope_text
+from .._base.source import Location, Replay, replays, scope_text
 from .._ir.avals import ShapedArray
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import ordered
@@ -64,6 +64,7 @@ def lower_module(
     return "\n".join(lines) + "\n"
 
 
+@replays
 def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Value]:
     """Adds the equations of `jaxpr` to `f`; returns the values of its outputs."""
     env: dict[Var, Value] = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
@@ -72,30 +73,33 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
         return f.number(v.val, v.aval.physical) if isinstance(v, Literal) else env[v]
 
     locate, explicit = f.module.locations, f.module.explicit
-    for eqn in jaxpr.eqns:
-        primitive = eqn.primitive
-        operands = [env[v] if type(v) is Var else read(v) for v in eqn.invars]
-        outvars = eqn.outvars
-        f.outs = [v.aval.physical for v in outvars] if primitive.multiple_results else [outvars[0].aval.physical]
-        rule = primitive.lower or primitive.rule("lower")
-        # A primitive without a rule `extend` has no PRNG keys among its operands: its rule `types` refuses them.
-        params = eqn.params if primitive.extend is None else _physical_params(eqn)
-        if locate:
-            around = f.label
-            f.source = eqn.source_info
-            if f.source is not None:
-                f.label = (*around, *f.source.scope)
-            results = _apply_rule(f, eqn, rule, operands, params)
-            f.locate(scope_text(f.label), primitive.name)
-            f.label = around
-        else:
-            results = _apply_rule(f, eqn, rule, operands, params)
-        if explicit:
-            results = _split(f, eqn, results)
-        if primitive.multiple_results:
-            env.update(zip(outvars, results, strict=True))
-        else:
-            env[outvars[0]] = results
+    with Replay() as replay:
+        for eqn in jaxpr.eqns:
+            primitive = eqn.primitive
+            operands = [env[v] if type(v) is Var else read(v) for v in eqn.invars]
+            outvars = eqn.outvars
+            f.outs = [v.aval.physical for v in outvars] if primitive.multiple_results else [outvars[0].aval.physical]
+            rule = primitive.lower or primitive.rule("lower")
+            # A primitive without a rule `extend` has no PRNG keys among its operands: its rule `types` refuses them.
+            params = eqn.params if primitive.extend is None else _physical_params(eqn)
+            if locate:
+                around = f.label
+                f.source = eqn.source_info
+                if f.source is not None:
+                    f.label = (*around, *f.source.scope)
+                    # Rules that stage functions, as that of `scan`, give this line to their operations.
+                    replay.enter(Location(f.source.code, f.source.offset))
+                results = _apply_rule(f, eqn, rule, operands, params)
+                f.locate(scope_text(f.label), primitive.name)
+                f.label = around
+            else:
+                results = _apply_rule(f, eqn, rule, operands, params)
+            if explicit:
+                results = _split(f, eqn, results)
+            if primitive.multiple_results:
+                env.update(zip(outvars, results, strict=True))
+            else:
+                env[outvars[0]] = results
     return [read(v) for v in jaxpr.outvars]
 
 

@@ -33,10 +33,13 @@ def why_zero(recording: Recording, path: str | int | None) -> Answer:
 
 
 def _zeros(whole: bool, is_constant: Callable[[Value], bool]) -> Property:
-    """The property that all elements (or at least one) are zero, in a value that depends on arguments."""
+    """The property that all elements are zero, in a value that depends on arguments; or at least one, in a computed
+    value."""
     test = np.any if whole else np.all
 
     def holds(x: Value) -> bool:
+        if not whole and x.step is None:  # single zeros are common in arguments
+            return False
         return x.is_inexact and x.numbers.size > 0 and not test(x.numbers) and not is_constant(x)
 
     return holds
@@ -115,7 +118,8 @@ def _no_derivative(recording: Recording, where: str, value: Value, text: str) ->
 
 def _argument_for(recording: Recording, where: str, value: Value) -> Value | None:
     """The argument that a leaf of the result is the gradient of: it has the type, and a path with the same end."""
-    inputs = [x for x in recording.section.inputs if x.label is not None and x.aval.shape == value.aval.shape]
+    arguments = recording.section.inputs[len(recording.jaxpr.consts) :]
+    inputs = [x for x in arguments if x.is_inexact and x.aval.shape == value.aval.shape]
     for tail in (where, where[where.find("]") + 1 :]):  # the second without the number of value_and_grad's tuple
         for x in inputs:
             if x.label is not None and x.label.endswith(tail):
