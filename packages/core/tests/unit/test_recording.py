@@ -145,6 +145,16 @@ def test_no_nan_says_so():
     assert answer.line is None and answer.equation is None and "no value" in str(answer)
 
 
+def test_a_nan_that_is_not_selected_is_not_the_origin():
+    def f(x, scale):
+        filled = jnp.where(jnp.isnan(x), 0.0, x)
+        scaled = filled / scale
+        return scaled.sum()
+
+    answer = phlox.record(f)(jnp.array([1.0, jnp.nan, 0.0]), jnp.zeros(3)).why_nan()
+    assert answer.where.text() == "scaled = filled / scale"
+
+
 def test_an_infinite_result_is_explained():
     answer = phlox.record(phlox.grad(lambda x: jnp.sqrt(x)))(0.0).why_nan()
     assert str(answer).startswith("an infinity comes from") and "div of 0.5 and 0 is inf" in str(answer)
@@ -243,6 +253,9 @@ def test_other_arguments_and_other_functions():
     assert recording.compare(1.0, 2.0).line is None
     assert "b = y * 2.0" in str(recording.compare(1.0, 3.0))
     assert recording.compare(function=lambda x, y: (x + 1.0) + y * 2.0).line is None
+    by_name = phlox.record(f)(x=1.0, y=2.0)
+    assert by_name.compare(function=f).line is None
+    assert "a = x + 1.0" in str(by_name.compare(function=lambda x, y: (x - 1.0) + y * 2.0))
 
 
 def test_answers_print_themselves_in_notebooks():

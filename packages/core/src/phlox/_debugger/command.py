@@ -61,7 +61,7 @@ def _open(error: InvalidValueError) -> None:
     invalid_values.on_error = None
     jaxpr, arguments = error.program
     inputs = [Value(x, label=f"argument {i}") for i, x in enumerate(arguments)]
-    recording = Recording(ClosedJaxpr(jaxpr), inputs, None, print, jaxpr.name)
+    recording = Recording(ClosedJaxpr(jaxpr), inputs, None, jaxpr.name)
     with config.scope(debug_nans=False, debug_infs=False):
         recording.result = [x.array for x in recording.section.outputs]
         Debugger(recording).cmdloop()

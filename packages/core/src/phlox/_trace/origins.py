@@ -30,7 +30,7 @@ class Origin(NamedTuple):
     value: Value | None = None
 
 
-def origin(value: Value, holds: Property) -> Origin | None:
+def origin_of(value: Value, holds: Property) -> Origin | None:
     """The origin of a property that holds for `value`; None if `value` is an argument or literal itself."""
     earliest: Origin | None = None
     if value.step is None:
@@ -38,7 +38,7 @@ def origin(value: Value, holds: Property) -> Origin | None:
     queue, seen = [value.step], {id(value.step)}
     while queue:
         step = queue.pop()
-        before = [x for x in relevant_operands(step) if holds(x)]
+        before = _operands_with(step, holds)
         outside = next((x for x in before if x.step is None and not x.is_literal), None)
         computed = [x.step for x in before if x.step is not None]
         if not computed and (earliest is None or step.index < earliest.step.index):
@@ -48,32 +48,42 @@ def origin(value: Value, holds: Property) -> Origin | None:
                 seen.add(id(each))
                 queue.append(each)
     if earliest is not None and earliest.value is None and earliest.step.is_loop:
-        return inside(earliest.step, holds) or earliest
+        return origin_in_loop(earliest.step, holds) or earliest
     return earliest
 
 
-def inside(loop: Step, holds: Property) -> Origin | None:
+def origin_in_loop(loop: Step, holds: Property) -> Origin | None:
     """The origin in the first turn of a loop that returns a value with the property."""
     chosen = [i for i, result in enumerate(loop.results) if holds(result)]
     turn = first_turn(loop, lambda turn: any(holds(turn.outputs[i]) for i in chosen))
     if turn is None:
         return None
     section = turn.section()
-    return next((origin(section.outputs[i], holds) for i in chosen if holds(turn.outputs[i])), None)
+    return next((origin_of(section.outputs[i], holds) for i in chosen if holds(turn.outputs[i])), None)
 
 
 def first_origin(section: Section, holds: Property) -> Origin | None:
     """The first step of a section whose results have the property, though no operand has."""
     for step in section.steps:
         if any(map(holds, step.results)) and not any(map(holds, step.operands)):
-            return (inside(step, holds) if step.is_loop else None) or Origin(step)
+            return (origin_in_loop(step, holds) if step.is_loop else None) or Origin(step)
     return None
 
 
-def relevant_operands(step: Step) -> list[Value]:
-    """The operands that the results consist of. Of a selection, those operands that are selected somewhere."""
-    if step.name == "select_n":
-        which, *cases = step.operands
-        chosen = {int(i) for i in np.unique(which.numbers)}
-        return [case for i, case in enumerate(cases) if i in chosen]
-    return step.operands
+def _operands_with(step: Step, holds: Property) -> list[Value]:
+    """The operands that have the property; of a selection, those that have it among the selected elements."""
+    operands = [x for x in step.operands if holds(x)]
+    if step.name != "select_n":
+        return operands
+    which, *cases = step.operands
+    relevant = []
+    for i, case in enumerate(cases):
+        selected = which.numbers == i
+        if any(case is x for x in operands) and selected.any():
+            part = case
+            if selected.shape == case.numbers.shape:
+                part = Value(case.numbers[selected], case.step, case.label)
+                part.loop, part.operand = case.loop, case.operand
+            if holds(part):
+                relevant.append(case)
+    return relevant

@@ -319,10 +319,10 @@ def first_turn(step: Step, holds: Callable[[Turn], bool]) -> Turn | None:
             return next((turn for turn in bodies(step) if holds(turn)), None)
         inputs, outputs, offset = part.operands, part.results, part.index
         if holds(Turn(part, part.eqn.params["jaxpr"], inputs, outputs, f"turns from {offset} of scan")):
-            found = next((turn for turn in bodies(part) if holds(turn)), None)
-            if found is not None:
-                found.name = f"turn {offset + int(found.name.split()[1])} of scan"
-                return found
+            turn = next((turn for turn in bodies(part) if holds(turn)), None)
+            if turn is not None:
+                turn.name = f"turn {offset + int(turn.name.split()[1])} of scan"
+                return turn
     return None
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 class Instruction(NamedTuple):
     """One instruction: its name, opcode, size of the result in bytes on one device, and place in the user's program.
 
-    `file` is "" and `line` 0 if XLA has made it without a location. `module` is the name of the program.
+    `file` is "" and `line` 0 if it has no location.
     """
 
     name: str
@@ -48,7 +48,7 @@ def instructions(executable: Any) -> dict[int, Instruction]:
     """The instructions of all computations of a loaded executable, by XLA's identifiers."""
     module = _message(executable.hlo_modules()[0].as_serialized_hlo_module_proto())
     places = _places(module)
-    found: dict[int, Instruction] = {}
+    by_id: dict[int, Instruction] = {}
     for computation in map(_message, module[3]):
         for fields in map(_message, computation[2]):
             metadata = _message(fields[7][0]) if fields[7] else defaultdict(list)
@@ -57,9 +57,9 @@ def instructions(executable: Any) -> dict[int, Instruction]:
             if not line and metadata[4]:  # without a table of frames the location is in the instruction itself
                 file, line = _text(metadata[3]), metadata[4][0]
             name, opcode = _text(fields[1]), _text(fields[2])
-            identifier = fields[35][0] if fields[35] else len(found)
-            found[identifier] = Instruction(name, opcode, _size(fields[3][0]), file, line)
-    return found
+            identifier = fields[35][0] if fields[35] else len(by_id)
+            by_id[identifier] = Instruction(name, opcode, _size(fields[3][0]), file, line)
+    return by_id
 
 
 def peak_buffers(executable: Any) -> list[PeakBuffer]:
@@ -70,16 +70,16 @@ def peak_buffers(executable: Any) -> list[PeakBuffer]:
         return []
     by_id = instructions(executable)
     assignment = _message(serialized)
-    made_by: dict[int, tuple[int, Instruction | None]] = {}
+    defined_by: dict[int, tuple[int, Instruction | None]] = {}
     for buffer in map(_message, assignment[1]):
         defined = _message(buffer[3][0])
-        made_by[_number(buffer, 1)] = _number(buffer, 2), by_id.get(_number(defined, 4))
+        defined_by[_number(buffer, 1)] = _number(buffer, 2), by_id.get(_number(defined, 4))
     at_peak = {_number(m, 1): _packed(m[2]) for m in map(_message, assignment[5])}
-    return list(_allocations(assignment, made_by, at_peak))
+    return list(_allocations(assignment, defined_by, at_peak))
 
 
 def _allocations(
-    assignment: _Message, made_by: dict[int, tuple[int, Instruction | None]], at_peak: dict[int, list[int]]
+    assignment: _Message, defined_by: dict[int, tuple[int, Instruction | None]], at_peak: dict[int, list[int]]
 ) -> Iterator[PeakBuffer]:
     for allocation in map(_message, assignment[3]):
         index, size = _number(allocation, 1), _number(allocation, 2)
@@ -91,10 +91,10 @@ def _allocations(
             yield PeakBuffer("argument", size, None, _number(allocation, 6))
         elif _number(allocation, 7) or _number(allocation, 12):
             kind = "result" if _number(allocation, 7) else "constant"
-            yield PeakBuffer(kind, size, made_by[buffers[-1]][1] if buffers else None, -1)
+            yield PeakBuffer(kind, size, defined_by[buffers[-1]][1] if buffers else None, -1)
         else:
             for buffer in buffers:
-                yield PeakBuffer("temporary", *made_by[buffer], -1)
+                yield PeakBuffer("temporary", *defined_by[buffer], -1)
 
 
 def _places(module: _Message) -> dict[int, tuple[str, int]]:

@@ -11,7 +11,7 @@ from typing import Any
 from .._base import config, source
 from .._base.errors import InvalidValueError
 from .._ir.jaxpr import Jaxpr
-from .._trace.origins import Property, has_inf, has_nan, origin
+from .._trace.origins import Property, has_inf, has_nan, origin_of
 from .._trace.steps import Section, Value
 
 #: called with each error before it is raised: the prompt of ``python -m phlox debug``
@@ -34,8 +34,8 @@ def _error(look: str, jaxpr: Jaxpr, name: str, arguments: Sequence[Any]) -> Inva
     holds = _PROPERTIES[look]
     with config.scope(debug_nans=False, debug_infs=False):
         section = Section(jaxpr, [Value(x, label="an argument") for x in arguments])
-        origins = [origin(out, holds) for out in section.outputs if holds(out)]
-    step = next((found.step for found in origins if found is not None), None)
+        origins = [origin_of(out, holds) for out in section.outputs if holds(out)]
+    step = next((origin.step for origin in origins if origin is not None), None)
     program = jaxpr, list(arguments)
     if step is None:
         return InvalidValueError(

@@ -151,12 +151,12 @@ def _constraints(jaxpr: Jaxpr) -> dict[tuple[str, int], tuple[str, int]]:
     XLA gives the transfer the location of the value that it moves.
     """
     lines: dict[tuple[str, int], tuple[str, int]] = {}
-    made_at: dict[Var, Location] = {}
+    location_of: dict[Var, Location] = {}
     for eqn in jaxpr.eqns:
         where = eqn.source_info
         if where is not None:
-            made_at.update(dict.fromkeys(eqn.outvars, where))
-            origin = made_at.get(eqn.invars[0]) if eqn.invars and type(eqn.invars[0]) is Var else None
+            location_of.update(dict.fromkeys(eqn.outvars, where))
+            origin = location_of.get(eqn.invars[0]) if eqn.invars and type(eqn.invars[0]) is Var else None
             if eqn.primitive is reshard_p and origin is not None:
                 lines[origin.file, origin.line] = where.file, where.line
         for inner in jaxprs_in(eqn.params):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._base import config
 from ..._base.errors import ArgumentError, OptionError, RefusedError, UnsupportedError
@@ -25,6 +25,14 @@ from .why_nan import why_nan
 from .why_zero import why_zero
 
 
+class Call(NamedTuple):
+    """A function and the arguments of a call."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
 class Recording:
     """What happened in one call of a function. `record` makes it.
 
@@ -41,13 +49,13 @@ class Recording:
     {'x': Array([1., 1.], dtype=float32), 'y': Array([-1., -1.], dtype=float32)}
     """
 
-    def __init__(self, jaxpr: ClosedJaxpr, inputs: list[Value], result: Any, function: Callable[..., Any], name: str):
+    def __init__(self, jaxpr: ClosedJaxpr, inputs: list[Value], result: Any, name: str, call: Call | None = None):
         self.jaxpr = jaxpr
         self.result = result
         self.index = -1
-        self.function = function
         self.name = name
         self._inputs = inputs
+        self._call = call
         self._names: dict[int, tuple[Section, dict[int, str]]] = {}
 
     # -- the program and its values
@@ -231,13 +239,14 @@ class Recording:
         >>> print(recording.compare())
         no difference: ...
         """
-        if function is not None:
-            return comparing.with_recording(self, record(function)(*args or self._args, **kwargs), ulps, True)
-        if args or kwargs:
-            return comparing.with_recording(self, record(self.function)(*args, **kwargs), ulps, False)
-        return comparing.with_numpy(self, ulps)
-
-    _args: tuple[Any, ...] = ()
+        if function is None and not args and not kwargs:
+            return comparing.with_numpy(self, ulps)
+        if self._call is None:
+            raise OptionError("this recording knows no function to call again", instead="phlox.record(f)(*args)")
+        other = function or self._call.function
+        if not args and not kwargs:
+            args, kwargs = self._call.args, self._call.kwargs
+        return comparing.with_recording(self, record(other)(*args, **kwargs), ulps, function is not None)
 
     # -- display
 
@@ -308,9 +317,8 @@ def record(fun: Callable[..., Any]) -> Callable[..., Recording]:
         result = _without_donation(traced, leaves) if traced.donate_argnums else jitted(*args, **kwargs)
         consts = [Value(x, label=_closed_over(fun, x)) for x in traced.jaxpr.consts]
         inputs = [Value(x, label=name) for x, name in zip(leaves, traced._call.names(), strict=True)]
-        recording = Recording(traced.jaxpr, [*consts, *inputs], result, fun, arguments.fun_name(fun))
-        recording._args = args
-        return recording
+        call = Call(fun, args, kwargs)
+        return Recording(traced.jaxpr, [*consts, *inputs], result, arguments.fun_name(fun), call)
 
     return recorded
 

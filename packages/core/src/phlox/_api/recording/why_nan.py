@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._trace.origins import Origin, first_origin, has_inf, has_nan, inside, origin
+from ..._trace.origins import Origin, first_origin, has_inf, has_nan, origin_in_loop, origin_of
 from ..._trace.steps import Step, Value
 from .answers import Answer, first_line, number_text, operand_lines, range_text, share_text, type_text
 
@@ -19,10 +19,10 @@ def why_nan(recording: Recording, path: str | int | None) -> Answer:
     for where, value in recording.outputs(path):
         if has_nan(value):
             result = f"the result{where and ' ' + where}"
-            found = origin(value, has_nan)
-            if found is None:
+            origin = origin_of(value, has_nan)
+            if origin is None:
                 return Answer(f"{result} is {recording.name_of(value) or 'a constant'}, which has nan")
-            return _explained(recording, found, result)
+            return _explained(recording, origin, result)
     infinite = _why_infinite(recording, path)
     if infinite is not None:
         return infinite
@@ -37,20 +37,20 @@ def why_nan(recording: Recording, path: str | int | None) -> Answer:
 def _why_infinite(recording: Recording, path: str | int | None) -> Answer | None:
     """The answer where no result is nan but one is infinite."""
     for where, value in recording.outputs(path):
-        found = origin(value, has_inf) if has_inf(value) else None
-        if found is not None and found.value is None:
-            details = [_event(found.step, "inf"), *operand_lines(found.step, recording.name_of)]
+        origin = origin_of(value, has_inf) if has_inf(value) else None
+        if origin is not None and origin.value is None:
+            details = [_event(origin.step, "inf"), *operand_lines(origin.step, recording.name_of)]
             details.append(f"no result has a nan; the result{where and ' ' + where} is infinite because of it")
-            return Answer("an infinity comes from", found.step, details, nan_step=None)
+            return Answer("an infinity comes from", origin.step, details, nan_step=None)
     return None
 
 
-def _explained(recording: Recording, found: Origin, result: str) -> Answer:
-    """The answer for a nan that arises at `found`, and reaches the leaf `result` of the result."""
-    step = found.step
-    if found.value is not None:
-        name = recording.name_of(found.value)
-        nan = f"the argument {name} has nan ({range_text(found.value)}), and is first read at"
+def _explained(recording: Recording, origin: Origin, result: str) -> Answer:
+    """The answer for a nan that arises at `origin`, and reaches the leaf `result` of the result."""
+    step = origin.step
+    if origin.value is not None:
+        name = recording.name_of(origin.value)
+        nan = f"the argument {name} has nan ({range_text(origin.value)}), and is first read at"
         return Answer(nan, step, argument=name)
     infinite = next((x for x in step.operands if has_inf(x)), None)
     cause = None if infinite is None else _source_of_inf(infinite)
@@ -61,10 +61,10 @@ def _explained(recording: Recording, found: Origin, result: str) -> Answer:
         details = [_event(cause, "inf"), *operand_lines(cause, recording.name_of)]
         details.append(f"it becomes nan at {first_line(step.where)}: {_event(step, 'nan')}")
         step = cause
-    details += _advice(step, found.step)
+    details += _advice(step, origin.step)
     if result:
         details.append(f"{result} has nan because of it")
-    return Answer("nan comes from", step, details, nan_step=found.step)
+    return Answer("nan comes from", step, details, nan_step=origin.step)
 
 
 def _source_of_inf(infinite: Value) -> Step | None:
@@ -74,10 +74,10 @@ def _source_of_inf(infinite: Value) -> Step | None:
         outside = next((x for x in loop.operands if has_inf(x)), None)
         if outside is not None:
             return _source_of_inf(outside)
-        found = inside(loop, has_inf)
+        origin = origin_in_loop(loop, has_inf)
     else:
-        found = origin(infinite, has_inf)
-    return None if found is None or found.value is not None else found.step
+        origin = origin_of(infinite, has_inf)
+    return None if origin is None or origin.value is not None else origin.step
 
 
 def _event(step: Step, bad: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._base.errors import PhloxError
 from ..._ir import dtypes
-from ..._trace.origins import Origin, Property, origin
+from ..._trace.origins import Origin, Property, origin_of
 from ..._trace.steps import Step, Value
 from ..._transform.array_operations import Zero
 from .answers import Answer, operand_lines
@@ -71,18 +71,18 @@ def _constants() -> Callable[[Value], bool]:
 
 
 def _explained(recording: Recording, value: Value, holds: Property, text: str) -> Answer:
-    found = origin(value, holds)
-    if found is None:
+    origin = origin_of(value, holds)
+    if origin is None:
         return Answer(f"{text}: it is {recording.name_of(value) or 'a constant'}")
-    step = found.step
+    step = origin.step
     details = [f"{text} because of it", *operand_lines(step, recording.name_of)]
-    if found.value is not None:
-        name = recording.name_of(found.value)
+    if origin.value is not None:
+        name = recording.name_of(origin.value)
         return Answer(f"zero comes from the argument {name}, which is zero and first read at", step, details)
-    return Answer("zero comes from", step, [_reason(step, found), *details])
+    return Answer("zero comes from", step, [_reason(step, origin), *details])
 
 
-def _reason(step: Step, found: Origin) -> str:
+def _reason(step: Step, origin: Origin) -> str:
     """The sentence that says how the step makes zero."""
     if step.name == "select_n":
         return "its condition selects zeros"
