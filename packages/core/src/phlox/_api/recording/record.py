@@ -325,14 +325,13 @@ def record(fun: Callable[..., Any]) -> Callable[..., Recording]:
 
 def _leaves(traced: Any, jitted: Any, args: Any, kwargs: Any) -> list[Any]:
     """The arrays among the arguments, without static ones."""
-    dynamic, named, _ = jitted._jit._split(args, kwargs) if hasattr(jitted, "_jit") else (args, kwargs, ())
-    count = len(flatten((dynamic, named))[0])
-    if len(traced.jaxpr.jaxpr.invars) != count or any(type(x) is Ref for x in flatten((dynamic, named))[0]):
+    leaves = jitted._jit._bind(args, kwargs).leaves if hasattr(jitted, "_jit") else flatten((args, kwargs))[0]
+    if len(traced.jaxpr.jaxpr.invars) != len(leaves) or any(type(x) is Ref for x in leaves):
         raise UnsupportedError(
             "record of a function that uses references from outside",
             instead="pass the array in, phlox.freeze(ref), and return the new one",
         )
-    return [x if type(x) is ArrayImpl else as_array(x) for x in flatten((dynamic, named))[0]]
+    return [x if type(x) is ArrayImpl else as_array(x) for x in leaves]
 
 
 def _without_donation(traced: Any, leaves: list[Any]) -> Any:
