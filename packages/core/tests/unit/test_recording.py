@@ -243,6 +243,25 @@ def test_a_planted_miscompile_is_found(monkeypatch):
     assert "sin" in answer.equation and "NumPy" in str(answer)
 
 
+def test_a_miscompile_of_the_whole_program_is_found(monkeypatch):
+    """The rule is right for an operation alone, and wrong in a program of several."""
+    sine = primitive("sin")
+    right = sine.lower
+
+    def lower(f, x, **params):
+        return right(f, x, **params) if len(f.lines) == 0 else primitive("cos").lower(f, x)
+
+    def f(x):
+        y = x * 0.5
+        z = jnp.sin(y)
+        return z + y
+
+    monkeypatch.setattr(sine, "lower", lower)
+    monkeypatch.setattr(sine, "cache", {})
+    answer = phlox.record(f)(jnp.arange(1.0, 5.0)).compare()
+    assert answer.where.text() == "z = jnp.sin(y)" and "compiled as a whole" in str(answer)
+
+
 def test_other_arguments_and_other_functions():
     def f(x, y):
         a = x + 1.0

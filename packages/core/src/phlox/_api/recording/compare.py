@@ -100,17 +100,18 @@ def _wrong_fusion(recording: Recording, ulps: float) -> Answer | None:
     """
     if not _differs([numbers_of(x) for x in tree_leaves(recording.result)], recording.section.outputs, ulps):
         return None
-    jaxpr = recording.jaxpr.jaxpr
     rows = recording.section.rows
     low, high = 0, len(rows) - 1
     while low < high:
         middle = (low + high) // 2
-        if rows[middle] and _differs(_prefix(recording, middle), rows[middle], ulps):
+        if _differs(_prefix(recording, middle), rows[middle], ulps):
             high = middle
         else:
             low = middle + 1
+    if not rows or not _differs(_prefix(recording, low), rows[low], ulps):
+        return Answer("the compiled result differs from its operations one by one, but no shorter program does")
     step = next((x.step for x in rows[low] if x.step is not None), None)
-    details = [f"compiled as a whole, equation {low + 1} of {len(jaxpr.eqns)} differs from the same operation alone"]
+    details = [f"compiled as a whole, equation {low + 1} of {len(rows)} differs from the same operation alone"]
     return Answer("the compiled program parts from its operations at", step, details)
 
 
@@ -118,6 +119,8 @@ def _prefix(recording: Recording, last: int) -> list[np.ndarray]:
     """The results of an equation, by a program of it and all equations before it."""
     closed = recording.jaxpr
     eqns = closed.jaxpr.eqns[: last + 1]
+    if not eqns[-1].outvars:
+        return []
     jaxpr = closed.jaxpr.replace(eqns=eqns, outvars=list(eqns[-1].outvars))
     program = hoisted(ClosedJaxpr(jaxpr, closed.consts))
     args = [x.array for x in recording.section.inputs]
