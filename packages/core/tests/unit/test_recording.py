@@ -331,3 +331,17 @@ def test_references_from_outside_are_refused():
         phlox.record(lambda x: x + ref[...])(jnp.ones(3))
     with pytest.raises(UnsupportedError, match="references"):
         phlox.record(lambda r: r[...])(ref)
+
+
+@pytest.mark.parametrize("steps", [3, 40])
+def test_the_gradient_of_a_while_loop_is_opened(steps):
+    def f(x, n):
+        def body(i, c):
+            root = jnp.sqrt(c)
+            return root * 0.0 + c
+
+        return phlox.lax.fori_loop(0, n, body, x)
+
+    answer = phlox.record(phlox.grad(f))(0.0, steps).why_nan()
+    assert answer.where.text() == "root = jnp.sqrt(c)", answer
+    assert "of while" in str(answer)

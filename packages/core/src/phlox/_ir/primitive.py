@@ -21,6 +21,7 @@ The rules, with the operands written ``*args`` and the parameters of the equatio
     steps(*args, **params)                -> only for primitives that hold Jaxprs: a generator that yields the Jaxprs
                                              which the operation runs, in order, as (closed Jaxpr, arguments, a name for
                                              the step), and is sent the results of each
+    expand(*args, **params)               -> outputs: the same operation by simpler ones, which recordings show
     expose(*args, **params)               -> only for primitives that map a Jaxpr over devices: for each equation of the
                                              Jaxpr its results as global arrays, with a leading axis over devices
     eager(*args, **params)                -> outputs; replaces "compile and execute" when no trace is current
@@ -87,6 +88,7 @@ _RULES = (
     "batch",
     "extend",
     "steps",
+    "expand",
     "expose",
     "eager",
     "axes",
@@ -162,6 +164,7 @@ class Primitive:
     batch: Any
     extend: Any
     steps: Any
+    expand: Any
     expose: Any
     eager: Any
     axes: Any

@@ -13,17 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from .._base.source import Location, Wrapper
+from .._base.source import Location, Replay, Wrapper, replays
 from .._ir import dtypes
 from .._ir.dtypes import ExtendedDtype
 from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, hoisted, width
-from .._ir.primitive import Primitive, primitive
+from .._ir.primitive import primitive
+from .staging import stage
 from .trace import typeof
 
 
-def is_loop(operation: Primitive, params: dict[str, Any]) -> bool:
-    """Whether an operation runs its Jaxpr in turns: `scan` and `while_loop` do."""
-    return operation.unbounded or "num_carry" in params
+def is_loop(eqn: JaxprEqn) -> bool:
+    """Whether an equation runs its Jaxpr in turns: `scan` and `while_loop` do."""
+    return eqn.primitive.steps is not None and (eqn.primitive.unbounded or "num_carry" in eqn.params)
 
 
 class Value:
@@ -121,7 +122,7 @@ class Step:
     @property
     def is_loop(self) -> bool:
         """Whether the step runs a loop."""
-        return not self.mapped and is_loop(self.eqn.primitive, self.eqn.params)
+        return not self.mapped and is_loop(self.eqn)
 
     @property
     def is_backward(self) -> bool:
@@ -182,7 +183,7 @@ class Section:
             with width(eqn) if wide else none:
                 if eqn.primitive.expose is not None:
                     evaluate = self._exposed
-                elif eqn.primitive.steps is not None and not is_loop(eqn.primitive, eqn.params):
+                elif eqn.primitive.expand is not None or (eqn.primitive.steps is not None and not is_loop(eqn)):
                     evaluate = self._opened
                 else:
                     evaluate = self._executed
@@ -234,6 +235,7 @@ class Section:
         self.steps.append(whole)
         return whole.results
 
+    @replays
     def _opened(
         self,
         eqn: JaxprEqn,
@@ -244,12 +246,24 @@ class Section:
     ) -> list[Value]:
         """The results of a call, whose equations become steps."""
         by_id = {id(x.array): x for x in operands}
-        closed, args, name = next(eqn.primitive.steps(*[x.array for x in operands], **eqn.params))
+        with Replay() as replay:  # what the rule stages gets the location of the equation
+            replay.enter(eqn.source_info)
+            closed, args, name = _program(eqn, [x.array for x in operands])
         inputs = [by_id.get(id(x)) or Value(x) for x in args]
         consts = [Value(c, label="a constant") for c in closed.consts]
         if _is_internal(closed.jaxpr):
             return self._evaluate(closed.jaxpr, [*consts, *inputs], where, scope, path)
         return self._evaluate(closed.jaxpr, [*consts, *inputs], None, scope, (*path, name))
+
+
+def _program(eqn: JaxprEqn, args: Sequence[Any]) -> tuple[ClosedJaxpr, Sequence[Any], str]:
+    """The Jaxpr that an equation runs once, its arguments and its name."""
+    primitive, params = eqn.primitive, eqn.params
+    if primitive.expand is None:
+        step: tuple[ClosedJaxpr, Sequence[Any], str] = next(primitive.steps(*args, **params))
+        return step
+    program, consts = stage(lambda *xs: primitive.expand(*xs, **params), [typeof(x) for x in args], name=primitive.name)
+    return ClosedJaxpr(program, consts), args, primitive.name
 
 
 def _is_internal(jaxpr: Jaxpr) -> bool:
@@ -343,11 +357,17 @@ def _chunks(step: Step) -> Iterator[Step]:
             step.section, step.eqn.replace(params={**params, "length": count}), step.where, step.scope, step.path
         )
         part.index = start
-        part.operands = [*consts, *carry, *(_input(x.array[first : first + count], step, None) for x in rows)]
+        part.operands = [*consts, *carry, *(_input(_rows(x.array, first, count), step, None) for x in rows)]
         outs = part.eqn.primitive.bind(*[x.array for x in part.operands], **part.eqn.params)
         part.results = [_input(x, step, None) for x in outs]
         carry = part.results[: params["num_carry"]]
         yield part
+
+
+def _rows(x: Any, first: int, count: int) -> Any:
+    """``x[first : first + count]``, by one program for all values of `first`."""
+    starts = [np.int32(first)] + [np.int32(0)] * (x.ndim - 1)
+    return primitive("dynamic_slice").bind(x, *starts, slice_sizes=(count, *x.shape[1:]))
 
 
 def bodies(step: Step) -> Iterator[Turn]:

@@ -284,6 +284,7 @@ while_states = Primitive(
     batch=_states_batch,
     extend=lambda params, trailing, *avals: params,
     masked=_states_masked,
+    expand=_with_states,
     unbounded=True,
     axes=axes_of,
     effects=effects_inside,

@@ -440,6 +440,7 @@ scan_states = Primitive(
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
     masked=_masked,
+    expand=_as_loops,
     unbounded=True,
     axes=axes_of,
     effects=effects_inside,
