@@ -188,10 +188,10 @@ def test_the_file_says_what_went_wrong(library):
     assert (str(last.path).endswith("wrong.py"), last.lineno + 1) == (True, 3)
 
 
-def test_import_statements_find_copies():
-    from phlox.adopted import optax
-    from phlox_compat.adopted import optax as same
+def test_import_statements_find_copies(library):
+    from phlox.adopted import adopted_a
+    from phlox_compat.adopted import adopted_a as same
 
-    assert optax is same and optax.__name__ == "phlox.adopted.optax"
+    assert adopted_a is same and adopted_a.__name__ == "phlox.adopted.adopted_a"
     with pytest.raises(AdoptionError, match="there is no library 'no_such_library'"):
         from phlox.adopted import no_such_library  # noqa: F401
