@@ -186,3 +186,12 @@ def test_the_file_says_what_went_wrong(library):
         phlox.adopt("wrong")
     last = caught.traceback[-1]
     assert (str(last.path).endswith("wrong.py"), last.lineno + 1) == (True, 3)
+
+
+def test_import_statements_find_copies(library):
+    from phlox.adopted import adopted_a
+    from phlox_compat.adopted import adopted_a as same
+
+    assert adopted_a is same and adopted_a.__name__ == "phlox.adopted.adopted_a"
+    with pytest.raises(AdoptionError, match="there is no library 'no_such_library'"):
+        from phlox.adopted import no_such_library  # noqa: F401

@@ -168,7 +168,7 @@ ELSEWHERE = {
     ],
     "scipy.special": [test_jax_0_12],
     "stages": [test_stages],
-    "export": [test_stages],
+    "export": [test_jax_0_12, test_stages],
     "ffi": [test_stages],
     "experimental.checkify": [test_checkify],
     "experimental.random": [test_experimental],

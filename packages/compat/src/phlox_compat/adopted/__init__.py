@@ -19,3 +19,6 @@ sys.meta_path[:0] = [JaxFinder(PREFIX), CopyFinder()]
 
 
 _publish(__name__)
+
+# `from phlox.adopted import optax` looks for a module below the name that the package has.
+__name__ = PREFIX.removesuffix(".")
