@@ -288,5 +288,4 @@ while_states = Primitive(
     unbounded=True,
     axes=axes_of,
     effects=effects_inside,
-    nan_checked=True,
 )

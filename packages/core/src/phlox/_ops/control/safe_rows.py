@@ -32,8 +32,8 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **how: Any) -> tuple[A
 
 
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], axes: tuple[int, ...], row: int) -> tuple[Any, Any]:
-    goes_on, t = primals[0], tangents[1]
-    out = _replaced(*primals, axes, row)
+    (goes_on, x), t = primals, tangents[1]
+    out = _replaced(goes_on, x, axes, row)
     if type(t) is not Zero:
         t = select(_mask(goes_on, t, axes), t, zeros(typeof(t)))
     return out, t

@@ -445,5 +445,4 @@ scan_states = Primitive(
     unbounded=True,
     axes=axes_of,
     effects=effects_inside,
-    nan_checked=True,
 )
