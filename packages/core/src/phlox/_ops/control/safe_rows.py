@@ -21,6 +21,7 @@ from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import restage
 from ..._transform.transpose import is_linear
 from ..elementwise.logic import eq, select
+from ..random.keys import is_key
 from ..reductions.reduce import reduce_min, reduce_or, reduce_sum
 from ..structure.shape import broadcast_in_dim, transpose
 from .rows import counting, spread
@@ -42,6 +43,11 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], axes: tuple[int,
 def _replaced(goes_on: Any, x: Any, axes: tuple[int, ...], row: int) -> Any:
     """`x` with a row that goes on in the place of those that have ended."""
     return select(_mask(goes_on, x, axes), x, _row_that_goes_on(goes_on, x, axes, row))
+
+
+def rows_that_go_on(goes_on: Any, x: Any) -> Any:
+    """`x`, batched along axis 0, with a row that goes on in the place of those that do not; keys stay."""
+    return x if is_key(typeof(x)) else _replaced(goes_on, x, (0,), 0)
 
 
 def with_safe_rows(turn: ClosedJaxpr) -> ClosedJaxpr:
