@@ -479,3 +479,26 @@ def test_a_scan_of_symbolic_length_in_a_branch():
     types = phlox.ShapeDtypeStruct((256,), "bool"), phlox.ShapeDtypeStruct((256, n), "float32")
     exported = phlox.export.export(phlox.jit(f))(*types)
     np.testing.assert_allclose(exported.call(p, x), f(p, x), rtol=1e-6)
+
+
+def with_batching_rule(f):
+    fun = phlox.custom_batching.custom_vmap(f)
+    fun.def_vmap(lambda size, batched, x: (phlox.vmap(f)(x), True))
+    return fun
+
+
+@pytest.mark.parametrize("wrap", ["linear_call", "composite", "checkpoint", "custom_vmap"])
+def test_loops_in_calls_of_a_branch_end(wrap):
+    """A loop that would not end for the rows of the other branch."""
+    linear = phlox.custom_derivatives.linear_call
+    calls = {
+        "linear_call": lambda f: lambda x: linear(lambda r, y: f(r) + 0 * y, lambda r, ct: ct, x, x),
+        "composite": lambda f: lax.composite(f, "phlox.to_ten"),
+        "custom_vmap": with_batching_rule,
+        "checkpoint": lambda f: phlox.checkpoint(f, policy=phlox.checkpoint_policies.dots_saveable),
+    }
+    to_ten = lambda step: lambda x: lax.while_loop(lambda v: v != 10, lambda v: v + step, x)
+    up, down = calls[wrap](to_ten(1)), calls[wrap](to_ten(-1))
+    rows = phlox.jit(phlox.vmap(lambda x: lax.cond(x < 10, up, down, x)))(jnp.array([3, 17, 10, -4]))
+    np.testing.assert_array_equal(rows, 10)
+    np.testing.assert_array_equal(phlox.vmap(lambda x: lax.cond(x < 10, up, down, x))(jnp.array([11, 12])), 10)

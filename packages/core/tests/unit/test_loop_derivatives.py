@@ -9,6 +9,7 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox import errors, grad, jit, lax, vmap
+from phlox.experimental import checkify
 
 #: turns of the scan with masks
 MOST = 40
@@ -385,3 +386,20 @@ def test_gradients_of_batches_whose_ended_rows_have_infinite_derivatives():
         pairs = lambda w, loop=loop, xs=xs: vmap(lambda w: vmap(loop, (0, None))(xs, w))(jnp.stack([w, 2 * w])).sum()
         alone = [grad(loop, 1)(x, 1.5) + 2 * grad(loop, 1)(x, 3.0) for x in xs]
         np.testing.assert_allclose(grad(pairs)(1.5), sum(alone), rtol=1e-9)
+
+
+def test_checks_in_a_differentiated_loop():
+    def doubled(x):
+        def turn(c):
+            checkify.check(c[1] < 100, "too big {}", c[1])
+            return c[0] + 1, c[1] * 2
+
+        return lax.while_loop(lambda c: c[0] < 5, turn, (0, x))[1]
+
+    for transform in (lambda f: f, jit):
+        checked = transform(checkify.checkify(grad(doubled)))
+        error, gradient = checked(1.0)
+        assert error.get() is None and gradient == 32.0
+        assert "too big" in checked(20.0)[0].get()
+    logarithms = lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.log(c[1])), (0, x))[1]
+    assert "nan" in checkify.checkify(grad(logarithms), errors=checkify.float_checks)(-1.0)[0].get()

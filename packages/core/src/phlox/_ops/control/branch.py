@@ -86,12 +86,12 @@ def _jvp(
     there = _any([jvp_jaxpr(branch, nonzero)[1] for branch in branches])
     derived = tuple(jvp_jaxpr(branch, nonzero, keep=there)[0] for branch in branches)
     operands = [*primals[1:], *(t for t in tangents[1:] if type(t) is not Zero)]
-    results = _bind(primals[0], derived, operands, batching)
+    results = bind_branches(primals[0], derived, operands, batching)
     count = len(branches[0].out_avals)
     return results[:count], fill(results[count:], there, branches[0].out_avals)
 
 
-def _bind(index: Any, branches: Branches, operands: Sequence[Any], batching: Batching = None) -> list[Any]:
+def bind_branches(index: Any, branches: Branches, operands: Sequence[Any], batching: Batching = None) -> list[Any]:
     """Binds `cond`; the constants of all closed branches become operands."""
     consts: list[Any] = []
     if any(branch.consts for branch in branches):
@@ -154,11 +154,11 @@ def _linearize(
             return _with_slots(one.primal, slots, mine), _linear_half(branch, one, slots, mine, kept, nonzero)
 
         halves.append(memoized(branch.jaxpr, ("halves", *key, tuple(mine)), make))
-    results = _bind(index, tuple(primal for primal, _ in halves), operands, batching)
+    results = bind_branches(index, tuple(primal for primal, _ in halves), operands, batching)
     values = [*operands, *results]
     given = [t for t in tangents[1:] if type(t) is not Zero]
     linear = tuple(half for _, half in halves)
-    outs = _bind(index, linear, [*(values[i] for i in kept), *given], batching) if any(nonzero) else []
+    outs = bind_branches(index, linear, [*(values[i] for i in kept), *given], batching) if any(nonzero) else []
     return results[:count], fill(outs, nonzero, branches[0].out_avals)
 
 
@@ -232,7 +232,7 @@ def _transpose(
     there = _any([transpose_jaxpr(branch, linear, nonzero)[1] for branch in branches])
     derived = tuple(transpose_jaxpr(branch, linear, nonzero, keep=there)[0] for branch in branches)
     given = [x for x in operands if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
-    found, present = iter(_bind(index, derived, given, batching)), iter(there)
+    found, present = iter(bind_branches(index, derived, given, batching)), iter(there)
     return [None, *((next(found) if next(present) else Zero(x.aval)) if is_linear(x) else None for x in operands)]
 
 
@@ -242,12 +242,12 @@ def _batch(
     index, operands, in_dims = args[0], args[1:], tuple(dims[1:])
     if dims[0] is not None:
         if splits(axis, args, dims, branches, batching):
-            outs = split(axis, place_axis(index, dims[0], 0, axis.size), operands, in_dims, branches, _bind)
+            outs = split(axis, place_axis(index, dims[0], 0, axis.size), operands, in_dims, branches, bind_branches)
             return outs, [0] * len(outs)
         return _batch_choice(axis, index, operands, in_dims, branches)
     batched = _any([[d is not None for d in batch_jaxpr(branch, axis, in_dims)[1]] for branch in branches])
     derived = tuple(batch_jaxpr(branch, axis, in_dims, batched)[0] for branch in branches)
-    return _bind(index, derived, operands, batching), [0 if there else None for there in batched]
+    return bind_branches(index, derived, operands, batching), [0 if there else None for there in batched]
 
 
 def _batch_choice(
@@ -293,7 +293,7 @@ def _only_chosen(
 
 def _masked(mask: Any, index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> list[Any]:
     programs = tuple(masked_jaxpr(branch, typeof(mask)) for branch in branches)
-    return _bind(index, programs, [mask, *operands], batching)
+    return bind_branches(index, programs, [mask, *operands], batching)
 
 
 def _steps(index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> Steps:
@@ -305,7 +305,7 @@ def _checked(checks: Any, index: Any, *operands: Any, branches: Branches, batchi
     avals = [typeof(x) for x in operands]
     checks.make_room(*(checks.program(branch, avals)[1] for branch in branches))
     programs, trees = zip(*(checks.program(branch, avals) for branch in branches), strict=True)
-    return checks.results(_bind(index, programs, [*checks.leaves, *operands], batching), *trees)
+    return checks.results(bind_branches(index, programs, [*checks.leaves, *operands], batching), *trees)
 
 
 def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:

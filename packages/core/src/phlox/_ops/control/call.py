@@ -6,7 +6,7 @@ and placements of the operands, and run.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from ..._base import config
@@ -24,6 +24,7 @@ from ..._ir.jaxpr import (
 )
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill
 from ..._transform.batch import BatchAxis, Dim
@@ -187,6 +188,14 @@ def _decomposes(closed: ClosedJaxpr) -> bool:
         return any(eqn.primitive.decomposes is not None and eqn.primitive.decomposes(eqn.params) for eqn in closed.eqns)
 
     return memoized(closed.jaxpr, "decomposes", find)
+
+
+def checked_as(run: Callable[..., list[Any]], checks: Any, args: Sequence[Any]) -> list[Any]:
+    """The results of `run`, which computes an operation by others, with the checks of these."""
+    avals = [typeof(x) for x in args]
+    jaxpr, consts = stage(run, avals)
+    program, tree = checks.program(ClosedJaxpr(jaxpr, consts), avals)
+    return checks.results(call(program, [*checks.leaves, *args], name="checked"), tree)
 
 
 def _jit_show(eqn: Any, printer: Any) -> dict[str, Any]:

@@ -74,6 +74,12 @@ def _batch(
     return jit_p.batch(axis, args, dims, jaxpr=jaxpr, name=name, inline=False)
 
 
+def _masked(mask: Any, *args: Any, jaxpr: ClosedJaxpr, name: str, **_: Any) -> list[Any]:
+    """The decomposition with masked loops, as a composite has no operand for the mask."""
+    masked: list[Any] = jit_p.rule("masked")(mask, *args, jaxpr=jaxpr, name=name, inline=False)
+    return masked
+
+
 composite = Primitive(
     "composite",
     multiple_results=True,
@@ -84,6 +90,7 @@ composite = Primitive(
     jvp=_as_call("jvp"),
     linearize=_as_call("linearize"),
     batch=_batch,
+    masked=_masked,
     extend=lambda params, trailing, *avals: params,
     axes=lambda params: axes_used(params["jaxpr"]),
     effects=effects_inside,

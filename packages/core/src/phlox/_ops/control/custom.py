@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..._base.errors import DerivativeError, UnexpectedTracerError
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
+from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
@@ -24,7 +24,7 @@ from ..._transform.transpose import backward_pass
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .call import Steps, axes_used
-from .masked import masked_jaxpr, run_masked
+from .masked import mask_after_constants, run_masked
 
 
 class Rule(NamedTuple):
@@ -272,7 +272,7 @@ def _custom_jvp_checked(checks: Any, *args: Any, call_jaxpr: ClosedJaxpr, jvp: R
 
 def _custom_jvp_masked(mask: Any, *args: Any, call_jaxpr: ClosedJaxpr, jvp: Rule, num_consts: int) -> list[Any]:
     """The mask is an operand of the function, after its constants; the loops of the rule are masked too."""
-    program, consts = _mask_after_constants(call_jaxpr, mask, num_consts), args[:num_consts]
+    program, consts = mask_after_constants(call_jaxpr, typeof(mask), num_consts), args[:num_consts]
 
     def masked(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         width = len(primals) - 1
@@ -293,15 +293,6 @@ def _custom_jvp_masked(mask: Any, *args: Any, call_jaxpr: ClosedJaxpr, jvp: Rule
         jvp=jvp._replace(call=masked),
         num_consts=num_consts + len(program.consts),
     )
-
-
-def _mask_after_constants(function: ClosedJaxpr, mask: Any, num_consts: int) -> ClosedJaxpr:
-    """The masked jaxpr of a function, with the mask behind the `num_consts` constants."""
-    program = masked_jaxpr(function, typeof(mask))
-    first, *rest = program.jaxpr.invars
-    invars = [*rest[:num_consts], first, *rest[num_consts:]]
-    make = lambda: ClosedJaxpr(program.jaxpr.replace(invars=invars), program.consts)  # noqa: E731
-    return memoized(program.jaxpr, ("mask after constants", num_consts), make)
 
 
 def _custom_jvp_show(eqn: Any, printer: Any) -> dict[str, Any]:
@@ -456,7 +447,7 @@ def _custom_vjp_masked(
     mask: Any, *args: Any, call_jaxpr: ClosedJaxpr, fwd: Rule, bwd: Rule, num_consts: int
 ) -> list[Any]:
     """The mask is an operand of the function, after its constants, and a residual."""
-    program = _mask_after_constants(call_jaxpr, mask, num_consts)
+    program = mask_after_constants(call_jaxpr, typeof(mask), num_consts)
     width = len(call_jaxpr.out_avals)
 
     def masked_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:

@@ -16,13 +16,21 @@ from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.staging import stage
+from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
-from ..._transform.jaxprs import jvp_jaxpr
+from ..._transform.jaxprs import jvp_jaxpr, restage
 from ..._transform.jvp import jvp
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
+from ..reductions.reduce import reduce_or
+from ..structure.shape import convert
+from .branch import bind_branches
 from .call import axes_used
+from .masked import mask_after_constants
+from .rows import empty
+from .safe_rows import rows_that_go_on
 
 
 class BatchRule(NamedTuple):
@@ -183,6 +191,44 @@ def _transpose(*_args: Any, call: ClosedJaxpr, **_params: Any) -> NoReturn:
     )
 
 
+def _masked(mask: Any, *args: Any, call: ClosedJaxpr, rule: BatchRule, num_consts: int) -> list[Any]:
+    """The mask is an operand of the function, after its constants.
+
+    The user's batching rule does not know of it, so it does not run if no row takes the branch, and rows that do not
+    take it have the operands of one that does.
+    """
+    masked = mask_after_constants(call, typeof(mask), num_consts)
+    before = len(masked.consts) + num_consts
+
+    def by_rule(size: int, batched: list[bool], operands: list[Any]) -> tuple[list[Any], list[bool]]:
+        consts, goes_on, inputs = operands[before - num_consts : before], operands[before], operands[before + 1 :]
+        is_row = batched[before + 1 :]
+        there: list[bool] = []
+
+        def run(*xs: Any) -> list[Any]:
+            outs, there[:] = rule.call(size, [*[False] * num_consts, *is_row], [*consts, *xs])
+            return outs
+
+        if batched[before]:
+            inputs = [rows_that_go_on(goes_on, x) if flag else x for x, flag in zip(inputs, is_row, strict=True)]
+            goes_on = reduce_or(goes_on, axes=(0,))
+        jaxpr, consts = stage(run, [typeof(x) for x in inputs])
+        program = ClosedJaxpr(jaxpr, consts)
+        nothing = restage(lambda *_: [empty(a) for a in program.out_avals], program.in_avals, jaxpr)
+        outs = bind_branches(convert(goes_on, dtypes.int32), (nothing, program), inputs)
+        return outs, list(there)
+
+    return custom_vmap_call.bind(
+        *masked.consts,
+        *args[:num_consts],
+        mask,
+        *args[num_consts:],
+        call=hoisted(masked),
+        rule=rule._replace(call=by_rule),
+        num_consts=before,
+    )
+
+
 custom_vmap_call = Primitive(
     "custom_vmap_call",
     multiple_results=True,
@@ -195,6 +241,7 @@ custom_vmap_call = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    masked=_masked,
     eager=_eager,
     axes=lambda params: axes_used(params["call"]),
     effects=effects_inside,

@@ -14,6 +14,7 @@ from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import batch_jaxpr
@@ -21,6 +22,7 @@ from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .call import axes_used
+from .masked import mask_after_constants
 
 #: Returns a closed jaxpr whose constants were made its leading inputs, and the values of those inputs.
 Transposed = Callable[[], tuple[ClosedJaxpr, list[Any]]]
@@ -109,6 +111,30 @@ def _batch(
     return outs, out_dims
 
 
+def _masked(
+    mask: Any, *args: Any, callee: ClosedJaxpr, transposed: Transposed, num_consts: int, num_res: int
+) -> list[Any]:
+    """The mask is the first residual of the function and of its transpose."""
+    aval = typeof(mask)
+
+    def masked_transposed() -> tuple[ClosedJaxpr, list[Any]]:
+        program, consts = transposed()
+        masked = mask_after_constants(program, aval, len(consts))
+        return hoisted(masked), [*masked.consts, *consts]
+
+    masked = mask_after_constants(callee, aval, num_consts)
+    return linear_call.bind(
+        *masked.consts,
+        *args[:num_consts],
+        mask,
+        *args[num_consts:],
+        callee=hoisted(masked),
+        transposed=masked_transposed,
+        num_consts=len(masked.consts) + num_consts,
+        num_res=num_res + 1,
+    )
+
+
 linear_call = Primitive(
     "linear_call",
     multiple_results=True,
@@ -120,6 +146,7 @@ linear_call = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    masked=_masked,
     eager=_eager,
     axes=lambda params: axes_used(params["callee"]),
     effects=effects_inside,

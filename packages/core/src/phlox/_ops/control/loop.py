@@ -41,6 +41,7 @@ from .batched_loop import batched_loop, masked_programs
 from .call import Steps, axes_used, call
 from .compact import Compacted, compacts
 from .loop_states import while_states
+from .safe_rows import with_safe_rows
 from .state_scan import scan_states
 from .turns import jvp_body, linear_turn, repeat as repeat, split_operands, spread_carry, with_ignored_inputs
 
@@ -188,7 +189,7 @@ def _linearize(
     found = while_states.bind(*primals, **programs, **counts, rows=rows)
     n = len(body_jaxpr.out_avals)
     outs, states, index = found[:n], found[n : 2 * n], found[2 * n :]
-    step = linear_turn(body_jaxpr, const_has, carry_has)
+    step = linear_turn(with_safe_rows(body_jaxpr), const_has, carry_has)
     given = [t for t in tangents[cond_nconsts:both] if type(t) is not Zero]
     moving = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
     body_consts = primals[cond_nconsts:both]

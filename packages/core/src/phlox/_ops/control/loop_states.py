@@ -38,7 +38,7 @@ from ..elementwise.arithmetic import add, div, mul, rem, sub
 from ..elementwise.logic import and_, eq, gt, le, lt, or_, select, select_n
 from ..structure.slicing import along, dynamic_update_slice
 from .batched_loop import batched_loop, masked_programs
-from .call import axes_used
+from .call import axes_used, checked_as
 from .rows import empty, stacked, write_state
 from .turns import jvp_body, present, repeat, spread_carry, with_ignored_inputs
 
@@ -285,8 +285,8 @@ while_states = Primitive(
     extend=lambda params, trailing, *avals: params,
     masked=_states_masked,
     expand=_with_states,
+    checked=lambda checks, *args, **params: checked_as(lambda *xs: _with_states(*xs, **params), checks, args),
     unbounded=True,
     axes=axes_of,
     effects=effects_inside,
-    nan_checked=True,
 )

@@ -51,6 +51,15 @@ def masked_jaxpr(closed: ClosedJaxpr, mask: ShapedArray) -> ClosedJaxpr:
     return memoized(closed.jaxpr, key, lambda: restage(fun, [mask, *closed.in_avals], closed.jaxpr))
 
 
+def mask_after_constants(function: ClosedJaxpr, mask: ShapedArray, num_consts: int) -> ClosedJaxpr:
+    """The masked jaxpr of a function, with the mask behind the `num_consts` constants."""
+    program = masked_jaxpr(function, mask)
+    first, *rest = program.jaxpr.invars
+    invars = [*rest[:num_consts], first, *rest[num_consts:]]
+    make = lambda: ClosedJaxpr(program.jaxpr.replace(invars=invars), program.consts)  # noqa: E731
+    return memoized(program.jaxpr, ("mask after constants", num_consts), make)
+
+
 def run_masked(mask: Any, fun: Callable[..., Sequence[Any]], *args: Any) -> list[Any]:
     """Calls flat `fun`, whose arguments and results may be `Zero`; its loops run only while the mask is true."""
     results: list[Any] = []

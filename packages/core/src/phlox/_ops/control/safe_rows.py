@@ -11,12 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, memoized
 from ..._ir.primitive import Primitive
+from ..._trace.axes import axis_env
+from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, zeros
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.jaxprs import restage
 from ..._transform.transpose import is_linear
 from ..elementwise.logic import eq, select
+from ..random.keys import is_key
 from ..reductions.reduce import reduce_min, reduce_or, reduce_sum
 from ..structure.shape import broadcast_in_dim, transpose
 from .rows import counting, spread
@@ -29,10 +34,34 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **how: Any) -> tuple[A
 
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], axes: tuple[int, ...], row: int) -> tuple[Any, Any]:
     (goes_on, x), t = primals, tangents[1]
-    out = select(_mask(goes_on, x, axes), x, _row_that_goes_on(goes_on, x, axes, row))
+    out = _replaced(goes_on, x, axes, row)
     if type(t) is not Zero:
         t = select(_mask(goes_on, t, axes), t, zeros(typeof(t)))
     return out, t
+
+
+def _replaced(goes_on: Any, x: Any, axes: tuple[int, ...], row: int) -> Any:
+    """`x` with a row that goes on in the place of those that have ended."""
+    return select(_mask(goes_on, x, axes), x, _row_that_goes_on(goes_on, x, axes, row))
+
+
+def rows_that_go_on(goes_on: Any, x: Any) -> Any:
+    """`x`, batched along axis 0, with a row that goes on in the place of those that do not; keys stay."""
+    return x if is_key(typeof(x)) else _replaced(goes_on, x, (0,), 0)
+
+
+def with_safe_rows(turn: ClosedJaxpr) -> ClosedJaxpr:
+    """The turn with its rows replaced, also those of integers, which have no derivative of their own."""
+    if not any(eqn.primitive is safe_rows for eqn in turn.eqns):
+        return turn
+
+    def run(eqn: JaxprEqn, values: list[Any]) -> Any:
+        return (_replaced if eqn.primitive is safe_rows else eqn.primitive.bind)(*values, **eqn.params)
+
+    def fun(*args: Any) -> list[Any]:
+        return eval_jaxpr(turn.jaxpr, turn.consts, *args, run=run)
+
+    return memoized(turn.jaxpr, ("safe rows", axis_env.get()), lambda: restage(fun, turn.in_avals, turn.jaxpr))
 
 
 def _mask(goes_on: Any, x: Any, axes: tuple[int, ...]) -> Any:

@@ -34,6 +34,7 @@ from ..elementwise.logic import and_, eq, ge, gt, le, lt, select
 from ..reductions.reduce import reduce_max
 from ..structure.shape import broadcast_in_dim, convert, iota, squeeze
 from .batched_loop import batched_loop, masked_programs, only_where
+from .call import checked_as
 from .loop_states import INDEX, LoopPrograms, axes_of, constants
 from .masked import masked_jaxpr
 from .rows import empty, row_at, rows_at, stacked, write_state
@@ -441,8 +442,8 @@ scan_states = Primitive(
     extend=lambda params, trailing, *avals: params,
     masked=_masked,
     expand=_as_loops,
+    checked=lambda checks, *args, **params: checked_as(lambda *xs: _as_loops(*xs, **params), checks, args),
     unbounded=True,
     axes=axes_of,
     effects=effects_inside,
-    nan_checked=True,
 )
