@@ -34,6 +34,9 @@ jnp.linalg.slove(x, x)  # mistake: misspelt
 phlox.jitt(predict)  # mistake: misspelt
 phlox.nn.reluu(x)  # mistake: misspelt
 phlox.scipy.special.gamaln(x)  # mistake: misspelt
+phlox.scipy.stats.norm.logpdf(x, scal=2.0)  # mistake: misspelt
+phlox.scipy.stats.gamma.cdf(x)  # mistake: the parameter of shape is missing
+phlox.scipy.stats.norm.lgpdf(x)  # mistake: misspelt
 lax.sacn(predict, x, x)  # mistake: misspelt
 random.norml(random.key(0))  # mistake: misspelt
 
