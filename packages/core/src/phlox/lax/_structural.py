@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._api.devices.out_sharding import lay_out, operands_for, takes_out_sharding
+from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
 from .._operands.broadcasting import insert_axes
@@ -653,21 +654,10 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     return _reduce.argmax(operand, axes=(axis,), index_dtype=dtypes.user_dtype(index_dtype))
 
 
+@docs_from(argmax)
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The index of the smallest element along `axis`, the first one if there are several; the first nan if there is one
     (as ``numpy.argmin``).
-
-    Args:
-      operand: array of real numbers or bools.
-      axis: axis number to search along, not negative.
-      index_dtype: integer dtype of the result.
-
-    Returns:
-      An array of `index_dtype`, of the shape of `operand` without `axis`.
-
-    Raises:
-      DtypeError: `operand` is complex, or `index_dtype` is not an integer dtype.
-      ShapeError: `axis` is out of range, or has length 0.
 
     >>> argmin(np.array([3, 1, 2]), 0, "int32")
     Array(1, dtype=int32)

@@ -19,8 +19,10 @@ three digits.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 
 from ... import numpy as jnp
@@ -212,10 +214,17 @@ def _with_parameters(parameters: Any, name: str, evaluate: Callable[..., Any]) -
     Its code has the parameters, so that Python itself binds arguments and refuses wrong ones, and `jit` compiles one
     program for arguments by position and by name.
     """
-    names = ", ".join(_names(parameters))
-    scope = {"evaluate": evaluate}
-    exec(compile(f"def {name}({names}): return evaluate({names})", f"{source.WRITTEN}{name}>", "exec"), scope)
-    function: Any = scope[name]
-    function.__defaults__ = parameters.__defaults__
+    code = _calling_code(_names(parameters)).replace(co_name=name, co_qualname=name)
+    function = FunctionType(code, {"evaluate": evaluate}, name, parameters.__defaults__)
     function.__annotations__ = {**parameters.__annotations__, "return": "Array"}
     return function
+
+
+@functools.cache
+def _calling_code(names: tuple[str, ...]) -> CodeType:
+    """The code of a function with parameters of these names, which are the arguments of a call of `evaluate`."""
+    listed = ", ".join(names)
+    scope: dict[str, Any] = {}
+    exec(compile(f"def function({listed}): return evaluate({listed})", f"{source.WRITTEN}distribution>", "exec"), scope)
+    code: CodeType = scope["function"].__code__
+    return code
