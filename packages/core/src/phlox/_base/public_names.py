@@ -5,22 +5,79 @@ Lazy imports keep `import phlox` fast: few programs need all modules.
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import re
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import MissingImportError, MissingNameError, UnknownNameError
 
 
-def publish(
-    module: str,
-    submodules: str = "",
-    members: dict[str, str] | None = None,
-    other: Callable[[str], Any] | None = None,
-) -> None:
+class _Import(NamedTuple):
+    """An import statement that waits: ``from home import name``."""
+
+    home: str
+    name: str
+
+
+class _Home:
+    """What import statements in a block of `on_demand` get instead of a module."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, name: str) -> _Import:
+        return _Import(self._name, name)
+
+
+#: names of modules that were listed by `on_demand`, until `publish` takes them
+_waiting: dict[str, dict[str, _Import]] = {}
+_lock = threading.RLock()
+
+
+class on_demand:
+    """Import statements in a block of it, ``from .x import y``, are carried out when `y` is first read.
+
+    They are ordinary statements for type checkers, editors, packagers and readers. `publish` must follow.
+
+    Args:
+      module: the name of the module that has the block.
+
+    >>> import sys, types
+    >>> sys.modules["circle"] = module = types.ModuleType("circle")
+    >>> module.on_demand = on_demand
+    >>> exec("with on_demand('circle'):\\n    from math import tau", vars(module))
+    >>> publish("circle")
+    >>> "tau" in vars(module), round(module.tau, 2), "tau" in vars(module)
+    (False, 6.28, True)
+    """
+
+    def __init__(self, module: str):
+        self._module = module
+        self._namespace = vars(sys.modules[module])
+
+    def __enter__(self) -> None:
+        _lock.acquire()  # imports of other threads go on, but blocks follow each other: each restores `__import__`
+        self._import = builtins.__import__
+        builtins.__import__ = self._list
+
+    def _list(self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        if globals is not self._namespace:
+            return self._import(name, globals, locals, fromlist, level)
+        return _Home("." * level + name)
+
+    def __exit__(self, *error: object) -> None:
+        builtins.__import__ = self._import
+        _lock.release()
+        names = [name for name, value in self._namespace.items() if type(value) is _Import]
+        _waiting[self._module] = {name: self._namespace.pop(name) for name in names}
+
+
+def publish(module: str, other: Callable[[str], Any] | None = None) -> None:
     """Gives a public module ``__getattr__`` and ``__dir__``: errors for missing names say what was meant.
 
     It is called at the end of the module, with its name.
@@ -28,10 +85,7 @@ def publish(
     They are set from here, because type checkers accept any name of a module that defines ``__getattr__``.
 
     Args:
-      module: the name of the module.
-      submodules: names of submodules that are imported at first access, separated by blanks.
-      members: further submodules that are imported at first access -> the names that are taken from them. The package
-        imports all of these names again under ``if TYPE_CHECKING``; tests/repository/test_lazy_imports.py compares.
+      module: the name of the module. Names that it lists by `on_demand` are imported at first access.
       other: a function of a name that returns a further object, or None.
 
     Returns:
@@ -46,30 +100,30 @@ def publish(
     phlox.errors.UnknownNameError: module 'layers' has no attribute 'Lineer'. Did you mean: 'Linear'?...
     """
     namespace = vars(sys.modules[module])
-    homes = {name: name for name in submodules.split()}
-    for home, names in (members or {}).items():
-        homes.update(dict.fromkeys(names.split(), home))
+    imports = _waiting.pop(module, {})
 
     def __getattr__(name: str) -> Any:
-        home = homes.get(name)
-        if home is None:
+        entry = imports.get(name)
+        if entry is None:
             value = other(name) if other is not None else None
             if value is None:
                 raise _unknown(module, name)
             return value
         try:
-            imported = importlib.import_module(f"{module}.{home}")
+            if entry.home.strip("."):
+                value = getattr(importlib.import_module(entry.home, module), entry.name)
+            else:  # from . import name
+                value = importlib.import_module(f".{entry.name}", module)
         except MissingImportError:  # of a door, see doors.py
             raise _closed(f"{module}.{name}") from None
-        value = imported if home == name else getattr(imported, name)
         namespace[name] = value
         return value
 
     def __dir__() -> list[str]:
         # Private names are left out, so that completion shows the API and nothing else.
-        if not homes and "__all__" in namespace:
+        if not imports and "__all__" in namespace:
             return list(namespace["__all__"])
-        return sorted(name for name in {*namespace, *homes} if name[0] != "_" or name in homes)
+        return sorted(name for name in {*namespace, *imports} if name[0] != "_" or name in imports)
 
     namespace["__getattr__"] = __getattr__
     namespace.setdefault("__dir__", __dir__)

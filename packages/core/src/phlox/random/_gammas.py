@@ -144,7 +144,7 @@ def beta(
 
 @functools.partial(jit, static_argnums=(2, 3))
 def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    from ..nn import softmax  # imported late: the initializers of phlox.nn import phlox.random
+    from ..nn._functions import softmax  # imported late, as phlox.random alone does not need phlox.nn
 
     return softmax(loggamma(key, convert(alpha, dtype), shape, dtype), -1)
 

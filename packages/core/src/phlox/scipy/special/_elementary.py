@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import lax, nn, numpy as jnp
+from ... import lax, numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
@@ -17,6 +17,7 @@ from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact, promoted_inexact, to_dtype
 from ..._ops.elementwise.families import literal
+from ...nn._functions import log_softmax as nn_log_softmax, sigmoid, softmax as nn_softmax
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
@@ -119,7 +120,7 @@ def expit(x: ArrayLike) -> Array:
     >>> expit(0.0)
     Array(0.5, dtype=float32, weak_type=True)
     """
-    return nn.sigmoid(x)
+    return sigmoid(x)
 
 
 @custom_jvp
@@ -405,7 +406,7 @@ def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Ar
     >>> softmax(np.zeros(2, np.float32))
     Array([0.5, 0.5], dtype=float32)
     """
-    return nn.softmax(x, axis=axis)
+    return nn_softmax(x, axis=axis)
 
 
 @docs_from(softmax)
@@ -415,4 +416,4 @@ def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -
     >>> log_softmax(np.zeros(2, np.float32))
     Array([-0.6931472, -0.6931472], dtype=float32)
     """
-    return nn.log_softmax(x, axis=axis)
+    return nn_log_softmax(x, axis=axis)

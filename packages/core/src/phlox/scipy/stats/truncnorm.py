@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ... import lax, numpy as jnp
 from ..._base.public_names import publish
 from ..special import log_ndtr, ndtr
-from . import norm
 from ._distribution import distribution
 from ._logarithms import log1mexp, log_share
+from .norm import SERIES, logpdf as normal_logpdf
 
 if TYPE_CHECKING:
     from ...typing import ArrayLike
@@ -44,8 +44,8 @@ def _log_mass(a: Any, b: Any) -> Any:
     low = jnp.where(one_side, jnp.where(above, -b, a), -2)
     high = jnp.where(one_side, jnp.where(above, -a, b), -1)
     endless = low == -jnp.inf
-    log_high = log_ndtr(jnp.where(high == -jnp.inf, -1, high), norm.SERIES)
-    ratio = log_high - log_ndtr(jnp.where(endless, -1, low), norm.SERIES)
+    log_high = log_ndtr(jnp.where(high == -jnp.inf, -1, high), SERIES)
+    ratio = log_high - log_ndtr(jnp.where(endless, -1, low), SERIES)
     tail = log_high + jnp.where(endless, 0, log1mexp(jnp.where(endless | (ratio <= 0), 1, ratio)))
     tail = jnp.where((high == -jnp.inf) | (~endless & (ratio <= 0)), -jnp.inf, tail)
     below, beyond = jnp.where(one_side, -1, a), jnp.where(one_side, -1, -b)
@@ -67,7 +67,7 @@ def _log_mass_of_narrow(a: Any, b: Any) -> Any:
     middle, half = (a + b) / 2, (b - a) / 2
     m2, h2 = middle * middle, half * half
     series = h2 * (m2 - 1) / 6 + h2 * h2 * (m2 * m2 - 6 * m2 + 3) / 120
-    return jnp.where(narrow, norm.logpdf(middle) + jnp.log(b - a) + jnp.log1p(series), -jnp.inf)
+    return jnp.where(narrow, normal_logpdf(middle) + jnp.log(b - a) + jnp.log1p(series), -jnp.inf)
 
 
 def _log_share(z: Any, a: Any, b: Any, above: bool) -> Any:
@@ -82,7 +82,7 @@ def _log_share(z: Any, a: Any, b: Any, above: bool) -> Any:
 
 
 def _log_density(z: Any, a: Any, b: Any, scale: Any) -> Any:
-    out = norm.logpdf(jnp.clip(z, a, b)) - (_log_mass(a, b) + jnp.log(scale))
+    out = normal_logpdf(jnp.clip(z, a, b)) - (_log_mass(a, b) + jnp.log(scale))
     return _where_valid(z, a, b, jnp.where((z < a) | (z > b), -jnp.inf, out))
 
 
