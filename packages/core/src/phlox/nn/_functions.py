@@ -94,14 +94,9 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 
 @jit
+@docs_from(relu6)
 def selu(x: ArrayLike) -> Array:
     """1.0507 * elu(x, 1.6733), elementwise; the constants keep mean 0 and variance 1 (Klambauer et al., 2017).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and floating dtype of `x`.
 
     >>> selu(jnp.array([1.0]))
     Array([1.0507...], dtype=float32)
