@@ -121,9 +121,8 @@ def publish(module: str, other: Callable[[str], Any] | None = None) -> None:
 
     def __dir__() -> list[str]:
         # Private names are left out, so that completion shows the API and nothing else.
-        if not imports and "__all__" in namespace:
-            return list(namespace["__all__"])
-        return sorted(name for name in {*namespace, *imports} if name[0] != "_" or name in imports)
+        public = namespace["__all__"] if "__all__" in namespace else [name for name in namespace if name[0] != "_"]
+        return sorted({*public, *imports})
 
     namespace["__getattr__"] = __getattr__
     namespace.setdefault("__dir__", __dir__)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -666,7 +666,15 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     return _reduce.argmin(operand, axes=(axis,), index_dtype=dtypes.user_dtype(index_dtype))
 
 
-def _cumulative(primitive: Any, name: str, what: str, mirrored: str, result: str, note: str = "") -> Callable[..., Any]:
+class _Cumulative(Protocol):
+    def __call__(self, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array: ...
+
+
+class _Reduction(Protocol):
+    def __call__(self, operand: ArrayLike, axes: Ints) -> Array: ...
+
+
+def _cumulative(primitive: Any, name: str, what: str, mirrored: str, result: str, note: str = "") -> _Cumulative:
     def function(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         operand = check_one(name, operand)
         return primitive(operand, axis=integer(primitive.name, "axis", axis), reverse=bool(reverse))
@@ -693,20 +701,15 @@ cummax = _cumulative(_running.cummax, "cummax", "maxima", "maximum.accumulate", 
 cummin = _cumulative(_running.cummin, "cummin", "minima", "minimum.accumulate", "[1, 1, 1]", _ORDER)
 
 
+@docs_from(cumsum)
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Cumulative log-sum-exp along an axis: log(cumsum(exp(x))) without overflow (as ``numpy.logaddexp.accumulate``).
 
     Args:
       operand: array of floats or complex numbers.
-      axis: axis number to accumulate along, not negative.
-      reverse: whether to accumulate from the end of the axis to its start.
-
-    Returns:
-      An array of the shape and dtype of `operand`.
 
     Raises:
       DtypeError: the elements are not floats or complex numbers.
-      ShapeError: the axis number is out of range.
 
     >>> cumlogsumexp(np.zeros(2, np.float32))
     Array([0.       , 0.6931472], dtype=float32)
@@ -718,9 +721,7 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
 _ANY, _BITS = "numbers or bools", "integers or bools"
 
 
-def _reduction(
-    primitive: Any, name: str, what: str, example: str, result: str, takes: str, nothing: str
-) -> Callable[..., Any]:
+def _reduction(primitive: Any, name: str, what: str, example: str, result: str, takes: str, nothing: str) -> _Reduction:
     def function(operand: ArrayLike, axes: Ints) -> Array:
         operand = check_one(name, operand)
         return primitive(operand, axes=tuple(axes))

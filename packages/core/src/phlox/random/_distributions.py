@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -35,7 +35,13 @@ def _number(value: float, dtype: Any) -> Any:
 # --- without parameters ---------------------------------------------------------------------------------
 
 
-def _sampler(name: str, what: str, formula: Callable[[Any, tuple[int, ...], Any], Any]) -> Any:
+class _Sampler(Protocol):
+    def __call__(
+        self, key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None
+    ) -> Array: ...
+
+
+def _sampler(name: str, what: str, formula: Callable[[Any, tuple[int, ...], Any], Any]) -> _Sampler:
     """``name(key, shape, dtype)``: `formula` of a key, a shape and a dtype."""
     compiled = jit(formula, static_argnums=(1, 2))
 
