@@ -17,32 +17,40 @@ from typing import Any, NamedTuple
 from .errors import MissingImportError, MissingNameError, UnknownNameError
 
 
-class _Import(NamedTuple):
-    """An import statement that waits: ``from home import name``."""
+class Import(NamedTuple):
+    """An import statement that waits, ``from home import name``, in a module of a package."""
 
     home: str
     name: str
+    package: str
+
+    def load(self) -> Any:
+        """Carries the statement out."""
+        if self.home.strip("."):
+            return getattr(importlib.import_module(self.home, self.package), self.name)
+        return importlib.import_module(f"{self.home}{self.name}", self.package)  # from . import name
 
 
 class _Home:
     """What import statements in a block of `on_demand` get instead of a module."""
 
-    def __init__(self, name: str):
-        self._name = name
+    def __init__(self, name: str, package: str):
+        self._name, self._package = name, package
 
-    def __getattr__(self, name: str) -> _Import:
-        return _Import(self._name, name)
+    def __getattr__(self, name: str) -> Import:
+        return Import(self._name, name, self._package)
 
 
 #: names of modules that were listed by `on_demand`, until `publish` takes them
-_waiting: dict[str, dict[str, _Import]] = {}
+_waiting: dict[str, dict[str, Import]] = {}
 _lock = threading.RLock()
 
 
 class on_demand:
     """Import statements in a block of it, ``from .x import y``, are carried out when `y` is first read.
 
-    They are ordinary statements for type checkers, editors, packagers and readers. `publish` must follow.
+    They are ordinary statements for type checkers, editors, packagers and readers. `publish` must follow. The value of
+    the context is a dict, which has the statements by the names that they define, once the block has ended.
 
     Args:
       module: the name of the module that has the block.
@@ -60,21 +68,22 @@ class on_demand:
         self._module = module
         self._namespace = vars(sys.modules[module])
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> dict[str, Import]:
         _lock.acquire()  # imports of other threads go on, but blocks follow each other: each restores `__import__`
         self._import = builtins.__import__
         builtins.__import__ = self._list
+        return _waiting.setdefault(self._module, {})
 
     def _list(self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         if globals is not self._namespace:
             return self._import(name, globals, locals, fromlist, level)
-        return _Home("." * level + name)
+        return _Home("." * level + name, self._namespace["__package__"])
 
     def __exit__(self, *error: object) -> None:
         builtins.__import__ = self._import
         _lock.release()
-        names = [name for name, value in self._namespace.items() if type(value) is _Import]
-        _waiting[self._module] = {name: self._namespace.pop(name) for name in names}
+        names = [name for name, value in self._namespace.items() if type(value) is Import]
+        _waiting[self._module].update((name, self._namespace.pop(name)) for name in names)
 
 
 def publish(module: str, other: Callable[[str], Any] | None = None) -> None:
@@ -110,10 +119,7 @@ def publish(module: str, other: Callable[[str], Any] | None = None) -> None:
                 raise _unknown(module, name)
             return value
         try:
-            if entry.home.strip("."):
-                value = getattr(importlib.import_module(entry.home, module), entry.name)
-            else:  # from . import name
-                value = importlib.import_module(f".{entry.name}", module)
+            value = entry.load()
         except MissingImportError:  # of a door, see doors.py
             raise _closed(f"{module}.{name}") from None
         namespace[name] = value

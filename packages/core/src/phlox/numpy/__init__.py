@@ -276,12 +276,6 @@ with _on_demand(__name__):
         polyval as polyval,
         roots as roots,
     )
-    from ._arrays.laid_out_later import (
-        bincount as bincount,
-        einsum as einsum,
-        percentile as percentile,
-        repeat as repeat,
-    )
     from ._creation.array_api import (
         __array_api_version__ as __array_api_version__,
         __array_namespace_info__ as __array_namespace_info__,
@@ -400,7 +394,7 @@ with _on_demand(__name__):
         vecdot as vecdot,
         vecmat as vecmat,
     )
-    from ._linalg.einsum import einsum_path as einsum_path
+    from ._linalg.einsum import einsum as einsum, einsum_path as einsum_path
     from ._linalg.triangles import (
         diag_indices as diag_indices,
         diag_indices_from as diag_indices_from,
@@ -422,7 +416,7 @@ with _on_demand(__name__):
         trim_zeros as trim_zeros,
     )
     from ._manipulation.pad import pad as pad
-    from ._manipulation.repeat import roll as roll, tile as tile
+    from ._manipulation.repeat import repeat as repeat, roll as roll, tile as tile
     from ._manipulation.stacks import (
         atleast_3d as atleast_3d,
         block as block,
@@ -450,7 +444,7 @@ with _on_demand(__name__):
         sort_complex as sort_complex,
         top_k as top_k,
     )
-    from ._searches.searching import digitize as digitize, searchsorted as searchsorted
+    from ._searches.searching import bincount as bincount, digitize as digitize, searchsorted as searchsorted
     from ._searches.setops import intersect1d as intersect1d, setdiff1d as setdiff1d, setxor1d as setxor1d
     from ._searches.sets import (
         isin as isin,
@@ -488,6 +482,7 @@ with _on_demand(__name__):
         nanmedian as nanmedian,
         nanpercentile as nanpercentile,
         nanquantile as nanquantile,
+        percentile as percentile,
         quantile as quantile,
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._api.devices.out_sharding import takes_out_sharding
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, IndexingError, OptionError, ShapeError, UnsupportedError
@@ -247,6 +248,7 @@ def nanquantile(
     return _checked("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip=True)
 
 
+@takes_out_sharding
 @_static
 @docs_from(quantile)
 def percentile(
