@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -11,7 +10,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: the sections of a docstring, in their order
 _TITLES = ("Args:", "Returns:", "Raises:")
-_NEXT_ENTRY = re.compile(r"\n  (?=\S)")
 
 
 def docs_from(*models: Callable[..., Any]) -> Callable[[F], F]:
@@ -46,8 +44,11 @@ def docs_from(*models: Callable[..., Any]) -> Callable[[F], F]:
 
 def _sections(function: Any) -> dict[str, str]:
     """The parts of a docstring by title. What precedes the sections has the title "", what follows them "end"."""
+    doc = function.__doc__ or ""
+    # `cleandoc` takes 50 us, which `import phlox` would wait for; most docstrings are those of functions of modules.
+    doc = doc.replace("\n    ", "\n").strip() if doc.endswith("\n    ") else inspect.cleandoc(doc)
     sections: dict[str, str] = {}
-    for paragraph in inspect.cleandoc(function.__doc__ or "").split("\n\n"):
+    for paragraph in doc.split("\n\n"):
         title, _, text = paragraph.partition("\n")
         if title not in _TITLES:
             title, text = "end" if sections.keys() - {""} or paragraph.startswith(">>>") else "", paragraph
@@ -57,7 +58,12 @@ def _sections(function: Any) -> dict[str, str]:
 
 def _entries(section: str) -> dict[tuple[str, ...], str]:
     """The entries of a section by the names that they explain."""
-    entries = _NEXT_ENTRY.split(section[2:]) if section else []
+    entries: list[str] = []
+    for line in section.split("\n"):
+        if line.startswith("   "):  # goes on with an entry
+            entries[-1] += f"\n{line}"
+        elif line:
+            entries.append(line[2:])
     return {tuple(name.strip("* ") for name in entry.partition(":")[0].split(",")): entry for entry in entries}
 
 

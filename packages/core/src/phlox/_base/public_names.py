@@ -12,17 +12,18 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from .errors import MissingImportError, MissingNameError, UnknownNameError
 
 
-class Import(NamedTuple):
+class Import:
     """An import statement that waits, ``from home import name``, in a module of a package."""
 
-    home: str
-    name: str
-    package: str
+    __slots__ = ("home", "name", "package")
+
+    def __init__(self, home: str, name: str, package: str):
+        self.home, self.name, self.package = home, name, package
 
     def load(self) -> Any:
         """Carries the statement out."""
