@@ -34,8 +34,16 @@ jnp.linalg.slove(x, x)  # mistake: misspelt
 phlox.jitt(predict)  # mistake: misspelt
 phlox.nn.reluu(x)  # mistake: misspelt
 phlox.scipy.special.gamaln(x)  # mistake: misspelt
+phlox.scipy.stats.norm.logpdf(x, scal=2.0)  # mistake: misspelt
+phlox.scipy.stats.gamma.cdf(x)  # mistake: the parameter of shape is missing
+phlox.scipy.stats.norm.lgpdf(x)  # mistake: misspelt
 lax.sacn(predict, x, x)  # mistake: misspelt
+lax.sin(x, x)  # mistake: an argument too many
+lax.add(x)  # mistake: an argument is missing
+lax.cumsum(x, axs=0)  # mistake: misspelt
+lax.reduce_max(x)  # mistake: an argument is missing
 random.norml(random.key(0))  # mistake: misspelt
+random.cauchy(random.key(0), shap=(2,))  # mistake: misspelt
 
 
 def in_place(x: Array) -> Array:

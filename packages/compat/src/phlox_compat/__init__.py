@@ -11,11 +11,10 @@ phlox passes on to the modules of this package under its own names: ``phlox.inte
 """
 
 import os as _os
-from typing import TYPE_CHECKING
 
-from phlox.extend import hide_frames as _hide_frames, publish as _publish
+from phlox.extend import hide_frames as _hide_frames, on_demand as _on_demand, publish as _publish
 
-if TYPE_CHECKING:
+with _on_demand(__name__):
     from . import adopted, api_util, as_jax, example_libraries, experimental, interpreters, jax_internals
 
 __version__ = "0.1.0"
@@ -24,4 +23,4 @@ __all__ = ["adopted", "api_util", "as_jax", "example_libraries", "experimental",
 # Errors point at the line of the program, not into this package.
 _hide_frames(_os.path.dirname(__file__))
 
-_publish(__name__, "adopted api_util as_jax example_libraries experimental interpreters jax_internals")
+_publish(__name__)

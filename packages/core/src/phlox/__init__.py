@@ -7,8 +7,6 @@
 Names, signatures and numbers are JAX's: ``import phlox as jax`` runs programs written for it.
 """
 
-from typing import TYPE_CHECKING
-
 # Imported first: deep inside of other imports NumPy takes 10 ms longer on Python 3.11 (docs/notes/starting.md).
 import numpy as _numpy  # noqa: F401
 
@@ -60,7 +58,7 @@ from ._api.jit.effort_level import CompilerEffortLevel
 from ._api.jit.inlining import Inline
 from ._api.jit.jit import jit
 from ._api.jit.programs import ShapeDtypeStruct, eval_shape, make_jaxpr
-from ._base.public_names import publish
+from ._base.public_names import on_demand, publish
 from ._ir.dtypes import float0
 from ._trace.refs import Ref
 from ._xla import disk as cache
@@ -85,7 +83,7 @@ from ._xla.sharding import NamedSharding
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
+with on_demand(__name__):
     from . import (
         ad,
         ad_checkpoint,
@@ -141,33 +139,7 @@ if TYPE_CHECKING:
     from .numpy._indexing.ds import ds
     from .numpy._indexing.refs import empty_ref, free_ref, freeze, new_ref, typeof
 
-publish(
-    __name__,
-    "ad ad_checkpoint api_util checkpoint_policies core custom_batching custom_derivatives debug "
-    "distributed dlpack dtypes example_libraries experimental export extend ffi flatten_util image interpreters "
-    "lax monitoring nn ops profiler random ref scipy sharding stages typing",
-    {
-        "_api.devices.assemble": (
-            "device_put_replicated device_put_sharded make_array_from_callback make_array_from_process_local_data "
-            "make_array_from_single_device_arrays"
-        ),
-        "_api.debug.callbacks": "pure_callback",
-        "_api.derivatives.closures": "closure_convert custom_gradient linear_transpose",
-        "_api.jit.compile_time": "ensure_compile_time_eval",
-        "_api.debug.environment": "print_environment_info",
-        "_api.debug.naming": "named_call named_scope",
-        "_api.devices.pmap": "pmap",
-        "_api.derivatives.remat": "checkpoint remat",
-        "_api.devices.shard_map": "shard_map smap",
-        "_api.recording.compiled": "explain_memory explain_sharding where_time",
-        "_api.recording.record": "record",
-        "_api.recording.show": "show",
-        "_api.recording.watch": "tag",
-        "as_jax": "adopt",
-        "numpy._indexing.ds": "ds",
-        "numpy._indexing.refs": "empty_ref free_ref freeze new_ref typeof",
-    },
-)
+publish(__name__)
 
 __all__ = [
     "Array",

@@ -10,6 +10,7 @@ import numpy as np
 from . import numpy as jnp
 from ._api.devices.out_sharding import lay_out, operands_for
 from ._base import config
+from ._base.docstrings import docs_from
 from ._base.errors import ConcretizationTypeError, OptionError
 from ._base.public_names import publish
 from ._ir.dtypes import highest, lowest
@@ -142,6 +143,7 @@ def segment_prod(
     return _segments("segment_prod", "multiply", lambda dtype: 1, data, segment_ids, *options)
 
 
+@docs_from(segment_prod)
 def segment_max(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -154,17 +156,9 @@ def segment_max(
 ) -> Array:
     """The largest of the rows of each segment, elementwise (as ``jax.ops.segment_max``).
 
-    Args:
-      data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding: as for
-        `segment_sum`.
-
     Returns:
       An array of shape (num_segments, ...), of the dtype of `data`; -inf, or the least integer, for a segment without
       rows.
-
-    Raises:
-      OptionError: `num_segments` is negative.
-      ConcretizationTypeError: `segment_ids` is traced and there is no `num_segments`.
 
     >>> import phlox
     >>> phlox.ops.segment_max(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
@@ -174,6 +168,7 @@ def segment_max(
     return _segments("segment_max", "max", lowest, data, segment_ids, *options)
 
 
+@docs_from(segment_prod)
 def segment_min(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -186,17 +181,9 @@ def segment_min(
 ) -> Array:
     """The smallest of the rows of each segment, elementwise (as ``jax.ops.segment_min``).
 
-    Args:
-      data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding: as for
-        `segment_sum`.
-
     Returns:
       An array of shape (num_segments, ...), of the dtype of `data`; inf, or the greatest integer, for a segment without
       rows.
-
-    Raises:
-      OptionError: `num_segments` is negative.
-      ConcretizationTypeError: `segment_ids` is traced and there is no `num_segments`.
 
     >>> import phlox
     >>> phlox.ops.segment_min(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))

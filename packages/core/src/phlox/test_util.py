@@ -10,6 +10,7 @@ import numpy as np
 
 from ._api.derivatives.differentiate import jvp, linearize, vjp
 from ._base import pytree
+from ._base.docstrings import docs_from
 from ._base.public_names import publish
 from ._ir import dtypes
 from ._trace.trace import typeof
@@ -129,6 +130,7 @@ def check_jvp(
     _check_close(out_tangent, _differences(f, args, tangents, eps), atol, rtol, _named(err_msg, "tangent"))
 
 
+@docs_from(check_jvp)
 def check_vjp(
     f: Callable[..., Any],
     f_vjp: Callable[..., Any],
@@ -141,18 +143,7 @@ def check_vjp(
     """Compares a reverse derivative with a finite difference: ``<ct, J t> = <Jᵀ ct, t>`` for random t and ct.
 
     Args:
-      f: function of trees of arrays; it is called at `args`.
       f_vjp: ``f_vjp(*args) -> (out, vjp_fun)``, such as ``functools.partial(phlox.vjp, f)``.
-      args: tuple or list of arguments.
-      atol, rtol: tolerances, or dicts of them by dtype; None for the default of the dtype, 2e-3 for float32.
-      eps: the step of the finite differences.
-      err_msg: the beginning of the error message.
-
-    Returns:
-      None.
-
-    Raises:
-      AssertionError: the derivatives differ.
 
     >>> import functools
     >>> check_vjp(jnp.sin, functools.partial(phlox.vjp, jnp.sin), (1.0,))
@@ -181,6 +172,7 @@ def _inner(xs: Any, ys: Any) -> Any:
     return sum((np.vdot(x, y).real for x, y in pairs if x.dtype != dtypes.float0), np.float64(0))
 
 
+@docs_from(check_jvp)
 def check_grads(
     f: Callable[..., Any],
     args: Sequence[Any],
@@ -194,16 +186,9 @@ def check_grads(
 
     Args:
       f: function of trees of arrays; it is differentiated at `args`.
-      args: tuple or list of arguments.
       order: the highest order to check.
       modes: "fwd" (`jvp`), "rev" (`vjp`) and "lin" (`linearize`); orders above the first mix them.
       atol, rtol, eps: as for `check_jvp`; an `eps` of None is 1e-4.
-
-    Returns:
-      None.
-
-    Raises:
-      AssertionError: the derivatives differ.
 
     >>> check_grads(jnp.sin, (1.0,), order=2)
     """

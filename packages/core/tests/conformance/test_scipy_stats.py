@@ -249,3 +249,8 @@ def test_derivatives_of_vonmises_by_its_concentration():
         assert float(phlox.grad(phlox.scipy.stats.vonmises.pdf, 1)(x, 0.0)) == pytest.approx(
             np.cos(x) / (2 * np.pi), rel=1e-5
         )
+
+
+def test_probabilities_of_python_numbers_inside_of_transformed_functions():
+    bernoulli = phlox.scipy.stats.bernoulli
+    assert phlox.jit(lambda: (bernoulli.cdf(1, 0.3), bernoulli.ppf(0.8, 0.3)))() == (1, 1)

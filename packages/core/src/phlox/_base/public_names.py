@@ -5,9 +5,11 @@ Lazy imports keep `import phlox` fast: few programs need all modules.
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import re
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
@@ -15,12 +17,77 @@ from typing import Any
 from .errors import MissingImportError, MissingNameError, UnknownNameError
 
 
-def publish(
-    module: str,
-    submodules: str = "",
-    members: dict[str, str] | None = None,
-    other: Callable[[str], Any] | None = None,
-) -> None:
+class Import:
+    """An import statement that waits, ``from home import name``, in a module of a package."""
+
+    __slots__ = ("home", "name", "package")
+
+    def __init__(self, home: str, name: str, package: str):
+        self.home, self.name, self.package = home, name, package
+
+    def load(self) -> Any:
+        """Carries the statement out."""
+        if self.home.strip("."):
+            return getattr(importlib.import_module(self.home, self.package), self.name)
+        return importlib.import_module(f"{self.home}{self.name}", self.package)  # from . import name
+
+
+class _Home:
+    """What import statements in a block of `on_demand` get instead of a module."""
+
+    def __init__(self, name: str, package: str):
+        self._name, self._package = name, package
+
+    def __getattr__(self, name: str) -> Import:
+        return Import(self._name, name, self._package)
+
+
+#: names of modules that were listed by `on_demand`, until `publish` takes them
+_waiting: dict[str, dict[str, Import]] = {}
+_lock = threading.RLock()
+
+
+class on_demand:
+    """Import statements in a block of it, ``from .x import y``, are carried out when `y` is first read.
+
+    They are ordinary statements for type checkers, editors, packagers and readers. `publish` must follow. The value of
+    the context is a dict, which has the statements by the names that they define, once the block has ended.
+
+    Args:
+      module: the name of the module that has the block.
+
+    >>> import sys, types
+    >>> sys.modules["circle"] = module = types.ModuleType("circle")
+    >>> module.on_demand = on_demand
+    >>> exec("with on_demand('circle'):\\n    from math import tau", vars(module))
+    >>> publish("circle")
+    >>> "tau" in vars(module), round(module.tau, 2), "tau" in vars(module)
+    (False, 6.28, True)
+    """
+
+    def __init__(self, module: str):
+        self._module = module
+        self._namespace = vars(sys.modules[module])
+
+    def __enter__(self) -> dict[str, Import]:
+        _lock.acquire()  # imports of other threads go on, but blocks follow each other: each restores `__import__`
+        self._import = builtins.__import__
+        builtins.__import__ = self._list
+        return _waiting.setdefault(self._module, {})
+
+    def _list(self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        if globals is not self._namespace:
+            return self._import(name, globals, locals, fromlist, level)
+        return _Home("." * level + name, self._namespace["__package__"])
+
+    def __exit__(self, *error: object) -> None:
+        builtins.__import__ = self._import
+        _lock.release()
+        names = [name for name, value in self._namespace.items() if type(value) is Import]
+        _waiting[self._module].update((name, self._namespace.pop(name)) for name in names)
+
+
+def publish(module: str, other: Callable[[str], Any] | None = None) -> None:
     """Gives a public module ``__getattr__`` and ``__dir__``: errors for missing names say what was meant.
 
     It is called at the end of the module, with its name.
@@ -28,10 +95,7 @@ def publish(
     They are set from here, because type checkers accept any name of a module that defines ``__getattr__``.
 
     Args:
-      module: the name of the module.
-      submodules: names of submodules that are imported at first access, separated by blanks.
-      members: further submodules that are imported at first access -> the names that are taken from them. The package
-        imports all of these names again under ``if TYPE_CHECKING``; tests/repository/test_lazy_imports.py compares.
+      module: the name of the module. Names that it lists by `on_demand` are imported at first access.
       other: a function of a name that returns a further object, or None.
 
     Returns:
@@ -46,30 +110,26 @@ def publish(
     phlox.errors.UnknownNameError: module 'layers' has no attribute 'Lineer'. Did you mean: 'Linear'?...
     """
     namespace = vars(sys.modules[module])
-    homes = {name: name for name in submodules.split()}
-    for home, names in (members or {}).items():
-        homes.update(dict.fromkeys(names.split(), home))
+    imports = _waiting.pop(module, {})
 
     def __getattr__(name: str) -> Any:
-        home = homes.get(name)
-        if home is None:
+        entry = imports.get(name)
+        if entry is None:
             value = other(name) if other is not None else None
             if value is None:
                 raise _unknown(module, name)
             return value
         try:
-            imported = importlib.import_module(f"{module}.{home}")
+            value = entry.load()
         except MissingImportError:  # of a door, see doors.py
             raise _closed(f"{module}.{name}") from None
-        value = imported if home == name else getattr(imported, name)
         namespace[name] = value
         return value
 
     def __dir__() -> list[str]:
         # Private names are left out, so that completion shows the API and nothing else.
-        if not homes and "__all__" in namespace:
-            return list(namespace["__all__"])
-        return sorted(name for name in {*namespace, *homes} if name[0] != "_" or name in homes)
+        public = namespace["__all__"] if "__all__" in namespace else [name for name in namespace if name[0] != "_"]
+        return sorted({*public, *imports})
 
     namespace["__getattr__"] = __getattr__
     namespace.setdefault("__dir__", __dir__)

@@ -4,14 +4,15 @@
   `lowered_as` makes a lowering rule from other operations. Rules use `ShapedArray`, `Zero`, `Linear` and `BatchAxis`,
   and write StableHLO text with `Function` and `Value`.
 - Errors that point at the user's line: `hide_frames`, `user_location`, `tree_error`, `warn`.
-- `publish`: a module whose errors for misspelt names say what was meant.
+- `publish`: a module whose errors for misspelt names say what was meant; `on_demand`: its imports wait until they are
+  needed.
 - `lenient_promotion`: library code that ignores the user's strict promotion flags.
 - `closed_call`: calls a Jaxpr as one unit.
 - ``phlox.extend.core``: JAX's names, for ported code.
 """
 
 from .._api.jit.closed_call import closed_call
-from .._base.public_names import publish
+from .._base.public_names import on_demand, publish
 from .._base.pytree import Difference, tree_error
 from .._base.source import Location, hide_frames, user_location, warn
 from .._base.strictness import lenient_promotion
@@ -64,6 +65,7 @@ __all__ = [
     "lenient_promotion",
     "lowered_as",
     "move_axis",
+    "on_demand",
     "primitive",
     "primitives",
     "publish",

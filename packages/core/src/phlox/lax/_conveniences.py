@@ -11,6 +11,7 @@ import numpy as np
 from .._api.devices.out_sharding import takes_out_sharding
 from .._api.devices.transfers import own_sharding, placed
 from .._api.jit.jit import jit
+from .._base.docstrings import docs_from
 from .._base.errors import IndexingError, ShapeError
 from .._ir import dtypes
 from .._operands.broadcasting import checked_common_shape
@@ -253,23 +254,17 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "allow_negative_indices"))
+@docs_from(index_in_dim)
 def dynamic_index_in_dim(
     operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
 ) -> Array:
     """The slice of `operand` along `axis` at an `index` that may be computed (StableHLO's ``dynamic_slice``).
 
     Args:
-      operand: array of any dtype.
       index: integer scalar; an out-of-bounds index is clamped to the nearest valid one.
-      axis: axis number to index; negative numbers count from the last axis.
-      keepdims: whether the result keeps `axis`, with length 1.
       allow_negative_indices: whether a negative index counts from the end.
 
-    Returns:
-      An array of the dtype of `operand`, without `axis`, or with `axis` of length 1.
-
     Raises:
-      AxisError: the axis number is out of range.
       ShapeError: `index` is not a scalar.
       IndexingError: `index` is not an integer.
 
@@ -461,6 +456,7 @@ def approx_max_k(
     return _approximate("approx_max_k", operand, k, reduction_dimension, recall_target, *options)
 
 
+@docs_from(approx_max_k)
 def approx_min_k(
     operand: ArrayLike,
     k: int,
@@ -472,19 +468,7 @@ def approx_min_k(
     """The approximately `k` smallest elements along an axis and their indices (as ``jax.lax.approx_min_k``).
 
     Args:
-      operand: array of floats.
-      k: number of elements to return, from 1 to the length of the axis.
-      reduction_dimension: axis number to search along; negative numbers count from the last axis.
       recall_target, reduction_input_size_override, aggregate_to_topk: as for `approx_max_k`.
-
-    Returns:
-      The list [values, indices]: arrays of the dtype of `operand` and of int32, with length `k` along the axis.
-
-    Raises:
-      ShapeError: `operand` is a scalar.
-      AxisError: the axis number is out of range.
-      DtypeError: the elements are not floats.
-      OptionError: `k`, `recall_target` or `reduction_input_size_override` is out of range.
 
     >>> approx_min_k(np.array([3.0, 1.0, 2.0], np.float32), 2)
     [Array([1., 2.], dtype=float32), Array([1, 2], dtype=int32)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._api.devices.out_sharding import lay_out, operands_for
+from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._ir import dtypes
 from .._operands.checks import check, check_one, integer, type_of
@@ -253,6 +254,7 @@ def conv(
     )
 
 
+@docs_from(conv)
 def conv_with_general_padding(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -266,17 +268,11 @@ def conv_with_general_padding(
     """A convolution of arrays with axes in the default order (StableHLO's ``convolution``).
 
     Args:
-      lhs: input, an array of shape (batch, input features, *spatial).
-      rhs: kernel, an array of shape (output features, input features, *window), of the dtype of `lhs`.
       window_strides, padding, lhs_dilation, rhs_dilation, precision, preferred_element_type: as for
         `conv_general_dilated`.
 
-    Returns:
-      An array of shape (batch, output features, *spatial).
-
     Raises:
       ShapeError: shapes, strides or dilations are incompatible.
-      DtypeError: the dtypes differ, or `preferred_element_type` cannot hold the sums.
       OptionError: `padding` or `precision` is unknown, or `padding` is a string and `lhs_dilation` is given.
 
     >>> from phlox import lax

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, OptionError, UnsupportedError
@@ -19,6 +19,18 @@ from .._ops.structure.shape import convert
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike, DTypeLike
+
+
+class _OfOne(Protocol):
+    def __call__(self, x: ArrayLike) -> Array: ...
+
+
+class _OfOneAccurate(Protocol):
+    def __call__(self, x: ArrayLike, *, accuracy: AccuracyMode | None = None) -> Array: ...
+
+
+class _OfTwo(Protocol):
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> Array: ...
 
 
 def _mirrored(primitive: Primitive) -> str:
@@ -44,7 +56,7 @@ def _unary(
     takes: str = _INEXACT,
     returns: str = _LIKE_X,
     note: str = "",
-) -> Callable[..., Any]:
+) -> _OfOne:
     def function(x: ArrayLike) -> Array:
         return primitive.bind(*check(name, x))
 
@@ -89,7 +101,7 @@ class AccuracyMode(enum.Enum):
 
 def _accurate(
     primitive: Primitive, name: str, what: str, example: str, result: str, takes: str = _INEXACT
-) -> Callable[..., Any]:
+) -> _OfOneAccurate:
     def function(x: ArrayLike, *, accuracy: AccuracyMode | None = None) -> Array:
         if accuracy is not None and not isinstance(accuracy, AccuracyMode):
             raise UnsupportedError(
@@ -118,7 +130,7 @@ def _binary(
     takes: str = _NUMBER,
     returns: str = "An array of the broadcast shape, of the dtype of the operands.",
     note: str = "",
-) -> Callable[..., Any]:
+) -> _OfTwo:
     def function(x: ArrayLike, y: ArrayLike) -> Array:
         return primitive.bind(*check(name, x, y))
 
@@ -129,9 +141,7 @@ def _binary(
     return _named(function, primitive, name, what, args, returns, raises, example, result, note)
 
 
-def _equality(
-    apply: Callable[[Any, Any], Any], primitive: Primitive, name: str, what: str, result: str
-) -> Callable[..., Any]:
+def _equality(apply: Callable[[Any, Any], Any], primitive: Primitive, name: str, what: str, result: str) -> _OfTwo:
     def function(x: ArrayLike, y: ArrayLike) -> Array:
         return apply(*check(name, x, y))
 
@@ -151,7 +161,7 @@ def _named(
     example: str,
     result: str,
     note: str = "",
-) -> Callable[..., Any]:
+) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
     first = f"{what}, elementwise ({_mirrored(primitive)})."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base import pytree
+from .._base.docstrings import docs_from
 from .._base.errors import OptionError
 from .._ir import dtypes
 from .._operands.checks import check, type_of
@@ -116,7 +117,7 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -
     Args:
       x: pytree of arrays; bools are summed as int32.
       axis_name: name of the mapped axis, or a tuple of names.
-      axis_index_groups: groups, as lists of positions along the axis; each group is summed separately. None means one
+      axis_index_groups: groups, as lists of positions along the axis; each group is reduced separately. None means one
         group of all positions. Under vmap, groups are not supported.
 
     Returns:
@@ -138,20 +139,12 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -
     return _collective(ops.psum, "psum", x, axis_name, axis_index_groups)
 
 
+@docs_from(psum)
 def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -> Any:
     """The mean of `x` over a mapped axis, for each leaf of a pytree (StableHLO's ``all_reduce``).
 
     Args:
       x: pytree of arrays; integers and bools give floats.
-      axis_name, axis_index_groups: as for `psum`.
-
-    Returns:
-      A pytree like `x`, with equal values at all positions along the axis (or in a group).
-
-    Raises:
-      AxisNameError: no mapped axis has this name.
-      OptionError: `axis_index_groups` does not contain every position exactly once.
-      UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
@@ -162,20 +155,12 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) 
     return pytree.tree_map(lambda leaf: e.div(*promoted_inexact("pmean", leaf, size)), total)
 
 
+@docs_from(pmean)
 def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -> Any:
     """The largest `x` along a mapped axis, elementwise, for each leaf of a pytree (StableHLO's ``all_reduce``).
 
     Args:
       x: pytree of arrays.
-      axis_name, axis_index_groups: as for `psum`.
-
-    Returns:
-      A pytree like `x`, with equal values at all positions along the axis (or in a group).
-
-    Raises:
-      AxisNameError: no mapped axis has this name.
-      OptionError: `axis_index_groups` does not contain every position exactly once.
-      UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmax(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
@@ -184,20 +169,9 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -
     return _collective(ops.pmax, "pmax", x, axis_name, axis_index_groups)
 
 
+@docs_from(pmax)
 def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -> Any:
     """The smallest `x` along a mapped axis, elementwise, for each leaf of a pytree (StableHLO's ``all_reduce``).
-
-    Args:
-      x: pytree of arrays.
-      axis_name, axis_index_groups: as for `psum`.
-
-    Returns:
-      A pytree like `x`, with equal values at all positions along the axis (or in a group).
-
-    Raises:
-      AxisNameError: no mapped axis has this name.
-      OptionError: `axis_index_groups` does not contain every position exactly once.
-      UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmin(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))

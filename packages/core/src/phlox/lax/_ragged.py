@@ -11,6 +11,7 @@ import numpy as np
 
 from .._api.devices.out_sharding import lay_out, operands_for
 from .._api.jit.jit import jit
+from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from .._base.strictness import composed
 from .._ir import dtypes
@@ -95,6 +96,7 @@ def ragged_dot(
 
 
 @composed
+@docs_from(ragged_dot)
 def ragged_dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -118,19 +120,13 @@ def ragged_dot_general(
       group_sizes: integers; the lengths of the groups along their last axis. Axes in front of it are those of `lhs`
         that come before the ragged one among the axes of its kind, or there are none.
       ragged_dot_dimension_numbers: a `RaggedDotDimensionNumbers`.
-      precision, preferred_element_type: as for `dot_general`.
-      group_offset: must be None; offsets are not supported.
-      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None: derived
-        from the operands, or chosen by the compiler.
 
     Returns:
       An array with the axes of the result of `dot_general`, preceded by a group axis if the ragged axis is contracted.
 
     Raises:
       ShapeError: shapes or axis numbers are incompatible.
-      DtypeError: `group_sizes` are not integers.
       ArgumentError: `ragged_dot_dimension_numbers` is not a `RaggedDotDimensionNumbers`.
-      UnsupportedError: `group_offset` is not None.
 
     >>> numbers = RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
     >>> ragged_dot_general(np.ones((3, 1)), np.ones((3, 1)), np.array([1, 2]), numbers).ravel()

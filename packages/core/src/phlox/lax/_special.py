@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._base.docstrings import docs_from
 from .._operands.checks import check, type_of
 from .._ops.elementwise import incomplete, special
 from .._ops.elementwise.families import FLOAT, broadcast_shape, check_kind, repeat_to, same_dtype
@@ -30,17 +31,9 @@ def bessel_i0e(x: ArrayLike) -> Array:
     return special.bessel_i0e(*check("bessel_i0e", x))
 
 
+@docs_from(bessel_i0e)
 def bessel_i1e(x: ArrayLike) -> Array:
     """``exp(-abs(x))`` times the modified Bessel function of order 1, elementwise (as ``scipy.special.i1e``).
-
-    Args:
-      x: array of floats, of any shape.
-
-    Returns:
-      An array of the shape and dtype of `x`.
-
-    Raises:
-      DtypeError: the elements of `x` are not floats.
 
     >>> round(float(bessel_i1e(0.0)), 3)
     0.0
@@ -104,19 +97,12 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     return incomplete.igamma(*check("igamma", a, x))
 
 
+@docs_from(igamma)
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """``1 - igamma(a, x)``, elementwise (as ``scipy.special.gammaincc``).
 
     Args:
-      a: parameter, positive: array of floats.
       x: lower limit of the integral, not negative, of the dtype of `a`. Axes of length 1 and scalars broadcast.
-
-    Returns:
-      An array of the broadcast shape, of the dtype of the operands: from 0 to 1, nan outside of the domain.
-
-    Raises:
-      DtypeError: the elements are not floats, or the dtypes differ.
-      ShapeError: the shapes are incompatible.
 
     >>> igammac(1.0, 0.0)
     Array(1., dtype=float32, weak_type=True)

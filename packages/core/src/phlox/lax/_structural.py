@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from .._api.devices.out_sharding import lay_out, operands_for, takes_out_sharding
+from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
 from .._operands.broadcasting import insert_axes
@@ -653,21 +654,10 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     return _reduce.argmax(operand, axes=(axis,), index_dtype=dtypes.user_dtype(index_dtype))
 
 
+@docs_from(argmax)
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The index of the smallest element along `axis`, the first one if there are several; the first nan if there is one
     (as ``numpy.argmin``).
-
-    Args:
-      operand: array of real numbers or bools.
-      axis: axis number to search along, not negative.
-      index_dtype: integer dtype of the result.
-
-    Returns:
-      An array of `index_dtype`, of the shape of `operand` without `axis`.
-
-    Raises:
-      DtypeError: `operand` is complex, or `index_dtype` is not an integer dtype.
-      ShapeError: `axis` is out of range, or has length 0.
 
     >>> argmin(np.array([3, 1, 2]), 0, "int32")
     Array(1, dtype=int32)
@@ -676,7 +666,15 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     return _reduce.argmin(operand, axes=(axis,), index_dtype=dtypes.user_dtype(index_dtype))
 
 
-def _cumulative(primitive: Any, name: str, what: str, mirrored: str, result: str, note: str = "") -> Callable[..., Any]:
+class _Cumulative(Protocol):
+    def __call__(self, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array: ...
+
+
+class _Reduction(Protocol):
+    def __call__(self, operand: ArrayLike, axes: Ints) -> Array: ...
+
+
+def _cumulative(primitive: Any, name: str, what: str, mirrored: str, result: str, note: str = "") -> _Cumulative:
     def function(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         operand = check_one(name, operand)
         return primitive(operand, axis=integer(primitive.name, "axis", axis), reverse=bool(reverse))
@@ -703,20 +701,15 @@ cummax = _cumulative(_running.cummax, "cummax", "maxima", "maximum.accumulate", 
 cummin = _cumulative(_running.cummin, "cummin", "minima", "minimum.accumulate", "[1, 1, 1]", _ORDER)
 
 
+@docs_from(cumsum)
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Cumulative log-sum-exp along an axis: log(cumsum(exp(x))) without overflow (as ``numpy.logaddexp.accumulate``).
 
     Args:
       operand: array of floats or complex numbers.
-      axis: axis number to accumulate along, not negative.
-      reverse: whether to accumulate from the end of the axis to its start.
-
-    Returns:
-      An array of the shape and dtype of `operand`.
 
     Raises:
       DtypeError: the elements are not floats or complex numbers.
-      ShapeError: the axis number is out of range.
 
     >>> cumlogsumexp(np.zeros(2, np.float32))
     Array([0.       , 0.6931472], dtype=float32)
@@ -728,9 +721,7 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
 _ANY, _BITS = "numbers or bools", "integers or bools"
 
 
-def _reduction(
-    primitive: Any, name: str, what: str, example: str, result: str, takes: str, nothing: str
-) -> Callable[..., Any]:
+def _reduction(primitive: Any, name: str, what: str, example: str, result: str, takes: str, nothing: str) -> _Reduction:
     def function(operand: ArrayLike, axes: Ints) -> Array:
         operand = check_one(name, operand)
         return primitive(operand, axes=tuple(axes))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._base import pytree
+from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, UnsupportedError
 from ._conveniences import full
 from ._parallel import AxisName, names_of
@@ -104,6 +105,7 @@ def psend(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
     raise _halved("psend", axis_name)
 
 
+@docs_from(psend)
 def precv(token: Token, out_shape: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
     """Receives the array that `psend` sent along a mapped axis (StableHLO's ``recv``). No platform that phlox knows can
     do it.
@@ -111,15 +113,6 @@ def precv(token: Token, out_shape: Any, axis_name: AxisName, perm: Sequence[tupl
     Args:
       token: the token that `psend` returned.
       out_shape: array or `ShapeDtypeStruct` of the shape and dtype of what arrives.
-      axis_name: name of the mapped axis.
-      perm: pairs (source, target) of indices along the axis.
-
-    Returns:
-      Nothing: it always raises.
-
-    Raises:
-      AxisNameError: no mapped axis has this name.
-      UnsupportedError: always, as in JAX but on GPUs; `ppermute` does both halves at once.
 
     >>> phlox.vmap(lambda x: precv(create_token(), x, "i", [(0, 1)]), axis_name="i")(jnp.arange(2))
     Traceback (most recent call last):

@@ -1,8 +1,6 @@
 """``phlox.nn``: activation functions, normalised exponentials, and initializers, as in ``jax.nn``."""
 
-from typing import TYPE_CHECKING
-
-from .._base.public_names import publish
+from .._base.public_names import on_demand, publish
 from ._activations import (
     celu,
     hard_sigmoid,
@@ -39,19 +37,12 @@ from ._functions import (
     tanh,
 )
 
-if TYPE_CHECKING:
+with on_demand(__name__):
     from . import initializers
     from ._attention import dot_product_attention
     from ._scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
 
-publish(
-    __name__,
-    "initializers",
-    {
-        "_attention": "dot_product_attention",
-        "_scaled": "get_scaled_dot_general_config scaled_dot_general scaled_matmul",
-    },
-)
+publish(__name__)
 
 __all__ = [
     "celu",

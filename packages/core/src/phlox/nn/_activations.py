@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import numpy as jnp
 from .._api.derivatives.custom import custom_jvp
 from .._api.jit.jit import jit
+from .._base.docstrings import docs_from
 from .._ir import dtypes
 from .._operands.checks import canonical_axes, check, check_one, type_of
 from ._functions import gated, logsumexp, relu6, softplus
@@ -38,14 +39,9 @@ def hard_tanh(x: ArrayLike) -> Array:
 
 
 @jit
+@docs_from(relu6)
 def hard_sigmoid(x: ArrayLike) -> Array:
     """relu6(x + 3) / 6, elementwise: a piecewise linear approximation of `sigmoid`.
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and floating dtype of `x`.
 
     >>> hard_sigmoid(jnp.array([0.0]))
     Array([0.5], dtype=float32)
@@ -54,14 +50,9 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 
 
 @jit
+@docs_from(relu6)
 def hard_silu(x: ArrayLike) -> Array:
     """x times `hard_sigmoid` of x, elementwise (Howard et al., 2019).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and floating dtype of `x`.
 
     >>> hard_silu(jnp.array([3.0]))
     Array([3.], dtype=float32)
@@ -74,14 +65,9 @@ hard_swish = hard_silu
 
 
 @jit
+@docs_from(relu6)
 def sparse_plus(x: ArrayLike) -> Array:
     """0 up to -1, x from 1 on, and (x + 1)² / 4 between, elementwise.
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and floating dtype of `x`.
 
     >>> sparse_plus(jnp.array([-1.0, 0.0, 1.0]))
     Array([0.  , 0.25, 1.  ], dtype=float32)

@@ -12,6 +12,7 @@ from .. import numpy as jnp
 from .._api.derivatives.custom import custom_jvp
 from .._api.devices.out_sharding import takes_out_sharding
 from .._api.jit.jit import jit
+from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
@@ -93,14 +94,9 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 
 @jit
+@docs_from(relu6)
 def selu(x: ArrayLike) -> Array:
     """1.0507 * elu(x, 1.6733), elementwise; the constants keep mean 0 and variance 1 (Klambauer et al., 2017).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and floating dtype of `x`.
 
     >>> selu(jnp.array([1.0]))
     Array([1.0507...], dtype=float32)
@@ -153,14 +149,9 @@ def sigmoid(x: ArrayLike) -> Array:
 
 
 @functools.partial(jit, inline=True)
+@docs_from(sigmoid)
 def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(x)), elementwise, without overflow.
-
-    Args:
-      x: real or complex array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and inexact dtype of `x`.
 
     >>> softplus(jnp.array([0.0]))
     Array([0.6931...], dtype=float32)
@@ -169,14 +160,9 @@ def softplus(x: ArrayLike) -> Array:
 
 
 @functools.partial(jit, inline=True)
+@docs_from(sigmoid)
 def silu(x: ArrayLike) -> Array:
     """x times sigmoid(x), elementwise; also called swish.
-
-    Args:
-      x: real or complex array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and inexact dtype of `x`.
 
     >>> silu(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -189,14 +175,9 @@ swish = silu
 
 
 @functools.partial(jit, inline=True)
+@docs_from(sigmoid)
 def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)), elementwise, without overflow.
-
-    Args:
-      x: real or complex array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and inexact dtype of `x`.
 
     >>> log_sigmoid(jnp.array([0.0]))
     Array([-0.6931...], dtype=float32)
@@ -205,14 +186,9 @@ def log_sigmoid(x: ArrayLike) -> Array:
 
 
 @functools.partial(jit, inline=True)
+@docs_from(sigmoid)
 def soft_sign(x: ArrayLike) -> Array:
     """x / (1 + |x|), elementwise.
-
-    Args:
-      x: real or complex array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and inexact dtype of `x`.
 
     >>> soft_sign(jnp.array([1.0]))
     Array([0.5], dtype=float32)
@@ -239,14 +215,9 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 
 
 @functools.partial(jit, inline=True)
+@docs_from(sigmoid)
 def tanh(x: ArrayLike, /) -> Array:
     """Hyperbolic tangent, elementwise.
-
-    Args:
-      x: real or complex array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and inexact dtype of `x`.
 
     >>> tanh(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -321,20 +292,12 @@ def _softmax(x: Any, axis: Any, where: Any = None) -> Any:
 
 
 @functools.partial(jit, static_argnames="axis")
+@docs_from(softmax)
 def log_softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLike | None = None) -> Array:
     """The logarithm of `softmax`, computed without overflow.
 
     Args:
-      x: array of any shape; integers are converted to floats.
-      axis: axis or axes of the sum, by default the last; None: all.
       where: array of bools that broadcasts to `x`: elements where it is False are left out, and become -inf.
-
-    Returns:
-      An array of the shape and inexact dtype of `x`.
-
-    Raises:
-      AxisError: `x` has no such axis.
-      ShapeError: `axis` names an axis twice.
 
     >>> log_softmax(jnp.array([0.0, 0.0]))
     Array([-0.6931472, -0.6931472], dtype=float32)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import numpy as jnp, random
 from .._api.devices.out_sharding import lay_out
+from .._base.docstrings import docs_from
 from .._base.errors import OptionError, ShapeError
 from .._base.public_names import publish
 from .._ir import dtypes
@@ -72,17 +73,9 @@ def zeros(key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sh
     return lay_out("zeros", jnp.zeros(shape, dtype), out_sharding)
 
 
+@docs_from(zeros)
 def ones(key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: OutSharding = None) -> Array:
     """An initializer: ones.
-
-    Args:
-      key: without meaning.
-      shape: of the result.
-      dtype: of the result; float32 by default (float64 in x64 mode).
-      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, by which the result is laid out.
-
-    Returns:
-      An array of this shape and dtype.
 
     >>> ones(random.key(0), (2,))
     Array([1., 1.], dtype=float32)

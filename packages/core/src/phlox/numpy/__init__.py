@@ -1,11 +1,10 @@
 """``phlox.numpy``: NumPy's functions on arrays of devices, with JAX's rules for dtypes. Usually imported as ``jnp``."""
 
 import sys as _sys
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import numpy as _np
 
-from .._base.public_names import publish as _publish
+from .._base.public_names import on_demand as _on_demand, publish as _publish
 from .._ir.promotion import promote_types as promote_types
 from .._xla.array import Array as _Array
 from ._arrays import functions as _functions  # noqa: F401  (gives arrays the functions that their methods call)
@@ -255,7 +254,7 @@ nan = _np.nan
 newaxis = None
 ndarray = _Array
 
-if _TYPE_CHECKING:
+with _on_demand(__name__):
     from . import fft as fft, linalg as linalg
     from ._analysis.calculus import (
         diff as diff,
@@ -276,12 +275,6 @@ if _TYPE_CHECKING:
         polysub as polysub,
         polyval as polyval,
         roots as roots,
-    )
-    from ._arrays.laid_out_later import (
-        bincount as bincount,
-        einsum as einsum,
-        percentile as percentile,
-        repeat as repeat,
     )
     from ._creation.array_api import (
         __array_api_version__ as __array_api_version__,
@@ -401,7 +394,7 @@ if _TYPE_CHECKING:
         vecdot as vecdot,
         vecmat as vecmat,
     )
-    from ._linalg.einsum import einsum_path as einsum_path
+    from ._linalg.einsum import einsum as einsum, einsum_path as einsum_path
     from ._linalg.triangles import (
         diag_indices as diag_indices,
         diag_indices_from as diag_indices_from,
@@ -423,7 +416,7 @@ if _TYPE_CHECKING:
         trim_zeros as trim_zeros,
     )
     from ._manipulation.pad import pad as pad
-    from ._manipulation.repeat import roll as roll, tile as tile
+    from ._manipulation.repeat import repeat as repeat, roll as roll, tile as tile
     from ._manipulation.stacks import (
         atleast_3d as atleast_3d,
         block as block,
@@ -451,7 +444,7 @@ if _TYPE_CHECKING:
         sort_complex as sort_complex,
         top_k as top_k,
     )
-    from ._searches.searching import digitize as digitize, searchsorted as searchsorted
+    from ._searches.searching import bincount as bincount, digitize as digitize, searchsorted as searchsorted
     from ._searches.setops import intersect1d as intersect1d, setdiff1d as setdiff1d, setxor1d as setxor1d
     from ._searches.sets import (
         isin as isin,
@@ -489,64 +482,10 @@ if _TYPE_CHECKING:
         nanmedian as nanmedian,
         nanpercentile as nanpercentile,
         nanquantile as nanquantile,
+        percentile as percentile,
         quantile as quantile,
     )
 
-_publish(
-    __name__,
-    "fft linalg",
-    {
-        "_elementwise.angles": "angle deg2rad degrees rad2deg radians sinc unwrap",
-        "_creation.array_api": "__array_api_version__ __array_namespace_info__",
-        "_functions.apply": "apply_along_axis apply_over_axes choose fromfunction piecewise select",
-        "_analysis.calculus": "diff ediff1d gradient interp trapezoid",
-        "_searches.compare": "allclose array_equal array_equiv isclose",
-        "_analysis.convolve": "convolve correlate",
-        "_statistics.covariance": "corrcoef cov",
-        "_statistics.cumulative": "cumulative_prod cumulative_sum",
-        "_manipulation.edit": "append delete insert resize trim_zeros",
-        "_linalg.einsum": "einsum_path",
-        "_creation.files": "frombuffer fromfile fromiter fromstring load",
-        "_indexing.flat_places": "ravel_multi_index",
-        "_elementwise.floats": (
-            "copysign fix fmax fmin frexp heaviside iscomplex isneginf isposinf isreal ldexp modf spacing"
-        ),
-        "_creation.grids": "geomspace indices ix_ logspace meshgrid mgrid ogrid",
-        "_statistics.histogram": "histogram histogram2d histogram_bin_edges histogramdd",
-        "_indexing.tricks": "c_ index_exp mask_indices r_ s_ unravel_index",
-        "_indexing.reading": "diag diagonal take take_along_axis",
-        "_elementwise.integers": "bitwise_count divmod gcd lcm packbits unpackbits",
-        "_arrays.laid_out_later": "bincount einsum percentile repeat",
-        "_linalg.triangles": (
-            "diag_indices diag_indices_from diagflat fill_diagonal tril tril_indices tril_indices_from triu "
-            "triu_indices triu_indices_from vander"
-        ),
-        "_statistics.nan": (
-            "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar"
-        ),
-        "_searches.orders": "argpartition lexsort partition sort_complex top_k",
-        "_manipulation.pad": "pad",
-        "_indexing.places": "argwhere compress extract flatnonzero nonzero place put put_along_axis",
-        "_analysis.polyfit": "polyfit",
-        "_analysis.polynomials": "poly polyadd polyder polydiv polyint polymul polysub polyval roots",
-        "_linalg.axis_products": "cross kron matvec vecdot vecmat",
-        "_statistics.quantile": "median nanmedian nanpercentile nanquantile quantile",
-        "_manipulation.repeat": "roll tile",
-        "_searches.searching": "digitize searchsorted",
-        "_searches.setops": "intersect1d setdiff1d setxor1d",
-        "_searches.sets": "isin union1d unique unique_all unique_counts unique_inverse unique_values",
-        "_searches.sorting": "argsort sort",
-        "_manipulation.stacks": (
-            "atleast_3d block column_stack dsplit dstack fliplr flipud hsplit rollaxis rot90 unstack vsplit"
-        ),
-        "_elementwise.ufunc": "frompyfunc ufunc",
-        "_elementwise.ufuncs": (
-            "add bitwise_and bitwise_or bitwise_xor logaddexp logaddexp2 logical_and logical_or logical_xor maximum "
-            "minimum multiply negative subtract"
-        ),
-        "_functions.vectorize": "vectorize",
-        "_creation.windows": "bartlett blackman hamming hanning i0 kaiser",
-    },
-)
+_publish(__name__)
 
 __all__ = [name for name in dir(_sys.modules[__name__]) if not name.startswith("_")]

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._base.public_names import publish
 from .._ir import dtypes
@@ -157,22 +158,9 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     return _over_one("fft", FftType.FFT, a, n, axis, norm)
 
 
+@docs_from(fft)
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `fft`, with the same options (as ``numpy.fft.ifft``).
-
-    Args:
-      a: real or complex array with at least one axis.
-      n: length of the transform: the input is cut or padded with zeros to it along `axis`; by default its length there.
-      axis: axis along which to transform.
-      norm: normalization: 'backward' (default) scales the inverse transforms by 1/n, 'forward' the forward ones, and
-        'ortho' both by 1/sqrt(n).
-
-    Returns:
-      An array of the shape of `a`, with length `n` along `axis`, of dtype complex64 (complex128 for 64-bit dtypes).
-
-    Raises:
-      OptionError: `norm` is not one of the listed names, `n` is not positive, or `axis` is a tuple.
-      AxisError: `axis` is out of bounds for `a`.
 
     >>> jnp.fft.ifft(jnp.array([2.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
@@ -180,23 +168,18 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _over_one("ifft", FftType.IFFT, a, n, axis, norm)
 
 
+@docs_from(fft)
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """`fft` of real numbers: its first ``n // 2 + 1`` entries, which determine the others (as ``numpy.fft.rfft``).
 
     Args:
       a: real array with at least one axis.
-      n: length of the transform: the input is cut or padded with zeros to it along `axis`; by default its length there.
-      axis: axis along which to transform.
-      norm: normalization: 'backward' (default) scales the inverse transforms by 1/n, 'forward' the forward ones, and
-        'ortho' both by 1/sqrt(n).
 
     Returns:
       An array of the shape of `a`, with length ``n // 2 + 1`` along `axis`, of dtype complex64 (complex128 for 64-bit
       dtypes).
 
     Raises:
-      OptionError: `norm` is not one of the listed names, `n` is not positive, or `axis` is a tuple.
-      AxisError: `axis` is out of bounds for `a`.
       DtypeError: `a` is complex.
 
     >>> jnp.fft.rfft(jnp.array([1.0, 0.0, 0.0]))
@@ -205,22 +188,16 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _over_one("rfft", FftType.RFFT, a, n, axis, norm)
 
 
+@docs_from(fft)
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `rfft` (as ``numpy.fft.irfft``).
 
     Args:
       a: complex array with at least one axis, the first ``n // 2 + 1`` entries of a spectrum.
       n: length of the result along `axis`; by default ``2 * (a.shape[axis] - 1)``, which is even.
-      axis: axis along which to transform.
-      norm: normalization: 'backward' (default) scales the inverse transforms by 1/n, 'forward' the forward ones, and
-        'ortho' both by 1/sqrt(n).
 
     Returns:
       A float array of the shape of `a`, with length `n` along `axis`.
-
-    Raises:
-      OptionError: `norm` is not one of the listed names, `n` is not positive, or `axis` is a tuple.
-      AxisError: `axis` is out of bounds for `a`.
 
     >>> jnp.fft.irfft(jnp.array([1.0, 1.0]))
     Array([1., 0.], dtype=float32)
@@ -228,22 +205,12 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     return _over_one("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
+@docs_from(irfft)
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """`fft` of a Hermitian-symmetric signal, given by its first half; its spectrum is real (as ``numpy.fft.hfft``).
 
     Args:
       a: complex array with at least one axis, the first ``n // 2 + 1`` entries of the signal.
-      n: length of the result along `axis`; by default ``2 * (a.shape[axis] - 1)``, which is even.
-      axis: axis along which to transform.
-      norm: normalization: 'backward' (default) scales the inverse transforms by 1/n, 'forward' the forward ones, and
-        'ortho' both by 1/sqrt(n).
-
-    Returns:
-      A float array of the shape of `a`, with length `n` along `axis`.
-
-    Raises:
-      OptionError: `norm` is not one of the listed names, `n` is not positive, or `axis` is a tuple.
-      AxisError: `axis` is out of bounds for `a`.
 
     >>> jnp.fft.hfft(jnp.array([1.0, 1.0]))
     Array([2., 0.], dtype=float32)
@@ -253,24 +220,9 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return out * (2 * (type_of(a).shape[axis] - 1) if n is None else n)
 
 
+@docs_from(rfft)
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft` (as ``numpy.fft.ihfft``).
-
-    Args:
-      a: real array with at least one axis.
-      n: length of the transform: the input is cut or padded with zeros to it along `axis`; by default its length there.
-      axis: axis along which to transform.
-      norm: normalization: 'backward' (default) scales the inverse transforms by 1/n, 'forward' the forward ones, and
-        'ortho' both by 1/sqrt(n).
-
-    Returns:
-      An array of the shape of `a`, with length ``n // 2 + 1`` along `axis`, of dtype complex64 (complex128 for 64-bit
-      dtypes).
-
-    Raises:
-      OptionError: `norm` is not one of the listed names, `n` is not positive, or `axis` is a tuple.
-      AxisError: `axis` is out of bounds for `a`.
-      DtypeError: `a` is complex.
 
     >>> jnp.fft.ihfft(jnp.array([2.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
@@ -308,23 +260,9 @@ def fftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: st
     return _transform("fftn", FftType.FFT, a, s, axes, norm)
 
 
+@docs_from(fftn)
 def ifftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Array:
     """The inverse of `fftn` (as ``numpy.fft.ifftn``).
-
-    Args:
-      a: real or complex array of any shape.
-      s: lengths of the transform along `axes`: the input is cut or padded with zeros to them; by default its lengths
-        along `axes`.
-      axes: axes along which to transform; by default all axes, or the last ``len(s)`` ones if `s` is given.
-      norm: normalization, as for `fft`, where n is the product of the lengths.
-
-    Returns:
-      An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
-
-    Raises:
-      OptionError: an axis occurs twice, `s` and `axes` have different lengths, a length is not positive, or `norm` is
-        not one of the listed names.
-      ShapeError: `s` has more lengths than `a` has axes.
 
     >>> jnp.fft.ifftn(jnp.ones((2, 2))).real
     Array([[1., 0.],
@@ -333,24 +271,18 @@ def ifftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: s
     return _transform("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
+@docs_from(fftn)
 def rfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Array:
     """`rfft` along the last of several axes, then `fft` along the others (as ``numpy.fft.rfftn``).
 
     Args:
       a: real array of any shape.
-      s: lengths of the transform along `axes`: the input is cut or padded with zeros to them; by default its lengths
-        along `axes`.
-      axes: axes along which to transform; by default all axes, or the last ``len(s)`` ones if `s` is given.
-      norm: normalization, as for `fft`, where n is the product of the lengths.
 
     Returns:
       An array of dtype complex64 (complex128 for 64-bit dtypes), with lengths `s` along the axes, but
       ``s[-1] // 2 + 1`` along the last.
 
     Raises:
-      OptionError: an axis occurs twice, `s` and `axes` have different lengths, a length is not positive, or `norm` is
-        not one of the listed names.
-      ShapeError: `s` has more lengths than `a` has axes.
       DtypeError: `a` is complex.
 
     >>> jnp.fft.rfftn(jnp.ones((2, 3))).shape
@@ -359,6 +291,7 @@ def rfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: s
     return _transform("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
+@docs_from(fftn)
 def irfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: str | None = None) -> Array:
     """The inverse of `rfftn` (as ``numpy.fft.irfftn``).
 
@@ -366,16 +299,9 @@ def irfftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: 
       a: complex array of any shape.
       s: lengths of the result along the axes; by default the lengths of `a`, with ``2 * (length - 1)`` along the last
         axis.
-      axes: axes along which to transform; by default all axes, or the last ``len(s)`` ones if `s` is given.
-      norm: normalization, as for `fft`, where n is the product of the lengths.
 
     Returns:
       A float array of the shape of `a`, with lengths `s` along the axes.
-
-    Raises:
-      OptionError: an axis occurs twice, `s` and `axes` have different lengths, a length is not positive, or `norm` is
-        not one of the listed names.
-      ShapeError: `s` has more lengths than `a` has axes.
 
     >>> jnp.fft.irfftn(jnp.ones((2, 2)), s=(2, 3)).shape
     (2, 3)
@@ -408,23 +334,9 @@ def fft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str |
     return _over_two("fft2", FftType.FFT, a, s, axes, norm)
 
 
+@docs_from(fft2)
 def ifft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Array:
     """`ifftn` along two axes (as ``numpy.fft.ifft2``).
-
-    Args:
-      a: real or complex array of any shape.
-      s: lengths of the transform along `axes`: the input is cut or padded with zeros to them; by default its lengths
-        along `axes`.
-      axes: the two axes along which to transform.
-      norm: normalization, as for `fft`, where n is the product of the lengths.
-
-    Returns:
-      An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
-
-    Raises:
-      OptionError: `axes` does not consist of two axes, an axis occurs twice, `s` and `axes` have different lengths, a
-        length is not positive, or `norm` is not one of the listed names.
-      AxisError: an axis is out of bounds for `a`.
 
     >>> jnp.fft.ifft2(jnp.ones((2, 2))).real
     Array([[1., 0.],
@@ -433,25 +345,16 @@ def ifft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str 
     return _over_two("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
+@docs_from(fft2, rfft)
 def rfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Array:
     """`rfftn` along two axes (as ``numpy.fft.rfft2``).
 
     Args:
       a: real array of any shape.
-      s: lengths of the transform along `axes`: the input is cut or padded with zeros to them; by default its lengths
-        along `axes`.
-      axes: the two axes along which to transform.
-      norm: normalization, as for `fft`, where n is the product of the lengths.
 
     Returns:
       An array of dtype complex64 (complex128 for 64-bit dtypes), with lengths `s` along the axes, but
       ``s[-1] // 2 + 1`` along the last.
-
-    Raises:
-      OptionError: `axes` does not consist of two axes, an axis occurs twice, `s` and `axes` have different lengths, a
-        length is not positive, or `norm` is not one of the listed names.
-      AxisError: an axis is out of bounds for `a`.
-      DtypeError: `a` is complex.
 
     >>> jnp.fft.rfft2(jnp.ones((2, 3))).shape
     (2, 2)
@@ -459,6 +362,7 @@ def rfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str 
     return _over_two("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
+@docs_from(fft2)
 def irfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str | None = None) -> Array:
     """`irfftn` along two axes (as ``numpy.fft.irfft2``).
 
@@ -466,16 +370,9 @@ def irfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str
       a: complex array of any shape.
       s: lengths of the result along the axes; by default the lengths of `a`, with ``2 * (length - 1)`` along the last
         axis.
-      axes: the two axes along which to transform.
-      norm: normalization, as for `fft`, where n is the product of the lengths.
 
     Returns:
       A float array of the shape of `a`, with lengths `s` along the axes.
-
-    Raises:
-      OptionError: `axes` does not consist of two axes, an axis occurs twice, `s` and `axes` have different lengths, a
-        length is not positive, or `norm` is not one of the listed names.
-      AxisError: an axis is out of bounds for `a`.
 
     >>> jnp.fft.irfft2(jnp.ones((2, 2)), s=(2, 3)).shape
     (2, 3)
@@ -520,23 +417,15 @@ def fftfreq(
     return (places.astype(inexact) / asarray(d * n, inexact)).astype(wanted)
 
 
+@docs_from(fftfreq)
 def rfftfreq(
     n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Device | Sharding | None = None
 ) -> Array:
     """The frequencies of the entries of an `rfft` of length `n` over samples with spacing `d` (as
     ``numpy.fft.rfftfreq``).
 
-    Args:
-      n: number of samples, at least 1.
-      d: spacing of the samples, a number or an array of shape ().
-      dtype: dtype of the result; by default float32 (float64 in x64 mode).
-      device: device or sharding on which the array is placed.
-
     Returns:
       A vector of length ``n // 2 + 1``: the frequencies from 0, in cycles per unit of `d`.
-
-    Raises:
-      ArgumentError: `n` or `d` is a list or tuple.
 
     >>> jnp.fft.rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
@@ -573,19 +462,9 @@ def fftshift(x: ArrayLike, axes: int | Ints | None = None) -> Array:
     return _shifted("fftshift", x, axes, 1)
 
 
+@docs_from(fftshift)
 def ifftshift(x: ArrayLike, axes: int | Ints | None = None) -> Array:
     """The inverse of `fftshift` (as ``numpy.fft.ifftshift``).
-
-    Args:
-      x: array of any shape.
-      axes: axis or axes to shift; None shifts all axes.
-
-    Returns:
-      An array of the shape and dtype of `x`.
-
-    Raises:
-      AxisError: an axis is out of bounds for `x`.
-      ShapeError: an axis occurs twice.
 
     >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1, 2]))
     Array([ 0,  1,  2, -2, -1], dtype=int32)

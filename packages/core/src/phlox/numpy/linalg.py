@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from .._base.docstrings import docs_from
 from .._base.errors import ShapeError
 from .._base.public_names import publish
 from .._ir.dimensions import is_symbolic
@@ -107,6 +108,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _linear.outer(x1, x2)
 
 
+@docs_from(_products.vecdot)
 def vecdot(
     x1: ArrayLike,
     x2: ArrayLike,
@@ -119,15 +121,7 @@ def vecdot(
     """The inner products of vectors along `axis`, the first ones conjugated (as ``numpy.linalg.vecdot``).
 
     Args:
-      x1, x2: arrays with vectors of one length along `axis`; the other axes are broadcast.
-      axis: axis of both arrays that holds the vectors, by default the last.
       precision, preferred_element_type: as for `phlox.numpy.dot`.
-
-    Returns:
-      An array of the broadcast shape without `axis`, of the promoted dtype or `preferred_element_type`.
-
-    Raises:
-      ShapeError: the lengths along `axis` differ, or the other axes do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.vecdot(jnp.array([1j]), jnp.array([1j]))

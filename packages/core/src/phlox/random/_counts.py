@@ -10,6 +10,7 @@ import numpy as np
 from .. import lax, numpy as jnp
 from .._api.devices.out_sharding import takes_out_sharding
 from .._api.jit.jit import jit
+from .._base.docstrings import docs_from
 from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._operands.checks import as_shape, check, type_of
@@ -219,23 +220,18 @@ def _binomial(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype: Any) 
     return jnp.where(rare | no_count | no_chance | endless, drawn, count.astype(dtype) - drawn)
 
 
+@docs_from(uniform)
 def binomial(key: Key, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Random numbers of successes in `n` trials with success probability `p`, as floats.
 
     Where `n` is negative or nan, or `p` is not between 0 and 1, the result is nan.
 
     Args:
-      key: one PRNG key, new-style or old-style.
       n: numbers of trials, integers or floats, which are rounded down.
       p: probabilities of success, number or array.
       shape: shape of the result, to which the parameters broadcast; None: their broadcast shape.
-      dtype: a floating dtype, float32 by default (float64 in x64 mode).
-
-    Returns:
-      An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
 
     >>> from phlox import random
@@ -247,6 +243,7 @@ def binomial(key: Key, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, d
     return _binomial(key, n, p, _shape("binomial", shape, n, p), _float("binomial", dtype))
 
 
+@docs_from(binomial)
 def multinomial(
     key: Key,
     n: ArrayLike,
@@ -259,19 +256,14 @@ def multinomial(
     """Random numbers of occurrences of each category in `n` trials; they add up to `n`.
 
     Args:
-      key: one PRNG key, new-style or old-style.
       n: numbers of trials; their shape broadcasts to that of the result without its last axis.
       p: probabilities of the categories, along the last axis.
       shape: shape of the result, including the axis of categories; None means the shape of `p`.
       dtype: dtype of the result, float32 by default (float64 in x64 mode).
       unroll: number of categories that are drawn in each iteration of the compiled loop, see `phlox.lax.scan`.
 
-    Returns:
-      An array of this shape and dtype.
-
     Raises:
       DtypeError: `key` is not a PRNG key.
-      ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
 
     >>> from phlox import random
     >>> float(random.multinomial(random.key(0), 10, jnp.array([0.2, 0.3, 0.5])).sum())

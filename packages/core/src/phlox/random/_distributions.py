@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from .. import numpy as jnp
 from .._api.devices.out_sharding import takes_out_sharding
 from .._api.jit.jit import jit
 from .._base import config
+from .._base.docstrings import docs_from
 from .._base.errors import OptionError
 from .._ir import dtypes
 from .._operands.checks import as_shape
@@ -34,7 +35,13 @@ def _number(value: float, dtype: Any) -> Any:
 # --- without parameters ---------------------------------------------------------------------------------
 
 
-def _sampler(name: str, what: str, formula: Callable[[Any, tuple[int, ...], Any], Any]) -> Any:
+class _Sampler(Protocol):
+    def __call__(
+        self, key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None
+    ) -> Array: ...
+
+
+def _sampler(name: str, what: str, formula: Callable[[Any, tuple[int, ...], Any], Any]) -> _Sampler:
     """``name(key, shape, dtype)``: `formula` of a key, a shape and a dtype."""
     compiled = jit(formula, static_argnums=(1, 2))
 
@@ -136,6 +143,7 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
 
 
 @takes_out_sharding
+@docs_from(uniform)
 def gumbel(
     key: Key,
     shape: Shape = (),
@@ -149,17 +157,10 @@ def gumbel(
     The position of the largest of ``logits + gumbel`` is a random choice with the probabilities of the logits.
 
     Args:
-      key: one PRNG key, new-style or old-style.
-      shape: shape of the result.
-      dtype: a floating dtype, float32 by default (float64 in x64 mode).
       mode: number of random bits for each sample: 'low' (the default, None): those of one uniform number; 'high': those
         of two, which extends the range of large results; 'highest': 64 for float32, and as 'high' for other dtypes.
 
-    Returns:
-      An array of this shape and dtype.
-
     Raises:
-      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys.
       OptionError: `mode` is unknown.
 
@@ -182,6 +183,7 @@ def _rayleigh(key: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
+@docs_from(uniform)
 def rayleigh(
     key: Key,
     scale: ArrayLike,
@@ -193,16 +195,10 @@ def rayleigh(
     """Random samples of the Rayleigh distribution: lengths of normal vectors in the plane, times `scale`.
 
     Args:
-      key: one PRNG key, new-style or old-style.
       scale: positive number or array.
       shape: shape of the result, to which `scale` broadcasts; None: the shape of `scale`.
-      dtype: a floating dtype, float32 by default (float64 in x64 mode).
-
-    Returns:
-      An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       TypePromotionError: a parameter does not fit into `dtype`.
       ShapeError: `key` is an array of several keys, or `scale` does not broadcast to `shape`.
 
@@ -222,6 +218,7 @@ def _lognormal(key: Any, sigma: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
+@docs_from(rayleigh)
 def lognormal(
     key: Key,
     sigma: ArrayLike = 1.0,
@@ -233,17 +230,12 @@ def lognormal(
     """Random numbers whose logarithms are normal, with mean 0 and standard deviation `sigma`.
 
     Args:
-      key: one PRNG key, new-style or old-style.
       sigma: standard deviation of the logarithm, positive number or array.
       shape: shape of the result, to which `sigma` broadcasts; None: the shape of `sigma`.
       dtype: a floating or complex dtype, float32 by default (float64 in x64 mode).
 
-    Returns:
-      An array of this shape and dtype.
-
     Raises:
       DtypeError: `key` is not a PRNG key, or `dtype` is neither floating nor complex.
-      TypePromotionError: a parameter does not fit into `dtype`.
       ShapeError: `key` is an array of several keys, or `sigma` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -262,6 +254,7 @@ def _pareto(key: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
+@docs_from(rayleigh)
 def pareto(
     key: Key,
     b: ArrayLike,
@@ -273,17 +266,10 @@ def pareto(
     """Random samples of the Pareto distribution on [1, inf), with density b / x**(b + 1).
 
     Args:
-      key: one PRNG key, new-style or old-style.
       b: exponent of the tail, positive number or array.
       shape: shape of the result, to which `b` broadcasts; None: the shape of `b`.
-      dtype: a floating dtype, float32 by default (float64 in x64 mode).
-
-    Returns:
-      An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
-      TypePromotionError: a parameter does not fit into `dtype`.
       ShapeError: `key` is an array of several keys, or `b` does not broadcast to `shape`.
 
     >>> from phlox import random
@@ -339,6 +325,7 @@ def _triangular(key: Any, left: Any, mode: Any, right: Any, shape: tuple[int, ..
 
 
 @takes_out_sharding
+@docs_from(rayleigh)
 def triangular(
     key: Key,
     left: ArrayLike,
@@ -352,17 +339,10 @@ def triangular(
     """Random numbers between `left` and `right` whose density is a triangle with its top at `mode`.
 
     Args:
-      key: one PRNG key, new-style or old-style.
       left, mode, right: numbers or arrays with ``left <= mode <= right`` and ``left < right``.
       shape: shape of the result, to which the parameters broadcast; None: their broadcast shape.
-      dtype: a floating dtype, float32 by default (float64 in x64 mode).
-
-    Returns:
-      An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
-      TypePromotionError: a parameter does not fit into `dtype`.
       ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
 
     >>> from phlox import random
@@ -388,6 +368,7 @@ def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
+@docs_from(rayleigh)
 def wald(
     key: Key,
     mean: ArrayLike,
@@ -399,17 +380,10 @@ def wald(
     """Random samples of the Wald (inverse Gaussian) distribution of this mean (Michael, Schucany and Haas, 1976).
 
     Args:
-      key: one PRNG key, new-style or old-style.
       mean: positive number or array; the shape parameter of the distribution is 1.
       shape: shape of the result, to which `mean` broadcasts; None: the shape of `mean`.
-      dtype: a floating dtype, float32 by default (float64 in x64 mode).
-
-    Returns:
-      An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
-      TypePromotionError: a parameter does not fit into `dtype`.
       ShapeError: `key` is an array of several keys, or `mean` does not broadcast to `shape`.
 
     >>> from phlox import random

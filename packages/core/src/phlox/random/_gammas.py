@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import numpy as jnp
 from .._api.devices.out_sharding import takes_out_sharding
 from .._api.jit.jit import jit
+from .._base.docstrings import docs_from
 from .._base.errors import ShapeError
 from .._operands.checks import as_shape, type_of
 from .._ops.elementwise import arithmetic as e
@@ -73,6 +74,7 @@ def gamma(
 
 
 @takes_out_sharding
+@docs_from(gamma)
 def loggamma(
     key: Key,
     a: ArrayLike,
@@ -83,22 +85,6 @@ def loggamma(
     out_sharding: OutSharding = None,
 ) -> Array:
     """Logarithms of random numbers of the gamma distribution, accurate for a tiny `a` as well.
-
-    Args:
-      key: one PRNG key, new-style or old-style.
-      a: shape parameter, positive number or array.
-      shape: shape of the result, to which `a` broadcasts; None: the shape of `a`.
-      dtype: a floating dtype, float32 by default (float64 in x64 mode).
-      method: ``"exact"``, by rejection, or ``"approximate"``, without a loop and several times faster: quantiles
-        have relative errors of about 5e-4, and derivatives are those of the formula.
-
-    Returns:
-      An array of this shape and dtype.
-
-    Raises:
-      OptionError: `method` is neither of the two.
-      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
-      ShapeError: `key` is an array of several keys, or `a` does not broadcast to `shape`.
 
     >>> from phlox import random
     >>> bool(jnp.isfinite(random.loggamma(random.key(0), 1e-4, (100,))).all())
@@ -124,6 +110,7 @@ def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any, method: 
 
 
 @takes_out_sharding
+@docs_from(gamma)
 def beta(
     key: Key,
     a: ArrayLike,
@@ -137,19 +124,10 @@ def beta(
     """Random samples of the beta distribution on [0, 1], with density proportional to x**(a - 1) (1 - x)**(b - 1).
 
     Args:
-      key: one PRNG key, new-style or old-style.
       a, b: positive numbers or arrays.
       shape: shape of the result, to which the parameters broadcast; None: their broadcast shape.
-      dtype: a floating dtype, float32 by default (float64 in x64 mode).
-      method: ``"exact"``, by rejection, or ``"approximate"``, without a loop and several times faster: quantiles
-        have relative errors of about 5e-4, and derivatives are those of the formula.
-
-    Returns:
-      An array of this shape and dtype.
 
     Raises:
-      OptionError: `method` is neither of the two.
-      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or the parameters do not broadcast to `shape`.
       TypePromotionError: the dtype of a parameter does not promote to that of the result.
 
@@ -166,7 +144,7 @@ def beta(
 
 @functools.partial(jit, static_argnums=(2, 3))
 def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    from ..nn import softmax  # imported late: the initializers of phlox.nn import phlox.random
+    from ..nn._functions import softmax  # imported late, as phlox.random alone does not need phlox.nn
 
     return softmax(loggamma(key, convert(alpha, dtype), shape, dtype), -1)
 
@@ -216,6 +194,7 @@ def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any, method: st
 
 
 @takes_out_sharding
+@docs_from(gamma)
 def chisquare(
     key: Key,
     df: ArrayLike,
@@ -228,19 +207,10 @@ def chisquare(
     """Random samples of the chi-square distribution: sums of the squares of `df` normal numbers.
 
     Args:
-      key: one PRNG key, new-style or old-style.
       df: degrees of freedom, positive number or array.
       shape: shape of the result, to which `df` broadcasts; None: the shape of `df`.
-      dtype: a floating dtype, float32 by default (float64 in x64 mode).
-      method: ``"exact"``, by rejection, or ``"approximate"``, without a loop and several times faster: quantiles
-        have relative errors of about 5e-4, and derivatives are those of the formula.
-
-    Returns:
-      An array of this shape and dtype.
 
     Raises:
-      OptionError: `method` is neither of the two.
-      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or `df` does not broadcast to `shape`.
       TypePromotionError: the dtype of `df` does not promote to that of the result.
 
@@ -347,23 +317,18 @@ def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) ->
 
 
 @takes_out_sharding
+@docs_from(rademacher)
 def generalized_normal(
     key: Key, p: float, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None
 ) -> Array:
     """Random numbers with a density proportional to exp(-abs(x)**p).
 
     Args:
-      key: one PRNG key, new-style or old-style.
       p: exponent, a positive number: 1 gives the Laplace distribution, 2 a normal one of variance 1/2.
-      shape: shape of the result.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
-
-    Returns:
-      An array of this shape and dtype.
 
     Raises:
       DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
-      ShapeError: `key` is an array of several keys.
 
     >>> from phlox import random
     >>> random.generalized_normal(random.key(0), 3.0, (3,)).shape

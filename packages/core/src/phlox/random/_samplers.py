@@ -10,6 +10,7 @@ import numpy as np
 from .. import numpy as jnp
 from .._api.devices.out_sharding import takes_out_sharding
 from .._api.jit.jit import jit
+from .._base.docstrings import docs_from
 from .._base.errors import DtypeError, OptionError, ShapeError, TypePromotionError
 from .._ir import dtypes
 from .._ir.dimensions import is_symbolic
@@ -165,22 +166,17 @@ def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
+@docs_from(bits)
 def normal(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None) -> Array:
     """Random samples of the standard normal distribution: mean 0, variance 1.
 
     Complex dtypes give independent real and imaginary parts of variance 1/2 each.
 
     Args:
-      key: one PRNG key, new-style or old-style.
-      shape: shape of the result.
       dtype: a floating or complex dtype, float32 by default (float64 in x64 mode).
-
-    Returns:
-      An array of this shape and dtype.
 
     Raises:
       DtypeError: `key` is not a PRNG key, or `dtype` is neither floating nor complex.
-      ShapeError: `key` is an array of several keys.
 
     >>> from phlox import random
     >>> random.normal(random.key(42), (3,)).shape
@@ -247,6 +243,7 @@ def _normal_tail(u: Any, near: Any, far: Any) -> Any:
 
 
 @takes_out_sharding
+@docs_from(uniform)
 def truncated_normal(
     key: Key,
     lower: ArrayLike,
@@ -259,17 +256,8 @@ def truncated_normal(
     """Random samples of the standard normal distribution, restricted to the interval from `lower` to `upper`.
 
     Args:
-      key: one PRNG key, new-style or old-style.
       lower, upper: lower and upper bound, not included: numbers or arrays.
       shape: shape of the result, to which the bounds broadcast; None means their broadcast shape.
-      dtype: a floating dtype, float32 by default (float64 in x64 mode).
-
-    Returns:
-      An array of this shape and dtype.
-
-    Raises:
-      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
-      ShapeError: `key` is an array of several keys, or the bounds do not broadcast to `shape`.
 
     >>> from phlox import random
     >>> bool(abs(random.truncated_normal(random.key(0), -1.0, 1.0, (100,))).max() < 1)
@@ -315,6 +303,7 @@ def _randint(key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: 
 
 
 @takes_out_sharding
+@docs_from(uniform)
 def randint(
     key: Key,
     shape: Shape,
@@ -327,19 +316,13 @@ def randint(
     """Random integers, uniformly distributed from `minval`, included, to `maxval`, not included.
 
     Args:
-      key: one PRNG key, new-style or old-style.
-      shape: shape of the result.
       minval, maxval: lower bound, included, and upper bound, not included: integers or arrays of integers that
         broadcast to `shape`. Where `maxval` is not greater than `minval`, the result is `minval`. Bounds outside the
         range of `dtype` are clamped to it.
       dtype: an integer dtype; int32 by default (int64 in x64 mode).
 
-    Returns:
-      An array of this shape and dtype.
-
     Raises:
       DtypeError: `key` is not a PRNG key, or `dtype` is not an integer dtype.
-      ShapeError: `key` is an array of several keys, or the bounds do not broadcast to `shape`.
 
     >>> from phlox import random
     >>> random.randint(random.key(0), (5,), 0, 10).dtype

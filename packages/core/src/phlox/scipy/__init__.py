@@ -1,10 +1,8 @@
 """``phlox.scipy``: functions of SciPy on arrays of devices."""
 
-from typing import TYPE_CHECKING
+from .._base.public_names import on_demand, publish
 
-from .._base.public_names import publish
-
-if TYPE_CHECKING:
+with on_demand(__name__):
     from . import (
         cluster,
         fft,
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
         stats,
     )
 
-publish(__name__, "cluster fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats")
+publish(__name__)
 
 __all__ = [
     "cluster",

@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import lax, numpy as jnp
 from .._api.jit.jit import jit
+from .._base.docstrings import docs_from
 from .._base.errors import OptionError, ShapeError, UnsupportedError
 from .._base.public_names import publish
 from .._base.strictness import lenient
@@ -158,23 +159,13 @@ def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
     return _along_one("dct", x, type, n, axis, norm)
 
 
+@docs_from(dct)
 def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `dct` along an axis, the cosine transform of type 3 up to a factor (as ``scipy.fft.idct``).
 
     Args:
-      x: real or complex array with at least one axis; integers are converted to floats.
       type: 2, the type of the transform that is inverted.
-      n: length of the transform, by default that of the axis; `x` is truncated, or padded with zeros, to it.
-      axis: axis to transform.
       norm: as it was for `dct`.
-
-    Returns:
-      An array of the shape of `x`, with length `n` along `axis`.
-
-    Raises:
-      UnsupportedError: `type` is not 2.
-      OptionError: `norm` is not one of the listed values.
-      ShapeError: the length is less than 1.
 
     >>> idct(dct(jnp.array([1.0, 2.0, 4.0]))).round()
     Array([1., 2., 4.], dtype=float32)
@@ -182,6 +173,7 @@ def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
     return _along_one("idct", x, type, n, axis, norm)
 
 
+@docs_from(dct)
 def dctn(
     x: ArrayLike,
     type: int = 2,
@@ -196,7 +188,6 @@ def dctn(
       type: 2, the only type there is.
       s: length of the transform for each axis; by default the lengths of `x`. `x` is truncated or padded with zeros.
       axes: axes to transform; by default the last ``len(s)``, or all.
-      norm: as for `dct`.
 
     Returns:
       An array of the shape of `x`, with lengths `s` along `axes`.
@@ -213,6 +204,7 @@ def dctn(
     return _along_many("dctn", x, type, s, axes, norm)
 
 
+@docs_from(dctn)
 def idctn(
     x: ArrayLike,
     type: int = 2,
@@ -223,19 +215,8 @@ def idctn(
     """The inverse of `dctn` (as ``scipy.fft.idctn``).
 
     Args:
-      x: real or complex array; integers are converted to floats.
       type: 2, the type of the transform that is inverted.
-      s: length of the transform for each axis; by default the lengths of `x`. `x` is truncated or padded with zeros.
-      axes: axes to transform; by default the last ``len(s)``, or all.
       norm: as it was for `dctn`.
-
-    Returns:
-      An array of the shape of `x`, with lengths `s` along `axes`.
-
-    Raises:
-      UnsupportedError: `type` is not 2.
-      OptionError: `norm` is not one of the listed values.
-      ShapeError: a length is less than 1, or `s` does not fit `axes`.
 
     >>> idctn(dctn(jnp.array([[1.0, 2.0], [3.0, 4.0]]))).round()
     Array([[1., 2.],

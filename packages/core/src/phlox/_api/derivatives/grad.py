@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._base import pytree
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, DerivativeError
 from ..._base.pytree import flatten, tree_structure
 from ..._base.wrapping import P, R, renamed, wraps
@@ -186,6 +187,7 @@ def _not_scalar(pullback: Any, has_aux: bool) -> tuple[str, str]:
     return str(pullback.out_tree), "return one number; or use jacrev, jacfwd or vjp"
 
 
+@docs_from(value_and_grad)
 def grad(
     fun: Callable[P, Any],
     argnums: Argnums = 0,
@@ -196,22 +198,9 @@ def grad(
 ) -> Callable[P, Any]:
     """The gradient of `fun`, as a function of the same arguments (reverse mode).
 
-    Args:
-      fun: function with a scalar floating-point result.
-      argnums: which positional arguments to differentiate, counted from 0 (or back from -1); an int or several.
-      has_aux: `fun` returns (value, aux), and aux, a tree of arrays, is passed through.
-      holomorphic: differentiate a complex function as a holomorphic one.
-      allow_int: take integer arguments; their gradients have dtype float0.
-      reduce_axes: must be empty; a former option of JAX's.
-
     Returns:
       A function of the arguments of `fun` that returns the gradient, or (gradient, aux). The gradient has the
       structure, shapes and dtypes of the argument; for several `argnums` it is a tuple.
-
-    Raises:
-      DerivativeError: in a call, when the result is not a scalar of a real dtype, or an argument is an integer.
-      ArgumentError: in a call, when there are too few positional arguments for `argnums`.
-      UnsupportedError: `reduce_axes` is not empty.
 
     >>> grad(lambda x: x**3)(2.0)
     Array(12., dtype=float32, weak_type=True)
@@ -423,24 +412,15 @@ def jacrev(
 jacobian = renamed(jacrev, "jacobian")
 
 
+@docs_from(jacrev)
 def hessian(
     fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[P, Any]:
     """The matrix of second derivatives of `fun`: the Jacobian (forward) of the Jacobian (reverse).
 
-    Args:
-      fun: function of trees of arrays with real results.
-      argnums: which positional arguments to differentiate, counted from 0 (or back from -1); an int or several.
-      has_aux: `fun` returns (out, aux), and aux is passed through.
-      holomorphic: differentiate a complex function as a holomorphic one.
-
     Returns:
       A function of the arguments of `fun` that returns the Hessian, or (Hessian, aux). For a result of shape s and an
       argument of shape t it has shape s + t + t; pytrees and several `argnums` nest as for `jacfwd`.
-
-    Raises:
-      DerivativeError: in a call, when an argument is an integer, or a result is not real without `holomorphic`.
-      ArgumentError: in a call, when there are too few positional arguments for `argnums`.
 
     >>> import phlox.numpy as jnp
     >>> hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))

@@ -119,6 +119,8 @@ def takes_out_sharding(function: F) -> F:
         args, kwargs = operands_for(where, args, kwargs)
         return lay_out(function.__name__, function(*args, **kwargs), where)
 
-    # The entry is added at the end of `Args:`, in front of `Returns:`.
-    wrapper.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("\n\nReturns:", f"\n{_ENTRY}\n\nReturns:", 1)
+    wrapper.__doc__ = inspect.cleandoc(function.__doc__ or "")
+    if _ENTRY not in wrapper.__doc__:  # `docs_from` may have taken it from another function
+        # The entry is added at the end of `Args:`, in front of `Returns:`.
+        wrapper.__doc__ = wrapper.__doc__.replace("\n\nReturns:", f"\n{_ENTRY}\n\nReturns:", 1)
     return cast(F, wrapper)

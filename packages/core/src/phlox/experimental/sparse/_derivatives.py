@@ -9,6 +9,7 @@ from typing import Any
 from ... import numpy as jnp
 from ..._api.derivatives import grad as dense
 from ..._base import pytree
+from ..._base.docstrings import docs_from
 from ._base import is_sparse
 from ._bcoo import BCOO, parts
 
@@ -143,19 +144,14 @@ def jacfwd(
     return _by_elements(dense.jacfwd, fun, argnums, has_aux, **kwargs)
 
 
+@docs_from(jacfwd)
 def jacrev(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable[..., Any]:
     """The Jacobian of a function of sparse and dense arrays, in reverse mode.
 
     Args:
-      fun: function that returns arrays.
-      argnums: the arguments by which is differentiated.
-      has_aux: whether `fun` returns (arrays, something else).
       **kwargs: options of `phlox.jacrev`.
-
-    Returns:
-      A function that returns, for a sparse argument, a sparse array; the axes of the result are batch axes.
 
     >>> from phlox.experimental.sparse import eye
     >>> jacrev(lambda m: m @ jnp.ones(2))(eye(2))

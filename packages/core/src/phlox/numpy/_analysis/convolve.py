@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import OptionError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
@@ -94,6 +95,7 @@ def convolve(
 
 
 @functools.partial(jit, inline=True, static_argnames=("mode", "precision", "preferred_element_type"))
+@docs_from(convolve)
 def correlate(
     a: ArrayLike,
     v: ArrayLike,
@@ -105,17 +107,7 @@ def correlate(
     """The cross-correlation of two vectors: sums of ``a[i + k] * conj(v[i])`` over i (as ``numpy.correlate``).
 
     Args:
-      a, v: vectors with at least one element, promoted to one dtype.
       mode: entries to return, as for `convolve`: 'valid', 'same' or 'full'.
-      precision, preferred_element_type: as for `dot`.
-
-    Returns:
-      A vector of the promoted dtype, integers becoming floats; or of `preferred_element_type`.
-
-    Raises:
-      ShapeError: `a` or `v` is not a vector, or has no elements.
-      OptionError: `mode` is not one of the listed names.
-      DtypeError: `preferred_element_type` cannot hold the sums.
 
     >>> jnp.correlate(jnp.array([1.0, 2.0, 4.0]), jnp.array([1.0, 10.0]))
     Array([21., 42.], dtype=float32)

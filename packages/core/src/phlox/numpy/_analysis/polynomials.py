@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import surely_at_least
@@ -90,14 +91,9 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 @jit(inline=True)
+@docs_from(polyadd)
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials, the first minus the second (as ``numpy.polysub``).
-
-    Args:
-      a1, a2: vectors of coefficients, the highest power first.
-
-    Returns:
-      A vector of coefficients of the promoted dtype, of the length of the longer argument.
 
     >>> import phlox.numpy as jnp
     >>> jnp.polysub(jnp.array([10, 20, 30]), jnp.array([1, 2]))

@@ -6,7 +6,6 @@ here only.
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from ..._base.beside_jax import is_of_jax
 from ..._base.errors import ArgumentError, OptionError, ShapeError
+from ..._base.public_names import Import, on_demand
 from ..._ir import dtypes
 from ..._ir.avals import is_masked, typeof_value
 from ..._operands.checks import array_like, becomes_array, check, type_of
@@ -87,30 +87,19 @@ from . import laid_out as laid_out
 
 if TYPE_CHECKING:
     from ...typing import Array
+
+# Imported at the first call of one of these functions, to keep `import phlox` fast.
+with on_demand(__name__) as _on_demand:
     from .._creation.view import view as view
     from .._elementwise.integers import divmod as divmod
     from .._functions.apply import choose as choose
     from .._indexing.at import At as At
     from .._indexing.places import compress as compress, nonzero as nonzero
     from .._indexing.reading import diagonal as diagonal, getitem as getitem, take as take
+    from .._manipulation.repeat import repeat as repeat
     from .._searches.orders import argpartition as argpartition
     from .._searches.searching import searchsorted as searchsorted
     from .._searches.sorting import argsort as argsort, sort as sort
-    from .laid_out_later import repeat as repeat
-
-#: modules that are imported at the first call of one of these functions, to keep `import phlox` fast
-_ON_DEMAND = {
-    "_arrays.laid_out_later": "repeat",
-    "_creation.view": "view",
-    "_elementwise.integers": "divmod",
-    "_functions.apply": "choose",
-    "_indexing.at": "At",
-    "_indexing.places": "compress nonzero",
-    "_indexing.reading": "diagonal getitem take",
-    "_searches.orders": "argpartition",
-    "_searches.searching": "searchsorted",
-    "_searches.sorting": "argsort sort",
-}
 
 
 # --- operators ------------------------------------------------------------------------------------------
@@ -215,11 +204,11 @@ def array_namespace(api_version: str | None) -> Any:
 # --- what arrays see ------------------------------------------------------------------------------------
 
 
-def _on_demand(module: str, name: str) -> Callable[..., Any]:
-    """A function that is replaced by that of this name in the module at its first call."""
+def _replaced(name: str, statement: Import) -> Callable[..., Any]:
+    """A function that imports that of this name at its first call, and puts it into its own place."""
 
     def first_call(*args: Any, **kwargs: Any) -> Any:
-        function = getattr(importlib.import_module(f"phlox.numpy.{module}"), name)
+        function = statement.load()
         setattr(numpy_functions, name, function)
         return function(*args, **kwargs)
 
@@ -229,8 +218,7 @@ def _on_demand(module: str, name: str) -> Callable[..., Any]:
 def _fill() -> None:
     """Puts the functions of this module into `phlox._trace.numpy_functions`."""
     functions = {name: value for name, value in globals().items() if name[0] != "_"}
-    for module, names in _ON_DEMAND.items():
-        functions.update({name: _on_demand(module, name) for name in names.split()})
+    functions.update({name: _replaced(name, statement) for name, statement in _on_demand.items()})
     vars(numpy_functions).update(functions)
 
 

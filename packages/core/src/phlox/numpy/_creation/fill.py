@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._api.devices.transfers import own_sharding, placed
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import shaped, typeof_value
@@ -124,6 +125,7 @@ def zeros(
     return _filled("zeros", shape, 0, _default(dtype, "zeros", shape), device)
 
 
+@docs_from(zeros)
 def ones(
     shape: Shape,
     dtype: DTypeLike | None = None,
@@ -133,23 +135,13 @@ def ones(
 ) -> Array:
     """An array of ones (as ``numpy.ones``).
 
-    Args:
-      shape: shape of the array: a sequence of integers, or one integer for a vector.
-      dtype: dtype of the elements; by default float32 (float64 in x64 mode).
-      device: device or sharding on which the array is placed.
-
-    Returns:
-      An array of `shape` and `dtype`.
-
-    Raises:
-      ShapeError: a length is negative.
-
     >>> ones(2, "int32")
     Array([1, 1], dtype=int32)
     """
     return _filled("ones", shape, 1, _default(dtype, "ones", shape), device)
 
 
+@docs_from(zeros)
 def empty(
     shape: Shape,
     dtype: DTypeLike | None = None,
@@ -159,23 +151,13 @@ def empty(
 ) -> Array:
     """An uninitialized array; its elements are zeros, but programs should not rely on that (as ``numpy.empty``).
 
-    Args:
-      shape: shape of the array: a sequence of integers, or one integer for a vector.
-      dtype: dtype of the elements; by default float32 (float64 in x64 mode).
-      device: device or sharding on which the array is placed.
-
-    Returns:
-      An array of `shape` and `dtype`.
-
-    Raises:
-      ShapeError: a length is negative.
-
     >>> empty(2).shape
     (2,)
     """
     return _filled("empty", shape, 0, _default(dtype, "empty", shape), device)
 
 
+@docs_from(zeros)
 def full(
     shape: Shape,
     fill_value: ArrayLike,
@@ -187,13 +169,8 @@ def full(
     """An array filled with `fill_value` (as ``numpy.full``).
 
     Args:
-      shape: shape of the array: a sequence of integers, or one integer for a vector.
       fill_value: number, or array that broadcasts to `shape`.
       dtype: dtype of the elements; by default the dtype of `fill_value`.
-      device: device or sharding on which the array is placed.
-
-    Returns:
-      An array of `shape` and `dtype`.
 
     Raises:
       ShapeError: a length is negative, or `fill_value` does not broadcast to `shape`.
@@ -246,6 +223,7 @@ def zeros_like(
     return _like("zeros_like", a, 0, dtype, shape, device)
 
 
+@docs_from(zeros_like)
 def ones_like(
     a: ArrayLike,
     dtype: DTypeLike | None = None,
@@ -256,22 +234,13 @@ def ones_like(
 ) -> Array:
     """Ones of the shape and dtype of `a` (as ``numpy.ones_like``).
 
-    Args:
-      a: array or number; its values are not read.
-      dtype: dtype of the elements; by default the dtype of `a`.
-      shape: shape of the result: a sequence of integers or one integer; by default the shape of `a`.
-      device: device or sharding on which the array is placed; by default where `a` lies, if it is committed there and
-        has the shape of the result.
-
-    Returns:
-      An array of `shape` and `dtype`.
-
     >>> ones_like(np.array([1.5]))
     Array([1.], dtype=float32)
     """
     return _like("ones_like", a, 1, dtype, shape, device)
 
 
+@docs_from(zeros_like)
 def empty_like(
     prototype: ArrayLike,
     dtype: DTypeLike | None = None,
@@ -285,11 +254,6 @@ def empty_like(
       prototype: array or number; its values are not read.
       dtype: dtype of the elements; by default the dtype of `prototype`.
       shape: shape of the result: a sequence of integers or one integer; by default the shape of `prototype`.
-      device: device or sharding on which the array is placed; by default where `a` lies, if it is committed there and
-        has the shape of the result.
-
-    Returns:
-      An array of `shape` and `dtype`.
 
     >>> empty_like(np.array([1, 2])).dtype
     dtype('int32')
@@ -297,6 +261,7 @@ def empty_like(
     return zeros_like(prototype, dtype, shape, device=device)
 
 
+@docs_from(zeros_like)
 def full_like(
     a: ArrayLike,
     fill_value: ArrayLike,
@@ -309,15 +274,7 @@ def full_like(
     """`fill_value` in the shape and dtype of `a` (as ``numpy.full_like``).
 
     Args:
-      a: array or number; its values are not read.
       fill_value: number, or array that broadcasts to the shape.
-      dtype: dtype of the elements; by default the dtype of `a`.
-      shape: shape of the result: a sequence of integers or one integer; by default the shape of `a`.
-      device: device or sharding on which the array is placed; by default where `a` lies, if it is committed there and
-        has the shape of the result.
-
-    Returns:
-      An array of `shape` and `dtype`.
 
     Raises:
       ArgumentError: `fill_value` is a complex Python number, and the dtype is real.
@@ -593,22 +550,12 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     return eye(n, dtype=dtype)
 
 
+@docs_from(eye)
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """A matrix with ones on and below a diagonal, and zeros above it (as ``numpy.tri``).
 
     Args:
-      N: number of rows.
-      M: number of columns, by default `N`.
-      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it; may
-        be traced.
       dtype: dtype of the elements; by default float32.
-
-    Returns:
-      An array of shape ``(N, M)``.
-
-    Raises:
-      ShapeError: a length is negative.
-      ArgumentError: `k` is not an integer.
 
     >>> tri(2)
     Array([[1., 0.],

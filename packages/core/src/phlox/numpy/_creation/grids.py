@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import (
     ArgumentError,
     ConcretizationTypeError,
@@ -227,6 +228,7 @@ def _logspace(start: Any, stop: Any, base: Any, num: int, endpoint: bool, comput
     return to_dtype(power(base, exponents), wanted)
 
 
+@docs_from(logspace)
 def geomspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -239,13 +241,6 @@ def geomspace(
 
     Args:
       start, stop: first and last value, not zero, and of the same sign if real; arrays broadcast against each other.
-      num: number of values to generate, including both ends.
-      endpoint: False leaves out `stop`.
-      dtype: dtype of the result; by default the promoted dtype of `start` and `stop`, a float one for integers.
-      axis: position of the new axis in the result.
-
-    Returns:
-      An array of the broadcast shape with an axis of length `num`.
 
     >>> geomspace(1, 8, 4).round(3)
     Array([1., 2., 4., 8.], dtype=float32)

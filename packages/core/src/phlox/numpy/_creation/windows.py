@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import check, integer, type_of
@@ -75,17 +76,9 @@ def bartlett(M: int) -> Array:
     return _window((), M=_length("bartlett", M), weight=_triangle)
 
 
+@docs_from(bartlett)
 def hanning(M: int) -> Array:
     """The Hann window over `M` points: a raised cosine, 0 at the ends (as ``numpy.hanning``).
-
-    Args:
-      M: number of points, not traced; negative numbers are treated as 0.
-
-    Returns:
-      A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
-
-    Raises:
-      ShapeError: `M` is not an integer.
 
     >>> hanning(3)
     Array([0., 1., 0.], dtype=float32)
@@ -93,17 +86,9 @@ def hanning(M: int) -> Array:
     return _window((), M=_length("hanning", M), weight=_HANNING)
 
 
+@docs_from(bartlett)
 def hamming(M: int) -> Array:
     """The Hamming window over `M` points: a raised cosine, 0.08 at the ends (as ``numpy.hamming``).
-
-    Args:
-      M: number of points, not traced; negative numbers are treated as 0.
-
-    Returns:
-      A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
-
-    Raises:
-      ShapeError: `M` is not an integer.
 
     >>> hamming(3).round(2)
     Array([0.08, 1.  , 0.08], dtype=float32)
@@ -111,17 +96,9 @@ def hamming(M: int) -> Array:
     return _window((), M=_length("hamming", M), weight=_HAMMING)
 
 
+@docs_from(bartlett)
 def blackman(M: int) -> Array:
     """The Blackman window over `M` points: a sum of two cosines, 0 at the ends (as ``numpy.blackman``).
-
-    Args:
-      M: number of points, not traced; negative numbers are treated as 0.
-
-    Returns:
-      A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
-
-    Raises:
-      ShapeError: `M` is not an integer.
 
     >>> abs(blackman(3).round(2))
     Array([0., 1., 0.], dtype=float32)
@@ -129,18 +106,12 @@ def blackman(M: int) -> Array:
     return _window((), M=_length("blackman", M), weight=_BLACKMAN)
 
 
+@docs_from(bartlett)
 def kaiser(M: int, beta: ArrayLike) -> Array:
     """The Kaiser window over `M` points, a quotient of Bessel functions `i0` (as ``numpy.kaiser``).
 
     Args:
-      M: number of points, not traced; negative numbers are treated as 0.
       beta: shape parameter of the window, a number; 0 gives a rectangular window, larger values a narrower one.
-
-    Returns:
-      A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
-
-    Raises:
-      ShapeError: `M` is not an integer.
 
     >>> kaiser(3, 0.0)
     Array([1., 1., 1.], dtype=float32)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
@@ -114,14 +115,9 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 @jit(inline=True)
+@docs_from(fmax)
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of `x1` and `x2`, elementwise; of a number and a nan, the number (as ``numpy.fmin``).
-
-    Args:
-      x1, x2: arrays or numbers that broadcast against each other.
-
-    Returns:
-      An array of the broadcast shape, of the promoted dtype.
 
     >>> fmin(np.float32(1.0), np.float32(np.nan))
     Array(1., dtype=float32)
@@ -300,19 +296,9 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
 
 
 @jit(static_argnames="out", inline=True)
+@docs_from(isneginf)
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Where `x` is plus infinity, elementwise (as ``numpy.isposinf``).
-
-    Args:
-      x: real array of any shape, or a number.
-      out: not supported, must be None.
-
-    Returns:
-      An array of bools, of the shape of `x`.
-
-    Raises:
-      DtypeError: `x` is complex.
-      UnsupportedError: `out` is not None.
 
     >>> isposinf(np.array([np.inf, 1.0]))
     Array([ True, False], dtype=bool)
@@ -339,14 +325,9 @@ def iscomplex(x: ArrayLike) -> Array:
 
 
 @jit(inline=True)
+@docs_from(iscomplex)
 def isreal(x: ArrayLike) -> Array:
     """Where the imaginary part of `x` is zero, elementwise (as ``numpy.isreal``).
-
-    Args:
-      x: array of any shape, or a number; the imaginary part of real ones is zero.
-
-    Returns:
-      An array of bools, of the shape of `x`.
 
     >>> isreal(np.array([1.0, 2j]))
     Array([ True, False], dtype=bool)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, OptionError
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check, check_one, type_of
@@ -75,17 +76,9 @@ def to_one(x: Any) -> Any:
 
 
 @jit
+@docs_from(gcd)
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple, not negative, elementwise; 0 where either is 0 (as ``numpy.lcm``).
-
-    Args:
-      x1, x2: integer arrays or numbers that broadcast against each other.
-
-    Returns:
-      An array of the broadcast shape, of the promoted dtype.
-
-    Raises:
-      DtypeError: the promoted dtype is not an integer dtype.
 
     >>> lcm(4, 6)
     Array(12, dtype=int32, weak_type=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, RefError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
@@ -184,22 +185,16 @@ def set(ref: Ref | RefView, idx: Any, value: ArrayLike) -> None:
     _write("set", ref, idx, value)
 
 
+@docs_from(set)
 def swap(ref: Ref | RefView, idx: Any, value: ArrayLike, _function_name: str = "ref_swap") -> Array:
     """Replaces the elements at an index and returns the previous ones.
 
     Args:
-      ref: reference, or a view of a part of a reference.
-      idx: index, as for arrays; None selects all elements.
       value: array with the shape and dtype of the selected elements, or a Python number, as for `set`.
       _function_name: accepted as in JAX; not read.
 
     Returns:
       An array of the previous elements.
-
-    Raises:
-      DtypeError: `value` has another dtype.
-      RefError: an integer of the index is outside of the array, or `ref` is used after `freeze` or `free_ref`.
-      ShapeError: `value` has another shape.
 
     >>> ref = new_ref(jnp.arange(3))
     >>> swap(ref, 1, 7)
@@ -210,20 +205,15 @@ def swap(ref: Ref | RefView, idx: Any, value: ArrayLike, _function_name: str = "
     return before
 
 
+@docs_from(set)
 def addupdate(ref: Ref | RefView, idx: Any, x: ArrayLike) -> None:
     """Adds `x` to the elements at an index, as ``ref[idx] += x``.
 
     Args:
-      ref: reference, or a view of a part of a reference.
-      idx: index, as for arrays; None selects all elements.
       x: array with the shape and dtype of the selected elements, or a Python number, as for `set`.
-
-    Returns:
-      None.
 
     Raises:
       DtypeError: `x` has another dtype.
-      RefError: an integer of the index is outside of the array, or `ref` is used after `freeze` or `free_ref`.
       ShapeError: `x` has another shape.
 
     >>> ref = new_ref(jnp.arange(3))

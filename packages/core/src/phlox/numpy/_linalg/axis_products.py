@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ShapeError
 from ..._operands.checks import canonical_axis, check, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
@@ -94,18 +95,13 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 @jit(inline=True)
+@docs_from(matvec)
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of vectors, conjugated, and matrices (as ``numpy.vecmat``).
 
     Args:
       x1: array of shape (..., n): a stack of vectors.
       x2: array of shape (..., n, m): a stack of matrices; stacks are broadcast.
-
-    Returns:
-      An array of shape (..., m), of the promoted dtype.
-
-    Raises:
-      ShapeError: the lengths n differ, there are too few axes, or the stacks do not broadcast.
 
     >>> import phlox.numpy as jnp
     >>> jnp.vecmat(jnp.array([1.0, 2.0]), jnp.eye(2))

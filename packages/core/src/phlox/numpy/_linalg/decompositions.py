@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import OptionError
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
@@ -233,20 +234,15 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
 
 @functools.partial(jit, static_argnames=("UPLO", "symmetrize_input"))
+@docs_from(eigh)
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues of Hermitian matrices, ascending (as ``numpy.linalg.eigvalsh``); see `eigh`.
 
     Args:
-      a: stack of Hermitian matrices, ``(..., n, n)``.
       UPLO: 'L' or 'U': triangle that is read when `symmetrize_input` is False.
-      symmetrize_input: True decomposes ``(a + aᴴ) / 2``; False reads only the triangle `UPLO` of `a`.
 
     Returns:
       A float array ``(..., n)``.
-
-    Raises:
-      OptionError: `UPLO` is neither 'L' nor 'U'.
-      ShapeError: the matrices are not square.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 1.0], [1.0, 2.0]]))
@@ -288,17 +284,12 @@ def eig(a: ArrayLike) -> EigResult:
 
 
 @jit
+@docs_from(eig)
 def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of general matrices, complex numbers (as ``numpy.linalg.eigvals``).
 
-    Args:
-      a: stack of square matrices, ``(..., n, n)``.
-
     Returns:
       A complex array ``(..., n)``, in no particular order.
-
-    Raises:
-      ShapeError: the matrices are not square.
 
     >>> import phlox.numpy as jnp
     >>> jnp.linalg.eigvals(jnp.array([[0.0, -1.0], [1.0, 0.0]]))

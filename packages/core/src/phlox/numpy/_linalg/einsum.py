@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._api.devices.out_sharding import takes_out_sharding
 from ..._api.jit.jit import jit
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 Path = tuple[tuple[int, ...], ...]
 
 
+@takes_out_sharding
 def einsum(
     subscripts: Any,
     /,

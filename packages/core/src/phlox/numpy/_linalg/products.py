@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._api.devices.out_sharding import lay_out, operands_for
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, several, type_of
@@ -130,6 +131,7 @@ def product(a: Any, b: Any, precision: Any = None, preferred_element_type: Any =
     return out if order == tuple(range(len(order))) else transpose_op(out, permutation=order)
 
 
+@docs_from(dot)
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
@@ -143,7 +145,6 @@ def matmul(
     Args:
       a: array of shape (..., m, n), or a vector (n,), which is treated as a row.
       b: array of shape (..., n, k), or a vector (n,), which is treated as a column.
-      precision, preferred_element_type, out_sharding: as for `dot`.
 
     Returns:
       An array of shape (..., m, k), without the axis of m or k where that operand is a vector; of the promoted dtype or
@@ -162,6 +163,7 @@ def matmul(
 
 
 @functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
+@docs_from(dot)
 def vdot(
     a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
 ) -> Array:
@@ -169,7 +171,6 @@ def vdot(
 
     Args:
       a, b: arrays of any shape with the same number of elements.
-      precision, preferred_element_type: as for `dot`.
 
     Returns:
       An array of shape (), of the promoted dtype or `preferred_element_type`.
@@ -188,6 +189,7 @@ def vdot(
 
 
 @functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
+@docs_from(dot)
 def inner(
     a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
 ) -> Array:
@@ -196,7 +198,6 @@ def inner(
     Args:
       a: array of shape (..., n), or a scalar.
       b: array of shape (..., n), or a scalar; its leading axes are not broadcast against the leading axes of `a`.
-      precision, preferred_element_type: as for `dot`.
 
     Returns:
       An array of shape ``a.shape[:-1] + b.shape[:-1]``, of the promoted dtype or `preferred_element_type`.
@@ -243,6 +244,7 @@ def _tensordot(a: Any, b: Any, left: Any, right: Any, precision: Any, preferred_
     return contract(a, b, (left, right), ((), ()), precision, preferred_element_type)
 
 
+@docs_from(dot)
 def tensordot(
     a: ArrayLike,
     b: ArrayLike,
@@ -258,7 +260,6 @@ def tensordot(
       a, b: arrays of any shape.
       axes: axes to sum over. An integer n sums over the last n axes of `a` and the first n axes of `b`, in order; a
         pair (axes of `a`, axes of `b`), of integers or of sequences of one length, names the axes.
-      precision, preferred_element_type, out_sharding: as for `dot`.
 
     Returns:
       An array with the axes of `a`, then the axes of `b`, that are not summed over; its dtype is the promoted one or

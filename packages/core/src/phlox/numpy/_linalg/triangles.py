@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError, UnsupportedError
 from ..._ir.dimensions import min_dim
 from ..._operands.checks import check, check_one, integer, type_of
@@ -66,18 +67,9 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 
 
 @jit(inline=True, static_argnames="k")
+@docs_from(tril)
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below the diagonal number `k` (as ``numpy.triu``).
-
-    Args:
-      m: stack of matrices of any dtype, of shape (..., rows, columns).
-      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
-
-    Returns:
-      An array of the shape and dtype of `m`.
-
-    Raises:
-      ShapeError: `m` has fewer than two axes.
 
     >>> import phlox.numpy as jnp
     >>> jnp.triu(jnp.ones((2, 2)))
@@ -111,16 +103,9 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> Positions:
     return _positions(np.tril_indices(n, k, m))
 
 
+@docs_from(tril_indices)
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> Positions:
     """Rows and columns of the elements on and above a diagonal of an `n` by `m` matrix (as ``numpy.triu_indices``).
-
-    Args:
-      n: number of rows, not traced.
-      k: number of the diagonal: 0 is the main diagonal, positive numbers lie above it, negative numbers below it.
-      m: number of columns; None is `n`.
-
-    Returns:
-      Two vectors of integers, the row and the column indices, in row-major order.
 
     >>> triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
@@ -156,18 +141,12 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
     return tril_indices(n, k, m)
 
 
+@docs_from(tril_indices_from)
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> Positions:
     """`triu_indices` for a matrix of the shape of `arr` (as ``numpy.triu_indices_from``).
 
     Args:
-      arr: matrix, of which only the shape is used.
       k: the diagonal, as for `triu_indices`.
-
-    Returns:
-      Two vectors of integers, the row and the column indices.
-
-    Raises:
-      ShapeError: `arr` does not have two axes.
 
     >>> triu_indices_from(np.ones((1, 2)))
     (Array([0, 0], dtype=int32), Array([0, 1], dtype=int32))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._api.devices.out_sharding import takes_out_sharding
 from ..._api.jit.jit import jit
 from ..._base.errors import ConcretizationTypeError, ShapeError
 from ..._ir import dtypes
@@ -69,6 +70,7 @@ def _repeat(a: Any, repeats: int, axis: int) -> Any:
     return reshape(spread, (*old[:axis], old[axis] * repeats, *old[axis + 1 :]))
 
 
+@takes_out_sharding
 def repeat(
     a: ArrayLike,
     repeats: ArrayLike,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
 from ..._base.source import warn
 from ..._ir import dtypes
@@ -216,18 +217,12 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     return _permuted(a, order)
 
 
+@docs_from(transpose)
 def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     """`transpose` with the order of axes required (as ``numpy.permute_dims``).
 
     Args:
-      a: array of any dtype and shape.
       axes: permutation of the axes: axis i of the result is axis ``axes[i]`` of `a`.
-
-    Returns:
-      An array of the dtype of `a`.
-
-    Raises:
-      ShapeError: `axes` is not a permutation of the axes of `a`.
 
     >>> import phlox.numpy as jnp
     >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, AxisError, ShapeError
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, type_of
 from ..._ops.structure.shape import own
@@ -179,18 +180,9 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
     return split(ary, indices_or_sections, _along("vsplit", ary, 0))
 
 
+@docs_from(vsplit)
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """`ary` split along the second axis, or along the first if it is a vector (as ``numpy.hsplit``).
-
-    Args:
-      ary, indices_or_sections: as for `split`.
-
-    Returns:
-      A list of arrays of the dtype of `ary`.
-
-    Raises:
-      AxisError: `ary` has no axes.
-      ShapeError: the axis cannot be split into that many equal parts.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.hsplit(jnp.ones((2, 4)), 2)]
@@ -200,18 +192,12 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
     return split(ary, indices_or_sections, _along("hsplit", ary, 0 if type_of(ary).ndim == 1 else 1))
 
 
+@docs_from(vsplit)
 def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """`ary` split along the third axis (as ``numpy.dsplit``).
 
-    Args:
-      ary, indices_or_sections: as for `split`.
-
-    Returns:
-      A list of arrays of the dtype of `ary`.
-
     Raises:
       AxisError: `ary` has fewer than three axes.
-      ShapeError: the axis cannot be split into that many equal parts.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.dsplit(jnp.ones((1, 2, 4)), 2)]

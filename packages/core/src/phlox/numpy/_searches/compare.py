@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.promotion import promote
@@ -60,16 +61,11 @@ def isclose(
 
 
 @functools.partial(jit, inline=True, static_argnames="equal_nan")
+@docs_from(isclose)
 def allclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
     """Whether all elements are close in the sense of `isclose` (as ``numpy.allclose``).
-
-    Args:
-      a, b: arrays or numbers that broadcast against each other.
-      rtol: relative tolerance.
-      atol: absolute tolerance.
-      equal_nan: True treats two nan as close.
 
     Returns:
       A bool array of shape ().

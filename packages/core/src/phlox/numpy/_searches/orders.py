@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check, check_one, type_of
@@ -101,11 +102,9 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 
 @functools.partial(jit, inline=True, static_argnames=("kth", "axis"))
+@docs_from(partition)
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices that partition `a` around index `kth` along `axis` (as ``numpy.argpartition``).
-
-    Args:
-      a, kth, axis: as for `partition`.
 
     Returns:
       An array of int32 of the shape of `a`.

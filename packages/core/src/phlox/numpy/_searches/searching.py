@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._api.devices.out_sharding import takes_out_sharding
 from ..._api.jit.jit import jit
 from ..._base.errors import ConcretizationTypeError, DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
@@ -172,6 +173,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     return choose(_before(bins[-1], bins[0]), falling, rising)
 
 
+@takes_out_sharding
 def bincount(
     x: ArrayLike,
     weights: ArrayLike | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..._base.docstrings import docs_from
 from ..._base.strictness import composed
 from ..._ir import dtypes
 from ..._ir.dimensions import value_of
@@ -77,6 +78,7 @@ def setdiff1d(
 
 
 @composed
+@docs_from(setdiff1d)
 def setxor1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -88,17 +90,11 @@ def setxor1d(
     """The unique elements that are in exactly one of two arrays, sorted (as ``numpy.setxor1d``).
 
     Args:
-      ar1, ar2: arrays of any shape, flattened.
       assume_unique: accepted for compatibility; has no effect.
-      size: number of elements in the result; None returns all, and is not possible under `jit`, where the shape must
-        not depend on values.
       fill_value: value that pads the result to `size`; None pads with its first element, or 0 if it is empty.
 
     Returns:
       A vector of the promoted dtype, of length `size`.
-
-    Raises:
-      ConcretizationTypeError: an array is traced and `size` is not given.
 
     >>> jnp.setxor1d(jnp.array([3, 1, 2]), jnp.array([1, 5]))
     Array([2, 3, 5], dtype=int32)
@@ -116,6 +112,7 @@ def _first(x: Any, values: Any, missing: Any) -> Any:
 
 
 @composed
+@docs_from(setxor1d)
 def intersect1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -128,18 +125,10 @@ def intersect1d(
     """The unique elements that are in both arrays, sorted (as ``numpy.intersect1d``).
 
     Args:
-      ar1, ar2: arrays of any shape, flattened.
-      assume_unique: accepted for compatibility; has no effect.
       return_indices: True also returns the indices of the first occurrences in the flattened arrays.
-      size: number of elements in the result; None returns all, and is not possible under `jit`, where the shape must
-        not depend on values.
-      fill_value: value that pads the result to `size`; None pads with its first element, or 0 if it is empty.
 
     Returns:
       A vector of the promoted dtype, of length `size`; with `return_indices` a tuple of it and two vectors of integers.
-
-    Raises:
-      ConcretizationTypeError: an array is traced and `size` is not given.
 
     >>> jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([1, 3, 7]))
     Array([1, 3], dtype=int32)

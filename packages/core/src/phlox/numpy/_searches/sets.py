@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, OptionError
 from ..._base.strictness import composed
 from ..._ir import dtypes
@@ -194,21 +195,15 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLik
     return _UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
 
 
+@docs_from(unique_all)
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueCountsResult:
     """`unique` with the number of occurrences of each value (as ``numpy.unique_counts``); each nan is different from
     the others.
 
-    Args:
-      x: array of any dtype and shape.
-      size, fill_value: as for `unique`.
-
     Returns:
       A named tuple of vectors `values` and `counts`.
-
-    Raises:
-      ConcretizationTypeError: `x` is traced and `size` is not given.
 
     >>> jnp.unique_counts(jnp.array([3, 1, 3])).values
     Array([1, 3], dtype=int32)
@@ -239,18 +234,12 @@ def unique_inverse(
     return _UniqueInverseResult(*unique(x, return_inverse=True, **options))
 
 
+@docs_from(unique_all)
 def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """`unique` in which each nan is different from the others (as ``numpy.unique_values``).
 
-    Args:
-      x: array of any dtype and shape.
-      size, fill_value: as for `unique`.
-
     Returns:
       A vector of the dtype of `x`, of length `size`.
-
-    Raises:
-      ConcretizationTypeError: `x` is traced and `size` is not given.
 
     >>> jnp.unique_values(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)

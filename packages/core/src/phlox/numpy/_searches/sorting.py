@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check_one, type_of
@@ -65,6 +66,7 @@ def sort(
 
 
 @functools.partial(jit, static_argnames=("axis", "kind", "order", "stable", "descending", "dtype"))
+@docs_from(sort)
 def argsort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -78,7 +80,6 @@ def argsort(
     """The indices that sort `a` along `axis` (as ``numpy.argsort``).
 
     Args:
-      a, axis, kind, order, descending: as for `sort`.
       stable: True keeps the indices of equal elements in ascending order.
       dtype: integer dtype of the indices; None is int32 (int64 in x64 mode).
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..._base.docstrings import docs_from
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check_one, type_of
@@ -64,22 +65,16 @@ def cumulative_sum(
     return _with_first(out, 0, at) if include_initial else out
 
 
+@docs_from(cumulative_sum)
 def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
     """Cumulative products of `x` along `axis` (as ``numpy.cumulative_prod``).
 
     Args:
-      x: array with at least one axis.
       axis: axis along which products accumulate; required unless `x` is a vector.
       dtype: dtype of the products; by default the dtype of `x`, or int32 (int64 in x64 mode) for bools.
       include_initial: True starts the result with the initial product 1, which makes `axis` longer by one.
-
-    Returns:
-      An array of `dtype` and the shape of `x`, longer by one along `axis` with `include_initial`.
-
-    Raises:
-      ShapeError: `x` is a number, or has several axes and `axis` is None.
 
     >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
     Array([1, 1, 2, 6], dtype=int32)

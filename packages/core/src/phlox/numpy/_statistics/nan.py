@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._ir import dtypes
 from ..._operands.checks import check_one, type_of
 from ..._operands.promotion import to_dtype
@@ -33,6 +34,7 @@ def _replaced(a: Any, value: Any) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
+@docs_from(r.sum)
 def nansum(
     a: ArrayLike,
     axis: r.Axis = None,
@@ -43,9 +45,6 @@ def nansum(
     where: ArrayLike | None = None,
 ) -> Array:
     """The sum over `axis` of the elements of `a` that are not nan (as ``numpy.nansum``).
-
-    Args:
-      a, axis, dtype, out, keepdims, initial, where: as for `sum`.
 
     Returns:
       An array without the axes summed over, of the dtype that `sum` gives; 0 where all elements are nan.
@@ -58,6 +57,7 @@ def nansum(
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
+@docs_from(r.prod)
 def nanprod(
     a: ArrayLike,
     axis: r.Axis = None,
@@ -68,9 +68,6 @@ def nanprod(
     where: ArrayLike | None = None,
 ) -> Array:
     """The product over `axis` of the elements of `a` that are not nan (as ``numpy.nanprod``).
-
-    Args:
-      a, axis, dtype, out, keepdims, initial, where: as for `prod`.
 
     Returns:
       An array without the axes multiplied over, of the dtype that `prod` gives; 1 where all elements are nan.
@@ -96,6 +93,7 @@ def _extremum(
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
+@docs_from(r.max)
 def nanmax(
     a: ArrayLike,
     axis: r.Axis = None,
@@ -107,7 +105,6 @@ def nanmax(
     """The largest over `axis` of the elements of `a` that are not nan (as ``numpy.nanmax``).
 
     Args:
-      a, axis, out, keepdims, initial: as for `max`.
       where: array of bools that broadcasts to `a`, True for the elements to include; requires `initial`.
 
     Returns:
@@ -125,6 +122,7 @@ def nanmax(
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
+@docs_from(nanmax)
 def nanmin(
     a: ArrayLike,
     axis: r.Axis = None,
@@ -134,16 +132,6 @@ def nanmin(
     where: ArrayLike | None = None,
 ) -> Array:
     """The smallest over `axis` of the elements of `a` that are not nan (as ``numpy.nanmin``).
-
-    Args:
-      a, axis, out, keepdims, initial: as for `min`.
-      where: array of bools that broadcasts to `a`, True for the elements to include; requires `initial`.
-
-    Returns:
-      An array without the reduced axes, of the dtype of `a`; nan where all elements are nan, unless `initial` is given.
-
-    Raises:
-      ShapeError: there are no elements to reduce, or `where` is given, without `initial`.
 
     >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 2.0]))
     Array(1., dtype=float32)
@@ -166,6 +154,7 @@ def _present(a: Any, where: Any) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
+@docs_from(r.mean)
 def nanmean(
     a: ArrayLike,
     axis: r.Axis = None,
@@ -177,7 +166,6 @@ def nanmean(
     """The mean over `axis` of the elements of `a` that are not nan (as ``numpy.nanmean``).
 
     Args:
-      a, axis, out, keepdims: as for `mean`.
       dtype: dtype of the accumulator and of the result; None is the dtype of `a`, or a float dtype for integers and
         bools.
       where: array of bools that broadcasts to `a`, True for the elements to include; None includes all.
@@ -198,6 +186,7 @@ def nanmean(
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
+@docs_from(r.mean)
 def nanvar(
     a: ArrayLike,
     axis: r.Axis = None,
@@ -213,7 +202,8 @@ def nanvar(
     The sum of squared distances from the mean is divided by the number of elements that are not nan, less `ddof`.
 
     Args:
-      a, axis, dtype, out, keepdims: as for `var`.
+      dtype: dtype of the computation and of the result; None is the dtype of `a`, or a float dtype for integers and
+        bools; 16-bit floats are computed in float32.
       ddof: delta degrees of freedom: the sum of squares is divided by the number of elements minus `ddof`.
       where: array of bools that broadcasts to `a`, True for the elements to include; None includes all.
       mean: precomputed mean, an array that broadcasts against `a`; None computes the mean.
@@ -231,6 +221,7 @@ def nanvar(
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
+@docs_from(nanvar)
 def nanstd(
     a: ArrayLike,
     axis: r.Axis = None,
@@ -244,7 +235,6 @@ def nanstd(
     """The standard deviation over `axis` of the elements of `a` that are not nan (as ``numpy.nanstd``).
 
     Args:
-      a, axis, out, ddof, keepdims, where, mean: as for `nanvar`.
       dtype: float or complex dtype of the computation and of the result; None chooses it by `a`, as for `var`.
 
     Returns:
@@ -270,11 +260,9 @@ def _position(find: Callable[..., Any], worst: _Limit, a: Any, axis: int | None,
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
+@docs_from(r.argmax)
 def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Index of the first maximum along `axis`, nan left out (as ``numpy.nanargmax``).
-
-    Args:
-      a, axis, out, keepdims: as for `argmax`.
 
     Returns:
       An array of integers without the axis searched; -1 where all elements are nan, for which NumPy raises.
@@ -291,17 +279,9 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
+@docs_from(nanargmax)
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Index of the first minimum along `axis`, nan left out (as ``numpy.nanargmin``).
-
-    Args:
-      a, axis, out, keepdims: as for `argmin`.
-
-    Returns:
-      An array of integers without the axis searched; -1 where all elements are nan, for which NumPy raises.
-
-    Raises:
-      ShapeError: there are no elements to search.
 
     >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 2.0]))
     Array(0, dtype=int32)
@@ -312,11 +292,9 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
+@docs_from(r.cumsum)
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Cumulative sums in which nan counts as 0 (as ``numpy.nancumsum``).
-
-    Args:
-      a, axis, dtype, out: as for `cumsum`.
 
     Returns:
       An array of the shape and dtype that `cumsum` gives.
@@ -329,11 +307,9 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
+@docs_from(r.cumprod)
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Cumulative products in which nan counts as 1 (as ``numpy.nancumprod``).
-
-    Args:
-      a, axis, dtype, out: as for `cumprod`.
 
     Returns:
       An array of the shape and dtype that `cumprod` gives.

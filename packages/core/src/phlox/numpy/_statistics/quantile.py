@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._api.devices.out_sharding import takes_out_sharding
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, IndexingError, OptionError, ShapeError, UnsupportedError
 from ..._base.strictness import lenient_promotion
 from ..._ir import dtypes
@@ -223,6 +225,7 @@ def quantile(
 
 
 @_static
+@docs_from(quantile)
 def nanquantile(
     a: ArrayLike,
     q: ArrayLike,
@@ -236,18 +239,8 @@ def nanquantile(
 ) -> Array:
     """`quantile` of the elements that are not nan (as ``numpy.nanquantile``).
 
-    Args:
-      a, q, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
-
     Returns:
       An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where all elements are nan.
-
-    Raises:
-      DtypeError: `a` or `q` is complex, or `q` is not a float.
-      ShapeError: `q` has more than one axis, or the shape of `weights` does not match `a`.
-      OptionError: `method` is not one of the listed names, or `overwrite_input` is true.
-      UnsupportedError: `weights` is given with another method.
-      IndexingError: there are no elements to reduce.
 
     >>> jnp.nanquantile(jnp.array([4.0, 1.0, jnp.nan, 3.0]), 0.5)
     Array(3., dtype=float32)
@@ -255,7 +248,9 @@ def nanquantile(
     return _checked("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip=True)
 
 
+@takes_out_sharding
 @_static
+@docs_from(quantile)
 def percentile(
     a: ArrayLike,
     q: ArrayLike,
@@ -271,19 +266,11 @@ def percentile(
     """The `q`-th percentiles of the elements of `a` over `axis` (as ``numpy.percentile``).
 
     Args:
-      a, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
       q: percentage or percentages: an integer or float from 0 to 100, or a vector of these, whose axis is the first one
         of the result.
 
-    Returns:
-      An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where an element is nan.
-
     Raises:
       DtypeError: `a` or `q` is complex.
-      ShapeError: `q` has more than one axis, or the shape of `weights` does not match `a`.
-      OptionError: `method` is not one of the listed names, or `overwrite_input` is true.
-      UnsupportedError: `weights` is given with another method.
-      IndexingError: there are no elements to reduce.
 
     >>> jnp.percentile(jnp.array([4.0, 1.0, 3.0]), 75)
     Array(3.5, dtype=float32)
@@ -292,6 +279,7 @@ def percentile(
 
 
 @_static
+@docs_from(percentile)
 def nanpercentile(
     a: ArrayLike,
     q: ArrayLike,
@@ -305,20 +293,8 @@ def nanpercentile(
 ) -> Array:
     """`percentile` of the elements that are not nan (as ``numpy.nanpercentile``).
 
-    Args:
-      a, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
-      q: percentage or percentages: an integer or float from 0 to 100, or a vector of these, whose axis is the first one
-        of the result.
-
     Returns:
       An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where all elements are nan.
-
-    Raises:
-      DtypeError: `a` or `q` is complex.
-      ShapeError: `q` has more than one axis, or the shape of `weights` does not match `a`.
-      OptionError: `method` is not one of the listed names, or `overwrite_input` is true.
-      UnsupportedError: `weights` is given with another method.
-      IndexingError: there are no elements to reduce.
 
     >>> jnp.nanpercentile(jnp.array([4.0, 1.0, jnp.nan, 3.0]), 75)
     Array(3.5, dtype=float32)
@@ -354,13 +330,11 @@ def median(
 
 
 @_static_median
+@docs_from(median)
 def nanmedian(
     a: ArrayLike, axis: r.Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     """`median` of the elements that are not nan (as ``numpy.nanmedian``).
-
-    Args:
-      a, axis, out, overwrite_input, keepdims: as for `median`.
 
     Returns:
       An array of floats without the reduced axes; nan where all elements are nan.

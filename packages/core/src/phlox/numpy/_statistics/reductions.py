@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._base.wrapping import renamed
 from ..._ir import dtypes
@@ -131,7 +132,7 @@ def sum(
 
     Args:
       a: array of any dtype and shape.
-      axis: axis or axes to sum over; negative numbers count from the last axis; None sums over all axes.
+      axis: axis or axes to reduce over; negative numbers count from the last axis; None reduces over all axes.
       dtype: dtype of the accumulator and of the result; None sums bools and small integers in int32 or uint32 (int64 or
         uint64 in x64 mode), and 16-bit floats in float32.
       out: not supported, must be None: arrays cannot be changed in place.
@@ -162,6 +163,7 @@ def sum(
     return _sum(a, axis, dtype, keepdims, initial, where)
 
 
+@docs_from(sum)
 def prod(
     a: ArrayLike,
     axis: Axis = None,
@@ -175,7 +177,6 @@ def prod(
     """The product of the elements of `a` over `axis`, by default over all (as ``numpy.prod``).
 
     Args:
-      a, axis, out, keepdims, where, promote_integers: as for `sum`.
       dtype: dtype of the accumulator and of the result; by default chosen as for `sum`.
       initial: initial value of the product, a number; None is 1.
 
@@ -270,6 +271,7 @@ def max(
     return _extremum(a, axis, keepdims, True, initial, where)
 
 
+@docs_from(max)
 def min(
     a: ArrayLike,
     axis: Axis = None,
@@ -281,16 +283,6 @@ def min(
     """The smallest element of `a` over `axis`; nan if any element is nan (as ``numpy.min``).
 
     Elements that share the minimum share its derivative equally.
-
-    Args:
-      a, axis, out, keepdims, initial, where: as for `max`.
-
-    Returns:
-      An array without the reduced axes, of the dtype of `a`.
-
-    Raises:
-      ShapeError: there are no elements to reduce, or `where` is given, without `initial`; `initial` has axes.
-      DtypeError: `where` is not of bools.
 
     >>> import phlox.numpy as jnp
     >>> jnp.min(jnp.array([1, 3, 2]))
@@ -309,6 +301,7 @@ def min(
 amax, amin = renamed(max, "amax"), renamed(min, "amin")
 
 
+@docs_from(max)
 def minmax(
     a: ArrayLike,
     axis: Axis = None,
@@ -320,7 +313,6 @@ def minmax(
     """The smallest and the largest element of `a` over `axis`; nan if any element is nan (as ``numpy.minmax``).
 
     Args:
-      a, axis, out, keepdims, where: as for `max`.
       initial: number included in every comparison, or a pair of numbers: for the minimum and for the maximum.
 
     Returns:
@@ -342,17 +334,12 @@ def minmax(
     return _extremum(a, axis, keepdims, False, low, where), _extremum(a, axis, keepdims, True, high, where)
 
 
+@docs_from(max)
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest minus the smallest element of `a` over `axis` (as ``numpy.ptp``).
 
     Args:
       a: array of numbers, not bools.
-      axis: axis or axes to reduce over; None reduces over all axes.
-      out: not supported, must be None: arrays cannot be changed in place.
-      keepdims: True keeps the reduced axes, with length one.
-
-    Returns:
-      An array without the reduced axes, of the dtype of `a`.
 
     Raises:
       ShapeError: there are no elements.
@@ -416,23 +403,14 @@ def _any(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
     )
 
 
+@docs_from(all)
 def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
     """Whether any element of `a` over `axis` is true (as ``numpy.any``).
 
-    Args:
-      a: array of any dtype; numbers other than 0 are treated as True.
-      axis: axis or axes to reduce over; None reduces over all axes.
-      out: not supported, must be None: arrays cannot be changed in place.
-      keepdims: True keeps the reduced axes, with length one.
-      where: array of bools that broadcasts to `a`, True for the elements to include; None includes all.
-
     Returns:
       An array of bools without the reduced axes; False where there are no elements.
-
-    Raises:
-      DtypeError: `where` is not of bools.
 
     >>> import phlox.numpy as jnp
     >>> jnp.any(jnp.array([True, False]))
@@ -558,6 +536,7 @@ def _variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
     return _wide(result), result
 
 
+@docs_from(mean)
 def var(
     a: ArrayLike,
     axis: Axis = None,
@@ -575,7 +554,6 @@ def var(
     The sum of the squares is divided by the number of elements less `ddof`.
 
     Args:
-      a, axis, out, keepdims, where: as for `mean`.
       dtype: dtype of the computation and of the result; None is the dtype of `a`, or a float dtype for integers and
         bools; 16-bit floats are computed in float32.
       ddof: delta degrees of freedom: the sum of squares is divided by the number of elements minus `ddof`.
@@ -623,6 +601,7 @@ def variance(
     return _var(a, axis=hashable(axis), where=where, middle=middle, **options)
 
 
+@docs_from(var)
 def std(
     a: ArrayLike,
     axis: Axis = None,
@@ -638,7 +617,6 @@ def std(
     """The standard deviation of `a` over `axis`: the square root of `var` (as ``numpy.std``).
 
     Args:
-      a, axis, out, ddof, keepdims, where, mean, correction: as for `var`.
       dtype: float or complex dtype of the computation and of the result; None chooses it as for `var`.
 
     Returns:
@@ -757,21 +735,9 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return _position(check("argmax", a)[0], axis=axis, keepdims=bool(keepdims), largest=True)
 
 
+@docs_from(argmax)
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Index of the first minimum along `axis`, or of the first nan if there is one (as ``numpy.argmin``).
-
-    Args:
-      a: array of a real dtype or of bools.
-      axis: axis along which to search; None searches the flattened array.
-      out: not supported, must be None: arrays cannot be changed in place.
-      keepdims: True keeps the searched axis (all axes if `axis` is None), with length one.
-
-    Returns:
-      An array of int32 (int64 in x64 mode) without the axis.
-
-    Raises:
-      ShapeError: there are no elements.
-      DtypeError: `a` is complex.
 
     >>> import phlox.numpy as jnp
     >>> jnp.argmin(jnp.array([3, 1, 2]))
@@ -820,18 +786,12 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out"))
+@docs_from(cumsum)
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Cumulative products along `axis`, or of the flattened array (as ``numpy.cumprod``).
 
     Args:
-      a: array of any dtype.
       axis: axis along which products accumulate; None flattens `a`.
-      dtype: dtype of the accumulator and of the result; None is the dtype of `a`, or int32 (int64 in x64 mode) for
-        bools.
-      out: not supported, must be None: arrays cannot be changed in place.
-
-    Returns:
-      An array of the shape of `a`, or a vector where `axis` is None.
 
     >>> import phlox.numpy as jnp
     >>> jnp.cumprod(jnp.array([1, 2, 3]))

@@ -14,6 +14,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import OptionError, ShapeError
 from ..._base.strictness import lenient
 from ..._ir import dtypes
@@ -131,6 +132,7 @@ def correlate(
 
 
 @lenient
+@docs_from(correlate)
 def convolve(
     input: ArrayLike,
     weights: ArrayLike,
@@ -142,19 +144,7 @@ def convolve(
     """The convolution of an array with weights (as ``scipy.ndimage.convolve``): `correlate` with reversed weights.
 
     Args:
-      input: array with at least one axis.
       weights: array with as many axes.
-      mode: what is outside of the array: 'reflect', the array reflected at its edge; 'mirror', at the centre of its
-        last element; 'nearest', the last element; 'wrap', the array again; 'constant', `cval`.
-      cval: the number outside of the array for mode 'constant'.
-      origin: by how many elements the centre is moved, a number or one for each axis.
-
-    Returns:
-      An array of the shape and dtype of `input`.
-
-    Raises:
-      ShapeError: `weights` has another number of axes.
-      OptionError: an unknown mode, or an origin outside of the weights.
 
     >>> convolve(jnp.array([1.0, 2.0, 4.0]), jnp.array([1.0, 0.0, -1.0]))
     Array([1., 3., 2.], dtype=float32)
@@ -163,6 +153,7 @@ def convolve(
 
 
 @lenient
+@docs_from(correlate)
 def correlate1d(
     input: ArrayLike,
     weights: ArrayLike,
@@ -175,21 +166,13 @@ def correlate1d(
     """The correlation along one axis (as ``scipy.ndimage.correlate1d``).
 
     Args:
-      input: array with at least one axis.
       weights: a vector, whose centre lies on each element of `input` in turn.
       axis: the axis of `input`.
-      mode: what is outside of the array: 'reflect', the array reflected at its edge; 'mirror', at the centre of its
-        last element; 'nearest', the last element; 'wrap', the array again; 'constant', `cval`.
-      cval: the number outside of the array for mode 'constant'.
       origin: by how many elements the centre is moved.
-
-    Returns:
-      An array of the shape and dtype of `input`.
 
     Raises:
       AxisError: the axis number is out of range.
       ShapeError: `weights` is not a vector.
-      OptionError: an unknown mode, or an origin outside of the weights.
 
     >>> correlate1d(jnp.array([1, 2, 4]), jnp.array([1, 1]))
     Array([2, 3, 6], dtype=int32)
@@ -198,6 +181,7 @@ def correlate1d(
 
 
 @lenient
+@docs_from(correlate1d)
 def convolve1d(
     input: ArrayLike,
     weights: ArrayLike,
@@ -210,21 +194,7 @@ def convolve1d(
     """The convolution along one axis (as ``scipy.ndimage.convolve1d``): `correlate1d` with reversed weights.
 
     Args:
-      input: array with at least one axis.
       weights: a vector.
-      axis: the axis of `input`.
-      mode: what is outside of the array: 'reflect', the array reflected at its edge; 'mirror', at the centre of its
-        last element; 'nearest', the last element; 'wrap', the array again; 'constant', `cval`.
-      cval: the number outside of the array for mode 'constant'.
-      origin: by how many elements the centre is moved.
-
-    Returns:
-      An array of the shape and dtype of `input`.
-
-    Raises:
-      AxisError: the axis number is out of range.
-      ShapeError: `weights` is not a vector.
-      OptionError: an unknown mode, or an origin outside of the weights.
 
     >>> convolve1d(jnp.array([1, 2, 4]), jnp.array([1, 1]))
     Array([3, 6, 8], dtype=int32)

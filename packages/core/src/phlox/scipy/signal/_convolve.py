@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import lax, numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import OptionError, ShapeError, UnsupportedError
 from ..._base.strictness import lenient
 from ..._ir import dtypes
@@ -141,6 +142,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Sequen
 
 
 @lenient
+@docs_from(fftconvolve)
 def convolve(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: PrecisionLike = None
 ) -> Array:
@@ -149,14 +151,8 @@ def convolve(
     Entry k is the sum of ``in1[i] * in2[k - i]`` over i, where i and k are positions along all axes.
 
     Args:
-      in1, in2: arrays of the same rank, promoted to one dtype; integers are converted to floats.
-      mode: entries to return: 'full' returns all, 'same' the middle ones, as many as `in1` has, 'valid' those where one
-        operand overlaps the other completely.
       method: 'direct', or 'fft' for `fftconvolve`; 'auto' means 'direct'.
       precision: as for `phlox.lax.conv_general_dilated`.
-
-    Returns:
-      An array of the promoted dtype.
 
     Raises:
       OptionError: `mode` or `method` is not one of the listed names.
@@ -173,21 +169,11 @@ def convolve(
 
 
 @lenient
+@docs_from(convolve)
 def correlate(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: PrecisionLike = None
 ) -> Array:
     """The cross-correlation of two arrays (as ``scipy.signal.correlate``): the convolution with the reversed conjugate.
-
-    Args:
-      in1, in2: arrays of the same rank, promoted to one dtype; integers are converted to floats.
-      mode, method, precision: as for `convolve`.
-
-    Returns:
-      An array of the promoted dtype.
-
-    Raises:
-      OptionError: `mode` or `method` is not one of the listed names.
-      ShapeError: the arrays differ in rank, have no elements, or do not fit 'valid'.
 
     >>> correlate(jnp.array([1.0, 2.0, 4.0]), jnp.array([1.0, 10.0]), mode="valid")
     Array([21., 42.], dtype=float32)
@@ -205,6 +191,7 @@ def _check_boundary(function: str, boundary: str, fillvalue: float, *operands: A
 
 
 @lenient
+@docs_from(convolve)
 def convolve2d(
     in1: ArrayLike,
     in2: ArrayLike,
@@ -217,7 +204,6 @@ def convolve2d(
 
     Args:
       in1, in2: matrices, promoted to one dtype; integers are converted to floats.
-      mode, precision: as for `convolve`.
       boundary: 'fill': outside of the matrices there are zeros.
       fillvalue: 0.
 
@@ -239,6 +225,7 @@ def convolve2d(
 
 
 @lenient
+@docs_from(convolve2d)
 def correlate2d(
     in1: ArrayLike,
     in2: ArrayLike,
@@ -251,20 +238,6 @@ def correlate2d(
 
     As in SciPy, the middle of mode 'same' is the later one if there are two, and with mode 'valid' the larger matrix is
     the first operand: if that is `in2`, the result is turned and conjugate.
-
-    Args:
-      in1, in2: matrices, promoted to one dtype; integers are converted to floats.
-      mode, precision: as for `convolve`.
-      boundary: 'fill': outside of the matrices there are zeros.
-      fillvalue: 0.
-
-    Returns:
-      A matrix of the promoted dtype.
-
-    Raises:
-      UnsupportedError: another `boundary` or `fillvalue`.
-      OptionError: `mode` is not one of the listed names.
-      ShapeError: an argument is not a matrix, has no elements, or does not fit 'valid'.
 
     >>> correlate2d(jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([[1.0, 10.0]]), mode="valid")
     Array([[21.],

@@ -1,12 +1,10 @@
 """``phlox.scipy.sparse``: solvers of large linear systems."""
 
-from typing import TYPE_CHECKING
+from ..._base.public_names import on_demand, publish
 
-from ..._base.public_names import publish
-
-if TYPE_CHECKING:
+with on_demand(__name__):
     from . import linalg
 
-publish(__name__, "linalg")
+publish(__name__)
 
 __all__ = ["linalg"]

@@ -1,12 +1,10 @@
 """``phlox.scipy.spatial``: rotations in space."""
 
-from typing import TYPE_CHECKING
+from ..._base.public_names import on_demand, publish
 
-from ..._base.public_names import publish
-
-if TYPE_CHECKING:
+with on_demand(__name__):
     from . import transform
 
-publish(__name__, "transform")
+publish(__name__)
 
 __all__ = ["transform"]

@@ -1,7 +1,7 @@
 """``phlox.scipy.special``: special functions."""
 
 from ..._base.public_names import publish
-from ...nn import logsumexp
+from ...nn._functions import logsumexp
 from ._bessel import bessel_jn
 from ._elementary import (
     boxcox,

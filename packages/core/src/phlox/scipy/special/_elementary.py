@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import lax, nn, numpy as jnp
+from ... import lax, numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact, promoted_inexact, to_dtype
 from ..._ops.elementwise.families import literal
+from ...nn._functions import log_softmax as nn_log_softmax, sigmoid, softmax as nn_softmax
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
@@ -47,17 +49,9 @@ def erf(x: ArrayLike) -> Array:
     return lax.erf(*promote_inexact(*check("erf", x)))
 
 
+@docs_from(erf)
 def erfc(x: ArrayLike) -> Array:
     """1 - erf(x), elementwise, accurate where erf(x) is close to 1 (as ``scipy.special.erfc``).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and floating dtype of `x`.
-
-    Raises:
-      DtypeError: `x` is complex.
 
     >>> erfc(0.0)
     Array(1., dtype=float32, weak_type=True)
@@ -126,7 +120,7 @@ def expit(x: ArrayLike) -> Array:
     >>> expit(0.0)
     Array(0.5, dtype=float32, weak_type=True)
     """
-    return nn.sigmoid(x)
+    return sigmoid(x)
 
 
 @custom_jvp
@@ -193,14 +187,9 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 @jit(inline=True)
+@docs_from(xlogy)
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """x * log(1 + y), elementwise, and 0 where x is 0 (as ``scipy.special.xlog1py``).
-
-    Args:
-      x, y: real or complex arrays that broadcast with each other; integers are converted to floats.
-
-    Returns:
-      An array of the broadcast shape, of the promoted inexact dtype; nan where `y` is nan.
 
     >>> xlog1py(0.0, -1.0)
     Array(0., dtype=float32, weak_type=True)
@@ -307,18 +296,13 @@ def _kl_div_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 
 @jit(inline=True)
+@docs_from(rel_entr)
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """p * log(p / q) - p + q, elementwise (as ``scipy.special.kl_div``).
-
-    Args:
-      p, q: real arrays that broadcast with each other; integers are converted to floats.
 
     Returns:
       An array of the broadcast shape, of the promoted floating dtype: `q` where `p` is 0, and inf where either is
       negative, or `q` is 0 and `p` is not.
-
-    Raises:
-      DtypeError: an argument is complex.
 
     >>> kl_div(1.0, 1.0)
     Array(0., dtype=float32, weak_type=True)
@@ -422,24 +406,14 @@ def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Ar
     >>> softmax(np.zeros(2, np.float32))
     Array([0.5, 0.5], dtype=float32)
     """
-    return nn.softmax(x, axis=axis)
+    return nn_softmax(x, axis=axis)
 
 
+@docs_from(softmax)
 def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """The logarithm of `softmax`, computed without overflow (as ``scipy.special.log_softmax``).
-
-    Args:
-      x: array of any shape; integers are converted to floats.
-      axis: axis or axes to sum over; None means all axes.
-
-    Returns:
-      An array of the shape and inexact dtype of `x`.
-
-    Raises:
-      AxisError: the axis number is out of range.
-      ShapeError: `axis` names an axis twice.
 
     >>> log_softmax(np.zeros(2, np.float32))
     Array([-0.6931472, -0.6931472], dtype=float32)
     """
-    return nn.log_softmax(x, axis=axis)
+    return nn_log_softmax(x, axis=axis)

@@ -11,6 +11,7 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, integer, type_of
@@ -322,17 +323,9 @@ def _log_ratio(a: Any, b: Any) -> Any:
 
 
 @jit(inline=True)
+@docs_from(betaln)
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """gamma(a) * gamma(b) / gamma(a + b), elementwise (as ``scipy.special.beta``).
-
-    Args:
-      a, b: real arrays that broadcast with each other; integers are converted to floats.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    Raises:
-      DtypeError: an argument is complex.
 
     >>> round(float(beta(1.0, 1.0)), 3)
     1.0
@@ -425,18 +418,12 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 @jit(inline=True)
+@docs_from(gammainc)
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     """1 - gammainc(a, x), elementwise (as ``scipy.special.gammaincc``), the upper incomplete gamma function.
 
     Args:
-      a: shape parameter, a positive real array; integers are converted to floats.
       x: lower limit of the integral, not negative; an array that broadcasts with `a`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype; nan where an argument is negative.
-
-    Raises:
-      DtypeError: an argument is complex.
 
     >>> gammaincc(1.0, 0.0)
     Array(1., dtype=float32, weak_type=True)

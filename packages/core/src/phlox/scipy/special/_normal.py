@@ -10,6 +10,7 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, DtypeError, OptionError
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promote_inexact
@@ -211,17 +212,9 @@ def i0e(x: ArrayLike) -> Array:
 
 
 @jit(inline=True)
+@docs_from(i0e)
 def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind of order 0, elementwise (as ``scipy.special.i0``).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and floating dtype of `x`.
-
-    Raises:
-      DtypeError: `x` is complex.
 
     >>> round(float(i0(0.0)), 3)
     1.0
@@ -230,17 +223,9 @@ def i0(x: ArrayLike) -> Array:
     return bessel.i0(x)
 
 
+@docs_from(i0e)
 def i1e(x: ArrayLike) -> Array:
     """exp(-abs(x)) * i1(x), elementwise (as ``scipy.special.i1e``).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and floating dtype of `x`.
-
-    Raises:
-      DtypeError: `x` is complex.
 
     >>> i1e(0.0)
     Array(0., dtype=float32, weak_type=True)
@@ -249,17 +234,9 @@ def i1e(x: ArrayLike) -> Array:
 
 
 @jit(inline=True)
+@docs_from(i0e)
 def i1(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind of order 1, elementwise (as ``scipy.special.i1``).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and floating dtype of `x`.
-
-    Raises:
-      DtypeError: `x` is complex.
 
     >>> i1(0.0)
     Array(0., dtype=float32, weak_type=True)

@@ -1,10 +1,8 @@
 """``phlox.scipy.stats``: probability distributions, and statistics of samples."""
 
-from typing import TYPE_CHECKING
+from ..._base.public_names import on_demand, publish
 
-from ..._base.public_names import publish
-
-if TYPE_CHECKING:
+with on_demand(__name__):
     from . import (
         bernoulli,
         beta,
@@ -36,12 +34,7 @@ if TYPE_CHECKING:
     from ._kde import gaussian_kde
     from ._samples import mode, rankdata, sem
 
-publish(
-    __name__,
-    "bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace logistic "
-    "multinomial multivariate_normal nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy",
-    {"_kde": "gaussian_kde", "_samples": "mode rankdata sem"},
-)
+publish(__name__)
 
 __all__ = [
     "bernoulli",

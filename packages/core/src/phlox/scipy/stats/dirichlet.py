@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ShapeError
 from ..._base.public_names import publish
 from ..._operands.checks import check, type_of
@@ -58,19 +59,13 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
 
 
 @jit(inline=True)
+@docs_from(logpdf)
 def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The density of the Dirichlet distribution at `x` (as ``scipy.stats.dirichlet.pdf``).
-
-    Args:
-      x: shares, real, in the first of any number of axes; the last share may be left out.
-      alpha: concentrations, a vector of positive numbers.
 
     Returns:
       An array of the shape of `x` without its first axis, of the promoted floating dtype: 0 where a share is negative
       or the shares do not sum to 1.
-
-    Raises:
-      ShapeError: `alpha` is not a vector, or `x` has another number of shares.
 
     >>> round(float(pdf(jnp.array([0.2, 0.8]), jnp.array([2.0, 3.0]))), 3)
     1.536

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError
 from ..._base.public_names import publish
 from ..._ir import dtypes
@@ -51,20 +52,13 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 
 
 @jit(inline=True)
+@docs_from(logpmf)
 def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The probability of the counts `x` (as ``scipy.stats.multinomial.pmf``).
-
-    Args:
-      x: counts of outcomes, integers, in the last axis.
-      n: number of trials, an integer or an array of integers of the shape of `x` without its last axis.
-      p: probabilities of the outcomes, in the last axis; they broadcast with `x`.
 
     Returns:
       An array of the shape of `x` without its last axis, of the floating dtype of `p`; 0 where the counts do not sum
       to `n`.
-
-    Raises:
-      ArgumentError: `x` or `n` are not integers.
 
     >>> round(float(pmf(jnp.array([1, 2]), 3, jnp.array([0.5, 0.5]))), 3)
     0.375

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..._base.public_names import publish
 from ..._operands.checks import type_of
 from ..._operands.promotion import promoted_inexact
 from ..special import gammaincc, gammaln, xlogy
-from ._shared import shifted
+from ._distribution import distribution
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
@@ -20,70 +20,36 @@ if TYPE_CHECKING:
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
 
-#: Coefficients of 1 / mu, highest power first, in the expansion of the entropy for large mu (Evans and Boersma 1988,
-#: The entropy of a Poisson distribution).
-_EXPANSION = -np.array([863 / 2520, 9 / 80, 19 / 360, 1 / 24, 1 / 12, 0])
-
-
-@jit(inline=True)
-def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The logarithm of the probability of `k` in the Poisson distribution (as ``scipy.stats.poisson.logpmf``).
+@distribution(example="1, 2.0")
+def poisson(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Any:
+    """The Poisson distribution.
 
     Args:
-      k: whole numbers, an array of any shape; converted to floats.
-      mu: mean, not negative, a number or an array of any shape.
-      loc: where the distribution is shifted to, a number or an array that broadcasts with `k`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    >>> round(float(logpmf(1, 2.0)), 3)
-    -1.307
+      mu: mean, not negative; it broadcasts with `k`.
     """
-    k, mu = shifted("poisson.logpmf", k, mu, loc)
+
+
+def _log_mass(k: Any, mu: Any) -> Any:
     inside = (k >= 0) & (k == jnp.floor(k))
     y = jnp.where(inside, k, 0)
     out = jnp.where(inside, xlogy(y, mu) - gammaln(y + 1) - mu, -jnp.inf)
     return jnp.where((mu >= 0) & (k == k), out, jnp.nan)
 
 
-@jit(inline=True)
-def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The probability of `k` in the Poisson distribution (as ``scipy.stats.poisson.pmf``).
-
-    Args:
-      k: whole numbers, an array of any shape; converted to floats.
-      mu: mean, not negative, a number or an array of any shape.
-      loc: where the distribution is shifted to, a number or an array that broadcasts with `k`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    >>> round(float(pmf(1, 2.0)), 3)
-    0.271
-    """
-    return jnp.exp(logpmf(k, mu, loc))
-
-
-@jit(inline=True)
-def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The probability that a number of the Poisson distribution is at most `k` (as ``scipy.stats.poisson.cdf``).
-
-    Args:
-      k: whole numbers, an array of any shape; converted to floats.
-      mu: mean, not negative, a number or an array of any shape.
-      loc: where the distribution is shifted to, a number or an array that broadcasts with `k`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    >>> round(float(cdf(1, 2.0)), 3)
-    0.406
-    """
-    k, mu = shifted("poisson.cdf", k, mu, loc)
+def _below(k: Any, mu: Any) -> Any:
     y = jnp.where((k < 0) | (k == jnp.inf), 0, k)
     out = jnp.where(k == jnp.inf, 1, gammaincc(jnp.floor(y) + 1, mu))
     return jnp.where((mu >= 0) & (k == k), jnp.where(k < 0, 0, out), jnp.nan)
+
+
+logpmf = poisson.logpmf(_log_mass, result=-1.307)
+pmf = poisson.pmf(result=0.271)
+cdf = poisson.cdf(_below, result=0.406)
+
+
+#: Coefficients of 1 / mu, highest power first, in the expansion of the entropy for large mu (Evans and Boersma 1988,
+#: The entropy of a Poisson distribution).
+_EXPANSION = -np.array([863 / 2520, 9 / 80, 19 / 360, 1 / 24, 1 / 12, 0])
 
 
 @jit(inline=True)

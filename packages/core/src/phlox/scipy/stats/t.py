@@ -1,41 +1,33 @@
-"""``phlox.scipy.stats.t``: Student's t distribution."""
+"""``phlox.scipy.stats.t``: student's t distribution."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import numpy as jnp
-from ..._api.jit.jit import jit
 from ..._base.public_names import publish
 from ..._operands.checks import type_of
 from ..special import betaln
-from ._shared import standardized
+from ._distribution import distribution
 
 if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+    from ...typing import ArrayLike
 
 __all__ = ["logpdf", "pdf"]
 
 
-@jit(inline=True)
-def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density of Student's t distribution at `x` (as ``scipy.stats.t.logpdf``).
+@distribution(example="0.5, 3.0")
+def t(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+    """Student's t distribution.
 
     Args:
-      x: real array of any shape; integers are converted to floats.
       df: degrees of freedom, positive; they broadcast with `x`.
-      loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
-        `x`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    >>> round(float(logpdf(0.5, 3.0)), 3)
-    -1.161
     """
-    z, df, scale = standardized("t.logpdf", x, df, loc, scale)
+
+
+def _log_density(z: Any, df: Any, scale: Any) -> Any:
     half = 0.5 * (df + 1)
     ratio = jnp.abs(z) / jnp.sqrt(df)
     # Beyond it the 1 of 1 + ratio**2 is less than the rounding error.
@@ -46,23 +38,7 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
     return -half * square - (betaln(0.5, 0.5 * df) + 0.5 * jnp.log(df) + jnp.log(scale))
 
 
-@jit(inline=True)
-def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density of Student's t distribution at `x` (as ``scipy.stats.t.pdf``).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-      df: degrees of freedom, positive; they broadcast with `x`.
-      loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
-        `x`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    >>> round(float(pdf(0.5, 3.0)), 3)
-    0.313
-    """
-    return jnp.exp(logpdf(x, df, loc, scale))
-
+logpdf = t.logpdf(_log_density, result=-1.161)
+pdf = t.pdf(result=0.313)
 
 publish(__name__)

@@ -6,16 +6,25 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ... import lax, numpy as jnp
-from ..._api.jit.jit import jit
 from ..._base.public_names import publish
 from ..special import log_ndtr, ndtr
-from . import norm
-from ._shared import log1mexp, log_share, standardized
+from ._distribution import distribution
+from ._logarithms import log1mexp, log_share
+from .norm import SERIES, logpdf as normal_logpdf
 
 if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+    from ...typing import ArrayLike
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
+
+@distribution(example="0.5, -1.0, 2.0")
+def truncnorm(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+    """The truncated normal distribution.
+
+    Args:
+      a, b: lower and upper bound, in multiples of `scale` from `loc`; they broadcast with `x`.
+    """
 
 
 def _where_valid(z: Any, a: Any, b: Any, out: Any) -> Any:
@@ -35,8 +44,8 @@ def _log_mass(a: Any, b: Any) -> Any:
     low = jnp.where(one_side, jnp.where(above, -b, a), -2)
     high = jnp.where(one_side, jnp.where(above, -a, b), -1)
     endless = low == -jnp.inf
-    log_high = log_ndtr(jnp.where(high == -jnp.inf, -1, high), norm.SERIES)
-    ratio = log_high - log_ndtr(jnp.where(endless, -1, low), norm.SERIES)
+    log_high = log_ndtr(jnp.where(high == -jnp.inf, -1, high), SERIES)
+    ratio = log_high - log_ndtr(jnp.where(endless, -1, low), SERIES)
     tail = log_high + jnp.where(endless, 0, log1mexp(jnp.where(endless | (ratio <= 0), 1, ratio)))
     tail = jnp.where((high == -jnp.inf) | (~endless & (ratio <= 0)), -jnp.inf, tail)
     below, beyond = jnp.where(one_side, -1, a), jnp.where(one_side, -1, -b)
@@ -58,7 +67,7 @@ def _log_mass_of_narrow(a: Any, b: Any) -> Any:
     middle, half = (a + b) / 2, (b - a) / 2
     m2, h2 = middle * middle, half * half
     series = h2 * (m2 - 1) / 6 + h2 * h2 * (m2 * m2 - 6 * m2 + 3) / 120
-    return jnp.where(narrow, norm.logpdf(middle) + jnp.log(b - a) + jnp.log1p(series), -jnp.inf)
+    return jnp.where(narrow, normal_logpdf(middle) + jnp.log(b - a) + jnp.log1p(series), -jnp.inf)
 
 
 def _log_share(z: Any, a: Any, b: Any, above: bool) -> Any:
@@ -72,127 +81,16 @@ def _log_share(z: Any, a: Any, b: Any, above: bool) -> Any:
     return _where_valid(z, a, b, jnp.where(none, -jnp.inf, jnp.where(full, 0, out)))
 
 
-@jit(inline=True)
-def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density of the truncated normal distribution at `x` (as
-    ``scipy.stats.truncnorm.logpdf``).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-      a, b: lower and upper bound, in multiples of `scale` from `loc`; they broadcast with `x`.
-      loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
-        `x`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    >>> round(float(logpdf(0.5, -1.0, 2.0)), 3)
-    -0.844
-    """
-    z, a, b, scale = standardized("truncnorm.logpdf", x, a, b, loc, scale)
-    out = norm.logpdf(jnp.clip(z, a, b)) - (_log_mass(a, b) + jnp.log(scale))
+def _log_density(z: Any, a: Any, b: Any, scale: Any) -> Any:
+    out = normal_logpdf(jnp.clip(z, a, b)) - (_log_mass(a, b) + jnp.log(scale))
     return _where_valid(z, a, b, jnp.where((z < a) | (z > b), -jnp.inf, out))
 
 
-@jit(inline=True)
-def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density of the truncated normal distribution at `x` (as ``scipy.stats.truncnorm.pdf``).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-      a, b: lower and upper bound, in multiples of `scale` from `loc`; they broadcast with `x`.
-      loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
-        `x`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    >>> round(float(pdf(0.5, -1.0, 2.0)), 3)
-    0.43
-    """
-    return jnp.exp(logpdf(x, a, b, loc, scale))
-
-
-@jit(inline=True)
-def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the probability that a number of the truncated normal distribution is above `x` (as
-    ``scipy.stats.truncnorm.logsf``).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-      a, b: lower and upper bound, in multiples of `scale` from `loc`; they broadcast with `x`.
-      loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
-        `x`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    >>> round(float(logsf(0.5, -1.0, 2.0)), 3)
-    -1.052
-    """
-    z, a, b, scale = standardized("truncnorm.logsf", x, a, b, loc, scale)
-    return _log_share(z, a, b, above=True)
-
-
-@jit(inline=True)
-def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability that a number of the truncated normal distribution is above `x` (as
-    ``scipy.stats.truncnorm.sf``).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-      a, b: lower and upper bound, in multiples of `scale` from `loc`; they broadcast with `x`.
-      loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
-        `x`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    >>> round(float(sf(0.5, -1.0, 2.0)), 3)
-    0.349
-    """
-    return jnp.exp(logsf(x, a, b, loc, scale))
-
-
-@jit(inline=True)
-def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the probability that a number of the truncated normal distribution is at most `x` (as
-    ``scipy.stats.truncnorm.logcdf``).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-      a, b: lower and upper bound, in multiples of `scale` from `loc`; they broadcast with `x`.
-      loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
-        `x`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    >>> round(float(logcdf(0.5, -1.0, 2.0)), 3)
-    -0.429
-    """
-    z, a, b, scale = standardized("truncnorm.logcdf", x, a, b, loc, scale)
-    return _log_share(z, a, b, above=False)
-
-
-@jit(inline=True)
-def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability that a number of the truncated normal distribution is at most `x` (as
-    ``scipy.stats.truncnorm.cdf``).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-      a, b: lower and upper bound, in multiples of `scale` from `loc`; they broadcast with `x`.
-      loc, scale: where the distribution is shifted to, and by what it is stretched (positive); they broadcast with
-        `x`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    >>> round(float(cdf(0.5, -1.0, 2.0)), 3)
-    0.651
-    """
-    return jnp.exp(logcdf(x, a, b, loc, scale))
-
+logpdf = truncnorm.logpdf(_log_density, result=-0.844)
+pdf = truncnorm.pdf(result=0.43)
+logsf = truncnorm.logsf(lambda z, a, b: _log_share(z, a, b, above=True), result=-1.052)
+sf = truncnorm.sf(result=0.349)
+logcdf = truncnorm.logcdf(lambda z, a, b: _log_share(z, a, b, above=False), result=-0.429)
+cdf = truncnorm.cdf(result=0.651)
 
 publish(__name__)

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import numpy as jnp
-from ..._api.jit.jit import jit
 from ..._base.public_names import publish
 from ..._operands.checks import type_of
-from ..._operands.promotion import promoted_inexact
+from ._distribution import distribution
 
 if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+    from ...typing import ArrayLike
 
 __all__ = ["logpdf", "pdf"]
 
 
-@jit(inline=True)
-def logpdf(x: ArrayLike, c: ArrayLike) -> Array:
-    """The logarithm of the density of the wrapped Cauchy distribution at `x` (as
-    ``scipy.stats.wrapcauchy.logpdf``).
+@distribution(example="0.5, 0.3")
+def wrapcauchy(x: ArrayLike, c: ArrayLike) -> Any:
+    """The wrapped Cauchy distribution.
 
     Args:
       x: angles in radians, an array of any shape; integers are converted to floats.
       c: concentration, between 0 and 1; it broadcasts with `x`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    >>> round(float(logpdf(0.5, 0.3)), 3)
-    -1.359
     """
-    x, c = promoted_inexact("wrapcauchy.logpdf", x, c)
+
+
+def _log_density(x: Any, c: Any) -> Any:
     # 1 + c**2 - 2 c cos(x) without cancellation
     spread = jnp.square(1 - c) + 4 * c * jnp.square(jnp.sin(0.5 * x))
     out = jnp.log1p(-c) + jnp.log1p(c) - jnp.log(2 * np.pi * spread)
@@ -41,21 +35,7 @@ def logpdf(x: ArrayLike, c: ArrayLike) -> Array:
     return jnp.where((c > 0) & (c < 1), jnp.where((x < 0) | (x > end), -jnp.inf, out), jnp.nan)
 
 
-@jit(inline=True)
-def pdf(x: ArrayLike, c: ArrayLike) -> Array:
-    """The density of the wrapped Cauchy distribution at `x` (as ``scipy.stats.wrapcauchy.pdf``).
-
-    Args:
-      x: angles in radians, an array of any shape; integers are converted to floats.
-      c: concentration, between 0 and 1; it broadcasts with `x`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    >>> round(float(pdf(0.5, 0.3)), 3)
-    0.257
-    """
-    return jnp.exp(logpdf(x, c))
-
+logpdf = wrapcauchy.logpdf(_log_density, result=-1.359)
+pdf = wrapcauchy.pdf(result=0.257)
 
 publish(__name__)
