@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     from ._api.devices.pmap import pmap
     from ._api.devices.shard_map import shard_map, smap
     from ._api.jit.compile_time import ensure_compile_time_eval
+    from ._api.sizes.pad_axes import pad_axes
     from .as_jax import adopt
     from .numpy._indexing.ds import ds
     from .numpy._indexing.refs import empty_ref, free_ref, freeze, new_ref, typeof
@@ -155,6 +156,7 @@ publish(
         "_api.devices.pmap": "pmap",
         "_api.derivatives.remat": "checkpoint remat",
         "_api.devices.shard_map": "shard_map smap",
+        "_api.sizes.pad_axes": "pad_axes",
         "as_jax": "adopt",
         "numpy._indexing.ds": "ds",
         "numpy._indexing.refs": "empty_ref free_ref freeze new_ref typeof",
@@ -274,6 +276,7 @@ __all__ = [
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
     "ops",
+    "pad_axes",
     "pmap",
     "print_environment_info",
     "process_count",
