@@ -15,6 +15,7 @@ from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, zeros
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.padding import passes
 from ..._transform.transpose import is_linear
 from ..elementwise.logic import eq, select
 from ..reductions.reduce import reduce_min, reduce_or, reduce_sum
@@ -76,5 +77,6 @@ safe_rows = Primitive(
     linearize=_linearize,
     transpose=lambda ct, goes_on, x, **_: [None, ct if is_linear(x) else None],
     batch=_batch,
+    pad=passes,
     nan_checked=False,
 )
