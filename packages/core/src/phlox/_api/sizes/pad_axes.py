@@ -104,6 +104,8 @@ class _PaddedFunction:
         self.names: dict[PyTreeDef, list[Names]] = {}
         self.plans: dict[Any, _Plan] = {}
         self.programs: dict[Any, _Program | None] = {}
+        #: why the function cannot be padded, for some bucket
+        self.refusal: Exception | None = None
         self.has_warned = False
 
     def __call__(self, args: Any, kwargs: Any) -> Any:
@@ -116,11 +118,19 @@ class _PaddedFunction:
             if plan.program is None or not any(isinstance(c, Tracer) for c in plan.program.closed.consts):
                 bounded(self.plans)[key] = plan
         if plan.program is None:
-            return self.exact(*args, **kwargs)
+            return self._call_exact(args, kwargs)
         closed, out_tree = plan.program
         operands = [*closed.consts, *leaves] if closed.consts else leaves
         outs = padded_call.bind(*operands, jaxpr=hoisted(closed), lengths=plan.lengths, ranges=plan.ranges)
         return out_tree.unflatten(outs)
+
+    def _call_exact(self, args: Any, kwargs: Any) -> Any:
+        """Calls the function compiled for the size of its arguments. Warns if that is for a reason, and works."""
+        out = self.exact(*args, **kwargs)
+        if self.refusal is not None and not self.has_warned:
+            self.has_warned = True
+            warn_of_refusal(arguments.fun_name(self.fun), self.refusal)
+        return out
 
     def _plan(self, args: Any, kwargs: Any, tree: PyTreeDef, avals: Sequence[ShapedArray]) -> _Plan:
         names = self.names.get(tree)
@@ -161,9 +171,7 @@ class _PaddedFunction:
             closed = ClosedJaxpr(*stage(values, types, name=arguments.fun_name(self.fun)))
             padded_program(hoisted(closed), ranges)
         except Exception as error:  # if the function itself fails, the call with its own size says why
-            if not self.has_warned:
-                self.has_warned = True
-                warn_of_refusal(arguments.fun_name(self.fun), error)
+            self.refusal = error.with_traceback(None)  # whose frames hold tracers
             return None
         return _Program(closed, flat.out_tree)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..._base import config
-from ..._base.errors import InconclusiveDimensionOperation, ShapeError, SizesError, SizesWarning
+from ..._base.errors import SizesError, SizesWarning
 from ..._base.source import warn
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
@@ -64,7 +64,7 @@ def padded_program(closed: ClosedJaxpr, ranges: Ranges) -> ClosedJaxpr:
         try:
             return ClosedJaxpr(*stage(fun, avals, name=closed.jaxpr.name))
         except SizesError as error:
-            return error
+            return error.with_traceback(None)
 
     program = memoized(closed.jaxpr, ("padded", ranges), make)
     if isinstance(program, SizesError):
@@ -210,7 +210,7 @@ def _or_exact(rule: str) -> Callable[..., Any]:
             if ("exact", rule) not in jaxpr.jaxpr.memo:
                 try:
                     return function(*args, jaxpr=jaxpr, lengths=lengths, ranges=ranges)
-                except (InconclusiveDimensionOperation, ShapeError) as error:
+                except Exception as error:  # if the rule fails for numbers too, that of the exact program says why
                     jaxpr.jaxpr.memo["exact", rule] = True
                     warn_of_refusal(f"the rule {rule} of {jaxpr.jaxpr.name}", error)
             return jit_p.rule(rule)(*args, jaxpr=_exact(jaxpr, lengths), name=jaxpr.jaxpr.name, inline=False)
