@@ -119,6 +119,8 @@ def _eager(*args: Any, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> 
             warn_of_refusal(jaxpr.jaxpr.name, error)
             runner = functools.partial(_call_exact, jaxpr)
         memo[key] = runner
+    if any(isinstance(x, Array) and len(x.sharding.devices) > 1 for x in args):  # a bucket may not divide the mesh
+        return _call_exact(jaxpr, args, lengths)
     outs: list[Any] = runner(args, lengths)
     return outs
 
