@@ -12,7 +12,7 @@ import phlox  # noqa: F401  (before its private modules)
 from phlox._ops import all_primitives
 
 PAGE = Path(__file__).parents[1] / "docs" / "primitives.md"
-RULES = ("types", "lower", "jvp", "linearize", "transpose", "batch", "extend", "steps", "effects")
+RULES = ("types", "lower", "jvp", "linearize", "transpose", "batch", "extend", "steps", "effects", "pad")
 
 #: Primitives of jax.lax, jax.lax.linalg and jax.extend.core.primitives that phlox has not, and why.
 ABSENT = {

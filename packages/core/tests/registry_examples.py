@@ -647,6 +647,7 @@ ELSEWHERE = {
     "call_exported": "test_export.py (it calls what was exported)",
     "check": "test_debugging.py, and conformance/test_checkify.py",
     "custom_lin": "test_custom.py (it can only be transposed)",
+    "padded_call": "conformance/test_pad_axes.py (its Jaxpr has symbolic shapes)",
 }
 
 #: Structural primitives that carry PRNG keys: (arguments, parameters).

@@ -135,6 +135,7 @@ with on_demand(__name__):
     from ._api.recording.record import record
     from ._api.recording.show import show
     from ._api.recording.watch import tag
+    from ._api.sizes.pad_axes import pad_axes
     from .as_jax import adopt
     from .numpy._indexing.ds import ds
     from .numpy._indexing.refs import empty_ref, free_ref, freeze, new_ref, typeof
@@ -256,6 +257,7 @@ __all__ = [
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
     "ops",
+    "pad_axes",
     "pmap",
     "print_environment_info",
     "process_count",

@@ -70,6 +70,7 @@ from conformance import (
     test_numpy_indexing,
     test_numpy_polynomials,
     test_numpy_products,
+    test_pad_axes,
     test_random_distributions,
     test_random_keys,
     test_random_rejection,
@@ -150,6 +151,7 @@ ELSEWHERE = {
     "checkpoint_policies": [test_remat],
     "": [
         test_transforms,
+        test_pad_axes,
         test_custom,
         test_jaxprs,
         test_arrays,

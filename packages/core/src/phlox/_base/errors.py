@@ -56,7 +56,8 @@
     ├── UnknownNameError (AttributeError)      a public module has no such name
     ├── AdoptionError (ImportError)            jax or a library cannot be stood for in this process
     ├── JaxprTypeError (TypeError)             a Jaxpr that is not well-typed
-    └── InconclusiveDimensionOperation         a question about symbolic lengths without a single answer
+    ├── InconclusiveDimensionOperation         a question about symbolic lengths without a single answer
+    └── SizesError (NotImplementedError)       an operation that `pad_axes` cannot compute from padded arrays
 
 Errors that exist in JAX have JAX's names. All classes are public, in `phlox.errors`. They derive from the built-in
 classes that JAX or NumPy raise, so that existing handlers such as `except TypeError` work. The data of an error are
@@ -117,6 +118,8 @@ __all__ = [
     "RefusedError",
     "ShapeError",
     "ShardingTypeError",
+    "SizesError",
+    "SizesWarning",
     "SparseEfficiencyError",
     "StaticArgumentError",
     "TracerArrayConversionError",
@@ -259,6 +262,17 @@ class InconclusiveDimensionOperation(PhloxError):
 
     Fix: use shapes of numbers.
     """
+
+
+class SizesError(PhloxError, NotImplementedError):
+    """`pad_axes` cannot compute an operation from padded arrays. The message names it and the line that calls it.
+
+    Fix: none is needed. The function is compiled for the size of its arguments, as `jit` does.
+    """
+
+
+class SizesWarning(UserWarning):
+    """A function with `pad_axes` is compiled for the size of its arguments, because an operation cannot be padded."""
 
 
 class UnsupportedError(PhloxError, NotImplementedError):

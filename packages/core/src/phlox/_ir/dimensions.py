@@ -8,12 +8,14 @@ equal; other comparisons are answered where `bounds.py` can prove the answer for
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 
 from .._base.errors import InconclusiveDimensionOperation, OptionError
+from .._base.source import is_internal
 
 
 class Operation(NamedTuple):
@@ -52,9 +54,16 @@ class SymbolicScope:
     Raises:
       OptionError: `constraints_str` is one string, cannot be read, or holds for no values.
 
+    Attributes:
+      decides: whether ``==`` and ``bool`` in the user's code raise where the answer differs between lengths. As in
+        JAX they do not by default: what cannot be told to be equal is unequal, and no length is 0. phlox's own code
+        has a form for that answer which is right for all lengths.
+
     >>> SymbolicScope(["a >= 3"])
     SymbolicScope('a >= 3')
     """
+
+    decides = False
 
     def __init__(self, constraints_str: Iterable[str] = ()):
         if isinstance(constraints_str, str):
@@ -179,7 +188,14 @@ class SymbolicDim:
         return other / self.as_value()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SymbolicDim) and self.scope is other.scope and self.terms == other.terms
+        if isinstance(other, SymbolicDim):
+            if self.scope is not other.scope:
+                return False
+            if self.terms == other.terms:
+                return True
+        if self.scope.decides and _is_dimension(other):
+            self._decide(other)
+        return False
 
     def __hash__(self) -> int:
         return self._hash
@@ -209,13 +225,27 @@ class SymbolicDim:
             return True
         if high < least:
             return False
-        raise InconclusiveDimensionOperation(
+        raise self._inconclusive(other, sign)
+
+    def _inconclusive(self, other: Any, sign: str) -> InconclusiveDimensionOperation:
+        return InconclusiveDimensionOperation(
             f"Symbolic dimension comparison '{self}' {sign} '{other}' is inconclusive: it holds for some lengths and "
             "not for others, or cannot be decided",
             instead=f"symbolic_shape(..., constraints=['{self} {sign.rstrip('=') + '='} {other}']), if that is so; "
             "phlox.core.max_dim and min_dim for the larger and the smaller length",
             dimension=self,
         )
+
+    def _decide(self, other: Any) -> None:
+        """Raises if the dimension may be equal to `other`."""
+        from .bounds import bounds
+
+        if is_internal(sys._getframe(2).f_code.co_filename):
+            return
+        difference = self - other
+        low, high = bounds(difference) if is_symbolic(difference) else (difference, difference)
+        if low <= 0 <= high:
+            raise self._inconclusive(other, "==")
 
     def __int__(self) -> int:
         raise InconclusiveDimensionOperation(
@@ -227,6 +257,8 @@ class SymbolicDim:
     __index__ = __int__
 
     def __bool__(self) -> bool:
+        if self.scope.decides:
+            self._decide(0)
         return True  # what may be 0 cannot be told from what is not, as in JAX
 
     def __jax_array__(self) -> Any:

@@ -46,6 +46,9 @@ The rules, with the operands written ``*args`` and the parameters of the equatio
                                              results; (3) the variables of the saved values
     masked(mask, *args, **params)         -> outputs; only for primitives that hold Jaxprs: the operation with
                                              loops that stop where the mask, a bool scalar, is false
+    pad(padding, eqn, *args)              -> the result, or a list of them, for operands that are longer than the
+                                             symbolic lengths in their types say, see _transform.padding. Without this
+                                             rule a primitive that holds one Jaxpr is evaluated, and others are refused
     show(eqn, printer)                    -> the parameters that a printed Jaxpr shows, in order
     keys(eqn, uses_of)                    -> how the operation uses PRNG keys, a `KeyUses`; `uses_of(jaxpr)` says it of
                                              a Jaxpr. Without this rule it is what the Jaxpr `program` says, or else the
@@ -97,6 +100,7 @@ _RULES = (
     "dependent",
     "divide",
     "masked",
+    "pad",
     "show",
     "keys",
     "vma",
@@ -173,6 +177,7 @@ class Primitive:
     dependent: Any
     divide: Any
     masked: Any
+    pad: Any
     show: Any
     keys: Any
     vma: Any

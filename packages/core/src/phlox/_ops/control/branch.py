@@ -21,6 +21,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
+from ..._transform.padding import Padding
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import TOKEN, Function, Number, Value
@@ -360,6 +361,11 @@ def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
     return KeyUses(any_of(consumed), tuple(fresh), tuple((i + 1, o) for i, o in passed))
 
 
+def _pad(padding: Padding, eqn: JaxprEqn, index: Any, *operands: Any) -> list[Any]:
+    branches = tuple(padding.program(branch) for branch in eqn.params["branches"])
+    return _bind(index, branches, operands, eqn.params.get("batching"))
+
+
 cond = Primitive(
     "cond",
     multiple_results=True,
@@ -372,6 +378,7 @@ cond = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    pad=_pad,
     masked=_masked,
     steps=_steps,
     eager=_eager,

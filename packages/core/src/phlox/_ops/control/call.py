@@ -181,7 +181,7 @@ def _run_inlined(eqn: JaxprEqn, values: Sequence[Any]) -> Any:
     return eval_jaxpr(inner.jaxpr, inner.consts, *values, run=_run_inlined)
 
 
-def _decomposes(closed: ClosedJaxpr) -> bool:
+def decomposes(closed: ClosedJaxpr) -> bool:
     """Whether a Jaxpr computes eigenvectors or singular vectors."""
 
     def find() -> bool:
@@ -212,7 +212,7 @@ jit_p = Primitive(
     lower=_jit_lower,
     jvp=_jit_jvp,
     linearize=_jit_linearize,
-    decomposes=lambda params: _decomposes(params["jaxpr"]),
+    decomposes=lambda params: decomposes(params["jaxpr"]),
     unfold=lambda *args, jaxpr, **_: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args),
     transpose=_jit_transpose,
     batch=_jit_batch,

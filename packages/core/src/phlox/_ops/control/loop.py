@@ -33,6 +33,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import jvp_jaxpr, linearize_jaxpr, restage, unused_inputs
+from ..._transform.padding import Padding
 from ..._transform.transpose import is_linear
 from ..._transform.varying import as_varying
 from ..._xla.lower import lower_jaxpr
@@ -442,6 +443,14 @@ def _keys(eqn: Any, uses_of: Any) -> KeyUses:
     return KeyUses(consumed, body.fresh, tuple((i + first, o) for i, o in body.passed))
 
 
+def _pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
+    params = dict(eqn.params)
+    cond, body = padding.program(params.pop("cond_jaxpr")), padding.program(params.pop("body_jaxpr"))
+    first, second = params.pop("cond_nconsts"), params.pop("body_nconsts")
+    both = first + second
+    return _bind(cond, args[:first], body, args[first:both], args[both:], **params)
+
+
 while_p = Primitive(
     "while",
     multiple_results=True,
@@ -454,6 +463,7 @@ while_p = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    pad=_pad,
     masked=_masked,
     steps=_steps,
     axes=_axes,

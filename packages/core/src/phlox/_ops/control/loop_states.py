@@ -22,7 +22,7 @@ import numpy as np
 
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoisted
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
@@ -32,6 +32,7 @@ from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import jvp_jaxpr
 from ..._transform.jvp import push_forward
 from ..._transform.linearize import LinearizeTrace
+from ..._transform.padding import Padding
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, div, mul, rem, sub
@@ -257,6 +258,13 @@ def _states_masked(
     return _bind_states(go_on, cond_consts, turn, body_consts, args[both:], rows)
 
 
+def _states_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
+    params = eqn.params
+    first, both = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+    cond, body = padding.program(params["cond_jaxpr"]), padding.program(params["body_jaxpr"])
+    return _bind_states(cond, args[:first], body, args[first:both], args[both:], params["rows"])
+
+
 def _states_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
     # The values of `args` have physical types, so those of keys come from the jaxprs.
     avals = [*params["cond_jaxpr"].in_avals[: params["cond_nconsts"]], *params["body_jaxpr"].in_avals]
@@ -283,6 +291,7 @@ while_states = Primitive(
     linearize=_states_linearize,
     batch=_states_batch,
     extend=lambda params, trailing, *avals: params,
+    pad=_states_pad,
     masked=_states_masked,
     expand=_with_states,
     checked=lambda checks, *args, **params: checked_as(lambda *xs: _with_states(*xs, **params), checks, args),

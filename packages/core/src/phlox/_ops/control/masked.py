@@ -23,6 +23,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import restage
+from ..._transform.padding import passes
 from ..._xla.text import Function, Value
 from ..reductions.reduce import reduce_or
 
@@ -118,5 +119,6 @@ masked_test = Primitive(
     lower=_masked_test_lower,
     jvp=_masked_test_jvp,
     batch=_masked_test_batch,
+    pad=passes,
     nan_checked=False,
 )

@@ -35,6 +35,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
+from ..._transform.padding import passes
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
@@ -273,6 +274,7 @@ name_p = Primitive(
     lower=lambda f, x, name: x,
     jvp=lambda primals, tangents, name: (name_p.bind(*primals, name=name), tangents[0]),
     batch=lambda axis, args, dims, name: (name_p.bind(*args, name=name), dims[0]),
+    pad=passes,
     extend=lambda params, trailing, *avals: params,
     nan_checked=False,
     series="linear",

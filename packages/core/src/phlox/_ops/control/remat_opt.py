@@ -102,6 +102,7 @@ remat_opt = Primitive(
     jvp=_jvp,
     linearize=_linearize,
     batch=_batch,
+    pad=lambda padding, eqn, *args: padding.run(eqn.params["fwd_jaxpr"], args[eqn.params["num_fun_consts"] :]),
     extend=lambda params, trailing, *avals: params,
     eager=_eager,
     axes=lambda params: axes_used(params["fwd_jaxpr"]),

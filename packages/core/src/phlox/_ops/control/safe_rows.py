@@ -19,6 +19,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, zeros
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import restage
+from ..._transform.padding import passes
 from ..._transform.transpose import is_linear
 from ..elementwise.logic import eq, select
 from ..random.keys import is_key
@@ -105,5 +106,6 @@ safe_rows = Primitive(
     linearize=_linearize,
     transpose=lambda ct, goes_on, x, **_: [None, ct if is_linear(x) else None],
     batch=_batch,
+    pad=passes,
     nan_checked=False,
 )

@@ -48,6 +48,7 @@ from .call import Steps, axes_used
 from .division import Policy, divide, divided_call
 from .loop import while_p
 from .masked import masked_jaxpr
+from .padded_scan import scan_pad
 from .rows import empty, row_at, row_of, rows_at, stacked, with_rows
 from .turns import backward_step, jvp_step, present, split_operands, spread_carry
 
@@ -117,7 +118,7 @@ def _as_loop(
     return [*carry, *ys]
 
 
-def _bind(
+def bind_scan(
     closed: ClosedJaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], how: Params
 ) -> tuple[list[Any], list[Any]]:
     """Binds `scan`; constants of the closed jaxpr become operands. Returns the last carry, and the stacked results."""
@@ -148,7 +149,7 @@ def _jvp(
     consts, carry, xs = split_operands(primals, num_consts, num_carry)
     const_tangents, carry_tangents, xs_tangents = split_operands(tangents, num_consts, num_carry)
     moving = [instantiate(t) for t, has_one in zip(carry_tangents, carry_has, strict=True) if has_one]
-    last, rows = _bind(
+    last, rows = bind_scan(
         step,
         [*consts, *present(const_tangents)],
         [*carry, *moving],
@@ -194,7 +195,7 @@ def _linearize(
     halves = memoized(jaxpr.jaxpr, key, lambda: _split(jaxpr, const_has, carry_has, xs_has))
     consts, carry, xs = split_operands(primals, num_consts, num_carry)
     outer = eval_jaxpr(halves.invariant.jaxpr, halves.invariant.consts, *consts)
-    last, rows = _bind(halves.primal, consts, carry, xs, how)
+    last, rows = bind_scan(halves.primal, consts, carry, xs, how)
     width = len(jaxpr.out_avals) - num_carry
     outs = [*last, *rows[:width]]
     sources = {"const": consts, "invariant": outer, "xs": xs, "ys": rows[:width], "left": rows[width:]}
@@ -204,7 +205,7 @@ def _linearize(
         return outs, [Zero(typeof(x).tangent()) for x in outs]
     const_tangents, carry_tangents, xs_tangents = split_operands(tangents, num_consts, num_carry)
     going = [instantiate(t) for t, there in zip(carry_tangents, carry_has, strict=True) if there]
-    last_t, rows_t = _bind(
+    last_t, rows_t = bind_scan(
         halves.linear, [*fixed, *present(const_tangents)], going, [*moving, *present(xs_tangents)], how
     )
     return outs, fill([*last_t, *rows_t], halves.nonzero, [typeof(x) for x in outs])
@@ -345,7 +346,7 @@ def _transpose(
     )
     sums = [zeros(x.aval) for x in consts if is_linear(x)]
     going = [instantiate(ct) for ct in given_carry]
-    last, rows = _bind(
+    last, rows = bind_scan(
         step,
         [x for x in consts if not is_linear(x)],
         [*sums, *going],
@@ -387,7 +388,7 @@ def _transpose_mixed(
     )
     fixed = [carry[i] for i in steady]
     start = [carry[i] for i in moving]
-    _, stacks = _bind(known_jaxpr, [*only(consts, first), *fixed], start, only(xs, rows), how)
+    _, stacks = bind_scan(known_jaxpr, [*only(consts, first), *fixed], start, only(xs, rows), how)
     found = _transpose(
         [*(cotangents[i] for i in linear), *cotangents[num_carry:]],
         *[*consts, *fixed, *(carry[i] for i in linear), *stacks, *xs],
@@ -511,13 +512,13 @@ def _batch(
         place_axis(x, d, 0, axis.size) if there else x for x, d, there in zip(carry, carry_given, batched, strict=True)
     ]
     xs = [x if d is None else place_axis(x, d, 1, axis.size) for x, d in zip(xs, xs_given, strict=True)]
-    last, rows = _bind(derived, consts, carry, xs, how)
+    last, rows = bind_scan(derived, consts, carry, xs, how)
     return [*last, *rows], [*out_dims[:num_carry], *[None if d is None else 1 for d in out_dims[num_carry:]]]
 
 
 def _masked(mask: Any, *args: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any) -> list[Any]:
     consts, carry, xs = split_operands(args, num_consts, num_carry)
-    last, rows = _bind(masked_jaxpr(jaxpr, typeof(mask)), [mask, *consts], carry, xs, how)
+    last, rows = bind_scan(masked_jaxpr(jaxpr, typeof(mask)), [mask, *consts], carry, xs, how)
     return [*last, *rows]
 
 
@@ -545,7 +546,7 @@ def _checked(
     avals = [*map(typeof, consts), *map(typeof, carry), *(row_of(typeof(x)) for x in xs)]
     checks.make_room(checks.program(jaxpr, avals, num_consts)[1])
     program, tree = checks.program(jaxpr, avals, num_consts)
-    last, rows = _bind(program, consts, [*checks.leaves, *carry], xs, {"length": length, **how})
+    last, rows = bind_scan(program, consts, [*checks.leaves, *carry], xs, {"length": length, **how})
     return checks.results([*last, *rows], tree)
 
 
@@ -577,6 +578,7 @@ scan = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    pad=scan_pad,
     masked=_masked,
     steps=_steps,
     axes=_axes,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..._base.errors import DerivativeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoisted, memoized
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
@@ -26,6 +26,7 @@ from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr
 from ..._transform.jvp import push_forward
 from ..._transform.linearize import LinearizeTrace
+from ..._transform.padding import Padding, passes
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
@@ -413,6 +414,12 @@ def _masked(
     return bind_scan_states(go_on, turn, masked_jaxpr(step_jaxpr, typeof(mask)), operands, reverse)
 
 
+def _pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
+    params = eqn.params
+    cond, body, step = (padding.program(params[name]) for name in ("cond_jaxpr", "body_jaxpr", "step_jaxpr"))
+    return bind_scan_states(cond, body, step, _split(args, params["lengths"]), params["reverse"])
+
+
 def _common_count_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
     return common_count.bind(reduce_max(args[0], axes=(dims[0],))), None
 
@@ -424,6 +431,7 @@ common_count = Primitive(
     types=lambda count: count,
     lower=lambda f, count: count,
     batch=_common_count_batch,
+    pad=passes,
     nan_checked=False,
 )
 
@@ -440,6 +448,7 @@ scan_states = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    pad=_pad,
     masked=_masked,
     expand=_as_loops,
     checked=lambda checks, *args, **params: checked_as(lambda *xs: _as_loops(*xs, **params), checks, args),

@@ -21,6 +21,7 @@ from ..._trace.trace import typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add, move_axis, sum_axes, weak_number
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.padding import passes
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
@@ -290,6 +291,7 @@ def unary(
         spectral=lambda *args, **params: follow(prim, *args, **params),
         transpose=None if transpose is None else transposed,
         batch=lambda axis, args, dims, **params: (prim.bind(*args, **params), dims[0]),
+        pad=passes,
         show=show,
         eager=eager,
         keys=keys,
@@ -405,6 +407,7 @@ def binary(
         spectral=lambda *args, **params: follow(prim, *args, **params),
         transpose=None if transpose is None else transposed,
         batch=elementwise_batch(lambda: prim),
+        pad=passes,
         requires=requires,
         nan_checked=_checks_nan(accepts) if nan_checked is None else nan_checked,
         light=light,

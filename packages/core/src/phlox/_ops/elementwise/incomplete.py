@@ -21,6 +21,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jvp import jvp
+from ..._transform.padding import passes
 from ..._xla.text import Function, Value
 from ..control.loop import repeat
 from ..reductions.reduce import reduce_or
@@ -439,6 +440,7 @@ regularized_incomplete_beta = Primitive(
     lower=_beta_lower,
     jvp=_beta_jvp,
     batch=_beta_batch,
+    pad=passes,
     nan_checked=True,
 )
 
@@ -448,5 +450,6 @@ betainc_grad = Primitive(
     types=_beta_types,
     lower=_beta_grad_lower,
     batch=_beta_grad_batch,
+    pad=passes,
     nan_checked=True,
 )

@@ -14,6 +14,7 @@ from ..._trace.trace import typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add, insert_axis, instantiate, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.padding import passes
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value
 from .families import (
@@ -173,6 +174,7 @@ select_n = Primitive(
     transpose=_select_transpose,
     spectral=lambda *args: spectra.linear(select_n, *args),
     batch=_select_batch,
+    pad=passes,
     extend=lambda params, trailing, *avals: params,
     keys=replaces,
     nan_checked=False,
@@ -222,6 +224,7 @@ clamp = Primitive(
     lower=lambda f, low, x, high: f.op("stablehlo.clamp", [low, x, high], f.out),
     jvp=_clamp_jvp,
     batch=_clamp_batch,
+    pad=passes,
     nan_checked=False,
     unfused="operation",
 )

@@ -30,6 +30,7 @@ from .matrices import (
     swapped,
     times,
 )
+from .padding import square_pad, symmetric_product_pad
 from .triangular import solve_triangular
 
 
@@ -58,7 +59,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     return factor, lower_triangle(product(factor, div(inner, plus_identity(filled(inner, 1)))))
 
 
-cholesky = linalg("cholesky", ranks=(2,), result=_square, lower=_lower, jvp=_jvp)
+cholesky = linalg("cholesky", ranks=(2,), result=_square, lower=_lower, jvp=_jvp, pad=square_pad)
 
 
 # --- updates --------------------------------------------------------------------------------------------
@@ -117,5 +118,10 @@ def _symmetric(a: Any, c: Any, alpha: Any, beta: Any) -> Any:
 
 
 symmetric_product = linalg(
-    "symmetric_product", ranks=(2, 2), result=_symmetric_result, lower=lowered_as(_symmetric), kinds=(FLOAT, FLOAT)
+    "symmetric_product",
+    ranks=(2, 2),
+    result=_symmetric_result,
+    lower=lowered_as(_symmetric),
+    kinds=(FLOAT, FLOAT),
+    pad=symmetric_product_pad,
 )

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.explicit import Entries, entries_of, join, refuse
+from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.explicit import in_auto
+from ..._transform.padding import Padding, passes
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, ints
 from ..structure.shape import convert, transpose
@@ -290,6 +292,15 @@ def _dot_sharding(
     return (*batch, *(left[i] for i in _free(lhs.ndim, lc, lb)), *(right[i] for i in _free(rhs.ndim, rc, rb)))
 
 
+def _dot_pad(padding: Padding, eqn: JaxprEqn, lhs: Any, rhs: Any) -> Any:
+    """Both operands are zero behind the true lengths of contracted axes: zero times nan would be nan."""
+    contracted = eqn.params["dimension_numbers"][0]
+    operands = [
+        padding.filled(x, v.aval, 0, axes) for x, v, axes in zip((lhs, rhs), eqn.invars, contracted, strict=True)
+    ]
+    return passes(padding, eqn, *operands)
+
+
 dot_general = Primitive(
     "dot_general",
     remembers=True,
@@ -300,6 +311,7 @@ dot_general = Primitive(
     spectral=lambda *args, **params: spectra.contract(dot_general, *args, **params),
     transpose=in_auto(_dot_transpose),
     batch=_dot_batch,
+    pad=_dot_pad,
     show=_dot_show,
     nan_checked=True,
     series="bilinear",

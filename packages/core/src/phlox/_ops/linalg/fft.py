@@ -11,9 +11,12 @@ import numpy as np
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dimensions import is_symbolic
 from ..._ir.explicit import resized
+from ..._ir.jaxpr import JaxprEqn
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis
+from ..._transform.padding import Padding, passes, refuse
 from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec
 from ..._xla.program import spec_text
 from ..._xla.text import Function, Value, i64_array
@@ -152,6 +155,13 @@ def _batch(x: Any, dim: int, **params: Any) -> tuple[Any, int]:
     return fft(move_axis(x, dim, 0), **params), 0
 
 
+def _pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
+    count = len(eqn.params["fft_lengths"])
+    if any(map(is_symbolic, eqn.invars[0].aval.shape[-count:])):
+        refuse(eqn, "the length of the transform varies")
+    return passes(padding, eqn, x)
+
+
 fft = structural(
     "fft",
     types=_types,
@@ -159,5 +169,6 @@ fft = structural(
     lower=_lower,
     transpose=_transpose,
     batch=_batch,
+    pad=_pad,
     nan_checked=True,
 )

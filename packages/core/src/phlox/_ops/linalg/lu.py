@@ -34,6 +34,7 @@ from .matrices import (
     take_rows,
     upper_triangle,
 )
+from .padding import permutation_pad, square_pad
 from .triangular import solve_triangular
 
 
@@ -86,6 +87,7 @@ lu_pivots_to_permutation = linalg(
     result=_permutation_result,
     lower=_permutation_lower,
     kinds=("i",),
+    pad=permutation_pad,
 )
 
 
@@ -133,7 +135,7 @@ def _wider(x: Any, more: tuple[int, int]) -> Any:
     return pad(x, literal(x, 0), padding_config=(*none, (0, more[0], 0), (0, more[1], 0)))
 
 
-lu = linalg("lu", ranks=(2,), result=_result, lower=_lower, many=True, jvp=_jvp)
+lu = linalg("lu", ranks=(2,), result=_result, lower=_lower, many=True, jvp=_jvp, pad=square_pad)
 
 
 def lu_solve(factors: Any, order: Any, b: Any, trans: int = 0) -> Any:

@@ -30,6 +30,7 @@ from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
 from ..structure.shape import broadcast_in_dim, broadcast_to, convert, iota, reshape, transpose
 from ..structure.slicing import along, slice_
 from .dot import Precision, dot_general
+from .padding import stack_pad
 
 Shape = tuple[int, ...]
 #: Maps the dtype and the shapes of the operands to the shapes and dtypes of the results.
@@ -48,6 +49,7 @@ def linalg(
     transpose: Callable[..., Any] | None = None,
     batch: Callable[..., Any] | None = None,
     sharding: Callable[..., Any] | None = None,
+    pad: Callable[..., Any] | None = None,
     decomposes: Callable[..., bool] | None = None,
 ) -> Primitive:
     """A primitive on stacks of matrices (rank 2) and vectors (rank 1).
@@ -60,6 +62,7 @@ def linalg(
       batch: the batching rule, if the mapped axis should not become one more batch axis.
       decomposes: see `Primitive`.
       sharding: how results are split, if other axes than those of the stack may be.
+      pad: the rule for padded axes, if other axes than those of the stack may be padded.
     """
 
     def types(*avals: ShapedArray, **params: Any) -> Any:
@@ -92,6 +95,7 @@ def linalg(
         jvp=None if jvp is None else forward,
         transpose=transpose,
         batch=batch or batched,
+        pad=pad or stack_pad(ranks),
         decomposes=decomposes,
         nan_checked=True,
     )

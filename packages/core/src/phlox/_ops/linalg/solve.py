@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 from ..._base.errors import DerivativeError
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoisted
 from ..._ir.primitive import Primitive, sharding_in_types
 from ..._trace.interpret import eval_jaxpr
 from ..._transform.array_operations import Zero, add, instantiate, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import batch_jaxpr
 from ..._transform.jvp import jvp
+from ..._transform.padding import Padding
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
@@ -140,6 +141,11 @@ def _axes(params: dict[str, Any]) -> set[Any]:
     return {name for closed in params["jaxprs"] if closed is not None for name in axes_used(closed)}
 
 
+def _pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
+    consts, b = _split(args, eqn.params["const_lengths"])
+    return padding.run(eqn.params["jaxprs"].solve, [*consts.solve, *b])
+
+
 linear_solve = Primitive(
     "custom_linear_solve",
     multiple_results=True,
@@ -149,6 +155,7 @@ linear_solve = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
+    pad=_pad,
     extend=lambda params, trailing, *avals: params,
     eager=_eager,
     axes=_axes,

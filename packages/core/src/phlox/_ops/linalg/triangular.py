@@ -17,6 +17,7 @@ from ..._xla.text import Function, Value, flag
 from ..elementwise.arithmetic import neg
 from ..structure.shape import reshape
 from .matrices import Shape, conjugated, linalg, lower_triangle, need_square, product, swapped, upper_triangle
+from .padding import triangular_solve_pad
 
 
 def _result(dtype: Any, a: Shape, b: Shape, *, left_side: bool, **_: Any) -> list[tuple[Shape, Any]]:
@@ -130,6 +131,7 @@ triangular_solve = linalg(
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
+    pad=triangular_solve_pad,
 )
 
 

@@ -16,10 +16,12 @@ from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.explicit import batches
+from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
+from ..._transform.padding import Padding, passes
 from ..control.loop import repeat
 from ..elementwise import arithmetic as e
 from ..elementwise.families import lowered_as
@@ -29,7 +31,7 @@ from ..elementwise.logic import lt
 from ..structure.shape import reshape, squeeze
 from ..structure.slicing import dynamic_slice, dynamic_update_slice, slice_
 from .generators import Impl
-from .keys import is_key, random_split, random_wrap, with_impl
+from .keys import depends_on_count, is_key, random_split, random_wrap, with_impl
 from .uniform import normal, unit
 
 
@@ -123,6 +125,13 @@ def _batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], log_space:
     return random_gamma(*placed, log_space=log_space), 0
 
 
+def _pad(padding: Padding, eqn: JaxprEqn, keys: Any, alphas: Any) -> Any:
+    """Each element has a key that depends on its position alone; the loop has to end for padding too."""
+    aval = eqn.invars[1].aval
+    depends_on_count(eqn, aval.shape[eqn.invars[0].aval.ndim :])
+    return passes(padding, eqn, keys, padding.filled(alphas, aval, 1))
+
+
 #: operands: keys, and parameters with the axes of the keys, then more axes; each key samples for its parameters
 random_gamma = Primitive(
     "random_gamma",
@@ -131,6 +140,7 @@ random_gamma = Primitive(
     lower=lowered_as(_samples),
     jvp=_jvp,
     batch=_batch,
+    pad=_pad,
     extend=with_impl,
     nan_checked=True,
 )

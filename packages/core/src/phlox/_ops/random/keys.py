@@ -7,6 +7,7 @@ see keys; their lowering rules see words, and use an implementation of `generato
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,14 +17,18 @@ from ..._base import config
 from ..._base.errors import ArgumentError, DtypeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dimensions import is_symbolic
 from ..._ir.dtypes import ExtendedDtype
 from ..._ir.explicit import batches
+from ..._ir.jaxpr import JaxprEqn
 from ..._ir.key_uses import makes, reads, replaces
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.padding import Padding, passes as passes_on, refuse
 from ..elementwise.families import batch_elementwise, broadcast_shape, lowered_as
+from ..structure.padding import reshaped
 from .generators import KNOWN, Impl, named
 
 
@@ -120,6 +125,7 @@ random_seed = Primitive(
     sharding=batches,
     lower=lowered_as(lambda seeds, impl: impl.each(impl.seed, [typeof(seeds).ndim], seeds)),
     batch=_batch_in_place(lambda: random_seed),
+    pad=passes_on,
     extend=_unchanged,
     keys=makes,
     nan_checked=False,
@@ -141,6 +147,7 @@ random_wrap = Primitive(
     sharding=batches,
     lower=lambda f, base, impl: base,
     batch=_front(lambda: random_wrap),
+    pad=passes_on,
     extend=_unchanged,
     keys=makes,
     nan_checked=False,
@@ -158,6 +165,7 @@ random_unwrap = Primitive(
     sharding=batches,
     lower=lambda f, keys: keys,
     batch=_batch_in_place(lambda: random_unwrap),
+    pad=passes_on,
     extend=_unchanged,
     keys=reads,
     nan_checked=False,
@@ -169,12 +177,40 @@ def _split_types(keys: ShapedArray, shape: tuple[int, ...]) -> ShapedArray:
     return shaped((*keys.shape, *shape), keys.dtype)
 
 
+def depends_on_count(eqn: JaxprEqn, shape: Sequence[Any], moves: bool = False) -> bool:
+    """Whether padded axes of `shape`, for which each key makes numbers, change the positions of these.
+
+    Refuses numbers that depend on how many are drawn and, unless the caller `moves` them, those whose positions change.
+    """
+    axes, keys = [n for n in shape if n != 1], eqn.invars[0].aval
+    if not any(map(is_symbolic, (*axes, *keys.shape))):
+        return False
+    if keys.dtype.impl.name != "threefry2x32" or not config.current().threefry_partitionable:
+        refuse(eqn, "these random numbers depend on how many are drawn")
+    changes = any(map(is_symbolic, axes[1:]))
+    if changes and not moves:
+        refuse(eqn, "these random numbers depend on the lengths of other axes than the first")
+    return changes
+
+
+def _numbers_pad(padding: Padding, eqn: JaxprEqn, keys: Any) -> Any:
+    """Numbers, or new keys, that depend on their position alone: those of a longer array begin with those of a
+    shorter one."""
+    shape, old = eqn.params["shape"], eqn.outvars[0].aval
+    if not depends_on_count(eqn, shape, moves=not is_key(old)):
+        return passes_on(padding, eqn, keys)
+    flat = shaped((*eqn.invars[0].aval.shape, math.prod(shape)), old.dtype)
+    drawn = eqn.primitive.bind(keys, **{**eqn.params, "shape": (padding.capacity(math.prod(shape)),)})
+    return reshaped(padding, eqn, drawn, flat, old)
+
+
 random_split = Primitive(
     "random_split",
     types=_split_types,
     sharding=batches,
     lower=lowered_as(lambda keys, impl, shape: impl.each(lambda k: impl.split(k, shape), [_rank(impl, keys)], keys)),
     batch=_batch_in_place(lambda: random_split),
+    pad=_numbers_pad,
     extend=with_impl,
     keys=replaces,
     nan_checked=False,
@@ -191,6 +227,7 @@ random_clone = Primitive(
     types=_clone_types,
     lower=lambda f, keys: keys,
     batch=_batch_in_place(lambda: random_clone),
+    pad=passes_on,
     extend=_unchanged,
     keys=makes,
     nan_checked=False,
@@ -216,6 +253,7 @@ random_fold_in = Primitive(
         lambda keys, msgs, impl: impl.each(impl.fold_in, [_rank(impl, keys), typeof(msgs).ndim], keys, msgs)
     ),
     batch=_fold_batch,
+    pad=passes_on,
     extend=with_impl,
     keys=makes,
     nan_checked=False,
@@ -237,6 +275,7 @@ random_bits = Primitive(
         )
     ),
     batch=_batch_in_place(lambda: random_bits),
+    pad=_numbers_pad,
     extend=with_impl,
     nan_checked=False,
 )

@@ -15,8 +15,9 @@ import numpy as np
 from ..._base.errors import AxisError, DtypeError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dimensions import is_symbolic
 from ..._ir.explicit import Entries, elementwise, entries_of, resized
-from ..._ir.jaxpr import ClosedJaxpr, effects_inside
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside
 from ..._ir.primitive import Primitive
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import Tracer, typeof
@@ -25,10 +26,12 @@ from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from ..._transform.jaxprs import jvp_jaxpr
 from ..._transform.jvp import JVPTrace, push_forward
 from ..._transform.linearize import LinearizeTrace
+from ..._transform.padding import Padding, passes, refuse
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value, i64_array
 from ..structure.shape import pad, reshape, squeeze, transpose
 from ..structure.slicing import along
+from ..windows.padding import unwindowed_pad
 from ..windows.pooling import check_scattered, window_attributes, window_shape, with_axis
 
 Ints = tuple[int, ...]
@@ -174,6 +177,12 @@ def _reduce_sharding(outs: Sequence[ShapedArray], *avals: ShapedArray, dimension
     return [tuple(e for i, e in enumerate(joined) if i not in dimensions)] * len(outs)
 
 
+def _reduce_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
+    if any(is_symbolic(eqn.invars[0].aval.shape[axis]) for axis in eqn.params["dimensions"]):
+        refuse(eqn, "the initial value of a reduction by a function may be no neutral element")
+    return passes(padding, eqn, *args)
+
+
 reduce = Primitive(
     "reduce",
     multiple_results=True,
@@ -184,6 +193,7 @@ reduce = Primitive(
     jvp=_reduce_derivative(JVPTrace),
     linearize=_reduce_derivative(LinearizeTrace),
     batch=_reduce_batch,
+    pad=_reduce_pad,
     nan_checked=True,
 )
 
@@ -248,6 +258,7 @@ reduce_window = Primitive(
     lower=_window_lower,
     jvp=_window_jvp,
     batch=_window_batch,
+    pad=unwindowed_pad,
     nan_checked=True,
 )
 

@@ -18,6 +18,7 @@ from ..._ir.primitive import Primitive, Series, Unfused
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.padding import fills
 from ..._transform.spectra import moved
 from ..._xla.text import Function, Value, i64_array, ints
 from ..elementwise.arithmetic import add, div, mul
@@ -129,6 +130,7 @@ def reducer(
         transpose=transpose,
         spectral=spectral,
         batch=batch,
+        pad=fills(start),
         nan_checked=nan_checked,
         series=series,
         unfused=unfused,
@@ -335,6 +337,7 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
             Zero(typeof(out).tangent()),
         ),
         batch=batch,
+        pad=fills(worst),
         nan_checked=False,
     )
     return primitive

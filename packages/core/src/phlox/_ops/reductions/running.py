@@ -14,11 +14,13 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.dtypes import highest, lowest
 from ..._ir.explicit import Entries, check_whole, entries_of
+from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jvp import jvp
+from ..._transform.padding import Padding, passes
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, max_, min_, mul
 from ..elementwise.families import INEXACT, NUMBER, check_kind, literal, lowered_as
@@ -132,6 +134,12 @@ def cumulative(
         check_whole(name, x, [axis])
         return entries_of(x)
 
+    def pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
+        aval, axis = eqn.invars[0].aval, eqn.params["axis"]
+        if eqn.params["reverse"]:  # the padding comes first
+            x = padding.filled(x, aval, start(aval.dtype), (axis,))
+        return passes(padding, eqn, x)
+
     primitive = Primitive(
         name,
         types=types,
@@ -140,6 +148,7 @@ def cumulative(
         jvp=differentiate,
         transpose=transpose,
         batch=batch,
+        pad=pad,
         nan_checked=True,
         series=None if transpose is None else "linear",
     )

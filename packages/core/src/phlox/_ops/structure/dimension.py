@@ -7,7 +7,9 @@ from typing import Any
 from ..._base.errors import InconclusiveDimensionOperation
 from ..._ir.avals import ShapedArray, scalar_aval
 from ..._ir.dimensions import SymbolicDim
-from ..._ir.primitive import Primitive
+from ..._ir.jaxpr import JaxprEqn
+from ..._ir.primitive import Primitive, primitive
+from ..._transform.padding import Padding
 from ..._xla.text import Function, Value
 
 
@@ -25,7 +27,15 @@ def _lower(f: Function, dim: Any) -> Value:
     return f.constant(dim, f.out)
 
 
-dim_as_value = Primitive("dim_as_value", types=_types, lower=_lower, nan_checked=False, light=True)
+def _dim_as_value_pad(padding: Padding, eqn: JaxprEqn) -> Any:
+    aval = eqn.outvars[0].aval
+    value = padding.length(eqn.params["dim"])
+    return primitive("convert_element_type").bind(value, new_dtype=aval.dtype, weak_type=aval.weak_type)
+
+
+dim_as_value = Primitive(
+    "dim_as_value", types=_types, lower=_lower, pad=_dim_as_value_pad, nan_checked=False, light=True
+)
 
 SymbolicDim.as_value = lambda self: dim_as_value.bind(dim=self)
 SymbolicDim.aval = property(lambda self: scalar_aval(int))

@@ -24,6 +24,7 @@ from ..._transform.array_operations import Zero, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.explicit import in_auto
 from ..._xla.text import Function, Value, flag, i64_array, ints
+from .index_padding import gather_pad
 
 Ints = tuple[int, ...]
 
@@ -442,6 +443,7 @@ gather = Primitive(
     jvp=_gather_jvp,
     transpose=in_auto(_gather_transpose),
     batch=_gather_batch,
+    pad=gather_pad,
     extend=_gather_extend,
     keys=passes,
     requires=_gather_requires,

@@ -10,12 +10,15 @@ from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.explicit import Entries, check_whole, entries_of
+from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.padding import Padding, passes
 from ..._xla.kernels import has_kernel, kernel
 from ..._xla.text import Function, Value
+from ..elementwise.arithmetic import min_
 from ..elementwise.families import literal, lowered_as
 from ..elementwise.logic import lt, select
 from ..reductions.running import cumsum
@@ -81,6 +84,14 @@ def _sharding(out: ShapedArray, mask: ShapedArray, **_: Any) -> Entries:
     return entries_of(mask)
 
 
+def _pad(padding: Padding, eqn: JaxprEqn, mask: Any) -> Any:
+    aval, dtype = eqn.invars[0].aval, eqn.params["index_dtype"]
+    last = aval.ndim - 1
+    positions = passes(padding, eqn, padding.filled(mask, aval, False, (last,)))
+    # Where there are no more true elements, the result is the length.
+    return min_(positions, convert(padding.length(aval.shape[last]), dtype))
+
+
 #: The positions of the first `size` true elements along the last axis, and its length where there are no more.
 first_places = Primitive(
     "first_places",
@@ -92,5 +103,6 @@ first_places = Primitive(
         Zero(typeof(out).tangent()),
     ),
     batch=_batch,
+    pad=_pad,
     nan_checked=False,
 )

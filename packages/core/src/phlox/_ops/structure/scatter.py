@@ -10,6 +10,7 @@ import numpy as np
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dtypes import highest, lowest
 from ..._ir.explicit import Entries, entries_of, join, refuse
 from ..._ir.jaxpr import effects_inside
 from ..._ir.key_uses import KeyUses
@@ -35,6 +36,7 @@ from .gather import (
     gather,
     up,
 )
+from .index_padding import scatter_pad
 from .shape import iota, pad, reshape
 from .sort import sort, take_along
 
@@ -96,7 +98,7 @@ def _scatter_sharding(
     shared = numbers.scatter_indices_batching_dims
     for i, at in zip(shared, numbers.operand_batching_dims, strict=True):
         entries[at] = join("scatter", avals, (entries[at], theirs[i]))
-    sizes = _window_sizes(operand, updates, numbers)
+    sizes = window_sizes(operand, updates, numbers)
     window_axes = [
         i for i in range(out.ndim) if i not in (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     ]
@@ -162,7 +164,7 @@ def _scatter_lower(name: str) -> Any:
     return lower
 
 
-def _window_sizes(operand: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers) -> Ints:
+def window_sizes(operand: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers) -> Ints:
     """Lengths of the update windows along each axis of the operand."""
     window_dims = iter(numbers.update_window_dims)
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
@@ -171,7 +173,7 @@ def _window_sizes(operand: ShapedArray, updates: ShapedArray, numbers: ScatterDi
 
 def _limits(operand: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers) -> list[int]:
     """The largest valid value of each element of an index vector."""
-    sizes = _window_sizes(operand, updates, numbers)
+    sizes = window_sizes(operand, updates, numbers)
     return [operand.shape[d] - sizes[d] for d in numbers.scatter_dims_to_operand_dims]
 
 
@@ -243,7 +245,7 @@ def read_back(x: Any, indices: Any, operand: ShapedArray, updates: ShapedArray, 
         x,
         indices,
         dimension_numbers=forward,
-        slice_sizes=_window_sizes(operand, updates, numbers),
+        slice_sizes=window_sizes(operand, updates, numbers),
         unique_indices=params["unique_indices"],
         indices_are_sorted=params["indices_are_sorted"],
         mode=params["mode"],
@@ -287,6 +289,7 @@ scatter_add = Primitive(
         ct, operand, indices, updates, True, params
     ),
     batch=_scatter_batch(lambda: scatter_add),
+    pad=scatter_pad("scatter-add", lambda dtype: 0),
     requires=_scatter_requires,
     nan_checked=True,
     series="linear",
@@ -328,6 +331,7 @@ scatter = Primitive(
         ct, operand, indices, updates, False, params
     ),
     batch=_scatter_batch(lambda: scatter),
+    pad=scatter_pad("scatter", None),
     extend=_scatter_extend,
     keys=lambda eqn, uses_of: KeyUses(((2, True),), passed=((0, 0),)),
     requires=_scatter_requires,
@@ -407,6 +411,7 @@ scatter_mul = Primitive(
     jvp=_mul_jvp,
     transpose=in_auto(_mul_transpose),
     batch=_scatter_batch(lambda: scatter_mul),
+    pad=scatter_pad("scatter-mul", lambda dtype: 1),
     requires=_scatter_requires,
     nan_checked=True,
 )
@@ -439,6 +444,7 @@ scatter_min = Primitive(
     lower=_scatter_lower("scatter-min"),
     jvp=_extremum_jvp(lambda: scatter_min),
     batch=_scatter_batch(lambda: scatter_min),
+    pad=scatter_pad("scatter-min", highest),
     requires=_scatter_requires,
     nan_checked=True,
 )
@@ -449,6 +455,7 @@ scatter_max = Primitive(
     lower=_scatter_lower("scatter-max"),
     jvp=_extremum_jvp(lambda: scatter_max),
     batch=_scatter_batch(lambda: scatter_max),
+    pad=scatter_pad("scatter-max", lowest),
     requires=_scatter_requires,
     nan_checked=True,
 )
@@ -461,6 +468,7 @@ scatter_apply = Primitive(
     effects=effects_inside,
     lower=_scatter_lower("scatter-apply"),
     batch=_scatter_batch(lambda: scatter_apply),
+    pad=scatter_pad("scatter-apply", None),
     requires=_scatter_requires,
     nan_checked=True,
 )

@@ -25,13 +25,14 @@ from ..._trace.trace import ArrayLike, recorder, typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, sum_axes, weak_number
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.padding import passes as passes_on
 from ..._transform.transpose import is_linear
 from ..._xla.host_values import as_array
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import sub
 from ..elementwise.families import NUMBER, check_kind, literal, unbroadcast
 from ..elementwise.logic import select_n
-from . import splits
+from . import padding, splits
 from .numbers import exact, literal_of
 
 Params = dict[str, Any]
@@ -44,6 +45,7 @@ def structural(
     lower: Callable[..., Value],
     transpose: Callable[..., Any],
     batch: Callable[..., Any],
+    pad: Callable[..., Any] = passes_on,
     sharding: Callable[..., Any] | None = None,
     axis_map_of: Callable[..., dict[int, int]] | None = None,
     extend: Callable[..., Params] | None = None,
@@ -76,6 +78,7 @@ def structural(
         spectral=None if axis_map_of is None else spectra.moved(lambda: prim, axis_map_of),
         transpose=transposed,
         batch=batched,
+        pad=pad,
         sharding=sharding,
         extend=extend,
         show=show,
@@ -139,6 +142,7 @@ convert_element_type = Primitive(
     spectral=lambda *args, **params: spectra.linear(convert_element_type, *args, **params),
     transpose=_convert_transpose,
     batch=lambda axis, args, dims, **params: (convert_element_type(*args, **params), dims[0]),
+    pad=passes_on,
     keys=passes,
     nan_checked=False,
     light=True,
@@ -206,6 +210,7 @@ bitcast_convert_type = Primitive(
         Zero(typeof(out).tangent()),
     ),
     batch=_bitcast_batch,
+    pad=passes_on,
     nan_checked=False,
 )
 
@@ -233,6 +238,7 @@ reshape = structural(
         reshape(move_axis(x, dim, 0), new_sizes=(typeof(x).shape[dim], *new_sizes), dimensions=None),
         0,
     ),
+    pad=padding.reshape_pad,
     extend=lambda params, trailing, x: {**params, "new_sizes": (*params["new_sizes"], *trailing)},
     unfused="layout",
 )
@@ -396,6 +402,7 @@ rev = structural(
     lower=lambda f, x, dimensions: f.op("stablehlo.reverse", [x], f.out, f"dimensions = {i64_array(dimensions)}"),
     transpose=lambda ct, aval, dimensions: rev(ct, dimensions=dimensions),
     batch=_rev_batch,
+    pad=padding.rev_pad,
     extend=lambda params, trailing, x: params,
     unfused="operation",
 )
@@ -483,6 +490,7 @@ concatenate = Primitive(
     jvp=_concatenate_jvp,
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
+    pad=padding.concatenate_pad,
     extend=lambda params, trailing, *xs: params,
     keys=replaces,
     nan_checked=False,
@@ -572,6 +580,7 @@ pad = Primitive(
     jvp=_pad_jvp,
     transpose=_pad_transpose,
     batch=_pad_batch,
+    pad=padding.pad_pad,
     nan_checked=True,
     series="linear",
 )
@@ -595,6 +604,7 @@ iota = Primitive(
     remembers=True,
     types=_iota_types,
     lower=_iota_lower,
+    pad=passes_on,
     show=lambda eqn, printer: {name: eqn.params[name] for name in ("dimension", "dtype", "shape")},
     nan_checked=False,
     light=True,

@@ -19,6 +19,7 @@ from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.families import literal
+from . import padding
 from .shape import broadcast_in_dim, concatenate, convert, pad, reshape, structural
 
 Ints = tuple[int, ...]
@@ -94,6 +95,7 @@ slice_ = structural(
     lower=_slice_lower,
     transpose=_slice_transpose,
     batch=_slice_batch,
+    pad=padding.slice_pad,
     extend=_slice_extend,
     show=lambda eqn, printer: {name: eqn.params[name] for name in ("limit_indices", "start_indices", "strides")},
     keys=_slice_keys,
@@ -168,6 +170,7 @@ split = Primitive(
     jvp=_split_jvp,
     transpose=_split_transpose,
     batch=_split_batch,
+    pad=padding.split_pad,
     extend=lambda params, trailing, *xs: params,
     keys=lambda eqn, uses_of: KeyUses(((0, True),), fresh=tuple(range(len(eqn.outvars)))),
     nan_checked=False,
@@ -288,6 +291,7 @@ dynamic_slice = Primitive(
     jvp=_dynamic_slice_jvp,
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
+    pad=padding.dynamic_slice_pad,
     extend=lambda params, trailing, *avals: {"slice_sizes": (*params["slice_sizes"], *trailing)},
     keys=passes,
     requires=_dynamic_slice_requires,
@@ -384,6 +388,7 @@ dynamic_update_slice = Primitive(
     jvp=_update_jvp,
     transpose=_update_transpose,
     batch=_update_batch,
+    pad=padding.dynamic_update_slice_pad,
     extend=lambda params, trailing, *avals: params,
     keys=lambda eqn, uses_of: KeyUses(((1, True),), passed=((0, 0),)),
     requires=_update_requires,

@@ -10,11 +10,15 @@ import numpy as np
 from ..._base.errors import OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dimensions import is_symbolic
+from ..._ir.dtypes import highest
 from ..._ir.explicit import Entries, check_whole, elementwise
+from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, move_axis
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.padding import Padding, passes
 from ..._xla.text import Function, Value, flag
 from . import native_sort
 from .gather import GatherScatterMode, gather, numbers_along
@@ -130,6 +134,22 @@ def _sort_sharding(outs: Sequence[ShapedArray], *xs: ShapedArray, dimension: int
     return [elementwise("sort", outs[0], xs)] * len(outs)
 
 
+def _sort_pad(padding: Padding, eqn: JaxprEqn, *xs: Any) -> list[Any]:
+    """Keys behind the true length are the largest of all. The order is stable, so that they follow equal elements."""
+    axis, count = eqn.params["dimension"], eqn.params["num_keys"]
+    avals = [v.aval for v in eqn.invars]
+    if not is_symbolic(avals[0].shape[axis]):
+        return passes(padding, eqn, *xs)
+    keys = [padding.filled(x, a, _last(a.dtype), (axis,)) for x, a in zip(xs[:count], avals, strict=False)]
+    return sort(*keys, *xs[count:], dimension=axis, is_stable=True, num_keys=count)
+
+
+def _last(dtype: np.dtype) -> Any:
+    """An element that is sorted behind all others, or is equal to the last ones."""
+    kind = dtypes.kind(dtype)
+    return complex("nan+nanj") if kind == "c" else np.nan if kind == "f" else highest(dtype)
+
+
 sort = Primitive(
     "sort",
     multiple_results=True,
@@ -138,5 +158,6 @@ sort = Primitive(
     lower=_sort_lower,
     jvp=_sort_jvp,
     batch=_sort_batch,
+    pad=_sort_pad,
     nan_checked=False,
 )

@@ -11,13 +11,15 @@ import numpy as np
 from ..._base.errors import AxisError, DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.dimensions import surely_at_least
+from ..._ir.dimensions import is_symbolic, surely_at_least
 from ..._ir.dtypes import highest, lowest
 from ..._ir.explicit import Entries, check_whole, entries_of
+from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
+from ..._transform.padding import Padding, passes, refuse
 from ..._xla.approximate import top_k_size
 from ..._xla.platforms import cpu_only
 from ..._xla.text import Function, Value, flag
@@ -142,6 +144,12 @@ def _top_sharding(name: str, axis_of: str) -> Any:
     return rule
 
 
+def _pad(padding: Padding, eqn: JaxprEqn, x: Any) -> list[Any]:
+    """Elements behind the true length are the smallest. Of equal elements those of smaller indices come first."""
+    aval = eqn.invars[0].aval
+    return passes(padding, eqn, padding.filled(x, aval, lowest(aval.dtype), (eqn.params["axis"],)))
+
+
 top_k = Primitive(
     "top_k",
     multiple_results=True,
@@ -152,6 +160,7 @@ top_k = Primitive(
         primals, tangents, top_k(*primals, **params), params["axis"]
     ),
     batch=_batch,
+    pad=_pad,
     nan_checked=False,
 )
 
@@ -232,6 +241,12 @@ def _approx_batch(
     return approx_top_k(args[0], reduction_dimension=at, **params), [dim, dim]
 
 
+def _approx_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> list[Any]:
+    if is_symbolic(eqn.invars[0].aval.shape[eqn.params["reduction_dimension"]]):
+        refuse(eqn, "the selected elements depend on the length of the axis")
+    return passes(padding, eqn, x)
+
+
 approx_top_k = Primitive(
     "approx_top_k",
     multiple_results=True,
@@ -242,5 +257,6 @@ approx_top_k = Primitive(
         primals, tangents, approx_top_k(*primals, **params), params["reduction_dimension"]
     ),
     batch=_approx_batch,
+    pad=_approx_pad,
     nan_checked=False,
 )

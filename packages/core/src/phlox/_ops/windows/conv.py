@@ -27,6 +27,7 @@ from ..linalg.dot import Precision
 from ..structure.shape import convert, reshape, rev
 from .depthwise import depthwise, fits
 from .geometry import Ints, Pads, dilated, input_pads, positions
+from .padding import conv_pad
 
 
 class ConvDimensionNumbers(NamedTuple):
@@ -385,6 +386,7 @@ conv_general_dilated = Primitive(
     jvp=_conv_jvp,
     transpose=in_auto(_conv_transpose),
     batch=_conv_batch,
+    pad=conv_pad,
     nan_checked=True,
     series="bilinear",
 )

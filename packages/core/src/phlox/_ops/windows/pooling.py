@@ -25,6 +25,7 @@ from ..reductions.reduce import Combine, combined, larger, smaller
 from ..structure.shape import pad
 from ..structure.slicing import slice_
 from .geometry import Ints, Pads, dilated, input_pads, positions
+from .padding import reduction_pad, selection_pad
 
 
 def window_shape(name: str, x: ShapedArray, window: dict[str, Any]) -> Ints:
@@ -121,6 +122,7 @@ def _reduction(
         jvp=jvp,
         transpose=transpose,
         batch=batch,
+        pad=reduction_pad(start),
         nan_checked=nan_checked,
         series=None if transpose is None else "linear",
     )
@@ -264,6 +266,7 @@ select_and_gather_add = Primitive(
     jvp=_selecting_jvp(lambda: select_and_gather_add),
     transpose=_gather_transpose,
     batch=_follow_batch(lambda: select_and_gather_add),
+    pad=selection_pad(lambda select_prim, dtype: _direction(select_prim)[1](dtype)),
     nan_checked=False,
 )
 
@@ -314,5 +317,6 @@ select_and_scatter_add = Primitive(
         None,
     ],
     batch=_follow_batch(lambda: select_and_scatter_add),
+    pad=selection_pad(lambda select_prim, dtype: _direction(select_prim)[1](dtype)),
     nan_checked=True,
 )

@@ -1,0 +1,1 @@
+"""Functions for arguments of varying sizes."""

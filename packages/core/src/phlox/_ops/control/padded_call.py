@@ -1,0 +1,288 @@
+"""The `padded_call` primitive: the call of a Jaxpr of symbolic shapes by one compiled program for all sizes.
+
+Its operands have their true lengths. When it is executed, they are padded on the host to the largest lengths of
+`ranges`, and the results are cut on the host: slices on devices would be compiled for each length. A derivative, and a
+batch, is the padded call of the derivative of the Jaxpr. Inside of other programs, whose shapes are known, nothing is
+padded.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._base import config
+from ..._base.errors import SizesError, SizesWarning
+from ..._base.source import warn
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
+from ..._ir.primitive import Primitive, sharding_in_types
+from ..._ir.substitution import aval_for, program_for
+from ..._trace.interpret import eval_jaxpr
+from ..._trace.staging import stage
+from ..._transform.array_operations import Zero, fill
+from ..._transform.batch import BatchAxis, Dim
+from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
+from ..._transform.padding import Padding
+from ..._transform.transpose import is_linear
+from ..._xla.array import Array, logical, physical, put
+from ..._xla.host_values import as_array, operand
+from ..._xla.lower import lower_jaxpr
+from ..._xla.text import Function, Value
+from .call import axes_used, call, decomposes, jit_p, narrow_call
+
+#: (name, length) for each name of a size
+Lengths = tuple[tuple[str, int], ...]
+#: (name, least, largest length) for each name of a size
+Ranges = tuple[tuple[str, int, int], ...]
+
+
+def call_padded(closed: ClosedJaxpr, args: Sequence[Any], *, lengths: Lengths, ranges: Ranges) -> list[Any]:
+    """Calls a Jaxpr of symbolic shapes on arrays of these lengths."""
+    if closed.consts:
+        args = [*closed.consts, *args]
+        closed = hoisted(closed)
+    return padded_call.bind(*args, jaxpr=closed, lengths=lengths, ranges=ranges)
+
+
+def padded_program(closed: ClosedJaxpr, ranges: Ranges) -> ClosedJaxpr:
+    """The program on padded arrays. Its first inputs are the true lengths. Raises `SizesError` if there is none."""
+
+    def make() -> ClosedJaxpr | SizesError:
+        padding = Padding({name: (low, high) for name, low, high in ranges}, {})
+
+        def fun(*values: Any) -> list[Any]:
+            padding.lengths = dict(zip([name for name, *_ in ranges], values, strict=False))
+            return padding.run(closed, values[len(ranges) :])
+
+        avals = [shaped((), dtypes.int32)] * len(ranges) + [padding.aval(a) for a in closed.in_avals]
+        try:
+            return ClosedJaxpr(*stage(fun, avals, name=closed.jaxpr.name))
+        except SizesError as error:
+            return error.with_traceback(None)
+
+    program = memoized(closed.jaxpr, ("padded", ranges), make)
+    if isinstance(program, SizesError):
+        raise program
+    return program
+
+
+# --- execution ------------------------------------------------------------------------------------------
+
+
+class _Runner:
+    """Calls the padded program of a Jaxpr for a range of lengths.
+
+    Attributes:
+      program: the program on padded arrays, whose constants are operands.
+      shapes: the padded shapes of the operands.
+      out_shapes: the true shapes of the results, by the lengths.
+    """
+
+    def __init__(self, jaxpr: ClosedJaxpr, ranges: Ranges):
+        program = padded_program(jaxpr, ranges)
+        self.program, self.consts = hoisted(program), program.consts
+        self.name = jaxpr.jaxpr.name
+        self.shapes = [aval.shape for aval in program.in_avals[len(ranges) :]]
+        self.out_avals = jaxpr.out_avals
+        self.out_shapes: dict[Lengths, list[tuple[int, ...]]] = {}
+
+    def __call__(self, args: Sequence[Any], lengths: Lengths) -> list[Any]:
+        shapes = self.out_shapes.get(lengths)
+        if shapes is None:
+            values = dict(lengths)
+            shapes = self.out_shapes[lengths] = [aval_for(a, values).shape for a in self.out_avals]
+        numbers = [_number(n, config.current().executed) for _, n in lengths]
+        longer = [pad_on_host(operand(x), shape) for x, shape in zip(args, self.shapes, strict=True)]
+        outs = jit_p.bind(*self.consts, *numbers, *longer, jaxpr=self.program, name=self.name, inline=False)
+        return [cut_on_host(out, shape) for out, shape in zip(outs, shapes, strict=True)]
+
+
+@functools.lru_cache(8192)
+def _number(n: int, settings: Any) -> Array:
+    """A length as an array that programs read. A transfer takes 10 microseconds."""
+    return as_array(np.int32(n))
+
+
+def _eager(*args: Any, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> list[Any]:
+    memo, key = jaxpr.jaxpr.memo, ("runner", ranges)
+    runner = memo.get(key)
+    if runner is None:
+        try:
+            runner = _Runner(jaxpr, ranges)
+        except SizesError as error:
+            warn_of_refusal(jaxpr.jaxpr.name, error)
+            runner = functools.partial(_call_exact, jaxpr)
+        memo[key] = runner
+    if any(isinstance(x, Array) and len(x.sharding.devices) > 1 for x in args):  # a bucket may not divide the mesh
+        return _call_exact(jaxpr, args, lengths)
+    outs: list[Any] = runner(args, lengths)
+    return outs
+
+
+def _call_exact(jaxpr: ClosedJaxpr, args: Sequence[Any], lengths: Lengths) -> list[Any]:
+    return call(_exact(jaxpr, lengths), args, name=jaxpr.jaxpr.name)
+
+
+def _exact(jaxpr: ClosedJaxpr, lengths: Lengths) -> ClosedJaxpr:
+    return memoized(jaxpr.jaxpr, ("exact", lengths), lambda: program_for(jaxpr, dict(lengths)))
+
+
+def warn_of_refusal(name: str, error: Exception) -> None:
+    """Warns that a function is compiled for each size."""
+    what, where = getattr(error, "what", str(error)), getattr(error, "where", None)
+    place = f", at {where}" if where is not None else ""
+    warn(f"pad_axes: {name} is compiled for each size of its arguments: {what}{place}", SizesWarning)
+
+
+#: The alignment of memory that XLA on CPUs uses as it is; other memory is copied.
+_ALIGNMENT = 64
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An uninitialized array at an aligned address."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return np.ndarray(shape, dtype, memory, start)
+
+
+def padding_value(dtype: np.dtype) -> Any:
+    """The value of padding in arguments. Results do not depend on it."""
+    return 0
+
+
+def pad_on_host(x: Array, shape: tuple[int, ...]) -> Array:
+    """`x`, longer at the ends of its axes."""
+    if x.aval.shape == shape:
+        return x
+    words = physical(x)
+    host = np.asarray(words)
+    whole = _aligned((*shape, *host.shape[len(shape) :]), host.dtype)
+    inside: tuple[slice, ...] = ()
+    for axis, (n, size) in enumerate(zip(host.shape, shape, strict=False)):
+        if n != size:  # behind the end of each axis, within the earlier ones
+            whole[(*inside, *[slice(None)] * (axis - len(inside)), slice(n, None))] = padding_value(host.dtype)
+            inside = (*inside, *[slice(None)] * (axis - len(inside)), slice(n))
+    whole[inside] = host
+    return _placed(x, words, whole, shape)
+
+
+def cut_on_host(x: Array, shape: tuple[int, ...]) -> Array:
+    """The beginning of `x` along each axis. Leading rows share the memory of `x` on CPUs."""
+    if x.aval.shape == shape:
+        return x
+    words = physical(x)
+    part = np.asarray(words)[tuple(map(slice, shape))]
+    if not part.flags.c_contiguous:
+        whole, part = part, _aligned(part.shape, part.dtype)
+        part[...] = whole
+    return _placed(x, words, part, shape)
+
+
+def _placed(x: Array, words: Array, host: np.ndarray, shape: tuple[int, ...]) -> Array:
+    """The array of this shape with the elements `host`, on the devices of `x`. `words` are the elements of `x`."""
+    aval = shaped(host.shape, words.aval.dtype, words.aval.weak_type)
+    array = put(host, aval, x.sharding, committed=x.committed, share=True)
+    return array if words is x else logical(array, shaped(shape, x.aval.dtype))
+
+
+# --- rules ----------------------------------------------------------------------------------------------
+
+
+def _types(*avals: ShapedArray, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> list[ShapedArray]:
+    values = dict(lengths)
+    return [aval_for(a, values) for a in jaxpr.out_avals]
+
+
+def _lower(f: Function, *args: Value, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> list[Value]:
+    return lower_jaxpr(f, _exact(jaxpr, lengths).jaxpr, args)
+
+
+def _or_exact(rule: str) -> Callable[..., Any]:
+    """Decorator for rules: where a symbolic length has no derivative or batch, that of the exact program is taken."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> Any:
+            if ("exact", rule) not in jaxpr.jaxpr.memo:
+                try:
+                    return function(*args, jaxpr=jaxpr, lengths=lengths, ranges=ranges)
+                except Exception as error:  # if the rule fails for numbers too, that of the exact program says why
+                    jaxpr.jaxpr.memo["exact", rule] = True
+                    warn_of_refusal(f"the rule {rule} of {jaxpr.jaxpr.name}", error)
+            return jit_p.rule(rule)(*args, jaxpr=_exact(jaxpr, lengths), name=jaxpr.jaxpr.name, inline=False)
+
+        return run
+
+    return decorate
+
+
+@_or_exact("jvp")
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, **sizes: Any
+) -> tuple[list[Any], list[Any]]:
+    derived, present = jvp_jaxpr(jaxpr, tuple(type(t) is not Zero for t in tangents))
+    results = call_padded(derived, [*primals, *(t for t in tangents if type(t) is not Zero)], **sizes)
+    count = len(jaxpr.out_avals)
+    return results[:count], fill(results[count:], present, _types(jaxpr=jaxpr, **sizes))
+
+
+@_or_exact("linearize")
+def _linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, **sizes: Any
+) -> tuple[list[Any], list[Any]]:
+    split = linearize_jaxpr(jaxpr, tuple(type(t) is not Zero for t in tangents))
+    results = call_padded(split.primal, primals, **sizes)
+    sources = {"in": primals, "out": results}
+    residuals = [sources[kind][i] for kind, i in split.residuals]
+    moving = [t for t in tangents if type(t) is not Zero]
+    outs = call_padded(split.linear, [*residuals, *moving], **sizes) if any(split.nonzero) else []
+    return results[: len(jaxpr.out_avals)], fill(outs, split.nonzero, _types(jaxpr=jaxpr, **sizes))
+
+
+@_or_exact("transpose")
+def _transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **sizes: Any) -> list[Any]:
+    linear = tuple(is_linear(x) for x in args)
+    nonzero = tuple(type(ct) is not Zero for ct in cotangents)
+    derived, present = transpose_jaxpr(jaxpr, linear, nonzero)
+    operands = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
+    results, there = iter(call_padded(derived, operands, **sizes)), iter(present)
+    return [(next(results) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in args]
+
+
+@_or_exact("batch")
+def _batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], jaxpr: ClosedJaxpr, **sizes: Any
+) -> tuple[list[Any], list[Dim]]:
+    derived, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
+    return call_padded(derived, args, **sizes), out_dims
+
+
+def _unfold(*args: Any, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> list[Any]:
+    exact = _exact(jaxpr, lengths)
+    return eval_jaxpr(exact.jaxpr, exact.consts, *args)
+
+
+padded_call = Primitive(
+    "padded_call",
+    multiple_results=True,
+    types=_types,
+    sharding=sharding_in_types,
+    lower=_lower,
+    jvp=_jvp,
+    linearize=_linearize,
+    decomposes=lambda params: decomposes(params["jaxpr"]),
+    unfold=_unfold,
+    transpose=_transpose,
+    batch=_batch,
+    eager=_eager,
+    axes=lambda params: axes_used(params["jaxpr"]),
+    effects=effects_inside,
+    narrow=narrow_call,
+    nan_checked=True,
+)

@@ -1,0 +1,112 @@
+"""The rules `pad` of gather and scatter: indices of padding, and indices behind the true lengths, reach no result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray
+from ..._ir.dimensions import is_symbolic
+from ..._ir.jaxpr import JaxprEqn
+from ..._ir.primitive import primitive
+from ..._trace.trace import typeof
+from ..._transform.padding import Padding, grows, padded_axes, refuse
+
+
+def _bind(name: str, *args: Any, **params: Any) -> Any:
+    return primitive(name).bind(*args, **params)
+
+
+def gather_pad(padding: Padding, eqn: JaxprEqn, operand: Any, indices: Any) -> Any:
+    """Slices of the true lengths are read from where the unpadded gather reads them."""
+    aval, params = eqn.invars[0].aval, padding.params(eqn)
+    limits = _limits(eqn, aval, params["dimension_numbers"].start_index_map, eqn.params["slice_sizes"])
+    if any(map(is_symbolic, limits)) and params["mode"].name != "PROMISE_IN_BOUNDS":
+        indices = _bounded(padding, indices, limits, params["mode"].name == "CLIP")
+        params["indices_are_sorted"] = False
+    if padded_axes(eqn.invars[1].aval):
+        params["indices_are_sorted"] = params["unique_indices"] = False
+    return _bind("gather", operand, indices, **params)
+
+
+def scatter_pad(name: str, neutral: Callable[[Any], Any] | None) -> Callable[..., Any]:
+    """The rule of the scatter `name`. ``neutral(dtype)`` is an update that changes nothing."""
+
+    def pad(padding: Padding, eqn: JaxprEqn, operand: Any, indices: Any, updates: Any) -> Any:
+        avals = [v.aval for v in eqn.invars]
+        params = padding.params(eqn)
+        numbers, sizes = params["dimension_numbers"], _windows(eqn)
+        partial = _partial_windows(avals[0], avals[2], numbers)
+        if partial:
+            if neutral is None:
+                refuse(eqn, "the length of the slices that it writes varies, and is not that of the axis")
+            updates = padding.filled(updates, avals[2], neutral(avals[2].dtype), partial)
+        limits = _limits(eqn, avals[0], numbers.scatter_dims_to_operand_dims, sizes)
+        batching = numbers.scatter_indices_batching_dims
+        rows = [axis for axis in padded_axes(avals[1]) if axis not in batching]
+        clips = params["mode"].name == "CLIP"
+        if not rows and not any(map(is_symbolic, limits)):
+            return _bind(name, operand, indices, updates, **params)
+        indices = _bounded(padding, indices, limits, clips)
+        if rows:
+            inside = padding.inside(avals[1], rows)
+            indices = _bind("select_n", inside, _outside(indices), indices)
+        drop = type(params["mode"]).FILL_OR_DROP
+        params |= {"mode": drop, "indices_are_sorted": False, "unique_indices": False}
+        return _bind(name, operand, indices, updates, **params)
+
+    return pad
+
+
+def _windows(eqn: JaxprEqn) -> tuple[Any, ...]:
+    """Lengths of the update windows of a scatter along each axis of the operand."""
+    from .scatter import window_sizes
+
+    return window_sizes(eqn.invars[0].aval, eqn.invars[2].aval, eqn.params["dimension_numbers"])
+
+
+def _partial_windows(operand: ShapedArray, updates: ShapedArray, numbers: Any) -> list[int]:
+    """The axes of the updates along which padded windows are shorter than the axis of the operand."""
+    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    axes = [i for i in range(operand.ndim) if i not in dropped]
+    return [
+        at
+        for i, at in zip(axes, numbers.update_window_dims, strict=True)
+        if is_symbolic(updates.shape[at]) and updates.shape[at] != operand.shape[i]
+    ]
+
+
+def _limits(eqn: JaxprEqn, operand: ShapedArray, axes: Sequence[int], sizes: Sequence[Any]) -> list[Any]:
+    """The largest valid value of each element of an index vector."""
+    limits = [operand.shape[axis] - sizes[axis] for axis in axes]
+    for axis, limit in zip(axes, limits, strict=True):
+        if not grows(limit):
+            refuse(eqn, f"a slice of length {sizes[axis]} of axis {axis} may reach behind the padding")
+    return limits
+
+
+def _bounded(padding: Padding, indices: Any, limits: Sequence[Any], clips: bool) -> Any:
+    """The indices, with those above the true limits moved to the limits (`clips`), or out of all bounds."""
+    aval = typeof(indices)
+    if dtypes.bits(aval.dtype) < 32:  # the out-of-bounds index must be larger than the padded axis
+        indices = _bind("convert_element_type", indices, new_dtype=dtypes.int32, weak_type=False)
+        aval = typeof(indices)
+    if not limits:
+        return indices
+    tops = [_bind("reshape", padding.length(limit), new_sizes=(1,), dimensions=None) for limit in limits]
+    top = tops[0] if len(tops) == 1 else _bind("concatenate", *tops, dimension=0)
+    top = _bind("convert_element_type", top, new_dtype=aval.dtype, weak_type=False)
+    top = _bind("broadcast_in_dim", top, shape=aval.shape, broadcast_dimensions=(aval.ndim - 1,))
+    if clips:
+        return _bind("max", _bind("min", indices, top), np.zeros((), aval.dtype)[()])
+    return _bind("select_n", _bind("gt", indices, top), indices, _outside(indices))
+
+
+def _outside(indices: Any) -> Any:
+    """Indices of this shape that are out of bounds of every axis."""
+    aval = typeof(indices)
+    largest = np.asarray(np.iinfo(aval.dtype).max, aval.dtype)[()]
+    return _bind("broadcast_in_dim", largest, shape=aval.shape, broadcast_dimensions=())

@@ -1,0 +1,287 @@
+"""Padding: runs a program of symbolic shapes on arrays of a fixed, larger shape.
+
+A name of a size stands for a length that varies. Its bucket is the length that arrays have: the program is compiled
+once for each bucket. The true length is a number that the program computes with.
+
+    f32[n,4]  ->  f32[8,4], of which the first `n` rows are the array, and the others are anything
+
+`Padding.run` evaluates a Jaxpr whose types hold symbolic dimensions. The rule `pad` of a primitive computes the results
+of an equation from padded operands such that the first elements along each padded axis are those of the unpadded call:
+
+    pad(padding, eqn, *args)    -> the padded result, or a list of them
+
+A rule may read elements behind the true length only if they do not reach a result: it replaces them with `filled`, by
+a selection. A product with zero would keep nan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .._base.errors import SizesError
+from .._ir import dtypes
+from .._ir.avals import ShapedArray
+from .._ir.bounds import bounds
+from .._ir.dimensions import Operation, evaluated, is_symbolic, names_in
+from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in, memoized
+from .._ir.primitive import primitive
+from .._ir.substitution import aval_for
+from .._trace.interpret import eval_jaxpr
+from .._trace.trace import typeof
+from .jaxprs import restage
+
+#: the largest int32, in which lengths and positions are computed
+MAX_ELEMENTS = 2**31 - 1
+#: a length whose largest value is found by trying all has at most this many
+_MAX_TRIES = 1 << 16
+
+
+class Padding:
+    """The buckets and the true lengths of the names of sizes.
+
+    Attributes:
+      ranges: for each name the least and the largest length; the largest is the bucket.
+      lengths: for each name the true length, an int32 scalar.
+    """
+
+    def __init__(self, ranges: Mapping[str, tuple[int, int]], lengths: Mapping[str, Any]):
+        self.ranges = ranges
+        self.lengths = lengths
+        self._capacities: dict[Any, int] = {}
+
+    # -- programs
+
+    def run(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+        """The padded results of a program for padded `args`."""
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args, run=self._equation)
+
+    def program(self, closed: ClosedJaxpr) -> ClosedJaxpr:
+        """The program on padded arrays. Its constants may be values of the current trace."""
+        avals = [self.aval(a) for a in closed.in_avals]
+        return restage(lambda *args: self.run(closed, args), avals, closed.jaxpr)
+
+    def _equation(self, eqn: JaxprEqn, args: Sequence[Any]) -> Any:
+        if not _has_symbols(eqn):
+            return eqn.primitive.bind(*args, **eqn.params)
+        if eqn.primitive.program is not None:  # the derivative of a program is taken before it is padded
+            return self.run(eqn.params[eqn.primitive.program], args)
+        if eqn.primitive.pad is None:
+            refuse(eqn, "it has no rule for padded axes")
+        return eqn.primitive.pad(self, eqn, *args)
+
+    # -- lengths
+
+    def capacity(self, dim: Any) -> int:
+        """The length of a padded axis whose true length is `dim`."""
+        if not is_symbolic(dim):
+            return int(dim)
+        if dim not in self._capacities:
+            self._capacities[dim] = self._largest(dim)
+        return self._capacities[dim]
+
+    def _largest(self, dim: Any) -> int:
+        names = sorted(names_in(dim))
+        if grows(dim):
+            return int(evaluated(dim, {name: self.ranges[name][1] for name in names}))
+        low, high = self.ranges[names[0]]
+        if len(names) > 1 or high - low > _MAX_TRIES:
+            raise SizesError(f"the length {dim} may be larger for smaller values of {', '.join(names)}", dimension=dim)
+        return max(int(evaluated(dim, {names[0]: n})) for n in range(low, high + 1))
+
+    def shape(self, shape: Sequence[Any]) -> tuple[int, ...]:
+        """The padded shape."""
+        return tuple(self.capacity(n) for n in shape)
+
+    def aval(self, aval: ShapedArray) -> ShapedArray:
+        """The type of the padded array."""
+        values = _Capacities(self)
+        return aval_for(aval, values) if is_padded(aval) else aval
+
+    def length(self, dim: Any) -> Any:
+        """The true length of an axis, an int32 scalar."""
+        if not is_symbolic(dim):
+            return np.int32(dim)
+        total: Any = None
+        for term, n in dim.terms.items():
+            if abs(n) * self._most(term, dim) > MAX_ELEMENTS:
+                raise SizesError(f"the length {dim} may be larger than an int32", dimension=dim)
+            product: Any = np.int32(n)
+            for factor, power in term:
+                value = self._operation(factor) if isinstance(factor, Operation) else self.lengths[factor]
+                for _ in range(power):
+                    product = _bind("mul", product, value)
+            total = product if total is None else _bind("add", total, product)
+        return total
+
+    def _most(self, term: Any, dim: Any) -> int:
+        """The largest absolute value of a product of factors."""
+        low, high = bounds(type(dim)({term: 1}, dim.scope)) if term else (1, 1)
+        return max(abs(low), abs(high))
+
+    def _operation(self, factor: Operation) -> Any:
+        x, y = map(self.length, factor.args)
+        if factor.name in ("max", "min"):
+            return _bind(factor.name, x, y)
+        rest = _bind("rem", x, y)  # has the sign of x, where Python's has that of y
+        rest = _bind("rem", _bind("add", rest, y), y)
+        return rest if factor.name == "mod" else _bind("div", _bind("sub", x, rest), y)
+
+    def params(self, eqn: JaxprEqn) -> dict[str, Any]:
+        """The parameters of an equation, with padded lengths."""
+        return {name: self._parameter(value) for name, value in eqn.params.items()}
+
+    def _parameter(self, value: Any) -> Any:
+        if is_symbolic(value):
+            return self.capacity(value)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*map(self._parameter, value))
+        return type(value)(map(self._parameter, value)) if type(value) in (tuple, list) else value
+
+    # -- arrays
+
+    def inside(self, aval: ShapedArray, axes: Sequence[int]) -> Any:
+        """A mask of the padded shape: whether an element is within the true length of each of `axes`."""
+        shape, mask = self.shape(aval.shape), None
+        for axis in axes:
+            positions = primitive("iota").bind(dtype=dtypes.int32, shape=shape, dimension=axis)
+            here = _bind("lt", positions, self.length(aval.shape[axis]))
+            mask = here if mask is None else _bind("and", mask, here)
+        return mask
+
+    def filled(self, x: Any, aval: ShapedArray, value: Any, axes: Sequence[int] | None = None) -> Any:
+        """`x`, whose true type is `aval`, with `value` behind the true lengths of `axes`; of all, if that is None."""
+        among = range(aval.ndim) if axes is None else axes
+        axes = [axis for axis in among if is_symbolic(aval.shape[axis])]
+        if not axes:
+            return x
+        scalar = value if hasattr(value, "aval") else np.asarray(value, aval.dtype)[()]
+        other = _bind("broadcast_in_dim", scalar, shape=self.shape(aval.shape), broadcast_dimensions=())
+        return _bind("select_n", self.inside(aval, axes), other, x)
+
+    def fit(self, x: Any, aval: ShapedArray) -> Any:
+        """`x` with the padded shape of `aval`: cut off, or longer by anything, at the ends of its axes."""
+        shape, target = typeof(x).shape, self.shape(aval.shape)
+        if shape == target:
+            return x
+        widths = tuple((0, want - have, 0) for have, want in zip(shape, target, strict=True))
+        return _bind("pad", x, np.zeros((), aval.dtype)[()], padding_config=widths)
+
+    def from_position(self, x: Any, axis: int, start: Any, most: int) -> Any:
+        """`x` from the position `start`, an int32 scalar of at most `most`, along `axis`; its end is anything."""
+        shape = typeof(x).shape
+        widths = tuple((0, most if i == axis else 0, 0) for i in range(len(shape)))
+        longer = _bind("pad", x, np.zeros((), typeof(x).dtype)[()], padding_config=widths)
+        starts = [start if i == axis else np.int32(0) for i in range(len(shape))]
+        return _bind("dynamic_slice", longer, *starts, slice_sizes=shape)
+
+
+class _Capacities(Mapping[str, Any]):
+    """The buckets of names, as `evaluated` reads them."""
+
+    def __init__(self, padding: Padding):
+        self.padding = padding
+
+    def __getitem__(self, name: str) -> int:
+        return self.padding.ranges[name][1]
+
+    def __iter__(self) -> Any:
+        return iter(self.padding.ranges)
+
+    def __len__(self) -> int:
+        return len(self.padding.ranges)
+
+
+def _bind(name: str, *args: Any, **params: Any) -> Any:
+    return primitive(name).bind(*args, **params)
+
+
+def is_padded(aval: ShapedArray) -> bool:
+    """Whether an axis has a symbolic length."""
+    return any(map(is_symbolic, aval.shape))
+
+
+def padded_axes(aval: ShapedArray) -> list[int]:
+    """The axes of symbolic length."""
+    return [axis for axis, n in enumerate(aval.shape) if is_symbolic(n)]
+
+
+def grows(dim: Any) -> bool:
+    """Whether a length is never smaller for larger values of its names."""
+    if not is_symbolic(dim):
+        return True
+    for term, n in dim.terms.items():
+        if term and n < 0:
+            return False
+        for factor, power in term:
+            if isinstance(factor, Operation):
+                x, y = factor.args
+                if factor.name == "mod" or not grows(x) or not grows(y):
+                    return False
+                if factor.name == "floordiv" and (is_symbolic(y) or y < 0):
+                    return False
+                single = len(term) == 1 and power == 1
+                if not single and bounds(type(dim)({((factor, 1),): 1}, dim.scope))[0] < 0:
+                    return False
+    return True
+
+
+def _has_symbols(eqn: JaxprEqn) -> bool:
+    """Whether an operand, a result or a parameter of an equation has a symbolic length."""
+    if any(is_padded(v.aval) for v in (*eqn.invars, *eqn.outvars)):
+        return True
+    if any(map(_is_symbolic_parameter, eqn.params.values())):
+        return True
+    return any(map(_program_has_symbols, jaxprs_in(eqn.params)))
+
+
+def _is_symbolic_parameter(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return any(map(_is_symbolic_parameter, value))
+    return is_symbolic(value)
+
+
+def _program_has_symbols(jaxpr: Jaxpr) -> bool:
+    return memoized(jaxpr, "has symbolic lengths", lambda: any(map(_has_symbols, jaxpr.eqns)))
+
+
+def refuse(eqn: JaxprEqn, reason: str) -> NoReturn:
+    """Raises for an operation whose result cannot be computed from padded operands."""
+    types = ", ".join(v.aval.short for v in eqn.invars) or "no operands"
+    raise SizesError(
+        f"{eqn.primitive.name} of {types} cannot be padded: {reason}",
+        where=eqn.source_info,
+        primitive=eqn.primitive.name,
+    )
+
+
+# --- rules of many primitives ---------------------------------------------------------------------------
+
+
+def passes(padding: Padding, eqn: JaxprEqn, *args: Any) -> Any:
+    """The rule `pad` of operations that compute each element from elements at the same positions."""
+    return eqn.primitive.bind(*args, **padding.params(eqn))
+
+
+def fills(start: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The rule `pad` of a reduction with the parameter ``axes`` and the neutral element ``start(dtype)``."""
+
+    def pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
+        aval = eqn.invars[0].aval
+        return passes(padding, eqn, padding.filled(x, aval, start(aval.dtype), eqn.params["axes"]))
+
+    return pad
+
+
+def passes_whole(count: int) -> Callable[..., Any]:
+    """The rule `pad` of operations on the last `count` axes, which are not padded, of each operand."""
+
+    def pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> Any:
+        for v in (*eqn.invars, *eqn.outvars):
+            if any(map(is_symbolic, v.aval.shape[max(0, v.aval.ndim - count) :])):
+                refuse(eqn, f"one of its last {count} axes varies in length")
+        return passes(padding, eqn, *args)
+
+    return pad
