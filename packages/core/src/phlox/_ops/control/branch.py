@@ -363,7 +363,7 @@ def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
 
 def _pad(padding: Padding, eqn: JaxprEqn, index: Any, *operands: Any) -> list[Any]:
     branches = tuple(padding.program(branch) for branch in eqn.params["branches"])
-    return _bind(index, branches, operands, eqn.params.get("batching"))
+    return bind_branches(index, branches, operands, eqn.params.get("batching"))
 
 
 cond = Primitive(
