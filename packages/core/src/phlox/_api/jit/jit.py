@@ -106,7 +106,7 @@ class JitFunction:
     """
 
     __slots__ = (
-        "__weakref__", "_is_ours", "_options", "_parameters", "_resolved", "_store", "calls", "fun",
+        "__weakref__", "_generated_for", "_is_ours", "_options", "_parameters", "_resolved", "_store", "calls", "fun",
         "has_static", "unspecialized",
     )  # fmt: skip
 
@@ -118,6 +118,7 @@ class JitFunction:
         self.calls = self._store.calls
         self.unspecialized: list[weakref.ref[Any]] = []
         self._parameters: Parameters | None = None
+        self._generated_for: Parameters | None = None
         self._resolved: Options | None = None
         self.has_static = bool(options.static_argnums or options.static_argnames)
 
@@ -126,7 +127,13 @@ class JitFunction:
 
     @property
     def parameters(self) -> Parameters:
-        """The parameters of the user's function; or any parameters, if it matters how arguments are given."""
+        """The parameters of the user's function; or any parameters, if it matters how arguments are given.
+
+        Once there is generated code, they are its parameters.
+        """
+        # Not in `_parameters`: a thread that is still computing that one would overwrite those of the generated code.
+        if self._generated_for is not None:
+            return self._generated_for
         if self._parameters is None:
             self._parameters = any_like(0) if self._form_matters else parameters_of(self.fun)
         return self._parameters
@@ -167,7 +174,7 @@ class JitFunction:
             function = self.unspecialized.pop()()  # only one of several threads gets the function
         except IndexError:
             return None
-        self._parameters = parameters
+        self._generated_for = parameters
         specialize(function, parameters, frozenset(static), form_matters)
         return function
 
