@@ -6,6 +6,7 @@ from typing import Any
 
 from ..._ir.key_uses import passes
 from ..._ir.primitive import Primitive
+from ..._transform import padding
 from ..._transform.array_operations import Zero
 from ..._xla.host_values import as_array
 
@@ -30,6 +31,7 @@ tag_p = Primitive(
     extend=lambda params, trailing, *avals: params,
     eager=lambda x, name, kind: as_array(x),
     keys=passes,
+    pad=padding.passes,
     nan_checked=False,
     light=True,
     series="linear",
