@@ -200,7 +200,7 @@ NO_VALUES = {
     "Error", "ErrorCategory", "init_error",
     "live_arrays", "print_environment_info",
     "device_put_replicated", "device_put_sharded", "Infer",
-    "Key",  # a type
+    "Key", "UnreducedKind",  # types
     "broadcast_prefix", "itemsize_bits", "fixed_point",  # not in jax
     "record", "tag", "show", "explain_memory", "explain_sharding", "where_time",  # not in jax
 }  # fmt: skip

@@ -10,7 +10,7 @@ from .._base.errors import IndexingError
 from .._ir import dtypes
 from .._ir.dimensions import is_symbolic
 from .._ops.elementwise import arithmetic as e, logic
-from .._ops.structure.shape import iota
+from .._ops.structure.iota import iota
 from .checks import type_of
 from .promotion import to_dtype
 

@@ -18,7 +18,7 @@ from .._operands.products import contract
 from .._operands.promotion import promote_dtypes, to_dtype
 from .._ops.linalg import algorithms as _algorithms, dot as _dot
 from .._ops.reductions import reduce as _reduce, running as _running
-from .._ops.structure import gather as _indexing, shape as ops, slicing as _slicing
+from .._ops.structure import gather as _indexing, iota as _iota, shape as ops, slicing as _slicing
 from .._ops.structure.numbers import wrapped
 from .._ops.structure.sort import sort as _sort
 
@@ -325,7 +325,7 @@ def broadcasted_iota(dtype: DTypeLike, shape: Ints, dimension: int, *, out_shard
            [0, 1]], dtype=int32)
     """
     wanted = dtypes.user_dtype(dtype, "iota")
-    return ops.iota(dtype=wanted, shape=as_shape(shape), dimension=integer("iota", "dimension", dimension))
+    return _iota.iota(dtype=wanted, shape=as_shape(shape), dimension=integer("iota", "dimension", dimension))
 
 
 # --- slices ---------------------------------------------------------------------------------------------

@@ -21,7 +21,8 @@ from .._ops.elementwise import arithmetic as e, logic
 from .._ops.elementwise.error_functions import erf, erf_inv
 from .._ops.random import keys as ops
 from .._ops.random.uniform import between, normal as normal_real
-from .._ops.structure.shape import convert, iota
+from .._ops.structure.iota import iota
+from .._ops.structure.shape import convert
 from .._ops.structure.sort import sort
 from .._trace.trace import Tracer
 from ..lax._branches import cond

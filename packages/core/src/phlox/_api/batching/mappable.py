@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._base.errors import ArgumentError
 from ..._ir.primitive import current_trace
-from ..._ops.structure.shape import iota
+from ..._ops.structure.iota import iota
 from ..._trace.trace import typeof
 from ..._transform.batch import BatchAxis, BatchTrace, run_in
 

@@ -16,8 +16,9 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, typeof_value
 from ..._ops.elementwise.arithmetic import add
 from ..._ops.elementwise.logic import eq
+from ..._ops.structure.iota import iota
 from ..._ops.structure.numbers import exact
-from ..._ops.structure.shape import converted, iota, reshape
+from ..._ops.structure.shape import converted, reshape
 from ..._trace.trace import recorder, typeof
 from ..batching.vmap import vmap
 from ..jit import arguments

@@ -11,8 +11,9 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import zeros
 from ..random.keys import is_key, random_wrap
 from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather
+from ..structure.iota import iota
 from ..structure.scatter import scatter
-from ..structure.shape import broadcast_in_dim, concatenate, iota, reshape
+from ..structure.shape import broadcast_in_dim, concatenate, reshape
 from ..structure.slicing import along, dynamic_slice, dynamic_update_slice
 
 _ZERO = dtypes.int32.type(0)

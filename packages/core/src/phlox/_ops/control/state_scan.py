@@ -33,7 +33,8 @@ from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, div, max_, min_, mul, rem, sub
 from ..elementwise.logic import and_, eq, ge, gt, le, lt, select
 from ..reductions.reduce import reduce_max
-from ..structure.shape import broadcast_in_dim, convert, iota, squeeze
+from ..structure.iota import iota
+from ..structure.shape import broadcast_in_dim, convert, squeeze
 from .batched_loop import batched_loop, masked_programs, only_where
 from .call import checked_as
 from .loop_states import INDEX, LoopPrograms, axes_of, constants

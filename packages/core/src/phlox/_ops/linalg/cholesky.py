@@ -17,7 +17,8 @@ from ..elementwise.arithmetic import abs_, add, div, max_, mul, neg, rsqrt, squa
 from ..elementwise.families import FLOAT, literal, lowered_as
 from ..elementwise.logic import eq, select
 from ..reductions.reduce import reduce_sum
-from ..structure.shape import broadcast_in_dim, iota
+from ..structure.iota import iota
+from ..structure.shape import broadcast_in_dim
 from .matrices import (
     Shape,
     filled,

@@ -20,7 +20,8 @@ from ..elementwise.arithmetic import abs_, add, complex_, conj, div, imag, mul, 
 from ..elementwise.families import literal
 from ..elementwise.logic import eq, select
 from ..reductions.reduce import argmax, reduce_sum
-from ..structure.shape import convert, iota
+from ..structure.iota import iota
+from ..structure.shape import convert
 from .lu import solve
 from .matrices import (
     Shape,

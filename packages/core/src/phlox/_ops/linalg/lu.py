@@ -20,7 +20,8 @@ from ..elementwise.arithmetic import add
 from ..elementwise.families import literal, lowered_as
 from ..elementwise.logic import eq, ge, lt, select
 from ..reductions.reduce import reduce_sum
-from ..structure.shape import broadcast_in_dim, broadcast_to, convert, iota, pad, reshape
+from ..structure.iota import iota
+from ..structure.shape import broadcast_in_dim, broadcast_to, convert, pad, reshape
 from ..structure.slicing import dynamic_slice, dynamic_update_slice
 from ..structure.sort import sort
 from .matrices import (

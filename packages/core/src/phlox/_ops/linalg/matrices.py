@@ -27,7 +27,8 @@ from ..elementwise.families import INEXACT, check_kind, literal, same_dtype
 from ..elementwise.logic import and_, eq, ge, le, not_, select
 from ..reductions.reduce import reduce_max, reduce_or, reduce_sum
 from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
-from ..structure.shape import broadcast_in_dim, broadcast_to, convert, iota, reshape, transpose
+from ..structure.iota import iota
+from ..structure.shape import broadcast_in_dim, broadcast_to, convert, reshape, transpose
 from ..structure.slicing import along, slice_
 from .dot import Precision, dot_general
 from .padding import stack_pad

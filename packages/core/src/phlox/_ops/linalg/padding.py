@@ -14,7 +14,8 @@ from ..._ir.dimensions import is_symbolic
 from ..._ir.jaxpr import JaxprEqn
 from ..._transform.padding import Padding, passes, refuse
 from ..elementwise.logic import eq, select_n
-from ..structure.shape import convert, iota
+from ..structure.iota import iota
+from ..structure.shape import convert
 
 
 def stack_pad(ranks: Sequence[int]) -> Any:

@@ -27,7 +27,8 @@ from ..._xla.form import is_as_in_jax
 from ..._xla.text import Function, Value
 from ..elementwise.families import batch_elementwise, broadcast_shape, fit
 from ..elementwise.logic import or_, shift_left, shift_right_logical, xor
-from ..structure.shape import bitcast_convert_type, broadcast_in_dim, concatenate, convert, iota, reshape
+from ..structure.iota import iota
+from ..structure.shape import bitcast_convert_type, broadcast_in_dim, concatenate, convert, reshape
 from ..structure.slicing import along
 
 u32 = dtypes.uint32

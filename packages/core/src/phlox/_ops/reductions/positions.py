@@ -21,7 +21,8 @@ from ..elementwise.arithmetic import add, mul
 from ..elementwise.families import literal
 from ..elementwise.logic import eq, select
 from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
-from ..structure.shape import broadcast_in_dim, iota, pad, reshape
+from ..structure.iota import iota
+from ..structure.shape import broadcast_in_dim, pad, reshape
 
 #: the least number of elements, and the least length of the axis: others are as fast as pairs, and compile sooner
 _LEAST, _SHORTEST = 1 << 17, 48

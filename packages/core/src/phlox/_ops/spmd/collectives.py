@@ -26,7 +26,8 @@ from ..elementwise.arithmetic import div, mul
 from ..elementwise.families import literal
 from ..elementwise.logic import eq, select
 from ..reductions.reduce import Combine, combined, larger, reduce_max, reduce_min, reduce_sum, smaller
-from ..structure.shape import convert, iota
+from ..structure.iota import iota
+from ..structure.shape import convert
 
 Axes = tuple[Any, ...]
 #: the indices along the axes that form each group; None: one group of all

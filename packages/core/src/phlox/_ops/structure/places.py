@@ -23,8 +23,9 @@ from ..elementwise.families import literal, lowered_as
 from ..elementwise.logic import lt, select
 from ..reductions.running import cumsum
 from .gather import GatherScatterMode, ScatterDimensionNumbers
+from .iota import iota
 from .scatter import scatter_add
-from .shape import broadcast_in_dim, convert, iota, reshape
+from .shape import broadcast_in_dim, convert, reshape
 from .slicing import along
 
 _KERNEL = "phlox_kernels_places_1"

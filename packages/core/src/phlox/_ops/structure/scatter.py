@@ -37,7 +37,8 @@ from .gather import (
     up,
 )
 from .index_padding import scatter_pad
-from .shape import iota, pad, reshape
+from .iota import iota
+from .shape import pad, reshape
 from .sort import sort, take_along
 
 

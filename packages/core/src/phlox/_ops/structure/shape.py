@@ -1,4 +1,4 @@
-"""Primitives that rearrange or convert elements: conversion, reshape, transpose, broadcast, concatenate, pad, iota.
+"""Primitives that rearrange or convert elements: conversion, reshape, transpose, broadcast, concatenate, pad.
 
 They are linear, so most state a transpose only, and `structural` makes the jvp rule. `extend` rules adapt their
 parameters to arrays of PRNG keys, which have trailing axes in memory.
@@ -30,7 +30,7 @@ from ..._transform.transpose import is_linear
 from ..._xla.host_values import as_array
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import sub
-from ..elementwise.families import NUMBER, check_kind, literal, unbroadcast
+from ..elementwise.families import literal, unbroadcast
 from ..elementwise.logic import select_n
 from . import padding, splits
 from .numbers import exact, literal_of
@@ -583,29 +583,4 @@ pad = Primitive(
     pad=padding.pad_pad,
     nan_checked=True,
     series="linear",
-)
-
-# --- iota -----------------------------------------------------------------------------------------------
-
-
-def _iota_types(dtype: Any, shape: tuple[int, ...], dimension: int) -> ShapedArray:
-    check_kind("iota", shaped((), dtype), NUMBER)
-    if any(n < 0 for n in shape) or not 0 <= dimension < len(shape):
-        raise ShapeError(f"iota: cannot count along axis {dimension} of shape {tuple(shape)}", shapes=[shape])
-    return shaped(tuple(shape), dtype)
-
-
-def _iota_lower(f: Function, dtype: Any, shape: tuple[int, ...], dimension: int) -> Value:
-    return f.op("stablehlo.iota", [], f.out, f"iota_dimension = {dimension} : i64")
-
-
-iota = Primitive(
-    "iota",
-    remembers=True,
-    types=_iota_types,
-    lower=_iota_lower,
-    pad=passes_on,
-    show=lambda eqn, printer: {name: eqn.params[name] for name in ("dimension", "dtype", "shape")},
-    nan_checked=False,
-    light=True,
 )

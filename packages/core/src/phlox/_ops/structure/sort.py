@@ -22,8 +22,9 @@ from ..._transform.padding import Padding, passes
 from ..._xla.text import Function, Value, flag
 from . import native_sort
 from .gather import GatherScatterMode, gather, numbers_along
+from .iota import iota
 from .packed_sort import fits, packed_sort
-from .shape import iota, reshape
+from .shape import reshape
 
 
 def _sort_types(*xs: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:

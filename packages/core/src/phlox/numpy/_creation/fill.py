@@ -20,6 +20,7 @@ from ..._ir.promotion import promote
 from ..._operands.checks import as_shape, canonical_axis, check, check_one, integer, refuse_complex, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
+from ..._ops.structure.iota import iota
 from ..._ops.structure.numbers import in_dtype
 from ..._trace.trace import Tracer, recorder
 from ..._transform.explicit import laid
@@ -400,7 +401,7 @@ def _arange_symbolic(start: Any, stop: Any, step: Any, dtype: DTypeLike | None) 
 
 @functools.partial(jit, inline=True, static_argnames=("size", "dtype"))
 def _iota(size: int, dtype: Any) -> Any:
-    return ops.iota(dtype=dtype, shape=(size,), dimension=0)
+    return iota(dtype=dtype, shape=(size,), dimension=0)
 
 
 def linspace(
@@ -464,7 +465,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
         step = divide(span, to_dtype(steps, computed))
         # Interpolates between the ends instead of adding steps, and takes `stop` itself as the last number.
         real = dtypes.real_part(computed)
-        part = divide(ops.iota(dtype=real, shape=(steps,), dimension=0), to_dtype(steps, real))
+        part = divide(iota(dtype=real, shape=(steps,), dimension=0), to_dtype(steps, real))
         part = to_dtype(reshape(part, tuple(steps if i == at else 1 for i in range(rank))), computed)
         one = np.asarray(1, computed)[()]
         out = add(
@@ -526,8 +527,8 @@ def _diagonal(function: str, k: Any) -> Any:
 
 @functools.partial(jit, inline=True, static_argnames=("rows", "columns", "dtype"))
 def _eye(rows: int, columns: int, k: Any, dtype: Any) -> Any:
-    i = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
-    j = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
+    i = iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
+    j = iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
     return to_dtype((i + k) == j, dtype)
 
 
@@ -568,6 +569,6 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 
 @functools.partial(jit, inline=True, static_argnames=("rows", "columns", "dtype"))
 def _tri(rows: int, columns: int, k: Any, dtype: Any) -> Any:
-    i = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
-    j = ops.iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
+    i = iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
+    j = iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
     return to_dtype((i + k) >= j, dtype)

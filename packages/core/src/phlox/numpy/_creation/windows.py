@@ -15,6 +15,7 @@ from ..._ir import dtypes
 from ..._operands.checks import check, integer, type_of
 from ..._operands.promotion import promoted_inexact, to_dtype
 from ..._ops.structure import shape as ops
+from ..._ops.structure.iota import iota
 from .._elementwise import bessel
 from .._elementwise.unary import abs, cos, is_kind, sqrt
 
@@ -34,7 +35,7 @@ def _window(parameters: tuple[Any, ...], M: int, weight: Callable[..., Any]) -> 
     dtype = dtypes.canonical(dtypes.float64)
     if M < 2:
         return ops.broadcast_in_dim(np.ones((), dtype), shape=(M,), broadcast_dimensions=())
-    return weight(ops.iota(dtype=dtype, shape=(M,), dimension=0), M - 1, *parameters)
+    return weight(iota(dtype=dtype, shape=(M,), dimension=0), M - 1, *parameters)
 
 
 def _cosines(*coefficients: float) -> Callable[[Any, int], Any]:

@@ -18,7 +18,8 @@ from ..._ops.linalg.householder import geqrf
 from ..._ops.linalg.matrices import adjoint, hermitian_part, swapped
 from ..._ops.linalg.qr import qr as qr_p
 from ..._ops.linalg.svd import svd as svd_p
-from ..._ops.structure.shape import iota, rev
+from ..._ops.structure.iota import iota
+from ..._ops.structure.shape import rev
 from ..._ops.structure.sort import sort
 from .._indexing.reading import take_along_axis
 from .triangles import matrix_shape

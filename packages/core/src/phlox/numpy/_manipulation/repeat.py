@@ -17,6 +17,7 @@ from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.reductions.running import cumsum
 from ..._ops.structure import shape as ops
+from ..._ops.structure.iota import iota
 from ..._ops.structure.slicing import along
 from ..._trace.trace import ArrayLike as Base, Tracer
 from .._creation.fill import zeros
@@ -147,7 +148,7 @@ def _roll(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
 def _roll_by(a: Any, shift: Any, axis: int) -> Any:
     """`roll` by a traced number of positions."""
     n = type_of(a).shape[axis]
-    places = ops.iota(dtype=dtypes.int32, shape=(n,), dimension=0)
+    places = iota(dtype=dtypes.int32, shape=(n,), dimension=0)
     return take(a, remainder(subtract(places, shift), max_dim(n, 1)), axis)
 
 

@@ -15,6 +15,7 @@ from ..._operands.checks import canonical_axis, check, check_one, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.structure import shape as ops
+from ..._ops.structure.iota import iota
 from ..._ops.structure.sort import sort as sort_op
 from ..._ops.structure.top_k import top_k as top_k_op
 from .._elementwise.unary import is_kind
@@ -61,7 +62,7 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size
 
 @functools.partial(jit, static_argnames="axis")
 def _lexsort(keys: Sequence[Any], axis: int) -> Any:
-    positions = ops.iota(dtype=dtypes.canonical(dtypes.int64), shape=type_of(keys[0]).shape, dimension=axis)
+    positions = iota(dtype=dtypes.canonical(dtypes.int64), shape=type_of(keys[0]).shape, dimension=axis)
     return sort_op(*keys[::-1], positions, dimension=axis, is_stable=True, num_keys=len(keys))[-1]
 
 

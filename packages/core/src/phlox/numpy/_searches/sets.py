@@ -20,7 +20,7 @@ from ..._ir import dtypes
 from ..._ir.dimensions import surely_at_least, value_of
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
 from ..._operands.promotion import to_dtype
-from ..._ops.structure import shape as ops
+from ..._ops.structure.iota import iota
 from .._creation.fill import zeros
 from .._elementwise.choose import where as choose
 from .._elementwise.comparisons import equal, not_equal
@@ -75,7 +75,7 @@ def _grouped(rows: Any, equal_nan: bool, ordered: bool = True) -> tuple[Any, Any
     elif width:
         order = lexsort([rows[:, i] for i in reversed(range(width))])
     else:
-        order = ops.iota(dtype=dtypes.canonical(dtypes.int64), shape=(n,), dimension=0)
+        order = iota(dtype=dtypes.canonical(dtypes.int64), shape=(n,), dimension=0)
     if order is not None:
         rows = take(rows, order, 0)
     differs = not_equal(rows[1:], rows[:-1])

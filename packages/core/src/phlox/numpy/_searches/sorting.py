@@ -11,7 +11,7 @@ from ..._base.errors import ArgumentError
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check_one, type_of
 from ..._operands.promotion import to_dtype
-from ..._ops.structure import shape as shape_ops
+from ..._ops.structure.iota import iota
 from ..._ops.structure.sort import sort as sort_op
 from .._manipulation.shapes import flip, ravel
 
@@ -101,7 +101,7 @@ def argsort(
     # Stable and descending: sort the reversed array in ascending order, and reverse the result.
     a = flip(a, at) if descending else a
     n = type_of(a).shape[at]
-    positions = shape_ops.iota(dtype=dtypes.canonical(dtypes.int64), shape=type_of(a).shape, dimension=at)
+    positions = iota(dtype=dtypes.canonical(dtypes.int64), shape=type_of(a).shape, dimension=at)
     _, found = sort_op(a, positions, dimension=at, is_stable=stable, num_keys=1)
     found = (n - 1) - flip(found, at) if descending else found
     return found if dtype is None else to_dtype(found, dtypes.user_dtype(dtype, "argsort"))

@@ -1,0 +1,35 @@
+"""The primitive `iota`: an array that counts along one of its axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._base.errors import ShapeError
+from ..._ir.avals import ShapedArray, shaped
+from ..._ir.primitive import Primitive
+from ..._transform.padding import passes as passes_on
+from ..._xla.text import Function, Value
+from ..elementwise.families import NUMBER, check_kind
+
+
+def _iota_types(dtype: Any, shape: tuple[int, ...], dimension: int) -> ShapedArray:
+    check_kind("iota", shaped((), dtype), NUMBER)
+    if any(n < 0 for n in shape) or not 0 <= dimension < len(shape):
+        raise ShapeError(f"iota: cannot count along axis {dimension} of shape {tuple(shape)}", shapes=[shape])
+    return shaped(tuple(shape), dtype)
+
+
+def _iota_lower(f: Function, dtype: Any, shape: tuple[int, ...], dimension: int) -> Value:
+    return f.op("stablehlo.iota", [], f.out, f"iota_dimension = {dimension} : i64")
+
+
+iota = Primitive(
+    "iota",
+    remembers=True,
+    types=_iota_types,
+    lower=_iota_lower,
+    pad=passes_on,
+    show=lambda eqn, printer: {name: eqn.params[name] for name in ("dimension", "dtype", "shape")},
+    nan_checked=False,
+    light=True,
+)
