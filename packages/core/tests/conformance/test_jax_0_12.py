@@ -171,6 +171,16 @@ def test_specs_that_are_refused(sets):
         phlox.P("a", **sets)
 
 
+def test_a_kind_needs_unreduced_axes():
+    kinds = phlox.sharding.UnreducedKind
+    with pytest.raises(ValueError, match="no unreduced axes"):
+        phlox.P("a", unreduced_kind=kinds.max)
+    spec = phlox.P("a", unreduced={"b"}, unreduced_kind=kinds.max)
+    assert spec.update(unreduced={"c"}) == phlox.P("a", unreduced={"c"}, unreduced_kind=kinds.max)
+    with pytest.raises(ValueError, match="no unreduced axes"):
+        spec.update(unreduced=set())
+
+
 def test_members_of_meshes_and_shardings():
     answers = []
     for module in (phlox, jax):

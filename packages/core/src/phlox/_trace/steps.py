@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,6 +84,23 @@ def numbers_of(x: Any) -> np.ndarray:
     return values.astype(np.float32) if dtypes.is_inexact(dtype) and values.dtype.kind not in "fc" else values
 
 
+class Context(NamedTuple):
+    """Where an equation stands in a program.
+
+    Attributes:
+      where: the user's line.
+      scope: name scopes and transformations, outermost first.
+      path: names of the called functions, branches and turns of loops that contain it, outermost first.
+    """
+
+    where: Location | None = None
+    scope: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+
+
+_OUTERMOST = Context()
+
+
 class Step:
     """One evaluated equation.
 
@@ -91,30 +108,18 @@ class Step:
       section: the section that it belongs to.
       index: its number in the section.
       eqn: the equation.
-      where: the user's line.
-      scope: name scopes and transformations, outermost first.
+      where, scope, path: where the equation stands, as in `Context`.
       operands, results: their `Value`s.
       mapped: whether it is inside of a map over devices: its values have a leading axis over them.
-      path: names of the called functions, branches and turns of loops that contain the step, outermost first.
     """
 
     __slots__ = ("eqn", "index", "mapped", "operands", "path", "results", "scope", "section", "where")
 
-    def __init__(
-        self,
-        section: Section,
-        eqn: JaxprEqn,
-        where: Location | None,
-        scope: tuple[str, ...],
-        path: tuple[str, ...],
-        mapped: bool = False,
-    ):
+    def __init__(self, section: Section, eqn: JaxprEqn, context: Context, mapped: bool = False):
         self.section = section
         self.index = len(section.steps)
         self.eqn = eqn
-        self.where = where
-        self.scope = scope
-        self.path = path
+        self.where, self.scope, self.path = context
         self.mapped = mapped
         self.operands: list[Value] = []
         self.results: list[Value] = []
@@ -147,28 +152,14 @@ class Section:
 
     __slots__ = ("inputs", "outputs", "rows", "steps")
 
-    def __init__(
-        self,
-        jaxpr: Jaxpr,
-        inputs: Sequence[Value],
-        path: tuple[str, ...] = (),
-        where: Location | None = None,
-        scope: tuple[str, ...] = (),
-    ):
+    def __init__(self, jaxpr: Jaxpr, inputs: Sequence[Value], context: Context = _OUTERMOST):
         self.inputs = list(inputs)
         self.steps: list[Step] = []
         self.rows: list[list[Value]] = []
-        self.outputs = self._evaluate(jaxpr, self.inputs, where, scope, path)
+        self.outputs = self._evaluate(jaxpr, self.inputs, context)
 
-    def _evaluate(
-        self,
-        jaxpr: Jaxpr,
-        inputs: Sequence[Value],
-        where: Location | None,
-        scope: tuple[str, ...],
-        path: tuple[str, ...],
-    ) -> list[Value]:
-        """Adds the steps of `jaxpr`; returns its outputs. `where` is the location of equations that have none."""
+    def _evaluate(self, jaxpr: Jaxpr, inputs: Sequence[Value], context: Context) -> list[Value]:
+        """Adds the steps of `jaxpr`; returns its outputs. `context.where`, if there is one, is the line of them all."""
         env: dict[Var, Value] = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
         wide, none = jaxpr.is_wide, nullcontext()
         rows: list[list[Value]] = []
@@ -178,8 +169,8 @@ class Section:
 
         for eqn in jaxpr.eqns:
             operands = [read(v) for v in eqn.invars]
-            place = where or eqn.source_info
-            names = scope + (eqn.source_info.scope if eqn.source_info is not None else ())
+            scope = context.scope + (eqn.source_info.scope if eqn.source_info is not None else ())
+            here = Context(context.where or eqn.source_info, scope, context.path)
             with width(eqn) if wide else none:
                 if eqn.primitive.expose is not None:
                     evaluate = self._exposed
@@ -187,63 +178,43 @@ class Section:
                     evaluate = self._opened
                 else:
                     evaluate = self._executed
-                results = evaluate(eqn, operands, place, names, path)
+                results = evaluate(eqn, operands, here)
             env.update(zip(eqn.outvars, results, strict=True))
             rows.append(results)
         self.rows = rows  # calls return before their caller, whose rows stay
         return [read(v) for v in jaxpr.outvars]
 
-    def _executed(
-        self,
-        eqn: JaxprEqn,
-        operands: list[Value],
-        where: Location | None,
-        scope: tuple[str, ...],
-        path: tuple[str, ...],
-    ) -> list[Value]:
+    def _executed(self, eqn: JaxprEqn, operands: list[Value], context: Context) -> list[Value]:
         if not eqn.outvars:  # a print or a callback, which the compiled call has run
             return []
-        step = Step(self, eqn, where, scope, path)
+        step = Step(self, eqn, context)
         out = eqn.primitive.bind(*[x.array for x in operands], **eqn.params)
         step.operands = operands
         step.results = [Value(x, step) for x in (out if eqn.primitive.multiple_results else [out])]
         self.steps.append(step)
         return step.results
 
-    def _exposed(
-        self,
-        eqn: JaxprEqn,
-        operands: list[Value],
-        where: Location | None,
-        scope: tuple[str, ...],
-        path: tuple[str, ...],
-    ) -> list[Value]:
+    def _exposed(self, eqn: JaxprEqn, operands: list[Value], context: Context) -> list[Value]:
         """The results of an operation that maps a Jaxpr over devices, after steps for the equations of the Jaxpr."""
         arrays = [x.array for x in operands]
         closed = eqn.params["jaxpr"]
         env: dict[Var, Value] = dict(zip(closed.invars, operands, strict=True))
         for inner, outs in zip(closed.eqns, eqn.primitive.expose(*arrays, **eqn.params), strict=True):
             if inner.outvars:
-                step = Step(self, inner, inner.source_info or where, scope, (*path, "each device"), mapped=True)
+                where = inner.source_info or context.where
+                step = Step(self, inner, Context(where, context.scope, (*context.path, "each device")), mapped=True)
                 step.operands = [env.get(v) or Value(getattr(v, "val", None)) for v in inner.invars]
                 step.results = [Value(x, step) for x in outs]
                 self.steps.append(step)
                 env.update(zip(inner.outvars, step.results, strict=True))
-        whole = Step(self, eqn, where, scope, path)
+        whole = Step(self, eqn, context)
         whole.operands = [env.get(v) or Value(getattr(v, "val", None)) for v in closed.outvars]
         whole.results = [Value(x, whole) for x in eqn.primitive.bind(*arrays, **eqn.params)]
         self.steps.append(whole)
         return whole.results
 
     @replays
-    def _opened(
-        self,
-        eqn: JaxprEqn,
-        operands: list[Value],
-        where: Location | None,
-        scope: tuple[str, ...],
-        path: tuple[str, ...],
-    ) -> list[Value]:
+    def _opened(self, eqn: JaxprEqn, operands: list[Value], context: Context) -> list[Value]:
         """The results of a call, whose equations become steps."""
         by_id = {id(x.array): x for x in operands}
         with Replay() as replay:  # what the rule stages gets the location of the equation
@@ -252,8 +223,9 @@ class Section:
         inputs = [by_id.get(id(x)) or Value(x) for x in args]
         consts = [Value(c, label="a constant") for c in closed.consts]
         if _is_internal(closed.jaxpr):
-            return self._evaluate(closed.jaxpr, [*consts, *inputs], where, scope, path)
-        return self._evaluate(closed.jaxpr, [*consts, *inputs], None, scope, (*path, name))
+            return self._evaluate(closed.jaxpr, [*consts, *inputs], context)
+        called = Context(None, context.scope, (*context.path, name))
+        return self._evaluate(closed.jaxpr, [*consts, *inputs], called)
 
 
 def _program(eqn: JaxprEqn, args: Sequence[Any]) -> tuple[ClosedJaxpr, Sequence[Any], str]:
@@ -272,8 +244,8 @@ def _is_internal(jaxpr: Jaxpr) -> bool:
     Its trace is cached, with the line of the user that called it first. All its equations have this one location, which
     is not inside of a function with the name of the Jaxpr.
     """
-    places = {(id(x.code), x.offset): x.code for x in (eqn.source_info for eqn in jaxpr.eqns) if x is not None}
-    return len(places) == 1 and next(iter(places.values())).co_name != jaxpr.name
+    locations = {(id(x.code), x.offset): x.code for x in (eqn.source_info for eqn in jaxpr.eqns) if x is not None}
+    return len(locations) == 1 and next(iter(locations.values())).co_name != jaxpr.name
 
 
 class Turn:
@@ -299,7 +271,7 @@ class Turn:
         """The steps of the turn."""
         step, closed = self._step, self._closed
         consts = [Value(c, label="a constant") for c in closed.consts]
-        return Section(closed.jaxpr, [*consts, *self.inputs], (*step.path, self.name), None, step.scope)
+        return Section(closed.jaxpr, [*consts, *self.inputs], Context(None, step.scope, (*step.path, self.name)))
 
 
 def turns(step: Step) -> Iterator[Turn]:
@@ -353,9 +325,8 @@ def _chunks(step: Step) -> Iterator[Step]:
     for start in range(0, length, _CHUNK):
         count = min(_CHUNK, length - start)
         first = length - start - count if params["reverse"] else start
-        part = Step(
-            step.section, step.eqn.replace(params={**params, "length": count}), step.where, step.scope, step.path
-        )
+        eqn = step.eqn.replace(params={**params, "length": count})
+        part = Step(step.section, eqn, Context(step.where, step.scope, step.path))
         part.index = start
         part.operands = [*consts, *carry, *(_input(_rows(x.array, first, count), step, None) for x in rows)]
         outs = part.eqn.primitive.bind(*[x.array for x in part.operands], **part.eqn.params)

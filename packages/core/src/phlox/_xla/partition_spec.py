@@ -50,7 +50,7 @@ class PartitionSpec:
 
     Raises:
       ShapeError: a mesh axis is in two of `partitions`, `unreduced` and `reduced`.
-      ArgumentError: `unreduced` or `reduced` is no set, or `unreduced_kind` is no `UnreducedKind`.
+      ArgumentError: `unreduced` or `reduced` is no set, or `unreduced_kind` is no `UnreducedKind` or stands alone.
 
     >>> PartitionSpec("data", None)
     P('data', None)
@@ -92,16 +92,20 @@ class PartitionSpec:
             raise ShapeError(f"P(unreduced={set(unreduced)}, reduced={set(reduced)}): they overlap")
         if kind is not None and not isinstance(kind, UnreducedKind):
             raise ArgumentError(f"P(unreduced_kind={kind!r})", instead="phlox.sharding.UnreducedKind.sum, max or min")
+        if kind is not None and not unreduced:
+            raise ArgumentError(f"P(unreduced_kind={kind}): there are no unreduced axes", instead="P(unreduced={...})")
         self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
         self.unreduced_kind = (kind or UnreducedKind.sum) if unreduced else None
 
-    def update(self, partitions: Any = None, unreduced: Any = None, reduced: Any = None, **kind: Any) -> PartitionSpec:
-        """A copy with other entries or sets."""
+    def update(
+        self, partitions: Any = None, unreduced: Any = None, reduced: Any = None, unreduced_kind: Any = None
+    ) -> PartitionSpec:
+        """A copy in which what is not None is replaced."""
         return PartitionSpec(
             *(self.partitions if partitions is None else partitions),
             unreduced=self.unreduced if unreduced is None else unreduced,
             reduced=self.reduced if reduced is None else reduced,
-            unreduced_kind=kind.get("unreduced_kind", self.unreduced_kind),
+            unreduced_kind=self.unreduced_kind if unreduced_kind is None else unreduced_kind,
         )
 
     def __repr__(self) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from jaxlib import _profile_data as data, _profiler as profiler
@@ -39,14 +39,13 @@ def write(session: Any, content: bytes, log_dir: str, session_id: str) -> Path:
       session_id: the name of the folder of this recording; empty for the time of day.
     """
     recordings = Path(log_dir).absolute() / "plugins" / "profile"
-    # jaxlib 0.10 cannot write under a name, but the folder that it makes can be renamed.
-    session.export(content, log_dir)
-    folder = max(recordings.iterdir(), key=os.path.getmtime)
-    if not session_id:
-        return folder
-    named = recordings / session_id
-    named.mkdir(exist_ok=True)
-    for file in folder.iterdir():
-        file.replace(named / file.name)
-    folder.rmdir()
-    return named
+    recordings.mkdir(parents=True, exist_ok=True)
+    # jaxlib 0.10 cannot write under a name: it writes elsewhere, into a folder named after the time of day.
+    with TemporaryDirectory(dir=log_dir) as temporary:
+        session.export(content, temporary)
+        (written,) = (Path(temporary) / "plugins" / "profile").iterdir()
+        folder = recordings / (session_id or written.name)
+        folder.mkdir(exist_ok=True)
+        for file in written.iterdir():
+            file.replace(folder / file.name)
+    return folder

@@ -100,9 +100,12 @@ class BoundCall:
 
 
 def bind(
-    fun: Callable[..., Any], options: Options, label: Callable[[int], str | int], args: tuple[Any, ...],
+    fun: Callable[..., Any],
+    options: Options,
+    label: Callable[[int], str | int],
+    args: tuple[Any, ...],
     kwargs: dict[str, Any],
-) -> BoundCall:  # fmt: skip
+) -> BoundCall:
     """A call of `fun` with some static arguments; `label` returns the name of the parameter at a position."""
     static_positions = {n if n >= 0 else n + len(args) for n in options.static_argnums}
     statics: list[tuple[Any, type, Any]] = []
