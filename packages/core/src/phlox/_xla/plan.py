@@ -53,32 +53,16 @@ def plan(
     if device is not None:
         return Plan((device,), True, (single_device(device),) * len(keys), None)
     requirements: Sequence[Sharding | None] = shardings or [None] * len(keys)
-    demands: dict[tuple[Device, ...], str] = {}
-    for key, requirement in zip(keys, requirements, strict=True):
-        if requirement is not None:
-            demands.setdefault(requirement.devices, "the program")
-        elif is_committed(key):
-            demands.setdefault(sharding_of(key).devices, aval_of(key).short)
     results = [s for s in out_shardings or () if s is not None]
     abstract = [without for s in results if (without := _abstract(s))]
     results = [s for s in results if not _abstract(s)]
-    for sharding in results:
-        demands.setdefault(sharding.devices, "the results")
     if isinstance(mesh, AbstractMesh):
         abstract, mesh = [mesh, *abstract], None
-    if mesh is not None:
-        demands.setdefault(tuple(mesh.devices.flat), "the program")
-    if len(demands) > 1:
-        where = "; ".join(f"{who} on {list(devices)}" for devices, who in demands.items())
-        raise DeviceError(
-            f"arguments are committed to different devices: {where}",
-            instead="device_put all of them to one place first",
-            devices=list(demands),
-        )
-    if not demands and (mesh := context_mesh()) is not None:
-        demands[tuple(mesh.devices.flat)] = "the mesh of the context"
-    if demands:
-        devices = next(iter(demands))
+    required_devices = _required_devices(keys, requirements, results, mesh)
+    if required_devices is None and (mesh := context_mesh()) is not None:
+        required_devices = tuple(mesh.devices.flat)
+    if required_devices is not None:
+        devices = required_devices
     elif config.current().default_device is not None or not keys:
         devices = (default_device(),)
     else:
@@ -93,25 +77,62 @@ def plan(
     if len(devices) == 1:
         in_shardings = [r or sharding_of(key) for key, r in zip(keys, requirements, strict=True)]
         kinds = [s.kind if s.devices == devices else None for s in in_shardings]
-        return Plan(devices, bool(demands), tuple(one_device_in(devices[0], kind) for kind in kinds), None)
+        return Plan(
+            devices, required_devices is not None, tuple(one_device_in(devices[0], kind) for kind in kinds), None
+        )
     required = mesh is not None or bool(abstract)
     if mesh is None:
         known = [s for s in (*requirements, *map(sharding_of, keys), *results) if isinstance(s, NamedSharding)]
         mesh = known[0].mesh if known else None
         if abstract:
             mesh = _with_devices(abstract[0], devices, mesh)
-    whole: Sharding = (
+    return Plan(devices, True, _in_shardings(keys, requirements, devices, mesh, required), mesh)
+
+
+def _required_devices(
+    keys: Sequence[Key], requirements: Sequence[Sharding | None], results: Sequence[Sharding], mesh: Mesh | None
+) -> tuple[Device, ...] | None:
+    """The devices on which the program, its committed arguments and its results agree; None without any of these."""
+    demands: dict[tuple[Device, ...], str] = {}
+    for key, requirement in zip(keys, requirements, strict=True):
+        if requirement is not None:
+            demands.setdefault(requirement.devices, "the program")
+        elif is_committed(key):
+            demands.setdefault(sharding_of(key).devices, aval_of(key).short)
+    for sharding in results:
+        demands.setdefault(sharding.devices, "the results")
+    if mesh is not None:
+        demands.setdefault(tuple(mesh.devices.flat), "the program")
+    if len(demands) > 1:
+        where = "; ".join(f"{who} on {list(devices)}" for devices, who in demands.items())
+        raise DeviceError(
+            f"arguments are committed to different devices: {where}",
+            instead="device_put all of them to one place first",
+            devices=list(demands),
+        )
+    return next(iter(demands), None)
+
+
+def _in_shardings(
+    keys: Sequence[Key],
+    requirements: Sequence[Sharding | None],
+    devices: tuple[Device, ...],
+    mesh: Mesh | None,
+    is_mesh_required: bool,
+) -> tuple[Sharding, ...]:
+    """The sharding of each argument over several devices, by the axes of the mesh where it can be said by them."""
+    replicated: Sharding = (
         interned(NamedSharding(mesh, PartitionSpec()))
         if mesh is not None
         else interned(CompilerSharding(devices, HloSharding.replicate()))
     )
-    placed = []
+    shardings = []
     for key, requirement in zip(keys, requirements, strict=True):
-        here = sharding_of(key)
-        target = requirement if requirement is not None else here if here.devices == devices else whole
+        current = sharding_of(key)
+        target = requirement if requirement is not None else current if current.devices == devices else replicated
         expressed = over(mesh, target, aval_of(key).physical.ndim)
-        placed.append(whole if expressed is None and required else expressed or target)
-    return Plan(devices, True, tuple(placed), mesh)
+        shardings.append(replicated if expressed is None and is_mesh_required else expressed or target)
+    return tuple(shardings)
 
 
 def _abstract(sharding: Sharding) -> AbstractMesh | None:

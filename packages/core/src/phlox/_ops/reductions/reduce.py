@@ -267,21 +267,8 @@ reduce_xor = reducer("reduce_xor", "stablehlo.xor", lambda d: 0, accepts=BITS, j
 # --- positions of extrema -------------------------------------------------------------------------------
 
 
-def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primitive:
-    """argmax or argmin, as a reduction of pairs (value, index): nan is preferred, then the extremum, then the smaller
-    index."""
-
-    def types(x: ShapedArray, axes: Axes, index_dtype: Any) -> ShapedArray:
-        check_kind(name, x, ORDERED)
-        if dtypes.kind(index_dtype) not in "iu":
-            raise DtypeError(f"{name}: index_dtype must be an integer type, got {index_dtype.name}")
-        _check_axes(name, x, axes)
-        if x.shape[axes[0]] == 0:
-            raise ShapeError(
-                f"argmin and argmax require non-empty reduced dimension: {name} of {x.short} along axis {axes[0]}",
-                shapes=[x.shape],
-            )
-        return shaped(tuple(x.shape[i] for i in _remaining_axes(x.ndim, axes)), index_dtype)
+def _position_lower(direction: str, worst: Callable[[Any], Any]) -> Callable[..., Value]:
+    """The lowering rule of argmax or argmin, whose `direction` is that of the comparison, "GT" or "LT"."""
 
     def lower(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:
         out = f.out
@@ -318,6 +305,25 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
         outs = [shaped(out.shape, x.aval.dtype), out]
         return f.op("stablehlo.reduce", [x, iota, *starts], outs, f"dimensions = {i64_array(axes)}", [region])[1]
 
+    return lower
+
+
+def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primitive:
+    """argmax or argmin, as a reduction of pairs (value, index): nan is preferred, then the extremum, then the smaller
+    index."""
+
+    def types(x: ShapedArray, axes: Axes, index_dtype: Any) -> ShapedArray:
+        check_kind(name, x, ORDERED)
+        if dtypes.kind(index_dtype) not in "iu":
+            raise DtypeError(f"{name}: index_dtype must be an integer type, got {index_dtype.name}")
+        _check_axes(name, x, axes)
+        if x.shape[axes[0]] == 0:
+            raise ShapeError(
+                f"argmin and argmax require non-empty reduced dimension: {name} of {x.short} along axis {axes[0]}",
+                shapes=[x.shape],
+            )
+        return shaped(tuple(x.shape[i] for i in _remaining_axes(x.ndim, axes)), index_dtype)
+
     def batch(
         axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes, index_dtype: Any
     ) -> tuple[Any, Dim]:
@@ -331,7 +337,7 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
         remembers=True,
         types=types,
         sharding=_reduce_sharding,
-        lower=lower,
+        lower=_position_lower(direction, worst),
         jvp=lambda primals, tangents, **params: (
             out := primitive.bind(*primals, **params),
             Zero(typeof(out).tangent()),

@@ -78,6 +78,54 @@ def cumulative(
     Others are differentiated as an associative scan of `operation`, so that its jvp rule decides about zeros and ties.
     """
 
+    def types(x: ShapedArray, axis: int, reverse: bool) -> ShapedArray:
+        check_kind(name, x, accepts)
+        if not 0 <= axis < x.ndim:
+            raise ShapeError(f"{name}: {x.short} has no axis {axis}", axis=axis)
+        return x
+
+    def differentiate(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        if type(tangents[0]) is Zero:
+            out = primitive.bind(*primals, **params)
+            return out, Zero(typeof(out).tangent())
+        if transpose is not None:
+            return primitive.bind(*primals, **params), primitive.bind(*tangents, **params)
+        (out,), (t,) = jvp(lambda x: [_scanned(operation, x, **params)], primals, tangents)
+        return out, t
+
+    def batch(mapped: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis: int, reverse: bool) -> tuple[Any, Dim]:
+        dim = dims[0]
+        assert dim is not None
+        return primitive.bind(args[0], axis=axis if axis < dim else axis + 1, reverse=reverse), dim
+
+    def sharding(out: ShapedArray, x: ShapedArray, axis: int, reverse: bool) -> Entries:
+        check_whole(name, x, [axis])
+        return entries_of(x)
+
+    def pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
+        aval, axis = eqn.invars[0].aval, eqn.params["axis"]
+        if eqn.params["reverse"]:  # the padding comes first
+            x = padding.filled(x, aval, start(aval.dtype), (axis,))
+        return passes(padding, eqn, x)
+
+    primitive = Primitive(
+        name,
+        types=types,
+        sharding=sharding,
+        lower=_cumulative_lower(name, op, start),
+        jvp=differentiate,
+        transpose=transpose,
+        batch=batch,
+        pad=pad,
+        nan_checked=True,
+        series=None if transpose is None else "linear",
+    )
+    return primitive
+
+
+def _cumulative_lower(name: str, op: Combine, start: Callable[[Any], Any]) -> Callable[..., Value]:
+    """The lowering rule of a cumulative reduction: windows that reach back to the first element."""
+
     def lower(f: Function, x: Value, axis: int, reverse: bool) -> Value:
         def prefixes(f: Function, x: Value, axis: int) -> Value:
             return windows(f, x, axis, reverse)
@@ -103,56 +151,14 @@ def cumulative(
         }
         return reduced(f, x, op, start(x.aval.dtype), window, x.aval)
 
-    def scan(x: Any, axis: int, reverse: bool) -> Any:
-        x = rev(x, dimensions=(axis,)) if reverse else x
-        (out,) = associative_scan(lambda a, b: [operation(a[0], b[0])], [x], axis)
-        return rev(out, dimensions=(axis,)) if reverse else out
+    return lower
 
-    def types(x: ShapedArray, axis: int, reverse: bool) -> ShapedArray:
-        check_kind(name, x, accepts)
-        if not 0 <= axis < x.ndim:
-            raise ShapeError(f"{name}: {x.short} has no axis {axis}", axis=axis)
-        return x
 
-    def differentiate(primals: Sequence[Any], tangents: Sequence[Any], axis: int, reverse: bool) -> tuple[Any, Any]:
-        if type(tangents[0]) is Zero:
-            out = primitive.bind(*primals, axis=axis, reverse=reverse)
-            return out, Zero(typeof(out).tangent())
-        if transpose is not None:
-            return primitive.bind(*primals, axis=axis, reverse=reverse), primitive.bind(
-                *tangents, axis=axis, reverse=reverse
-            )
-        (out,), (t,) = jvp(lambda x: [scan(x, axis, reverse)], primals, tangents)
-        return out, t
-
-    def batch(mapped: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis: int, reverse: bool) -> tuple[Any, Dim]:
-        dim = dims[0]
-        assert dim is not None
-        return primitive.bind(args[0], axis=axis if axis < dim else axis + 1, reverse=reverse), dim
-
-    def sharding(out: ShapedArray, x: ShapedArray, axis: int, reverse: bool) -> Entries:
-        check_whole(name, x, [axis])
-        return entries_of(x)
-
-    def pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
-        aval, axis = eqn.invars[0].aval, eqn.params["axis"]
-        if eqn.params["reverse"]:  # the padding comes first
-            x = padding.filled(x, aval, start(aval.dtype), (axis,))
-        return passes(padding, eqn, x)
-
-    primitive = Primitive(
-        name,
-        types=types,
-        sharding=sharding,
-        lower=lower,
-        jvp=differentiate,
-        transpose=transpose,
-        batch=batch,
-        pad=pad,
-        nan_checked=True,
-        series=None if transpose is None else "linear",
-    )
-    return primitive
+def _scanned(operation: Primitive, x: Any, axis: int, reverse: bool) -> Any:
+    """The cumulative `operation` as an associative scan."""
+    x = rev(x, dimensions=(axis,)) if reverse else x
+    (out,) = associative_scan(lambda a, b: [operation(a[0], b[0])], [x], axis)
+    return rev(out, dimensions=(axis,)) if reverse else out
 
 
 def _cumsum_transpose(ct: Any, x: Any, axis: int, reverse: bool) -> list[Any]:

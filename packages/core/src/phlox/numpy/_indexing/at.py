@@ -26,7 +26,7 @@ from .._elementwise.choose import where
 from .._manipulation.shapes import broadcast_to, reshape
 from .ds import is_window, window
 from .plan import Plan, parse
-from .reading import lay_out as layout_of, read
+from .reading import layout_of, read
 
 if TYPE_CHECKING:
     from ..._api.devices.out_sharding import OutSharding
