@@ -159,14 +159,14 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
     @wraps(decomposition)
     def call(*args: Any, **attributes: Any) -> Any:
-        given = {key: value for key, value in attributes.items() if value is not None}
-        for key, value in given.items():
+        present = {key: value for key, value in attributes.items() if value is not None}
+        for key, value in present.items():
             if any(isinstance(leaf, Tracer) for leaf in pytree.tree_leaves(value)):
                 raise UnexpectedTracerError(
                     f"composite {name!r}: the attribute {key} is a traced value",
                     instead="a positional argument, or a NumPy array",
                 )
-        written = ", ".join(f"{key} = {attribute(key, value)}" for key, value in given.items())
+        written = ", ".join(f"{key} = {attribute(key, value)}" for key, value in present.items())
         leaves, in_tree = flatten(args)
         arrays = check(f"composite {name}", *leaves)
         out_tree: list[Any] = []
@@ -207,14 +207,16 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Array([1., 1.], dtype=float32)
     """
     leaves, tree = flatten(x)
-    given = pytree.broadcast_prefix(shardings, x, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec))
-    return tree.unflatten([_constrained(leaf, s) for leaf, s in zip(leaves, given, strict=True)])
+    leaf_shardings = pytree.broadcast_prefix(shardings, x, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec))
+    return tree.unflatten([_constrained(leaf, s) for leaf, s in zip(leaves, leaf_shardings, strict=True)])
 
 
-def _constrained(x: Any, given: Any) -> Any:
-    sharding = named("with_sharding_constraint", given)
+def _constrained(x: Any, leaf_sharding: Any) -> Any:
+    sharding = named("with_sharding_constraint", leaf_sharding)
     if not isinstance(sharding, Sharding):
-        raise OptionError(f"with_sharding_constraint: {given!r} is no sharding", instead="NamedSharding(mesh, spec)")
+        raise OptionError(
+            f"with_sharding_constraint: {leaf_sharding!r} is no sharding", instead="NamedSharding(mesh, spec)"
+        )
     if isinstance(sharding, NamedSharding):
         spec, have = spec_of(sharding, typeof(x).ndim), typeof(x).spec
         if have is not None and spec is not have and sharding.mesh.are_all_axes_explicit:

@@ -46,9 +46,9 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     >>> convert_element_type(1.5, "int32")
     Array(1, dtype=int32)
     """
-    wanted = dtypes.user_dtype(new_dtype)
-    x = ops.own(wrapped(check_one("convert_element_type", operand), wanted))
-    return x if x.aval.dtype == wanted and not x.aval.weak_type else ops.converted(x, wanted, False)
+    result_dtype = dtypes.user_dtype(new_dtype)
+    x = ops.own(wrapped(check_one("convert_element_type", operand), result_dtype))
+    return x if x.aval.dtype == result_dtype and not x.aval.weak_type else ops.converted(x, result_dtype, False)
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
@@ -324,8 +324,8 @@ def broadcasted_iota(dtype: DTypeLike, shape: Ints, dimension: int, *, out_shard
     Array([[0, 1],
            [0, 1]], dtype=int32)
     """
-    wanted = dtypes.user_dtype(dtype, "iota")
-    return _iota.iota(dtype=wanted, shape=as_shape(shape), dimension=integer("iota", "dimension", dimension))
+    out_dtype = dtypes.user_dtype(dtype, "iota")
+    return _iota.iota(dtype=out_dtype, shape=as_shape(shape), dimension=integer("iota", "dimension", dimension))
 
 
 # --- slices ---------------------------------------------------------------------------------------------
@@ -406,9 +406,9 @@ def _starts(function: str, operand: Any, starts: Any, allow_negative: bool | Seq
     for i, _, negative in pairs:
         if not negative and isinstance(i, int | np.integer) and i < 0:
             raise ArgumentError(f"{function}: start index {i} is negative, which allow_negative_indices=False excludes")
-    given = [from_front(i, n) if negative else i for i, n, negative in pairs]
-    wide = max((type_of(i).dtype for i in given), key=dtypes.bits, default=dtypes.int32)
-    return [to_dtype(i, wide) for i in given] + list(starts[len(shape) :])
+    start_indices = [from_front(i, n) if negative else i for i, n, negative in pairs]
+    wide = max((type_of(i).dtype for i in start_indices), key=dtypes.bits, default=dtypes.int32)
+    return [to_dtype(i, wide) for i in start_indices] + list(starts[len(shape) :])
 
 
 def starts_along(function: str, rank: int, at: int, start: Any) -> list[Any]:

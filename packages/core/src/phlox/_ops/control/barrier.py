@@ -34,8 +34,8 @@ def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[
 
 
 def _barrier_transpose(cotangents: Sequence[Any], *args: Any) -> list[Any]:
-    found = optimization_barrier.bind(*map(instantiate, cotangents))
-    return [ct if is_linear(x) else None for ct, x in zip(found, args, strict=True)]
+    outs = optimization_barrier.bind(*map(instantiate, cotangents))
+    return [ct if is_linear(x) else None for ct, x in zip(outs, args, strict=True)]
 
 
 optimization_barrier = Primitive(
