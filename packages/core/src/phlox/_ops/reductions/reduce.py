@@ -22,13 +22,11 @@ from ..._transform.padding import fills
 from ..._transform.spectra import moved
 from ..._xla.text import Function, Value, i64_array, ints
 from ..elementwise.arithmetic import add, div, mul
-from ..elementwise.extrema import extrema_lose_nan, extremum_lower
-from ..elementwise.families import ANY, BITS, NUMBER, ORDERED, check_kind, literal, lowered_as
+from ..elementwise.extrema import extremum_lower
+from ..elementwise.families import ANY, BITS, NUMBER, ORDERED, check_kind, literal
 from ..elementwise.logic import eq
 from ..structure.shape import broadcast_in_dim, convert, pad, reshape, transpose
 from ..structure.slicing import along
-from . import native
-from .positions import fits, position_in_groups
 
 Axes = tuple[int, ...]
 
@@ -192,29 +190,8 @@ def smaller(g: Function, a: Value, b: Value) -> Value:
     return extremum_lower(g, "LT", a, b)
 
 
-def _extremum(largest: bool) -> Callable[[Function, Value, Axes], Value]:
-    op, start = (larger, lowest) if largest else (smaller, highest)
-
-    def lower(f: Function, x: Value, axes: Axes) -> Value:
-        result = native.extremum(f, x, axes, largest, f.out)
-        if result is not None:
-            return result
-        out = reduce_lower(f, op, x, start(x.aval.dtype), axes, f.out)
-        if not extrema_lose_nan(f, x.aval):
-            return out
-        # Where an element is nan, and nowhere else, the sum of |x| is nan.
-        total = reduce_lower(f, "stablehlo.add", f.same("stablehlo.abs", x), 0, axes, out.aval)
-        return f.select(f.compare("NE", total, total), total, out)
-
-    return lower
-
-
-reduce_max = reducer(
-    "reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp, lower=_extremum(True), unfused="operation"
-)
-reduce_min = reducer(
-    "reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp, lower=_extremum(False), unfused="operation"
-)
+reduce_max = reducer("reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp, unfused="operation")
+reduce_min = reducer("reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp, unfused="operation")
 
 #: Extrema where no nan occurs or other terms keep it. Whether they show nan depends on the platform.
 fast_max = reducer("fast_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp)
@@ -273,21 +250,6 @@ def _position_lower(direction: str, worst: Callable[[Any], Any]) -> Callable[...
     def lower(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:
         out = f.out
         x = f.convert(x, dtypes.byte_sized(x.aval.dtype))
-        result = native.position(f, x, axes[0], direction == "GT", out)
-        if result is not None:
-            return result
-        if not fits(f, x, axes[0], index_dtype):
-            return pairs(f, x, axes, index_dtype, out)
-        total = reduce_lower(f, "stablehlo.add", x, 0, tuple(range(x.aval.ndim)), shaped((), x.aval.dtype))
-        branches = [
-            f.region([], lambda g: [in_groups(g, x, axis=axes[0], index_dtype=index_dtype)]),
-            f.region([], lambda g: [pairs(g, x, axes, index_dtype, out)]),
-        ]
-        return f.op("stablehlo.case", [f.convert(f.compare("NE", total, total), dtypes.int32)], out, "", branches)
-
-    in_groups = lowered_as(lambda x, **params: position_in_groups(x, largest=direction == "GT", **params))
-
-    def pairs(f: Function, x: Value, axes: Axes, index_dtype: Any, out: ShapedArray) -> Value:
         positions = shaped(x.aval.shape, index_dtype)
         iota = f.op("stablehlo.iota", [], positions, f"iota_dimension = {axes[0]} : i64")
         value, index = shaped((), x.aval.dtype), shaped((), index_dtype)

@@ -1,7 +1,7 @@
 """Cumulative reductions along an axis (cumsum and others), and the associative scan that computes their derivatives.
 
 They are lowered to windows that reach back to the first element: XLA rewrites these as a tree, and compiles that faster
-than the many slices of an associative scan. On CPUs blocks of elements come first.
+than the many slices of an associative scan.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from ..elementwise.logic import or_
 from ..elementwise.logs import logaddexp
 from ..structure.shape import concatenate, pad, rev
 from ..structure.slicing import along
-from . import native
-from .blocks import fits, prefixes_by_blocks
 from .reduce import Combine, larger, smaller
 
 
@@ -112,7 +110,7 @@ def cumulative(
         name,
         types=types,
         sharding=sharding,
-        lower=_cumulative_lower(name, op, start),
+        lower=_cumulative_lower(op, start),
         jvp=differentiate,
         transpose=transpose,
         batch=batch,
@@ -120,24 +118,14 @@ def cumulative(
         nan_checked=True,
         series=None if transpose is None else "linear",
     )
+    CUMULATIVE.append((primitive, op, start))
     return primitive
 
 
-def _cumulative_lower(name: str, op: Combine, start: Callable[[Any], Any]) -> Callable[..., Value]:
+def _cumulative_lower(op: Combine, start: Callable[[Any], Any]) -> Callable[..., Value]:
     """The lowering rule of a cumulative reduction: windows that reach back to the first element."""
 
     def lower(f: Function, x: Value, axis: int, reverse: bool) -> Value:
-        def prefixes(f: Function, x: Value, axis: int) -> Value:
-            return windows(f, x, axis, reverse)
-
-        result = native.running(f, name, x, axis, reverse)
-        if result is not None:
-            return result
-        if fits(f, x, axis):
-            return prefixes_by_blocks(f, x, axis, reverse, op, start(x.aval.dtype), prefixes)
-        return prefixes(f, x, axis)
-
-    def windows(f: Function, x: Value, axis: int, reverse: bool) -> Value:
         from ..windows.pooling import reduced  # imported late: few programs need it
 
         n, rank = x.aval.shape[axis], x.aval.ndim
@@ -169,6 +157,9 @@ def _no_sum(dtype: Any) -> Any:
     """The neutral element of a sum, which keeps the sign of -0.0."""
     return -0.0 if dtypes.kind(dtype) == "f" else 0
 
+
+#: (primitive, operation, neutral element), for its forms
+CUMULATIVE: list[tuple[Primitive, Combine, Callable[[Any], Any]]] = []
 
 cumsum = cumulative("cumsum", add, "stablehlo.add", _no_sum, accepts=NUMBER, transpose=_cumsum_transpose)
 cumprod = cumulative("cumprod", mul, "stablehlo.multiply", lambda dtype: 1, accepts=NUMBER)

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._xla.platforms import cpu_only
+from ..._ir.primitive import Primitive
+from ..._xla.forms import Form
 from ..._xla.text import Function, Value, i64_array
-from .reduce import Combine, combined
+from ..reductions.reduce import Combine, combined
+from ..reductions.running import CUMULATIVE
 
 #: lengths of blocks along the last axis, and along others with so many elements side by side
 _SHORT, _LONG, _BESIDE = 4, 16, 16
@@ -30,13 +33,22 @@ _LEAST, _SHORTEST = 1 << 17, 64
 Prefixes = Callable[[Function, Value, int], Value]
 
 
-def fits(f: Function, x: Value, axis: int) -> bool:
-    """Whether this is for a CPU, and long enough. Over several devices the axis may be divided otherwise."""
-    aval = x.aval
-    return aval.size >= _LEAST and aval.shape[axis] >= _SHORTEST and f.module.partitions == 1 and cpu_only(f)
+def _form(primitive: Primitive, op: Combine, start: Callable[[Any], Any]) -> Form:
+    def applies(f: Function, x: Value, axis: int, reverse: bool) -> bool:
+        # Over several devices the axis may be divided otherwise.
+        return x.aval.size >= _LEAST and x.aval.shape[axis] >= _SHORTEST and f.module.partitions == 1
+
+    def write(f: Function, x: Value, axis: int, reverse: bool) -> Value:
+        def portable(f: Function, x: Value, axis: int) -> Value:
+            prefixes: Value = primitive.lower(f, x, axis, reverse)
+            return prefixes
+
+        return _prefixes_by_blocks(f, x, axis, reverse, op, start(x.aval.dtype), portable)
+
+    return Form(applies, write, "sums of 1e6 float32: 0.2 to 0.4 of the time of XLA's windows")
 
 
-def prefixes_by_blocks(
+def _prefixes_by_blocks(
     f: Function, x: Value, axis: int, reverse: bool, op: Combine, start: object, prefixes: Prefixes
 ) -> Value:
     """Prefixes of `x` along `axis`, or with `reverse` suffixes; ``prefixes`` writes those of shorter axes."""
@@ -71,7 +83,7 @@ def prefixes_by_blocks(
     x = padded(x, 0, more, of(n + more)) if more else x
     blocks = f.unlike("stablehlo.reshape", x, of(count, length))
     if rows:
-        blocks = prefixes_by_blocks(f, blocks, axis + 1, reverse, op, start, prefixes)
+        blocks = _prefixes_by_blocks(f, blocks, axis + 1, reverse, op, start, prefixes)
     else:
         blocks = prefixes(f, blocks, axis + 1)
     last = 0 if reverse else length - 1
@@ -120,3 +132,6 @@ def _row(n: int) -> int:
     """The length of rows, which divides `n` if there is one that does."""
     divisors = [d for d in range(_ROW // 2, 2 * _ROW, _SHORT) if n % d == 0]
     return min(divisors, key=lambda d: abs(d - _ROW), default=_ROW)
+
+
+FORMS = {primitive: [_form(primitive, op, start)] for primitive, op, start in CUMULATIVE}

@@ -12,23 +12,24 @@ from typing import Any
 
 from ..._ir import dtypes
 from ..._trace.trace import typeof
-from ..._xla.platforms import cpu_only
+from ..._xla.forms import Form
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, mul
-from ..elementwise.families import literal
+from ..elementwise.families import literal, lowered_as
 from ..reductions.reduce import reduce_sum
 from ..structure.shape import broadcast_in_dim, concatenate, pad, reshape, transpose
 from ..structure.slicing import slice_
+from ..windows.conv import conv_general_dilated
 
 #: the most slices, which bounds the size of the program, and the least number of elements
 _MOST, _LEAST = 49, 1 << 12
 
 
-def fits(f: Function, lhs: Value, rhs: Value, **params: Any) -> bool:
-    """Whether this is for a CPU and each channel, or each group of the batch, is one of its own."""
+def _applies(f: Function, lhs: Value, rhs: Value, **params: Any) -> bool:
+    """Whether each channel, or each group of the batch, is one of its own."""
     if lhs.aval.dtype != dtypes.float32 or f.out.dtype != dtypes.float32 or lhs.aval.size < _LEAST:
         return False
-    if f.module.partitions > 1 or not cpu_only(f):
+    if f.module.partitions > 1:
         return False
     numbers = params["dimension_numbers"]
     outs = rhs.aval.shape[numbers.rhs_spec[0]]
@@ -41,8 +42,8 @@ def fits(f: Function, lhs: Value, rhs: Value, **params: Any) -> bool:
     return False
 
 
-def depthwise(lhs: Any, rhs: Any, out: Any, **params: Any) -> Any:
-    """The convolution that `fits`; `out` is its type."""
+def _depthwise(lhs: Any, rhs: Any, out: Any, **params: Any) -> Any:
+    """The convolution, whose type is `out`."""
     numbers = params["dimension_numbers"]
     by_channel = params["feature_group_count"] > 1
     config = [(0, 0, 0)] * typeof(lhs).ndim
@@ -100,3 +101,11 @@ def _arranged(x: Any, spec: tuple[int, ...], out_spec: tuple[int, ...]) -> Any:
     for have, want in zip(spec, out_spec, strict=True):
         order[want] = have
     return x if order == sorted(order) else transpose(x, permutation=tuple(order))
+
+
+def _write(f: Function, lhs: Value, rhs: Value, **params: Any) -> Value:
+    result: Value = lowered_as(_depthwise)(f, lhs, rhs, out=f.out, **params)
+    return result
+
+
+FORMS = {conv_general_dilated: [Form(_applies, _write, "3x3, 64 channels of 56x56: 0.04 of XLA's time")]}

@@ -8,25 +8,24 @@ position is the lowest part, the order is stable.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ..._ir import dtypes
 from ..._ir.avals import shaped
-from ..._xla.platforms import cpu_only
+from ..._xla.forms import Form
 from ..._xla.text import Function, Value
-from .gather import gather_along
+from ..structure.gather import gather_along
+from ..structure.sort import sort, with_one_nan_and_zero
 
 #: the dtypes whose elements become unsigned integers that order alike
 _PACKED = {np.dtype(t) for t in ("bool", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", dtypes.bfloat16)}
 
 
-def fits(f: Function, xs: Sequence[Value], dimension: int, is_stable: bool, num_keys: int) -> bool:
-    """Whether this sort is for a CPU, and its keys fit into 64 bits together with a position.
+def _applies(f: Function, *xs: Value, dimension: int, is_stable: bool, num_keys: int) -> bool:
+    """Whether the keys fit into 64 bits together with a position.
 
     An unstable sort may order equal elements in any way, and keeps the way that the compiler has. One operand of
-    integers is fast by itself. Programs for several devices or several platforms have the form of all platforms.
+    integers is fast by itself. Programs for several devices have the portable form.
     """
     first = xs[0].aval
     if not is_stable or first.size == 0 or first.shape[dimension] < 2 or f.module.partitions > 1:
@@ -34,7 +33,7 @@ def fits(f: Function, xs: Sequence[Value], dimension: int, is_stable: bool, num_
     if len(xs) == 1 and dtypes.kind(first.dtype) != "f":
         return False
     kinds = [x.aval.dtype for x in xs[:num_keys]]
-    if any(dtype not in _PACKED for dtype in kinds) or not cpu_only(f):
+    if any(dtype not in _PACKED for dtype in kinds):
         return False
     return sum(map(dtypes.bits, kinds)) + _position_bits(first.shape[dimension]) <= 64
 
@@ -43,8 +42,8 @@ def _position_bits(length: int) -> int:
     return (length - 1).bit_length()
 
 
-def packed_sort(f: Function, xs: Sequence[Value], dimension: int, keys: Sequence[Value]) -> list[Value]:
-    """`xs` in the order of `keys`, in which elements that count as equal have equal bits."""
+def _write(f: Function, *xs: Value, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
+    keys = [with_one_nan_and_zero(f, x) for x in xs[:num_keys]]  # elements that count as equal have equal bits
     shape = xs[0].aval.shape
     last = len(shape) - 1
     # Along the last axis elements lie side by side.
@@ -106,3 +105,6 @@ def _unsigned(f: Function, x: Value) -> Value:
         return f.same("stablehlo.xor", bits, top)
     negative = f.compare("GE", bits, top)
     return f.same("stablehlo.xor", bits, f.select(negative, f.number((1 << width) - 1, out), top))
+
+
+FORMS = {sort: [Form(_applies, _write, "1e6 float32: 0.2, argsort 0.14 of the time of XLA's comparison of floats")]}

@@ -10,41 +10,56 @@ tells: it is nan if there is one (or if there are infinities of both signs, for 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ..._ir import dtypes
 from ..._ir.dtypes import highest, lowest
+from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
-from ..._xla.platforms import cpu_only
+from ..._xla.forms import Form
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, mul
-from ..elementwise.families import literal
+from ..elementwise.families import literal, lowered_as
 from ..elementwise.logic import eq, select
+from ..reductions.reduce import Axes, argmax, argmin, fast_max, fast_min, reduce_min
 from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
 from ..structure.iota import iota
 from ..structure.shape import broadcast_in_dim, pad, reshape
+from .unless_nan import unless_nan
 
 #: the least number of elements, and the least length of the axis: others are as fast as pairs, and compile sooner
 _LEAST, _SHORTEST = 1 << 17, 48
 
 
-def fits(f: Function, x: Value, axis: int, index_dtype: Any) -> bool:
-    """Whether this is for a CPU, and long enough. Over several devices the axis may be divided otherwise."""
-    aval = x.aval
-    return (
-        aval.size >= _LEAST
-        and _SHORTEST <= aval.shape[axis] < 1 << 30
-        and dtypes.kind(aval.dtype) == "f"
-        and dtypes.bits(index_dtype) >= 32
-        and f.module.partitions == 1
-        and cpu_only(f)
-    )
+def _form(primitive: Primitive, largest: bool) -> Form:
+    def applies(f: Function, x: Value, axes: Axes, index_dtype: Any) -> bool:
+        aval = x.aval
+        return (
+            aval.size >= _LEAST
+            and _SHORTEST <= aval.shape[axes[0]] < 1 << 30
+            and dtypes.kind(aval.dtype) == "f"
+            and dtypes.bits(aval.dtype) >= 8
+            and dtypes.bits(index_dtype) >= 32
+            and f.module.partitions == 1  # over several devices the axis may be divided otherwise
+        )
+
+    def write(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:
+        out = f.out
+        in_groups = lowered_as(functools.partial(_position_in_groups, largest=largest))
+
+        def portable(g: Function) -> Value:
+            g.outs = [out]
+            pairs: Value = primitive.lower(g, x, axes, index_dtype)
+            return pairs
+
+        return unless_nan(f, x, out, lambda g: in_groups(g, x, axis=axes[0], index_dtype=index_dtype), portable)
+
+    return Form(applies, write, "1e6 float32: 0.3 of the time of XLA's pairs")
 
 
-def position_in_groups(x: Any, axis: int, index_dtype: Any, largest: bool) -> Any:
+def _position_in_groups(x: Any, axis: int, index_dtype: Any, largest: bool) -> Any:
     """The positions along `axis` of the first largest or smallest elements of `x`, which has no nan."""
-    from .reduce import fast_max, fast_min  # which is built on this module
-
     extremum = fast_max if largest else fast_min
     shape, dtype = typeof(x).shape, typeof(x).dtype
     n = shape[axis]
@@ -69,8 +84,6 @@ def _group(n: int) -> int:
 
 def _first(x: Any, value: Any, axis: int, index_dtype: Any) -> Any:
     """The first position along `axis` at which `x` has `value`."""
-    from .reduce import reduce_min
-
     shape = typeof(x).shape
     value = broadcast_in_dim(value, shape=shape, broadcast_dimensions=tuple(i for i in range(len(shape)) if i != axis))
     positions = iota(dtype=index_dtype, shape=shape, dimension=axis)
@@ -92,3 +105,6 @@ def _take_groups(x: Any, group: Any, axis: int) -> Any:
         mode=GatherScatterMode.PROMISE_IN_BOUNDS,
         fill_value=None,
     )
+
+
+FORMS = {argmax: [_form(argmax, True)], argmin: [_form(argmin, False)]}
