@@ -159,11 +159,6 @@ class PhloxError(Exception):
             # Python would show phlox's own KeyError of a cache as the cause.
             self.__suppress_context__ = True
 
-    def _render_traceback_(self) -> list[str]:
-        from .tracebacks import rendered
-
-        return rendered(self)
-
     def __str__(self) -> str:
         lines = [self.what]
         if self.where is not None:

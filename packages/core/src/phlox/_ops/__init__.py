@@ -3,6 +3,7 @@
 import functools
 
 from .._ir.primitive import Primitive, primitives
+from .._xla import eager as eager  # installs the function that executes operations when no trace is current
 from .._xla.forms import Forms, provide_forms
 
 

@@ -327,23 +327,6 @@ def put(
     return wrap(transfer.put_buffer(x, aval.physical, sharding, share), aval_of(key), key)
 
 
-def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
-    """An array with the same elements and this sharding; `array` itself if its key is already the right one."""
-    array._check_alive()
-    here = array.sharding
-    buf = array._buf
-    key = key_for(array.aval, sharding, committed)
-    if key == array._key:
-        return array
-    if here != sharding:
-        if not transfer.is_whole(here, array.aval.physical.shape):
-            from .replication import move_across  # replication.py imports this module
-
-            return move_across(array, sharding)
-        buf = transfer.move_buffer(buf, array.aval.physical, here, sharding)
-    return wrap(buf, aval_of(key), key)
-
-
 def physical(array: Array) -> Array:
     """The array with its physical type: an array of PRNG keys as the integers it is stored as, any other unchanged."""
     real = array.aval.physical

@@ -14,7 +14,7 @@ from .._base import config
 from .._base.errors import BackendError, DeviceError
 from .._base.native import native
 from .._base.source import warn
-from .distributed import distributed_state
+from .distributed import distributed_state, set_has_clients
 
 Device: TypeAlias = native.Device
 Client = Any
@@ -53,6 +53,7 @@ def client(platform: str | None = None) -> Client:
     with _lock:
         if name not in _clients:
             _clients[name] = _start_client(name)
+            set_has_clients(True)
             if len(_clients) == 1:
                 # As in jax: references that XLA's threads have dropped are freed at each garbage collection.
                 gc.callbacks.append(_collect)
@@ -146,6 +147,7 @@ def _forget_clients() -> None:
     if _collect in gc.callbacks:
         gc.callbacks.remove(_collect)
     _clients.clear()
+    set_has_clients(False)
 
 
 def runs(platform: str) -> bool:

@@ -85,6 +85,14 @@ def _own_address(coordinator: str) -> str | None:
 
 
 _state: DistributedState | None = None
+#: whether devices are in use: devices.py, which is built on this module, says so
+_has_clients = False
+
+
+def set_has_clients(flag: bool) -> None:
+    """Says whether a client of some platform exists; `initialize` must come before the first one."""
+    global _has_clients
+    _has_clients = flag
 
 
 def distributed_state() -> DistributedState | None:
@@ -169,10 +177,9 @@ def initialize(
     """
     global _state
     from .clusters import Place, completed
-    from .devices import started  # devices.py imports this module
     from .liveness import Watch, callback_for
 
-    _check_first(started())
+    _check_first()
     deadline = time.monotonic() + initialization_timeout
     coordinator = coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS")
     place, cluster = completed(
@@ -216,13 +223,13 @@ def initialize(
     atexit.register(_at_exit)
 
 
-def _check_first(is_started: bool) -> None:
+def _check_first() -> None:
     if _state is not None:
         raise DeviceError(
             "distributed.initialize: this process is connected already",
             instead="one call, or distributed.shutdown() before",
         )
-    if is_started:
+    if _has_clients:
         raise DeviceError("distributed.initialize: devices are in use already", instead="call it before anything else")
 
 

@@ -21,7 +21,7 @@ from .._ir.effects import Effects
 from .._ir.explicit import any_specs
 from .._ir.jaxpr import Jaxpr, memoized
 from . import background, effort, memory
-from .array import Array, deleted, move, put, wrap_all
+from .array import Array, deleted, put, wrap_all
 from .callbacks import observed
 from .compile import JaxRuntimeError, compile_text
 from .devices import Device
@@ -114,6 +114,8 @@ class Program:
         """Executes the program; `arrays` must have the keys that it was lowered for."""
         arguments = arrays
         if self.arrange:
+            from .moves import move  # moves.py imports this module
+
             arrays = [a if s is None else move(a, s) for a, s in zip(arrays, self.arrange, strict=True)]
         if self.watch is not None:
             self.watch.before(arguments)

@@ -22,7 +22,7 @@ from .._ops.elementwise import arithmetic as e
 from .._ops.random import rng as _rng
 from .._ops.random.rng import RandomAlgorithm as RandomAlgorithm
 from .._ops.structure import scatter as _scatters, shape as ops, slicing
-from .._ops.structure.gather import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from .._ops.structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from ._conveniences import full
 from ._structural import broadcast_in_dim, concatenate, gather, reshape
 

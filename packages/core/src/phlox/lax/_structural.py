@@ -18,7 +18,13 @@ from .._operands.products import contract
 from .._operands.promotion import promote_dtypes, to_dtype
 from .._ops.linalg import algorithms as _algorithms, dot as _dot
 from .._ops.reductions import reduce as _reduce, running as _running
-from .._ops.structure import gather as _indexing, iota as _iota, shape as ops, slicing as _slicing
+from .._ops.structure import (
+    dimension_numbers as _indexing,
+    gather as _gather,
+    iota as _iota,
+    shape as ops,
+    slicing as _slicing,
+)
 from .._ops.structure.numbers import wrapped
 from .._ops.structure.sort import sort as _sort
 
@@ -559,7 +565,7 @@ def gather(
     Array([2, 0], dtype=int32)
     """
     operand, start_indices = check("gather", operand, start_indices)
-    return _indexing.gather(
+    return _gather.gather(
         operand,
         start_indices,
         dimension_numbers=dimension_numbers,

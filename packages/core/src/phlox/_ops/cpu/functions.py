@@ -7,8 +7,21 @@ from ..._xla.forms import Form
 from ..._xla.text import Function, Number, Value
 from ..elementwise import trigonometry as t
 from ..elementwise.arithmetic import cbrt, pow_, rem
-from . import float32 as f32
-from .float32 import float32_form
+from .float32 import (
+    arccosine,
+    arcsine,
+    arctangent,
+    arctangent_of_two,
+    cosine,
+    cube_root,
+    float32_form,
+    hyperbolic_cosine,
+    hyperbolic_sine,
+    power,
+    remainder,
+    sine,
+    tangent,
+)
 from .unless_nan import unless_nan
 
 #: exponents that XLA turns into products, quotients and roots
@@ -21,7 +34,7 @@ def _is_general_power(f: Function, x: Value, y: Value) -> bool:
 
 def _remainder_form() -> Form:
     """The remainder by a formula; where that is nan, by XLA's operation for all elements."""
-    formula = float32_form(f32.remainder, "")
+    formula = float32_form(remainder, "")
 
     def applies(f: Function, x: Value, y: Value) -> bool:
         # Several devices would have to agree on the branch.
@@ -42,16 +55,16 @@ def _remainder_form() -> Form:
 
 
 FORMS: dict[Primitive, list[Form]] = {
-    t.sin: [float32_form(f32.sine, "1e6: 0.06 to 0.3 of XLA's time")],
-    t.cos: [float32_form(f32.cosine, "1e6: 0.1 to 0.5 of XLA's time")],
-    t.tan: [float32_form(f32.tangent, "1e6: 0.12 of XLA's time")],
-    t.asin: [float32_form(f32.arcsine, "1e6: 0.02 of XLA's time")],
-    t.acos: [float32_form(f32.arccosine, "1e6: 0.02 of XLA's time")],
-    t.atan: [float32_form(f32.arctangent, "1e6: 0.2 of XLA's time")],
-    t.atan2: [float32_form(f32.arctangent_of_two, "1e6: 0.05 of XLA's time")],
-    t.sinh: [float32_form(f32.hyperbolic_sine, "1e6: 0.5 of XLA's time; errors of 0.501 ulp, XLA's 8.6")],
-    t.cosh: [float32_form(f32.hyperbolic_cosine, "1e6: as fast as XLA's; errors of 0.501 ulp")],
-    cbrt: [float32_form(f32.cube_root, "1e6: 0.02 of XLA's time")],
-    pow_: [float32_form(f32.power, "1e6: 0.45 of XLA's time; errors of 0.501 ulp", _is_general_power)],
+    t.sin: [float32_form(sine, "1e6: 0.06 to 0.3 of XLA's time")],
+    t.cos: [float32_form(cosine, "1e6: 0.1 to 0.5 of XLA's time")],
+    t.tan: [float32_form(tangent, "1e6: 0.12 of XLA's time")],
+    t.asin: [float32_form(arcsine, "1e6: 0.02 of XLA's time")],
+    t.acos: [float32_form(arccosine, "1e6: 0.02 of XLA's time")],
+    t.atan: [float32_form(arctangent, "1e6: 0.2 of XLA's time")],
+    t.atan2: [float32_form(arctangent_of_two, "1e6: 0.05 of XLA's time")],
+    t.sinh: [float32_form(hyperbolic_sine, "1e6: 0.5 of XLA's time; errors of 0.501 ulp, XLA's 8.6")],
+    t.cosh: [float32_form(hyperbolic_cosine, "1e6: as fast as XLA's; errors of 0.501 ulp")],
+    cbrt: [float32_form(cube_root, "1e6: 0.02 of XLA's time")],
+    pow_: [float32_form(power, "1e6: 0.45 of XLA's time; errors of 0.501 ulp", _is_general_power)],
     rem: [_remainder_form()],
 }

@@ -23,7 +23,8 @@ from ..elementwise.arithmetic import add, mul
 from ..elementwise.families import literal, lowered_as
 from ..elementwise.logic import eq, select
 from ..reductions.reduce import Axes, argmax, argmin, fast_max, fast_min, reduce_min
-from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
+from ..structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+from ..structure.gather import gather
 from ..structure.iota import iota
 from ..structure.shape import broadcast_in_dim, pad, reshape
 from .unless_nan import unless_nan

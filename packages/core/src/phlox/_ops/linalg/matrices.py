@@ -26,7 +26,8 @@ from ..elementwise.arithmetic import abs_, add, conj, div, mul, real, stop_gradi
 from ..elementwise.families import INEXACT, check_kind, literal, same_dtype
 from ..elementwise.logic import and_, eq, ge, le, not_, select
 from ..reductions.reduce import reduce_max, reduce_or, reduce_sum
-from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
+from ..structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+from ..structure.gather import gather
 from ..structure.iota import iota
 from ..structure.shape import broadcast_in_dim, broadcast_to, convert, reshape, transpose
 from ..structure.slicing import along, slice_

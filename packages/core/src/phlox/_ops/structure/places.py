@@ -19,7 +19,7 @@ from ..elementwise.arithmetic import min_
 from ..elementwise.families import literal, lowered_as
 from ..elementwise.logic import lt, select
 from ..reductions.running import cumsum
-from .gather import GatherScatterMode, ScatterDimensionNumbers
+from .dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
 from .iota import iota
 from .scatter import scatter_add
 from .shape import broadcast_in_dim, convert, reshape

@@ -245,7 +245,8 @@ def _dynamic_slice_batch(
         sizes = (*slice_sizes[:dim], axis.size, *slice_sizes[dim:])
         return dynamic_slice(x, *starts, slice_sizes=sizes), dim
     # Batched start indices: a gather of one slice per index vector.
-    from .gather import GatherDimensionNumbers, GatherScatterMode, gather  # only needed for batched start indices
+    from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+    from .gather import gather  # only needed for batched start indices
 
     every = tuple(range(len(slice_sizes)))
     return gather.rule("batch")(
@@ -345,7 +346,7 @@ def _update_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> 
             for a, d in ((x, dims[0]), (update, dims[1]))
         )
         return dynamic_update_slice(x, update, _start_of_all(starts), *starts), 0
-    from .gather import GatherScatterMode, ScatterDimensionNumbers
+    from .dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
     from .scatter import scatter
 
     every = tuple(range(len(starts)))

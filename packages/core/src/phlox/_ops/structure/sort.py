@@ -20,7 +20,8 @@ from ..._transform.array_operations import Zero, insert_axis, move_axis
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import Padding, passes
 from ..._xla.text import Function, Value, flag
-from .gather import GatherScatterMode, gather, numbers_along
+from .dimension_numbers import GatherScatterMode
+from .gather import gather, numbers_along
 from .iota import iota
 from .shape import reshape
 

@@ -18,7 +18,7 @@ from ..._operands.checks import becomes_array, check, check_one, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure import scatter as ops
-from ..._ops.structure.gather import GatherScatterMode, ScatterDimensionNumbers
+from ..._ops.structure.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
 from ..._ops.structure.numbers import in_dtype
 from ..._trace.trace import Tracer
 from .._creation.from_data import asarray

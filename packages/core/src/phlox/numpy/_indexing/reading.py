@@ -25,7 +25,8 @@ from ..._ops.elementwise import logic
 from ..._ops.elementwise.families import literal
 from ..._ops.random.keys import KeyDtype
 from ..._ops.structure import shape as ops
-from ..._ops.structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
+from ..._ops.structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+from ..._ops.structure.gather import gather
 from ..._ops.structure.slicing import dynamic_slice, slice_
 from .._elementwise.binary import maximum
 from .._manipulation.shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape

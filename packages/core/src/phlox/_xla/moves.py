@@ -1,6 +1,7 @@
-"""Changes the sharding of arrays whose elements are spread over several processes, by a program that all of them run.
+"""Changes the sharding of arrays.
 
-An array that one process holds completely is moved through host memory instead, see `transfer.move_buffer`.
+An array that one process holds completely is moved through host memory, see `transfer.move_buffer`. Where the elements
+are spread over several processes, all of them run a program.
 """
 
 from __future__ import annotations
@@ -17,7 +18,22 @@ from .program import Program, lower
 from .sharding import CompilerSharding, HloSharding, NamedSharding, Sharding, interned
 
 
-def move_across(array: Array, sharding: Sharding) -> Array:
+def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
+    """An array with the same elements and this sharding; `array` itself if its key is already the right one."""
+    array._check_alive()
+    here = array.sharding
+    buf = array._buf
+    key = key_for(array.aval, sharding, committed)
+    if key == array._key:
+        return array
+    if here != sharding:
+        if not transfer.is_whole(here, array.aval.physical.shape):
+            return _move_across(array, sharding)
+        buf = transfer.move_buffer(buf, array.aval.physical, here, sharding)
+    return wrap(buf, aval_of(key), key)
+
+
+def _move_across(array: Array, sharding: Sharding) -> Array:
     """An array with the same elements and this sharding. All processes that hold parts of `array` must call it.
 
     Raises `DeviceError` if the devices of `sharding` are not those of `array`.
