@@ -13,6 +13,7 @@ from phlox.extend import lenient_promotion
 from ._architecture import register
 from ._attention import Attention, CrossAttention, Span, span
 from ._config import Config
+from ._language import CachedModel
 
 HEADS = ("ForConditionalGeneration", "Model", "EncoderModel")
 
@@ -122,10 +123,8 @@ class Stack(nn.Layer):
         return self.dropping(self.norm(x)), new
 
 
-class T5(nn.Layer):
+class T5(CachedModel):
     """T5, its successors Flan-T5 and T5 1.1, and mT5."""
-
-    config: Config
 
     @property
     def _is_tied(self) -> bool:
@@ -148,6 +147,11 @@ class T5(nn.Layer):
         return count, self.config.integer("num_heads"), _head_size(self.config)
 
     @property
+    def start_token(self) -> int:
+        """The first token of the decoder, which the texts that it generates begin with."""
+        return int(self.config.number("decoder_start_token_id", 0))
+
+    @property
     def max_length(self) -> None:
         """None: relative positions have no limit."""
         return None
@@ -160,22 +164,27 @@ class T5(nn.Layer):
         return self.encoder(self.tokens(tokens), here, [None] * count, [None] * count)[0]
 
     @lenient_promotion()
-    def start(self, tokens: Any, mask: Any = None, *, cache: Any) -> Any:
-        """A cache, from `init_cache`, with the keys and values of the encoder's outputs."""
-        x = self.encode(tokens, mask)
-        return {
-            **cache,
-            "encoded": [block.cross.keys_and_values(x) for block in self.decoder.blocks],
-            "encoder_mask": mask,
-        }
+    def prefill(self, tokens: Any, mask: Any, cache: Any) -> tuple[Any, Any]:
+        """Logits of the first tokens (batch, vocabulary) of the decoder, and the cache, with the encoder's outputs.
 
-    def decode(self, tokens: Any, mask: Any = None, *, positions: Any = None, cache: Any) -> tuple[Any, Any]:
-        """Logits for the next tokens of the decoder, and the cache, which `start` began."""
-        here, cache = span(tokens, mask, positions, cache)
+        Args:
+          tokens, mask: of the encoder, (batch, length); the mask is false for padding.
+          cache: empty, from `phlox_models.init_cache`.
+        """
+        x = self.encode(tokens, mask)
+        encoded = [block.cross.keys_and_values(x) for block in self.decoder.blocks]
+        cache = {**cache, "encoded": encoded, "encoder_mask": jnp.asarray(mask, bool)}
+        return self.decode(jnp.full(len(tokens), self.start_token, jnp.int32), None, cache)
+
+    @lenient_promotion()
+    def decode(self, tokens: Any, positions: Any, cache: Any) -> tuple[Any, Any]:
+        """Logits of the tokens that follow one more token of each text (batch,), and the cache with these."""
+        here, cache = span(tokens[:, None], None, None, cache)
         encoded = [(*pair, cache["encoder_mask"]) for pair in cache["encoded"]]
         pairs = list(zip(cache["keys"], cache["values"], strict=True))
-        x, pairs = self.decoder(self.tokens(tokens), here, pairs, encoded)
-        return self.logits(x), {**cache, "keys": [k for k, _ in pairs], "values": [v for _, v in pairs]}
+        x, pairs = self.decoder(self.tokens(tokens[:, None]), here, pairs, encoded)
+        cache = {**cache, "keys": [k for k, _ in pairs], "values": [v for _, v in pairs]}
+        return self.logits(x)[:, 0], cache
 
     def logits(self, x: Any) -> Any:
         """Logits of tokens (..., vocabulary) for hidden states (..., features)."""
