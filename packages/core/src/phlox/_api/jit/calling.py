@@ -65,6 +65,8 @@ def call({parameters}):
     _, prepare, execute, handlers, finish, aval, key, entry = fast_path
     try:
         entry.calls += 1
+        if entry.calls >= entry.next_check:
+            jitted.guarded(jitted.check_call, entry, {arguments})
         if prepare is not None:
             leaves = prepare(leaves)
         results = execute(leaves).consume_with_handlers(handlers)

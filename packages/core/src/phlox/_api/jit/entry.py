@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -173,12 +174,14 @@ class Entry:
       narrow: dtypes that must hold Python integers among the leaves, by leaf index; see `narrowing`.
       arranges: whether arrays are moved between devices before the program runs, or the run is watched.
       calls: how often this entry ran.
+      next_check: at this call and later ones, checks do work; see `checks.hooks.sampled`.
+      compilation, watch: what these checks need: see `checks.recompiles` and `checks.stale_values`.
       others: entries of the same program for leaves in other orders or of other kinds.
     """
 
     __slots__ = (
-        "__weakref__", "arranges", "aval", "calls", "donated", "execute", "finish", "handlers", "hidden", "key", "keys",
-        "narrow", "others", "out_tree", "prepare", "program", "used_indices",
+        "__weakref__", "arranges", "aval", "calls", "compilation", "donated", "execute", "finish", "handlers", "hidden",
+        "key", "keys", "narrow", "next_check", "others", "out_tree", "prepare", "program", "used_indices", "watch",
     )  # fmt: skip
     finish: Callable[[list[Any]], Any] | None
     aval: Any
@@ -196,6 +199,9 @@ class Entry:
     ):
         self.program = program
         self.calls = 0
+        self.next_check = sys.maxsize
+        self.compilation: Any = None
+        self.watch: Any = None
         self.hidden = hidden
         self.used_indices = used_indices
         self.keys = keys
@@ -224,6 +230,11 @@ class Entry:
         """The entry of another program of the same calls; it goes on counting them."""
         entry = Entry(program, self.hidden, self.used_indices, self.keys, self.out_tree, self.donated, self.narrow)
         entry.calls = self.runs()
+        return self._with_checks(entry)
+
+    def _with_checks(self, entry: Entry) -> Entry:
+        """Another entry of these calls, with the same checks."""
+        entry.next_check, entry.compilation, entry.watch = self.next_check, self.compilation, self.watch
         return entry
 
     def for_leaves(self, leaves: Sequence[Any], order: Sequence[int]) -> Entry:
@@ -239,6 +250,8 @@ class Entry:
             narrow = {order.index(i): dtype for i, dtype in self.narrow.items()}
             keys = [self.keys[i] for i in order]
             entry = Entry(self.program, self.hidden, used_indices, keys, self.out_tree, donated, narrow)
+            if self.next_check < sys.maxsize:
+                self._with_checks(entry).next_check = 1  # the first call, which compiles, is counted by this entry
             if not self.arranges:
                 read = [(place, kinds[order[place]]) for place in used_indices if kinds[order[place]] is not None]
                 converters = [(place, entry._converter(place, kind)) for place, kind in read]

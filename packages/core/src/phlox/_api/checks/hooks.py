@@ -1,0 +1,82 @@
+"""The calls of `jit` into the checks: when a function is compiled, when it is traced, and at some calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..._base import monitoring
+from ..._base.checks import is_on, is_strict, report
+from ..._base.source import user_location
+from ..jit.entry import LIMIT, Entry
+from . import effects, made_anew, recompiles, unrolled
+from .explanation import Explanation, explanation
+from .reads import Reader, is_users
+from .stale_values import Watch, next_sample
+
+if TYPE_CHECKING:
+    from ..jit.bound_call import BoundCall
+    from ..jit.jit import JitFunction
+    from ..jit.reference_calls import ReferenceCall
+    from ..jit.traced import Traced
+
+_STAGES = (monitoring.TRACE, monitoring.LOWER, monitoring.COMPILE)
+
+
+def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry | ReferenceCall:
+    """Compiles a call of a user's function, notes its cost, and reports recompilation."""
+    store, fun, label = jitted._store, jitted.fun, jitted.parameters.label
+    place = user_location()
+    watches = is_on() and (place is None or is_users(place.file))
+    changes = recompiles.repeated(fun, label, store.history, key) if watches else []
+    number = len(store.history) + 1
+    if changes and is_strict():
+        cost = recompiles.cost_text(recompiles.total(store.history), "The earlier compilations cost")
+        report("recompiles", recompiles.message(fun, changes, number, cost), instead=changes[0].instead, location=place)
+    one = recompiles.Compilation(key)
+    if watches and not store.history:
+        made_anew.check(fun, key, one, place)
+    before = [store.account.seconds.get(event, 0.0) for event in _STAGES]
+    entry = jitted._compile(call)
+    one.seconds = tuple(store.account.seconds.get(event, 0.0) - t for event, t in zip(_STAGES, before, strict=True))
+    if len(store.history) >= LIMIT:
+        store.history.clear()
+    store.history.append(one)
+    if changes:
+        cost = recompiles.cost_text(one.seconds, "This compilation cost")
+        report("recompiles", recompiles.message(fun, changes, number, cost), instead=changes[0].instead, location=place)
+    if is_on() and type(entry) is Entry:
+        entry.compilation = one
+        entry.next_check = 2
+    return entry
+
+
+def traced(jitted: JitFunction, call: BoundCall, program: Traced) -> Watch | None:
+    """Checks a trace of a user's function that has ended; the values from outside that it read, to be compared later."""
+    reader = Reader(jitted.fun, call.statics)
+    if reader.reads:
+        effects.check(reader, jitted.fun, program.closed.jaxpr.name)
+    unrolled.check(program.closed.jaxpr)
+    if not reader.reads:
+        return None
+    watch = Watch(reader, jitted.fun, program)
+    return watch if watch.values else None
+
+
+def sampled(jitted: JitFunction, entry: Entry, call: Callable[[], BoundCall]) -> None:
+    """The work of checks at calls 2, 3, 4, 8, 16, … of a program."""
+    entry.next_check = next_sample(max(entry.calls, entry.next_check))
+    if entry.compilation is not None:
+        entry.compilation.calls = max(entry.compilation.calls, entry.calls)
+    if entry.watch is not None:
+        entry.watch.check(jitted.fun, lambda: jitted.retrace(call()))
+
+
+def explain(jitted: JitFunction) -> Explanation:
+    """See `JitFunction.explain`."""
+    return explanation(jitted.fun, jitted.parameters.label, jitted._store.history, jitted._store.entries)
+
+
+def check_limit(jitted: JitFunction, limit: int, key: Any, known: list[Any]) -> None:
+    """Raises `CheckError`: the function is traced more often than `limit`."""
+    recompiles.check_limit(jitted.fun, jitted.parameters.label, limit, key, known, jitted._store.account)
