@@ -18,7 +18,7 @@ class Row(NamedTuple):
     Attributes:
       types: the arguments of its calls, as ``x: f32[3], n=2``.
       trace, lower, compile: times in milliseconds.
-      calls: how often it ran; None if it is not in the cache any more.
+      calls: how often it ran; None if it is not counted, as for functions that use references.
       reason: how the arguments differ from earlier ones.
     """
 
@@ -78,15 +78,12 @@ class Explanation:
         return f"<table><caption>{html.escape(self.name)}</caption><tr>{head}</tr>{body}</table>"
 
 
-def explanation(
-    fun: Callable[..., Any], label: Label, history: Sequence[Compilation], entries: dict[Any, Any]
-) -> Explanation:
-    """The table of a function with these compilations and cached entries."""
+def explanation(fun: Callable[..., Any], label: Label, history: Sequence[Compilation]) -> Explanation:
+    """The table of a function with these compilations."""
     rows = []
     keys = [one.key for one in history]
     for i, one in enumerate(history):
-        entry = entries.get(one.key)
-        calls = None if entry is None else entry.runs()
+        calls = None if one.counter is None else one.counter.calls
         changes = differences(fun, label, keys[: i + 1], 2)
         reason = "; ".join(map(str, changes)) or ("another combination" if i else "")
         trace, lower, compiling = (1e3 * s for s in one.seconds)

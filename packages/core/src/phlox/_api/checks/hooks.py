@@ -12,7 +12,7 @@ from ..jit.entry import LIMIT, Entry
 from . import effects, made_anew, recompiles, unrolled
 from .explanation import Explanation, explanation
 from .reads import Reader, is_users
-from .stale_values import Watch, next_sample
+from .stale_values import Watch
 
 if TYPE_CHECKING:
     from ..jit.bound_call import BoundCall
@@ -45,9 +45,10 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry | Referenc
     if changes:
         cost = recompiles.cost_text(one.seconds, "This compilation cost")
         report("recompiles", recompiles.message(fun, changes, number, cost), instead=changes[0].instead, location=place)
-    if is_on() and type(entry) is Entry:
-        entry.compilation = one
-        entry.next_check = 2
+    if type(entry) is Entry:
+        one.counter = entry.counter
+        if entry.watch is not None:
+            entry.counter.check_soon()
     return entry
 
 
@@ -63,18 +64,9 @@ def traced(jitted: JitFunction, call: BoundCall, program: Traced) -> Watch | Non
     return watch if watch.values else None
 
 
-def sampled(jitted: JitFunction, entry: Entry, call: Callable[[], BoundCall]) -> None:
-    """The work of checks at calls 2, 3, 4, 8, 16, … of a program."""
-    entry.next_check = next_sample(max(entry.calls, entry.next_check))
-    if entry.compilation is not None:
-        entry.compilation.calls = max(entry.compilation.calls, entry.calls)
-    if entry.watch is not None:
-        entry.watch.check(jitted.fun, lambda: jitted.retrace(call()))
-
-
 def explain(jitted: JitFunction) -> Explanation:
     """See `JitFunction.explain`."""
-    return explanation(jitted.fun, jitted.parameters.label, jitted._store.history, jitted._store.entries)
+    return explanation(jitted.fun, jitted.parameters.label, jitted._store.history)
 
 
 def check_limit(jitted: JitFunction, limit: int, key: Any, known: list[Any]) -> None:

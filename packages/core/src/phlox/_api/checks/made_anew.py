@@ -42,7 +42,7 @@ def check(fun: Callable[..., Any], key: Any, one: Compilation, place: Location |
         _known.clear()
     earlier = _known.setdefault(mark, (codes, []))[1]
     earlier.append(one)
-    if len(earlier) < _MANY or any(other.calls >= _OFTEN for other in earlier[:-1]):
+    if len(earlier) < _MANY or any(_calls(other) >= _OFTEN for other in earlier[:-1]):
         return
     name = arguments.fun_name(fun)
     cost = cost_text(total(earlier[:-1]), "The earlier compilations cost")
@@ -53,6 +53,10 @@ def check(fun: Callable[..., Any], key: Any, one: Compilation, place: Location |
         instead=f"phlox.jit of {name} once, outside of the loop, with what differs between turns as an argument",
         location=place,
     )
+
+
+def _calls(one: Compilation) -> int:
+    return 0 if one.counter is None else one.counter.calls
 
 
 def _codes(fun: Any) -> list[CodeType]:

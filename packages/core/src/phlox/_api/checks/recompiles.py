@@ -16,6 +16,7 @@ from ..._base.errors import CheckError
 from ..._base.source import user_location
 from ..._xla.placement import Placed
 from ..jit import arguments
+from ..jit.counting import CallCounter
 from ..jit.entry import NUMBERS, aval_of_leaf
 
 #: (treedef of the arguments, static arguments, fingerprint of settings, *keys of the leaves)
@@ -33,15 +34,15 @@ class Compilation:
     Attributes:
       key: the cache key of its calls.
       seconds: (tracing, lowering, compiling).
-      calls: how many calls were counted at the latest check; a lower bound of the number of calls.
+      counter: counts the calls of the program; None until it is compiled, and for functions that use references.
     """
 
-    __slots__ = ("calls", "key", "seconds")
+    __slots__ = ("counter", "key", "seconds")
 
     def __init__(self, key: Key):
         self.key = key
         self.seconds: tuple[float, ...] = (0.0, 0.0, 0.0)
-        self.calls = 1
+        self.counter: CallCounter | None = None
 
 
 class Change(NamedTuple):

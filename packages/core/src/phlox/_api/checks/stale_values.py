@@ -16,6 +16,7 @@ import numpy as np
 
 from ..._base.checks import report
 from ..._xla.array import ArrayImpl
+from ..jit.counting import next_sample
 from ..jit.traced import Traced
 from .reads import MISSING, Read, Reader, walk
 
@@ -192,11 +193,6 @@ def _arrays(x: Any) -> Iterator[np.ndarray]:
     elif isinstance(x, list | tuple | dict):
         for item in list(x.values()) if isinstance(x, dict) else x:
             yield from _arrays(item)
-
-
-def next_sample(calls: int) -> int:
-    """The next call after this one at which checks do work: 2, 3, 4, 8, 16, 32, …"""
-    return calls + 1 if calls < 4 else 1 << calls.bit_length()
 
 
 def _changes_program(traced: Traced, retrace: Callable[[], Traced], in_place: set[int]) -> bool:

@@ -223,8 +223,8 @@ class JitFunction:
             raise arguments.incomparable(self.fun, call.statics, error) from error
         if entry is None:
             entry = self._store.keep(key, self._compile_checked(key, call), self.fun)
-        elif type(entry) is Entry and entry.calls + 1 >= entry.next_check:
-            self.check_call(entry, args, kwargs)
+        elif type(entry) is Entry and entry.counter.is_due():
+            self._check_call(entry, call)
         if call_key is not None and type(entry) is Entry:
             order = call_order((call.args, call.kwargs), iter(range(len(call.leaves))))
             fingerprint = settings.called
@@ -341,10 +341,12 @@ class JitFunction:
         if not _retracing.get() and limit is not None and len(known) >= limit:
             _checks().check_limit(self, limit, key, known)
 
-    def check_call(self, entry: Entry, args: Any, kwargs: Any) -> None:
+    def _check_call(self, entry: Entry, call: BoundCall) -> None:
         """The checks of calls 2, 3, 4, 8, 16, … of a program."""
-        with self._with_checks():
-            _checks().sampled(self, entry, lambda: self._bound_call(args, kwargs))
+        entry.counter.renew()
+        if entry.watch is not None:
+            with self._with_checks():
+                entry.watch.check(self.fun, functools.partial(self.retrace, call))
 
     def _with_checks(self) -> AbstractContextManager[None]:
         """A context with the flag `checks` as the option of this name says."""
