@@ -84,6 +84,7 @@ __all__ = [
     "CallbackError",
     "CapturedRefsError",
     "CheckError",
+    "CheckRuntimeWarning",
     "CheckWarning",
     "CompilationError",
     "CompilerOptionError",
@@ -288,6 +289,10 @@ class CheckError(PhloxError):
 
 class CheckWarning(UserWarning):
     """A check of `phlox.config.checks` found a trap: the message says what happens and what to write instead."""
+
+
+class CheckRuntimeWarning(CheckWarning, RuntimeWarning):
+    """A `CheckWarning` of a trap that jax warns of, too, by a `RuntimeWarning`."""
 
 
 class UnsupportedError(PhloxError, NotImplementedError):

@@ -1,4 +1,4 @@
-"""Effects under a trace: containers and attributes outside of a function that hold a traced value after it has ended."""
+"""Effects under a trace: containers and attributes outside of a function that hold a traced value after its end."""
 
 from __future__ import annotations
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..._base import monitoring
 from ..._base.checks import is_on, is_strict, report
-from ..._base.source import user_location
+from ..._base.source import is_users, user_location
+from ..._xla.compile import observers
+from ..jit.counting import next_sample
 from ..jit.entry import LIMIT, Entry
-from . import effects, made_anew, recompiles, unrolled
+from . import effects, made_anew, recompiles, slow_compile, unrolled
 from .explanation import Explanation, explanation
-from .reads import Reader, is_users
+from .reads import Reader
 from .stale_values import Watch
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from ..jit.reference_calls import ReferenceCall
     from ..jit.traced import Traced
 
+#: how often functions of a code were transformed, and at which number they are next checked, by id of the code
+_transformed: dict[int, tuple[int, int]] = {}
+observers.append(slow_compile.watched)
 _STAGES = (monitoring.TRACE, monitoring.LOWER, monitoring.COMPILE)
 
 
@@ -27,7 +32,8 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry | Referenc
     """Compiles a call of a user's function, notes its cost, and reports recompilation."""
     store, fun, label = jitted._store, jitted.fun, jitted.parameters.label
     place = user_location()
-    watches = is_on() and (place is None or is_users(place.file))
+    codes = made_anew.codes_of(fun)
+    watches = is_on() and (place is None or is_users(place.file)) and all(is_users(c.co_filename) for c in codes[-1:])
     changes = recompiles.repeated(fun, label, store.history, key) if watches else []
     number = len(store.history) + 1
     if changes and is_strict():
@@ -35,7 +41,7 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry | Referenc
         report("recompiles", recompiles.message(fun, changes, number, cost), instead=changes[0].instead, location=place)
     one = recompiles.Compilation(key)
     if watches and not store.history:
-        made_anew.check(fun, key, one, place)
+        made_anew.check(fun, codes, key, one, place)
     before = [store.account.seconds.get(event, 0.0) for event in _STAGES]
     entry = jitted._compile(call)
     one.seconds = tuple(store.account.seconds.get(event, 0.0) - t for event, t in zip(_STAGES, before, strict=True))
@@ -53,7 +59,7 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry | Referenc
 
 
 def traced(jitted: JitFunction, call: BoundCall, program: Traced) -> Watch | None:
-    """Checks a trace of a user's function that has ended; the values from outside that it read, to be compared later."""
+    """Checks a trace of a user's function that has ended. Returns the values from outside that it read."""
     reader = Reader(jitted.fun, call.statics)
     if reader.reads:
         effects.check(reader, jitted.fun, program.closed.jaxpr.name)
@@ -62,6 +68,24 @@ def traced(jitted: JitFunction, call: BoundCall, program: Traced) -> Watch | Non
         return None
     watch = Watch(reader, jitted.fun, program)
     return watch if watch.values else None
+
+
+def transformed(fun: Callable[..., Any], name: str) -> None:
+    """Checks a user's function after a transformation, or after it became the body of a loop or a branch.
+
+    This happens at each call of an eager `grad`, so only transformations 1, 2, 3, 4, 8, 16, … of one code are checked.
+    """
+    code = getattr(fun, "__code__", None)
+    count, due = _transformed.get(id(code), (0, 1))
+    count += 1
+    if count >= due:
+        reader = Reader(fun)
+        if reader.reads:
+            effects.check(reader, fun, name)
+        due = next_sample(count)
+        if len(_transformed) >= LIMIT:
+            _transformed.clear()
+    _transformed[id(code)] = count, due
 
 
 def explain(jitted: JitFunction) -> Explanation:

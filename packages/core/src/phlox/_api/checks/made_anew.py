@@ -1,7 +1,8 @@
 """Functions made anew in a loop: jitted functions with the same code, compiled for the same types on the same line.
 
-Programs are stored with the function. A lambda, an inner function or a bound method made in each turn is a new function,
-and is compiled again. Functions that are called often are no trap: a script may train several networks, one after another.
+Programs are stored with the function. A lambda, an inner function or a bound method made in each turn is a new
+function, and is compiled again. Functions that are called often are no trap: a script may train several networks, one
+after another.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from ..._base.checks import report
-from ..._base.source import Location
+from ..._base.source import Location, is_users
 from ..jit import arguments
-from .reads import MISSING, inner_function, is_users
+from .reads import MISSING, inner_function
 from .recompiles import Compilation, cost_text, ordinal, total
 
 _MANY = 3
@@ -25,17 +26,16 @@ _OFTEN = 8
 _known: dict[Any, tuple[list[CodeType], list[Compilation]]] = {}
 
 
-def check(fun: Callable[..., Any], key: Any, one: Compilation, place: Location | None) -> None:
+def check(fun: Callable[..., Any], codes: list[CodeType], key: Any, one: Compilation, place: Location | None) -> None:
     """Notes the first compilation `one` of a function, and reports it if it is the third of the same code.
 
     Args:
-      fun: the user's function.
+      fun, codes: the user's function, and the code objects of it and of the functions that it wraps.
       key: (tree, statics, settings, *types) of the call.
       one: the compilation.
       place: the line of the call.
     """
-    codes = _codes(fun)
-    if not codes or not is_users(codes[-1].co_filename):
+    if not codes:
         return
     mark = (*map(id, codes), key[0], *(where for where, _, _ in key[1]), *key[2:], *_stack())
     if len(_known) >= 1024:
@@ -59,7 +59,7 @@ def _calls(one: Compilation) -> int:
     return 0 if one.counter is None else one.counter.calls
 
 
-def _codes(fun: Any) -> list[CodeType]:
+def codes_of(fun: Any) -> list[CodeType]:
     """The code objects of a function and of the functions that it wraps."""
     codes = []
     while fun is not MISSING:

@@ -1,7 +1,7 @@
 """Values from outside that a function reads: globals, closure cells, attributes of ``self`` and of static arguments.
 
-Bytecode tells which names a function loads, and which attributes and constant keys follow. Each such path is walked from
-the function to the object, without running a property. Functions of the user that are called by name are read too.
+Bytecode tells which names a function loads, and which attributes and constant keys follow. Each such path is walked
+from the function to the object, without running a property. Functions of the user that are called by name are read too.
 Paths hold names only, so that what stores them keeps no object of the user alive.
 """
 
@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import functools
 import opcode
-import os
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from ..._base import source
-from ..._base.source import Location
+from ..._base.source import Location, is_users
 
 #: one step of a path: ("global", name), ("cell", name), ("attr", name), ("item", key), ("static", position or name),
 #: ("self", ""), ("function", ""), ("argument", position or name)
@@ -25,8 +22,21 @@ Step = tuple[str, Any]
 Path = tuple[Step, ...]
 #: methods that change a list, dict, set or deque
 MUTATORS = frozenset(
-    "add append appendleft extend extendleft insert put setdefault update __setitem__ difference_update "
-    "intersection_update symmetric_difference_update".split()
+    [
+        "add",
+        "append",
+        "appendleft",
+        "extend",
+        "extendleft",
+        "insert",
+        "put",
+        "setdefault",
+        "update",
+        "__setitem__",
+        "difference_update",
+        "intersection_update",
+        "symmetric_difference_update",
+    ]
 )
 #: how deep functions are followed, and how many of them
 _DEPTH, _FUNCTIONS = 4, 64
@@ -67,21 +77,6 @@ class Read(NamedTuple):
     def location(self) -> Location:
         """The line of the instruction."""
         return Location(self.code, self.offset, ())
-
-
-_LIBRARIES = tuple(
-    {
-        path + os.sep
-        for name in ("stdlib", "platstdlib", "purelib", "platlib")
-        if (path := sysconfig.get_path(name)) is not None
-    }
-)
-
-
-@functools.lru_cache(4096)
-def is_users(file: str) -> bool:
-    """Whether a file belongs to the user's program: neither to phlox, nor to Python, nor to an installed library."""
-    return not (source.is_internal(file) or file.startswith(_LIBRARIES) or f"site-packages{os.sep}" in file)
 
 
 # -- bytecode
@@ -274,10 +269,11 @@ class Reader:
                 shifted = {w + len(x.args) if isinstance(w, int) else w: v for w, v in bound.items()}
                 given = [*enumerate(x.args), *x.keywords.items()]
                 bound = {**shifted, **{w: ((*path, ("argument", w)), v) for w, v in given}}
-            x = inner_function(x)
-            path = (*path, ("function", ""))
-            if x is MISSING:
+            inner = inner_function(x)
+            if inner is MISSING:
+                self._closure(x, path, depth)
                 return
+            x, path = inner, (*path, ("function", ""))
         mark = (id(x), *(id(v) for _, v in bound.values()))
         if mark in self._seen or len(self._seen) >= _FUNCTIONS:
             return
@@ -287,6 +283,13 @@ class Reader:
             names[w] if isinstance(w, int) else w: v for w, v in bound.items() if w in range(len(names)) or w in names
         }
         self._code(x, x.__code__, path, known, depth)
+
+    def _closure(self, x: Any, path: Path, depth: int) -> None:
+        """Reads of the functions that a function of a library calls by its closure, as those of loops do."""
+        for name in x.__code__.co_freevars if isinstance(x, FunctionType) else ():
+            value = _cell(x, name)
+            if isinstance(value, FunctionType | MethodType | functools.partial):
+                self._function(value, (*path, ("cell", name)), {}, depth + 1)
 
     def _code(
         self, f: FunctionType, code: CodeType, path: Path, local: dict[str, tuple[Path, Any]], depth: int

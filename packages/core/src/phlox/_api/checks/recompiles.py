@@ -7,8 +7,9 @@ compilations, which its `Caches` hold.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Sequence
-from types import FunctionType
+from types import FunctionType, NoneType
 from typing import Any, NamedTuple
 
 from ..._base import config
@@ -87,7 +88,11 @@ class Change(NamedTuple):
 
 
 def differences(fun: Callable[..., Any], label: Label, keys: Sequence[Key], kinds: int) -> list[Change]:
-    """The parts of the last of `keys` that are new, and of which there are at least this many kinds among `keys`."""
+    """The parts of the last of `keys` that are new, and of which there are at least this many kinds among `keys`.
+
+    If there are to be more than two kinds, choices among values that the program writes out do not count, such as names
+    of modes, functions of different code, and devices.
+    """
     keys = keys[-_COMPARED:]
     parts = [_parts(fun, label, key) for key in keys]
     now = parts[-1]
@@ -100,6 +105,8 @@ def differences(fun: Callable[..., Any], label: Label, keys: Sequence[Key], kind
         if earlier and value.same not in earlier and len(earlier) + 1 >= kinds:
             before = next(iter(earlier.values()))
             kind = _kind(name[0], value, before)
+            if kinds > 2 and _is_choice(kind, name[1], value.value, [part.value for part in earlier.values()]):
+                continue
             changes.append(Change(name[1], kind, value.text, tuple(part.text for part in earlier.values())))
     if any(change.kind == "structure" for change in changes):
         return [change for change in changes if change.kind == "structure"]
@@ -174,6 +181,17 @@ def _kind(category: str, now: _Part, before: _Part) -> str:
     return "sharding" if sharding is not before.same[1] else "axes"
 
 
+def _is_choice(kind: str, name: str, now: Any, earlier: Sequence[Any]) -> bool:
+    """Whether the values of a static argument or a flag are a choice, so that there are few of them."""
+    if kind == "setting":
+        return name in ("default_device", "device_context", "mesh", "user_contexts")
+    if kind not in ("value", "identity"):
+        return False
+    if isinstance(now, FunctionType | type | enum.Enum | str | bool | NoneType):
+        return not any(_is_made_anew(now, before) for before in earlier)
+    return False
+
+
 def _is_made_anew(now: Any, before: Any) -> bool:
     """Whether two static arguments are equal in all but their identity: functions of one definition, or objects of one
     class without ``__eq__``."""
@@ -237,8 +255,8 @@ def check_limit(
     seconds = [account.seconds.get(event, 0.0) for event in (monitoring.TRACE, monitoring.LOWER, monitoring.COMPILE)]
     text = "; ".join(map(str, changes)) or "its kind of arguments differs from all earlier ones"
     raise CheckError(
-        f"{arguments.fun_name(fun)} is traced for the {ordinal(len(known) + 1)} time, and jit(max_traces={limit}) allows "
-        f"{limit}: {text}{cost_text(seconds, 'The earlier traces cost')}",
+        f"{arguments.fun_name(fun)} is traced for the {ordinal(len(known) + 1)} time, and jit(max_traces={limit}) "
+        f"allows {limit}: {text}{cost_text(seconds, 'The earlier traces cost')}",
         where=user_location(2),
         instead=changes[0].instead if changes else "arguments of the same types, or a larger max_traces",
         check="recompiles",

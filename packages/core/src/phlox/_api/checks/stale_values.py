@@ -159,8 +159,8 @@ class Watch:
         more = f" ({len(different) - 1} other values, too)" if len(different) > 1 else ""
         report(
             "stale values",
-            f"{text} since {self.traced.closed.jaxpr.name} was traced{more}. The compiled program goes on with the value "
-            "of the trace",
+            f"{text} since {self.traced.closed.jaxpr.name} was traced{more}. The compiled program goes on with the "
+            "value of the trace",
             instead=f"pass {read.text} as an argument",
             location=read.location,
         )

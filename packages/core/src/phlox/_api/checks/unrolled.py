@@ -30,8 +30,8 @@ def check(jaxpr: Jaxpr) -> None:
         return
     report(
         "unrolled loops",
-        f"{jaxpr.name or 'the program'} has {len(equations)} equations from one line, {location.text()!r}: a Python loop "
-        f"was unrolled, and XLA takes long to compile the {sum(len(e) for _, e in lines)} equations",
+        f"{jaxpr.name or 'the program'} has {len(equations)} equations from one line, {location.text()!r}: a Python "
+        f"loop was unrolled, and XLA takes long to compile the {sum(len(e) for _, e in lines)} equations",
         instead="phlox.lax.fori_loop, or phlox.lax.scan, which compile the body of a loop once",
         location=location,
     )
@@ -47,10 +47,13 @@ def _count(jaxpr: Jaxpr) -> int:
     )
 
 
-def by_line(jaxpr: Jaxpr) -> list[tuple[Location, list[JaxprEqn]]]:
-    """The equations of a program and of the bodies of its loops and branches, by line of the user."""
+def by_line(jaxpr: Jaxpr, inside_jit: bool = False) -> list[tuple[Location, list[JaxprEqn]]]:
+    """The equations of a program and of the bodies of its loops and branches, by line of the user.
+
+    With `inside_jit`, those of functions with a `jit` of their own are among them.
+    """
     by_place: dict[Any, list[JaxprEqn]] = {}
-    for eqn in _equations(jaxpr):
+    for eqn in _equations(jaxpr, inside_jit):
         place = eqn.source_info
         if place is not None:
             by_place.setdefault((id(place.code), place.offset), []).append(eqn)
@@ -62,10 +65,9 @@ def by_line(jaxpr: Jaxpr) -> list[tuple[Location, list[JaxprEqn]]]:
     return list(lines.values())
 
 
-def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    """The equations of a program and of the programs in it, except those of functions with a `jit` of their own."""
+def _equations(jaxpr: Jaxpr, inside_jit: bool) -> Iterator[JaxprEqn]:
     yield from jaxpr.eqns
     for eqn in jaxpr.eqns:
-        if eqn.primitive.multiple_results and eqn.primitive.name != "jit":
+        if eqn.primitive.multiple_results and (inside_jit or eqn.primitive.name != "jit"):
             for inner in jaxprs_in(eqn.params):
-                yield from _equations(inner)
+                yield from _equations(inner, inside_jit)

@@ -179,8 +179,8 @@ class Entry:
     """
 
     __slots__ = (
-        "__weakref__", "arranges", "aval", "counter", "donated", "execute", "finish", "handlers", "hidden", "key", "keys",
-        "narrow", "others", "out_tree", "prepare", "program", "used_indices", "watch",
+        "__weakref__", "arranges", "aval", "counter", "donated", "execute", "finish", "handlers", "hidden", "key",
+        "keys", "narrow", "others", "out_tree", "prepare", "program", "used_indices", "watch",
     )  # fmt: skip
     finish: Callable[[list[Any]], Any] | None
     aval: Any
@@ -245,9 +245,7 @@ class Entry:
             donated = frozenset(order.index(i) for i in self.donated)
             narrow = {order.index(i): dtype for i, dtype in self.narrow.items()}
             keys = [self.keys[i] for i in order]
-            entry = self._shared(
-                Entry(self.program, self.hidden, used_indices, keys, self.out_tree, donated, narrow)
-            )
+            entry = self._shared(Entry(self.program, self.hidden, used_indices, keys, self.out_tree, donated, narrow))
             if not self.arranges:
                 read = [(place, kinds[order[place]]) for place in used_indices if kinds[order[place]] is not None]
                 converters = [(place, entry._converter(place, kind)) for place, kind in read]

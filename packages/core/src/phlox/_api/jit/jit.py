@@ -24,7 +24,7 @@ from ..._ir.avals import scalar_aval, typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, prune, with_literals
 from ..._ops.control.call import jit_p
 from ..._trace.axes import axis_env
-from ..._trace.leaks import no_leaks
+from ..._trace.leaks import no_leaks, when_ended
 from ..._trace.refs import Ref
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, check_live
@@ -569,6 +569,13 @@ def _checks() -> Any:
     from ..checks import hooks
 
     return hooks
+
+
+def _check_effects(fun: Callable[..., Any], name: str) -> None:
+    _checks().transformed(fun, name)
+
+
+when_ended.append(_check_effects)
 
 
 def _stages() -> Any:
