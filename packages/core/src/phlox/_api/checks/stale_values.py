@@ -43,6 +43,11 @@ class Value(NamedTuple):
     array: weakref.ref[Any] | None = None
     parts: tuple[tuple[Any, Value], ...] | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a number or a string, which cannot change in place."""
+        return self.array is None and self.parts is None
+
 
 def value_of(x: Any, left: list[int] | None = None) -> Value | None:
     """`x` in comparable form; None if it is no number, no array, and no container of them."""
@@ -97,7 +102,7 @@ def changes(before: Value, now: Any) -> Iterator[tuple[str, str]]:
 
 
 def _old_text(value: Value) -> str:
-    return repr(value.plain) if value.array is None and value.parts is None else f"a {value.kind.__name__}"
+    return repr(value.plain) if value.is_plain else f"a {value.kind.__name__}"
 
 
 def _text(x: Any) -> str:
@@ -131,7 +136,7 @@ class Watch:
                 continue
             x = walk(fun, read.path, self.statics)
             value = None if id(x) in written else value_of(x)
-            if value is not None:
+            if value is not None and not (read.path[-1][0] in ("static", "argument") and value.is_plain):
                 self.values[read.path] = read, value
 
     def is_due(self) -> bool:
