@@ -162,6 +162,13 @@ FLAGS: dict[str, Flag] = {
         _boolean, False, False, "Check all results for nan, and report the operation that gave it.", True
     ),
     "debug_infs": Flag(_boolean, False, False, "Check all results for infinities, as debug_nans does for nan.", True),
+    "checks": Flag(
+        _one_of("off", "default", "strict"),
+        "default",
+        True,
+        "Traps such as recompilation in a loop: passed over, warned of once a line, or refused.",
+        True,
+    ),
     "check_tracer_leaks": Flag(_boolean, False, True, "Report traced values that outlive their transformation."),
     "enable_checks": Flag(_boolean, False, True, "Check that each Jaxpr is well-formed and well-typed. Slow."),
     "check_static_indices": Flag(_boolean, False, True, "Refuse Python integers as indices that are out of bounds."),

@@ -57,6 +57,7 @@
     ├── AdoptionError (ImportError)            jax or a library cannot be stood for in this process
     ├── JaxprTypeError (TypeError)             a Jaxpr that is not well-typed
     ├── InconclusiveDimensionOperation         a question about symbolic lengths without a single answer
+    ├── CheckError                             a trap, in strict mode of `config.checks`
     └── SizesError (NotImplementedError)       an operation that `pad_axes` cannot compute from padded arrays
 
 Errors that exist in JAX have JAX's names. All classes are public, in `phlox.errors`. They derive from the built-in
@@ -82,6 +83,9 @@ __all__ = [
     "BackendError",
     "CallbackError",
     "CapturedRefsError",
+    "CheckError",
+    "CheckRuntimeWarning",
+    "CheckWarning",
     "CompilationError",
     "CompilerOptionError",
     "ConcretizationTypeError",
@@ -268,6 +272,22 @@ class SizesError(PhloxError, NotImplementedError):
 
 class SizesWarning(UserWarning):
     """A function with `pad_axes` is compiled for the size of its arguments, because an operation cannot be padded."""
+
+
+class CheckError(PhloxError):
+    """A check of `phlox.config.checks` failed in strict mode. The message is that of the `CheckWarning`.
+
+    Attributes: `check`, the name of the check, as "recompiles" or "stale values".
+    Fix: what the message says, or ``phlox.config.update("checks", "default")`` to be warned only.
+    """
+
+
+class CheckWarning(UserWarning):
+    """A check of `phlox.config.checks` found a trap: the message says what happens and what to write instead."""
+
+
+class CheckRuntimeWarning(CheckWarning, RuntimeWarning):
+    """A `CheckWarning` of a trap that jax warns of, too, by a `RuntimeWarning`."""
 
 
 class UnsupportedError(PhloxError, NotImplementedError):

@@ -13,7 +13,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 #: attributes of jitted functions, which functions made from them (as by `grad`) must not copy
-COMPILED = ("trace", "lower", "eval_shape", "stats", "clear_cache", "_cache_size")
+COMPILED = ("trace", "lower", "eval_shape", "stats", "explain", "clear_cache", "_cache_size")
 
 
 def renamed(fun: F, name: str, module: str = "") -> F:

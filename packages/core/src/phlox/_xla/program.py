@@ -23,7 +23,7 @@ from .._ir.jaxpr import Jaxpr, memoized
 from . import background, effort, memory
 from .array import Array, deleted, put, wrap_all
 from .callbacks import observed
-from .compile import JaxRuntimeError, compile_text
+from .compile import JaxRuntimeError, compile_text, described
 from .devices import Device
 from .host_values import operand
 from .lower import Argument, lower_module, result_info
@@ -249,7 +249,7 @@ class Lowering(NamedTuple):
         log_stage("Compiling jit(%s) with global shapes and types [%s]", self.name, types)
         on_cpu = self.where.devices[0].platform == "cpu"
         advice = (*self.advice, *(x for x in options if x not in self.advice)) if on_cpu else ()
-        with timed(COMPILE, "XLA compilation of jit(%s)", self.name):
+        with described(self.jaxpr, self.name), timed(COMPILE, "XLA compilation of jit(%s)", self.name):
             program = self._program(overrides, advice)
         assert program is not None
         return program

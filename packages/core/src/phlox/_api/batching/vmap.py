@@ -95,7 +95,7 @@ def vmap(
             raise _nothing_mapped(args, kwargs, avals)
         dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
         flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree)
-        with within(_VMAP), no_leaks(arguments.fun_name(fun)):
+        with within(_VMAP), no_leaks(arguments.fun_name(fun), fun):
             axis = BatchAxis(size, axis_name, spmd, _explicit(avals, dims) if any_specs() else None)
             outs, out_dims = run_batched(flat, axis, leaves, dims)
         expected_dims = flat_axes("vmap out_axes", out_axes, flat.out_tree)

@@ -146,7 +146,7 @@ def jvp(
     names = arguments.leaf_names(fun, primals, {})
     checked = [_as_tangent(t, a, name, _OF_JVP) for t, a, name in zip(tangent_leaves, avals, names, strict=True)]
     flat = FlatFunction(fun, in_tree, has_aux)
-    with no_leaks(arguments.fun_name(fun)):
+    with no_leaks(arguments.fun_name(fun), fun):
         outs, out_tangents = jvp_flat(_named(flat), leaves, checked)
     out, aux = flat.split(outs)
     out_tree = flat.out_tree
@@ -215,7 +215,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_
     arguments.check_callable("linearize", fun)
     avals = _check_args("linearize", fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
-    with no_leaks(arguments.fun_name(fun)):
+    with no_leaks(arguments.fun_name(fun), fun):
         linearization = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
     out, aux = flat.split(linearization.outputs)
     count = len(out)
@@ -388,7 +388,7 @@ def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, fu
     leaves, in_tree = flatten(tuple(primals))
     avals = _check_args(function, fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
-    with no_leaks(arguments.fun_name(fun)):
+    with no_leaks(arguments.fun_name(fun), fun):
         linearization = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
     out, aux = flat.split(linearization.outputs)
     nonzero = linearization.nonzero[: len(out)]

@@ -47,7 +47,7 @@ class Staged:
             return leaves
 
         self.name = arguments.fun_name(fun)
-        with no_leaks(self.name):
+        with no_leaks(self.name, fun):
             jaxpr, self.consts = stage(flat, avals, name=self.name, arg_names=arg_names)
         self.closed = ClosedJaxpr(hoist_consts(jaxpr))
         self.out_tree = trees[0]

@@ -37,6 +37,7 @@ from .options import CompilerOptions, Options, Prefix, as_overrides
 from .programs import struct_of, with_shardings
 
 if TYPE_CHECKING:
+    from ..checks.explanation import Explanation
     from .caches import Stats
 
 
@@ -101,6 +102,10 @@ class Jitted(Wrapped[P, R], Protocol[P, R]):
 
     def stats(self) -> Stats:
         """How many programs were traced and compiled, how long that took, and how often they ran."""
+        ...
+
+    def explain(self) -> Explanation:
+        """The compiled programs as a table: types, times, calls, and why each was compiled."""
         ...
 
     def clear_cache(self) -> None:
