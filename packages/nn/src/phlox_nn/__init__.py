@@ -44,7 +44,8 @@ from ._adapters import LoRA as LoRA, SpectralNorm as SpectralNorm, WeightNorm as
 from ._attention import MultiHeadAttention as MultiHeadAttention, rotary as rotary
 from ._combine import Parallel as Parallel, Residual as Residual, Sequential as Sequential
 from ._conv import Conv as Conv, ConvTranspose as ConvTranspose
-from ._dropout import Dropout as Dropout
+from ._dropout import Dropout as Dropout, DropPath as DropPath
+from ._experts import MoE as MoE, balance_loss as balance_loss
 from ._gated import GLU as GLU
 from ._layer import Layer as Layer
 from ._linear import MLP as MLP, Embedding as Embedding, Linear as Linear
@@ -65,6 +66,7 @@ from ._pool import (
     global_max_pool as global_max_pool,
     max_pool as max_pool,
 )
+from ._positions import ALiBi as ALiBi, RelativePositionBias as RelativePositionBias
 from ._recurrent import (
     GRU as GRU,
     LSTM as LSTM,
@@ -73,10 +75,16 @@ from ._recurrent import (
     LSTMCell as LSTMCell,
     RNNCell as RNNCell,
 )
+from ._remat import Remat as Remat
 from ._safetensors import load_safetensors as load_safetensors, save_safetensors as save_safetensors
 from ._shardings import shardings as shardings
+from ._simple import Identity as Identity, PReLU as PReLU, Upsample as Upsample
 from ._stack import Stack as Stack
 from ._summary import Summary as Summary, summary as summary
+from ._transformer import (
+    TransformerDecoderBlock as TransformerDecoderBlock,
+    TransformerEncoderBlock as TransformerEncoderBlock,
+)
 from ._weights import (
     WeightReport as WeightReport,
     compare_weights as compare_weights,

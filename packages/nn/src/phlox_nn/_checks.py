@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import phlox.numpy as jnp
 from phlox import typeof
@@ -60,14 +60,19 @@ def features(layer: Any, x: Any, expected: int, what: str = "the inputs") -> Non
 
 def rank(layer: Any, x: Any, axes: tuple[Any, ...]) -> None:
     """Raises `ShapeError` unless `x` has at least these axes: names, lengths, or an ellipsis for any number of axes."""
+    if len(typeof(x).shape) < len(axes) - 1:
+        wrong_shape(layer, x, axes)
+
+
+def wrong_shape(layer: Any, x: Any, axes: tuple[Any, ...]) -> NoReturn:
+    """Raises the `ShapeError` for inputs that do not have these axes."""
     aval = typeof(x)
-    if len(aval.shape) < len(axes) - 1:
-        text = ", ".join("..." if axis is ... else str(axis) for axis in axes)
-        raise ShapeError(
-            f"{layer._name()}: inputs need the shape ({text}), got {aval.short}",
-            shapes=[aval.shape, axes],
-            layer=layer.path,
-        )
+    text = ", ".join("..." if axis is ... else str(axis) for axis in axes)
+    raise ShapeError(
+        f"{layer._name()}: inputs need the shape ({text}), got {aval.short}",
+        shapes=[aval.shape, axes],
+        layer=layer.path,
+    )
 
 
 def lengths(layer: Any, name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:

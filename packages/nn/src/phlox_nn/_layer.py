@@ -330,6 +330,16 @@ class Layer:
         dtype = self._bound_by.dtype
         return values if dtype is None else phlox.tree.map(lambda x: _converted(x, dtype), values)
 
+    def bound_layers(self) -> Iterator[Layer]:
+        """This bound layer and all bound layers in it."""
+        yield self
+        parts: list[Layer] = []
+        for name, path, _ in self._plan().holders:
+            _replaced(self.__dict__[name], path, lambda _, part: parts.append(part))
+        for part in parts:
+            if "_binding" in part.__dict__:
+                yield from part.bound_layers()
+
     def with_arrays(self: _Self, **arrays: Any) -> _Self:
         """A copy of this bound layer with some of its own arrays replaced."""
         copy = object.__new__(type(self))
@@ -381,15 +391,19 @@ class Layer:
             full = tuple(batch if n == BATCH and batch is not None else n for n in shape)
             arrays[name] = initializer(_fold(key, (*path, name)), full, *(fixed or [dtype]))
         for below, part in plan.parts:
-            inside = part._make(kind, key, (*path, *below), dtype, batch)
+            inside = self._make_part(part, below, kind, key, path, dtype, batch)
             if inside:
                 _paths.put(arrays, below, inside)
         return arrays
 
+    def _make_part(self, part: Layer, below: Path, kind: str, key: Any, path: Path, dtype: Any, batch: Any) -> Tree:
+        """Initial values of the arrays of a part."""
+        return part._make(kind, key, (*path, *below), dtype, batch)
+
     def _bound(self: _Self, params: Any, state: Any, binding: Binding, path: Path) -> _Self:
         """The bound copy of this layer, with these arrays."""
         plan = self._plan()
-        bound = self._copied(params, state, binding, path)
+        bound = self._unfilled(params, state, binding, path)
         for name, (_, shape, *_dtype) in plan.parameters.items():
             array = params[name]
             if jnp.shape(array) != tuple(shape):
@@ -402,15 +416,16 @@ class Layer:
             bound.__dict__[name] = array if binding.dtype is None else _converted(array, binding.dtype)
         if binding.stateful:
             bound.__dict__.update({name: state[name] for name in plan.variables})
-        by_path = {
-            below: part._bound(_inside(params, below), _inside(state, below), binding, (*path, *below))
-            for below, part in plan.parts
-        }
+        by_path = {below: self._bind_part(part, below, params, state, binding, path) for below, part in plan.parts}
         for name, start, value in plan.holders:
             bound.__dict__[name] = _replaced(value, start, lambda place, _: by_path[place])
         return bound if binding.adapt is None else binding.adapt(path, bound)
 
-    def _copied(self: _Self, params: Any, state: Any, binding: Binding, path: Path) -> _Self:
+    def _bind_part(self, part: Layer, below: Path, params: Any, state: Any, binding: Binding, path: Path) -> Any:
+        """The bound copy of a part, with its share of the arrays of this layer."""
+        return part._bound(_inside(params, below), _inside(state, below), binding, (*path, *below))
+
+    def _unfilled(self: _Self, params: Any, state: Any, binding: Binding, path: Path) -> _Self:
         """A copy of this layer without arrays. Raises unless the names of parameters and variables are right."""
         _same_names(self, params, path, "parameters")
         if binding.stateful:
