@@ -13,7 +13,10 @@ state=state, key=key, train=True)``. `Layer` documents how to write a layer.
 import os as _os
 
 from phlox.extend import hide_frames as _hide_frames, publish as _publish
-from phlox.nn import (
+from phlox.nn import one_hot as one_hot
+
+from . import initializers as initializers
+from ._activations import (
     celu as celu,
     elu as elu,
     gelu as gelu,
@@ -25,7 +28,6 @@ from phlox.nn import (
     log_sigmoid as log_sigmoid,
     log_softmax as log_softmax,
     mish as mish,
-    one_hot as one_hot,
     relu as relu,
     relu6 as relu6,
     selu as selu,
@@ -38,8 +40,6 @@ from phlox.nn import (
     swish as swish,
     tanh as tanh,
 )
-
-from . import initializers as initializers
 from ._adapters import LoRA as LoRA, SpectralNorm as SpectralNorm, WeightNorm as WeightNorm
 from ._attention import MultiHeadAttention as MultiHeadAttention, rotary as rotary
 from ._combine import Parallel as Parallel, Residual as Residual, Sequential as Sequential

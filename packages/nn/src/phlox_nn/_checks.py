@@ -50,9 +50,16 @@ def features(layer: Any, x: Any, expected: int, what: str = "the inputs") -> Non
     """Raises `ShapeError` unless the last axis of `x` has this length."""
     aval = typeof(x)
     if not aval.shape or aval.shape[-1] != expected:
+        rank = len(aval.shape)
+        # PyTorch's layout: features, which PyTorch calls channels, before the axes of space.
+        first = next((axis for axis in (1, 0) if axis + 2 <= rank <= 5 and aval.shape[axis] == expected), None)
+        axes = ", ".join(["examples", "height", "width", "features"] if rank == 4 else ["...", str(expected)])
         raise ShapeError(
-            f"{layer._name()}: the last axis of {what} must have length {expected}, got {aval.short}",
-            instead=f"arrays of shape (..., {expected})",
+            f"{layer._name()}: the last axis of {what} must have length {expected}, got {aval.short}"
+            + ("" if first is None else f", whose axis {first} has it: features (channels) are the last axis here"),
+            instead=f"arrays of shape (..., {expected})"
+            if first is None
+            else f"jnp.moveaxis(x, {first}, -1), of shape ({axes})",
             shapes=[aval.shape, (..., expected)],
             layer=layer.path,
         )

@@ -29,8 +29,8 @@ class MoE(Copies):
       num_experts: the number of experts.
       features: the length of the last axis, which the router sees.
       top_k: how many experts a token is sent to.
-      capacity_factor: an expert takes at most ``capacity_factor * tokens * top_k / num_experts`` tokens of a batch; what
-        is above adds nothing. None: every expert has room for all tokens, so that results do not depend on other
+      capacity_factor: an expert takes at most ``capacity_factor * tokens * top_k / num_experts`` tokens. What is
+        above adds nothing. None: every expert has room for all tokens, so that results do not depend on other
         tokens; this takes the time of all experts for each token.
       normalize: whether the weights of the chosen experts sum to 1 (Mixtral), or are the router's probabilities
         (Switch).

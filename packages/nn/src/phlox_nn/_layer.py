@@ -113,6 +113,11 @@ class Layer:
         # fields inherit it. (`init=False` informs type checkers.)
         generated = init and "__init__" not in cls.__dict__ and (bool(own) or cls.__init__ is object.__init__)
         dataclasses.dataclass(frozen=True, repr=False, init=generated)(cls)
+        if generated:
+            # Its file is "<string>", at which errors of __post_init__ would point as the user's line.
+            code = cls.__init__.__code__
+            cls.__init__.__code__ = code.replace(co_filename=__file__)
+        cls.__setattr__ = _refuse_assignment  # type: ignore[assignment, method-assign]
         if "__call__" in cls.__dict__:
             cls.__call__ = _watched(cls.__dict__["__call__"])  # type: ignore[method-assign]
 
@@ -438,10 +443,7 @@ class Layer:
     def _bound_by(self) -> Binding:
         binding: Binding | None = self.__dict__.get("_binding")
         if binding is None:
-            raise ArgumentError(
-                f"{type(self).__name__} is configuration and has no arrays before it is bound to parameters",
-                instead="model.apply(params, x), with params = model.init(key)",
-            )
+            raise _unbound(self)
         return binding
 
     def _name(self) -> str:
@@ -560,6 +562,60 @@ def _watched(method: Callable[..., Any]) -> Callable[..., Any]:
         return out
 
     return __call__
+
+
+class FrozenLayerError(ArgumentError, dataclasses.FrozenInstanceError):
+    """An attribute of a layer was assigned. A layer is configuration; its fields are declared in the class."""
+
+
+def _refuse_assignment(layer: Layer, name: str, value: Any) -> None:
+    """Raises the error for ``self.name = value``, as `Layer.__setattr__`."""
+    kind = type(layer).__name__
+    if "_binding" not in layer.__dict__:
+        function, declared = "__init__", f"{name}: {'nn.Layer' if _holds_layer(value) else type(value).__name__}"
+        instead = f"class {kind}(nn.Layer):  {declared}  # a field, without __init__; then {kind}({name}=...)"
+        if _holds_layer(value):
+            instead += f', or def parts(self): return {{"{name}": ...}}'
+    else:
+        function = "__call__"
+        instead = f'def parts(self): return {{"{name}": ...}}, or a field "{name}: nn.Layer"'
+        if not _holds_layer(value):
+            instead = f"a local variable; for state, def variables(self): ..., and self.update({name}=...)"
+    raise FrozenLayerError(
+        f"{kind}: {function} assigns self.{name}, but a layer is configuration that does not change: its parts, arrays "
+        "and options are declared in the class",
+        instead=instead,
+        field=name,
+    )
+
+
+def _holds_layer(value: Any) -> bool:
+    if isinstance(value, tuple | list | dict):
+        return any(_holds_layer(item) for item in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, Layer)
+
+
+def _unbound(layer: Layer) -> ArgumentError:
+    """The error for the call of a layer without arrays; inside of another layer's call it says how to declare it."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, Layer) and caller is not layer and "_binding" in caller.__dict__:
+            kind = type(caller).__name__
+            names = [name for name, value in vars(type(caller)).items() if value is layer]
+            what = f"its attribute {names[0]!r} has no annotation" if names else "it is not one of its parts"
+            name = names[0] if names else type(layer).__name__.lower()
+            return ArgumentError(
+                f"{kind} calls {_short(layer)}, which has no parameters: {what}",
+                instead=f'a field of the class {kind}, "{name}: nn.Layer", or '
+                f'def parts(self): return {{"{name}": {_short(layer)}}}; then self.{name}(x)',
+                layer=caller.path,
+            )
+        frame = frame.f_back
+    return ArgumentError(
+        f"{type(layer).__name__} is configuration and has no arrays before it is bound to parameters",
+        instead="model.apply(params, x), with params = model.init(key)",
+    )
 
 
 def _misfit(layer: Layer, method: str, error: TypeError) -> ArgumentError:

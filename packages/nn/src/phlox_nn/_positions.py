@@ -88,8 +88,8 @@ class RelativePositionBias(Layer):
 class ALiBi(Layer):
     """A penalty of each head that grows linearly with the distance, added to the scores of attention.
 
-    Nothing is learnt. The slopes are powers of 2 for a power of 2 of heads, with those of twice as many heads between them otherwise.
-    Source: Press, Smith and Lewis, 2022.
+    Nothing is learnt. The slopes are powers of 2 for a power of 2 of heads, with those of twice as many heads
+    between them otherwise. Source: Press, Smith and Lewis, 2022.
 
     Args:
       num_heads: the number of heads.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-import phlox
-
-from . import _checks
+from . import _activations, _checks
 from ._attention import MultiHeadAttention
 from ._dropout import Dropout, DropPath
 from ._layer import Layer
@@ -48,7 +46,7 @@ class TransformerEncoderBlock(Layer):
     features: int
     num_heads: int
     hidden_features: int | None = None
-    activation: Callable[[Any], Any] = phlox.nn.gelu
+    activation: Callable[[Any], Any] = _activations.gelu
     dropout: float = 0.0
     drop_path: float = 0.0
     norm_first: bool = True
