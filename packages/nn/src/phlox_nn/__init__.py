@@ -79,8 +79,10 @@ from ._remat import Remat as Remat
 from ._safetensors import load_safetensors as load_safetensors, save_safetensors as save_safetensors
 from ._shardings import shardings as shardings
 from ._simple import Identity as Identity, PReLU as PReLU, Upsample as Upsample
+from ._sizes import Sizes as Sizes, sizes as sizes
 from ._stack import Stack as Stack
 from ._summary import Summary as Summary, summary as summary
+from ._surgery import replace as replace
 from ._transformer import (
     TransformerDecoderBlock as TransformerDecoderBlock,
     TransformerEncoderBlock as TransformerEncoderBlock,

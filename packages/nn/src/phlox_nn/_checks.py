@@ -14,15 +14,18 @@ from phlox.errors import ArgumentError, ShapeError
 
 def size(layer: Any, **values: Any) -> None:
     """Raises `ArgumentError` unless each value is a positive integer."""
+    size_of(type(layer).__name__, **values)
+
+
+def size_of(what: str, **values: Any) -> None:
+    """Raises `ArgumentError` unless each value is a positive integer; `what` is the name of the function or layer."""
     for name, value in values.items():
         try:
             good = not isinstance(value, bool) and operator.index(value) > 0
         except TypeError:
             good = False
         if not good:
-            raise ArgumentError(
-                f"{type(layer).__name__}: {name} must be a positive integer, got {value!r}", **{name: value}
-            )
+            raise ArgumentError(f"{what}: {name} must be a positive integer, got {value!r}", **{name: value})
 
 
 def part(layer: Any, **values: Any) -> None:

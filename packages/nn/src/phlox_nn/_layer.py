@@ -112,7 +112,7 @@ class Layer:
         # A class with its own __init__, such as Sequential, sets the fields there, and its subclasses without new
         # fields inherit it. (`init=False` informs type checkers.)
         generated = init and "__init__" not in cls.__dict__ and (bool(own) or cls.__init__ is object.__init__)
-        dataclasses.dataclass(frozen=True, repr=False, init=generated)(cls)
+        dataclasses.dataclass(frozen=True, repr=False, eq=False, init=generated)(cls)
         if generated:
             # Its file is "<string>", at which errors of __post_init__ would point as the user's line.
             code = cls.__init__.__code__
@@ -166,7 +166,7 @@ class Layer:
 
     # --- from configuration to arrays ---------------------------------------------------------------------------
 
-    def init(self, key: Any, *, dtype: Any = jnp.float32) -> Tree:
+    def init(self, key: Any, *, dtype: Any = jnp.float32, reuse: Any = None) -> Tree:
         """Initial values of all parameters.
 
         The values of a parameter depend only on the key and its path, not on other parts of the model.
@@ -174,6 +174,8 @@ class Layer:
         Args:
           key: a PRNG key.
           dtype: of all parameters that do not fix theirs.
+          reuse: parameters of a similar model: those that have a place here, by path and shape, are taken from it, also
+            with their dtype. Used after `phlox_nn.replace`.
 
         Returns:
           Nested dicts, named by field; layers in tuples are named by their position, "0", "1", … Layers without
@@ -186,7 +188,14 @@ class Layer:
         {'0': {'bias': (3,), 'weight': (2, 3)}}
         """
         _checks.key(self, "init", key)
-        return self._make("parameters", key, (), dtype, None)
+        params = self._make("parameters", key, (), dtype, None)
+        if reuse is None:
+            return params
+        old = dict(_paths.leaves(reuse))
+        items = _paths.leaves(params)
+        return _paths.nested(
+            {path: old[path] if path in old and jnp.shape(old[path]) == jnp.shape(x) else x for path, x in items}
+        )
 
     def init_state(self, *, batch: int = 1, dtype: Any = jnp.float32) -> Tree:
         """Initial values of all variables: state that is not trained, such as batch statistics and attention caches.
@@ -278,6 +287,32 @@ class Layer:
         binding = Binding(key, train, dtype if dtype is None else jnp.dtype(dtype), state is not None)
         return self._bound({} if params is None else params, {} if state is None else state, binding, ())
 
+    def with_parts(self: _Self, **parts: Any) -> _Self:
+        """A copy of this layer with other layers in the place of some parts: fields, or those that `parts` makes.
+
+        `phlox_nn.replace` does so for parts at any depth.
+
+        Raises `ArgumentError` for a name that is no part.
+
+        >>> import phlox_nn as nn
+        >>> nn.MultiHeadAttention(8, 2).with_parts(out=nn.Identity())
+        MultiHeadAttention(8, 2).with_parts(out=Identity())
+        """
+        fields = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        made = self.parts()
+        for name in parts:
+            if name not in fields and name not in made:
+                raise ArgumentError(
+                    f"{type(self).__name__} has no part {name!r}",
+                    instead="one of " + ", ".join(dict.fromkeys(start for start, *_ in self._plan().holders)),
+                    name=name,
+                )
+        copy = object.__new__(type(self))
+        copy.__dict__.update({name: parts.get(name, getattr(self, name)) for name in fields})
+        others = {name: part for name, part in parts.items() if name not in fields}
+        copy.__dict__["_other_parts"] = {**self._other_parts, **others}
+        return copy
+
     # --- for bound layers ---------------------------------------------------------------------------------------
 
     @property
@@ -358,6 +393,12 @@ class Layer:
         """The leading axes that this layer adds to the arrays of its parts, as `Stack` adds one for its blocks."""
         return ()
 
+    @property
+    def _other_parts(self) -> dict[str, Any]:
+        """The parts that `with_parts` has put in the place of those that `parts` makes."""
+        others: dict[str, Any] = self.__dict__.get("_other_parts", {})
+        return others
+
     def _plan(self) -> _Plan:
         # Not a cached_property: an AttributeError raised inside would call __getattr__, as if it did not exist.
         plan: _Plan | None = self.__dict__.get("_planned")
@@ -367,7 +408,11 @@ class Layer:
         return plan
 
     def _make_plan(self) -> _Plan:
-        parameters, variables, named = dict(self.parameters()), dict(self.variables()), dict(self.parts())
+        parameters, variables, named = (
+            dict(self.parameters()),
+            dict(self.variables()),
+            {**self.parts(), **self._other_parts},
+        )
         parts: list[tuple[Path, Layer]] = []
         holders = []
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
@@ -465,11 +510,26 @@ class Layer:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:
-        return _code.of_fields(self)
+        others = [f"{name}={_code.value(part)}" for name, part in self._other_parts.items()]
+        return _code.of_fields(self) + (_code.call(".with_parts", others) if others else "")
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._compared() == other._compared()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        values, others = self._compared()
+        return hash((type(self), values, repr(others)))
+
+    def _compared(self) -> tuple[Any, ...]:
+        values = tuple(getattr(self, f.name) for f in dataclasses.fields(self) if f.compare)  # type: ignore[arg-type]
+        return values, self._other_parts
 
     def __getstate__(self) -> dict[str, Any]:
         # Defaults are not pickled, because initializers are closures, which pickle does not support.
-        return dict(_code.non_default_fields(self))
+        others = {"_other_parts": self._other_parts} if self._other_parts else {}
+        return {**dict(_code.non_default_fields(self)), **others}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         defaults = {f.name: f.default for f in dataclasses.fields(self)}  # type: ignore[arg-type]

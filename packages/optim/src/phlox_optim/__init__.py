@@ -22,6 +22,7 @@ from typing import Any as _Any
 from phlox.extend import hide_frames as _hide_frames
 
 from . import checkpoint as checkpoint, errors as errors, logging as logging, metrics as metrics
+from ._by_path import by_path as by_path, path_mask as path_mask
 from ._fit import EarlyStopping as EarlyStopping, Fitted as Fitted, fit as fit, make_evaluation as make_evaluation
 from ._loss_scale import LossScale as LossScale
 from ._state import TrainState as TrainState
@@ -45,7 +46,8 @@ _TESTED = [
     *("apply_updates", "global_norm", "incremental_update"),
 ]
 
-_TRAINING = ["EarlyStopping", "Fitted", "LossScale", "Step", "TrainState", "fit", "make_evaluation", "make_step"]
+_TRAINING = ["EarlyStopping", "Fitted", "LossScale", "Step", "TrainState"]
+_TRAINING += ["by_path", "fit", "make_evaluation", "make_step", "path_mask"]
 
 __version__ = "0.1.0"
 __all__ = ["checkpoint", "errors", "logging", "metrics", *_TRAINING, *_TESTED]

@@ -15,13 +15,15 @@ from typing import Any
 import phlox
 import phlox.numpy as jnp
 from phlox.errors import ArgumentError, ShapeError
-from phlox.extend import warn
+from phlox.extend import path_matcher, path_text, warn
 from phlox.tree_util import keystr, tree_flatten_with_path
 
 from . import _average, metrics
+from ._by_path import Pattern, by_path
 from ._guard import public
 from ._loss_scale import LossScale
 from ._state import TrainState
+from ._types import Optimizer
 from .errors import SkippedStepsError
 
 #: metrics that the step computes itself
@@ -32,7 +34,7 @@ _WEIGHTS = ("lengths", "mask", "weight", "weights")
 
 def make_step(
     loss: Callable[..., Any],
-    tx: Any,
+    tx: Optimizer,
     *,
     accumulate: int = 1,
     clip: float | None = None,
@@ -43,6 +45,7 @@ def make_step(
     max_skips: int | None = 50,
     axis_name: Any = None,
     grad_norm: bool = False,
+    freeze: Pattern | None = None,
 ) -> Step:
     """A training step: ``train, figures = step(train, batch)``, jitted.
 
@@ -74,6 +77,9 @@ def make_step(
         whole batch.
       grad_norm: whether to return the global norm of the gradients also without `clip`. It reads all gradients once
         more, which takes up to a tenth of the step of a small network.
+      freeze: parameters that do not change, by a pattern of their paths, such as ``"encoder"`` or ``"*/bias"``.
+        No gradients are computed for them, the optimizer has no state for them, and `clip` does not count them. For
+        other optimizers and learning rates by path see `by_path`.
 
     Returns:
       a `Step`. Its metrics: ``loss``, ``grad_norm`` (before clipping, if it is computed), ``scale`` (of the loss in
@@ -99,9 +105,17 @@ def make_step(
     if max_skips is not None and (int(max_skips) != max_skips or max_skips < 1):
         raise ArgumentError(f"max_skips is {max_skips!r}", instead="a number of steps, 1 or more, or None")
     parameters = inspect.signature(loss).parameters
+    if not (hasattr(tx, "init") and hasattr(tx, "update")):
+        raise ArgumentError(
+            f"make_step: the optimizer is {tx!r:.60}", instead="an optimizer, such as optim.adam(1e-3)", argument="tx"
+        )
+    if freeze is not None:
+        tx = by_path({freeze if not isinstance(freeze, list) else tuple(freeze): None, "*": tx})
     takes = tuple(name for name in ("state", "key") if name in parameters)
     skips = skip_nonfinite or loss_scale is not None
-    return Step(loss, tx, int(accumulate), clip, ema, dtype, loss_scale, skips, max_skips, axis_name, grad_norm, takes)
+    return Step(
+        loss, tx, int(accumulate), clip, ema, dtype, loss_scale, skips, max_skips, axis_name, grad_norm, takes, freeze
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,6 +137,7 @@ class Step:
     axis_name: Any
     grad_norm: bool
     takes: tuple[str, ...]
+    freeze: Pattern | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_jitted", phlox.jit(self.function, donate_argnums=0))
@@ -288,6 +303,7 @@ class Step:
         def scaled(params: Any) -> Any:
             arguments = {"state": state, "key": key}
             extra = {name: arguments[name] for name in self.takes}
+            params = self._stopped(params)
             params, converted = (params, batch) if self.dtype is None else _convert((params, batch), self.dtype)
             mean, state_after, figures = self._read(self.loss(params, converted, **extra), state, batch)
             loss = metrics.divide(mean.total, phlox.lax.stop_gradient(mean.count))
@@ -295,6 +311,16 @@ class Step:
 
         grads, (state_after, figures) = phlox.grad(scaled, has_aux=True)(train.params)
         return phlox.tree.map(lambda g: (g / scale).astype(g.dtype), grads), state_after, figures
+
+    def _stopped(self, params: Any) -> Any:
+        """The parameters without derivatives by those that are frozen, so that XLA does not compute them."""
+        if self.freeze is None:
+            return params
+        pairs, structure = tree_flatten_with_path(params)
+        frozen = path_matcher(self.freeze)
+        return structure.unflatten(
+            [phlox.lax.stop_gradient(leaf) if frozen(path_text(path)) else leaf for path, leaf in pairs]
+        )
 
     def _read(self, result: Any, state: Any, batch: Any) -> tuple[metrics.Mean, Any, dict[str, metrics.Metric]]:
         """The loss, the new state and the metrics, from the result of the loss function."""
