@@ -58,7 +58,7 @@ def by_path(rules: Mapping[Any, Optimizer | None]) -> Optimizer:
         structure = phlox.tree.structure(params)
         return structure.unflatten(values_by_path("by_path", params, numbers, required=True))
 
-    result: Optimizer = public("partition")(optimizers, labels)
+    result: Optimizer = public("partition")(optimizers, labels)  # its learning_rate is that of the last rule
     return result
 
 

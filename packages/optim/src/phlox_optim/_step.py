@@ -22,12 +22,13 @@ from . import _average, metrics
 from ._by_path import Pattern, by_path
 from ._guard import public
 from ._loss_scale import LossScale
+from ._rates import rate_at
 from ._state import TrainState
 from ._types import Optimizer
 from .errors import SkippedStepsError
 
 #: metrics that the step computes itself
-_OWN = ("loss", "grad_norm", "scale", "skipped")
+_OWN = ("loss", "learning_rate", "grad_norm", "scale", "skipped")
 #: names of arrays in a batch that give its examples unequal weights
 _WEIGHTS = ("lengths", "mask", "weight", "weights")
 
@@ -82,9 +83,10 @@ def make_step(
         other optimizers and learning rates by path see `by_path`.
 
     Returns:
-      a `Step`. Its metrics: ``loss``, ``grad_norm`` (before clipping, if it is computed), ``scale`` (of the loss in
-      this step, if it is scaled), ``skipped`` (the number of skipped steps, if steps can be skipped), and those of
-      `loss`. Scalars are weighted by the number of examples, if all arrays of a batch have an equally long first axis.
+      a `Step`. Its metrics: ``loss``, ``learning_rate`` (if the optimizer tells it, of several by path the last one),
+      ``grad_norm`` (before clipping, if it is computed), ``scale`` (of the loss in this step, if it is scaled),
+      ``skipped`` (the number of skipped steps, if steps can be skipped), and those of `loss`. Scalars are weighted by
+      the number of examples, if all arrays of a batch have an equally long first axis.
 
     >>> import phlox, phlox.numpy as jnp, phlox_optim as optim
     >>> def loss(params, batch):
@@ -138,9 +140,12 @@ class Step:
     grad_norm: bool
     takes: tuple[str, ...]
     freeze: Pattern | None = None
+    #: the shardings of the state after a step; None: as XLA chooses
+    shardings: Any = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_jitted", phlox.jit(self.function, donate_argnums=0))
+        out = {} if self.shardings is None else {"out_shardings": (self.shardings, None)}
+        object.__setattr__(self, "_jitted", phlox.jit(self.function, donate_argnums=0, **out))
         object.__setattr__(self, "_calls", itertools.count(1))
 
     def __call__(self, train: TrainState, batch: Any) -> tuple[TrainState, dict[str, metrics.Metric]]:
@@ -195,6 +200,12 @@ class Step:
             clipped_grads = phlox.tree.map(lambda g: g * factor.astype(g.dtype), grads)
         update = public("with_extra_args_support")(self.tx).update
         updates, opt_state = update(clipped_grads, train.opt_state, train.params, value=figures["loss"].value())
+        rate = rate_at(self.tx, opt_state, train.step if train.skipped is None else train.step - train.skipped[0])
+        if train.rate_scale is not None:
+            updates = phlox.tree.map(lambda u: u * train.rate_scale.astype(u.dtype), updates)
+            rate = None if rate is None else rate * train.rate_scale
+        if rate is not None:
+            figures["learning_rate"] = metrics.mean(rate)
         params = public("apply_updates")(train.params, updates)
         new = self._averaged(train.replace(params=params, opt_state=opt_state, state=state))
         if self.skips:
@@ -203,7 +214,7 @@ class Step:
 
     def _over_devices(self, grads: Any, figures: Any) -> tuple[Any, dict[str, metrics.Metric]]:
         """The gradients of the batches of all devices as one, and the metrics of all."""
-        count, figures = figures["loss"].count, phlox.lax.psum(figures, self.axis_name)
+        count, figures = figures["loss"].count, metrics.over_devices(figures, self.axis_name)
         share = metrics.divide(count, figures["loss"].count)
         return phlox.lax.psum(phlox.tree.map(lambda g: g * share.astype(g.dtype), grads), self.axis_name), figures
 
@@ -289,7 +300,7 @@ class Step:
         zeros = phlox.tree.map(lambda p: jnp.zeros_like(p, _average.wide(p)), train.params)
         parts = (jnp.arange(number), _cut(batch, number))
         (total, state), figures = phlox.lax.scan(add, (zeros, train.state), parts)
-        figures = phlox.tree.map(lambda f: f.sum(0), figures)
+        figures = metrics.merge_stacked(figures)
         loss: Any = figures["loss"]
 
         def divided(total: Any, param: Any) -> Any:
