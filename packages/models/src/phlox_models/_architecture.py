@@ -51,7 +51,18 @@ class Architecture(NamedTuple):
 
 #: the module of each architecture, by `model_type`
 _MODULES = {
+    "clip": "clip",
+    "convnext": "convnext",
+    "convnextv2": "convnext",
+    "deit": "vit",
     "gpt2": "gpt2",
+    "mlp-mixer": "mlp_mixer",
+    "perceiver": "perceiver",
+    "resnet": "resnet",
+    "unet": "unet",
+    "vae": "vae",
+    "vit": "vit",
+    "whisper": "whisper",
 }
 _ARCHITECTURES: dict[str, Architecture] = {}
 

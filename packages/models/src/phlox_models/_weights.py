@@ -36,7 +36,7 @@ def load(name: Folder, *, dtype: Any = None, sharding: Any = None, revision: str
 
     Returns:
       ``(model, params)``. ``model.apply(params, tokens)`` gives the logits of language models and classifiers, and the
-      last hidden state of encoders. `model.config` is the `Config`.
+      last hidden state of encoders. `model.config` is the `Config`. Batch statistics are among the parameters.
 
     Raises:
       ArgumentError: there is no such folder or model; ``config.json`` lacks an entry or names an unknown architecture;
@@ -60,7 +60,7 @@ def load(name: Folder, *, dtype: Any = None, sharding: Any = None, revision: str
     config = _read_config(folder)
     kind, model = architecture(config), build(config)
     try:
-        params, _ = nn.load_safetensors(model, folder, rename=kind.rename(model), dtype=dtype, sharding=sharding)
+        params, state = nn.load_safetensors(model, folder, rename=kind.rename(model), dtype=dtype, sharding=sharding)
     except TreeError as error:
         report = getattr(error, "report", None)
         if report is None:
@@ -71,7 +71,7 @@ def load(name: Folder, *, dtype: Any = None, sharding: Any = None, revision: str
             instead="the config.json and the weights of one model",
             report=report,
         ) from None
-    return model, params
+    return model, nn.merge(params, state)
 
 
 def save(name: Folder, model: Any, params: Any) -> None:

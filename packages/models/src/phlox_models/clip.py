@@ -183,7 +183,10 @@ _WEIGHTS: list[tuple[Any, ...]] = [
     ("vision_model.post_layernorm.*", "image.last_norm.*"),
     ("visual_projection.*", "image_projection.*"),
 ]
-for _theirs, _ours in (("text_model.encoder.layers.*", "text.blocks.*"), ("vision_model.encoder.layers.*", "image.blocks.*")):
+for _theirs, _ours in (
+    ("text_model.encoder.layers.*", "text.blocks.*"),
+    ("vision_model.encoder.layers.*", "image.blocks.*"),
+):
     _WEIGHTS += [(f"{_theirs}.layer_norm{n}.*", f"{_ours}.norm{n}.*") for n in (1, 2)]
     _WEIGHTS += [(f"{_theirs}.mlp.fc{n}.*", f"{_ours}.mlp.layers.{n - 1}.*") for n in (1, 2)]
     _WEIGHTS += [(f"{_theirs}.self_attn.{n[0]}_proj.*", f"{_ours}.attention.{n}.*") for n in ("query", "key", "value")]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 import phlox.numpy as jnp
 import phlox_nn as nn
@@ -13,79 +11,11 @@ import phlox_nn as nn
 from ._architecture import register
 from ._config import Config
 from ._encoder import checked_positions
+from ._perceiver_layers import PerceiverLayer, QueryDecoder, fourier_features
 from ._statistics import WithStatistics
 
 _IMAGES = tuple(f"ForImageClassification{kind}" for kind in ("Learned", "Fourier", "ConvProcessing"))
 _HEADS = ("Model", "ForMaskedLM", "ForSequenceClassification", *_IMAGES)
-
-
-class PerceiverLayer(nn.Layer):
-    """Attention of `x` (n, length, features) to itself or to a context, and a perceptron.
-
-    Args:
-      features: the length of the last axis.
-      num_heads: the number of heads.
-      qk_features, v_features: the lengths of all heads' queries and keys, and of their values.
-      hidden_features: the length between the two layers of the perceptron.
-      context_features: the length of the context's last axis; None for attention within `x`.
-      residual: whether the result of the attention is added to `x`.
-      activation: the function of the perceptron.
-    """
-
-    features: int
-    num_heads: int
-    qk_features: int
-    v_features: int
-    hidden_features: int
-    context_features: int | None = None
-    residual: bool = True
-    activation: Callable[[Any], Any] = nn.gelu
-
-    def parts(self) -> Mapping[str, Any]:
-        n, context = self.features, self.context_features or self.features
-        return {
-            "norm1": nn.LayerNorm(n),
-            "query": nn.Linear(n, self.qk_features),
-            "key": nn.Linear(context, self.qk_features),
-            "value": nn.Linear(context, self.v_features),
-            "out": nn.Linear(self.v_features, n),
-            "norm2": nn.LayerNorm(n),
-            "mlp": nn.MLP((n, self.hidden_features, n), self.activation),
-        } | ({"context_norm": nn.LayerNorm(context)} if self.context_features else {})
-
-    def __call__(self, x: Any, context: Any = None, mask: Any = None) -> Any:
-        y = self.norm1(x)
-        source = y if context is None else self.context_norm(context)
-        parts = (self.query(y), self.key(source), self.value(source))
-        q, k, v = (a.reshape((*a.shape[:-1], self.num_heads, -1)) for a in parts)
-        scores = jnp.einsum("bqhn,bkhn->bhqk", q, k) / np.sqrt(q.shape[-1])
-        if mask is not None:
-            scores = jnp.where(mask[:, None, None, :], scores, jnp.finfo(scores.dtype).min)
-        y = jnp.einsum("bhqk,bkhn->bqhn", nn.softmax(scores), v)
-        y = self.out(y.reshape((*y.shape[:-2], -1)))
-        x = x + y if self.residual else y
-        return x + self.mlp(self.norm2(x))
-
-
-def fourier_features(shape: tuple[int, ...], resolution: tuple[int, ...], bands: int = 64) -> Any:
-    """Positions of an array's elements, and sines and cosines of them.
-
-    Args:
-      shape: of the array.
-      resolution: the largest frequency along each axis is half of this.
-      bands: the number of frequencies of each axis, from 1 on.
-
-    Returns:
-      Float32 (elements, axes + 2 axes bands): positions from -1 to 1, sines of each axis, cosines of each axis.
-
-    >>> fourier_features((4, 4), (8, 8), bands=3).shape
-    (16, 14)
-    """
-    grid = np.meshgrid(*(np.linspace(-1, 1, n, dtype=np.float32) for n in shape), indexing="ij")
-    positions = np.stack(grid, axis=-1).reshape((-1, len(shape)))
-    frequencies = np.stack([np.linspace(1, n / 2, bands, dtype=np.float32) for n in resolution])
-    angles = np.float32(np.pi) * (positions[:, :, None] * frequencies).reshape((len(positions), -1))
-    return jnp.asarray(np.concatenate([positions, np.sin(angles), np.cos(angles)], axis=1))
 
 
 class Perceiver(WithStatistics):
@@ -116,14 +46,8 @@ class Perceiver(WithStatistics):
         shapes = {"latents": (c.integer("num_latents", 256), c.integer("d_latents", 1280))}
         if self._head == "ForImageClassificationLearned":
             shapes["positions"] = (c.integer("image_size", 56) ** 2, 256)
-        if self._head == "ForMaskedLM":
-            shapes["queries"] = (c.integer("max_position_embeddings", 2048), c.integer("d_model", 768))
-            return {n: (normal, s) for n, s in shapes.items()} | {
-                "bias": (nn.initializers.zeros, (c.integer("vocab_size", 262),))
-            }
-        if self._head != "Model":
-            shapes["queries"] = (1, c.integer("d_latents", 1280))
-        return {name: (normal, shape) for name, shape in shapes.items()}
+        bias = {"bias": (nn.initializers.zeros, (c.integer("vocab_size", 262),))} if self._head == "ForMaskedLM" else {}
+        return {name: (normal, shape) for name, shape in shapes.items()} | bias
 
     def parts(self) -> Mapping[str, Any]:
         inputs, features = self._input_parts()
@@ -139,7 +63,7 @@ class Perceiver(WithStatistics):
         if head == "ForImageClassificationLearned":
             return {"pixels": nn.Conv(3, 256, (1, 1)), "projection": nn.Linear(256, 256)}, 512
         if head == "ForImageClassificationConvProcessing":
-            conv = nn.Conv(3, 64, (7, 7), 2, [(2, 3), (2, 3)], use_bias=False)
+            conv = nn.Conv(3, 64, (7, 7), 2, 3, use_bias=False)
             return {"conv": conv, "norm": nn.BatchNorm(64, unbiased=True), "pool": nn.max_pool((3, 3), 2)}, 64 + 258
         return {}, 3 + 258 if head == "ForImageClassificationFourier" else features
 
@@ -160,16 +84,20 @@ class Perceiver(WithStatistics):
         return {"reading": reading, "blocks": [block] * c.integer("num_self_attends_per_block", 26)}
 
     def _output_parts(self) -> dict[str, Any]:
-        """Attention of the queries to the latents, and the classifier."""
-        c, size = self.config, self.config.integer("d_latents", 1280)
-        function = c.activation("hidden_act", "gelu")
+        """The decoder of tokens or of classes."""
+        c, size, function = (
+            self.config,
+            self.config.integer("d_latents", 1280),
+            self.config.activation("hidden_act", "gelu"),
+        )
         if self._head == "Model":
             return {}
         if self._head == "ForMaskedLM":
             n = c.integer("d_model", 768)
-            return {"writing": PerceiverLayer(n, 8, 256, n, n, size, False, function)}
-        writing = PerceiverLayer(size, 1, size, size, size, size, True, function)
-        return {"writing": writing, "classifier": nn.Linear(size, c.labels)}
+            attention = PerceiverLayer(n, 8, 256, n, n, size, False, function)
+            return {"text_decoder": QueryDecoder(attention, c.integer("max_position_embeddings", 2048))}
+        attention = PerceiverLayer(size, 1, size, size, size, size, True, function)
+        return {"classifier": QueryDecoder(attention, 1, c.labels)}
 
     def __call__(self, inputs: Any, mask: Any = None) -> Any:
         """Logits or latents.
@@ -181,9 +109,9 @@ class Perceiver(WithStatistics):
         latents = self.encode(inputs, mask)
         if self._head == "Model":
             return latents
-        queries = jnp.broadcast_to(self.queries, (len(latents), *self.queries.shape))
-        out = self.writing(queries, latents)
-        return self.tokens.attend(out) + self.bias if self._head == "ForMaskedLM" else self.classifier(out[:, 0])
+        if self._head == "ForMaskedLM":
+            return self.tokens.attend(self.text_decoder(latents)) + self.bias
+        return self.classifier(latents)[:, 0]
 
     def encode(self, inputs: Any, mask: Any = None) -> Any:
         """The latents (n, num_latents, d_latents) after all blocks."""
@@ -227,5 +155,24 @@ _WEIGHTS: list[tuple[Any, ...]] = [
     ("perceiver.input_preprocessor.convnet.batchnorm.*", "norm.*"),
     ("embedding_decoder.bias", "bias"),
 ]
-_LAYERS = {"encoder.cross_attention": "reading", "encoder.self_attends.*": "blocks.*"}
-_DECODERS = {"decoder.decoder.": "classifier", "decoder.": "bias"}
+for _theirs, _ours in (
+    ("perceiver.encoder.cross_attention", "reading"),
+    ("perceiver.encoder.self_attends.*", "blocks.*"),
+    ("perceiver.decoder.decoder.decoding_cross_attention", "classifier.attention"),
+    ("perceiver.decoder.decoding_cross_attention", "text_decoder.attention"),
+):
+    _WEIGHTS += [
+        (f"{_theirs}.attention.self.layernorm1.*", f"{_ours}.norm1.*"),
+        (f"{_theirs}.attention.self.layernorm2.*", f"{_ours}.context_norm.*"),
+        *((f"{_theirs}.attention.self.{_map}.*", f"{_ours}.{_map}.*") for _map in ("query", "key", "value")),
+        (f"{_theirs}.attention.output.dense.*", f"{_ours}.out.*"),
+        (f"{_theirs}.layernorm.*", f"{_ours}.norm2.*"),
+        (f"{_theirs}.mlp.dense1.*", f"{_ours}.mlp.layers.0.*"),
+        (f"{_theirs}.mlp.dense2.*", f"{_ours}.mlp.layers.1.*"),
+    ]
+for _theirs, _ours in (("perceiver.decoder.decoder", "classifier"), ("perceiver.decoder", "text_decoder")):
+    _WEIGHTS += [
+        (f"{_theirs}.output_position_encodings.position_embeddings", f"{_ours}.queries"),
+        (f"{_theirs}.final_layer.*", f"{_ours}.linear.*"),
+    ]
+register("perceiver", Perceiver, _WEIGHTS, prefix="perceiver.")

@@ -16,16 +16,13 @@ SMALL = RNG.normal(size=(3, 8, 8, 3)).astype(np.float32)
 LARGE = RNG.normal(size=(3, 32, 32, 3)).astype(np.float32)
 FEATURES = RNG.normal(size=(2, 20, 8)).astype(np.float32)
 TOKENS = RNG.integers(3, 50, (2, 5))
-TRANSFORMERS = {
-    "vocab_size": 50,
-    "num_mel_bins": 8,
-    "d_model": 16,
-    **dict.fromkeys(("encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads"), 2),
-    **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 24),
-    "max_source_positions": 10,
-    "max_target_positions": 12,
-    **{"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 3},
-}
+SPEECH = dict.fromkeys(("encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads"), 2)
+SPEECH |= {"vocab_size": 50, "num_mel_bins": 8, "d_model": 16, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24}
+SPEECH |= {"max_source_positions": 10, "max_target_positions": 12, "decoder_start_token_id": 3}
+SPEECH |= {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+READING = {"num_latents": 4, "d_latents": 16, "d_model": 8, "num_blocks": 2, "num_self_attends_per_block": 2}
+READING |= {"num_self_attention_heads": 2, "num_cross_attention_heads": 2, "vocab_size": 50, "image_size": 8}
+READING |= {"max_position_embeddings": 5, "cross_attention_widening_factor": 2, "num_labels": 5}
 
 
 def channels_first(x):
@@ -39,6 +36,10 @@ def images(x, **options):
 def sound(module):
     tokens = torch.from_numpy(TOKENS)
     return module(input_features=channels_first(FEATURES), decoder_input_ids=tokens)
+
+
+def inputs_of(x, **options):
+    return lambda module: module(inputs=x if isinstance(x, torch.Tensor) else torch.from_numpy(x), **options)
 
 
 T = transformers
@@ -55,7 +56,10 @@ EARLY = T.ResNetConfig(
     downsample_in_first_stage=True,
 )
 CONVNEXT, CONVNEXT2 = T.ConvNextConfig(**CONV), T.ConvNextV2Config(**CONV)
-WHISPER = T.WhisperConfig(**TRANSFORMERS)
+READER, SIZED = T.PerceiverConfig(**READING), T.PerceiverConfig(**READING, qk_channels=8, v_channels=16)
+VECTORS = RNG.normal(size=(2, 7, 8)).astype(np.float32)
+MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
+WHISPER = T.WhisperConfig(**SPEECH)
 #: name -> (module of transformers, its call, the name of its result, inputs of the model of phlox)
 CASES = {
     "vit": (T.ViTForImageClassification, VIT, images(SMALL), "logits", (SMALL,)),
@@ -76,6 +80,36 @@ CASES = {
     "convnext": (T.ConvNextForImageClassification, CONVNEXT, images(LARGE), "logits", (LARGE,)),
     "convnext encoder": (T.ConvNextModel, CONVNEXT, images(LARGE), "last_hidden_state", (LARGE,)),
     "convnextv2": (T.ConvNextV2ForImageClassification, CONVNEXT2, images(LARGE), "logits", (LARGE,)),
+    "perceiver": (T.PerceiverModel, READER, inputs_of(VECTORS), "last_hidden_state", (VECTORS,)),
+    "perceiver for tokens": (
+        T.PerceiverForMaskedLM,
+        READER,
+        inputs_of(TOKENS, attention_mask=torch.from_numpy(MASK)),
+        "logits",
+        (TOKENS, MASK),
+    ),
+    "perceiver for texts": (T.PerceiverForSequenceClassification, SIZED, inputs_of(TOKENS), "logits", (TOKENS,)),
+    "perceiver learned": (
+        T.PerceiverForImageClassificationLearned,
+        READER,
+        inputs_of(channels_first(SMALL)),
+        "logits",
+        (SMALL,),
+    ),
+    "perceiver fourier": (
+        T.PerceiverForImageClassificationFourier,
+        SIZED,
+        inputs_of(channels_first(SMALL)),
+        "logits",
+        (SMALL,),
+    ),
+    "perceiver convolution": (
+        T.PerceiverForImageClassificationConvProcessing,
+        READER,
+        inputs_of(channels_first(LARGE)),
+        "logits",
+        (LARGE,),
+    ),
     "whisper": (T.WhisperForConditionalGeneration, WHISPER, sound, "logits", (FEATURES, TOKENS)),
     "whisper model": (T.WhisperModel, WHISPER, sound, "last_hidden_state", (FEATURES, TOKENS)),
 }
@@ -126,7 +160,7 @@ def test_outputs_and_gradients_are_those_of_transformers(tmp_path, name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_transformers_read_what_is_saved(tmp_path, name):
-    kind, config, call, result, inputs = CASES[name]
+    kind, config, call, result, _ = CASES[name]
     module = random_module(kind, config)
     module.save_pretrained(tmp_path / "theirs")
     model, params = phlox_models.load(tmp_path / "theirs")
