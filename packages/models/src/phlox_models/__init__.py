@@ -20,6 +20,7 @@ from ._architecture import (
     register as register,
 )
 from ._config import Config as Config
+from ._generate import generate as generate
 from ._language import init_cache as init_cache
 from ._weights import load as load, save as save
 

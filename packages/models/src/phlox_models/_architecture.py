@@ -40,8 +40,13 @@ class Architecture(NamedTuple):
 
     def rename(self, model: Any) -> Rules:
         """The rules for the files of a model, in the form that `phlox_nn.load_torch` takes."""
-        is_tied = "unembed" not in model.parts()
-        rules = [(rule[0], None) if is_tied and rule[1] == "unembed.*" else rule for rule in self.weights]
+        # Files have more than some models need, such as the head of a language model whose embeddings are tied.
+        parts = _names(model)
+
+        def is_needed(ours: Any) -> bool:
+            return not isinstance(ours, str) or "*" in ours.split(".")[0] or ours.split(".")[0] in parts
+
+        rules = [rule if is_needed(rule[1]) else (rule[0], None) for rule in self.weights]
         if not self.prefix:
             return rules
         bare = [(rule[0].removeprefix(self.prefix), *rule[1:]) for rule in rules if rule[0].startswith(self.prefix)]
@@ -51,14 +56,24 @@ class Architecture(NamedTuple):
 
 #: the module of each architecture, by `model_type`
 _MODULES = {
+    "bert": "bert",
     "clip": "clip",
     "convnext": "convnext",
     "convnextv2": "convnext",
     "deit": "vit",
+    "gemma": "llama",
     "gpt2": "gpt2",
+    "gptj": "gptj",
+    "llama": "llama",
+    "mistral": "llama",
     "mlp-mixer": "mlp_mixer",
+    "mt5": "t5",
     "perceiver": "perceiver",
+    "phi3": "llama",
+    "qwen2": "llama",
+    "qwen3": "llama",
     "resnet": "resnet",
+    "t5": "t5",
     "unet": "unet",
     "vae": "vae",
     "vit": "vit",
@@ -139,3 +154,9 @@ def model_types() -> list[str]:
     True
     """
     return sorted({*_MODULES, *_ARCHITECTURES})
+
+
+def _names(model: nn.Layer) -> set[str]:
+    """The names of the parts and arrays of a model that stand at its top."""
+    shapes = phlox.eval_shape(model.init, phlox.random.key(0))
+    return {*shapes, *model.init_state()}

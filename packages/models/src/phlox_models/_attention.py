@@ -135,6 +135,28 @@ class Attention(nn.Layer):
         return self.out(y.reshape((*x.shape[:-1], -1))), None if cache is None else (k, v)
 
 
+class CrossAttention(Attention):
+    """Attention of the tokens of a decoder to the outputs of an encoder, with the configuration of `Attention`."""
+
+    def keys_and_values(self, context: Any) -> tuple[Any, Any]:
+        """Keys and values (batch, length, kv_heads, head_size) of an encoder's outputs (batch, length, features)."""
+        k, v = (f(context).reshape((*context.shape[:-1], -1, self._size)) for f in (self.key, self.value))
+        return k, v
+
+    def __call__(self, x: Any, k: Any, v: Any, mask: Any = None) -> Any:  # type: ignore[override]
+        """Outputs like `x`.
+
+        Args:
+          x: the inputs (batch, length, features).
+          k, v: from `keys_and_values`.
+          mask: bool (batch, length of the encoder), false for padding; or None.
+        """
+        q = self.query(x).reshape((*x.shape[:-1], -1, self._size))
+        seen = jnp.ones((1, 1, 1, k.shape[1]), bool) if mask is None else jnp.asarray(mask, bool)[:, None, None, :]
+        y = attend(q, k, v, seen, None, self.scale, self.dropping)
+        return self.out(y.reshape((*x.shape[:-1], -1)))
+
+
 def attend(q: Any, k: Any, v: Any, mask: Any, bias: Any, scale: float | None, dropping: Any) -> Any:
     """Attention of queries (batch, t, heads, size) to keys and values (batch, s, kv_heads, size).
 

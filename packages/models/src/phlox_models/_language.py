@@ -16,18 +16,14 @@ from ._config import Config
 HEADS = ("ForCausalLM", "Model", "ForSequenceClassification", "ForTokenClassification")
 
 
-class LanguageModel(nn.Layer):
-    """A decoder: tokens to the logits of next tokens, or to classes, or to hidden states, as its configuration says.
-
-    Subclasses have parts, among them `blocks`, and the methods `embed`, `normalize` and `logits`.
+class CachedModel(nn.Layer):
+    """A model that generates tokens with a cache of keys and values: it has the methods `prefill` and `decode`.
 
     Args:
       config: the configuration.
     """
 
     config: Config
-    #: the name of the linear map of classifiers of tokens
-    token_head: ClassVar[str] = "score"
 
     @property
     def cache_shape(self) -> tuple[int, int, int]:
@@ -37,6 +33,36 @@ class LanguageModel(nn.Layer):
     @property
     def max_length(self) -> int | None:
         """The largest number of tokens, or None if there is no limit."""
+        raise NotImplementedError
+
+    @property
+    def start_token(self) -> int | None:
+        """The first token of the decoder, if it is apart from the prompt, which an encoder reads; else None."""
+        return None
+
+    def prefill(self, tokens: Any, mask: Any, cache: Any) -> tuple[Any, Any]:
+        """Logits of the tokens that follow prompts, and the cache with the prompts."""
+        raise NotImplementedError
+
+    def decode(self, tokens: Any, positions: Any, cache: Any) -> tuple[Any, Any]:
+        """Logits of the tokens that follow one more token of each text, and the cache with these."""
+        raise NotImplementedError
+
+
+class LanguageModel(CachedModel):
+    """A decoder: tokens to the logits of next tokens, or to classes, or to hidden states, as its configuration says.
+
+    Subclasses have parts, among them `blocks`, and the methods `embed`, `normalize` and `logits`.
+
+    Args:
+      config: the configuration.
+    """
+
+    #: the name of the linear map of classifiers of tokens
+    token_head: ClassVar[str] = "score"
+
+    @property
+    def max_length(self) -> int | None:
         return self.config.integer("max_position_embeddings", 2048)
 
     @property
@@ -102,6 +128,36 @@ class LanguageModel(nn.Layer):
             return getattr(self, self.token_head)(x)
         return self._of_last(self.score(x), tokens, mask)
 
+    @lenient_promotion()
+    def prefill(self, tokens: Any, mask: Any, cache: Any) -> tuple[Any, Any]:
+        """Logits of the tokens that follow prompts, and the cache with the prompts.
+
+        Args:
+          tokens: integers (batch, length), with padding at the left.
+          mask: bools (batch, length), false for padding.
+          cache: empty, from `phlox_models.init_cache`.
+
+        Returns logits (batch, vocabulary) and the cache.
+        """
+        mask = jnp.asarray(mask, bool)
+        positions = jnp.maximum(jnp.cumsum(mask, axis=1) - 1, 0).astype(jnp.int32)
+        x, cache = self.hidden(tokens, mask, positions=positions, cache=cache)
+        return self.logits(x[:, -1:])[:, 0], cache
+
+    @lenient_promotion()
+    def decode(self, tokens: Any, positions: Any, cache: Any) -> tuple[Any, Any]:
+        """Logits of the tokens that follow one more token of each text, and the cache with these.
+
+        Args:
+          tokens: integers (batch,).
+          positions: integers (batch,), of the tokens in their texts.
+          cache: from `prefill` or earlier calls.
+
+        Returns logits (batch, vocabulary) and the cache.
+        """
+        x, cache = self.hidden(tokens[:, None], positions=positions[:, None], cache=cache)
+        return self.logits(x)[:, 0], cache
+
     def _of_last(self, scores: Any, tokens: Any, mask: Any) -> Any:
         """The scores of the last token of each text that is no padding, (batch, labels)."""
         padding = self.config.get("pad_token_id")
@@ -139,7 +195,7 @@ def init_cache(model: Any, batch: int, length: int, dtype: Any = jnp.float32) ->
     >>> logits.shape, int(cache["index"])
     ((1, 3, 100), 3)
     """
-    if not isinstance(model, LanguageModel):
+    if not isinstance(model, CachedModel):
         raise ArgumentError(
             f"{type(model).__name__} has no cache of keys and values",
             instead="a language model, such as GPT-2 or Llama",

@@ -58,9 +58,23 @@ def load(name: Folder, *, dtype: Any = None, sharding: Any = None, revision: str
     """
     folder = _hub.folder(name, revision)
     config = _read_config(folder)
-    kind, model = architecture(config), build(config)
+    model = build(config)
+    if not _is_tied(model) or not _has_head(model, folder):
+        return model, _read(model, folder, dtype, sharding)
+    # Some files have a head of their own although their configuration says that it is the table of tokens.
+    untied = build(Config({**config, "tie_word_embeddings": False}))
+    params = _read(untied, folder, dtype, sharding)
+    if bool((params["unembed"]["weight"].T == params["tokens"]["weight"]).all()):
+        del params["unembed"]
+        return model, params
+    return untied, params
+
+
+def _read(model: Any, folder: Path, dtype: Any, sharding: Any) -> Any:
+    """The parameters and batch statistics of a model, from a folder."""
+    rename = architecture(model.config).rename(model)
     try:
-        params, state = nn.load_safetensors(model, folder, rename=kind.rename(model), dtype=dtype, sharding=sharding)
+        params, state = nn.load_safetensors(model, folder, rename=rename, dtype=dtype, sharding=sharding)
     except TreeError as error:
         report = getattr(error, "report", None)
         if report is None:
@@ -71,7 +85,26 @@ def load(name: Folder, *, dtype: Any = None, sharding: Any = None, revision: str
             instead="the config.json and the weights of one model",
             report=report,
         ) from None
-    return model, nn.merge(params, state)
+    return nn.merge(params, state)
+
+
+def _is_tied(model: Any) -> bool:
+    """Whether the head of a language model is its table of tokens."""
+    return bool(_head_rules(model)) and "unembed" not in model.parts()
+
+
+def _head_rules(model: Any) -> list[str]:
+    """The name of the weights of the head of a language model in files; empty for other models."""
+    if model.config.class_head not in (None, "ForCausalLM", "ForConditionalGeneration"):
+        return []
+    weights = architecture(model.config).weights
+    return [rule[0].replace("*", "weight") for rule in weights if rule[1] == "unembed.*"]
+
+
+def _has_head(model: Any, folder: Path) -> bool:
+    report = nn.compare_weights(model, folder)
+    names = {name for group in (report.matched, report.unused, report.misshapen) for name, *_ in group}
+    return any(name in names for name in _head_rules(model))
 
 
 def save(name: Folder, model: Any, params: Any) -> None:
