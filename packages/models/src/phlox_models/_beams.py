@@ -101,7 +101,16 @@ def _programs(model: Any, structure: Sampling, beams: int, early_stopping: bool)
 
     @phlox.jit(donate_argnums=3)
     def first(
-        params: Any, tokens: Any, mask: Any, cache: Any, room: Any, eos: Any, stops: Any, penalty: Any, limit: Any, numbers: Any
+        params: Any,
+        tokens: Any,
+        mask: Any,
+        cache: Any,
+        room: Any,
+        eos: Any,
+        stops: Any,
+        penalty: Any,
+        limit: Any,
+        numbers: Any,
     ) -> Any:
         logits, cache = model.apply(params, tokens, mask, cache, method="prefill")
         batch = len(tokens) // beams
@@ -123,7 +132,9 @@ def _programs(model: Any, structure: Sampling, beams: int, early_stopping: bool)
         return advance(logits, cache, state, Ends(eos, stops, 0), penalty, limit, numbers)
 
     @phlox.jit(donate_argnums=1)
-    def following(params: Any, cache: Any, state: Any, eos: Any, stops: Any, penalty: Any, limit: Any, numbers: Any) -> Any:
+    def following(
+        params: Any, cache: Any, state: Any, eos: Any, stops: Any, penalty: Any, limit: Any, numbers: Any
+    ) -> Any:
         logits, cache = model.apply(params, state["tokens"], state["positions"], cache, method="decode")
         state = {**state, "positions": state["positions"] + 1}
         return advance(logits, cache, state, Ends(eos, stops, 0), penalty, limit, numbers)

@@ -244,7 +244,8 @@ def _ends(model: Any, eos: Any, stop: Sequence[Sequence[int]]) -> Ends:
 def _check_model(model: Any) -> None:
     if not isinstance(model, CachedModel):
         raise ArgumentError(
-            f"generate: {type(model).__name__} does not generate tokens", instead="a language model, such as GPT-2 or T5"
+            f"generate: {type(model).__name__} does not generate tokens",
+            instead="a language model, such as GPT-2 or T5",
         )
     model.config.head("ForCausalLM" if model.start_token is None else "ForConditionalGeneration")  # raises for others
 

@@ -156,7 +156,7 @@ def resnet(name: str, labels: int = 1000) -> ResNet:
         raise ArgumentError(f"there is no ResNet {name!r}", instead=f"one of {', '.join(_SIZES)}", name=name)
     depths, kind, groups, width = _SIZES[name]
     widths = [n * (4 if kind == "bottleneck" else 1) for n in (64, 128, 256, 512)]
-    entries = {"model_type": "resnet", "depths": depths, "hidden_sizes": widths, "layer_type": kind}
+    entries: dict[str, Any] = {"model_type": "resnet", "depths": depths, "hidden_sizes": widths, "layer_type": kind}
     entries |= {"groups": groups, "width_per_group": width, "num_labels": labels}
     return ResNet(Config(entries))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from ._sound import log_mel as log_mel
 _BIASED = ("query", "value", "out")
 
 
-def _sinusoids(key: Any, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Any:
+def _sinusoids(key: Any, shape: Sequence[int], dtype: Any = jnp.float32) -> Any:
     """The initializer of the encoder's positions: sines and cosines of wavelengths from 2 pi to 20000 pi."""
     length, features = shape
     speeds = np.exp(-np.log(10000) / (features // 2 - 1) * np.arange(features // 2))
@@ -39,8 +39,8 @@ class DecoderBlock(Block):
         cross = Attention(self.features, self.attention.num_heads, dropout=self.attention.dropout, biased=_BIASED)
         return {**super().parts(), "cross_norm": nn.LayerNorm(self.features, self.epsilon), "cross_attention": cross}
 
-    def __call__(self, x: Any, context: Any) -> Any:
-        x = x + self.dropping(self.attention(self.norm1(x)))
+    def __call__(self, x: Any, mask: Any = None, context: Any = None) -> Any:
+        x = x + self.dropping(self.attention(self.norm1(x), mask=mask))
         x = x + self.dropping(self.cross_attention(self.cross_norm(x), context))
         return x + self.dropping(self.mlp(self.norm2(x)))
 
@@ -105,7 +105,7 @@ class Decoder(nn.Layer):
     def __call__(self, tokens: Any, context: Any) -> Any:
         x = self.dropping(self.tokens(tokens) + self.positions(jnp.arange(tokens.shape[-1])))
         for block in self.blocks:
-            x = block(x, context)
+            x = block(x, context=context)
         return self.norm(x)
 
 
