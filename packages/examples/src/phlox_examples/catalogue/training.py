@@ -36,7 +36,12 @@ PROGRAMS = (
             Option("--half-life", positive, 6.0, "epochs after which the learning rate has halved", metavar="EPOCHS"),
             _WIDTHS,
             Option(
-                "--loader", str, "numpy", "the library that makes the batches", choices=("numpy", "torch", "tf", "tfds")
+                "--loader",
+                str,
+                "numpy",
+                "the library that makes the batches",
+                choices=("numpy", "torch", "tf", "tfds"),
+                needs={"torch": "torch", "tf": "tensorflow", "tfds": "tensorflow_datasets"},
             ),
             Option(
                 "--checkpoint",
@@ -114,7 +119,7 @@ PROGRAMS = (
     ),
     Program(
         "lora",
-        "a network trained in PyTorch learns a new task by few numbers, and goes back",
+        "a network from PyTorch learns a new task by few numbers, and goes back",
         15,
         (
             *_training(20, 2, 64, 0.01),
@@ -126,7 +131,7 @@ PROGRAMS = (
     ),
     Program(
         "tf-digits",
-        "tf.data shuffles, moves and batches digits, which are then read in all places",
+        "tf.data shuffles, moves and batches digits, read in all places",
         15,
         _training(15, 1, 64, 0.002),
         ("moved", "as_they_are", "test_accuracy"),
