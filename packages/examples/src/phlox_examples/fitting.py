@@ -16,7 +16,6 @@ import phlox_optim as optim
 from . import report
 from .errors import ProgramError
 
-
 #: Seconds of measured steps before the first estimate, and between two. Shorter rests than LONG are not worth a line.
 FIRST, BETWEEN, LONG = 5.0, 60.0, 20.0
 

@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> None:
     plots.loss_curves(left, history, {"loss": "training", "test_loss": "test"})
     right.axis("off")
     right.set_title(f"What it writes after {START!r}", loc="left")
-    right.text(0, 0.98, wrapped(sample, 62), family="monospace", fontsize=9, va="top", parse_math=False)
+    right.text(0, 0.98, wrapped(sample, 76), family="monospace", fontsize=9, va="top", parse_math=False)
     contents = {"settings": settings_of(options), "epochs": history, "bits_per_character": bits, "sample": sample}
     files = results.write(options, contents, figure)
     report.show(f"{bits:.2f} bits a character. Wrote {' and '.join(files)}.")

@@ -7,8 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-
-#: How the optional libraries are installed. The usual torch for Linux brings gigabytes of CUDA, which nothing here uses.
+#: How the optional libraries are installed. The usual torch for Linux brings gigabytes of CUDA, unused here.
 INSTALLATIONS = {
     "torch": "pip install torch --index-url https://download.pytorch.org/whl/cpu",
     "tensorflow": "pip install tensorflow-cpu",
