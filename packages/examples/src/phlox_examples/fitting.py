@@ -1,14 +1,23 @@
-"""`fit` of phlox_optim as the programs use it: it ends a program that was stopped, or whose loss is not finite."""
+"""`fit` of phlox_optim as the programs use it.
+
+It says how long a training will take, and ends a program that was stopped, or whose loss is not finite.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
+import time
+from collections.abc import Callable
 from typing import Any
 
 import phlox_optim as optim
 
 from . import report
 from .errors import ProgramError
+
+#: Seconds of measured steps before the first estimate, and between two. Shorter rests than LONG are not worth a line.
+FIRST, BETWEEN, LONG = 5.0, 60.0, 20.0
 
 
 def fit(state: Any, step: Any, batches: Any, **options: Any) -> tuple[Any, list[dict[str, Any]]]:
@@ -23,6 +32,9 @@ def fit(state: Any, step: Any, batches: Any, **options: Any) -> tuple[Any, list[
     checkpoints = options.get("checkpoints")
     if checkpoints is not None and (step_done := checkpoints.latest_step()) is not None:
         report.show(f"Goes on after step {step_done}, which a checkpoint has.")
+    # A source may not know its length, such as a PyTorch DataLoader that is made for each epoch.
+    with contextlib.suppress(TypeError):
+        step = _timed(step, options["epochs"] * len(batches))
     options.setdefault("early_stopping", lambda history: not math.isfinite(history[-1]["loss"]))
     done = optim.fit(state, step, batches, **options)
     if done.ended == "interrupted":
@@ -30,3 +42,53 @@ def fit(state: Any, step: Any, batches: Any, **options: Any) -> tuple[Any, list[
     if not math.isfinite(done.history[-1]["loss"]):
         raise ProgramError("the loss has become infinite: choose a smaller --learning-rate", status=1)
     return done.state, done.history
+
+
+class Estimate:
+    """An estimate of the seconds that are left of a training, from the steps that were measured.
+
+    The seconds of the catalogue are those of two idle cores. A busy machine may take twenty times as long.
+
+    Args:
+      total: the number of steps of the training.
+      clock: returns the time in seconds.
+    """
+
+    #: The first steps wait for the compiler.
+    UNMEASURED = 3
+
+    def __init__(self, total: int, clock: Callable[[], float] = time.monotonic):
+        self._total, self._clock = total, clock
+        self._measured = -self.UNMEASURED
+        self._start = 0.0
+        self._next = FIRST
+
+    def text(self, done: int) -> str | None:
+        """Counts a step, after which `done` are done. Returns a line to show, or None."""
+        self._measured += 1
+        if self._measured <= 0:
+            self._start = self._clock()
+            return None
+        seconds = self._clock() - self._start
+        left = seconds / self._measured * (self._total - done)
+        if seconds < self._next or left < LONG:
+            return None
+        self._next = seconds + BETWEEN
+        minutes, rest = divmod(round(left), 60)
+        return f"Step {done} of {self._total}; about {minutes}:{rest:02} minutes are left at this speed."
+
+
+def _timed(step: Callable[[Any, Any], Any], total: int) -> Callable[[Any, Any], Any]:
+    """A step that shows from time to time how long the rest of the training will take."""
+    estimate, done = Estimate(total), None
+
+    def timed(state: Any, batch: Any) -> Any:
+        nonlocal done
+        # Read only once, as reading waits for the step. A training that goes on does not begin with step 0.
+        done = (int(state.step) if done is None else done) + 1
+        result = step(state, batch)
+        if (line := estimate.text(done)) is not None:
+            report.show(line)
+        return result
+
+    return timed

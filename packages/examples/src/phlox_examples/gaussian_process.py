@@ -159,5 +159,5 @@ def run(options: argparse.Namespace) -> None:
         "log_probability": result["log_probability"],
         "inside_band": share,
     }
-    written = results.write(options.out, NAME, contents, draw(result, title))
+    written = results.write(options, contents, draw(result, title))
     report.show(f"{share:.0%} of the true curve lies in the band. Wrote {' and '.join(written)}.")

@@ -192,5 +192,5 @@ def run(options: argparse.Namespace) -> None:
         "r": result["r"].tolist(),
         "g": result["g"].tolist(),
     }
-    written = results.write(options.out, NAME, contents, draw(result, title))
+    written = results.write(options, contents, draw(result, title))
     report.show(f"Temperature {result['temperature']:.3f}. Wrote {' and '.join(written)}.")
