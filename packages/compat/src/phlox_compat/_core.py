@@ -14,9 +14,11 @@ from phlox._base.native import native
 from phlox._base.pytree import check_same
 from phlox._base.source import HiddenPaths, is_internal
 from phlox._ir.dtypes import ExtendedDtype
+from phlox._ir.jaxpr import hoist_consts, prune
 from phlox._ir.primitive import current_trace
 from phlox._ops import all_primitives
 from phlox._trace.refs import AbstractRef
+from phlox._trace.staging import stage
 from phlox._transform.array_operations import add as add_tangents
 from phlox._transform.batch import BatchTracer
 from phlox._transform.jvp import JVPTracer
@@ -41,10 +43,13 @@ __all__ = [
     "current_trace",
     "flat_axes",
     "grad",
+    "hoist_consts",
     "is_internal",
     "native",
+    "prune",
     "reason",
     "register_vmappable",
+    "stage",
     "unregister_vmappable",
     "user_functions",
 ]

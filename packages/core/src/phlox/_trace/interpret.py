@@ -31,8 +31,8 @@ def eval_jaxpr(
     >>> eval_jaxpr(closed.jaxpr, closed.consts, 2.0)
     [Array(3., dtype=float32, weak_type=True)]
     """
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    env.update(zip(jaxpr.invars, args, strict=True))
+    # One zip: JAX's rules and libraries hand the values of leading inputs to `consts`.
+    env: dict[Var, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True))
 
     def read(v: Atom) -> Any:
         return v.val if isinstance(v, Literal) else env[v]
