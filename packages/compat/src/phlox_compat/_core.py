@@ -18,20 +18,24 @@ from phlox._ir.jaxpr import hoist_consts, prune
 from phlox._ir.primitive import current_trace
 from phlox._ops import all_primitives
 from phlox._trace.refs import AbstractRef
-from phlox._trace.staging import stage
+from phlox._trace.staging import JaxprTrace, JaxprTracer, stage
 from phlox._transform.array_operations import add as add_tangents
 from phlox._transform.batch import BatchTracer
 from phlox._transform.jvp import JVPTracer
+from phlox._xla.array import ArrayImpl
 from phlox._xla.devices import _clients as clients, client
 from phlox._xla.form import as_in_jax_up_to
 
 __all__ = [
     "UNAVAILABLE",
     "AbstractRef",
+    "ArrayImpl",
     "BatchTracer",
     "ExtendedDtype",
     "HiddenPaths",
     "JVPTracer",
+    "JaxprTrace",
+    "JaxprTracer",
     "add_tangents",
     "all_primitives",
     "arguments",

@@ -52,7 +52,7 @@ def test_a_program(tmp_path):
 def test_a_command_and_a_module(tmp_path):
     done = as_jax("-c", "import jax, sys; print(jax, sys.argv)", "x")
     assert "phlox 0.1.0 as jax 0.12.0" in done.stdout and "['-c', 'x']" in done.stdout
-    (tmp_path / "part.py").write_text("import jax, sys; print(__name__, jax.Array.__module__, sys.argv[1:])")
+    (tmp_path / "part.py").write_text("import jax, sys; print(__name__, jax.make_mesh.__module__, sys.argv[1:])")
     done = as_jax("-m", "part", "y", cwd=tmp_path)
     assert done.stdout.startswith("__main__ phlox") and done.stdout.endswith("['y']\n")
 

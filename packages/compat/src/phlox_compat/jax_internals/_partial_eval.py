@@ -14,8 +14,17 @@ from phlox.core import Trace, Tracer
 from phlox.extend import Primitive, ShapedArray
 from phlox.extend.core import Jaxpr
 
-from .._core import current_trace, hoist_consts, prune, stage
+from .._core import (
+    JaxprTrace as DynamicJaxprTrace,
+    JaxprTracer as DynamicJaxprTracer,
+    current_trace,
+    hoist_consts,
+    prune,
+    stage,
+)
 from ._functions import called
+
+__all__ = ["DynamicJaxprTrace", "DynamicJaxprTracer"]
 
 
 class PartialVal(tuple[Any, Any]):

@@ -8,20 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from phlox import Array, Ref as Ref, devices, effects_barrier, typeof
+from phlox import Ref as Ref, devices, effects_barrier, typeof
 from phlox.errors import TypePromotionError as TypePromotionError
 from phlox.export import is_symbolic_dim
 from phlox.extend import Primitive, ShapedArray
 from phlox.extend.core import Jaxpr, Literal, Var
 
-from .._core import AbstractRef as AbstractRef, ExtendedDtype, client as _client, clients as _clients, native
+from .._core import (
+    AbstractRef as AbstractRef,
+    ArrayImpl as ArrayImpl,
+    ExtendedDtype,
+    client as _client,
+    clients as _clients,
+    native,
+)
 
 #: an operand of an equation
 Atom = Var | Literal
 AbstractValue = ShapedArray
 DType = np.dtype
 AxisSize = int
-ArrayImpl = Array
 ExtendedDType = ExtendedDtype
 wait_for_tokens = effects_barrier
 XlaRuntimeError = native.JaxRuntimeError if hasattr(native, "JaxRuntimeError") else RuntimeError
