@@ -18,6 +18,7 @@ from .._core import UNAVAILABLE
 
 if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import statements
     from . import (  # noqa: F401
+        _former_hijax,
         _functions,
         _hijax,
         _partial_eval,
@@ -131,7 +132,10 @@ jax.interpreters.mlir | emit_python_callback ir_constant | _tables | equinox
 jax.interpreters.ad | JVPTracer deflinear zeros_like_aval | _tables | equinox haiku
 jax.interpreters.xla | canonicalize_dtype_handlers pytype_aval_mappings | _types | tensorflow_probability
 jax.interpreters.pxla | thread_resources | _types | flax
-jax.experimental.hijax | * | _hijax | flax
+jax.experimental.hijax | * | _hijax _former_hijax | flax
+jax | typeof | _hijax | flax
+jax.core | typeof get_aval | _hijax | flax
+jax._src.core | typeof get_aval | _hijax | flax
 """
 
 
