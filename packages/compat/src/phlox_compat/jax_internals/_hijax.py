@@ -16,7 +16,7 @@ from phlox import custom_jvp, custom_vjp, typeof as typeof_array
 from phlox.core import Tracer
 from phlox.custom_batching import custom_vmap
 from phlox.extend import ShapedArray as ShapedArray, Zero as Zero, insert_axis, instantiate, move_axis
-from phlox.tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+from phlox.tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from .._core import AbstractRef as AbstractRef, JaxprTrace, add_tangents, current_trace
 
