@@ -8,6 +8,7 @@ module does so.
 from phlox._api.batching.mappable import register_vmappable, unregister_vmappable
 from phlox._api.batching.vmap import flat_axes
 from phlox._api.derivatives import grad
+from phlox._api.derivatives.backward_rules import GradAccum, ValAccum
 from phlox._api.jit import arguments, calling, user_functions
 from phlox._base.absent import UNAVAILABLE, reason
 from phlox._base.native import native
@@ -32,10 +33,12 @@ __all__ = [
     "ArrayImpl",
     "BatchTracer",
     "ExtendedDtype",
+    "GradAccum",
     "HiddenPaths",
     "JVPTracer",
     "JaxprTrace",
     "JaxprTracer",
+    "ValAccum",
     "add_tangents",
     "all_primitives",
     "arguments",

@@ -18,9 +18,9 @@ from phlox.custom_batching import custom_vmap
 from phlox.extend import ShapedArray as ShapedArray, Zero as Zero, insert_axis, instantiate, move_axis
 from phlox.tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 
-from .._core import AbstractRef as AbstractRef, JaxprTrace, add_tangents, current_trace
+from .._core import AbstractRef as AbstractRef, GradAccum, JaxprTrace, ValAccum, current_trace
 
-__all__ = ["AbstractRef", "ShapedArray", "Zero"]
+__all__ = ["AbstractRef", "GradAccum", "ShapedArray", "ValAccum", "Zero"]
 
 
 def _must_define(ty: Any, method: str, purpose: str) -> NoReturn:
@@ -97,27 +97,6 @@ for _type in (ShapedArray, AbstractRef):
     _type.lower_val = lambda _self, value: [value]  # type: ignore[attr-defined, union-attr]
     _type.raise_val = lambda _self, value: value  # type: ignore[attr-defined, union-attr]
     _type.to_ct_aval = lambda self: self.to_tangent_aval()  # type: ignore[attr-defined, union-attr]
-
-
-class GradAccum:
-    """Collects the cotangent of an argument."""
-
-    def __init__(self, aval: Any, val: Any = None):
-        self.aval = aval
-        self.val = Zero(aval) if val is None else val
-
-    def accum(self, x: Any) -> None:
-        """Adds a cotangent; None is zero."""
-        if x is not None and type(x) is not Zero:
-            self.val = x if type(self.val) is Zero else tree_map(add_tangents, self.val, x)
-
-    def freeze(self) -> Any:
-        """The sum."""
-        return self.val
-
-
-class ValAccum(GradAccum):
-    """Collects a cotangent as a value."""
 
 
 class RefAccum(GradAccum):
