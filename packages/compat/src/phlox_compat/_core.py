@@ -26,6 +26,8 @@ from phlox._transform.jvp import JVPTracer
 from phlox._xla.array import ArrayImpl
 from phlox._xla.devices import _clients as clients, client
 from phlox._xla.form import as_in_jax_up_to
+from phlox.numpy._indexing.ds import Slice, ds
+from phlox.numpy._indexing.refs import RefView
 
 __all__ = [
     "UNAVAILABLE",
@@ -38,6 +40,8 @@ __all__ = [
     "JVPTracer",
     "JaxprTrace",
     "JaxprTracer",
+    "RefView",
+    "Slice",
     "ValAccum",
     "add_tangents",
     "all_primitives",
@@ -48,6 +52,7 @@ __all__ = [
     "client",
     "clients",
     "current_trace",
+    "ds",
     "flat_axes",
     "grad",
     "hoist_consts",

@@ -136,10 +136,10 @@ def test_names_that_phlox_lacks():
         as_jax("-c", "import jax; print(hasattr(jax, 'not_there'), getattr(jax.numpy, 'nope', 5))").stdout
         == "False 5\n"
     )
-    done = as_jax("-c", "import jax.experimental.pallas")
+    done = as_jax("-c", "import jax.experimental.mosaic")
     assert "instead: operations of jax.lax" in done.stderr
-    done = as_jax("-c", "from jax.experimental import pallas")
-    assert "MissingImportError: the program uses jax.experimental.pallas" in done.stderr
+    done = as_jax("-c", "from jax.experimental import mosaic")
+    assert "MissingImportError: the program uses jax.experimental.mosaic" in done.stderr
     done = as_jax("-c", "try:\n  from jax import nope\nexcept ImportError as e: print(e.jax_name)")
     assert done.stdout == "jax.nope\n"
 

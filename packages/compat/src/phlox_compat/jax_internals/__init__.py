@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phlox.extend import publish
 
-from .._core import UNAVAILABLE
+from .._core import UNAVAILABLE as _ABSENT
 
 if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import statements
     from . import (  # noqa: F401
         _former_hijax,
         _functions,
         _hijax,
+        _pallas,
         _partial_eval,
         _registry,
         _tables,
@@ -133,6 +134,9 @@ jax.interpreters.ad | JVPTracer deflinear zeros_like_aval | _tables | equinox ha
 jax.interpreters.xla | canonicalize_dtype_handlers pytype_aval_mappings | _types | tensorflow_probability
 jax.interpreters.pxla | thread_resources | _types | flax
 jax.experimental.hijax | * | _hijax _former_hijax | flax
+jax.experimental.pallas | * | _pallas | jax_md qwix
+jax.experimental.pallas.tpu | * | _pallas._tpu | qwix
+jax.experimental.pallas.triton | * | _pallas._triton | jax_md
 jax | typeof | _hijax | flax
 jax.core | typeof get_aval | _hijax | flax
 jax._src.core | typeof get_aval | _hijax | flax
@@ -154,6 +158,9 @@ _MODULES = {
     for parts in (entry.module.split(".") for entry in TABLE)
     for count in range(1, len(parts) + 1)
 }
+
+#: parts of JAX that are not there: why, and what to use. Some of those that programs of phlox lack are in `TABLE`.
+UNAVAILABLE = {name: why for name, why in _ABSENT.items() if name not in _MODULES}
 
 
 def has(jax_name: str) -> bool:

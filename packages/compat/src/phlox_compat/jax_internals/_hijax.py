@@ -93,10 +93,10 @@ get_aval = typeof
 
 # Types of arrays answer the same questions: nnx asks the leaves of a variable, which may be either.
 for _type in (ShapedArray, AbstractRef):
-    _type.lo_ty = lambda self: [self]  # type: ignore[attr-defined, union-attr]
-    _type.lower_val = lambda _self, value: [value]  # type: ignore[attr-defined, union-attr]
-    _type.raise_val = lambda _self, value: value  # type: ignore[attr-defined, union-attr]
-    _type.to_ct_aval = lambda self: self.to_tangent_aval()  # type: ignore[attr-defined, union-attr]
+    _type.lo_ty = lambda self: [self]  # type: ignore[union-attr]
+    _type.lower_val = lambda _self, value: [value]  # type: ignore[union-attr]
+    _type.raise_val = lambda _self, value: value  # type: ignore[union-attr]
+    _type.to_ct_aval = lambda self: self.to_tangent_aval()  # type: ignore[union-attr]
 
 
 class RefAccum(GradAccum):

@@ -731,16 +731,14 @@ def _reduction(
     nothing: str,
     takes_sharding: bool = False,
 ) -> _Reduction:
-    def function(operand: ArrayLike, axes: Ints) -> Array:
+    def plain(operand: ArrayLike, axes: Ints) -> Array:
         operand = check_one(name, operand)
         return primitive(operand, axes=tuple(axes))
 
-    if takes_sharding:
-        plain = function
+    def laid_out(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = None) -> Array:
+        return plain(operand, axes)
 
-        def function(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = None) -> Array:
-            return plain(operand, axes)
-
+    function: Any = laid_out if takes_sharding else plain
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
     function.__doc__ = (
