@@ -18,6 +18,8 @@ from .._core import UNAVAILABLE as _ABSENT
 
 if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import statements
     from . import (  # noqa: F401
+        _annotations,
+        _custom_partitioning,
         _former_hijax,
         _functions,
         _hijax,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import st
         _partial_eval,
         _registry,
         _tables,
+        _topologies,
         _tracebacks,
         _traces,
         _types,
@@ -134,6 +137,13 @@ jax.interpreters.ad | JVPTracer deflinear zeros_like_aval | _tables | equinox ha
 jax.interpreters.xla | canonicalize_dtype_handlers pytype_aval_mappings | _types | tensorflow_probability
 jax.interpreters.pxla | thread_resources | _types | flax
 jax.experimental.hijax | * | _hijax _former_hijax | flax
+jax.experimental.compute_on | * | _annotations | maxtext tunix
+jax.experimental.xla_metadata | * | _annotations | maxtext
+jax.experimental.scheduling_groups | * | _annotations | maxtext
+jax.experimental.shard_alike | * | _annotations | maxtext
+jax._src.shard_alike | * | _annotations | maxtext
+jax.experimental.custom_partitioning | * | _custom_partitioning | torchax transformer_engine
+jax.experimental.topologies | * | _topologies | maxtext
 jax.experimental.pallas | * | _pallas | jax_md qwix
 jax.experimental.pallas.tpu | * | _pallas._tpu | qwix
 jax.experimental.pallas.triton | * | _pallas._triton | jax_md

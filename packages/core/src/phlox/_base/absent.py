@@ -28,7 +28,7 @@ UNAVAILABLE: dict[str, tuple[str, str]] = {
         "phlox_optim.checkpoint, or orbax",
     ),
     "jax.experimental.custom_partitioning": (
-        "the compiler does not ask Python how to split an operation over devices",
+        "the compiler does not ask Python how to split an operation over devices; as_jax runs the function",
         "jax.shard_map, in which each device computes its part",
     ),
     "jax.experimental.compute_on": (
