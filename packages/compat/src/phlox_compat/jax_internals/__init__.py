@@ -81,6 +81,10 @@ jax.core | Atom DropVar AbstractValue | _types | equinox haiku lineax tensorflow
 jax.core | gensym is_constant_dim | _types | kfac_jax haliax
 jax.core | pytype_aval_mappings | _types | tensorflow_probability
 jax.core | raise_to_shaped physical_aval | _types | equinox lineax
+jax.core | Value ParamDict | _types | oryx
+jax.core | eval_context | _traces | oryx
+jax.lax | PrecisionLike ConvGeneralDilatedDimensionNumbers | _types | flax haiku
+jax.extend.core | gensym | _types | kfac_jax
 jax.extend.core | Atom DropVar AbstractValue | _types | haiku
 jax._src.core | Atom DropVar AbstractValue | _types | equinox lineax
 jax._src.core | pytype_aval_mappings raise_to_shaped physical_aval AxisSize | _types | equinox lineax

@@ -12,7 +12,7 @@ from typing import Any
 from phlox import typeof
 from phlox.core import Trace, Tracer
 from phlox.extend import Primitive, ShapedArray
-from phlox.extend.core import Jaxpr
+from phlox.extend.core import ClosedJaxpr, Jaxpr
 
 from .._core import (
     JaxprTrace as DynamicJaxprTrace,
@@ -133,3 +133,28 @@ def dce_jaxpr(
     used_inputs = [u or i for u, i in zip(used[len(jaxpr.constvars) :], instantiate, strict=True)]
     invars = [v for v, there in zip(jaxpr.invars, used_inputs, strict=True) if there]
     return pruned.replace(constvars=jaxpr.constvars, invars=invars), used_inputs
+
+
+convert_constvars_jaxpr = hoist_consts
+
+
+def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
+    """The Jaxpr, which has no constants, as a `ClosedJaxpr`."""
+    return ClosedJaxpr(jaxpr, ())
+
+
+def dce_jaxpr_consts(
+    jaxpr: ClosedJaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
+    """As `dce_jaxpr`, for a Jaxpr with constants, of which those that are not read are dropped too.
+
+    Returns:
+      (ClosedJaxpr, constants, inputs): for each constant and each input, whether the result still has it.
+    """
+    count = jaxpr.num_consts
+    keep = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else list(instantiate)
+    pruned, used = dce_jaxpr(hoist_consts(jaxpr.jaxpr), used_outputs, [False] * count + keep)
+    num_consts = sum(used[:count])
+    open_jaxpr = pruned.replace(constvars=pruned.invars[:num_consts], invars=pruned.invars[num_consts:])
+    consts = [c for c, u in zip(jaxpr.consts, used, strict=False) if u]
+    return ClosedJaxpr(open_jaxpr, consts), used[:count], used[count:]
