@@ -109,7 +109,7 @@ def _specs(specs: Any, tree: Any, what: str) -> list[Any]:
     return leaves
 
 
-def _run(kernel: Callable[..., None], out_shape: Any, grid_spec: GridSpec, aliases: dict[int, int], *args: Any) -> Any:
+def _run(kernel: Callable[..., Any], out_shape: Any, grid_spec: GridSpec, aliases: dict[int, int], *args: Any) -> Any:
     """The outputs of a kernel."""
     count = grid_spec.num_scalar_prefetch
     scalars, operands = args[:count], args[count:]
