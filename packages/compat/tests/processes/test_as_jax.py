@@ -224,3 +224,36 @@ print(jax.jit(Strict)(1.0).x)
 
 def test_results_of_classes_that_take_arrays_only():
     assert as_jax("-c", CLASS).stdout == "1.0\n"
+
+
+def test_classes_name_the_modules_of_jax(tmp_path):
+    (tmp_path / "names.py").write_text(
+        """
+import jax, jax.numpy as jnp, pickle
+
+names = []
+def note(x):
+    names.append(f"{type(x).__module__}.{type(x).__name__}")
+    return x
+
+x = jnp.ones(3)
+x.trainable = False
+note(x), jax.jit(note)(x), jax.vmap(note)(x), jax.jvp(note, (x,), (x,))
+print(names, jax.Array, x.trainable, hasattr(x + 1, "trainable"))
+assert isinstance(x, jax.Array) and pickle.loads(pickle.dumps(jax.Array)) is jax.Array
+try:
+    jax.jit(bool)(x[0])
+except jax.errors.TracerBoolConversionError as error:
+    print(type(error).__module__)
+try:
+    jnp.sin("a")
+except TypeError as error:
+    print(error)
+"""
+    )
+    done = as_jax("names.py", cwd=tmp_path)
+    assert done.stdout.startswith(
+        "['jaxlib._jax.ArrayImpl', 'jax._src.interpreters.partial_eval.DynamicJaxprTracer', "
+        "'jax._src.interpreters.batching.BatchTracer', 'jax._src.interpreters.ad.JVPTracer'] "
+        "<class 'jax.Array'> False False\njax.errors\nsin takes arrays"
+    ), done.stdout + done.stderr
