@@ -41,7 +41,7 @@ def install() -> None:
     >>> import jax  # doctest: +SKIP
     """
     from .._core import as_in_jax_up_to
-    from . import _finder, _views
+    from . import _class_names, _finder, _views
 
     loaded = sys.modules.get("jax")
     if isinstance(loaded, _views.View):
@@ -54,6 +54,7 @@ def install() -> None:
             library="jax",
         )
     sys.meta_path.insert(0, _finder.JaxFinder())
+    _class_names.take_jax_names()
     as_in_jax_up_to(_SMALL)
     _spawned_processes_too()
 

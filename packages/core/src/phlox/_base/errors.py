@@ -554,10 +554,10 @@ class KeyReuseError(JAXTypeError, RuntimeError):
 class MissingNameError(PhloxError, AttributeError, NotImplementedError):
     """A program or library that runs on phlox as `jax` uses a name of jax that phlox does not have.
 
-    Attributes: `jax_name`, the full name, such as ``jax.experimental.pallas``; `library`, the package that uses it.
+    Attributes: `jax_name`, the full name, such as ``jax.experimental.mosaic``; `library`, the package that uses it.
     Cause: the name is private in jax, or belongs to a part of jax that phlox does not have, or to the package
     phlox-compat, which is not installed.
-    Example: ``import jax.experimental.pallas`` under ``python -m phlox.as_jax``.
+    Example: ``import jax.experimental.mosaic`` under ``python -m phlox.as_jax``.
     Fix: what the message names; docs/libraries.md lists what runs.
     """
 

@@ -273,10 +273,11 @@ class Array(ArrayLike, metaclass=_ArrayType):
 class ArrayImpl(Array):
     """The class of concrete arrays, which `wrap` makes.
 
-    Its `__init__` is that of `object`, because a Python function would be called for each array.
+    Its `__init__` is that of `object`, because a Python function would be called for each array. Users may set
+    attributes, as on JAX's arrays: Keras writes ``x.trainable = False``.
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)
     __init__ = object.__init__
 
 

@@ -17,8 +17,10 @@ from .._ir.primitive import current_trace
 from .._operands.checks import check, check_one
 from .._ops.control import barrier
 from .._ops.control.composite import attribute, composite as composite_p
+from .._ops.spmd.reshard import layout_constraint
 from .._trace.staging import stage as record
 from .._trace.trace import Tracer, typeof
+from .._xla.layout import Format
 from .._xla.partition_spec import PartitionSpec
 from .._xla.sharding import NamedSharding, Sharding, spec_of
 from ._branches import choice
@@ -191,7 +193,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Args:
       x: pytree of arrays.
       shardings: required sharding: a `NamedSharding`, a `PartitionSpec` (of the mesh of the context), the sharding of a
-        single device, or a pytree of these that is a prefix of `x`.
+        single device, a `Format`, or a pytree of these that is a prefix of `x`.
 
     Returns:
       A pytree like `x`, with the same values.
@@ -212,6 +214,11 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 
 def _constrained(x: Any, leaf_sharding: Any) -> Any:
+    if isinstance(leaf_sharding, Format):
+        if leaf_sharding.sharding is not None:
+            x = _constrained(x, leaf_sharding.sharding)
+        order = None if leaf_sharding.layout is None else tuple(leaf_sharding.layout.major_to_minor)
+        return x if order is None else layout_constraint(x, major_to_minor=order)
     sharding = named("with_sharding_constraint", leaf_sharding)
     if not isinstance(sharding, Sharding):
         raise OptionError(

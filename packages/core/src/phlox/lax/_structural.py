@@ -727,11 +727,24 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
 _ANY, _BITS = "numbers or bools", "integers or bools"
 
 
-def _reduction(primitive: Any, name: str, what: str, example: str, result: str, takes: str, nothing: str) -> _Reduction:
-    def function(operand: ArrayLike, axes: Ints) -> Array:
+def _reduction(
+    primitive: Any,
+    name: str,
+    what: str,
+    example: str,
+    result: str,
+    takes: str,
+    nothing: str,
+    takes_sharding: bool = False,
+) -> _Reduction:
+    def plain(operand: ArrayLike, axes: Ints) -> Array:
         operand = check_one(name, operand)
         return primitive(operand, axes=tuple(axes))
 
+    def laid_out(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = None) -> Array:
+        return plain(operand, axes)
+
+    function: Any = laid_out if takes_sharding else plain
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
     function.__doc__ = (
@@ -742,7 +755,7 @@ def _reduction(primitive: Any, name: str, what: str, example: str, result: str, 
         "  ShapeError: an axis is out of range, or is named twice.\n\n"
         f">>> from phlox import lax\n>>> lax.{name}(np.array({example}), (0,))\n{result}\n"
     )
-    return function
+    return takes_out_sharding(function) if takes_sharding else function
 
 
 @takes_out_sharding
@@ -777,6 +790,7 @@ reduce_max = _reduction(
     "Array(2, dtype=int32)",
     _ANY,
     "-inf or the smallest integer",
+    takes_sharding=True,
 )
 reduce_min = _reduction(
     _reduce.reduce_min,
@@ -786,6 +800,7 @@ reduce_min = _reduction(
     "Array(1, dtype=int32)",
     _ANY,
     "inf or the largest integer",
+    takes_sharding=True,
 )
 reduce_and = _reduction(
     _reduce.reduce_and, "reduce_and", "The bitwise and", "[True]", "Array(True, dtype=bool)", _BITS, "all bits set"

@@ -13,7 +13,7 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from ..._ir import dtypes
-from ..._ir.avals import shaped, typeof_value
+from ..._ir.avals import ShapedArray, shaped, typeof_value
 from ..._ir.dimensions import is_symbolic, max_dim
 from ..._ir.primitive import current_trace
 from ..._ir.promotion import promote
@@ -22,6 +22,7 @@ from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.iota import iota
 from ..._ops.structure.numbers import in_dtype
+from ..._trace.refs import Ref
 from ..._trace.trace import Tracer, recorder
 from ..._transform.explicit import laid
 from ..._xla import transfer_guard
@@ -187,13 +188,15 @@ def full(
 
 
 def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, device: Any) -> Any:
-    a = check_one(function, a)
-    aval = type_of(a)
+    if isinstance(a, Ref):
+        a = a.aval.inner_aval
+    model = a if isinstance(a, ShapedArray) else check_one(function, a)
+    aval = model if isinstance(model, ShapedArray) else type_of(model)
     out_dtype = aval.dtype if dtype is None else dtypes.user_dtype(dtype, function)
     weak = dtype is None and aval.weak_type
     lengths = aval.shape if shape is None else as_shape(shape, function)
-    if device is None and not weak:
-        device = own_sharding(a, lengths)
+    if device is None and not weak and model is not aval:
+        device = own_sharding(model, lengths)
     out = _filled(function, lengths, value, out_dtype, device, weak)
     return out if aval.spec is None or shape is not None or device is not None else laid(out, aval)
 

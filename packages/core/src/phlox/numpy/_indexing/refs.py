@@ -372,6 +372,7 @@ def install() -> None:
         "__repr__": _text,
         "unsafe_buffer_pointer": lambda self: get(self).unsafe_buffer_pointer(),
         "sharding": property(lambda self: get(self).sharding, doc="How the array lies on devices."),
+        "format": property(lambda self: get(self).format, doc="The layout of the array, and how it lies on devices."),
         "committed": property(lambda self: True, doc="True: a reference stays where its array is."),
     }
     for name, value in both.items():
