@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 from .config import current
 from .errors import CheckError, CheckWarning
 from .source import Location, user_location, warn
 
-#: (check, file, line) of the warnings that were given
-_reported: set[tuple[str, str, int]] = set()
+#: the list of warning filters under which a warning was given, by (check, file, line). `catch_warnings`, and with it
+#: each test of pytest, makes a list of its own, in which the line may warn again.
+_reported: dict[tuple[str, str, int], Any] = {}
 
 
 def is_on() -> bool:
@@ -39,8 +43,8 @@ def report(check: str, message: str, *, instead: str, location: Location | None 
     if mode == "strict":
         raise CheckError(message, where=location, instead=instead, check=check)
     key = (check, location.file, location.line) if location else (check, message, 0)
-    if key in _reported:
+    if _reported.get(key) is warnings.filters:
         return
-    _reported.add(key)
+    _reported[key] = warnings.filters
     place = f" (at {location})" if location else ""
     warn(f"{check}: {message}{place}; instead: {instead}", CheckWarning)
