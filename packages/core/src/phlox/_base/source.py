@@ -185,6 +185,11 @@ def _wrapped(transformations: list[str], name: str) -> str:
     return name
 
 
+def is_replaying() -> bool:
+    """Whether recorded equations are evaluated again."""
+    return _replayed.get() is not None
+
+
 class Location:
     """A place in the user's program: file, line and function, which are computed lazily; and its name scope."""
 

@@ -20,6 +20,7 @@ from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import Effects
 from .._ir.explicit import any_specs
 from .._ir.jaxpr import Jaxpr, memoized
+from .._ir.key_uses import has_key_types
 from . import background, effort, memory
 from .array import Array, deleted, put, wrap_all
 from .callbacks import observed
@@ -49,7 +50,7 @@ class Program:
     """A loaded executable, with everything that a call needs computed beforehand."""
 
     __slots__ = (
-        "__weakref__", "arrange", "executable", "execute", "handlers", "optimized", "out_avals", "out_keys",
+        "__weakref__", "arrange", "executable", "execute", "handlers", "mark", "optimized", "out_avals", "out_keys",
         "out_shardings", "single", "text", "watch",
     )  # fmt: skip
 
@@ -63,6 +64,7 @@ class Program:
         out_shardings: Sequence[Sharding | None] | None = None,
         watch: Watch | None = None,
         kinds: Sequence[str | None] = (),
+        mark: Callable[[Any], Any] | None = None,
     ):
         self.executable = executable
         self.execute = executable.execute_sharded
@@ -86,8 +88,10 @@ class Program:
         self.out_avals = [aval_of(key) for key in self.out_keys]
         self.handlers = [result_handler(a.physical, s) for a, s in zip(out_avals, shardings, strict=True)]
         self.watch = watch
-        #: whether the fast path may call `execute` instead of `run`: there is one result and no `Watch`
-        self.single = len(self.out_avals) == 1 and watch is None
+        #: records the PRNG keys that a run uses, called with its buffers, which it returns; see `key_records`
+        self.mark = mark
+        #: whether the fast path may call `execute` instead of `run`: there is one result, and nothing to be checked
+        self.single = len(self.out_avals) == 1 and watch is None and mark is None
         #: makes the optimized form of a program that was compiled quickly; None for other programs
         self.optimized: Callable[[], Program] | None = None
 
@@ -119,6 +123,8 @@ class Program:
             arrays = [a if s is None else move(a, s) for a, s in zip(arrays, self.arrange, strict=True)]
         if self.watch is not None:
             self.watch.before(arguments)
+        if self.mark is not None:
+            self.mark([a._buf for a in arguments])
         try:
             bufs = self.execute([a._buf for a in arrays]).consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError, RuntimeError):
@@ -204,6 +210,8 @@ class Lowering(NamedTuple):
     jaxpr: Jaxpr
     #: indices of the arguments whose buffers results reuse
     donated: frozenset[int]
+    #: as of `Program`
+    mark: Callable[[Any], Any] | None
 
     @property
     def _private(self) -> bool:
@@ -284,6 +292,7 @@ class Lowering(NamedTuple):
             self.out_shardings,
             self.watch,
             self.kinds,
+            self.mark,
         )
         if self.effects or module.callbacks:
             program.execute = observed(executable, self.effects)
@@ -315,12 +324,14 @@ def lower(
     in_shardings: Sequence[Sharding | None] | None = None,
     out_shardings: Sequence[Sharding | None] | None = None,
     portable: bool = False,
+    repeatable: bool = False,
 ) -> Lowering:
     """Lowers `jaxpr` for arguments (constants first) with these keys.
 
     `donated` are the indices of the arguments whose buffers outputs may reuse; `results` are the names of the outputs.
     `in_shardings` and `out_shardings` are the required shardings of arguments and outputs. In a `portable` text
-    operations such as `sort` have the form that is good on all platforms.
+    operations such as `sort` have the form that is good on all platforms. A call of a `repeatable` program with the
+    arguments of an earlier call counts as no second use of a PRNG key.
     """
     where = plan(keys, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings, out_shardings=out_shardings)
     if out_shardings is not None:
@@ -334,6 +345,8 @@ def lower(
         text, module = write()
     located = functools.partial(write, locations=True)
     avals = [v.aval for v in jaxpr.outvars]
+    keys_observer = _keys_observer(jaxpr, name, repeatable)
+    mark = keys_observer and keys_observer.marker(list(map(aval_of, keys)))
     advice = pipeline(jaxpr) if where.devices[0].platform == "cpu" else ()
     moved = memory_kinds(jaxpr)
     kinds = [moved.get(v) for v in jaxpr.outvars] if moved else ()
@@ -347,12 +360,23 @@ def lower(
         jaxpr.effects,
         located,
         name,
-        watch(jaxpr, name),
+        watch(jaxpr, name, None if mark else keys_observer),
         advice,
         kinds,
         jaxpr,
         frozenset(donated),
+        mark,
     )
+
+
+def _keys_observer(jaxpr: Jaxpr, name: str, repeatable: bool) -> Any:
+    """The `Observer` of PRNG keys that the flags `checks` and `debug_key_reuse` require for a program, or None."""
+    settings = config.current()
+    if not has_key_types() or (settings.checks == "off" and not settings.debug_key_reuse):
+        return None
+    from .key_records import observer  # imported for programs with keys alone
+
+    return observer(jaxpr, name, repeatable)
 
 
 def _in_types(

@@ -18,7 +18,7 @@ _GUARD = "transfer_guard_host_to_device"
 
 class Watch(NamedTuple):
     """The checks on runs of one program: `looks` is what to look for ("nan", "inf"); `refuse`: runs are forbidden;
-    `keys`: the `Uses` of PRNG keys, or None."""
+    `keys`: the `Observer` of PRNG keys, or None."""
 
     jaxpr: Jaxpr
     name: str
@@ -43,18 +43,13 @@ class Watch(NamedTuple):
             check(self.looks, self.jaxpr, self.name, arguments, results)
 
 
-def watch(jaxpr: Jaxpr, name: str) -> Watch | None:
+def watch(jaxpr: Jaxpr, name: str, keys: Any = None) -> Watch | None:
     """The `Watch` that the current settings require for runs of `jaxpr`, or None.
 
-    Raises `KeyReuseError` if `jaxpr` uses a PRNG key twice and the flag `debug_key_reuse` is set.
+    `keys` is the `Observer` of PRNG keys, see `key_records`, or None.
     """
     settings = config.current()
     looks = tuple(look for look, on in (("nan", settings.debug_nans), ("inf", settings.debug_infs)) if on)
-    keys = None
-    if settings.debug_key_reuse:
-        from .._trace.key_reuse import uses_by  # imported for this flag alone
-
-        keys = uses_by(jaxpr, name)
     if looks or settings.no_execution or keys is not None or getattr(settings, _GUARD) not in (None, "allow"):
         return Watch(jaxpr, name, looks, settings.no_execution, keys)
     return None

@@ -209,6 +209,8 @@ class Entry:
         self.arranges = bool(program.arrange) or program.watch is not None
         whole = not hidden.arrays and list(used_indices) == list(range(len(keys)))
         self.prepare = None if whole or self.arranges else _selecting(hidden, used_indices, donated)
+        if program.mark is not None and not self.arranges:
+            self.prepare = _marking(program.mark, self.prepare)
         self.execute = (
             _arranging(program, hidden, used_indices, keys, donated, narrow) if self.arranges else program.execute
         )
@@ -321,6 +323,13 @@ def _arranging(
         return _WrappedResults(program.run(adopted))
 
     return execute
+
+
+def _marking(mark: Callable[[Any], Any], prepare: _Prepare | None) -> _Prepare:
+    """`prepare`, followed by the record of the PRNG keys that the program uses."""
+    if prepare is None:
+        return mark
+    return lambda leaves: mark(prepare(leaves))
 
 
 def _converting(converters: list[tuple[int, Callable[[Any], Any]]], prepare: _Prepare | None) -> _Prepare | None:

@@ -431,6 +431,7 @@ class JitFunction:
             results=traced.result_paths(),
             in_shardings=None if ins is None else [None] * len(used_consts) + [ins[i] for i in used_indices],
             out_shardings=outs,
+            repeatable=not self._is_ours,
         )
         reusable = frozenset(used_indices[i - len(used_consts)] for i in usable)
         narrow = {i: dtype for i, dtype in traced.narrow.items() if keys[i] is int}
@@ -559,9 +560,9 @@ class JitFunction:
 
 def check_keys(jaxpr: Any) -> None:
     """Raises `KeyReuseError` if a Jaxpr uses a PRNG key twice; imports the analysis, which only this flag needs."""
-    from ..._trace.key_reuse import uses_of
+    from ..._trace.key_reuse import check
 
-    uses_of(jaxpr)
+    check(jaxpr)
 
 
 def _checks() -> Any:

@@ -357,11 +357,13 @@ def _axes(params: dict[str, Any]) -> set[Any]:
 
 
 def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
-    """What any branch consumes is consumed; fresh or passed on is what all branches return so."""
+    """What any branch consumes is consumed. A result is used if a branch returns a used key, or one passed in that any
+    branch consumes; else it is passed on if all branches pass it, and fresh if not."""
     every = [uses_of(branch) for branch in eqn.params["branches"]]
     consumed = tuple((i + 1, mask) for uses in every for i, mask in uses.consumed)
-    fresh = set.intersection(*(set(uses.fresh) for uses in every))
     passed = set.intersection(*(set(uses.passed) for uses in every))
+    unused = [uses.unused | {o for i, o in uses.passed if all(i != j for j, _ in uses.consumed)} for uses in every]
+    fresh = set.intersection(*unused) - {o for _, o in passed}
     return KeyUses(any_of(consumed), tuple(fresh), tuple((i + 1, o) for i, o in passed))
 
 

@@ -437,7 +437,7 @@ def _keys(eqn: Any, uses_of: Any) -> KeyUses:
     body: KeyUses = uses_of(params["body_jaxpr"])
     for name, count, before, uses in (("cond", first, 0, test), ("body", second, first, body)):
         for i, _ in uses.consumed:
-            if i < count or i - count not in body.fresh:
+            if i < count or i - count not in body.unused:
                 raise repeated(
                     f"while_loop {name} function", eqn, i + (before if i < count else first + second - count)
                 )
@@ -447,7 +447,7 @@ def _keys(eqn: Any, uses_of: Any) -> KeyUses:
             raise repeated("while_loop cond and body functions, which both use the key,", eqn, i + first)
     consumed = tuple((i + second, mask) for i, mask in test.consumed)
     consumed += tuple((i + first, mask) for i, mask in body.consumed)
-    return KeyUses(consumed, body.fresh, tuple((i + first, o) for i, o in body.passed))
+    return KeyUses(consumed, tuple(body.unused), tuple((i + first, o) for i, o in body.passed))
 
 
 def _pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:

@@ -560,10 +560,10 @@ def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
     consts, carry = params["num_consts"], params["num_carry"]
     uses: KeyUses = uses_of(params["jaxpr"])
     for i, _ in uses.consumed:
-        if i < consts or (i - consts < carry and i - consts not in uses.fresh):
+        if i < consts or (i - consts < carry and i - consts not in uses.unused):
             raise repeated("scan body function", eqn, i)
     rows = tuple((i, mask if i < consts + carry else True) for i, mask in uses.consumed)
-    return uses._replace(consumed=rows)
+    return KeyUses(rows, tuple(uses.unused), uses.passed)
 
 
 scan = Primitive(

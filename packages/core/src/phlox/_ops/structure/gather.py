@@ -16,7 +16,7 @@ from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.explicit import Entries, entries_of, join, refuse
-from ..._ir.key_uses import passes
+from ..._ir.key_uses import picks
 from ..._ir.primitive import Primitive, primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, move_axis, zeros
@@ -370,7 +370,7 @@ gather = Primitive(
     batch=_gather_batch,
     pad=gather_pad,
     extend=_gather_extend,
-    keys=passes,
+    keys=picks,
     requires=_gather_requires,
     nan_checked=False,
     series="linear",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..._api.jit.jit import jit
-from ..._base import config
+from ..._base import checks
 from ..._base.errors import ArgumentError, ConcretizationTypeError, IndexingError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.dimensions import max_dim, min_dim
@@ -28,6 +28,7 @@ from ..._ops.structure import shape as ops
 from ..._ops.structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
 from ..._ops.structure.gather import gather
 from ..._ops.structure.slicing import dynamic_slice, slice_
+from ..._xla import key_records
 from .._elementwise.binary import maximum
 from .._manipulation.shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
 from .ds import is_window, window
@@ -49,10 +50,12 @@ def getitem(x: Any, index: Any) -> Any:
             return getitem(part.read(x), part.rest)
         parsed = parse(index, shape, checked=True)
     plan, dynamic = parsed
-    run = read
-    if type(x.aval.dtype) is KeyDtype and config.current().debug_key_reuse:
-        run = read.__wrapped__  # with positions as parameters of `slice`, which say which keys are taken
-    return run(x, *dynamic, plan=plan, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False)
+    out = read(x, *dynamic, plan=plan, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False)
+    dtype = x.aval.dtype
+    is_followed = type(dtype) is KeyDtype or (dtype is dtypes.uint32 and checks.is_strict())
+    if is_followed and current_trace.get() is None:
+        key_records.select(x, out, index)
+    return out
 
 
 _STATIC = ("plan", "mode", "fill_value", "indices_are_sorted", "unique_indices")
