@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._base import config, strictness
@@ -533,6 +533,8 @@ def jit(
     inline: bool | Inline = False,
     compiler_options: CompilerOptions | None = None,
     compile_effort: str | None = None,
+    sizes: Mapping[str, Any] | str | None = None,
+    buckets: Sequence[int] | Mapping[str, Sequence[int]] | None = None,
 ) -> Any:
     """Compiles `fun` with XLA the first time it is called with arguments of new shapes and dtypes.
 
@@ -553,6 +555,10 @@ def jit(
       compiler_options: options of XLA by the names of its flags; ignored where `fun` is part of another program.
       compile_effort: ``'default'``, ``'fast'`` (fewer optimizations) or ``'tiered'`` (calls run a quickly compiled
         program until the optimized one is compiled on a thread); None for the flag of this name. Ignored as above.
+      sizes: names of axes that vary in length, by parameter: ``{"x": "n", "mask": ("batch", "n")}``. One program then
+        serves all lengths up to a bucket, with the results of `fun`; see `pad_axes`. ``{"x": "auto"}`` names the
+        leading axis of each leaf after its length, and ``"auto"`` those that differ between two calls.
+      buckets: the lengths to compile for, in rising order, or such a list for each name; see `pad_axes`.
 
     Returns:
       A function that is called as `fun` is. Its methods ``trace``, ``lower`` and ``eval_shape`` take the same arguments
@@ -563,7 +569,7 @@ def jit(
       ConcretizationTypeError: in a call, when `fun` needs the value of a traced array; often one of the subclasses,
         such as `TracerBoolConversionError`.
       BackendError: there is no such backend.
-      OptionError: `static_argnums` and the like name arguments that `fun` does not have.
+      OptionError: `static_argnums`, `sizes` and the like name arguments that `fun` does not have.
       StaticArgumentError: in a call, when a static argument is not hashable.
 
     >>> import phlox, phlox.numpy as jnp
@@ -593,7 +599,17 @@ def jit(
             if None not in names_and_numbers
         ),
     )
-    return _make(fun, options) if fun is not None else lambda f: _make(f, options)
+    if sizes is None and buckets is not None:
+        raise OptionError("jit: buckets without sizes", instead="sizes={'x': 'n'}, which names the axes that vary")
+
+    def make(fun: Any) -> Any:
+        if sizes is None:
+            return _make(fun, options)
+        from ..sizes.sized_jit import sized_jit  # sizes/ is built on this module
+
+        return sized_jit(_make(fun, options), sizes, buckets)
+
+    return make(fun) if fun is not None else make
 
 
 def jitted_alias(function: Any, name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._base import config
 from ..._base.pytree import PyTreeDef
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
     from .sized_function import Program
 
 
+class Figures(NamedTuple):
+    """Calls of a program, the elements of their arguments and results, and those of the padded ones."""
+
+    calls: int
+    elements: int
+    padded_elements: int
+
+    @property
+    def padding(self) -> float:
+        """The share of elements that are padding."""
+        return 1 - self.elements / self.padded_elements if self.padded_elements else 0.0
+
+
 class Runner:
     """The program of a bucket, compiled with the options of `jit`.
 
@@ -30,8 +43,8 @@ class Runner:
     Attributes:
       ranges: the range of each name of a size.
       function: the jitted function of padded arrays.
-      in_avals: the padded types of the leaves.
-      out_avals: the types of the results, with symbolic lengths.
+      length_avals, in_avals: the types of the true lengths, and the padded types of the leaves.
+      out_avals, padded_out_avals: the types of the results, with symbolic lengths and padded.
       donated: the leaves that the user donates.
       plans: the plans made from it, which count their calls.
     """
@@ -47,8 +60,10 @@ class Runner:
             return eval_jaxpr(padded.jaxpr, padded.consts, *operands)
 
         body.__name__ = body.__qualname__ = closed.jaxpr.name
+        self.length_avals: list[ShapedArray] = padded.in_avals[:count]
         self.in_avals: list[ShapedArray] = padded.in_avals[count + len(consts) :]
         self.out_avals: list[ShapedArray] = closed.out_avals
+        self.padded_out_avals: list[ShapedArray] = padded.out_avals
         self.donated = donated
         self.function = function_of(JitFunction(body, self._options(options, call, padded.out_avals)))
         self.plans: list[Plan] = []
@@ -74,9 +89,28 @@ class Runner:
 
     def plan(self, lengths: Lengths, avals: Sequence[ShapedArray]) -> Plan:
         """How calls with arguments of these types run."""
-        plan = Plan(self, lengths, avals)
+        plan = Plan(self, lengths, avals, self.function)
         self.plans.append(plan)
         return plan
+
+    def out_types(self, lengths: Lengths) -> list[ShapedArray]:
+        """The types of results of calls with these lengths."""
+        values = dict(lengths)
+        return [aval_for(a, values) for a in self.out_avals]
+
+    def label(self) -> str:
+        """The sizes of the calls: ``n 9–32``."""
+        texts = [f"{name} {low}–{high}" if low < high else f"{name} {high}" for name, low, high in self.ranges]
+        return ", ".join(texts)
+
+    def figures(self) -> Figures:
+        """The calls up to now."""
+        plans = list(self.plans)
+        return Figures(
+            sum(plan.calls for plan in plans),
+            sum(plan.calls * plan.elements[0] for plan in plans),
+            sum(plan.calls * plan.elements[1] for plan in plans),
+        )
 
 
 class Plan:
@@ -90,15 +124,14 @@ class Plan:
       calls: how often it ran.
     """
 
-    __slots__ = ("_tree", "calls", "cuts", "donated", "elements", "execute", "lengths", "numbers", "pads")
+    __slots__ = ("_tree", "calls", "cuts", "donated", "elements", "execute", "numbers", "pads")
 
-    def __init__(self, runner: Runner, lengths: Lengths, avals: Sequence[ShapedArray]):
-        values = dict(lengths)
-        shapes = [aval_for(a, values).shape for a in runner.out_avals]
-        padded_values = {name: high for name, _, high in runner.ranges}
-        padded = [aval_for(a, padded_values).shape for a in runner.out_avals]
-        self.lengths = lengths
-        self.execute: Callable[..., list[Any]] = runner.function
+    def __init__(
+        self, runner: Runner, lengths: Lengths, avals: Sequence[ShapedArray], execute: Callable[..., list[Any]]
+    ):
+        shapes = [a.shape for a in runner.out_types(lengths)]
+        padded = [a.shape for a in runner.padded_out_avals]
+        self.execute = execute
         self._tree: PyTreeDef = runner.out_tree
         self.numbers = [length_array(n, config.current().executed) for _, n in lengths]
         pairs = list(zip(avals, runner.in_avals, strict=True))

@@ -143,12 +143,18 @@ class SizedFunction:
         program = None if sizes is None else self.program(call, sizes)
         if program is None:
             return None
+        return self.runner(call, sizes, program).plan(tuple(sorted(sizes.lengths.items())), call.avals)
+
+    def runner(self, call: BoundCall, sizes: Sizes, program: Program) -> Runner:
+        """The compiled program for calls like this one."""
         key = (*self._program_key(call, sizes), program.ranges)
         runner = self.runners.get(key)
         if runner is None:
-            donated = donation.leaves(self.jitted.options, call) if self.jitted._has_donated else frozenset()
+            donated: frozenset[int] = frozenset()
+            if self.jitted._has_donated and call.args is not None:
+                donated = donation.leaves(self.jitted.options, call)
             runner = self.runners[key] = Runner(program, self.jitted._options, call, donated)
-        return runner.plan(tuple(sorted(sizes.lengths.items())), call.avals)
+        return runner
 
     def sizes(self, call: BoundCall) -> Sizes | None:
         """The sizes of a call; None if nothing varies, or has no elements."""
