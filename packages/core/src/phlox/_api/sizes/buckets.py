@@ -79,7 +79,9 @@ class Buckets:
     ) -> bool:
         """Whether the bucket of `name`, of length `n`, grows with that of the first name, of length `other`."""
         is_default = self.default is None and not any(each in self.by_name for each in pair)
-        return is_default and max(n, other) <= _MAX_RATIO * min(n, other) and not any(pair <= names for names in together)
+        return (
+            is_default and max(n, other) <= _MAX_RATIO * min(n, other) and not any(pair <= names for names in together)
+        )
 
     def _following(self, n: int, first: int, first_range: tuple[int, int], multiple: int) -> tuple[int, int]:
         """The range for the length that `n` has at the end of the first name's range, if both are proportional."""

@@ -73,7 +73,7 @@ class Runner:
         count = len(self.ranges)
         ins, outs = options.in_shardings, options.out_shardings
         if ins is not None:
-            ins = Prefix.of((([None] * count + ins.spread((call.args, call.kwargs)),), None))
+            ins = Prefix.of(((*[None] * count, *ins.spread((call.args, call.kwargs))), None))
         if outs is not None:
             outs = Prefix.of(outs.spread(self.out_tree.unflatten(out_avals)))
         return options._replace(
@@ -148,9 +148,7 @@ class Plan:
     def run(self, leaves: Sequence[Any]) -> Any:
         """The user's result for the leaves of a call."""
         self.calls += 1
-        operands = [
-            x if pad is None else pad_on_host(x, pad) for x, pad in zip(leaves, self.pads, strict=True)
-        ]
+        operands = [x if pad is None else pad_on_host(x, pad) for x, pad in zip(leaves, self.pads, strict=True)]
         results = self.execute(*self.numbers, *operands)
         for i in self.donated:
             if type(leaves[i]) is ArrayImpl:

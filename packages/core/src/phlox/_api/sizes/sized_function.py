@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..._base import config
-from ..._base.errors import SizesError
+from ..._base.errors import OptionError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import SymbolicScope, is_symbolic, value_of, variable
@@ -77,6 +77,7 @@ class SizedFunction:
         self.fun = self.jitted.fun
         self.examples = Examples() if sizes == AUTO else None
         self.specs: dict[str, Any] = {} if sizes == AUTO else parse_sizes(self.fun, sizes)
+        self._check_static()
         self.buckets = Buckets(buckets)
         self.names: dict[Any, list[Names]] = {}
         self.plans: dict[Any, Plan | None] = {}
@@ -85,6 +86,14 @@ class SizedFunction:
         self.refusals: dict[Lengths, Exception] = {}
         self.refusal: Exception | None = None
         self.has_warned = False
+
+    def _check_static(self) -> None:
+        """Raises for sizes of static arguments."""
+        both = set(self.specs) & set(self.jitted.options.static_argnames)
+        if both:
+            raise OptionError(
+                f"{self.function}: {min(both)!r} is static, and has sizes", instead="one of the two", name=min(both)
+            )
 
     # -- calls
 

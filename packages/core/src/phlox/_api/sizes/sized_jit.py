@@ -191,7 +191,10 @@ class _Compiled(stages.Compiled):
         """The lengths of a call. Raises `ShapeError` for arguments of other types than those of the bucket."""
         ranges = {name: (low, high) for name, low, high in self._runner.ranges}
         for i, (aval, padded, axes) in enumerate(zip(avals, self._runner.in_avals, self._names, strict=True)):
-            shape = (*[None if name else n for name, n in zip(axes, aval.shape, strict=False)], *aval.shape[len(axes) :])
+            shape = (
+                *[None if name else n for name, n in zip(axes, aval.shape, strict=False)],
+                *aval.shape[len(axes) :],
+            )
             fits = len(shape) == padded.ndim and all(n in (None, m) for n, m in zip(shape, padded.shape, strict=True))
             outside = [
                 name

@@ -38,15 +38,11 @@ def _parse(parameter: str, spec: Any) -> Any:
         return {key: _parse(parameter, value) for key, value in spec.items()}
     entries = spec.split(",") if isinstance(spec, str) else spec
     if not isinstance(entries, Sequence) or not all(isinstance(e, str | None) for e in entries):
-        raise OptionError(
-            f"sizes: the sizes of {parameter} are {spec!r}", instead="names of axes, such as 'batch, n'"
-        )
+        raise OptionError(f"sizes: the sizes of {parameter} are {spec!r}", instead="names of axes, such as 'batch, n'")
     names = [None if e is None or e.strip() == "_" else e.strip() for e in entries]
     for name in names:
         if name is not None and not name.isidentifier():
-            raise OptionError(
-                f"sizes: {name!r}, in the sizes of {parameter}, is no name", instead="'n', '_' or None"
-            )
+            raise OptionError(f"sizes: {name!r}, in the sizes of {parameter}, is no name", instead="'n', '_' or None")
     return tuple(names)
 
 

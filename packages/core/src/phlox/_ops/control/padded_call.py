@@ -215,9 +215,8 @@ def _divisible(sharding: Sharding, shape: tuple[int, ...]) -> Sharding:
     if not any(n % parts for n, parts in zip(shape, tiles, strict=True)):
         return sharding
     if isinstance(sharding, NamedSharding):
-        entries = (*sharding.spec, *[None] * (len(shape) - len(sharding.spec)))
-        kept = [None if n % parts else e for e, n, parts in zip(entries, shape, tiles, strict=True)]
-        return sharding.update(spec=PartitionSpec(*kept))
+        entries = [None if n % parts else e for e, n, parts in zip(sharding.spec, shape, tiles, strict=False)]
+        return sharding.update(spec=PartitionSpec(*entries))
     return CompilerSharding(sharding.devices, HloSharding.replicate())
 
 
