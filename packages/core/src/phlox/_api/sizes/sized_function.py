@@ -1,4 +1,4 @@
-"""`SizedFunction`: a function that is compiled once for each bucket of lengths; what `pad_axes` and `jit` with sizes make.
+"""`SizedFunction`: a function that is compiled once for each bucket of lengths, as `pad_axes` and `jit` with sizes do.
 
 A call does four things. (1) Each name of a size gets the length that the arguments have, and its range, whose end is
 the bucket. (2) The function is traced once for each range, with symbolic lengths in it: ``x.shape[0]`` is a number of
@@ -12,19 +12,19 @@ What cannot be padded is compiled for its own size, with one warning.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..._base import config
 from ..._base.errors import OptionError
-from ..._base.pytree import PyTreeDef, flatten
+from ..._base.pytree import PyTreeDef
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import SymbolicScope, is_symbolic, value_of, variable
 from ..._ir.jaxpr import ClosedJaxpr, hoisted
 from ..._ops.control.padded_call import Lengths, Ranges, padded_call, padded_program, warn_of_refusal
 from ..._trace.refs import Ref
-from ..._trace.trace import Tracer
 from ..._trace.staging import stage
+from ..._trace.trace import Tracer
 from ..._xla.array import ArrayImpl
 from ..._xla.placement import Placed
 from ..export import dimensions as dimensions  # reads the constraints of scopes

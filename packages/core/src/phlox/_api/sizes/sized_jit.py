@@ -12,7 +12,7 @@ from ..._base.wrapping import COMPILED, wraps
 from ..._ir.avals import ShapedArray, typeof_value
 from ..._ir.primitive import tracing
 from ..._trace.trace import Tracer, not_an_array
-from ..jit import donation, stages
+from ..jit import stages
 from ..jit.arguments import fun_name
 from ..jit.bound_call import BoundCall
 from ..jit.caches import Stats
