@@ -43,7 +43,9 @@ def wraps(fun: Callable[..., Any], what: str = "") -> Callable[[F], F]:
         attributes = getattr(fun, "__dict__", {})
         if "lower" in attributes:
             attributes = {
-                name: value for name, value in attributes.items() if name not in (*COMPILED, "_jit", "__signature__")
+                name: value
+                for name, value in attributes.items()
+                if name not in (*COMPILED, "_jit", "explain", "__signature__")
             }
         vars(wrapper).update(attributes)
         # The attribute of this name may be something else in a callable object.

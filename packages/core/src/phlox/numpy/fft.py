@@ -86,8 +86,8 @@ def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
     else:
         a = _fitted(a, (*s[:-1], s[-1] // 2 + 1) if kind is FftType.IRFFT and s else s)
     out = _over_last(a, kind, tuple(s))
-    scale = _scale(s, function.startswith("i"), norm)
-    out = out if norm is None else out * asarray(scale, type_of(out).dtype)
+    if norm is not None:
+        out = out * asarray(_scale(s, function.startswith("i"), norm), type_of(out).dtype)
     return out if requested_axes is None else moveaxis(out, last, tuple(axes))
 
 

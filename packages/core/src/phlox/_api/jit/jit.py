@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._base import config, strictness
-from ..._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
+from ..._base.errors import CapturedRefsError, OptionError, RefError, UnexpectedTracerError
 from ..._base.monitoring import TRACE, on, timed
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.tracebacks import trim
@@ -624,6 +624,8 @@ def jit(
     compile_effort: str | None = None,
     checks: str | None = None,
     max_traces: int | None = None,
+    sizes: Mapping[str, Any] | str | None = None,
+    buckets: Sequence[int] | Mapping[str, Sequence[int]] | None = None,
 ) -> Any:
     """Compiles `fun` with XLA the first time it is called with arguments of new shapes and dtypes.
 
@@ -647,6 +649,10 @@ def jit(
       checks: ``'off'``, ``'default'`` or ``'strict'``: traps in this function are passed over, warned of, or refused;
         None for the flag of this name.
       max_traces: how often `fun` may be traced; None for any number.
+      sizes: names of axes that vary in length, by parameter: ``{"x": "n", "mask": ("batch", "n")}``. One program then
+        serves all lengths up to a bucket, with the results of `fun`; see `pad_axes`. ``{"x": "auto"}`` names the
+        leading axis of each leaf after its length, and ``"auto"`` those that differ between two calls.
+      buckets: the lengths to compile for, in rising order, or such a list for each name; see `pad_axes`.
 
     Returns:
       A function that is called as `fun` is. Its methods ``trace``, ``lower`` and ``eval_shape`` take the same arguments
@@ -658,7 +664,7 @@ def jit(
         such as `TracerBoolConversionError`.
       BackendError: there is no such backend.
       CheckError: in a call, when `fun` would be traced more often than `max_traces`, or for ``checks='strict'``.
-      OptionError: `static_argnums` and the like name arguments that `fun` does not have.
+      OptionError: `static_argnums`, `sizes` and the like name arguments that `fun` does not have.
       StaticArgumentError: in a call, when a static argument is not hashable.
 
     >>> import phlox, phlox.numpy as jnp
@@ -690,7 +696,17 @@ def jit(
         checks=as_checks(checks),
         max_traces=as_limit(max_traces),
     )
-    return _make(fun, options) if fun is not None else lambda f: _make(f, options)
+    if sizes is None and buckets is not None:
+        raise OptionError("jit: buckets without sizes", instead="sizes={'x': 'n'}, which names the axes that vary")
+
+    def make(fun: Any) -> Any:
+        if sizes is None:
+            return _make(fun, options)
+        from ..sizes.sized_jit import sized_jit  # sizes/ is built on this module
+
+        return sized_jit(_make(fun, options), sizes, buckets)
+
+    return make(fun) if fun is not None else make
 
 
 def jitted_alias(function: Any, name: str) -> Any:

@@ -18,7 +18,7 @@ from .inlining import Inline
 CompilerOptions = dict[str, str | bool | int | float]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TypedDict
 
     class JitOptions(TypedDict, total=False):
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         compile_effort: str | None
         checks: str | None
         max_traces: int | None
+        sizes: Mapping[str, Any] | str | None
+        buckets: Sequence[int] | Mapping[str, Sequence[int]] | None
 
 
 class Prefix(NamedTuple):
