@@ -13,11 +13,11 @@ from typing import Any
 
 from .._base.source import Replay, replays
 from .._ir.avals import ShapedArray
-from .._ir.explicit import any_specs
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var, dependent_results, only, width
+from .._ir.sharding_types import any_specs
 from .._trace.axes import tracked_axes
 from .array_operations import Zero, add
-from .varying import as_typed
+from .manual_axes import as_typed
 
 
 class Linear:

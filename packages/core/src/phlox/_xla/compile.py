@@ -18,8 +18,8 @@ from .._base.errors import CompilationError, CompilerOptionError
 from .._base.native import native
 from . import disk
 from .bindings import parse
+from .cpu_emitter import Overrides
 from .devices import Device
-from .pipeline import Overrides
 
 JaxRuntimeError = native.JaxRuntimeError
 

@@ -18,21 +18,22 @@ from .._base.monitoring import COMPILE, LOWER, log_stage, timed
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import Effects
-from .._ir.explicit import any_specs
 from .._ir.jaxpr import Jaxpr, memoized
 from .._ir.key_uses import has_key_types
-from . import background, effort, memory
+from .._ir.sharding_types import any_specs
+from . import background, memory
 from .array import Array, deleted, put, wrap_all
 from .callbacks import observed
 from .compile import JaxRuntimeError, compile_text, described
+from .compile_effort import FAST, MOST_ELEMENTS, QUICK, elements
+from .cpu_emitter import Overrides, pipeline
+from .device_assignment import Plan, bound, mesh_of, over, plan
 from .devices import Device
 from .host_values import operand
 from .lower import Argument, lower_module, result_info
 from .mesh import AbstractMesh, Mesh
 from .partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
-from .pipeline import Overrides, pipeline
 from .placement import Key, aval_of, key_for, sharding_of
-from .plan import Plan, bound, mesh_of, over, plan
 from .sharding import (
     HloSharding,
     NamedSharding,
@@ -41,9 +42,9 @@ from .sharding import (
     interned,
     single_device,
 )
+from .signals import Watch, watch, watched
 from .text import Module, quoted
 from .transfer import result_handler
-from .watch import Watch, watch, watched
 
 
 class Program:
@@ -224,7 +225,7 @@ class Lowering(NamedTuple):
         `overrides` are compiler options of the user. `compile_effort` is a value of the flag of this name. Only
         ``fast`` makes a difference here: calls of the result may be timed, and it may be stored.
         """
-        return self._compiled(overrides, effort.FAST if compile_effort == "fast" else ())
+        return self._compiled(overrides, FAST if compile_effort == "fast" else ())
 
     def compile_for_calls(self, overrides: Overrides = (), compile_effort: str | None = None) -> Program:
         """As `compile`, where None stands for the value of the flag `compile_effort`. With ``tiered``, returns a
@@ -236,7 +237,7 @@ class Lowering(NamedTuple):
         if stored is not None:
             return stored
         with background.foreground():
-            program = self._compiled(overrides, effort.QUICK)
+            program = self._compiled(overrides, QUICK)
         program.optimized = functools.partial(self.compile, overrides)
         return program
 
@@ -248,7 +249,7 @@ class Lowering(NamedTuple):
             devices[0].platform == "cpu"
             and len({device.process_index for device in devices}) == 1
             and not self._private
-            and effort.elements(self.jaxpr) <= effort.MOST_ELEMENTS
+            and elements(self.jaxpr) <= MOST_ELEMENTS
         )
 
     def _compiled(self, overrides: Overrides, options: Overrides) -> Program:

@@ -30,7 +30,7 @@ from .._trace.interpret import eval_jaxpr
 from .._trace.refs import Ref, values, with_captured_refs, with_ref_values, write_all
 from .._trace.trace import Tracer, typeof
 from .._transform.jaxprs import restage
-from .._transform.varying import as_varying
+from .._transform.manual_axes import as_varying
 
 if TYPE_CHECKING:
     from ..typing import ArrayLike

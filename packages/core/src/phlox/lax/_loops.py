@@ -45,7 +45,7 @@ from .._trace.refs import AbstractRef, Ref, values, with_captured_refs, with_ref
 from .._trace.trace import Tracer, typeof
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
-from .._transform.varying import as_varying
+from .._transform.manual_axes import as_varying
 from ._progress import reporter
 from ._structural import concatenate, reshape
 

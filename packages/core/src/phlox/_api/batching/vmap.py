@@ -11,14 +11,14 @@ from ..._base.pytree import PyTreeDef, flatten, is_none
 from ..._base.source import Wrapper, within
 from ..._base.wrapping import P, R, wraps
 from ..._ir.avals import typeof_value
-from ..._ir.explicit import Spec, any_specs, spec_over
+from ..._ir.sharding_types import Spec, any_specs, spec_over
 from ..._trace.axes import AxisName
 from ..._trace.leaks import no_leaks
 from ..._trace.refs import AbstractRef, Ref, values, write_all
 from ..._trace.trace import typeof
 from ..._transform.array_operations import sum_axes
 from ..._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
-from ..._transform.explicit import laid
+from ..._transform.sharding_types import laid
 from ..jit import arguments
 from ..jit.reference_arguments import check_distinct, find_refs
 from ..jit.user_functions import FlatFunction, user_call

@@ -24,8 +24,8 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, instantiate
 from ..._transform.jvp import jvp as jvp_flat
 from ..._transform.linearize import linearize as linearize_flat
+from ..._transform.manual_axes import as_typed_all
 from ..._transform.transpose import Linear, Unwanted, backward_pass
-from ..._transform.varying import as_typed_all
 from ..jit import arguments
 from ..jit.user_functions import FlatFunction
 

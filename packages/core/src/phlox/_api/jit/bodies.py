@@ -18,7 +18,7 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.leaks import no_leaks
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, typeof
-from ..._transform.varying import as_typed_all
+from ..._transform.manual_axes import as_typed_all
 from . import arguments
 
 missing: Any = object()

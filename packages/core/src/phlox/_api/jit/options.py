@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..._base import pytree
 from ..._base.errors import ArgumentError, CompilerOptionError, OptionError
 from ..._base.pytree import PyTreeDef, flatten
+from ..._xla.compile_effort import CHOICES
+from ..._xla.cpu_emitter import Overrides
 from ..._xla.devices import Device
-from ..._xla.effort import CHOICES
-from ..._xla.pipeline import Overrides
 from ..._xla.sharding import Sharding
 from ..devices.meshes import named
 from .inlining import Inline

@@ -33,9 +33,9 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import jvp_jaxpr, linearize_jaxpr, restage, unused_inputs
+from ..._transform.manual_axes import as_varying
 from ..._transform.padding import Padding
 from ..._transform.transpose import is_linear
-from ..._transform.varying import as_varying
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .batched_loop import batched_loop, masked_programs

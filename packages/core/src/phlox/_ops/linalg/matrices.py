@@ -12,9 +12,9 @@ from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import min_dim
-from ..._ir.explicit import check_whole, entries_of, join
 from ..._ir.jaxpr import ClosedJaxpr
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import check_whole, entries_of, join
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, zero_tangent

@@ -8,7 +8,7 @@ from typing import Any
 from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray
 from ..._ir.dimensions import surely_at_least
-from ..._ir.explicit import Entries, check_whole, entries_of, join
+from ..._ir.sharding_types import Entries, check_whole, entries_of, join
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add, move_axis, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis

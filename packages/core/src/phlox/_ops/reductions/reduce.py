@@ -13,8 +13,8 @@ from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dtypes import highest, lowest
-from ..._ir.explicit import Entries, entries_of
 from ..._ir.primitive import Primitive, Series, Unfused
+from ..._ir.sharding_types import Entries, entries_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim

@@ -13,9 +13,9 @@ from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.dtypes import highest, lowest
-from ..._ir.explicit import Entries, check_whole, entries_of
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim

@@ -15,13 +15,13 @@ import numpy as np
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.explicit import Entries, entries_of, join, refuse
 from ..._ir.key_uses import picks
 from ..._ir.primitive import Primitive, primitive
+from ..._ir.sharding_types import Entries, entries_of, join, refuse
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.explicit import in_auto
+from ..._transform.sharding_types import in_auto
 from ..._xla.text import Function, Value, flag, i64_array, ints
 from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode, Ints, ScatterDimensionNumbers
 from .index_padding import gather_pad

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.explicit import Entries, check_whole, entries_of
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim

@@ -11,14 +11,14 @@ from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dtypes import highest, lowest
-from ..._ir.explicit import Entries, entries_of, join, refuse
 from ..._ir.jaxpr import effects_inside
 from ..._ir.key_uses import KeyUses
 from ..._ir.primitive import Primitive, primitive
+from ..._ir.sharding_types import Entries, entries_of, join, refuse
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.explicit import in_auto
+from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value, flag, ints

@@ -12,9 +12,9 @@ from ..._base.errors import AxisError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic
-from ..._ir.explicit import Entries, entries_of, join, refuse, resized
 from ..._ir.key_uses import KeyUses, picks
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, entries_of, join, refuse, resized
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim

@@ -12,9 +12,9 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic
 from ..._ir.dtypes import highest
-from ..._ir.explicit import Entries, check_whole, elementwise
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, check_whole, elementwise
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, move_axis
 from ..._transform.batch import BatchAxis, Dim

@@ -11,9 +11,9 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic, surely_at_least
 from ..._ir.dtypes import highest, lowest
-from ..._ir.explicit import Entries, check_whole, entries_of
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim

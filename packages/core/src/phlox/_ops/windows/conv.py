@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.explicit import OUT_SHARDING, Entries, entries_of, refuse
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import OUT_SHARDING, Entries, entries_of, refuse
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add as add_tangents, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.explicit import in_auto
+from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import add, complex_, imag, real, sub

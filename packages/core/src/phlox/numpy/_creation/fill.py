@@ -24,7 +24,7 @@ from ..._ops.structure.iota import iota
 from ..._ops.structure.numbers import in_dtype
 from ..._trace.refs import Ref
 from ..._trace.trace import Tracer, recorder
-from ..._transform.explicit import laid
+from ..._transform.sharding_types import laid
 from ..._xla import transfer_guard
 from ..._xla.array import put
 from ..._xla.sharding import Sharding

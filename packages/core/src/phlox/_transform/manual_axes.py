@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._ir.avals import ShapedArray
-from .._ir.explicit import any_specs
 from .._ir.primitive import primitive
+from .._ir.sharding_types import any_specs
 from .._trace.axes import tracked_axes
 from .._trace.trace import typeof
 from .array_operations import Zero
-from .explicit import laid
+from .sharding_types import laid
 
 
 def as_varying(x: Any, aval: ShapedArray) -> Any:

@@ -1,7 +1,7 @@
 """Shardings in types, for transformations: how a value is given a type that says how it is split, or does not.
 
 A tangent is split as its primal value is, and so is a cotangent. Most operations give them such types by themselves;
-where one does not, `laid` reshards. See `_ir.explicit` for the types.
+where one does not, `laid` reshards. See `_ir.sharding_types` for the types.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from .._base import config
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
-from .._ir.explicit import any_specs
 from .._ir.primitive import primitive
+from .._ir.sharding_types import any_specs
 
 
 def laid(x: Any, aval: ShapedArray) -> Any:

@@ -15,7 +15,7 @@ The options are those of XLA's CPU compiler. On other platforms all programs are
 from __future__ import annotations
 
 from .._ir.jaxpr import Jaxpr, jaxprs_in
-from .pipeline import Overrides
+from .cpu_emitter import Overrides
 
 CHOICES = ("default", "fast", "tiered")
 FAST: Overrides = (("xla_backend_optimization_level", 1),)
