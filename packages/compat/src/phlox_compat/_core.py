@@ -25,7 +25,6 @@ from phlox._transform.batch import BatchTracer
 from phlox._transform.jvp import JVPTracer
 from phlox._xla.array import ArrayImpl
 from phlox._xla.devices import _clients as clients, client
-from phlox._xla.form import as_in_jax_up_to
 from phlox.numpy._indexing.ds import Slice, ds
 from phlox.numpy._indexing.refs import RefView
 
@@ -46,7 +45,6 @@ __all__ = [
     "add_tangents",
     "all_primitives",
     "arguments",
-    "as_in_jax_up_to",
     "calling",
     "check_same",
     "client",
