@@ -235,7 +235,8 @@ class _Run:
                 self._keep_if_best(row)
 
     def _end_epoch(self, display: Progress) -> None:
-        usage, evaluation = self.usage.figures(), {}
+        usage = self.usage.figures()
+        evaluation: Figures = {}
         if self.evaluate is not None:
             last = self.place.evaluations[-1] if self.place.evaluations else {}
             is_fresh = last.get("step") == self.number
