@@ -11,7 +11,7 @@ import datetime
 import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import phlox
 import phlox.numpy as jnp
@@ -30,7 +30,16 @@ from ._usage import Usage
 from .logging import Logger
 
 Ended = Literal["all epochs", "early stopping", "interrupted", "time limit"]
-Batches = Iterable[Any] | Callable[[int], Iterable[Any]] | Any
+
+
+class Epochs(Protocol):
+    """A source of the batches of each epoch, such as the loaders of phlox_data."""
+
+    def epoch(self, number: int, /, *, start: int) -> Iterable[Any]:
+        """The batches of an epoch without the first `start` ones."""
+
+
+Batches = Iterable[Any] | Callable[[int], Iterable[Any]] | Epochs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,7 +244,8 @@ class _Run:
                 self._keep_if_best(row)
 
     def _end_epoch(self, display: Progress) -> None:
-        usage, evaluation = self.usage.figures(), {}
+        usage = self.usage.figures()
+        evaluation: Figures = {}
         if self.evaluate is not None:
             last = self.place.evaluations[-1] if self.place.evaluations else {}
             is_fresh = last.get("step") == self.number

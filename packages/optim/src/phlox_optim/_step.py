@@ -144,8 +144,8 @@ class Step:
     shardings: Any = None
 
     def __post_init__(self) -> None:
-        out = {} if self.shardings is None else {"out_shardings": (self.shardings, None)}
-        object.__setattr__(self, "_jitted", phlox.jit(self.function, donate_argnums=0, **out))
+        out = None if self.shardings is None else (self.shardings, None)
+        object.__setattr__(self, "_jitted", phlox.jit(self.function, donate_argnums=0, out_shardings=out))
         object.__setattr__(self, "_calls", itertools.count(1))
 
     def __call__(self, train: TrainState, batch: Any) -> tuple[TrainState, dict[str, metrics.Metric]]:
