@@ -73,12 +73,13 @@ def value_of(x: Any, left: list[int] | None = None) -> Value | None:
 def _fingerprint(x: np.ndarray) -> Any:
     if x.nbytes > _SMALL or x.dtype.hasobject:
         return x.shape, x.dtype
-    return x.shape, x.dtype, zlib.crc32(np.ascontiguousarray(x))
+    return x.shape, x.dtype, zlib.crc32(x.tobytes())
 
 
 def changes(before: Value, now: Any) -> Iterator[tuple[str, str]]:
     """(path, description) of the parts of `now` that are not what they were."""
-    if type(now) is not before.kind:
+    kind: Any = type(now)
+    if kind is not before.kind:
         yield "", f"was {_old_text(before)} and is {_text(now)} now"
     elif before.array is not None:
         if before.array() is not now:
@@ -107,7 +108,8 @@ def _old_text(value: Value) -> str:
 
 def _text(x: Any) -> str:
     if isinstance(x, ArrayImpl):
-        return x.aval.short
+        is_number = x.aval.size == 1 and isinstance(x.dtype, np.dtype) and not x.is_deleted()
+        return f"{x.aval.short}, {np.asarray(x).item()!r}" if is_number else x.aval.short
     if isinstance(x, np.ndarray):
         return f"{x.dtype}{list(x.shape)}"
     return repr(x) if isinstance(x, _PLAIN) else f"a {type(x).__name__}"
