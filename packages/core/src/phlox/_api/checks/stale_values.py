@@ -84,7 +84,7 @@ def changes(before: Value, now: Any) -> Iterator[tuple[str, str]]:
     elif before.array is not None:
         if before.array() is not now:
             yield "", f"is another array now ({_text(now)})"
-        elif before.plain is not None and _fingerprint(now) != before.plain:
+        elif before.plain is not None and _fingerprint(np.asarray(now)) != before.plain:
             yield "", _IN_PLACE
     elif before.parts is None:
         same = before.plain == now or (before.plain != before.plain and now != now)
