@@ -34,8 +34,8 @@ from . import digits, plots, report, results
 from .options import settings_of
 
 NAME = "bilevel"
-DECAY = 0.02  # c
-NEWTON, CONJUGATE = 8, 60  # steps of Newton's method, and of conjugate gradients in each
+DECAY = 0.05  # c
+NEWTON, CONJUGATE = 8, 200  # steps of Newton's method, and of conjugate gradients in each at most
 
 
 def data(options: argparse.Namespace) -> dict[str, Any]:

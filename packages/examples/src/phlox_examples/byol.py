@@ -17,6 +17,8 @@ probes are averaged over many choices of the labelled digits.
 from __future__ import annotations
 
 import argparse
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -125,6 +127,11 @@ def probe(features: Any, labels: Any, test_features: Any, test_labels: Any, seed
     return found
 
 
+def encoded(params: Any, images: Any) -> Any:
+    """What the encoder makes of pictures."""
+    return np.asarray(phlox.jit(lambda x: model.apply(params, x, method="encode"))(images))
+
+
 def train(options: argparse.Namespace, images: Any) -> tuple[Any, Any, list[dict[str, float]]]:
     """The parameters before and after, and for each epoch the loss and the deviation of the features."""
     params_key, key = phlox.random.split(phlox.random.key(options.seed))
@@ -207,13 +214,12 @@ def run(options: argparse.Namespace) -> None:
     results.make_folder(options.out, "--out")
     data = digits.load(options.seed, (8, 8, 1))
     start, params, history = train(options, data.train["image"])
-    sets = {"pixels": lambda x: x.reshape(len(x), -1)}
+    sets: dict[str, Callable[[Any], Any]] = {"pixels": lambda x: x.reshape(len(x), -1)}
     for name, some in (("untrained", start), ("learnt", params)):
-        sets[name] = lambda x, some=some: np.asarray(model.apply(some, x, method="encode"))
+        sets[name] = functools.partial(encoded, some)
+    train_labels, test_labels = data.train["label"], data.test["label"]
     probes = {
-        name: probe(
-            f(data.train["image"]), data.train["label"], f(data.test["image"]), data.test["label"], options.seed
-        )
+        name: probe(f(data.train["image"]), train_labels, f(data.test["image"]), test_labels, options.seed)
         for name, f in sets.items()
     }
     views = []

@@ -160,11 +160,10 @@ def draw(result: dict[str, Any], title: str) -> Figure:
     """Points on their way, the losses, and the shares of the modes."""
     figure = plots.figure(title, (12, 6.6))
     grid = figure.add_gridspec(2, 4, height_ratios=(3, 2))
-    ring = CENTRES + 0 * CENTRES
     for column, number in enumerate((0, TIMES * 3 // 5, TIMES * 17 // 20, TIMES)):
         axes = figure.add_subplot(grid[0, column])
         axes.plot(*result["path"][number][:2000].T, ".", color=plots.BLUE, markersize=2, alpha=0.6)
-        axes.plot(*ring.T, "+", color=plots.ORANGE, markersize=7)
+        axes.plot(*CENTRES.T, "+", color=plots.ORANGE, markersize=7)
         axes.set(xlim=(-3, 3), ylim=(-3, 3), xticks=[], yticks=[], aspect="equal")
         axes.set_title(
             "noise" if number == 0 else "samples" if number == TIMES else f"{number} steps back", fontsize=11
@@ -175,11 +174,11 @@ def draw(result: dict[str, Any], title: str) -> Figure:
     left.set(title="Mean square of the error of the noise", xlabel="step")
     left.legend(frameon=False)
     plots.tidy(left)
-    number = np.arange(MODES)
+    modes = np.arange(MODES)
     for offset, points, name, color in (
         (-0.2, result["path"][-1], "network", plots.BLUE), (0.2, result["best"], "best answer", plots.ORANGE)
     ):  # fmt: skip
-        right.bar(number + offset, statistics(points)["shares"], 0.38, color=color, label=name)
+        right.bar(modes + offset, statistics(points)["shares"], 0.38, color=color, label=name)
     right.axhline(1 / MODES, color="black", linewidth=1)
     right.set(title="Share of each mode (line: an eighth)", xlabel="mode", ylim=(0, 0.25))
     right.legend(frameon=False, ncols=2)

@@ -119,7 +119,7 @@ def test_products_of_rotated_queries_depend_on_distances():
 
 def test_sums_are_written_backwards():
     (text,) = gpt_j.written(np.array([307]), np.array([486]), 3)
-    assert "".join(gpt_j.SIGNS[i] for i in text) == "307+486=3970"
+    assert "".join(gpt_j.SIGNS[i] for i in text) == "703+684=3970"
     batches, tests = gpt_j.sums(parse(["gpt-j", "--steps", "3", "--batch-size", "50", "--digits", "2"]))
     assert batches.shape == (3, 50, 9) and tests.shape == (100, 9)
     learnt = {tuple(row[:5]) for row in batches.reshape(-1, 9).tolist()}
