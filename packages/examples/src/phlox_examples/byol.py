@@ -187,8 +187,10 @@ def draw(result: dict[str, Any], title: str) -> Figure:
             )
     left, right = figure.add_subplot(grid[:, 5]), figure.add_subplot(grid[:, 7])
     epochs = [row["epoch"] for row in result["history"]]
-    left.plot(epochs, [row["loss"] for row in result["history"]], color=plots.BLUE, linewidth=2, label="loss")
-    left.plot(epochs, [row["spread"] for row in result["history"]], color=plots.GREY, linewidth=2, label="spread of z")
+    left.plot(epochs, [row["loss"] for row in result["history"]], ".-", color=plots.BLUE, linewidth=2, label="loss")
+    left.plot(
+        epochs, [row["spread"] for row in result["history"]], ".-", color=plots.GREY, linewidth=2, label="spread of z"
+    )
     left.set(title="Training without labels", xlabel="epoch", ylim=(0, None))
     left.legend(frameon=False)
     plots.tidy(left)

@@ -35,7 +35,7 @@ MODES, RADIUS, WIDTH = 8, 1.5, 0.12
 CENTRES = RADIUS * np.stack(
     [np.cos(2 * np.pi * np.arange(MODES) / MODES), np.sin(2 * np.pi * np.arange(MODES) / MODES)], 1
 )
-TIMES, WAVES = 200, 8
+TIMES, WAVES = 400, 8
 CHUNK = 250  # steps of the training between two rows
 
 
@@ -123,7 +123,6 @@ def statistics(x: Any) -> dict[str, Any]:
 def train(options: argparse.Namespace) -> dict[str, Any]:
     """Trains the network, and draws samples by it and by the best answer."""
     keys = phlox.random.split(phlox.random.key(options.seed), 5)
-    # The mean of the last steps is what samples are drawn with.
     tx = optim.adam(optim.cosine_decay_schedule(options.learning_rate, options.steps))
 
     def wrong(params: Any, x: Any, t: Any, e: Any) -> Any:
@@ -169,7 +168,8 @@ def draw(result: dict[str, Any], title: str) -> Figure:
             "noise" if number == 0 else "samples" if number == TIMES else f"{number} steps back", fontsize=11
         )
     left, right = figure.add_subplot(grid[1, :2]), figure.add_subplot(grid[1, 2:])
-    left.plot(CHUNK * np.arange(1, len(result["losses"]) + 1), result["losses"], color=plots.BLUE, linewidth=2)
+    steps = CHUNK * np.arange(1, len(result["losses"]) + 1)
+    left.plot(steps, result["losses"], "o-", markersize=3, color=plots.BLUE, linewidth=2)
     left.axhline(result["least"], color=plots.ORANGE, linewidth=1.5, linestyle="--", label="the best answer")
     left.set(title="Mean square of the error of the noise", xlabel="step")
     left.legend(frameon=False)

@@ -70,20 +70,16 @@ def test_the_source_has_no_end_and_goes_on_where_it_was():
 
 
 def test_a_pole_falls_as_fast_as_it_must():
-    """A leaning pole on a free cart falls as cosh(t sqrt(g / (l (4/3 - m / total)))), for small angles."""
+    """A pole on a free cart falls at the rate sqrt(g / (l (4/3 - m / total))), for small angles, in steps of Euler."""
     state, share = jnp.array([0.0, 0.0, 1e-3, 0.0]), ppo.POLE / (ppo.POLE + ppo.CART)
     fall = phlox.jit(lambda state: (ppo.pushed(state, 0) + ppo.pushed(state, 1)) / 2)  # both pushes: none
-    times = np.arange(1, 41) * ppo.TIME
     angles = []
-    for _ in times:
+    for _ in range(40):
         state = fall(state)
         angles.append(float(state[2]))
-    rate = np.sqrt(ppo.GRAVITY / (ppo.HALF_LENGTH * (4 / 3 - share)))
-    h = rate * ppo.TIME
+    h = ppo.TIME * np.sqrt(ppo.GRAVITY / (ppo.HALF_LENGTH * (4 / 3 - share)))
     steps = np.arange(1, 41)
-    euler = 1e-3 * ((1 + h) ** steps + (1 - h) ** steps) / 2
-    np.testing.assert_allclose(angles, euler, rtol=1e-3)
-    np.testing.assert_allclose(euler, 1e-3 * np.cosh(rate * times), rtol=0.06)
+    np.testing.assert_allclose(angles, 1e-3 * ((1 + h) ** steps + (1 - h) ** steps) / 2, rtol=1e-3)
 
 
 def test_advantages_are_sums_of_errors_up_to_the_end_of_an_episode():

@@ -24,6 +24,10 @@ def _uneven(options: argparse.Namespace) -> str | None:
     return None
 
 
+def _uneven_features(options: argparse.Namespace) -> str | None:
+    return f"--features {options.features} is no multiple of 8" if options.features % 8 else None
+
+
 _WIDTHS = Option("--widths", whole(1), [128, 128, 128], "sizes of the hidden layers", [16], many=True)
 
 PROGRAMS = (
@@ -205,5 +209,18 @@ PROGRAMS = (
         60,
         _training(40, 1, 64, 0.002),
         ("epochs", "shown", "accuracy", "error", "error_of_mean"),
+    ),
+    Program(
+        "chat",
+        "a small Llama is trained to talk, saved in Hugging Face's form, loaded and asked",
+        40,
+        (
+            Option("--steps", whole(1), 400, "of the training", 10),
+            Option("--learning-rate", positive, 0.005, "of the optimizer", metavar="RATE"),
+            Option("--features", whole(32, 512), 64, "of the network, 4 heads together; a multiple of 8", 32),
+            Option("--exam", whole(1, 100), 40, "dialogues of the examination", 4),
+        ),
+        ("training", "dialogues_right", "dialogues_right_in_16_bits", "dialogue"),
+        refuses=_uneven_features,
     ),
 )
