@@ -200,7 +200,7 @@ PROGRAMS = (
         "byol",
         "features learnt without labels; with a few labels they beat raw pixels",
         60,
-        _training(100, 1, 256, 0.002),
+        _training(150, 1, 256, 0.002),
         ("epochs", "probes"),
     ),
     Program(
