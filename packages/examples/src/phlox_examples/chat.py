@@ -17,6 +17,7 @@ The questions of the examination combine names and countries that never met in t
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 from typing import Any
@@ -87,8 +88,8 @@ class Tokenizer:
             for word in SPECIAL
         ]  # fmt: skip
         model = {"type": "WordLevel", "vocab": self.vocabulary, "unk_token": "<pad>"}
-        contents = {"version": "1.0", "added_tokens": special, "model": model}
-        contents |= {"pre_tokenizer": {"type": "WhitespaceSplit"}}
+        contents: dict[str, Any] = {"version": "1.0", "added_tokens": special, "model": model}
+        contents["pre_tokenizer"] = {"type": "WhitespaceSplit"}
         contents |= dict.fromkeys(("truncation", "padding", "normalizer", "post_processor", "decoder"))
         results.write_json(os.path.join(folder, "tokenizer.json"), contents)
 
@@ -149,8 +150,13 @@ def answers(model: Any, params: Any, tokenizer: Tokenizer, dialogues: list[Any])
     return float(right.mean())
 
 
+def append(words: list[int], new: Any) -> None:
+    """Is called with each token (1,) as soon as it is known."""
+    words.append(int(new[0]))
+
+
 def talk(model: Any, params: Any, tokenizer: Tokenizer, questions: list[str]) -> list[tuple[str, str]]:
-    """A dialogue with these questions. Words are shown as they are written."""
+    """A dialogue with these questions, and the answers."""
     history: list[int] = []
     said = []
     for question in questions:
@@ -158,11 +164,7 @@ def talk(model: Any, params: Any, tokenizer: Tokenizer, questions: list[str]) ->
         report.show(f"> {question}")
         words: list[int] = []
         text = phlox_models.generate(
-            model,
-            params,
-            np.array(history),
-            max_new_tokens=10,
-            callback=lambda new, words=words: words.append(int(new[0])),
+            model, params, np.array(history), max_new_tokens=10, callback=functools.partial(append, words)
         )
         reply = tokenizer.decode(np.asarray(text)[len(history) :])
         report.show(f"  {tokenizer.decode(words)}")
