@@ -17,7 +17,6 @@ The questions of the examination combine names and countries that never met in t
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import os
 from typing import Any
@@ -150,24 +149,20 @@ def answers(model: Any, params: Any, tokenizer: Tokenizer, dialogues: list[Any])
     return float(right.mean())
 
 
-def append(words: list[int], new: Any) -> None:
-    """Is called with each token (1,) as soon as it is known."""
-    words.append(int(new[0]))
-
-
 def talk(model: Any, params: Any, tokenizer: Tokenizer, questions: list[str]) -> list[tuple[str, str]]:
-    """A dialogue with these questions, and the answers."""
+    """A dialogue with these questions. Each word of an answer is shown as soon as it is known."""
+
+    def show(new: Any) -> None:
+        report.console.print(f" {tokenizer.decode(new)}", end="", highlight=False, markup=False)
+
     history: list[int] = []
     said = []
     for question in questions:
         history += tokenizer.encode(f"<user> {question} <bot>")
         report.show(f"> {question}")
-        words: list[int] = []
-        text = phlox_models.generate(
-            model, params, np.array(history), max_new_tokens=10, callback=functools.partial(append, words)
-        )
+        text = phlox_models.generate(model, params, np.array(history), max_new_tokens=10, callback=show)
+        report.show("")
         reply = tokenizer.decode(np.asarray(text)[len(history) :])
-        report.show(f"  {tokenizer.decode(words)}")
         history += tokenizer.encode(f"{reply} <end>")
         said.append((question, reply))
     return said

@@ -157,10 +157,10 @@ PROGRAMS = (
     Program(
         "protein-folding",
         "a chain of beads folds to two helices; hot, it unfolds",
-        40,
+        80,
         (
-            Option("--chains", whole(1), 6, "at each of 8 temperatures", 1),
-            Option("--steps", whole(1), 1500, "between two of the 60 frames", 20),
+            Option("--chains", whole(1), 4, "at each of 8 temperatures", 1),
+            Option("--steps", whole(1), 500, "between two of the 60 frames", 20),
         ),
         ("temperatures", "folded", "distance", "heat"),
     ),
