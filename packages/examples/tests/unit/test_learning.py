@@ -227,3 +227,12 @@ def test_a_model_learns_to_answer(tmp_path):
     assert [question for question, _ in found["dialogue"]] == [
         question for question, _ in chat.turns(name, country, order)
     ]
+
+
+def test_features_learnt_without_labels_beat_raw_pixels(tmp_path):
+    run("byol", "--epochs", "60", "--out", tmp_path)
+    found = results(tmp_path, "byol")
+    learnt, pixels = found["probes"]["learnt"], found["probes"]["pixels"]
+    for count in ("1", "2", "5"):
+        assert learnt[count] > pixels[count] + 0.04
+    assert found["epochs"][-1]["spread"] > 0.5, "the answers have not become the same"
