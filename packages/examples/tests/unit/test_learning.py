@@ -10,8 +10,8 @@ import phlox
 import phlox.numpy as jnp
 from example_runs import results, run
 from phlox_examples import byol, chat, diffusion, gpt_j, perceiver_io, ppo, stream
-from phlox_examples.fitting import Estimate
 from phlox_examples.options import parse
+from phlox_examples.report import Estimate
 
 
 def test_the_best_answer_is_the_mean_of_the_noise():
