@@ -88,8 +88,9 @@ def changed(key: Any, image: Any) -> Any:
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     rows = stretch[0] * (cos * y - sin * x) + shift[0] + 3.5
     columns = stretch[1] * (sin * y + cos * x) + shift[1] + 3.5
-    # Around the picture there is paper.
-    moved = phlox.scipy.ndimage.map_coordinates(image[..., 0], [rows, columns], 1, mode="constant", cval=image.min())
+    # Around the picture there is paper, the least of all values.
+    paper = image.min()
+    moved = paper + phlox.scipy.ndimage.map_coordinates(image[..., 0] - paper, [rows, columns], 1, mode="constant")
     return (moved + 0.1 * phlox.random.normal(keys[3], moved.shape))[..., None]
 
 
