@@ -154,7 +154,7 @@ PROGRAMS = (
     Program(
         "gpt-j",
         "a tiny GPT-J, with rotary positions and parallel branches, learns to add",
-        60,
+        50,
         (
             Option("--steps", whole(1), 2000, "of the training", 20),
             Option("--batch-size", whole(1), 128, "sums in a step", 32),
@@ -169,7 +169,7 @@ PROGRAMS = (
     Program(
         "diffusion",
         "points become noise, and a network learns the way back; samples are judged",
-        30,
+        25,
         (
             Option("--steps", whole(250), 5000, "of the training", 250),
             Option("--batch-size", whole(1), 512, "points in a step", 128),
@@ -188,7 +188,7 @@ PROGRAMS = (
     Program(
         "ppo",
         "a cart learns to balance a pole: simulation and training in one compiled program",
-        20,
+        15,
         (
             Option("--rounds", whole(1), 80, "of 128 steps of each cart", 2),
             Option("--carts", whole(4), 64, "that run side by side", 8),
@@ -199,14 +199,14 @@ PROGRAMS = (
     Program(
         "byol",
         "features learnt without labels; with a few labels they beat raw pixels",
-        60,
+        50,
         _training(150, 1, 256, 0.002),
         ("epochs", "probes"),
     ),
     Program(
         "perceiver-io",
         "any pixels of a digit are read, and any others are asked for",
-        60,
+        50,
         _training(40, 1, 64, 0.002),
         ("epochs", "shown", "accuracy", "error", "error_of_mean"),
     ),
