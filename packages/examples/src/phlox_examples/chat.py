@@ -242,7 +242,7 @@ def run(options: argparse.Namespace) -> None:
     steps = [row["step"] for row in history]
     plots.curve(left, steps, [row["loss"] for row in history], plots.BLUE, "loss (nats)")
     plots.curve(left, steps, [row["right"] for row in history], plots.ORANGE, "dialogues right")
-    left.set(title="Training", xlabel="step", ylim=(0, None))
+    left.set(title="Training", xlabel="step", ylim=(-0.08, None))
     left.margins(x=0.2)
     right.axis("off")
     right.set_title("A dialogue, in which these two have never met in the training", loc="left", fontsize=11)

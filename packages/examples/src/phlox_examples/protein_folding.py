@@ -183,7 +183,7 @@ def draw(result: dict[str, Any], options: argparse.Namespace, title: str) -> Fig
         axes.scatter(*x.T, c=np.arange(len(x)), cmap="viridis", s=40, edgecolors="black", linewidths=0.3)
         reach = np.abs(x).max()
         axes.set(xlim=(-reach, reach), ylim=(-reach, reach), zlim=(-reach, reach))
-        axes.set_box_aspect((1, 1, 1), zoom=1.6)
+        axes.set_box_aspect((1, 1, 1), zoom=1.15)
         axes.set_axis_off()
         q = result["folded"][frame - 1, 1, 0] if frame else 0.0
         axes.set_title(f"time {frame * time:.0f}: Q = {q:.2f}", fontsize=10)
@@ -195,11 +195,10 @@ def draw(result: dict[str, Any], options: argparse.Namespace, title: str) -> Fig
     left.set(title="Q of chains", xlabel="time", ylim=(0, 1.05))
     left.legend(frameon=False, loc="lower right")
     plots.tidy(left)
-    settled = result["folded"][FRAMES // 2 :]
-    right.errorbar(
-        TEMPERATURES, settled.mean((0, 2)), settled.std((0, 2)), fmt="o-", color=plots.BLUE, capsize=3, linewidth=2
-    )
-    right.set(title="Mean of Q in the second half, and its deviation", xlabel="temperature", ylim=(0, 1.05))
+    settled = result["folded"][FRAMES // 2 :].mean(0)
+    right.plot(TEMPERATURES, settled, "o", color=plots.GREY, markersize=4, alpha=0.6)
+    right.plot(TEMPERATURES, settled.mean(1), color=plots.BLUE, linewidth=2)
+    right.set(title="Q in the second half: chains, and their mean", xlabel="temperature", ylim=(0, 1.05))
     right.grid(alpha=0.25)
     right.spines[["top", "right"]].set_visible(False)
     return figure
