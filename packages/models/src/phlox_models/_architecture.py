@@ -57,16 +57,27 @@ class Architecture(NamedTuple):
 #: the module of each architecture, by `model_type`
 _MODULES = {
     "bert": "bert",
+    "clip": "clip",
+    "convnext": "convnext",
+    "convnextv2": "convnext",
+    "deit": "vit",
     "gemma": "llama",
     "gpt2": "gpt2",
     "gptj": "gptj",
     "llama": "llama",
     "mistral": "llama",
+    "mlp-mixer": "mlp_mixer",
     "mt5": "t5",
+    "perceiver": "perceiver",
     "phi3": "llama",
     "qwen2": "llama",
     "qwen3": "llama",
+    "resnet": "resnet",
     "t5": "t5",
+    "unet": "unet",
+    "vae": "vae",
+    "vit": "vit",
+    "whisper": "whisper",
 }
 _ARCHITECTURES: dict[str, Architecture] = {}
 

@@ -36,7 +36,7 @@ def load(name: Folder, *, dtype: Any = None, sharding: Any = None, revision: str
 
     Returns:
       ``(model, params)``. ``model.apply(params, tokens)`` gives the logits of language models and classifiers, and the
-      last hidden state of encoders. `model.config` is the `Config`.
+      last hidden state of encoders. `model.config` is the `Config`. Batch statistics are among the parameters.
 
     Raises:
       ArgumentError: there is no such folder or model; ``config.json`` lacks an entry or names an unknown architecture;
@@ -71,10 +71,10 @@ def load(name: Folder, *, dtype: Any = None, sharding: Any = None, revision: str
 
 
 def _read(model: Any, folder: Path, dtype: Any, sharding: Any) -> Any:
-    """The parameters of a model, from a folder."""
+    """The parameters and batch statistics of a model, from a folder."""
     rename = architecture(model.config).rename(model)
     try:
-        params, _ = nn.load_safetensors(model, folder, rename=rename, dtype=dtype, sharding=sharding)
+        params, state = nn.load_safetensors(model, folder, rename=rename, dtype=dtype, sharding=sharding)
     except TreeError as error:
         report = getattr(error, "report", None)
         if report is None:
@@ -85,7 +85,7 @@ def _read(model: Any, folder: Path, dtype: Any, sharding: Any) -> Any:
             instead="the config.json and the weights of one model",
             report=report,
         ) from None
-    return params
+    return nn.merge(params, state)
 
 
 def _is_tied(model: Any) -> bool:

@@ -6,18 +6,18 @@ module does not import layers.
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from phlox.errors import ArgumentError, TreeError
+from phlox.extend import path_matcher as matcher
 
 #: a placeholder in the shape of a variable for the number of examples, the argument `batch` of `init_state`
 BATCH = -1
 
 Path = tuple[str, ...]
 Tree = dict[str, Any]
-#: Selects paths: a glob such as ``"*.bias"``, several globs, or a function of the dotted path.
+#: Selects paths: a glob such as ``"*/bias"``, several globs, or a function of the dotted path.
 Pattern = str | tuple[str, ...] | list[str] | Callable[[str], bool]
 
 
@@ -51,30 +51,13 @@ def nested(items: Mapping[Path, Any]) -> Tree:
     return tree
 
 
-def matcher(pattern: Pattern) -> Callable[[str], bool]:
-    """A function that returns whether `pattern` matches a dotted path.
-
-    A glob matches a leaf by its whole path, or all leaves below a part: ``encoder`` and ``encoder.*`` are equivalent.
-    """
-    if callable(pattern):
-        return pattern
-    globs = (pattern,) if isinstance(pattern, str) else tuple(pattern)
-    if not all(isinstance(glob, str) for glob in globs):
-        raise ArgumentError(
-            f"a pattern is a glob, several globs, or a function of a path, got {pattern!r}",
-            instead="for example '*.bias', or lambda path: path.endswith('bias')",
-            pattern=pattern,
-        )
-    return lambda path: any(fnmatch.fnmatchcase(path, glob) or fnmatch.fnmatchcase(path, f"{glob}.*") for glob in globs)
-
-
 def partition(params: Any, pattern: Pattern) -> tuple[Tree, Tree]:
     """Separates the parameters that `pattern` matches from the others.
 
     Args:
       params: nested dicts of arrays, as `Layer.init` makes them.
-      pattern: a glob over dotted paths (``"*.bias"``), a part (``"encoder"`` means all below it), several of them, or
-        a function that is given the dotted path of a leaf.
+      pattern: a glob over paths (``"*/bias"`` or ``"*.bias"``), a part (``"encoder"`` means all below it), several of
+        them, or a function that is given the dotted path of a leaf.
 
     Returns:
       Two trees of nested dicts: the matching parameters, and the rest. `merge` joins them again. A function can be

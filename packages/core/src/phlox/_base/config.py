@@ -162,12 +162,26 @@ FLAGS: dict[str, Flag] = {
         _boolean, False, False, "Check all results for nan, and report the operation that gave it.", True
     ),
     "debug_infs": Flag(_boolean, False, False, "Check all results for infinities, as debug_nans does for nan.", True),
+    "checks": Flag(
+        _one_of("off", "default", "strict"),
+        "default",
+        True,
+        "Traps such as recompilation in a loop: passed over, warned of once a line, or refused.",
+        True,
+    ),
     "check_tracer_leaks": Flag(_boolean, False, True, "Report traced values that outlive their transformation."),
     "enable_checks": Flag(_boolean, False, True, "Check that each Jaxpr is well-formed and well-typed. Slow."),
     "check_static_indices": Flag(_boolean, False, True, "Refuse Python integers as indices that are out of bounds."),
     "log_compiles": Flag(_boolean, False, False, "Log what is traced and compiled, and how long it took."),
     "log_checkpoint_residuals": Flag(_boolean, False, False, "Log as a warning which residuals checkpoint saves."),
     "explain_cache_misses": Flag(_boolean, False, False, "Log why a jitted function had to be traced again."),
+    "jaxlike_lowering_size": Flag(
+        _integer,
+        0,
+        True,
+        "Arrays of at most this many elements are lowered exactly as in JAX, so that results have the same last bits.",
+        True,
+    ),
     "generated_calls": Flag(
         _boolean, True, False, "Generate code for a jitted function at its first call, which makes later calls faster."
     ),

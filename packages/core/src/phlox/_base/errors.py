@@ -57,6 +57,7 @@
     ├── AdoptionError (ImportError)            jax or a library cannot be stood for in this process
     ├── JaxprTypeError (TypeError)             a Jaxpr that is not well-typed
     ├── InconclusiveDimensionOperation         a question about symbolic lengths without a single answer
+    ├── CheckError                             a trap, in strict mode of `config.checks`
     └── SizesError (NotImplementedError)       an operation that `pad_axes` cannot compute from padded arrays
 
 Errors that exist in JAX have JAX's names. All classes are public, in `phlox.errors`. They derive from the built-in
@@ -82,6 +83,9 @@ __all__ = [
     "BackendError",
     "CallbackError",
     "CapturedRefsError",
+    "CheckError",
+    "CheckRuntimeWarning",
+    "CheckWarning",
     "CompilationError",
     "CompilerOptionError",
     "ConcretizationTypeError",
@@ -158,11 +162,6 @@ class PhloxError(Exception):
         if handled is not None and source.is_inside(handled.__traceback__):
             # Python would show phlox's own KeyError of a cache as the cause.
             self.__suppress_context__ = True
-
-    def _render_traceback_(self) -> list[str]:
-        from .tracebacks import rendered
-
-        return rendered(self)
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -273,6 +272,22 @@ class SizesError(PhloxError, NotImplementedError):
 
 class SizesWarning(UserWarning):
     """A function with `pad_axes` is compiled for the size of its arguments, because an operation cannot be padded."""
+
+
+class CheckError(PhloxError):
+    """A check of `phlox.config.checks` failed in strict mode. The message is that of the `CheckWarning`.
+
+    Attributes: `check`, the name of the check, as "recompiles" or "stale values".
+    Fix: what the message says, or ``phlox.config.update("checks", "default")`` to be warned only.
+    """
+
+
+class CheckWarning(UserWarning):
+    """A check of `phlox.config.checks` found a trap: the message says what happens and what to write instead."""
+
+
+class CheckRuntimeWarning(CheckWarning, RuntimeWarning):
+    """A `CheckWarning` of a trap that jax warns of, too, by a `RuntimeWarning`."""
 
 
 class UnsupportedError(PhloxError, NotImplementedError):
@@ -539,10 +554,10 @@ class KeyReuseError(JAXTypeError, RuntimeError):
 class MissingNameError(PhloxError, AttributeError, NotImplementedError):
     """A program or library that runs on phlox as `jax` uses a name of jax that phlox does not have.
 
-    Attributes: `jax_name`, the full name, such as ``jax.experimental.pallas``; `library`, the package that uses it.
+    Attributes: `jax_name`, the full name, such as ``jax.experimental.mosaic``; `library`, the package that uses it.
     Cause: the name is private in jax, or belongs to a part of jax that phlox does not have, or to the package
     phlox-compat, which is not installed.
-    Example: ``import jax.experimental.pallas`` under ``python -m phlox.as_jax``.
+    Example: ``import jax.experimental.mosaic`` under ``python -m phlox.as_jax``.
     Fix: what the message names; docs/libraries.md lists what runs.
     """
 

@@ -13,7 +13,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 #: attributes of jitted functions, which functions made from them (as by `grad`) must not copy
-COMPILED = ("trace", "lower", "eval_shape", "stats", "clear_cache", "_cache_size")
+COMPILED = ("trace", "lower", "eval_shape", "stats", "explain", "clear_cache", "_cache_size")
 
 
 def renamed(fun: F, name: str, module: str = "") -> F:
@@ -43,7 +43,9 @@ def wraps(fun: Callable[..., Any], what: str = "") -> Callable[[F], F]:
         attributes = getattr(fun, "__dict__", {})
         if "lower" in attributes:
             attributes = {
-                name: value for name, value in attributes.items() if name not in (*COMPILED, "_jit", "__signature__")
+                name: value
+                for name, value in attributes.items()
+                if name not in (*COMPILED, "_jit", "explain", "__signature__")
             }
         vars(wrapper).update(attributes)
         # The attribute of this name may be something else in a callable object.

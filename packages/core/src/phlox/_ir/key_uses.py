@@ -1,6 +1,6 @@
 """How one operation, or one Jaxpr, uses PRNG keys: what the rule `keys` of a primitive returns.
 
-The analysis that reads these rules is `_trace.key_reuse`, which is imported when the flag `debug_key_reuse` is set.
+The analysis that reads these rules is `_trace.key_reuse`, which is imported when a program has keys.
 """
 
 from __future__ import annotations
@@ -19,6 +19,20 @@ INSTEAD = "key, subkey = phlox.random.split(key), of which each use takes anothe
 Mask = Any
 
 
+#: the dtypes of keys that were made
+_key_types: list[Any] = []
+
+
+def add_key_type(dtype: Any) -> None:
+    """Notes that there are keys of this dtype; until there are any, programs are not read for keys."""
+    _key_types.append(dtype)
+
+
+def has_key_types() -> bool:
+    """Whether there may be keys."""
+    return bool(_key_types)
+
+
 class KeyUses(NamedTuple):
     """What happens to the keys among the operands and results, which are given by their numbers.
 
@@ -26,6 +40,9 @@ class KeyUses(NamedTuple):
       consumed: the operands that are used up, each with the mask of the keys in question.
       fresh: the results that are new keys, or that take the place of consumed ones.
       passed: pairs (operand, result) of the results that are the keys of an operand, used as often as those are.
+      parts: (operand, result, positions) of the results that are some keys of an operand; the positions are those in
+        the flattened operand.
+      picked: pairs (operand, result) of the results that are keys of an operand at positions that are not known.
 
     Other results that are keys count as used.
     """
@@ -33,6 +50,13 @@ class KeyUses(NamedTuple):
     consumed: tuple[tuple[int, Mask], ...] = ()
     fresh: tuple[int, ...] = ()
     passed: tuple[tuple[int, int], ...] = ()
+    parts: tuple[tuple[int, int, np.ndarray], ...] = ()
+    picked: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def unused(self) -> set[int]:
+        """The results that are keys nothing was drawn from, unless something was drawn from the operand before."""
+        return {*self.fresh, *(o for _, o, _ in self.parts), *(o for _, o in self.picked)}
 
 
 def passes(eqn: Any, uses_of: Any) -> KeyUses:
@@ -43,6 +67,11 @@ def passes(eqn: Any, uses_of: Any) -> KeyUses:
 def passes_each(eqn: Any, uses_of: Any) -> KeyUses:
     """The rule of operations whose results are their operands."""
     return KeyUses(passed=tuple((i, i) for i in range(len(eqn.outvars))))
+
+
+def picks(eqn: Any, uses_of: Any) -> KeyUses:
+    """The rule of operations that read keys of their first operand at computed positions."""
+    return KeyUses(picked=((0, 0),))
 
 
 def reads(eqn: Any, uses_of: Any) -> KeyUses:

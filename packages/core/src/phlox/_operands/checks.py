@@ -121,6 +121,8 @@ def integer(function: str, name: str, value: Any) -> int:
 
 def as_shape(shape: Shape, function: str = "") -> tuple[int, ...]:
     """A user's shape (an int or a sequence of ints) as a tuple. Raises `ArgumentError` for anything else."""
+    if type(shape) is tuple and not shape:
+        return ()
     lengths: Any = shape if getattr(shape, "ndim", 1) and hasattr(shape, "__iter__") else (shape,)
     try:
         return tuple([as_length(n) for n in lengths])

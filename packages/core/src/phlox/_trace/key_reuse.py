@@ -1,191 +1,274 @@
-"""Finds PRNG keys that are used twice, for the flag `debug_key_reuse`: in a Jaxpr, and among arrays from run to run.
+"""Finds PRNG keys that are used twice in a Jaxpr, for the flags `checks` and `debug_key_reuse`.
 
-`uses_of` follows the keys through the equations of a Jaxpr by the rule `keys` of each primitive. `Uses` records which
-keys of an array are used up; a program with keys among its arguments or results reports to it before and after a run.
+`read` follows the keys through the equations of a Jaxpr by the rule `keys` of each primitive. Keys that are used from
+run to run are recorded by `_xla.key_records`.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Sequence
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._base import checks, config
 from .._base.errors import KeyReuseError
-from .._base.source import Location, user_location
+from .._base.source import Location
 from .._ir import dtypes
-from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, memoized
+from .._ir.dimensions import is_symbolic
+from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, memoized
 from .._ir.key_uses import INSTEAD, KeyUses, Mask, joined
 
+_Positions = np.ndarray | None
+#: largest number of elements of values that are compared with earlier ones: those of the words of one key
+_MAX_NUMBERED = 4
+#: operations after which masks of a result are not masks of its operand, as they move the elements
+_MOVING = ("transpose", "rev")
 
-def _is_key(x: Any) -> bool:
-    return dtypes.issubdtype(x.aval.dtype, dtypes.prng_key)
+
+def is_key(x: Any) -> bool:
+    """Whether a variable or array holds PRNG keys."""
+    dtype = x.aval.dtype
+    return type(dtype) is not np.dtype and dtypes.issubdtype(dtype, dtypes.prng_key)
 
 
-def uses_of(jaxpr: Jaxpr | ClosedJaxpr) -> KeyUses:
+class Problem(NamedTuple):
+    """A key that is used twice: what an error says of it."""
+
+    what: str
+    where: Location | None
+    instead: str = INSTEAD
+
+    def tell(self) -> None:
+        """Raises `KeyReuseError` if the flag `debug_key_reuse` is on; else reports to `checks`."""
+        if config.current().debug_key_reuse:
+            raise KeyReuseError(self.what, where=self.where, instead=self.instead)
+        checks.report("key used twice", self.what, instead=self.instead, location=self.where)
+
+
+class Reading(NamedTuple):
+    """The uses of the keys among inputs and results of a Jaxpr, and the keys that the Jaxpr itself uses twice."""
+
+    uses: KeyUses
+    problems: tuple[Problem, ...]
+
+
+def read(jaxpr: Jaxpr, old_style: bool = False) -> Reading:
     """How a Jaxpr uses the keys among its inputs (constants first) and results.
 
     Args:
-      jaxpr: a Jaxpr; constants of a `ClosedJaxpr` are not among the operands.
+      jaxpr: the program.
+      old_style: whether arrays of uint32 are followed too, from and to the keys that they are words of.
 
     Returns:
-      The `KeyUses`, whose numbers are those of inputs and results.
-
-    Raises:
-      KeyReuseError: it uses a key twice.
+      The `Reading`; its numbers are those of inputs and results.
     """
-    if isinstance(jaxpr, ClosedJaxpr):
-        return _without_first(len(jaxpr.jaxpr.constvars), uses_of(jaxpr.jaxpr))
-    return memoized(jaxpr, "key_uses", lambda: _Analysis(jaxpr).uses())
+    name = "old_style_key_uses" if old_style else "key_uses"
+    return memoized(jaxpr, name, lambda: _Analysis(jaxpr, old_style).reading())
+
+
+def check(jaxpr: Jaxpr) -> KeyUses:
+    """The uses of keys by `jaxpr`; tells of those that it uses twice."""
+    settings = config.current()
+    uses, problems = read(jaxpr, settings.checks == "strict" and not settings.debug_key_reuse)
+    for problem in problems:
+        problem.tell()
+    return uses
 
 
 def _without_first(count: int, uses: KeyUses) -> KeyUses:
+    """The uses of the inputs after the first `count`. Results that are keys of those count as new ones."""
     if not count:
         return uses
     return uses._replace(
         consumed=tuple((i - count, mask) for i, mask in uses.consumed if i >= count),
         passed=tuple((i - count, o) for i, o in uses.passed if i >= count),
+        parts=tuple((i - count, o, positions) for i, o, positions in uses.parts if i >= count),
+        picked=tuple((i - count, o) for i, o in uses.picked if i >= count),
     )
 
 
-def _rule(eqn: JaxprEqn) -> KeyUses:
-    primitive = eqn.primitive
-    if primitive.keys is not None:
-        return primitive.keys(eqn, uses_of)
-    if primitive.program is not None:
-        return uses_of(eqn.params[primitive.program])
-    return KeyUses(tuple((i, True) for i, v in enumerate(eqn.invars) if _is_key(v)))
-
-
 class _Analysis:
-    """The keys of one Jaxpr while its equations are read in order."""
+    """The keys of one Jaxpr while its equations are read in order.
 
-    def __init__(self, jaxpr: Jaxpr):
+    Each key is described by its root, the variable in which it was made, and its positions there (None: all, in order).
+    """
+
+    def __init__(self, jaxpr: Jaxpr, old_style: bool):
         self.jaxpr = jaxpr
+        self.old_style = old_style
+        self.problems: list[Problem] = []
+        #: by root: the mask of the used keys, and the place of the first use
         self.used: dict[Atom, Mask] = {}
         self.where: dict[Atom, Location | None] = {}
-        self.roots: dict[Atom, Atom] = {}
+        self.roots: dict[Atom, tuple[Atom, _Positions]] = {}
+        #: the arrays whose elements were moved
+        self.moved: set[Atom] = set()
+        #: the array that keys at unknown positions are from; those arrays of which such keys were used
+        self.source: dict[Atom, Atom] = {}
+        self.partly_used: dict[Atom, Location | None] = {}
+        #: by operation and operands: the first equation's result, because equal equations have equal results
+        self.numbers: dict[Any, Atom] = {}
+        self.same: dict[Atom, Atom] = {}
         for eqn in jaxpr.eqns:
             self.read(eqn)
 
-    def root(self, v: Atom) -> Atom:
-        return self.roots.get(v, v)
+    def uses_of(self, jaxpr: Jaxpr | ClosedJaxpr) -> KeyUses:
+        """The uses of a Jaxpr that an equation holds."""
+        closed = isinstance(jaxpr, ClosedJaxpr)
+        inner = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
+        uses, problems = read(inner, self.old_style)
+        self.problems += problems
+        return _without_first(len(inner.constvars), uses) if closed else uses
+
+    def rule(self, eqn: JaxprEqn) -> KeyUses:
+        primitive = eqn.primitive
+        if self.old_style and primitive.name in ("random_wrap", "random_unwrap"):
+            return KeyUses(passed=((0, 0),))
+        try:
+            if primitive.keys is not None:
+                return primitive.keys(eqn, self.uses_of)
+        except KeyReuseError as error:
+            self.problems.append(Problem(error.what, error.where, error.instead or INSTEAD))
+            return KeyUses(fresh=tuple(range(len(eqn.outvars))))
+        if primitive.program is not None:
+            return self.uses_of(eqn.params[primitive.program])
+        return KeyUses(tuple((i, True) for i, v in enumerate(eqn.invars) if is_key(v)))
+
+    def is_followed(self, v: Any) -> bool:
+        return is_key(v) or (self.old_style and v.aval.dtype == dtypes.uint32 and v.aval.ndim > 0)
+
+    def moves_words(self, eqn: JaxprEqn) -> bool:
+        """Whether the result may be words of old-style keys among the operands."""
+        return self.old_style and eqn.primitive.keys is not None and self.is_followed(eqn.outvars[0])
+
+    def root(self, v: Atom) -> tuple[Atom, _Positions]:
+        return self.roots.get(v, (v, None))
 
     def read(self, eqn: JaxprEqn) -> None:
-        if eqn.primitive.effects is None and not any(map(_is_key, (*eqn.invars, *eqn.outvars))):
-            return  # it also holds no Jaxpr
-        uses = _rule(eqn)
+        primitive = eqn.primitive
+        if primitive.effects is None:  # it holds no Jaxpr
+            self.number(eqn)
+            if not any(map(is_key, (*eqn.invars, *eqn.outvars))) and not self.moves_words(eqn):
+                return
+        uses = self.rule(eqn)
         for i, mask in uses.consumed:
             self.use(eqn, i, mask)
-        passed = {eqn.outvars[o]: eqn.invars[i] for i, o in uses.passed}
+        self.follow(eqn, uses)
         for number, v in enumerate(eqn.outvars):
-            if not _is_key(v):
-                continue
-            if v in passed and isinstance(passed[v], Var):
-                self.roots[v] = self.root(passed[v])
-            elif number not in uses.fresh:
+            if is_key(v) and v not in self.roots and number not in uses.unused:
                 self.used[v], self.where[v] = True, eqn.source_info
+
+    def number(self, eqn: JaxprEqn) -> None:
+        """Finds an earlier equation that computes the same: its result is the root of this one's."""
+        size = _size(eqn.outvars[0]) if len(eqn.outvars) == 1 else None
+        if size is None or size > _MAX_NUMBERED or eqn.primitive.name == "random_clone":
+            return
+        (out,) = eqn.outvars
+        operands = [_literal(v) if isinstance(v, Literal) else self.root(self.same.get(v, v))[0] for v in eqn.invars]
+        where = [None if (at := self.root(v)[1]) is None else at.tobytes() for v in eqn.invars if isinstance(v, Var)]
+        try:
+            first = self.numbers.setdefault((eqn.primitive, *eqn.params.values(), *operands, *where), out)
+        except TypeError:  # a parameter that is not hashable
+            return
+        if first is not out:
+            self.same[out] = first
+
+    def follow(self, eqn: JaxprEqn, uses: KeyUses) -> None:
+        """Notes which keys the results are."""
+        for i, o in uses.passed:
+            v, out = eqn.invars[i], eqn.outvars[o]
+            if isinstance(v, Var) and self.is_followed(out):
+                self.roots[out] = self.root(v)
+                if v in self.moved or eqn.primitive.name in _MOVING:
+                    self.moved.add(out)
+        for i, o, at in uses.parts:
+            v, out = eqn.invars[i], eqn.outvars[o]
+            root, positions = self.root(v)
+            if v in self.moved or (positions is None and _size(root) != _size(v)):
+                self.pick(root, out)
+            elif isinstance(v, Var):
+                self.roots[out] = root, at if positions is None else positions[at]
+        for i, o in uses.picked:
+            self.pick(self.root(eqn.invars[i])[0], eqn.outvars[o])
+        for o in uses.fresh:
+            v = eqn.outvars[o]
+            if v in self.same and is_key(v):
+                self.roots[v] = self.root(self.same[v])
+
+    def pick(self, source: Atom, out: Any) -> None:
+        """Notes that `out` is keys of `source` at unknown positions."""
+        if not self.is_followed(out) or not isinstance(source, Var):
+            return
+        first = self.same.get(out)
+        if first is not None:
+            self.roots[out] = self.root(first)
+        else:
+            self.source[out] = source
 
     def use(self, eqn: JaxprEqn, number: int, mask: Mask) -> None:
         v = eqn.invars[number]
-        if not _is_key(v) or not isinstance(v, Var):
+        if not isinstance(v, Var) or not self.is_followed(v):
             return
-        root = self.root(v)
+        root, positions = self.root(v)
+        mask = _mask_of(root, positions, mask)
         before = self.used.get(root, False)
+        source = self.source.get(root)
         if np.any(joined(before, mask, np.logical_and)):
-            first = self.where.get(root)
-            raise KeyReuseError(
-                f"In {eqn.primitive.name}, argument {number} is already consumed: {v.aval.short}"
-                + (f", first used at {first}" if first else ""),
-                where=eqn.source_info,
-                instead=INSTEAD,
-            )
+            self.problem(eqn, number, self.where.get(root))
+        elif source is not None and np.all(self.used.get(source, False)):
+            self.problem(eqn, number, self.where.get(source))
+        elif root in self.partly_used and np.all(mask):
+            self.problem(eqn, number, self.partly_used[root])
+        if source is not None:
+            self.partly_used.setdefault(source, eqn.source_info)
         self.used[root] = joined(before, mask)
         self.where.setdefault(root, eqn.source_info)
 
-    def uses(self) -> KeyUses:
+    def is_used(self, root: Atom, positions: _Positions) -> bool:
+        used = self.used.get(root, False)
+        return bool(np.any(used if positions is None or not np.ndim(used) else used[positions]))
+
+    def problem(self, eqn: JaxprEqn, number: int, first: Location | None) -> None:
+        name = eqn.params.get("name", eqn.primitive.name)
+        what = f"In {name}, argument {number} is already consumed: {eqn.invars[number].aval.short}"
+        self.problems.append(Problem(what + (f", first used at {first}" if first else ""), eqn.source_info))
+
+    def reading(self) -> Reading:
         jaxpr = self.jaxpr
         inputs: list[Any] = [*jaxpr.constvars, *jaxpr.invars]
         number = {v: i for i, v in enumerate(inputs)}
-        outs = [(o, self.root(v)) for o, v in enumerate(jaxpr.outvars) if _is_key(v)]
-        return KeyUses(
-            tuple((i, self.used[v]) for v, i in number.items() if np.any(self.used.get(v, False))),
-            tuple(o for o, root in outs if root not in number and not np.any(self.used.get(root, False))),
-            tuple((number[root], o) for o, root in outs if root in number),
+        outs = [(o, *self.root(v)) for o, v in enumerate(jaxpr.outvars) if self.is_followed(v)]
+        of_inputs = [(number[root], o, positions) for o, root, positions in outs if root in number]
+        uses = KeyUses(
+            tuple(
+                (i, True if np.all(mask) else mask)
+                for v, i in number.items()
+                if np.any(mask := self.used.get(v, False))
+            ),
+            tuple(o for o, root, positions in outs if root not in number and not self.is_used(root, positions)),
+            tuple((i, o) for i, o, positions in of_inputs if positions is None),
+            tuple((i, o, positions) for i, o, positions in of_inputs if positions is not None),
         )
+        return Reading(uses, tuple(self.problems))
 
 
-# --- arrays ---------------------------------------------------------------------------------------------
-
-#: by the id of a buffer of keys: a reference to it, the keys that are used up, and the user's line of the first use
-_states: dict[int, tuple[Any, Mask, Location | None]] = {}
-
-
-def _state(buffer: Any) -> tuple[Mask, Location | None]:
-    entry = _states.get(id(buffer))
-    return (False, None) if entry is None else entry[1:]
+def _size(v: Any) -> int | None:
+    """The number of elements of a variable; None if its shape is symbolic."""
+    shape = v.aval.shape
+    return None if any(map(is_symbolic, shape)) else math.prod(shape)
 
 
-def _mark(buffer: Any, mask: Mask, where: Location | None) -> None:
-    number = id(buffer)
-    _states[number] = weakref.ref(buffer, lambda _: _states.pop(number, None)), mask, where
+def _literal(v: Literal) -> Any:
+    """A hashable value that equal literals have."""
+    return v.aval, np.asarray(v.val).tobytes()
 
 
-class Uses:
-    """What a program does to the keys among its arguments and results."""
-
-    def __init__(self, jaxpr: Jaxpr, name: str):
-        self.name = name.lstrip("_")  # samplers run private functions
-        alone = len(jaxpr.eqns) == 1 and jaxpr.eqns[0].primitive.name == name
-        self.kind = name if alone else "jit-compiled function"
-        self.uses = uses = uses_of(jaxpr)
-        outs = [v.aval for v in jaxpr.outvars]
-        passed = {o for _, o in uses.passed}
-        #: the results that are keys but no new ones
-        self.old = [o for o, aval in enumerate(outs) if _is_old(aval, o, uses, passed)]
-
-    def before(self, arguments: Sequence[Any]) -> None:
-        """Raises `KeyReuseError` if the program uses keys that are used up already."""
-        for i, mask in self.uses.consumed:
-            used, where = _state(arguments[i]._buf)
-            if np.any(joined(used, mask, np.logical_and)):
-                raise KeyReuseError(
-                    f"Previously-consumed key passed to {self.kind} at index {i}: {self.name} draws from a "
-                    f"{arguments[i].aval.short} again" + (f", which was first used at {where}" if where else ""),
-                    instead=INSTEAD,
-                )
-
-    def after(self, arguments: Sequence[Any], results: Sequence[Any]) -> None:
-        """Records what the run did."""
-        where = user_location()
-        for i, mask in self.uses.consumed:
-            used, first = _state(arguments[i]._buf)
-            _mark(arguments[i]._buf, joined(used, mask), first or where)
-        for o in self.old:
-            _mark(results[o]._buf, True, where)
-        for i, o in self.uses.passed:
-            used, first = _state(arguments[i]._buf)
-            if np.any(used):
-                _mark(results[o]._buf, used, first)
-
-
-def _is_old(aval: Any, number: int, uses: KeyUses, passed: set[int]) -> bool:
-    return dtypes.issubdtype(aval.dtype, dtypes.prng_key) and number not in uses.fresh and number not in passed
-
-
-def uses_by(jaxpr: Jaxpr, name: str) -> Uses | None:
-    """The `Uses` of a program; None if it has no keys among its arguments and results.
-
-    Args:
-      jaxpr: what the program computes, with its constants as first arguments.
-      name: what errors call it.
-
-    Returns:
-      The observer of runs.
-
-    Raises:
-      KeyReuseError: the program itself uses a key twice.
-    """
-    uses = Uses(jaxpr, name)
-    return uses if uses.uses.consumed or uses.uses.passed or uses.old else None
+def _mask_of(root: Any, positions: _Positions, mask: Mask) -> Mask:
+    """The mask of an array's keys as one of the array's root, flattened; `positions` as in `_Analysis`."""
+    size = _size(root)
+    if positions is None:
+        return np.ravel(mask) if np.ndim(mask) and np.size(mask) == size else bool(np.any(mask))
+    used = np.zeros(size or 0, np.bool_)
+    used[positions[np.ravel(mask)] if np.size(mask) == len(positions) and np.ndim(mask) else positions] = True
+    return used

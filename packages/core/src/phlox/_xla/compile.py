@@ -6,7 +6,8 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from .._base.errors import CompilationError, CompilerOptionError
 from .._base.native import native
 from . import disk
 from .bindings import parse
+from .cpu_emitter import Overrides
 from .devices import Device
-from .pipeline import Overrides
 
 JaxRuntimeError = native.JaxRuntimeError
 
@@ -64,6 +65,22 @@ def _set(settings: Any, advice: Overrides, overrides: Overrides) -> None:
     flags = [*advice, *(option for option in overrides if option[0] not in known)]
     if flags:
         settings.env_option_overrides = flags
+
+
+#: each makes a context around a compilation by XLA, from the Jaxpr and its name, but not around loading from disk
+observers: list[Callable[..., contextlib.AbstractContextManager[Any]]] = []
+#: the Jaxpr that is being compiled, and its name
+_described: ContextVar[tuple[Any, ...]] = ContextVar("phlox_described", default=())
+
+
+@contextlib.contextmanager
+def described(jaxpr: Any, name: str) -> Iterator[None]:
+    """A context for the compilation of a Jaxpr, which `observers` can describe."""
+    token = _described.set((jaxpr, name))
+    try:
+        yield
+    finally:
+        _described.reset(token)
 
 
 def compile_text(
@@ -132,7 +149,10 @@ def compile_text(
 
 def _compiled(client: Any, module: Any, *how: Any, text: str, overrides: Overrides, **more: Any) -> Any:
     try:
-        return client.compile_and_load(module, *how, **more)
+        with contextlib.ExitStack() as stack:
+            for observer in observers if _described.get() else ():
+                stack.enter_context(observer(*_described.get()))
+            return client.compile_and_load(module, *how, **more)
     except JaxRuntimeError as error:
         if overrides and "INVALID_ARGUMENT" in str(error):
             options = ", ".join(f"{name}={value!r}" for name, value in overrides)

@@ -18,20 +18,22 @@ from .._base.monitoring import COMPILE, LOWER, log_stage, timed
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import Effects
-from .._ir.explicit import any_specs
 from .._ir.jaxpr import Jaxpr, memoized
-from . import background, effort, memory
-from .array import Array, deleted, move, put, wrap_all
+from .._ir.key_uses import has_key_types
+from .._ir.sharding_types import any_specs
+from . import background, memory
+from .array import Array, deleted, put, wrap_all
 from .callbacks import observed
-from .compile import JaxRuntimeError, compile_text
+from .compile import JaxRuntimeError, compile_text, described
+from .compile_effort import FAST, MOST_ELEMENTS, QUICK, elements
+from .cpu_emitter import Overrides, pipeline
+from .device_assignment import Plan, bound, mesh_of, over, plan
 from .devices import Device
 from .host_values import operand
 from .lower import Argument, lower_module, result_info
 from .mesh import AbstractMesh, Mesh
 from .partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
-from .pipeline import Overrides, pipeline
 from .placement import Key, aval_of, key_for, sharding_of
-from .plan import Plan, bound, mesh_of, over, plan
 from .sharding import (
     HloSharding,
     NamedSharding,
@@ -40,16 +42,16 @@ from .sharding import (
     interned,
     single_device,
 )
+from .signals import Watch, watch, watched
 from .text import Module, quoted
 from .transfer import result_handler
-from .watch import Watch, watch, watched
 
 
 class Program:
     """A loaded executable, with everything that a call needs computed beforehand."""
 
     __slots__ = (
-        "__weakref__", "arrange", "executable", "execute", "handlers", "optimized", "out_avals", "out_keys",
+        "__weakref__", "arrange", "executable", "execute", "handlers", "mark", "optimized", "out_avals", "out_keys",
         "out_shardings", "single", "text", "watch",
     )  # fmt: skip
 
@@ -63,6 +65,7 @@ class Program:
         out_shardings: Sequence[Sharding | None] | None = None,
         watch: Watch | None = None,
         kinds: Sequence[str | None] = (),
+        mark: Callable[[Any], Any] | None = None,
     ):
         self.executable = executable
         self.execute = executable.execute_sharded
@@ -86,8 +89,10 @@ class Program:
         self.out_avals = [aval_of(key) for key in self.out_keys]
         self.handlers = [result_handler(a.physical, s) for a, s in zip(out_avals, shardings, strict=True)]
         self.watch = watch
-        #: whether the fast path may call `execute` instead of `run`: there is one result and no `Watch`
-        self.single = len(self.out_avals) == 1 and watch is None
+        #: records the PRNG keys that a run uses, called with its buffers, which it returns; see `key_records`
+        self.mark = mark
+        #: whether the fast path may call `execute` instead of `run`: there is one result, and nothing to be checked
+        self.single = len(self.out_avals) == 1 and watch is None and mark is None
         #: makes the optimized form of a program that was compiled quickly; None for other programs
         self.optimized: Callable[[], Program] | None = None
 
@@ -114,9 +119,13 @@ class Program:
         """Executes the program; `arrays` must have the keys that it was lowered for."""
         arguments = arrays
         if self.arrange:
+            from .moves import move  # moves.py imports this module
+
             arrays = [a if s is None else move(a, s) for a, s in zip(arrays, self.arrange, strict=True)]
         if self.watch is not None:
             self.watch.before(arguments)
+        if self.mark is not None:
+            self.mark([a._buf for a in arguments])
         try:
             bufs = self.execute([a._buf for a in arrays]).consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError, RuntimeError):
@@ -202,6 +211,8 @@ class Lowering(NamedTuple):
     jaxpr: Jaxpr
     #: indices of the arguments whose buffers results reuse
     donated: frozenset[int]
+    #: as of `Program`
+    mark: Callable[[Any], Any] | None
 
     @property
     def _private(self) -> bool:
@@ -214,7 +225,7 @@ class Lowering(NamedTuple):
         `overrides` are compiler options of the user. `compile_effort` is a value of the flag of this name. Only
         ``fast`` makes a difference here: calls of the result may be timed, and it may be stored.
         """
-        return self._compiled(overrides, effort.FAST if compile_effort == "fast" else ())
+        return self._compiled(overrides, FAST if compile_effort == "fast" else ())
 
     def compile_for_calls(self, overrides: Overrides = (), compile_effort: str | None = None) -> Program:
         """As `compile`, where None stands for the value of the flag `compile_effort`. With ``tiered``, returns a
@@ -226,7 +237,7 @@ class Lowering(NamedTuple):
         if stored is not None:
             return stored
         with background.foreground():
-            program = self._compiled(overrides, effort.QUICK)
+            program = self._compiled(overrides, QUICK)
         program.optimized = functools.partial(self.compile, overrides)
         return program
 
@@ -238,7 +249,7 @@ class Lowering(NamedTuple):
             devices[0].platform == "cpu"
             and len({device.process_index for device in devices}) == 1
             and not self._private
-            and effort.elements(self.jaxpr) <= effort.MOST_ELEMENTS
+            and elements(self.jaxpr) <= MOST_ELEMENTS
         )
 
     def _compiled(self, overrides: Overrides, options: Overrides) -> Program:
@@ -247,7 +258,7 @@ class Lowering(NamedTuple):
         log_stage("Compiling jit(%s) with global shapes and types [%s]", self.name, types)
         on_cpu = self.where.devices[0].platform == "cpu"
         advice = (*self.advice, *(x for x in options if x not in self.advice)) if on_cpu else ()
-        with timed(COMPILE, "XLA compilation of jit(%s)", self.name):
+        with described(self.jaxpr, self.name), timed(COMPILE, "XLA compilation of jit(%s)", self.name):
             program = self._program(overrides, advice)
         assert program is not None
         return program
@@ -282,6 +293,7 @@ class Lowering(NamedTuple):
             self.out_shardings,
             self.watch,
             self.kinds,
+            self.mark,
         )
         if self.effects or module.callbacks:
             program.execute = observed(executable, self.effects)
@@ -313,12 +325,14 @@ def lower(
     in_shardings: Sequence[Sharding | None] | None = None,
     out_shardings: Sequence[Sharding | None] | None = None,
     portable: bool = False,
+    repeatable: bool = False,
 ) -> Lowering:
     """Lowers `jaxpr` for arguments (constants first) with these keys.
 
     `donated` are the indices of the arguments whose buffers outputs may reuse; `results` are the names of the outputs.
     `in_shardings` and `out_shardings` are the required shardings of arguments and outputs. In a `portable` text
-    operations such as `sort` have the form that is good on all platforms.
+    operations such as `sort` have the form that is good on all platforms. A call of a `repeatable` program with the
+    arguments of an earlier call counts as no second use of a PRNG key.
     """
     where = plan(keys, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings, out_shardings=out_shardings)
     if out_shardings is not None:
@@ -332,6 +346,8 @@ def lower(
         text, module = write()
     located = functools.partial(write, locations=True)
     avals = [v.aval for v in jaxpr.outvars]
+    keys_observer = _keys_observer(jaxpr, name, repeatable)
+    mark = keys_observer and keys_observer.marker(list(map(aval_of, keys)))
     advice = pipeline(jaxpr) if where.devices[0].platform == "cpu" else ()
     moved = memory_kinds(jaxpr)
     kinds = [moved.get(v) for v in jaxpr.outvars] if moved else ()
@@ -345,12 +361,23 @@ def lower(
         jaxpr.effects,
         located,
         name,
-        watch(jaxpr, name),
+        watch(jaxpr, name, None if mark else keys_observer),
         advice,
         kinds,
         jaxpr,
         frozenset(donated),
+        mark,
     )
+
+
+def _keys_observer(jaxpr: Jaxpr, name: str, repeatable: bool) -> Any:
+    """The `Observer` of PRNG keys that the flags `checks` and `debug_key_reuse` require for a program, or None."""
+    settings = config.current()
+    if not has_key_types() or (settings.checks == "off" and not settings.debug_key_reuse):
+        return None
+    from .key_records import observer  # imported for programs with keys alone
+
+    return observer(jaxpr, name, repeatable)
 
 
 def _in_types(

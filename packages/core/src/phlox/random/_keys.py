@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._api.jit.jit import jit
-from .._base import config
+from .._base import checks, config
 from .._base.beside_jax import is_of_jax
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
-from .._ir.avals import typeof_value
+from .._ir.avals import ShapedArray, typeof_value
+from .._ir.primitive import current_trace
 from .._operands.checks import as_shape
 from .._ops.random import generators, keys as ops
 from .._ops.structure.shape import convert
 from .._trace.trace import not_an_array
+from .._xla import key_records
+from .._xla.array import ArrayImpl
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike, DTypeLike, Key
@@ -42,6 +45,9 @@ def checked(function: str, key: Any, *, single: bool = True) -> tuple[Any, bool]
 
     With `single`, the key must be one key. Raises `DtypeError` or `ShapeError` otherwise.
     """
+    aval: Any = getattr(key, "aval", None)
+    if type(aval) is ShapedArray and type(aval.dtype) is ops.KeyDtype and not aval.shape:
+        return key, True  # the usual case
     aval = _type(key, function)
     typed = ops.is_key(aval)
     if not typed:
@@ -53,7 +59,10 @@ def checked(function: str, key: Any, *, single: bool = True) -> tuple[Any, bool]
                 aval=aval,
             )
         _legacy(function)
-        key = ops.random_wrap(key, impl=impl)
+        words = key
+        key = ops.random_wrap(words, impl=impl)
+        if checks.is_strict() and current_trace.get() is None and type(words) is ArrayImpl:
+            key_records.share(words, key)
         aval = _type(key, function)
     if single and aval.shape:
         raise ShapeError(
@@ -274,7 +283,9 @@ def clone(key: Key) -> Any:
     Array([0, 1], dtype=uint32)
     """
     keys, typed = checked("clone", key, single=False)
-    return ops.random_clone(keys) if typed else key
+    if not typed and not checks.is_strict():
+        return key  # nothing follows it
+    return _restore(ops.random_clone(keys), typed)
 
 
 @functools.partial(jit, inline=True, static_argnames="shape")
@@ -302,7 +313,7 @@ def split(key: Key, num: int | tuple[int, ...] = 2) -> Array:
     >>> key_0
     Array([1797259609, 2579123966], dtype=uint32)
     """
-    return _split(key, shape=as_shape(num, "split"))
+    return _split(key, shape=(num,) if type(num) is int else as_shape(num, "split"))
 
 
 @functools.partial(jit, inline=True)
@@ -338,5 +349,10 @@ def fold_in(key: Key, data: ArrayLike) -> Array:
     if isinstance(data, int):
         if not 0 <= data < 1 << 32:
             raise dtypes.too_large(data, dtypes.uint32)
-        data = np.uint32(data)
+        if type(key) is not ArrayImpl or current_trace.get() is not None or data >= 1 << 31:
+            return _fold_in(key, np.uint32(data))
+        out = _fold_in(key, data)  # a Python number, for which the call is faster
+        if ops.is_key(_type(key, "fold_in")) or checks.is_strict():
+            key_records.fold(key, out, data)
+        return out
     return _fold_in(key, data)

@@ -18,7 +18,7 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.leaks import no_leaks
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, typeof
-from ..._transform.varying import as_typed_all
+from ..._transform.manual_axes import as_typed_all
 from . import arguments
 
 missing: Any = object()
@@ -47,7 +47,7 @@ class Staged:
             return leaves
 
         self.name = arguments.fun_name(fun)
-        with no_leaks(self.name):
+        with no_leaks(self.name, fun):
             jaxpr, self.consts = stage(flat, avals, name=self.name, arg_names=arg_names)
         self.closed = ClosedJaxpr(hoist_consts(jaxpr))
         self.out_tree = trees[0]

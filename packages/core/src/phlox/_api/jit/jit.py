@@ -6,13 +6,16 @@ that users call, and its fast path.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._base import config, strictness
-from ..._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
+from ..._base.errors import CapturedRefsError, OptionError, RefError, UnexpectedTracerError
 from ..._base.monitoring import TRACE, on, timed
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.tracebacks import trim
@@ -21,7 +24,7 @@ from ..._ir.avals import scalar_aval, typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, prune, with_literals
 from ..._ops.control.call import jit_p
 from ..._trace.axes import axis_env
-from ..._trace.leaks import no_leaks
+from ..._trace.leaks import no_leaks, when_ended
 from ..._trace.refs import Ref
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, check_live
@@ -38,7 +41,7 @@ from .entry import NUMBERS, Entry, Hidden, call_order
 from .inlining import Inline, as_inline
 from .misses import check_miss
 from .narrowing import check_all, dtypes_of_integers
-from .options import CompilerOptions, Options, Prefix, as_effort, as_overrides, check_jittable
+from .options import CompilerOptions, Options, Prefix, as_checks, as_effort, as_limit, as_overrides, check_jittable
 from .parameters import Parameters, any_like, parameters_of
 from .programs import (
     ShapeDtypeStruct,
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
     from typing import Never, Unpack, overload
 
     from ..._base.wrapping import P, R
+    from ..checks.explanation import Explanation
     from . import stages
     from .options import JitOptions
     from .stages import Jitted
@@ -87,10 +91,14 @@ class LoweredCall(NamedTuple):
     def entry(self, program: Program) -> Entry:
         """The entry that calls the compiled `program`."""
         hidden, keys, out_tree = Hidden(self.consts), self.call.keys, self.traced.out_tree
-        return Entry(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.narrow)
+        entry = Entry(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.narrow)
+        entry.watch = self.traced.watch
+        return entry
 
 
 _NONE: frozenset[int] = frozenset()
+#: while a function is traced anew to compare the trace with an old one, whose parts are not taken from caches either
+_retracing: ContextVar[bool] = ContextVar("phlox_retracing", default=False)
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
@@ -207,15 +215,16 @@ class JitFunction:
             return arguments.as_arrays(self.fun(*args, **kwargs))
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
-        call = self._bind(args, kwargs)
-        call.keys = [x._key if type(x) is ArrayImpl else self._leaf_key(x, call) for x in call.leaves]
+        call = self._bound_call(args, kwargs)
         key = (call.tree, call.statics, settings.called, *call.keys)
         try:
             entry = self._store.entries.get(key)
         except Exception as error:
             raise arguments.incomparable(self.fun, call.statics, error) from error
         if entry is None:
-            entry = self._store.keep(key, self._compile(call), self.fun)
+            entry = self._store.keep(key, self._compile_checked(key, call), self.fun)
+        elif type(entry) is Entry and entry.counter.is_due():
+            self._check_call(entry, call)
         if call_key is not None and type(entry) is Entry:
             order = call_order((call.args, call.kwargs), iter(range(len(call.leaves))))
             fingerprint = settings.called
@@ -264,18 +273,44 @@ class JitFunction:
             return BoundCall(self.fun, args, kwargs)
         return bind(self.fun, self.options, self.parameters.label, args, kwargs)
 
+    def _bound_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
+        """The call with these arguments, and the keys of its leaves."""
+        call = self._bind(args, kwargs)
+        call.keys = [x._key if type(x) is ArrayImpl else self._leaf_key(x, call) for x in call.leaves]
+        return call
+
     # -- tracing and compiling
 
     def _trace(self, call: BoundCall) -> Traced:
         """The function traced for leaves of the types of this call, from the cache if possible."""
         settings, avals = config.current(), call.avals
+        checks = self._options.checks
+        if checks is not None and checks != settings.checks:
+            with config.scope(checks=checks):
+                return self._trace(call)
         key = (call.tree, call.statics, settings.traced, axis_env.get(), *avals)
         cached = self._store.traces.get(key)
-        if cached is not None:
+        if cached is not None and not (_retracing.get() and not self._is_ours):
+            if cached.watch is not None and cached.watch.is_due():
+                cached.watch.check(self.fun, functools.partial(self.retrace, call))
             return cached
         name = arguments.fun_name(self.fun)
         if settings.no_tracing or settings.explain_cache_misses:
             check_miss(name, key, self._store.traces, self.parameters.label)
+        if self._options.max_traces is not None:
+            self._check_limit(key)
+        traced = self._stage(call, name)
+        if settings.checks != "off" and not self._is_ours and not _retracing.get():
+            traced = traced._replace(watch=_checks().traced(self, call, traced))
+        if settings.debug_key_reuse:
+            check_keys(traced.closed.jaxpr)
+        if not any(isinstance(c, Tracer) for c in traced.consts):
+            # A Jaxpr that closes over tracers is valid for this one call only.
+            bounded(self._store.traces)[key] = traced
+        return traced
+
+    def _stage(self, call: BoundCall, name: str) -> Traced:
+        """The function traced for leaves of the types of this call."""
         trees: list[PyTreeDef] = []
 
         def flat(*tracers: Any) -> list[Any]:
@@ -287,15 +322,43 @@ class JitFunction:
             return leaves
 
         with on(self._store.account), timed(TRACE, "tracing %s for jit", name), no_leaks(name):
-            jaxpr, consts = stage(flat, avals, name=name, arg_names=call.names)
+            jaxpr, consts = stage(flat, call.avals, name=name, arg_names=call.names)
         narrow = dtypes_of_integers(jaxpr) if self._is_ours else {}
         traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0], narrow)
-        if settings.debug_key_reuse:
-            check_keys(traced.closed.jaxpr)
-        if not any(isinstance(c, Tracer) for c in consts):
-            # A Jaxpr that closes over tracers is valid for this one call only.
-            bounded(self._store.traces)[key] = traced
         return traced
+
+    def retrace(self, call: BoundCall) -> Traced:
+        """The function traced anew for this call, with the functions that it calls, to compare it with an old trace."""
+        token = _retracing.set(True)
+        try:
+            return self._stage(call, arguments.fun_name(self.fun))
+        finally:
+            _retracing.reset(token)
+
+    def _check_limit(self, key: Any) -> None:
+        """Raises `CheckError` if one more trace is more than `max_traces` allows."""
+        known, limit = list(self._store.traces), self._options.max_traces
+        if not _retracing.get() and limit is not None and len(known) >= limit:
+            _checks().check_limit(self, limit, key, known)
+
+    def _check_call(self, entry: Entry, call: BoundCall) -> None:
+        """The checks of calls 2, 3, 4, 8, 16, … of a program."""
+        entry.counter.renew()
+        if entry.watch is not None:
+            with self._with_checks():
+                entry.watch.check(self.fun, functools.partial(self.retrace, call))
+
+    def _with_checks(self) -> AbstractContextManager[None]:
+        """A context with the flag `checks` as the option of this name says."""
+        checks = self._options.checks
+        return config.scope(checks=checks) if checks is not None else contextlib.nullcontext()
+
+    def _compile_checked(self, key: Any, call: BoundCall) -> Entry | ReferenceCall:
+        """As `_compile`, with the checks of functions of the user."""
+        if self._is_ours:
+            return self._compile(call)
+        with self._with_checks():
+            return _checks().compiled(self, key, call)
 
     def _compile(self, call: BoundCall) -> Entry | ReferenceCall:
         """The call compiled; a `ReferenceCall` if the function uses references."""
@@ -327,7 +390,7 @@ class JitFunction:
         prefixes = [prefix for prefix in (options.in_shardings, options.out_shardings) if prefix is not None]
         if any(sharding is not None for prefix in prefixes for sharding in prefix.leaves):
             raise RefError("a jitted function with shardings uses references", instead="reshard inside of the function")
-        names = ("keep_unused", "device", "compiler_options", "compile_effort")
+        names = ("keep_unused", "device", "compiler_options", "compile_effort", "checks", "max_traces")
         return function_of(_PureFunction(fun, Options(**{name: getattr(options, name) for name in names})))
 
     def _lower(self, call: BoundCall) -> LoweredCall:
@@ -368,6 +431,7 @@ class JitFunction:
             results=traced.result_paths(),
             in_shardings=None if ins is None else [None] * len(used_consts) + [ins[i] for i in used_indices],
             out_shardings=outs,
+            repeatable=not self._is_ours,
         )
         reusable = frozenset(used_indices[i - len(used_consts)] for i in usable)
         narrow = {i: dtype for i, dtype in traced.narrow.items() if keys[i] is int}
@@ -478,6 +542,17 @@ class JitFunction:
         """
         return self._store.stats()
 
+    def explain(self) -> Explanation:
+        """The compiled programs of this function, as a table: types, times, calls, and why each was compiled.
+
+        >>> f = phlox.jit(lambda x: x + 1)
+        >>> float(f(1) + f(2) + f(3.0))
+        9.0
+        >>> [(row.types, row.calls) for row in f.explain().rows]
+        [('x: i32[] (a Python int)', 2), ('x: f32[] (a Python float)', 1)]
+        """
+        return _checks().explain(self)
+
     def clear_cache(self) -> None:
         """Forgets what was traced and compiled for this function."""
         self._store.clear()
@@ -485,9 +560,23 @@ class JitFunction:
 
 def check_keys(jaxpr: Any) -> None:
     """Raises `KeyReuseError` if a Jaxpr uses a PRNG key twice; imports the analysis, which only this flag needs."""
-    from ..._trace.key_reuse import uses_of
+    from ..._trace.key_reuse import check
 
-    uses_of(jaxpr)
+    check(jaxpr)
+
+
+def _checks() -> Any:
+    """The module `checks.hooks`, imported when first needed."""
+    from ..checks import hooks
+
+    return hooks
+
+
+def _check_effects(fun: Callable[..., Any], name: str) -> None:
+    _checks().transformed(fun, name)
+
+
+when_ended.append(_check_effects)
 
 
 def _stages() -> Any:
@@ -533,6 +622,10 @@ def jit(
     inline: bool | Inline = False,
     compiler_options: CompilerOptions | None = None,
     compile_effort: str | None = None,
+    checks: str | None = None,
+    max_traces: int | None = None,
+    sizes: Mapping[str, Any] | str | None = None,
+    buckets: Sequence[int] | Mapping[str, Sequence[int]] | None = None,
 ) -> Any:
     """Compiles `fun` with XLA the first time it is called with arguments of new shapes and dtypes.
 
@@ -553,6 +646,13 @@ def jit(
       compiler_options: options of XLA by the names of its flags; ignored where `fun` is part of another program.
       compile_effort: ``'default'``, ``'fast'`` (fewer optimizations) or ``'tiered'`` (calls run a quickly compiled
         program until the optimized one is compiled on a thread); None for the flag of this name. Ignored as above.
+      checks: ``'off'``, ``'default'`` or ``'strict'``: traps in this function are passed over, warned of, or refused;
+        None for the flag of this name.
+      max_traces: how often `fun` may be traced; None for any number.
+      sizes: names of axes that vary in length, by parameter: ``{"x": "n", "mask": ("batch", "n")}``. One program then
+        serves all lengths up to a bucket, with the results of `fun`; see `pad_axes`. ``{"x": "auto"}`` names the
+        leading axis of each leaf after its length, and ``"auto"`` those that differ between two calls.
+      buckets: the lengths to compile for, in rising order, or such a list for each name; see `pad_axes`.
 
     Returns:
       A function that is called as `fun` is. Its methods ``trace``, ``lower`` and ``eval_shape`` take the same arguments
@@ -563,7 +663,8 @@ def jit(
       ConcretizationTypeError: in a call, when `fun` needs the value of a traced array; often one of the subclasses,
         such as `TracerBoolConversionError`.
       BackendError: there is no such backend.
-      OptionError: `static_argnums` and the like name arguments that `fun` does not have.
+      CheckError: in a call, when `fun` would be traced more often than `max_traces`, or for ``checks='strict'``.
+      OptionError: `static_argnums`, `sizes` and the like name arguments that `fun` does not have.
       StaticArgumentError: in a call, when a static argument is not hashable.
 
     >>> import phlox, phlox.numpy as jnp
@@ -592,8 +693,20 @@ def jit(
             )
             if None not in names_and_numbers
         ),
+        checks=as_checks(checks),
+        max_traces=as_limit(max_traces),
     )
-    return _make(fun, options) if fun is not None else lambda f: _make(f, options)
+    if sizes is None and buckets is not None:
+        raise OptionError("jit: buckets without sizes", instead="sizes={'x': 'n'}, which names the axes that vary")
+
+    def make(fun: Any) -> Any:
+        if sizes is None:
+            return _make(fun, options)
+        from ..sizes.sized_jit import sized_jit  # sizes/ is built on this module
+
+        return sized_jit(_make(fun, options), sizes, buckets)
+
+    return make(fun) if fun is not None else make
 
 
 def jitted_alias(function: Any, name: str) -> Any:

@@ -12,9 +12,9 @@ from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import min_dim
-from ..._ir.explicit import check_whole, entries_of, join
 from ..._ir.jaxpr import ClosedJaxpr
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import check_whole, entries_of, join
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, zero_tangent
@@ -26,7 +26,8 @@ from ..elementwise.arithmetic import abs_, add, conj, div, mul, real, stop_gradi
 from ..elementwise.families import INEXACT, check_kind, literal, same_dtype
 from ..elementwise.logic import and_, eq, ge, le, not_, select
 from ..reductions.reduce import reduce_max, reduce_or, reduce_sum
-from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
+from ..structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+from ..structure.gather import gather
 from ..structure.iota import iota
 from ..structure.shape import broadcast_in_dim, broadcast_to, convert, reshape, transpose
 from ..structure.slicing import along, slice_

@@ -16,9 +16,9 @@ from ..._base.errors import AxisError, DtypeError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic
-from ..._ir.explicit import Entries, elementwise, entries_of, resized
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, elementwise, entries_of, resized
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import Tracer, typeof
 from ..._transform.array_operations import Zero, broadcast_to, instantiate

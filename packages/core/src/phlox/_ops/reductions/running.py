@@ -1,7 +1,7 @@
 """Cumulative reductions along an axis (cumsum and others), and the associative scan that computes their derivatives.
 
 They are lowered to windows that reach back to the first element: XLA rewrites these as a tree, and compiles that faster
-than the many slices of an associative scan. On CPUs blocks of elements come first.
+than the many slices of an associative scan.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.dtypes import highest, lowest
-from ..._ir.explicit import Entries, check_whole, entries_of
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
@@ -28,8 +28,6 @@ from ..elementwise.logic import or_
 from ..elementwise.logs import logaddexp
 from ..structure.shape import concatenate, pad, rev
 from ..structure.slicing import along
-from . import native
-from .blocks import fits, prefixes_by_blocks
 from .reduce import Combine, larger, smaller
 
 
@@ -78,51 +76,19 @@ def cumulative(
     Others are differentiated as an associative scan of `operation`, so that its jvp rule decides about zeros and ties.
     """
 
-    def lower(f: Function, x: Value, axis: int, reverse: bool) -> Value:
-        def prefixes(f: Function, x: Value, axis: int) -> Value:
-            return windows(f, x, axis, reverse)
-
-        result = native.running(f, name, x, axis, reverse)
-        if result is not None:
-            return result
-        if fits(f, x, axis):
-            return prefixes_by_blocks(f, x, axis, reverse, op, start(x.aval.dtype), prefixes)
-        return prefixes(f, x, axis)
-
-    def windows(f: Function, x: Value, axis: int, reverse: bool) -> Value:
-        from ..windows.pooling import reduced  # imported late: few programs need it
-
-        n, rank = x.aval.shape[axis], x.aval.ndim
-        if n == 0:
-            return x
-        reach = (0, n - 1) if reverse else (n - 1, 0)
-        window = {
-            "window_dimensions": tuple(n if i == axis else 1 for i in range(rank)),
-            "window_strides": (1,) * rank,
-            "padding": tuple(reach if i == axis else (0, 0) for i in range(rank)),
-        }
-        return reduced(f, x, op, start(x.aval.dtype), window, x.aval)
-
-    def scan(x: Any, axis: int, reverse: bool) -> Any:
-        x = rev(x, dimensions=(axis,)) if reverse else x
-        (out,) = associative_scan(lambda a, b: [operation(a[0], b[0])], [x], axis)
-        return rev(out, dimensions=(axis,)) if reverse else out
-
     def types(x: ShapedArray, axis: int, reverse: bool) -> ShapedArray:
         check_kind(name, x, accepts)
         if not 0 <= axis < x.ndim:
             raise ShapeError(f"{name}: {x.short} has no axis {axis}", axis=axis)
         return x
 
-    def differentiate(primals: Sequence[Any], tangents: Sequence[Any], axis: int, reverse: bool) -> tuple[Any, Any]:
+    def differentiate(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         if type(tangents[0]) is Zero:
-            out = primitive.bind(*primals, axis=axis, reverse=reverse)
+            out = primitive.bind(*primals, **params)
             return out, Zero(typeof(out).tangent())
         if transpose is not None:
-            return primitive.bind(*primals, axis=axis, reverse=reverse), primitive.bind(
-                *tangents, axis=axis, reverse=reverse
-            )
-        (out,), (t,) = jvp(lambda x: [scan(x, axis, reverse)], primals, tangents)
+            return primitive.bind(*primals, **params), primitive.bind(*tangents, **params)
+        (out,), (t,) = jvp(lambda x: [_scanned(operation, x, **params)], primals, tangents)
         return out, t
 
     def batch(mapped: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis: int, reverse: bool) -> tuple[Any, Dim]:
@@ -144,7 +110,7 @@ def cumulative(
         name,
         types=types,
         sharding=sharding,
-        lower=lower,
+        lower=_cumulative_lower(op, start),
         jvp=differentiate,
         transpose=transpose,
         batch=batch,
@@ -152,7 +118,35 @@ def cumulative(
         nan_checked=True,
         series=None if transpose is None else "linear",
     )
+    CUMULATIVE.append((primitive, op, start))
     return primitive
+
+
+def _cumulative_lower(op: Combine, start: Callable[[Any], Any]) -> Callable[..., Value]:
+    """The lowering rule of a cumulative reduction: windows that reach back to the first element."""
+
+    def lower(f: Function, x: Value, axis: int, reverse: bool) -> Value:
+        from ..windows.pooling import reduced  # imported late: few programs need it
+
+        n, rank = x.aval.shape[axis], x.aval.ndim
+        if n == 0:
+            return x
+        reach = (0, n - 1) if reverse else (n - 1, 0)
+        window = {
+            "window_dimensions": tuple(n if i == axis else 1 for i in range(rank)),
+            "window_strides": (1,) * rank,
+            "padding": tuple(reach if i == axis else (0, 0) for i in range(rank)),
+        }
+        return reduced(f, x, op, start(x.aval.dtype), window, x.aval)
+
+    return lower
+
+
+def _scanned(operation: Primitive, x: Any, axis: int, reverse: bool) -> Any:
+    """The cumulative `operation` as an associative scan."""
+    x = rev(x, dimensions=(axis,)) if reverse else x
+    (out,) = associative_scan(lambda a, b: [operation(a[0], b[0])], [x], axis)
+    return rev(out, dimensions=(axis,)) if reverse else out
 
 
 def _cumsum_transpose(ct: Any, x: Any, axis: int, reverse: bool) -> list[Any]:
@@ -163,6 +157,9 @@ def _no_sum(dtype: Any) -> Any:
     """The neutral element of a sum, which keeps the sign of -0.0."""
     return -0.0 if dtypes.kind(dtype) == "f" else 0
 
+
+#: (primitive, operation, neutral element), for its forms
+CUMULATIVE: list[tuple[Primitive, Combine, Callable[[Any], Any]]] = []
 
 cumsum = cumulative("cumsum", add, "stablehlo.add", _no_sum, accepts=NUMBER, transpose=_cumsum_transpose)
 cumprod = cumulative("cumprod", mul, "stablehlo.multiply", lambda dtype: 1, accepts=NUMBER)

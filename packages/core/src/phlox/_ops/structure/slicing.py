@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +11,10 @@ import numpy as np
 from ..._base.errors import AxisError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.explicit import Entries, entries_of, join, refuse, resized
-from ..._ir.key_uses import KeyUses, passes
+from ..._ir.dimensions import is_symbolic
+from ..._ir.key_uses import KeyUses, picks
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, entries_of, join, refuse, resized
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
@@ -80,12 +82,14 @@ def _slice_extend(params: dict[str, Any], trailing: Ints, x: ShapedArray) -> dic
 
 
 def _slice_keys(eqn: Any, uses_of: Any) -> KeyUses:
-    """A slice takes its keys out of the array."""
+    """A slice is keys of the array."""
+    if any(map(is_symbolic, (*eqn.invars[0].aval.shape, *eqn.params["start_indices"], *eqn.params["limit_indices"]))):
+        return KeyUses(picked=((0, 0),))
     starts, limits = eqn.params["start_indices"], eqn.params["limit_indices"]
     strides = eqn.params["strides"] or (1,) * len(starts)
-    mask = np.zeros(eqn.invars[0].aval.shape, np.bool_)
-    mask[tuple(map(slice, starts, limits, strides))] = True
-    return KeyUses(((0, mask),), fresh=(0,))
+    shape = eqn.invars[0].aval.shape
+    positions = np.arange(math.prod(shape)).reshape(shape)[tuple(map(slice, starts, limits, strides))]
+    return KeyUses(parts=((0, 0, positions.ravel()),))
 
 
 slice_ = structural(
@@ -161,6 +165,15 @@ def _split_batch(
     return split(*args, sizes=sizes, axis=axis + (dim <= axis)), [dim] * len(sizes)
 
 
+def _split_keys(eqn: Any, uses_of: Any) -> KeyUses:
+    """The results are parts of the keys."""
+    shape, sizes = eqn.invars[0].aval.shape, eqn.params["sizes"]
+    if any(map(is_symbolic, (*shape, *sizes))):
+        return KeyUses(picked=tuple((0, o) for o in range(len(sizes))))
+    parts = np.split(np.arange(math.prod(shape)).reshape(shape), np.cumsum(sizes)[:-1], eqn.params["axis"])
+    return KeyUses(parts=tuple((0, o, part.ravel()) for o, part in enumerate(parts)))
+
+
 split = Primitive(
     "split",
     multiple_results=True,
@@ -172,7 +185,7 @@ split = Primitive(
     batch=_split_batch,
     pad=padding.split_pad,
     extend=lambda params, trailing, *xs: params,
-    keys=lambda eqn, uses_of: KeyUses(((0, True),), fresh=tuple(range(len(eqn.outvars)))),
+    keys=_split_keys,
     nan_checked=False,
     series="linear",
 )
@@ -245,7 +258,8 @@ def _dynamic_slice_batch(
         sizes = (*slice_sizes[:dim], axis.size, *slice_sizes[dim:])
         return dynamic_slice(x, *starts, slice_sizes=sizes), dim
     # Batched start indices: a gather of one slice per index vector.
-    from .gather import GatherDimensionNumbers, GatherScatterMode, gather  # only needed for batched start indices
+    from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+    from .gather import gather  # only needed for batched start indices
 
     every = tuple(range(len(slice_sizes)))
     return gather.rule("batch")(
@@ -293,7 +307,7 @@ dynamic_slice = Primitive(
     batch=_dynamic_slice_batch,
     pad=padding.dynamic_slice_pad,
     extend=lambda params, trailing, *avals: {"slice_sizes": (*params["slice_sizes"], *trailing)},
-    keys=passes,
+    keys=picks,
     requires=_dynamic_slice_requires,
     nan_checked=False,
     series="linear",
@@ -345,7 +359,7 @@ def _update_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> 
             for a, d in ((x, dims[0]), (update, dims[1]))
         )
         return dynamic_update_slice(x, update, _start_of_all(starts), *starts), 0
-    from .gather import GatherScatterMode, ScatterDimensionNumbers
+    from .dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
     from .scatter import scatter
 
     every = tuple(range(len(starts)))

@@ -53,7 +53,7 @@ def selection_pad(worst: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
     def pad(padding: Padding, eqn: JaxprEqn, values: Any, operand: Any) -> Any:
         first, aval, out, window = eqn.invars[0].aval, eqn.invars[1].aval, eqn.outvars[0].aval, eqn.params
-        places = first if out.shape == aval.shape else out  # the one that has a value for each window
+        windows = first if out.shape == aval.shape else out  # the one that has a value for each window
         ones = (1,) * aval.ndim
         columns = zip(
             aval.shape,
@@ -62,7 +62,7 @@ def selection_pad(worst: Callable[[Any, Any], Any]) -> Callable[..., Any]:
             window["window_strides"],
             window.get("base_dilation", ones),
             window.get("window_dilation", ones),
-            places.shape,
+            windows.shape,
             strict=True,
         )
         pads = tuple(_width(padding, eqn, *column) for column in columns)

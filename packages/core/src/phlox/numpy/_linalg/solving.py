@@ -235,9 +235,9 @@ def _lstsq(a: Any, b: Any, rcond: Any, numpy_resid: bool) -> tuple[Any, Any, Any
 def _truncated(a: Any, b: Any, limit: Any) -> tuple[Any, Any, Any]:
     """The least-squares solution of ``a x = b`` with the smallest norm, the rank and the singular values of `a`."""
     u, s, vh = svd(a, full_matrices=False)
-    kept = (s > 0) & (s >= asarray(limit, type_of(s).dtype) * s[0])
-    inverse = where(kept, 1 / where(kept, s, 1).astype(type_of(a).dtype), 0)
-    return product(adjoint(vh), inverse[:, None] * product(adjoint(u), b)), sum(kept), s
+    is_significant = (s > 0) & (s >= asarray(limit, type_of(s).dtype) * s[0])
+    inverse = where(is_significant, 1 / where(is_significant, s, 1).astype(type_of(a).dtype), 0)
+    return product(adjoint(vh), inverse[:, None] * product(adjoint(u), b)), sum(is_significant), s
 
 
 _minimizer = custom_jvp(_truncated)
@@ -394,12 +394,12 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     a, b = check("tensorsolve", a, b)
     if axes is not None:
         a = moveaxis(a, tuple(axes), tuple(range(-len(axes), 0)))
-    shape, wanted = type_of(a).shape, type_of(b).shape
-    out = shape[len(wanted) :]
-    if shape[: len(wanted)] != wanted or math.prod(out) != math.prod(wanted):
+    shape, right_shape = type_of(a).shape, type_of(b).shape
+    out = shape[len(right_shape) :]
+    if shape[: len(right_shape)] != right_shape or math.prod(out) != math.prod(right_shape):
         raise ShapeError(
             f"tensorsolve: {type_of(a).short} does not begin with the shape of {type_of(b).short}, "
             "or does not go on with as many elements",
-            shapes=[shape, wanted],
+            shapes=[shape, right_shape],
         )
-    return reshape(solve(reshape(a, (math.prod(wanted), math.prod(out))), ravel(b)), out)
+    return reshape(solve(reshape(a, (math.prod(right_shape), math.prod(out))), ravel(b)), out)

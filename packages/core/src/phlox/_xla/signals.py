@@ -1,0 +1,61 @@
+"""Checks runs of programs, for the flags `debug_nans`, `debug_infs`, `debug_key_reuse`, `no_execution` and the
+transfer guard.
+
+A program that is compiled under such a flag has a `Watch`; all others have none and cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .._base import config
+from .._base.errors import RefusedError
+from .._ir.jaxpr import Jaxpr
+
+_GUARD = "transfer_guard_host_to_device"
+
+
+class Watch(NamedTuple):
+    """The checks on runs of one program: `looks` is what to look for ("nan", "inf"); `refuse`: runs are forbidden;
+    `keys`: the `Observer` of PRNG keys, or None."""
+
+    jaxpr: Jaxpr
+    name: str
+    looks: tuple[str, ...]
+    refuse: bool
+    keys: Any
+
+    def before(self, arguments: Sequence[Any]) -> None:
+        """Called before each run."""
+        if self.refuse:
+            raise RefusedError(f"{self.name} was to be run, but the flag no_execution is set", name=self.name)
+        if self.keys is not None:
+            self.keys.before(arguments)
+
+    def after(self, arguments: Sequence[Any], results: Sequence[Any]) -> None:
+        """Called with the results of each run; raises `InvalidValueError` when one is bad."""
+        if self.keys is not None:
+            self.keys.after(arguments, results)
+        if self.looks:
+            from .invalid_values import check  # imported for these flags alone
+
+            check(self.looks, self.jaxpr, self.name, arguments, results)
+
+
+def watch(jaxpr: Jaxpr, name: str, keys: Any = None) -> Watch | None:
+    """The `Watch` that the current settings require for runs of `jaxpr`, or None.
+
+    `keys` is the `Observer` of PRNG keys, see `key_records`, or None.
+    """
+    settings = config.current()
+    looks = tuple(look for look, on in (("nan", settings.debug_nans), ("inf", settings.debug_infs)) if on)
+    if looks or settings.no_execution or keys is not None or getattr(settings, _GUARD) not in (None, "allow"):
+        return Watch(jaxpr, name, looks, settings.no_execution, keys)
+    return None
+
+
+def watched() -> bool:
+    """Whether programs may be evaluated again with the same arguments, which must therefore not be donated."""
+    settings = config.current()
+    return settings.debug_nans or settings.debug_infs
