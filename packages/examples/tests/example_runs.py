@@ -42,7 +42,10 @@ def check_quick_run(name, folder, capsys):
     out, err = capsys.readouterr()
     assert err == ""
     assert f"{name}-quick.png and " in out.splitlines()[-1]
-    assert sorted(path.name for path in folder.iterdir()) == [f"{name}-quick.json", f"{name}-quick.png"]
+    assert sorted(path.name for path in folder.iterdir() if path.is_file()) == [
+        f"{name}-quick.json",
+        f"{name}-quick.png",
+    ]
     found = results(folder, name, quick=True)
     assert set(found) == {"program", "settings", *PROGRAMS[name].writes}
     assert found["program"] == name and found["settings"]["seed"] == 0

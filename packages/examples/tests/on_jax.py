@@ -21,7 +21,7 @@ import optax
 from example_runs import results
 from phlox_examples.options import parse
 
-PACKAGES = ("phlox_nn", "phlox_optim", "phlox_data", "phlox_examples")
+PACKAGES = ("phlox_nn", "phlox_models", "phlox_optim", "phlox_data", "phlox_examples")
 ENDING = "_on_jax"
 
 

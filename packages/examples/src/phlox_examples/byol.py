@@ -17,6 +17,8 @@ probes are averaged over many choices of the labelled digits.
 from __future__ import annotations
 
 import argparse
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,12 +40,17 @@ LABELS, CHOICES = (1, 2, 5, 10, 20), 40  # labelled digits of each class, and ho
 RIDGE = 0.1
 
 
+def standardized(x: Any) -> Any:
+    """Features of mean 0 and deviation 1 over a batch. Without this in the networks all answers become the same."""
+    return (x - x.mean(0)) / jnp.sqrt(x.var(0) + 1e-5)
+
+
 class Online(nn.Layer):
     """Encoder, projector and predictor; the target has the same without predictor."""
 
     encoder: nn.Sequential
-    projector: nn.MLP
-    predictor: nn.MLP
+    projector: nn.Sequential
+    predictor: nn.Sequential
 
     def project(self, images: Any) -> Any:
         """z of pictures (n, 8, 8, 1)."""
@@ -60,16 +67,12 @@ class Online(nn.Layer):
 
 def network() -> Online:
     """The networks."""
-    encoder = nn.Sequential(
-        nn.Conv(1, 32, (3, 3)), nn.LayerNorm(32), nn.relu,
-        nn.Conv(32, 64, (3, 3), strides=2), nn.LayerNorm(64), nn.relu,
-        nn.flatten, nn.Linear(64 * 16, FEATURES), nn.LayerNorm(FEATURES), nn.relu,
-    )  # fmt: skip
-    return Online(
-        encoder,
-        nn.MLP((FEATURES, 128, PROJECTED), nn.relu),
-        nn.MLP((PROJECTED, 128, PROJECTED), nn.relu),
-    )
+
+    def head(inputs: int) -> nn.Sequential:
+        return nn.Sequential(nn.Linear(inputs, 128), standardized, nn.relu, nn.Linear(128, PROJECTED))
+
+    encoder = nn.Sequential(nn.flatten, nn.MLP((64, 256, 256, FEATURES), nn.relu), nn.relu)
+    return Online(encoder, head(FEATURES), head(PROJECTED))
 
 
 model = network()
@@ -85,8 +88,9 @@ def changed(key: Any, image: Any) -> Any:
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     rows = stretch[0] * (cos * y - sin * x) + shift[0] + 3.5
     columns = stretch[1] * (sin * y + cos * x) + shift[1] + 3.5
-    # Around the picture there is paper.
-    moved = phlox.scipy.ndimage.map_coordinates(image[..., 0], [rows, columns], 1, mode="constant", cval=image.min())
+    # Around the picture there is paper, the least of all values.
+    paper = image.min()
+    moved = paper + phlox.scipy.ndimage.map_coordinates(image[..., 0] - paper, [rows, columns], 1, mode="constant")
     return (moved + 0.1 * phlox.random.normal(keys[3], moved.shape))[..., None]
 
 
@@ -123,6 +127,11 @@ def probe(features: Any, labels: Any, test_features: Any, test_labels: Any, seed
             hits.append(((t @ weights).argmax(1) == test_labels).mean())
         found[count] = float(np.mean(hits))
     return found
+
+
+def encoded(params: Any, images: Any) -> Any:
+    """What the encoder makes of pictures."""
+    return np.asarray(phlox.jit(lambda x: model.apply(params, x, method="encode"))(images))
 
 
 def train(options: argparse.Namespace, images: Any) -> tuple[Any, Any, list[dict[str, float]]]:
@@ -180,8 +189,10 @@ def draw(result: dict[str, Any], title: str) -> Figure:
             )
     left, right = figure.add_subplot(grid[:, 5]), figure.add_subplot(grid[:, 7])
     epochs = [row["epoch"] for row in result["history"]]
-    left.plot(epochs, [row["loss"] for row in result["history"]], color=plots.BLUE, linewidth=2, label="loss")
-    left.plot(epochs, [row["spread"] for row in result["history"]], color=plots.GREY, linewidth=2, label="spread of z")
+    left.plot(epochs, [row["loss"] for row in result["history"]], ".-", color=plots.BLUE, linewidth=2, label="loss")
+    left.plot(
+        epochs, [row["spread"] for row in result["history"]], ".-", color=plots.GREY, linewidth=2, label="spread of z"
+    )
     left.set(title="Training without labels", xlabel="epoch", ylim=(0, None))
     left.legend(frameon=False)
     plots.tidy(left)
@@ -207,13 +218,12 @@ def run(options: argparse.Namespace) -> None:
     results.make_folder(options.out, "--out")
     data = digits.load(options.seed, (8, 8, 1))
     start, params, history = train(options, data.train["image"])
-    sets = {"pixels": lambda x: x.reshape(len(x), -1)}
+    sets: dict[str, Callable[[Any], Any]] = {"pixels": lambda x: x.reshape(len(x), -1)}
     for name, some in (("untrained", start), ("learnt", params)):
-        sets[name] = lambda x, some=some: np.asarray(model.apply(some, x, method="encode"))
+        sets[name] = functools.partial(encoded, some)
+    train_labels, test_labels = data.train["label"], data.test["label"]
     probes = {
-        name: probe(
-            f(data.train["image"]), data.train["label"], f(data.test["image"]), data.test["label"], options.seed
-        )
+        name: probe(f(data.train["image"]), train_labels, f(data.test["image"]), test_labels, options.seed)
         for name, f in sets.items()
     }
     views = []

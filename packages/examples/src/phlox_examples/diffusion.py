@@ -35,7 +35,7 @@ MODES, RADIUS, WIDTH = 8, 1.5, 0.12
 CENTRES = RADIUS * np.stack(
     [np.cos(2 * np.pi * np.arange(MODES) / MODES), np.sin(2 * np.pi * np.arange(MODES) / MODES)], 1
 )
-TIMES, WAVES = 200, 8
+TIMES, WAVES = 400, 8
 CHUNK = 250  # steps of the training between two rows
 
 
@@ -123,7 +123,6 @@ def statistics(x: Any) -> dict[str, Any]:
 def train(options: argparse.Namespace) -> dict[str, Any]:
     """Trains the network, and draws samples by it and by the best answer."""
     keys = phlox.random.split(phlox.random.key(options.seed), 5)
-    # The mean of the last steps is what samples are drawn with.
     tx = optim.adam(optim.cosine_decay_schedule(options.learning_rate, options.steps))
 
     def wrong(params: Any, x: Any, t: Any, e: Any) -> Any:
@@ -160,26 +159,26 @@ def draw(result: dict[str, Any], title: str) -> Figure:
     """Points on their way, the losses, and the shares of the modes."""
     figure = plots.figure(title, (12, 6.6))
     grid = figure.add_gridspec(2, 4, height_ratios=(3, 2))
-    ring = CENTRES + 0 * CENTRES
     for column, number in enumerate((0, TIMES * 3 // 5, TIMES * 17 // 20, TIMES)):
         axes = figure.add_subplot(grid[0, column])
         axes.plot(*result["path"][number][:2000].T, ".", color=plots.BLUE, markersize=2, alpha=0.6)
-        axes.plot(*ring.T, "+", color=plots.ORANGE, markersize=7)
+        axes.plot(*CENTRES.T, "+", color=plots.ORANGE, markersize=7)
         axes.set(xlim=(-3, 3), ylim=(-3, 3), xticks=[], yticks=[], aspect="equal")
         axes.set_title(
             "noise" if number == 0 else "samples" if number == TIMES else f"{number} steps back", fontsize=11
         )
     left, right = figure.add_subplot(grid[1, :2]), figure.add_subplot(grid[1, 2:])
-    left.plot(CHUNK * np.arange(1, len(result["losses"]) + 1), result["losses"], color=plots.BLUE, linewidth=2)
+    steps = CHUNK * np.arange(1, len(result["losses"]) + 1)
+    left.plot(steps, result["losses"], "o-", markersize=3, color=plots.BLUE, linewidth=2)
     left.axhline(result["least"], color=plots.ORANGE, linewidth=1.5, linestyle="--", label="the best answer")
     left.set(title="Mean square of the error of the noise", xlabel="step")
     left.legend(frameon=False)
     plots.tidy(left)
-    number = np.arange(MODES)
+    modes = np.arange(MODES)
     for offset, points, name, color in (
         (-0.2, result["path"][-1], "network", plots.BLUE), (0.2, result["best"], "best answer", plots.ORANGE)
     ):  # fmt: skip
-        right.bar(number + offset, statistics(points)["shares"], 0.38, color=color, label=name)
+        right.bar(modes + offset, statistics(points)["shares"], 0.38, color=color, label=name)
     right.axhline(1 / MODES, color="black", linewidth=1)
     right.set(title="Share of each mode (line: an eighth)", xlabel="mode", ylim=(0, 0.25))
     right.legend(frameon=False, ncols=2)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +14,6 @@ import phlox_optim as optim
 
 from . import report
 from .errors import ProgramError
-
-#: Seconds of measured steps before the first estimate, and between two. Shorter rests than LONG are not worth a line.
-FIRST, BETWEEN, LONG = 5.0, 60.0, 20.0
 
 
 def fit(state: Any, step: Any, batches: Any, **options: Any) -> tuple[Any, list[dict[str, Any]]]:
@@ -44,43 +40,9 @@ def fit(state: Any, step: Any, batches: Any, **options: Any) -> tuple[Any, list[
     return done.state, done.history
 
 
-class Estimate:
-    """An estimate of the seconds that are left of a training, from the steps that were measured.
-
-    The seconds of the catalogue are those of two idle cores. A busy machine may take twenty times as long.
-
-    Args:
-      total: the number of steps of the training.
-      clock: returns the time in seconds.
-    """
-
-    #: The first steps wait for the compiler.
-    UNMEASURED = 3
-
-    def __init__(self, total: int, clock: Callable[[], float] = time.monotonic):
-        self._total, self._clock = total, clock
-        self._measured = -self.UNMEASURED
-        self._start = 0.0
-        self._next = FIRST
-
-    def text(self, done: int) -> str | None:
-        """Counts a step, after which `done` are done. Returns a line to show, or None."""
-        self._measured += 1
-        if self._measured <= 0:
-            self._start = self._clock()
-            return None
-        seconds = self._clock() - self._start
-        left = seconds / self._measured * (self._total - done)
-        if seconds < self._next or left < LONG:
-            return None
-        self._next = seconds + BETWEEN
-        minutes, rest = divmod(round(left), 60)
-        return f"Step {done} of {self._total}; about {minutes}:{rest:02} minutes are left at this speed."
-
-
 def _timed(step: Callable[[Any, Any], Any], total: int) -> Callable[[Any, Any], Any]:
     """A step that shows from time to time how long the rest of the training will take."""
-    estimate, done = Estimate(total), None
+    estimate, done = report.Estimate(total), None
 
     def timed(state: Any, batch: Any) -> Any:
         nonlocal done

@@ -12,8 +12,9 @@ them, here and in GPT-J only a part of their features, two neighbours at a time,
 
 A product of a query and a key then depends on the distance of their positions alone (Su et al. 2021).
 
-The text is sums, as "307+486=397": the answer backwards, as one adds, because the carry comes from the right. The
-network never sees the sums that it is examined with, and must find the rule.
+The text is sums, as "703+684=3970" for 307 + 486 = 793: all numbers are written backwards, as one adds from the right.
+So the digits that make a digit of the answer are always at the same distances before it, which is what rotary positions
+tell. The network never sees the sums that it is examined with, and must find the rule.
 """
 
 from __future__ import annotations
@@ -128,18 +129,14 @@ def network(signs: int, features: int, layers: int, heads: int = HEADS, rotary: 
 
 
 def written(a: Any, b: Any, digits: int) -> Any:
-    """Sums as numbers of signs (n, 3 digits + 3): a, plus, b, equals, and the digits of the answer from the last on."""
-    powers = 10 ** np.arange(digits)
+    """Sums as numbers of signs (n, 3 digits + 3): a, plus, b, equals and the answer, each from its last digit on."""
 
-    def forwards(x: Any) -> Any:
-        return x[:, None] // powers[::-1] % 10
+    def backwards(x: Any, digits: int) -> Any:
+        return x[:, None] // 10 ** np.arange(digits) % 10
 
-    backwards = (a + b)[:, None] // 10 ** np.arange(digits + 1) % 10
-
-    def sign(c: Any) -> Any:
-        return np.full((len(a), 1), SIGNS.index(c))
-
-    return np.concatenate([forwards(a), sign("+"), forwards(b), sign("="), backwards], 1).astype("int32")
+    plus, equals = (np.full((len(a), 1), SIGNS.index(c)) for c in "+=")
+    parts = [backwards(a, digits), plus, backwards(b, digits), equals, backwards(a + b, digits + 1)]
+    return np.concatenate(parts, 1).astype("int32")
 
 
 def sums(options: argparse.Namespace) -> tuple[Any, Any]:

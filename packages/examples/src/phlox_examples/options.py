@@ -134,7 +134,11 @@ def _parser_of(program: Program, quick: bool) -> _Parser:
             default=row.quick if quick and row.quick is not None else row.default,
             help=row.help if row.default is None else f"{row.help} (default: {shown})",
         )
-    parser.add_argument("--quick", action="store_true", help="a much smaller run, to see that everything works")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"a much smaller run, to see that everything works, with files {name}-quick.*",
+    )
     return parser
 
 

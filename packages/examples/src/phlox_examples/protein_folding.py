@@ -48,10 +48,12 @@ def native() -> Any:
     helix = np.stack([radius * np.cos(turn * number), radius * np.sin(turn * number), rise * number], 1)
     # Turned by half a circle around x, the second helix runs down, and winds in the same sense as the first.
     second = helix * np.array([1, -1, -1]) + np.array([apart, 0.0, rise * (HELIX - 1)])
-    begin, end = helix[-1], second[0]
-    share = (np.arange(LOOP) + 1) / (LOOP + 1)
-    loop = begin + share[:, None] * (end - begin)
-    loop[:, 2] += 5.0 * np.sin(np.pi * share)
+    # A bow over both ends, on which the beads of the loop have equal distances.
+    share = np.linspace(0, 1, 1000)[:, None]
+    bow = helix[-1] + share * (second[0] - helix[-1]) + np.sin(np.pi * share) * np.array([0.0, 0.0, 7.0])
+    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(bow, axis=0), axis=1))])
+    stops = np.linspace(0, along[-1], LOOP + 2)[1:-1]
+    loop = np.stack([np.interp(stops, along, column) for column in bow.T], axis=1)
     return np.concatenate([helix, loop, second])
 
 
@@ -142,29 +144,31 @@ def stretched() -> Any:
 
 def compute(options: argparse.Namespace) -> dict[str, Any]:
     """Q, distances and heat (frame, temperature, chain), and the path of one chain."""
-    temperatures = jnp.repeat(jnp.asarray(TEMPERATURES), options.chains)
-    count = len(temperatures)
-    x = jnp.broadcast_to(jnp.asarray(stretched(), "float32"), (count, *FORM.shape))
-    several = phlox.jit(phlox.vmap(lambda x, v, t, key: langevin(x, v, t, key, options.steps)))
-    look = phlox.jit(phlox.vmap(lambda x: (folded(x), distance(x))))
-    velocity_key, key = phlox.random.split(phlox.random.key(options.seed))
-    v = jnp.sqrt(temperatures)[:, None, None] * phlox.random.normal(velocity_key, x.shape)
-    watched = options.chains  # the first chain of the second temperature
-    path, shares, far, heat = [np.asarray(x[watched])], [], [], []
-    with report.progress("Folding", FRAMES) as shown:
-        shown.row("      time", *(f"Q at {t}" for t in TEMPERATURES))
-        for frame in shown.counted(range(FRAMES)):
-            x, v, hot = several(x, v, temperatures, phlox.random.split(phlox.random.fold_in(key, frame), count))
-            q, d = look(x)
-            shape = (len(TEMPERATURES), options.chains)
-            shares.append(np.asarray(q).reshape(shape))
-            far.append(np.asarray(d).reshape(shape))
-            heat.append(np.asarray(hot).reshape(shape))
-            path.append(np.asarray(x[watched]))
-            if frame % 10 == 9:
-                time = (frame + 1) * options.steps * STEP
-                shown.row(f"{time:.0f}", *(f"{value:.2f}" for value in shares[-1].mean(1)))
-    return {"folded": np.stack(shares), "distance": np.stack(far), "heat": np.stack(heat), "path": np.stack(path)}
+    # In 32 bits rounding would decide after some hundred steps where a chain is.
+    with phlox.enable_x64(True):
+        temperatures = jnp.repeat(jnp.asarray(TEMPERATURES), options.chains)
+        count = len(temperatures)
+        x = jnp.broadcast_to(jnp.asarray(stretched()), (count, *FORM.shape))
+        several = phlox.jit(phlox.vmap(lambda x, v, t, key: langevin(x, v, t, key, options.steps)))
+        look = phlox.jit(phlox.vmap(lambda x: (folded(x), distance(x))))
+        velocity_key, key = phlox.random.split(phlox.random.key(options.seed))
+        v = jnp.sqrt(temperatures)[:, None, None] * phlox.random.normal(velocity_key, x.shape)
+        watched = options.chains  # the first chain of the second temperature
+        path, shares, far, heat = [np.asarray(x[watched])], [], [], []
+        with report.progress("Folding", FRAMES) as shown:
+            shown.row("      time", *(f"Q at {t}" for t in TEMPERATURES))
+            for frame in shown.counted(range(FRAMES)):
+                x, v, hot = several(x, v, temperatures, phlox.random.split(phlox.random.fold_in(key, frame), count))
+                q, d = look(x)
+                shape = (len(TEMPERATURES), options.chains)
+                shares.append(np.asarray(q).reshape(shape))
+                far.append(np.asarray(d).reshape(shape))
+                heat.append(np.asarray(hot).reshape(shape))
+                path.append(np.asarray(x[watched]))
+                if frame % 10 == 9:
+                    time = (frame + 1) * options.steps * STEP
+                    shown.row(f"{time:.0f}", *(f"{value:.2f}" for value in shares[-1].mean(1)))
+        return {"folded": np.stack(shares), "distance": np.stack(far), "heat": np.stack(heat), "path": np.stack(path)}
 
 
 def draw(result: dict[str, Any], options: argparse.Namespace, title: str) -> Figure:
@@ -179,7 +183,7 @@ def draw(result: dict[str, Any], options: argparse.Namespace, title: str) -> Fig
         axes.scatter(*x.T, c=np.arange(len(x)), cmap="viridis", s=40, edgecolors="black", linewidths=0.3)
         reach = np.abs(x).max()
         axes.set(xlim=(-reach, reach), ylim=(-reach, reach), zlim=(-reach, reach))
-        axes.set_box_aspect((1, 1, 1), zoom=1.6)
+        axes.set_box_aspect((1, 1, 1), zoom=1.15)
         axes.set_axis_off()
         q = result["folded"][frame - 1, 1, 0] if frame else 0.0
         axes.set_title(f"time {frame * time:.0f}: Q = {q:.2f}", fontsize=10)
@@ -191,11 +195,10 @@ def draw(result: dict[str, Any], options: argparse.Namespace, title: str) -> Fig
     left.set(title="Q of chains", xlabel="time", ylim=(0, 1.05))
     left.legend(frameon=False, loc="lower right")
     plots.tidy(left)
-    settled = result["folded"][FRAMES // 2 :]
-    right.errorbar(
-        TEMPERATURES, settled.mean((0, 2)), settled.std((0, 2)), fmt="o-", color=plots.BLUE, capsize=3, linewidth=2
-    )
-    right.set(title="Mean of Q in the second half, and its deviation", xlabel="temperature", ylim=(0, 1.05))
+    settled = result["folded"][FRAMES // 2 :].mean(0)
+    right.plot(TEMPERATURES, settled, "o", color=plots.GREY, markersize=4, alpha=0.6)
+    right.plot(TEMPERATURES, settled.mean(1), color=plots.BLUE, linewidth=2)
+    right.set(title="Q in the second half: chains, and their mean", xlabel="temperature", ylim=(0, 1.05))
     right.grid(alpha=0.25)
     right.spines[["top", "right"]].set_visible(False)
     return figure

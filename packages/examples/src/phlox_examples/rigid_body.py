@@ -108,7 +108,9 @@ def dissipation(v: Any, q: Any, sizes: Any, walls: bool) -> Any:
     sinking = (speed * normal).sum(-1)
     gliding = jnp.sqrt(jnp.maximum((speed**2).sum(-1) - sinking**2, 0) + SLOW**2)
     pressed = STIFFNESS * jnp.maximum(depth, 0)
-    return (FRICTION * pressed * gliding + DAMPING / 2 * (depth > 0) * sinking**2).sum()
+    # Walls are smooth, so that they bear no weight.
+    friction = FRICTION * jnp.where(jnp.arange(depth.shape[-1]) > len(q), 0.0, 1.0)
+    return (friction * pressed * gliding + DAMPING / 2 * (depth > 0) * sinking**2).sum()
 
 
 def simulate(q: Any, v: Any, sizes: Any, gravity: Any, frames: int, lossy: bool) -> tuple[Any, Any]:

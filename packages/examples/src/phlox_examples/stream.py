@@ -132,7 +132,7 @@ def draw(result: dict[str, Any], title: str) -> Figure:
         (len(RATES), "Kalman's filter", "black"),
     ):
         left.semilogy(items, np.maximum(smooth[:, number], 1e-4), color=color, linewidth=1.5, label=name)
-    late = items > settled * BATCH / 1000
+    late = np.arange(len(smooth)) >= settled
     left.semilogy(items[late], np.maximum(smooth[late, -1], 1e-4), color=plots.GREY, linewidth=1.5, label="frozen")
     left.set(title="Squared error of predictions, without that of the noise", xlabel="thousand items")
     left.legend(frameon=False)

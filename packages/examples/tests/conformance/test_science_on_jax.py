@@ -29,7 +29,7 @@ TOLERANCE = {
     "shallow-water": 1e-8,
     "rigid-body": 1e-6,
     "bilevel": 1e-8,
-    "protein-folding": 1e-3,
+    "protein-folding": 1e-6,
     "matrix-factorization": 1e-8,
 }
 

@@ -106,7 +106,7 @@ PROGRAMS = (
     Program(
         "hydrogen-molecule",
         "two electrons around two protons: bond, force and vibration by derivatives",
-        8,
+        20,
         (Option("--points", whole(10), 160, "distances of the curves", 40),),
         ("hartree-fock", "full-ci"),
     ),
@@ -125,7 +125,7 @@ PROGRAMS = (
     Program(
         "shallow-water",
         "currents of an ocean break into eddies; mass and energy are conserved",
-        20,
+        15,
         (
             Option("--points", whole(32), 128, "of the grid along each side", 48),
             Option("--days", positive, 28.0, "that pass", 4.0, metavar="DAYS"),
@@ -135,7 +135,7 @@ PROGRAMS = (
     Program(
         "rigid-body",
         "boxes collide, pile up and slide: contact forces by the gradient of an energy",
-        20,
+        12,
         (
             Option("--boxes", whole(2, 40), 16, "of the pile", 4),
             Option("--frames", whole(20), 120, "of 25 milliseconds, twice as many of the pile", 80),
@@ -145,7 +145,7 @@ PROGRAMS = (
     Program(
         "bilevel",
         "which examples to trust: the gradient through a training finds wrong labels",
-        20,
+        30,
         (
             Option("--doubtful", whole(20, 1000), 600, "examples, half of them with wrong labels", 100),
             Option("--checked", whole(20, 400), 120, "examples whose labels are right", 60),
@@ -157,10 +157,10 @@ PROGRAMS = (
     Program(
         "protein-folding",
         "a chain of beads folds to two helices; hot, it unfolds",
-        40,
+        80,
         (
-            Option("--chains", whole(1), 6, "at each of 8 temperatures", 1),
-            Option("--steps", whole(1), 1500, "between two of the 60 frames", 20),
+            Option("--chains", whole(1), 4, "at each of 8 temperatures", 1),
+            Option("--steps", whole(1), 500, "between two of the 60 frames", 20),
         ),
         ("temperatures", "folded", "distance", "heat"),
     ),

@@ -24,6 +24,10 @@ def _uneven(options: argparse.Namespace) -> str | None:
     return None
 
 
+def _uneven_features(options: argparse.Namespace) -> str | None:
+    return f"--features {options.features} is no multiple of 8" if options.features % 8 else None
+
+
 _WIDTHS = Option("--widths", whole(1), [128, 128, 128], "sizes of the hidden layers", [16], many=True)
 
 PROGRAMS = (
@@ -150,7 +154,7 @@ PROGRAMS = (
     Program(
         "gpt-j",
         "a tiny GPT-J, with rotary positions and parallel branches, learns to add",
-        60,
+        50,
         (
             Option("--steps", whole(1), 2000, "of the training", 20),
             Option("--batch-size", whole(1), 128, "sums in a step", 32),
@@ -165,7 +169,7 @@ PROGRAMS = (
     Program(
         "diffusion",
         "points become noise, and a network learns the way back; samples are judged",
-        30,
+        25,
         (
             Option("--steps", whole(250), 5000, "of the training", 250),
             Option("--batch-size", whole(1), 512, "points in a step", 128),
@@ -184,7 +188,7 @@ PROGRAMS = (
     Program(
         "ppo",
         "a cart learns to balance a pole: simulation and training in one compiled program",
-        20,
+        15,
         (
             Option("--rounds", whole(1), 80, "of 128 steps of each cart", 2),
             Option("--carts", whole(4), 64, "that run side by side", 8),
@@ -195,15 +199,28 @@ PROGRAMS = (
     Program(
         "byol",
         "features learnt without labels; with a few labels they beat raw pixels",
-        60,
-        _training(100, 1, 256, 0.002),
+        50,
+        _training(150, 1, 256, 0.002),
         ("epochs", "probes"),
     ),
     Program(
         "perceiver-io",
         "any pixels of a digit are read, and any others are asked for",
-        60,
+        50,
         _training(40, 1, 64, 0.002),
         ("epochs", "shown", "accuracy", "error", "error_of_mean"),
+    ),
+    Program(
+        "chat",
+        "a small Llama is trained to talk, saved in Hugging Face's form, loaded and asked",
+        40,
+        (
+            Option("--steps", whole(1), 400, "of the training", 10),
+            Option("--learning-rate", positive, 0.005, "of the optimizer", metavar="RATE"),
+            Option("--features", whole(32, 512), 64, "of the network, 4 heads together; a multiple of 8", 32),
+            Option("--exam", whole(1, 100), 40, "dialogues of the examination", 4),
+        ),
+        ("training", "dialogues_right", "dialogues_right_in_16_bits", "dialogue"),
+        refuses=_uneven_features,
     ),
 )
