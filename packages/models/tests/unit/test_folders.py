@@ -52,7 +52,7 @@ def test_dtypes_and_shardings_are_those_asked_for(tmp_path):
 
 
 def test_all_tensors_that_do_not_fit_are_in_one_error(tmp_path):
-    model, params = saved(tmp_path)
+    saved(tmp_path)
     for entries, words in (
         ({"n_embd": 12}, ["misshapen: transformer.wte.weight has (20, 8), but the model needs (20, 12)"]),
         ({"n_layer": 2}, ["missing:   blocks.1.norm1.weight (8,)", "missing:   blocks.1.mlp.layers.1.bias (8,)"]),
