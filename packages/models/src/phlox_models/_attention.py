@@ -50,7 +50,7 @@ def span(tokens: Any, mask: Any, positions: Any, cache: Any) -> tuple[Span, Any]
       cache: from `init_cache`, or None.
     """
     batch, length = tokens.shape
-    start = None if cache is None else cache["index"]
+    start: Any = None if cache is None else cache["index"]
     if positions is None:
         positions = jnp.arange(length, dtype=jnp.int32)[None] + (0 if start is None else start)
     mask = None if mask is None else jnp.asarray(mask, bool)

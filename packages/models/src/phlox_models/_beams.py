@@ -37,9 +37,11 @@ def search(
     first, following = _programs(model, settings.structure, beams, early_stopping)
     tokens, mask = texts.padded(beams)
     cache = init_cache(model, len(tokens), length, cache_dtype(params))
-    arguments = ends.eos, ends.stops, np.float32(length_penalty), np.int32(max_new_tokens), settings.numbers
+    limits = {"penalty": np.float32(length_penalty), "tokens": np.int32(max_new_tokens)}
+    arguments = ends, limits, settings.numbers
     # The room for new tokens is as long as the cache, so that other numbers of tokens need no other program.
-    cache, state = first(params, tokens, mask, cache, np.full(length, ends.pad, np.int32), *arguments)
+    room = np.zeros(length, np.int32)
+    cache, state = first(params, tokens, mask, cache, room, *arguments)
     for _ in range(max_new_tokens - 1):
         if not bool(state["is_open"]):
             break
@@ -51,9 +53,9 @@ def search(
 @functools.lru_cache(maxsize=32)
 def _programs(model: Any, structure: Sampling, beams: int, early_stopping: bool) -> tuple[Any, Any]:
     """The compiled functions for the first token of each beam, and for the following ones."""
-    from ._generate import Ends, seen_tokens
+    from ._generate import seen_tokens
 
-    def advance(logits: Any, cache: Any, state: Any, ends: Ends, penalty: Any, limit: Any, numbers: Any) -> Any:
+    def advance(logits: Any, cache: Any, state: Any, ends: Any, limits: Any, numbers: Any) -> Any:
         batch = len(state["scores"])
         vocabulary = logits.shape[-1]
         scores = penalized(nn.log_softmax(logits.astype(jnp.float32)), state["seen"], numbers)
@@ -66,21 +68,21 @@ def _programs(model: Any, structure: Sampling, beams: int, early_stopping: bool)
         texts = jnp.take_along_axis(state["texts"], beam[:, :, None], axis=1).at[:, :, number].set(tokens)
         recent = jnp.take_along_axis(state["recent"], beam[:, :, None], axis=1)
         recent = jnp.concatenate([recent, tokens[:, :, None]], axis=2)[:, :, 1:]
-        is_end = ends.hit(tokens, recent) | (number + 1 >= limit)
+        is_end = ends.hit(tokens, recent) | (number + 1 >= limits["tokens"])
 
         going, chosen = lax.top_k(best + is_end * _NEVER, beams)
 
         def of_chosen(x: Any) -> Any:
             return jnp.take_along_axis(x, chosen.reshape(chosen.shape + (1,) * (x.ndim - 2)), axis=1)
 
-        ended = _with_ended(state, texts, best, is_end, penalty, beams, early_stopping)
+        ended = _with_ended(state, texts, best, is_end, limits["penalty"], beams, early_stopping)
         rows = (of_chosen(beam) + jnp.arange(batch)[:, None] * beams).reshape(-1)
         new = of_chosen(tokens)
         seen = state["seen"]
         if structure.repetition_penalty is not None:
             seen = seen[rows].at[jnp.arange(batch * beams), new.reshape(-1)].set(True)
         worst = jnp.where(ended["is_ended"], jnp.min(ended["ended_scores"], axis=1, keepdims=True), _NEVER)
-        possible = going[:, :1] / (number + 1).astype(jnp.float32) ** penalty
+        possible = going[:, :1] / (number + 1).astype(jnp.float32) ** limits["penalty"]
         improvable = state["improvable"] & jnp.any(possible > worst, axis=1, keepdims=True)
         is_open = jnp.any(improvable) & ~jnp.all(is_end)
         if early_stopping:
@@ -100,18 +102,7 @@ def _programs(model: Any, structure: Sampling, beams: int, early_stopping: bool)
         }
 
     @phlox.jit(donate_argnums=3)
-    def first(
-        params: Any,
-        tokens: Any,
-        mask: Any,
-        cache: Any,
-        room: Any,
-        eos: Any,
-        stops: Any,
-        penalty: Any,
-        limit: Any,
-        numbers: Any,
-    ) -> Any:
+    def first(params: Any, tokens: Any, mask: Any, cache: Any, room: Any, ends: Any, limits: Any, numbers: Any) -> Any:
         logits, cache = model.apply(params, tokens, mask, cache, method="prefill")
         batch = len(tokens) // beams
         empty = jnp.broadcast_to(room, (batch, beams, len(room)))
@@ -119,7 +110,7 @@ def _programs(model: Any, structure: Sampling, beams: int, early_stopping: bool)
             "positions": jnp.sum(mask, axis=1).astype(jnp.int32),
             "texts": empty,
             "ended": empty,
-            "recent": jnp.full((batch, beams, stops.shape[1]), -2, jnp.int32),
+            "recent": jnp.full((batch, beams, ends.stops.shape[1]), -2, jnp.int32),
             # All beams of a text are equal at first: only one of them is continued.
             "scores": jnp.where(jnp.arange(beams) == 0, 0.0, _NEVER) * jnp.ones((batch, 1)),
             "ended_scores": jnp.full((batch, beams), _NEVER),
@@ -129,15 +120,13 @@ def _programs(model: Any, structure: Sampling, beams: int, early_stopping: bool)
             "number": jnp.int32(0),
             "improvable": jnp.ones((batch, 1), bool),
         }
-        return advance(logits, cache, state, Ends(eos, stops, 0), penalty, limit, numbers)
+        return advance(logits, cache, state, ends, limits, numbers)
 
     @phlox.jit(donate_argnums=1)
-    def following(
-        params: Any, cache: Any, state: Any, eos: Any, stops: Any, penalty: Any, limit: Any, numbers: Any
-    ) -> Any:
+    def following(params: Any, cache: Any, state: Any, ends: Any, limits: Any, numbers: Any) -> Any:
         logits, cache = model.apply(params, state["tokens"], state["positions"], cache, method="decode")
         state = {**state, "positions": state["positions"] + 1}
-        return advance(logits, cache, state, Ends(eos, stops, 0), penalty, limit, numbers)
+        return advance(logits, cache, state, ends, limits, numbers)
 
     return first, following
 

@@ -118,19 +118,19 @@ class Config(Mapping[str, Any]):
 
     def integer(self, name: str, default: Any = _REQUIRED) -> int:
         """A positive integer."""
-        return self._checked(name, default, "a positive integer", lambda x: type(x) is int and x > 0)  # type: ignore[no-any-return]
+        return self._checked(name, default, "a positive integer", lambda x: type(x) is int and x > 0)
 
     def number(self, name: str, default: Any = _REQUIRED) -> float:
         """A number."""
-        return self._checked(name, default, "a number", lambda x: type(x) in (int, float))  # type: ignore[no-any-return]
+        return self._checked(name, default, "a number", lambda x: type(x) in (int, float))
 
     def flag(self, name: str, default: Any = _REQUIRED) -> bool:
         """True or False."""
-        return self._checked(name, default, "true or false", lambda x: type(x) is bool)  # type: ignore[no-any-return]
+        return self._checked(name, default, "true or false", lambda x: type(x) is bool)
 
     def text(self, name: str, default: Any = _REQUIRED) -> str:
         """A text."""
-        return self._checked(name, default, "a text", lambda x: type(x) is str)  # type: ignore[no-any-return]
+        return self._checked(name, default, "a text", lambda x: type(x) is str)
 
     def integers(self, name: str, default: Any = _REQUIRED) -> tuple[int, ...]:
         """Positive integers, from a list or from one integer."""

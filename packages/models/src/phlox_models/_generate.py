@@ -116,6 +116,8 @@ def generate(
         if settings.temperature is not None or callback is not None:
             other = "a callback" if callback is not None else "a temperature"
             raise ArgumentError(f"generate: beams do not go with {other}", instead="beams=1", argument="beams")
+        if ends.pad == 0 and ends.eos.size:  # as in Hugging Face's beam search, where 0 is not taken for a token
+            ends = ends._replace(pad=int(ends.eos[0]))
         new, lengths = _beams.search(
             model, params, texts, ends, settings, max_new_tokens, beams, length_penalty, early_stopping, length
         )
@@ -140,7 +142,7 @@ def _loop(
     tokens, mask = texts.padded()
     cache = init_cache(model, len(tokens), length, cache_dtype(params))
     key = random.key(0) if key is None else key
-    arguments = ends.eos, ends.stops, ends.pad, settings.numbers
+    arguments = ends, settings.numbers
     cache, state = first(params, tokens, mask, cache, key, *arguments)
     columns = []
     for number in range(max_new_tokens):
@@ -180,26 +182,24 @@ def _programs(model: Any, structure: Sampling) -> tuple[Any, Any]:
         }
 
     @phlox.jit(donate_argnums=3)
-    def first(
-        params: Any, tokens: Any, mask: Any, cache: Any, key: Any, eos: Any, stops: Any, pad: Any, numbers: Any
-    ) -> Any:
+    def first(params: Any, tokens: Any, mask: Any, cache: Any, key: Any, ends: Ends, numbers: Any) -> Any:
         logits, cache = model.apply(params, tokens, mask, cache, method="prefill")
         batch = len(tokens)
         state = {
             "positions": jnp.sum(mask, axis=1).astype(jnp.int32),
             "lengths": jnp.zeros(batch, jnp.int32),
             "done": jnp.zeros(batch, bool),
-            "recent": jnp.full((batch, stops.shape[1]), -2, jnp.int32),
+            "recent": jnp.full((batch, ends.stops.shape[1]), -2, jnp.int32),
             "seen": seen_tokens(tokens, mask, logits.shape[-1], structure),
             "key": key,
         }
-        return cache, advance(logits, state, Ends(eos, stops, pad), numbers)
+        return cache, advance(logits, state, ends, numbers)
 
     @phlox.jit(donate_argnums=1)
-    def following(params: Any, cache: Any, state: Any, eos: Any, stops: Any, pad: Any, numbers: Any) -> Any:
+    def following(params: Any, cache: Any, state: Any, ends: Ends, numbers: Any) -> Any:
         logits, cache = model.apply(params, state["tokens"], state["positions"], cache, method="decode")
         state = {**state, "positions": state["positions"] + 1}
-        return cache, advance(logits, state, Ends(eos, stops, pad), numbers)
+        return cache, advance(logits, state, ends, numbers)
 
     return first, following
 

@@ -64,7 +64,7 @@ def load(name: Folder, *, dtype: Any = None, sharding: Any = None, revision: str
     # Some files have a head of their own although their configuration says that it is the table of tokens.
     untied = build(Config({**config, "tie_word_embeddings": False}))
     params = _read(untied, folder, dtype, sharding)
-    if bool((params["unembed"]["weight"].T == params["tokens"]["weight"]).all()):
+    if bool((params["tokens"]["weight"] == params["unembed"]["weight"].T).all()):
         del params["unembed"]
         return model, params
     return untied, params

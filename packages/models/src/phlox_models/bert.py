@@ -79,7 +79,7 @@ class Bert(nn.Layer):
             return {"predictions": MaskedHead(self.config)}
         if head == "ForQuestionAnswering":
             return {"qa_outputs": nn.Linear(size, 2)}
-        pooler = {"pooler": nn.Linear(size, size)} if head != "ForTokenClassification" else {}
+        pooler: dict[str, nn.Layer] = {"pooler": nn.Linear(size, size)} if head != "ForTokenClassification" else {}
         return pooler if head == "Model" else {**pooler, "classifier": nn.Linear(size, self.config.labels)}
 
     def hidden(self, tokens: Any, mask: Any = None, types: Any = None) -> Any:

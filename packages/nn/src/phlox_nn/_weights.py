@@ -104,8 +104,8 @@ def load_torch(
         the layout of phlox_nn, as in GPT-2; a pair of functions converts from the layout of the file to PyTorch's, and
         back. Alternatively, for loading, a function from name to name (or None).
       dtype: of the parameters that do not fix theirs, by default that of the file, which must be a floating-point type.
-      sharding: a sharding or device for all arrays, or nested dicts of them as `phlox_nn.shardings` returns. Each device
-        gets its own part of the file.
+      sharding: a sharding or device for all arrays, or nested dicts of them as `phlox_nn.shardings` returns. Devices
+        read only their parts of the file.
 
     Returns:
       ``(params, state)``, for `Layer.apply`.
@@ -325,7 +325,7 @@ def _match(model: Layer, weights: Any, rename: Rename) -> tuple[WeightReport, li
 
 
 def _split(stored: Stored, lengths: list[int]) -> list[Stored] | None:
-    """Consecutive parts of a tensor, of these lengths along its first axis. None if they do not add up to its length."""
+    """Consecutive parts of a tensor, of these lengths along its first axis; None if it has another length."""
     if sum(lengths) != (stored.shape or (0,))[0]:
         return None
     ends = list(itertools.accumulate(lengths))
