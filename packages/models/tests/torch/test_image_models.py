@@ -35,7 +35,8 @@ def images(x, **options):
 
 def sound(module):
     tokens = torch.from_numpy(TOKENS)
-    return module(input_features=channels_first(FEATURES), decoder_input_ids=tokens)
+    mask = torch.from_numpy(MASK)
+    return module(input_features=channels_first(FEATURES), decoder_input_ids=tokens, decoder_attention_mask=mask)
 
 
 def inputs_of(x, **options):
@@ -110,8 +111,8 @@ CASES = {
         "logits",
         (LARGE,),
     ),
-    "whisper": (T.WhisperForConditionalGeneration, WHISPER, sound, "logits", (FEATURES, TOKENS)),
-    "whisper model": (T.WhisperModel, WHISPER, sound, "last_hidden_state", (FEATURES, TOKENS)),
+    "whisper": (T.WhisperForConditionalGeneration, WHISPER, sound, "logits", (FEATURES, TOKENS, MASK)),
+    "whisper model": (T.WhisperModel, WHISPER, sound, "last_hidden_state", (FEATURES, TOKENS, MASK)),
 }
 
 
