@@ -195,9 +195,6 @@ for _theirs, _ours in (
     _WEIGHTS += [(f"{_theirs}.self_attn.out_proj.*", f"{_ours}.attention.out.*")]
 register("clip", CLIP, _WEIGHTS)
 # The encoders by themselves, as CLIPTextModel and CLIPVisionModel write them.
-for _name, _encoder, _part in (
-    ("clip_text_model", TextEncoder, "text."),
-    ("clip_vision_model", ImageEncoder, "image."),
-):
+for _kind, _encoder, _part in (("text", TextEncoder, "text."), ("vision", ImageEncoder, "image.")):
     _rules = [(theirs, ours.removeprefix(_part)) for theirs, ours in _WEIGHTS if ours and ours.startswith(_part)]
-    register(_name, _encoder, [("*.position_ids", None), *_rules])
+    register(f"clip_{_kind}_model", _encoder, [("*.position_ids", None), *_rules], prefix=f"{_kind}_model.")

@@ -75,7 +75,7 @@ def test_gradients_are_those_of_transformers(tmp_path):
 
 @pytest.mark.parametrize("kind", ["Text", "Vision"])
 def test_encoders_by_themselves_load(tmp_path, kind):
-    sizes = {"Text": {"vocab_size": 50, "eos_token_id": 49}, "Vision": {"image_size": (8, 8), "patch_size": 4}}[kind]
+    sizes = {"Text": {"vocab_size": 50, "eos_token_id": 49}, "Vision": {"image_size": 8, "patch_size": 4}}[kind]
     torch.manual_seed(0)
     config = getattr(transformers, f"CLIP{kind}Config")(**SIZES, **sizes)
     module = getattr(transformers, f"CLIP{kind}Model")(config).eval()

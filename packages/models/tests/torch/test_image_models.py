@@ -66,7 +66,7 @@ CASES = {
     "vit": (T.ViTForImageClassification, VIT, images(SMALL), "logits", (SMALL,)),
     "vit without biases": (
         T.ViTForImageClassification,
-        T.ViTConfig(image_size=8, patch_size=2, qkv_bias=False, hidden_act="relu", **SIZES),
+        T.ViTConfig(image_size=[8, 8], patch_size=[2, 4], qkv_bias=False, hidden_act="relu", **SIZES),
         images(SMALL),
         "logits",
         (SMALL,),
