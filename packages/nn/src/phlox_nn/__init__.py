@@ -65,6 +65,7 @@ from ._pool import (
     global_max_pool as global_max_pool,
     max_pool as max_pool,
 )
+from ._quantized import Quantized as Quantized
 from ._recurrent import (
     GRU as GRU,
     LSTM as LSTM,
