@@ -10,12 +10,12 @@ import atexit
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .._base import config
-from .._base.errors import CallbackError, EffectError
+from .._base.errors import CallbackError, CheckError, EffectError
 from .._base.native import native
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
@@ -196,7 +196,7 @@ def observed(executable: Any, effects: Effects) -> Callable[[Sequence[Any]], Any
         try:
             results = executable.execute_sharded(bufs, with_tokens=True)
         except native.JaxRuntimeError as error:
-            raise error from _cause(error)
+            _raise(error)
         if effects:
             with _lock:
                 (_ordered_tokens if in_order else _tokens).append(results.consume_token())
@@ -212,7 +212,16 @@ def _wait(tokens: list[Any]) -> None:
         try:
             token.block_until_ready()
         except native.JaxRuntimeError as error:
-            raise error from _cause(error)
+            _raise(error)
+
+
+def _raise(error: BaseException) -> NoReturn:
+    """Raises the error of a failed run, from the callback's exception; or the exception itself if it is a `CheckError`,
+    which is meant for the user."""
+    cause = _cause(error)
+    if isinstance(cause, CheckError):
+        raise cause.with_traceback(None) from None
+    raise error from cause
 
 
 def _cause(error: BaseException) -> BaseException | None:
