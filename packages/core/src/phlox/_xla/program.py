@@ -213,6 +213,8 @@ class Lowering(NamedTuple):
     donated: frozenset[int]
     #: as of `Program`
     mark: Callable[[Any], Any] | None
+    #: whether it is the program of a function of phlox
+    is_ours: bool
 
     @property
     def _private(self) -> bool:
@@ -296,7 +298,7 @@ class Lowering(NamedTuple):
             self.mark,
         )
         if self.effects or module.callbacks:
-            program.execute = observed(executable, self.effects)
+            program.execute = observed(executable, self.effects, self.is_ours)
         if self.donated:
             program.execute = _deleting(program.execute, self.donated)
         return program
@@ -367,6 +369,7 @@ def lower(
         jaxpr,
         frozenset(donated),
         mark,
+        not repeatable,
     )
 
 
