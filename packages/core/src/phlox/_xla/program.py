@@ -218,8 +218,8 @@ class Lowering(NamedTuple):
 
     @property
     def _private(self) -> bool:
-        """Whether the text refers to objects of its module."""
-        return bool(self.module.callbacks or self.module.references)
+        """Whether the text refers to objects of its module by their addresses."""
+        return bool(self.module.references)
 
     def compile(self, overrides: Overrides = (), compile_effort: str | None = None) -> Program:
         """Compiles the program, or loads it from the disk cache.
@@ -250,7 +250,7 @@ class Lowering(NamedTuple):
         return (
             devices[0].platform == "cpu"
             and len({device.process_index for device in devices}) == 1
-            and not self._private
+            and not (self._private or self.module.callbacks)
             and elements(self.jaxpr) <= MOST_ELEMENTS
         )
 
