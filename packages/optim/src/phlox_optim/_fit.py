@@ -6,6 +6,7 @@ It is one short function; programs that need another loop can write one with the
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import itertools
 import json
@@ -22,6 +23,7 @@ from . import _average, metrics
 from ._interrupts import remembered
 from ._progress import shown
 from ._state import TrainState
+from ._step import Step
 
 Figures = dict[str, Any]
 
@@ -77,7 +79,7 @@ class Fitted:
 
 
 def make_evaluation(
-    measure: Callable[..., Mapping[str, Any]], batches: Any, *, prefix: str = "eval_"
+    measure: Callable[..., Mapping[str, Any]], batches: Any, *, prefix: str = "eval_", sizes: Any = None
 ) -> Callable[[TrainState], Figures]:
     """An evaluation: a function from a `TrainState` to metrics over all of `batches`, as Python numbers.
 
@@ -87,6 +89,7 @@ def make_evaluation(
         batch, if all arrays in it have an equally long first axis; for a mask, return ``metrics.mean(values, mask)``.
       batches: an iterable that can be iterated again for each evaluation.
       prefix: stands before the names of the figures.
+      sizes: as of `make_step`, for batches whose lengths vary.
 
     If the step averages parameters (``ema``), both are measured: the figures of the parameters have the names that
     `measure` gives them, such as ``eval_loss``, and those of the average have ``ema_`` in front, ``eval_ema_loss``.
@@ -99,7 +102,7 @@ def make_evaluation(
     """
     takes_state = "state" in inspect.signature(measure).parameters
 
-    @phlox.jit
+    @functools.partial(phlox.jit, sizes=None if sizes is None else {"batch": sizes})
     def part(params: Any, state: Any, batch: Any) -> Figures:
         figures = measure(params, batch, state=state) if takes_state else measure(params, batch)
         examples = metrics.examples_in(batch)
@@ -138,6 +141,7 @@ def fit(
     save_every: int | None = None,
     log: Iterable[Callable[[int, Figures], Any]] = (),
     progress: bool = True,
+    sizes: Any = None,
 ) -> Fitted:
     """Trains for `epochs` epochs, or continues a training that was stopped.
 
@@ -155,6 +159,8 @@ def fit(
       save_every: the number of steps after which to save too.
       log: functions of a step's number and metrics, called after each epoch; see `phlox_optim.logging`.
       progress: whether metrics are printed, and a bar is shown in a terminal.
+      sizes: names of the axes of a batch that vary in length, as of `make_step`: for a short last batch ``"n"``, for
+        texts ``{"text": "n, time", "label": "n"}``. One program serves all lengths up to a bucket.
 
     After Ctrl-C the running step is finished and saved, and `fit` returns; a second Ctrl-C interrupts at once.
 
@@ -168,6 +174,8 @@ def fit(
     >>> done.ended, len(done.history), round(done.history[-1]["loss"], 3)
     ('all epochs', 2, 0.001)
     """
+    if sizes is not None:
+        step = _with_sizes(step, sizes)
     place = _Place()
     if checkpoints is not None and checkpoints.latest_step() is not None:
         saved = checkpoints.restore(like={"train": state, "fit": ""})
@@ -252,6 +260,15 @@ class _Place:
         for row in (*place.history, place.figures):
             row.update({name: np.asarray(figure) for name, figure in row.items() if isinstance(figure, list)})
         return place
+
+
+def _with_sizes(step: Callable[..., Any], sizes: Any) -> Callable[..., Any]:
+    """The step, with a program for each bucket of sizes."""
+    if isinstance(step, Step):
+        return dataclasses.replace(step, sizes=sizes)
+    batch = list(inspect.signature(step).parameters)[1]
+    sized: Callable[..., Any] = phlox.jit(step, donate_argnums=0, sizes={batch: sizes})
+    return sized
 
 
 _merge = phlox.jit(metrics.merge)

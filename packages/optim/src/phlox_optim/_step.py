@@ -43,6 +43,7 @@ def make_step(
     max_skips: int | None = 50,
     axis_name: Any = None,
     grad_norm: bool = False,
+    sizes: Any = None,
 ) -> Step:
     """A training step: ``train, figures = step(train, batch)``, jitted.
 
@@ -74,6 +75,8 @@ def make_step(
         whole batch.
       grad_norm: whether to return the global norm of the gradients also without `clip`. It reads all gradients once
         more, which takes up to a tenth of the step of a small network.
+      sizes: names of the axes of a batch that vary in length, such as ``"n"`` or ``{"text": "n, time", "label": "n"}``,
+        or ``"auto"`` for the first axes. One program then serves all lengths up to a bucket; see `phlox.pad_axes`.
 
     Returns:
       a `Step`. Its metrics: ``loss``, ``grad_norm`` (before clipping, if it is computed), ``scale`` (of the loss in
@@ -101,7 +104,7 @@ def make_step(
     parameters = inspect.signature(loss).parameters
     takes = tuple(name for name in ("state", "key") if name in parameters)
     skips = skip_nonfinite or loss_scale is not None
-    return Step(loss, tx, int(accumulate), clip, ema, dtype, loss_scale, skips, max_skips, axis_name, grad_norm, takes)
+    return Step(loss, tx, int(accumulate), clip, ema, dtype, loss_scale, skips, max_skips, axis_name, grad_norm, takes, sizes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,9 +126,11 @@ class Step:
     axis_name: Any
     grad_norm: bool
     takes: tuple[str, ...]
+    sizes: Any = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_jitted", phlox.jit(self.function, donate_argnums=0))
+        sizes = None if self.sizes is None else {"batch": self.sizes}
+        object.__setattr__(self, "_jitted", phlox.jit(self.function, donate_argnums=0, sizes=sizes))
         object.__setattr__(self, "_calls", itertools.count(1))
 
     def __call__(self, train: TrainState, batch: Any) -> tuple[TrainState, dict[str, metrics.Metric]]:
