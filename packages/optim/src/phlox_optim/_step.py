@@ -104,7 +104,9 @@ def make_step(
     parameters = inspect.signature(loss).parameters
     takes = tuple(name for name in ("state", "key") if name in parameters)
     skips = skip_nonfinite or loss_scale is not None
-    return Step(loss, tx, int(accumulate), clip, ema, dtype, loss_scale, skips, max_skips, axis_name, grad_norm, takes, sizes)
+    return Step(
+        loss, tx, int(accumulate), clip, ema, dtype, loss_scale, skips, max_skips, axis_name, grad_norm, takes, sizes
+    )
 
 
 @dataclasses.dataclass(frozen=True)

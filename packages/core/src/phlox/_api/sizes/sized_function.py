@@ -228,16 +228,7 @@ class SizedFunction:
 
     def _traced(self, call: BoundCall, sizes: Sizes, ranges: Ranges) -> Program | None:
         """The program for all lengths in `ranges`; None if there is none."""
-        varying = [(name, low, high) for name, low, high in ranges if low < high]
-        bounds = [f"{name} {sign} {n}" for name, low, high in varying for sign, n in ((">=", low), ("<=", high))]
-        scope = SymbolicScope(bounds)
-        scope.decides = True  # a branch that some lengths do not take would give them wrong results
-        symbols: dict[str | None, Any] = {name: high for name, _, high in ranges}
-        symbols |= {name: variable(name, scope) for name, *_ in varying}
-        types = []
-        for aval, axes in zip(call.avals, sizes.names, strict=True):
-            shape = [symbols.get(name, n) for name, n in zip(axes, aval.shape, strict=False)]
-            types.append(shaped((*shape, *aval.shape[len(axes) :]), aval.dtype, aval.weak_type))
+        types = symbolic_types(call.avals, sizes.names, ranges)
 
         def user(args: Any, kwargs: Any) -> Any:
             positional, keywords = join_static(call.statics, args, kwargs)
@@ -256,6 +247,22 @@ class SizedFunction:
             self.refusal = error.with_traceback(None)  # whose frames hold tracers
             return None
         return Program(closed, flat.out_tree, ranges)
+
+
+def symbolic_types(avals: Sequence[ShapedArray], names: Sequence[Names], ranges: Ranges) -> list[ShapedArray]:
+    """The types with a symbolic length for each name, within its range."""
+    varying = [(name, low, high) for name, low, high in ranges if low < high]
+    scope = SymbolicScope(
+        [f"{name} {sign} {n}" for name, low, high in varying for sign, n in ((">=", low), ("<=", high))]
+    )
+    scope.decides = True  # a branch that some lengths do not take would give them wrong results
+    symbols: dict[str | None, Any] = {name: high for name, _, high in ranges}
+    symbols |= {name: variable(name, scope) for name, *_ in varying}
+    types = []
+    for aval, axes in zip(avals, names, strict=True):
+        shape = [symbols.get(name, n) for name, n in zip(axes, aval.shape, strict=False)]
+        types.append(shaped((*shape, *aval.shape[len(axes) :]), aval.dtype, aval.weak_type))
+    return types
 
 
 def _tiles(sharding: Any) -> list[int]:
