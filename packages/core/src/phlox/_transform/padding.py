@@ -16,6 +16,7 @@ a selection. A product with zero would keep nan.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -156,7 +157,8 @@ class Padding:
         """A mask of the padded shape: whether an element is within the true length of each of `axes`."""
         shape, mask = self.shape(aval.shape), None
         for axis in axes:
-            here = self._once((shape, axis, aval.shape[axis]), lambda axis=axis: self._before_end(aval, axis))
+            key = (shape, axis, aval.shape[axis])
+            here = self._once(key, functools.partial(self._before_end, aval, axis))
             mask = here if mask is None else _bind("and", mask, here)
         return mask
 

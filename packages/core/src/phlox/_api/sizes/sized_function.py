@@ -126,7 +126,7 @@ class SizedFunction:
         call.keys = call.check_arrays()
         sizes = self.sizes(call)
         program = None if sizes is None else self.program(call, sizes)
-        if program is None:
+        if sizes is None or program is None:
             return self.call_exact(args, kwargs)
         closed = program.closed
         operands = [*closed.consts, *call.leaves] if closed.consts else call.leaves
@@ -150,7 +150,7 @@ class SizedFunction:
             return None
         sizes = self.sizes(call)
         program = None if sizes is None else self.program(call, sizes)
-        if program is None:
+        if sizes is None or program is None:
             return None
         return self.runner(call, sizes, program).plan(tuple(sorted(sizes.lengths.items())), call.avals)
 
@@ -169,12 +169,12 @@ class SizedFunction:
         """The sizes of a call; None if nothing varies, or has no elements."""
         avals, key = call.avals, (call.tree, call.statics)
         if self.examples is not None:
-            names = self.examples.names(key, avals)
+            specs = self.examples.names(key, avals)
         else:
-            names = self.names.get(key)
-            if names is None:
-                names = self.names[key] = leaf_names(self.fun, self.specs, call.tree, call.statics)
-        names = named_by_length(names, avals)
+            if key not in self.names:
+                self.names[key] = leaf_names(self.fun, self.specs, call.tree, call.statics)
+            specs = self.names[key]
+        names = named_by_length(specs, avals)
         lengths = find_lengths(self.fun, avals, names, call.names)
         if not lengths or any(is_symbolic(n) or n == 0 for n in lengths.values()):  # symbolic lengths are at least 1
             return None
@@ -213,7 +213,8 @@ class SizedFunction:
             program = self._program(call, sizes, each)
             if program is not None:
                 return program
-        self.refusals[tuple(sizes.lengths.items())] = self.refusal  # type: ignore[assignment]
+        if self.refusal is not None:
+            self.refusals[tuple(sizes.lengths.items())] = self.refusal
         return None
 
     def _program(self, call: BoundCall, sizes: Sizes, ranges: Ranges) -> Program | None:

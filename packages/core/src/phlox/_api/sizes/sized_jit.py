@@ -122,12 +122,12 @@ class SizedJit(SizedFunction):
             row = runner.figures()
             stats = runner.function.stats()
             time = f"{(stats.trace + stats.lower + stats.compile) * 1e3:.0f} ms"
-            rows.append((runner.label(), row.calls, _percent(row.padding), time))
+            rows.append((runner.label(), str(row.calls), _percent(row.padding), time))
             calls, true, padded = calls + row.calls, true + row.elements, padded + row.padded_elements
         stats = self.exact.stats()
         if stats.entries:
             time = f"{(stats.trace + stats.lower + stats.compile) * 1e3:.0f} ms"
-            rows.append((f"{stats.entries} sizes of their own", stats.calls, "0%", time))
+            rows.append((f"{stats.entries} sizes of their own", str(stats.calls), "0%", time))
         count = len(self.runners) + stats.entries
         share = _percent(1 - true / padded if padded else 0)
         title = (
