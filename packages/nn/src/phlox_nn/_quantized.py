@@ -7,6 +7,7 @@ from typing import Any
 
 import phlox.numpy as jnp
 from phlox.errors import ArgumentError, DtypeError
+from phlox.extend import path_matcher
 from phlox.nn import initializers
 
 from . import _paths
@@ -84,7 +85,7 @@ class Quantized(Layer):
 
     def _matrices(self) -> Iterator[tuple[Path, int, int]]:
         """(path, number of factors, axis that they do not have) of each layer whose weight is quantized."""
-        meant = _paths.matcher(self.pattern)
+        meant = path_matcher(self.pattern)
         for path, layer in _matrix_layers(self.layer, ()):
             if meant(_paths.text(path)):
                 is_linear = isinstance(layer, Linear)

@@ -111,7 +111,13 @@ def _checks() -> list[Check]:
         Check("cholesky", _cholesky, (positive,), _single(np.linalg.cholesky(positive.astype(np.float64))), 1e-5),
         Check("svd", _svd, (tall,), _single(np.linalg.svd(tall.astype(np.float64), compute_uv=False), tall), 1e-5),
         Check("sort", lambda x: (jnp.sort(x),), (unsorted,), (np.sort(unsorted),), 0.0),
-        Check("extrema", _extrema, (unsorted,), (unsorted.max(), np.int32(unsorted.argmax()), *_single(sums)), 1e-5),
+        Check(
+            "extrema",
+            _extrema,
+            (unsorted,),
+            (unsorted.max(), np.asarray(unsorted.argmax(), np.int32), *_single(sums)),
+            1e-5,
+        ),
         Check("PRNG", _random_bits, (np.array([7, 42], np.uint32),), (_threefry_bits(7, 42, 1000),), 0.0),
         Check("scan", _scan, (steps,), _single(_recurrence(steps)), 1e-5),
     ]
