@@ -18,7 +18,7 @@ from .stale_values import Watch
 
 if TYPE_CHECKING:
     from ..jit.bound_call import BoundCall
-    from ..jit.jit import JitFunction
+    from ..jit.jit_function import JitFunction
     from ..jit.reference_calls import ReferenceCall
     from ..jit.traced import Traced
 

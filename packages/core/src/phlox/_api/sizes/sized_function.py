@@ -31,7 +31,7 @@ from ..export import dimensions as dimensions  # reads the constraints of scopes
 from ..jit import arguments, donation
 from ..jit.bound_call import BoundCall, join_static
 from ..jit.caches import bounded
-from ..jit.jit import JitFunction
+from ..jit.jit_function import JitFunction
 from ..jit.user_functions import FlatFunction
 from .buckets import Buckets
 from .runner import Plan, Runner
