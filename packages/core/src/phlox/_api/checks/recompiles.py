@@ -73,8 +73,8 @@ class Change(NamedTuple):
         what = {"structure": "the structure of the arguments"}.get(self.kind) or subject.get(self.kind, "") + self.name
         suffix = {"weak type": "weak type", "shape": "shape", "dtype": "dtype", "sharding": "sharding"}.get(self.kind)
         another = f" (another {suffix})" if suffix else ""
-        made = ", an object made anew, which is equal to no other" if self.kind == "identity" else ""
-        return f"{what} is {self.now} and was {', then '.join(reversed(self.before))}{another}{made}"
+        anew = ", an object made anew, which is equal to no other" if self.kind == "identity" else ""
+        return f"{what} is {self.now} and was {', then '.join(reversed(self.before))}{another}{anew}"
 
     @property
     def instead(self) -> str:
