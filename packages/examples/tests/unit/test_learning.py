@@ -236,3 +236,10 @@ def test_features_learnt_without_labels_beat_raw_pixels(tmp_path):
     for count in ("1", "2", "5"):
         assert learnt[count] > pixels[count] + 0.04
     assert found["epochs"][-1]["spread"] > 0.5, "the answers have not become the same"
+
+
+def test_more_pixels_say_more(tmp_path):
+    run("perceiver-io", "--epochs", "8", "--out", tmp_path)
+    found = results(tmp_path, "perceiver-io")
+    assert found["accuracy"][-1] > 0.6 and found["accuracy"][-1] > found["accuracy"][0] + 0.3
+    assert found["error"][-1] < 0.95 * found["error_of_mean"][-1], "hidden pixels are known better than by the mean"
