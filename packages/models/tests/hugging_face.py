@@ -68,7 +68,7 @@ ENCODER_DECODERS = {
     "t5": ("T5ForConditionalGeneration", T5),
     "t5-gated": (
         "T5ForConditionalGeneration",
-        {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
+        {**T5, "num_decoder_layers": 2, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
     ),
     "t5-hidden": ("T5Model", T5),
     "mt5": ("MT5ForConditionalGeneration", T5),

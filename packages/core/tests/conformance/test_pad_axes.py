@@ -17,7 +17,7 @@ from sized_programs import SIZED
 from symbolic_programs import PROGRAMS, arrays
 
 #: Programs that have no types for symbolic shapes, or raise for other reasons.
-REFUSED = {"split", "pooling of any size", "polynomials", "range"}
+REFUSED = {"split", "polynomials", "range"}
 RAISE = {"bad reshape", "bad product", "bad sum"}
 
 
@@ -243,10 +243,10 @@ def test_derivatives_where_padding_has_none():
 
 def test_a_refused_operation_warns_once():
     def spectrum(x):
-        return jnp.linalg.eigvalsh(x)
+        return jnp.sort(jnp.linalg.eigvals(x).real)
 
     padded = phlox.pad_axes(spectrum, {"x": "n, n"})
-    with pytest.warns(SizesWarning, match=r"eigh of f32\[n,n\].*test_pad_axes") as caught:
+    with pytest.warns(SizesWarning, match=r"eig of f32\[n,n\].*test_pad_axes") as caught:
         for n in (5, 6, 9):
             x = np.diag(np.arange(n, dtype=np.float32))
             np.testing.assert_allclose(padded(x), np.arange(n), rtol=1e-5, atol=1e-5)

@@ -22,6 +22,7 @@ from ._architecture import (
 from ._config import Config as Config
 from ._generate import generate as generate
 from ._language import init_cache as init_cache
+from ._tokens import tokenizer as tokenizer
 from ._weights import load as load, save as save
 
 # Errors point at the user's line that calls a model, not into this package.

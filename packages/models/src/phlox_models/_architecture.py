@@ -58,6 +58,8 @@ class Architecture(NamedTuple):
 _MODULES = {
     "bert": "bert",
     "clip": "clip",
+    "clip_text_model": "clip",
+    "clip_vision_model": "clip",
     "convnext": "convnext",
     "convnextv2": "convnext",
     "deit": "vit",

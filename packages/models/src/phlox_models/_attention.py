@@ -18,7 +18,8 @@ class Span(NamedTuple):
 
     Attributes:
       positions: of the tokens in their texts, int32 (batch or 1, length).
-      mask: which of all tokens count, bool (batch, total length); None: all of them.
+      mask: which of all tokens count, bool (batch, total), or which of them each token may attend to, (batch, length,
+        total); None: all of them.
       start: the number of cached tokens before those of this call, int32; None without a cache.
       total: the number of tokens that may be attended to: the length of the cache, if there is one.
     """
@@ -37,7 +38,9 @@ class Span(NamedTuple):
         if window is not None:
             seen &= key > query - window
         seen = seen[None, None]
-        return seen if self.mask is None else seen & self.mask[:, None, None, :]
+        if self.mask is None:
+            return seen
+        return seen & (self.mask[:, None] if self.mask.ndim == 3 else self.mask[:, None, None, :])
 
 
 def span(tokens: Any, mask: Any, positions: Any, cache: Any) -> tuple[Span, Any]:
@@ -45,7 +48,7 @@ def span(tokens: Any, mask: Any, positions: Any, cache: Any) -> tuple[Span, Any]
 
     Args:
       tokens: (batch, length).
-      mask: bool (batch, length), false for padding; None: all count.
+      mask: bool (batch, length), false for padding, or without a cache (batch, length, length); None: all count.
       positions: (batch or 1, length), by default counted from the first token on.
       cache: from `init_cache`, or None.
     """

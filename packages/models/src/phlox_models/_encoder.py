@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import phlox_nn as nn
 from phlox.errors import ShapeError
+
+from ._config import Config
 
 
 class Attention(nn.MultiHeadAttention):
@@ -56,18 +59,22 @@ class Block(nn.Layer):
         return x + self.dropping(self.mlp(self.norm2(x)))
 
 
-def checked_positions(layer: nn.Layer, positions: Any, length: int, tokens: int = 0) -> Any:
-    """`positions` (..., length, features) for a sequence of an image's patches, which must be as many.
+def pair(config: Config, name: str) -> tuple[int, int]:
+    """A height and a width of a `config.json`: two numbers, or one for both."""
+    sizes = config.integers(name)
+    return sizes[0], sizes[-1]
 
-    Raises `ShapeError` for images of another size.
-    """
-    expected = positions.shape[-2]
-    if length != expected:
+
+def num_patches(config: Config) -> int:
+    """The number of patches of an image of the configured size."""
+    return math.prod(a // b for a, b in zip(pair(config, "image_size"), pair(config, "patch_size"), strict=True))
+
+
+def check_patches(layer: nn.Layer, expected: int, count: int) -> None:
+    """Raises `ShapeError` for images of another size, which have another number of patches."""
+    if count != expected:
         raise ShapeError(
-            f"{type(layer).__name__} has {expected - tokens} positions of patches, but the images have "
-            f"{length - tokens} patches",
+            f"{type(layer).__name__} is for images with {expected} patches, but these images have {count}",
             instead="images of the image_size in config.json, for example by phlox.image.resize",
-            shapes=[positions.shape],
             layer=layer.path,
         )
-    return positions

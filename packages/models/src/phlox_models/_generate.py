@@ -18,7 +18,7 @@ from phlox import random
 from phlox.errors import ArgumentError
 
 from . import _beams
-from ._language import CachedModel, init_cache
+from ._language import init_cache
 from ._prompts import Prompts, bucket, prompts
 from ._sampling import Sampling, choose, penalized, sampling
 
@@ -242,7 +242,8 @@ def _ends(model: Any, eos: Any, stop: Sequence[Sequence[int]]) -> Ends:
 
 
 def _check_model(model: Any) -> None:
-    if not isinstance(model, CachedModel):
+    # Layers around a model, such as phlox_nn.Quantized, have its methods.
+    if not hasattr(model, "prefill"):
         raise ArgumentError(
             f"generate: {type(model).__name__} does not generate tokens",
             instead="a language model, such as GPT-2 or T5",

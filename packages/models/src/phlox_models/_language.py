@@ -110,7 +110,8 @@ class LanguageModel(CachedModel):
 
         Args:
           tokens: integers (batch, length).
-          mask: bools (batch, length), false for padding.
+          mask: bools (batch, length), false for padding; or (batch, length, length), false where a token does not
+            attend to another, as in rows of several texts (`phlox_data.pack`).
           positions: integers (batch or 1, length), by default counted from the first token (or cached token) on.
           cache: keys and values of earlier tokens, from `phlox_models.init_cache` and earlier calls.
 
@@ -195,7 +196,7 @@ def init_cache(model: Any, batch: int, length: int, dtype: Any = jnp.float32) ->
     >>> logits.shape, int(cache["index"])
     ((1, 3, 100), 3)
     """
-    if not isinstance(model, CachedModel):
+    if not hasattr(model, "cache_shape"):
         raise ArgumentError(
             f"{type(model).__name__} has no cache of keys and values",
             instead="a language model, such as GPT-2 or Llama",

@@ -24,7 +24,7 @@ class WithStatistics(nn.Layer):
 
     def bind(self: _Self, params: Any, *, state: Any = None, train: bool = False, **options: Any) -> _Self:
         """A copy of this layer that can be called. Arguments as for `phlox_nn.Layer.bind`."""
-        if state is None and params:
+        if state is None and isinstance(params, Mapping):
             params, state = _separated(self, params)
             if state and train:
                 raise ArgumentError(

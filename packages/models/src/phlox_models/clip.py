@@ -11,7 +11,7 @@ from phlox.errors import ArgumentError
 
 from ._architecture import register
 from ._config import Config
-from ._encoder import Attention, Block, checked_positions
+from ._encoder import Attention, Block, check_patches, num_patches, pair
 
 
 class CLIPOutput(NamedTuple):
@@ -40,6 +40,7 @@ class TextEncoder(nn.Layer):
 
     def parts(self) -> Mapping[str, Any]:
         c, features, normal = self.config, self.config.integer("hidden_size"), nn.initializers.normal(0.02)
+        c.head("Model")  # raises for others
         return {
             "tokens": nn.Embedding(c.integer("vocab_size"), features, normal),
             "positions": nn.Embedding(c.integer("max_position_embeddings", 77), features, normal),
@@ -72,11 +73,11 @@ class ImageEncoder(nn.Layer):
 
     def parameters(self) -> Mapping[str, Any]:
         c, features, normal = self.config, self.config.integer("hidden_size"), nn.initializers.normal(0.02)
-        count = (c.integer("image_size") // c.integer("patch_size")) ** 2 + 1
-        return {"cls_token": (normal, (features,)), "positions": (normal, (count, features))}
+        return {"cls_token": (normal, (features,)), "positions": (normal, (num_patches(c) + 1, features))}
 
     def parts(self) -> Mapping[str, Any]:
-        c, features, patch = self.config, self.config.integer("hidden_size"), (self.config.integer("patch_size"),) * 2
+        c, features, patch = self.config, self.config.integer("hidden_size"), pair(self.config, "patch_size")
+        c.head("Model")  # raises for others
         norm = nn.LayerNorm(features, c.number("layer_norm_eps", 1e-5))
         patches = nn.Conv(c.integer("num_channels", 3), features, patch, patch, "VALID", use_bias=False)
         return {"patches": patches, "first_norm": norm, "blocks": _blocks(c, causal=False), "last_norm": norm}
@@ -84,8 +85,9 @@ class ImageEncoder(nn.Layer):
     def __call__(self, images: Any) -> Any:
         x = self.patches(images)
         x = x.reshape((len(x), -1, x.shape[-1]))
+        check_patches(self, num_patches(self.config), x.shape[1])
         x = jnp.concatenate([jnp.broadcast_to(self.cls_token, (len(x), 1, x.shape[-1])), x], axis=1)
-        x = self.first_norm(x + checked_positions(self, self.positions, x.shape[1], 1))
+        x = self.first_norm(x + self.positions)
         for block in self.blocks:
             x = block(x)
         return x
@@ -192,3 +194,7 @@ for _theirs, _ours in (
     _WEIGHTS += [(f"{_theirs}.self_attn.{n[0]}_proj.*", f"{_ours}.attention.{n}.*") for n in ("query", "key", "value")]
     _WEIGHTS += [(f"{_theirs}.self_attn.out_proj.*", f"{_ours}.attention.out.*")]
 register("clip", CLIP, _WEIGHTS)
+# The encoders by themselves, as CLIPTextModel and CLIPVisionModel write them.
+for _kind, _encoder, _part in (("text", TextEncoder, "text."), ("vision", ImageEncoder, "image.")):
+    _rules = [(theirs, ours.removeprefix(_part)) for theirs, ours in _WEIGHTS if ours and ours.startswith(_part)]
+    register(f"clip_{_kind}_model", _encoder, [("*.position_ids", None), *_rules], prefix=f"{_kind}_model.")

@@ -13,6 +13,7 @@ import phlox_nn as nn
 
 from ._architecture import register
 from ._config import Config
+from ._encoder import check_patches, num_patches, pair
 
 
 class MixerBlock(nn.Layer):
@@ -65,12 +66,11 @@ class MLPMixer(nn.Layer):
     config: Config
 
     def parts(self) -> Mapping[str, Any]:
-        c, n, patch = self.config, self.config.integer("hidden_size"), self.config.integer("patch_size")
-        count = (c.integer("image_size") // patch) ** 2
+        c, n, patch = self.config, self.config.integer("hidden_size"), pair(self.config, "patch_size")
         hidden = c.integer("tokens_mlp_dim", n // 2), c.integer("channels_mlp_dim", 4 * n)
         parts = {
-            "stem": nn.Conv(c.integer("num_channels", 3), n, (patch, patch), patch, "VALID"),
-            "blocks": [MixerBlock(count, n, *hidden)] * c.integer("num_hidden_layers"),
+            "stem": nn.Conv(c.integer("num_channels", 3), n, patch, patch, "VALID"),
+            "blocks": [MixerBlock(num_patches(c), n, *hidden)] * c.integer("num_hidden_layers"),
             "norm": nn.LayerNorm(n, 1e-6),
         }
         is_classifier = c.head("ForImageClassification", "Model") != "Model"
@@ -79,6 +79,7 @@ class MLPMixer(nn.Layer):
     def __call__(self, images: Any) -> Any:
         x = self.stem(images)
         x = x.reshape((len(x), -1, x.shape[-1]))
+        check_patches(self, num_patches(self.config), x.shape[1])
         for block in self.blocks:
             x = block(x)
         x = self.norm(x)

@@ -10,7 +10,7 @@ import phlox_nn as nn
 
 from ._architecture import register
 from ._config import Config
-from ._encoder import checked_positions
+from ._encoder import check_patches
 from ._perceiver_layers import PerceiverLayer, QueryDecoder, fourier_features
 from ._statistics import WithStatistics
 
@@ -137,7 +137,8 @@ class Perceiver(WithStatistics):
         height, width = x.shape[-3:-1]
         x = x.reshape((-1, height * width, x.shape[-1]))
         if head == "ForImageClassificationLearned":
-            positions = self.projection(checked_positions(self, self.positions, height * width))
+            check_patches(self, len(self.positions), height * width)
+            positions = self.projection(self.positions)
         else:
             size = 224 if head == "ForImageClassificationFourier" else 56
             positions = jnp.asarray(fourier_features((height, width), (size, size)), x.dtype)

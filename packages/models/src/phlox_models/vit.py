@@ -10,7 +10,7 @@ import phlox_nn as nn
 
 from ._architecture import register
 from ._config import Config
-from ._encoder import Attention, Block, checked_positions
+from ._encoder import Attention, Block, check_patches, num_patches, pair
 
 
 class ViT(nn.Layer):
@@ -46,14 +46,14 @@ class ViT(nn.Layer):
 
     def parameters(self) -> Mapping[str, Any]:
         c, normal = self.config, nn.initializers.truncated_normal(0.02)
-        features, count = c.integer("hidden_size"), (c.integer("image_size") // c.integer("patch_size")) ** 2
+        features, count = c.integer("hidden_size"), num_patches(c)
         tokens = ("cls_token", "distillation_token")[: self._tokens]
         positions = {"positions": (normal, (1, self._tokens + count, features))}
         return dict.fromkeys(tokens, (normal, (1, 1, features))) | positions
 
     def parts(self) -> Mapping[str, Any]:
         c, features = self.config, self.config.integer("hidden_size")
-        patch, epsilon = (c.integer("patch_size"),) * 2, c.number("layer_norm_eps", 1e-12)
+        patch, epsilon = pair(c, "patch_size"), c.number("layer_norm_eps", 1e-12)
         biased = ("query", "key", "value", "out") if c.flag("qkv_bias", True) else ("out",)
         dropout, rate = c.number("hidden_dropout_prob", 0.0), c.number("attention_probs_dropout_prob", 0.0)
         attention = Attention(features, c.integer("num_attention_heads"), dropout=rate, biased=biased)
@@ -95,9 +95,10 @@ class ViT(nn.Layer):
         """The inputs of the first block and the results of all blocks, each (n, length, features)."""
         x = self.patches(images)
         x = x.reshape((len(x), -1, x.shape[-1]))
+        check_patches(self, num_patches(self.config), x.shape[1])
         tokens = [self.cls_token, self.distillation_token] if self._tokens == 2 else [self.cls_token]
         x = jnp.concatenate([*(jnp.broadcast_to(t, (len(x), 1, x.shape[-1])) for t in tokens), x], axis=1)
-        states = [self.dropping(x + checked_positions(self, self.positions, x.shape[1], self._tokens))]
+        states = [self.dropping(x + self.positions)]
         for block in self.blocks:
             states.append(block(states[-1]))
         return tuple(states)

@@ -102,10 +102,11 @@ class Decoder(nn.Layer):
             "norm": nn.LayerNorm(features),
         }
 
-    def __call__(self, tokens: Any, context: Any) -> Any:
+    def __call__(self, tokens: Any, context: Any, mask: Any = None) -> Any:
+        mask = None if mask is None else jnp.asarray(mask, bool)[:, None, :]
         x = self.dropping(self.tokens(tokens) + self.positions(jnp.arange(tokens.shape[-1])))
         for block in self.blocks:
-            x = block(x, context=context)
+            x = block(x, mask, context)
         return self.norm(x)
 
 
@@ -141,16 +142,17 @@ class Whisper(nn.Layer):
     def parts(self) -> Mapping[str, Any]:
         return {"encoder": Encoder(self.config), "decoder": Decoder(self.config)}
 
-    def __call__(self, features: Any, tokens: Any) -> Any:
-        return self.decode(tokens, self.encoder(features))
+    def __call__(self, features: Any, tokens: Any, mask: Any = None) -> Any:
+        """Logits of the next tokens. `mask` has bools (n, length), false for tokens that are padding."""
+        return self.decode(tokens, self.encoder(features), mask)
 
     def encode(self, features: Any) -> Any:
         """The encoder's result (n, frames / 2, features)."""
         return self.encoder(features)
 
-    def decode(self, tokens: Any, context: Any) -> Any:
+    def decode(self, tokens: Any, context: Any, mask: Any = None) -> Any:
         """Logits of the next tokens (n, length, vocabulary), with the result of `encode` as `context`."""
-        states = self.decoder(tokens, context)
+        states = self.decoder(tokens, context, mask)
         is_decoder = self.config.head("ForConditionalGeneration", "Model") == "Model"
         return states if is_decoder else self.decoder.tokens.attend(states)
 

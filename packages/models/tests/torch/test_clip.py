@@ -73,11 +73,29 @@ def test_gradients_are_those_of_transformers(tmp_path):
         np.testing.assert_allclose(ours[name], x, atol=1e-5 * (1 + abs(x).max()), rtol=1e-5, err_msg=name)
 
 
+@pytest.mark.parametrize("kind", ["Text", "Vision"])
+def test_encoders_by_themselves_load(tmp_path, kind):
+    sizes = {"Text": {"vocab_size": 50, "eos_token_id": 49}, "Vision": {"image_size": 8, "patch_size": 4}}[kind]
+    torch.manual_seed(0)
+    config = getattr(transformers, f"CLIP{kind}Config")(**SIZES, **sizes)
+    module = getattr(transformers, f"CLIP{kind}Model")(config).eval()
+    module.save_pretrained(tmp_path)
+    model, params = phlox_models.load(tmp_path)
+    ours = TOKENS if kind == "Text" else IMAGES
+    with torch.no_grad():
+        theirs = module(
+            torch.from_numpy(TOKENS if kind == "Text" else np.ascontiguousarray(np.moveaxis(IMAGES, -1, 1)))
+        )
+    np.testing.assert_allclose(model.apply(params, ours), theirs.last_hidden_state, atol=1e-5, rtol=1e-5)
+    pooled = model.apply(params, ours, method="pooled")
+    np.testing.assert_allclose(pooled, theirs.pooler_output, atol=1e-5, rtol=1e-5)
+
+
 def test_wrong_inputs_are_told(tmp_path):
     _, model, params = modules(tmp_path, 49)
     with pytest.raises(ArgumentError, match=r"tokens \(texts, length\) and images"):
         model.apply(params, IMAGES, TOKENS)
-    with pytest.raises(ShapeError, match="4 positions of patches, but the images have 9 patches"):
+    with pytest.raises(ShapeError, match="images with 4 patches, but these images have 9"):
         model.apply(params, np.zeros((1, 12, 12, 3), np.float32), method="image_embeddings")
     with pytest.raises(ShapeError, match="the last axis of the inputs must have length 3"):
         model.apply(params, np.zeros((1, 3, 8, 8), np.float32), method="image_embeddings")

@@ -35,7 +35,8 @@ def images(x, **options):
 
 def sound(module):
     tokens = torch.from_numpy(TOKENS)
-    return module(input_features=channels_first(FEATURES), decoder_input_ids=tokens)
+    mask = torch.from_numpy(MASK)
+    return module(input_features=channels_first(FEATURES), decoder_input_ids=tokens, decoder_attention_mask=mask)
 
 
 def inputs_of(x, **options):
@@ -65,7 +66,7 @@ CASES = {
     "vit": (T.ViTForImageClassification, VIT, images(SMALL), "logits", (SMALL,)),
     "vit without biases": (
         T.ViTForImageClassification,
-        T.ViTConfig(image_size=8, patch_size=2, qkv_bias=False, hidden_act="relu", **SIZES),
+        T.ViTConfig(image_size=[8, 8], patch_size=[2, 4], qkv_bias=False, hidden_act="relu", **SIZES),
         images(SMALL),
         "logits",
         (SMALL,),
@@ -110,8 +111,8 @@ CASES = {
         "logits",
         (LARGE,),
     ),
-    "whisper": (T.WhisperForConditionalGeneration, WHISPER, sound, "logits", (FEATURES, TOKENS)),
-    "whisper model": (T.WhisperModel, WHISPER, sound, "last_hidden_state", (FEATURES, TOKENS)),
+    "whisper": (T.WhisperForConditionalGeneration, WHISPER, sound, "logits", (FEATURES, TOKENS, MASK)),
+    "whisper model": (T.WhisperModel, WHISPER, sound, "last_hidden_state", (FEATURES, TOKENS, MASK)),
 }
 
 

@@ -67,6 +67,7 @@ from ._pool import (
     max_pool as max_pool,
 )
 from ._positions import ALiBi as ALiBi, RelativePositionBias as RelativePositionBias
+from ._quantized import Quantized as Quantized
 from ._recurrent import (
     GRU as GRU,
     LSTM as LSTM,

@@ -10,6 +10,7 @@ from typing import Any
 import phlox.numpy as jnp
 from phlox import lax
 from phlox.errors import ArgumentError
+from phlox.extend import path_matcher
 from phlox.nn import initializers
 
 from . import _checks, _paths
@@ -191,7 +192,7 @@ class LoRA(Layer):
         return 1.0 if self.alpha is None else self.alpha / self.rank
 
     def parts(self) -> Mapping[str, Any]:
-        meant = _paths.matcher(self.pattern)
+        meant = path_matcher(self.pattern)
         targets = [target for target in _weights(self.layer, self.kinds) if meant(_paths.text(target.path))]
         if not targets:
             paths = [_paths.text(target.path) for target in _weights(self.layer, self.kinds)]

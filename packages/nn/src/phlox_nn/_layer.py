@@ -26,6 +26,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 import phlox
 import phlox.numpy as jnp
+from phlox import Array
 from phlox.errors import ArgumentError, PhloxError, ShapeError, TreeError
 from phlox.extend import lenient_promotion
 
@@ -215,10 +216,10 @@ class Layer:
 
     def apply(
         self,
-        params: Any,
+        params: Mapping[str, Any] | None,
         *args: Any,
-        state: Any = None,
-        key: Any = None,
+        state: Mapping[str, Any] | None = None,
+        key: Array | None = None,
         train: bool = False,
         dtype: Any = None,
         method: str = "__call__",
@@ -264,10 +265,10 @@ class Layer:
 
     def bind(
         self: _Self,
-        params: Any,
+        params: Mapping[str, Any] | None,
         *,
-        state: Any = None,
-        key: Any = None,
+        state: Mapping[str, Any] | None = None,
+        key: Array | None = None,
         train: bool = False,
         dtype: Any = None,
     ) -> _Self:
@@ -516,7 +517,7 @@ class Layer:
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return self._compared() == other._compared()  # type: ignore[attr-defined]
+        return self._compared() == other._compared()
 
     def __hash__(self) -> int:
         values, others = self._compared()

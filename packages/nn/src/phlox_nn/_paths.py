@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from phlox.errors import ArgumentError, TreeError
-from phlox.extend import path_matcher as matcher
+from phlox.extend import path_matcher
 
 #: a placeholder in the shape of a variable for the number of examples, the argument `batch` of `init_state`
 BATCH = -1
@@ -72,7 +72,7 @@ def partition(params: Any, pattern: Pattern) -> tuple[Tree, Tree]:
     >>> merge(trained, frozen)
     {'head': {'weight': 2.0, 'bias': 3.0}, 'body': {'weight': 1.0}}
     """
-    meant = matcher(pattern)
+    meant = path_matcher(pattern)
     parts: tuple[dict[Path, Any], dict[Path, Any]] = ({}, {})
     for path, leaf in leaves(params):
         parts[not meant(text(path))][path] = leaf
@@ -114,7 +114,7 @@ def mask(params: Any, pattern: Pattern) -> Tree:
     >>> mask({"weight": 1.0, "bias": 2.0}, "bias")
     {'weight': False, 'bias': True}
     """
-    meant = matcher(pattern)
+    meant = path_matcher(pattern)
     return nested({path: bool(meant(text(path))) for path, _ in leaves(params)})
 
 
@@ -134,4 +134,4 @@ def labels(params: Any, rules: Mapping[str, str], default: str) -> Tree:
 
 def first(rules: Mapping[str, Any], path: str, default: Any) -> Any:
     """The value of the first rule whose pattern matches this dotted path, else `default`."""
-    return next((value for pattern, value in rules.items() if matcher(pattern)(path)), default)
+    return next((value for pattern, value in rules.items() if path_matcher(pattern)(path)), default)

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import phlox.numpy as jnp
+from phlox.extend import path_matcher
 
 from . import _checks, _paths
 from ._paths import Pattern
@@ -24,7 +25,7 @@ class Sizes:
 
     def __str__(self) -> str:
         rows = [*self.modules.items(), ("total", (self.parameters, self.bytes, self.trained))]
-        lines = [("path", "parameters", "bytes", "trained")]
+        lines: list[tuple[str, ...]] = [("path", "parameters", "bytes", "trained")]
         lines += [(path, *(f"{number:,}" for number in numbers)) for path, numbers in rows]
         if self.trained == self.parameters:
             lines = [line[:3] for line in lines]
@@ -60,7 +61,7 @@ def sizes(params: Any, depth: int = 2, *, frozen: Pattern | None = None) -> Size
     total         112    448       72
     """
     _checks.size_of("sizes", depth=depth)
-    is_frozen = (lambda path: False) if frozen is None else _paths.matcher(frozen)
+    is_frozen = (lambda path: False) if frozen is None else path_matcher(frozen)
     modules: dict[str, tuple[int, int, int]] = {}
     total = (0, 0, 0)
     for path, leaf in _paths.leaves(params):

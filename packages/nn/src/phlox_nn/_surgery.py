@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from phlox.errors import ArgumentError
+from phlox.extend import path_matcher
 
 from . import _paths
 from ._layer import Layer, _replaced
@@ -48,7 +49,7 @@ def replace(model: Any, pattern: Pattern | type[Layer], new: Layer | Callable[[A
             f"replace: the new layer is {name}", instead="nn.Linear(8, 3), or lambda old: nn.Remat(old)"
         )
     is_class = isinstance(pattern, type)
-    by_path = _paths.matcher((lambda path: False) if is_class else pattern)  # type: ignore[arg-type]
+    by_path = path_matcher((lambda path: False) if is_class else pattern)  # type: ignore[arg-type]
     paths: list[str] = []
     count = 0
 

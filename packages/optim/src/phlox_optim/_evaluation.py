@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -18,7 +19,7 @@ Figures = dict[str, Any]
 
 
 def make_evaluation(
-    measure: Callable[..., Mapping[str, Any]], batches: Iterable[Any], *, prefix: str = "eval_"
+    measure: Callable[..., Mapping[str, Any]], batches: Iterable[Any], *, prefix: str = "eval_", sizes: Any = None
 ) -> Callable[[TrainState], Figures]:
     """An evaluation: a function from a `TrainState` to metrics over all of `batches`, as Python numbers.
 
@@ -28,6 +29,7 @@ def make_evaluation(
         batch, if all arrays in it have an equally long first axis; for a mask, return ``metrics.mean(values, mask)``.
       batches: an iterable that can be iterated again for each evaluation.
       prefix: stands before the names of the figures.
+      sizes: as of `make_step`, for batches whose lengths vary.
 
     If the step averages parameters (``ema``), both are measured: the figures of the parameters have the names that
     `measure` gives them, such as ``eval_loss``, and those of the average have ``ema_`` in front, ``eval_ema_loss``.
@@ -40,7 +42,7 @@ def make_evaluation(
     """
     takes_state = "state" in inspect.signature(measure).parameters
 
-    @phlox.jit
+    @functools.partial(phlox.jit, sizes=None if sizes is None else {"batch": sizes})
     def part(params: Any, state: Any, batch: Any) -> Figures:
         figures = measure(params, batch, state=state) if takes_state else measure(params, batch)
         examples = metrics.examples_in(batch)

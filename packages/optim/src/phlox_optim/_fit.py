@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import inspect
 import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import phlox
 import phlox.numpy as jnp
@@ -30,7 +31,16 @@ from ._usage import Usage
 from .logging import Logger
 
 Ended = Literal["all epochs", "early stopping", "interrupted", "time limit"]
-Batches = Iterable[Any] | Callable[[int], Iterable[Any]] | Any
+
+
+class Epochs(Protocol):
+    """A source of the batches of each epoch, such as the loaders of phlox_data."""
+
+    def epoch(self, number: int, /, *, start: int) -> Iterable[Any]:
+        """The batches of an epoch without the first `start` ones."""
+
+
+Batches = Iterable[Any] | Callable[[int], Iterable[Any]] | Epochs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +82,7 @@ def fit(
     mesh: Mesh | None = None,
     rules: Mapping[Any, Any] | Literal["fsdp"] | None = None,
     progress: bool = True,
+    sizes: Any = None,
 ) -> Fitted:
     """Trains for `epochs` epochs, or continues a training that was stopped.
 
@@ -103,6 +114,8 @@ def fit(
         ``{"*/query/weight": P("data", "model")}``, others are on all devices whole; or "fsdp", which splits each along
         its longest axis. The optimizer's state is split as the parameters.
       progress: whether metrics are printed, and a bar is shown in a terminal; in logs there is a line each half minute.
+      sizes: names of the axes of a batch that vary in length, as of `make_step`: for a short last batch ``"n"``, for
+        texts ``{"text": "n, time", "label": "n"}``. One program serves all lengths up to a bucket.
 
     After Ctrl-C or SIGTERM the running step is finished and saved, and `fit` returns; a second one interrupts at once.
 
@@ -120,6 +133,8 @@ def fit(
     ('all epochs', 2, 0.001)
     """
     _check_counts(epochs=epochs, evaluate_every=evaluate_every, save_every=save_every, log_every=log_every)
+    if sizes is not None:
+        step = _with_sizes(step, sizes)
     _mesh.check_mesh(mesh, rules, step)
     _mesh.check_not_mapped(state)
     if evaluate_every is not None and evaluate is None:
@@ -235,7 +250,8 @@ class _Run:
                 self._keep_if_best(row)
 
     def _end_epoch(self, display: Progress) -> None:
-        usage, evaluation = self.usage.figures(), {}
+        usage = self.usage.figures()
+        evaluation: Figures = {}
         if self.evaluate is not None:
             last = self.place.evaluations[-1] if self.place.evaluations else {}
             is_fresh = last.get("step") == self.number
@@ -294,6 +310,15 @@ def _check_counts(**counts: Any) -> None:
         least = 0 if name == "epochs" else 1
         if count is not None and (isinstance(count, bool) or int(count) != count or count < least):
             raise ArgumentError(f"fit: {name} is {count!r}", instead=f"an integer from {least} on", argument=name)
+
+
+def _with_sizes(step: Callable[..., Any], sizes: Any) -> Callable[..., Any]:
+    """The step, with a program for each bucket of sizes."""
+    if isinstance(step, Step):
+        return dataclasses.replace(step, sizes=sizes)
+    batch = list(inspect.signature(step).parameters)[1]
+    sized: Callable[..., Any] = phlox.jit(step, donate_argnums=0, sizes={batch: sizes})
+    return sized
 
 
 def _epoch(batches: Any, place: Place) -> Iterable[Any]:

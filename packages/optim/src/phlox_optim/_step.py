@@ -47,6 +47,7 @@ def make_step(
     axis_name: Any = None,
     grad_norm: bool = False,
     freeze: Pattern | None = None,
+    sizes: Any = None,
 ) -> Step:
     """A training step: ``train, figures = step(train, batch)``, jitted.
 
@@ -81,6 +82,8 @@ def make_step(
       freeze: parameters that do not change, by a pattern of their paths, such as ``"encoder"`` or ``"*/bias"``.
         No gradients are computed for them, the optimizer has no state for them, and `clip` does not count them. For
         other optimizers and learning rates by path see `by_path`.
+      sizes: names of the axes of a batch that vary in length, such as ``"n"`` or ``{"text": "n, time", "label": "n"}``,
+        or ``"auto"`` for the first axes. One program then serves all lengths up to a bucket; see `phlox.pad_axes`.
 
     Returns:
       a `Step`. Its metrics: ``loss``, ``learning_rate`` (if the optimizer tells it, of several by path the last one),
@@ -116,7 +119,20 @@ def make_step(
     takes = tuple(name for name in ("state", "key") if name in parameters)
     skips = skip_nonfinite or loss_scale is not None
     return Step(
-        loss, tx, int(accumulate), clip, ema, dtype, loss_scale, skips, max_skips, axis_name, grad_norm, takes, freeze
+        loss,
+        tx,
+        int(accumulate),
+        clip,
+        ema,
+        dtype,
+        loss_scale,
+        skips,
+        max_skips,
+        axis_name,
+        grad_norm,
+        takes,
+        freeze,
+        sizes=sizes,
     )
 
 
@@ -142,10 +158,13 @@ class Step:
     freeze: Pattern | None = None
     #: the shardings of the state after a step; None: as XLA chooses
     shardings: Any = None
+    sizes: Any = None
 
     def __post_init__(self) -> None:
-        out = {} if self.shardings is None else {"out_shardings": (self.shardings, None)}
-        object.__setattr__(self, "_jitted", phlox.jit(self.function, donate_argnums=0, **out))
+        out = None if self.shardings is None else (self.shardings, None)
+        sizes = None if self.sizes is None else {"batch": self.sizes}
+        jitted = phlox.jit(self.function, donate_argnums=0, out_shardings=out, sizes=sizes)
+        object.__setattr__(self, "_jitted", jitted)
         object.__setattr__(self, "_calls", itertools.count(1))
 
     def __call__(self, train: TrainState, batch: Any) -> tuple[TrainState, dict[str, metrics.Metric]]:

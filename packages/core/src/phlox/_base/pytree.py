@@ -971,6 +971,35 @@ def tree_error(what: str, differences: list[Difference], instead: str = "") -> T
     return TreeError("\n".join(lines), instead=instead, differences=differences, **first._asdict())
 
 
+class _Word(str):
+    """A text that is printed without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def typed_text(tree: PyTreeDef, types: Iterable[str]) -> str:
+    """A structure with the types of its leaves, in one line: ``(f32[3], {'count': i32[]})``.
+
+    Args:
+      tree: the structure.
+      types: a text for each leaf.
+
+    Returns:
+      The text, shortened to 200 characters.
+
+    >>> typed_text(tree_structure((0, None, {"a": 0})), ["f32[3]", "i32[]"])
+    "(f32[3], None, {'a': i32[]})"
+    """
+    try:
+        text = repr(tree.unflatten(map(_Word, types)))
+    except Exception:  # a class of the user that does not accept these leaves
+        text = str(tree)
+    return text if len(text) <= 200 else text[:200] + "…"
+
+
 def check_same(expected: PyTreeDef, got: PyTreeDef, what: str, instead: str = "") -> None:
     """Raises a `TreeError` that starts with `what`, unless the two structures are equal."""
     if expected != got:

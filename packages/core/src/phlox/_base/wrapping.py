@@ -15,6 +15,9 @@ R = TypeVar("R")
 #: attributes of jitted functions, which functions made from them (as by `grad`) must not copy
 COMPILED = ("trace", "lower", "eval_shape", "stats", "explain", "clear_cache", "_cache_size")
 
+#: further attributes of jitted functions, which must not be copied
+_OTHERS = ("_jit", "_trace_for_export", "explain", "__signature__")
+
 
 def renamed(fun: F, name: str, module: str = "") -> F:
     """A function that does the same under another name: an alias that programs, profiles and pickles show as itself."""
@@ -42,11 +45,7 @@ def wraps(fun: Callable[..., Any], what: str = "") -> Callable[[F], F]:
     def decorate(wrapper: F) -> F:
         attributes = getattr(fun, "__dict__", {})
         if "lower" in attributes:
-            attributes = {
-                name: value
-                for name, value in attributes.items()
-                if name not in (*COMPILED, "_jit", "explain", "__signature__")
-            }
+            attributes = {name: value for name, value in attributes.items() if name not in (*COMPILED, *_OTHERS)}
         vars(wrapper).update(attributes)
         # The attribute of this name may be something else in a callable object.
         named = isinstance(getattr(fun, "__name__", ""), str)

@@ -248,7 +248,8 @@ def user_dtype(dtype: Any, function: str = "") -> Dtype:
             )
         warn(
             f"{function + ': ' if function else ''}dtype {requested.name} is not available and becomes {result.name}; "
-            "set phlox.config.update('enable_x64', True) or PHLOX_ENABLE_X64=1 to keep 64 bits",
+            "set phlox.config.update('enable_x64', True) or PHLOX_ENABLE_X64=1 to keep 64 bits, or "
+            "phlox.config.update('explicit_x64_dtypes', 'allow') to keep them where they are named",
             UserWarning,
         )
     return result
@@ -280,7 +281,7 @@ def to_complex(dtype: Dtype) -> Dtype:
     """The complex type that values of `dtype` convert to."""
     if _kind.get(dtype) == "c":
         return dtype
-    return complex128 if canonical(dtype) in (float64, int64, uint64) else complex64
+    return complex128 if _apply_x64_mode(dtype) in (float64, int64, uint64) else complex64
 
 
 _SHORT = (("uint", "u"), ("int", "i"), ("complex", "c"), ("bfloat", "bf"), ("float", "f"))

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .._base import config
+from .._ir import dtypes
 from .._ops.linalg.dot import canonical_precision, dot_general
 from .checks import type_of
+from .integer_overflow import check_range
 from .promotion import to_dtype
 
 
 def chosen_precision(precision: Any) -> Any:
     """`precision`, or the configured `default_matmul_precision` for None."""
     return canonical_precision(config.current().default_matmul_precision if precision is None else precision)
+
+
+def _exact_product(contracting: Any, batch: Any, a: np.ndarray, b: np.ndarray) -> Any:
+    """`dot_general` by NumPy, also for arrays of Python's integers."""
+    left, right = list(range(a.ndim)), list(range(a.ndim, a.ndim + b.ndim))
+    for i, j in [*zip(*contracting, strict=True), *zip(*batch, strict=True)]:
+        right[j] = left[i]
+    shared = [left[i] for i in batch[0]]
+    summed = [left[i] for i in contracting[0]]
+    free = [n for n in (*left, *right) if n not in shared and n not in summed]
+    return np.einsum(a, left, b, right, [*shared, *free])
 
 
 def contract(
@@ -30,6 +46,8 @@ def contract(
         dtype, weak = aval.dtype, aval.weak_type and type_of(b).weak_type
     else:
         dtype, weak = preferred_element_type, False
+    if dtypes.kind(dtype) in "iu":
+        check_range("a product of arrays", functools.partial(_exact_product, contracting, batch), dtype, a, b)
     out = dot_general(
         a,
         b,

@@ -10,13 +10,14 @@ import atexit
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .._base import config
-from .._base.errors import CallbackError, EffectError
+from .._base.errors import CallbackError, CheckError, EffectError
 from .._base.native import native
+from .._base.source import Location, user_location
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.effects import Effects, ordered
@@ -183,10 +184,11 @@ def _replicated(f: Function, x: Value) -> Value:
 # --- execution of programs with callbacks ---------------------------------------------------------------
 
 
-def observed(executable: Any, effects: Effects) -> Callable[[Sequence[Any]], Any]:
+def observed(executable: Any, effects: Effects, is_ours: bool) -> Callable[[Sequence[Any]], Any]:
     """The `execute` function of a program with callbacks or effects.
 
     It keeps the token of each run. With ordered effects, a run first waits for the tokens of earlier ordered runs.
+    `is_ours`: the program is of a function of phlox, and errors are located at its caller.
     """
     in_order = ordered(effects)
 
@@ -196,7 +198,7 @@ def observed(executable: Any, effects: Effects) -> Callable[[Sequence[Any]], Any
         try:
             results = executable.execute_sharded(bufs, with_tokens=True)
         except native.JaxRuntimeError as error:
-            raise error from _cause(error)
+            _raise(error, user_location() if is_ours else None)
         if effects:
             with _lock:
                 (_ordered_tokens if in_order else _tokens).append(results.consume_token())
@@ -212,7 +214,17 @@ def _wait(tokens: list[Any]) -> None:
         try:
             token.block_until_ready()
         except native.JaxRuntimeError as error:
-            raise error from _cause(error)
+            _raise(error)
+
+
+def _raise(error: BaseException, where: Location | None = None) -> NoReturn:
+    """Raises the error of a failed run, from the callback's exception; or the exception itself if it is a `CheckError`,
+    which is meant for the user, located at `where` if that is given."""
+    cause = _cause(error)
+    if isinstance(cause, CheckError):
+        cause.where = where or cause.where
+        raise cause.with_traceback(None) from None
+    raise error from cause
 
 
 def _cause(error: BaseException) -> BaseException | None:

@@ -100,15 +100,16 @@ def compile_text(
 
     `located` returns the text with locations, which XLA compiles; the cache key depends on `text` only. `overrides` are
     compiler options, which XLA must accept; `advice` are options that are left out if XLA does not know them.
-    `callbacks` are the Python functions that the program calls, by index. A `private` program refers to objects of this
-    process and is not stored on disk.
+    `callbacks` are the Python functions that the program calls, by index; a stored program gets those of this process.
+    A `private` program refers to objects of this process and is not stored on disk.
     """
     client = devices[0].client
     settings = options(devices, shardy=shardy, outputs=outputs)
     advice = tuple(option for option in advice if option[0] not in _refused)
     _set(settings, advice, overrides)
     device_list = native.DeviceList(devices)
-    if private:
+    # Only CPUs are known to load programs with callbacks: other platforms are not tested.
+    if private or (callbacks and client.platform != "cpu"):
         module, functions = parse(text), list(callbacks)
         return _compiled(
             client, module, device_list, settings, text=text, overrides=overrides, host_callbacks=functions
@@ -116,11 +117,12 @@ def compile_text(
     if not only_stored:
         monitoring.record_event(monitoring.CACHE_ASKED)
     start = time.monotonic()
+    attached = (list(callbacks),) if callbacks else ()
     key = _cache_key(text, settings, client, devices)
     stored = disk.load(key)
     if stored is not None:
         try:
-            loaded = client.deserialize_executable(stored, device_list, settings)
+            loaded = client.deserialize_executable(stored, device_list, settings, *attached)
             if only_stored:
                 monitoring.record_event(monitoring.CACHE_ASKED)
             monitoring.record_event(monitoring.CACHE_HIT)
@@ -133,14 +135,25 @@ def compile_text(
     monitoring.record_event(monitoring.CACHE_MISS)
     try:
         shown = text if located is None else located()
-        executable = _compiled(client, shown, device_list, settings, text=text, overrides=(*advice, *overrides))
+        more = {"host_callbacks": attached[0]} if attached else {}
+        module = parse(shown) if attached else shown
+        executable = _compiled(
+            client, module, device_list, settings, text=text, overrides=(*advice, *overrides), **more
+        )
     except CompilerOptionError as error:
         refused = {name for name, _ in advice if name in str(error.__context__)}
         if not refused:  # an option of the user
             raise
         _refused.update(refused)
         return compile_text(
-            text, devices, located=located, shardy=shardy, outputs=outputs, overrides=overrides, advice=advice
+            text,
+            devices,
+            located=located,
+            shardy=shardy,
+            outputs=outputs,
+            overrides=overrides,
+            advice=advice,
+            callbacks=callbacks,
         )
     with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
         disk.store(key, client.serialize_executable(executable))

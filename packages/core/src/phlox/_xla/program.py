@@ -213,11 +213,13 @@ class Lowering(NamedTuple):
     donated: frozenset[int]
     #: as of `Program`
     mark: Callable[[Any], Any] | None
+    #: whether it is the program of a function of phlox
+    is_ours: bool
 
     @property
     def _private(self) -> bool:
-        """Whether the text refers to objects of its module."""
-        return bool(self.module.callbacks or self.module.references)
+        """Whether the text refers to objects of its module by their addresses."""
+        return bool(self.module.references)
 
     def compile(self, overrides: Overrides = (), compile_effort: str | None = None) -> Program:
         """Compiles the program, or loads it from the disk cache.
@@ -248,7 +250,7 @@ class Lowering(NamedTuple):
         return (
             devices[0].platform == "cpu"
             and len({device.process_index for device in devices}) == 1
-            and not self._private
+            and not (self._private or self.module.callbacks)
             and elements(self.jaxpr) <= MOST_ELEMENTS
         )
 
@@ -296,7 +298,7 @@ class Lowering(NamedTuple):
             self.mark,
         )
         if self.effects or module.callbacks:
-            program.execute = observed(executable, self.effects)
+            program.execute = observed(executable, self.effects, self.is_ours)
         if self.donated:
             program.execute = _deleting(program.execute, self.donated)
         return program
@@ -367,6 +369,7 @@ def lower(
         jaxpr,
         frozenset(donated),
         mark,
+        not repeatable,
     )
 
 

@@ -63,7 +63,12 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
         result = fn(elems_tree.unflatten(a), elems_tree.unflatten(b))
         out, out_tree = flatten(result)
         instead = f"return the combined elements at the end of fn ({arguments.fun_name(fn)}), which returns None"
-        what = "associative_scan: fn returns another structure than it takes"
+        types = [typeof(x).short for x in out] if result is not None else []
+        takes = pytree.typed_text(elems_tree, [typeof(x).short for x in a])
+        what = (
+            "associative_scan: fn returns another structure than it takes, "
+            f"{pytree.typed_text(out_tree, types)} for {takes}"
+        )
         pytree.check_same(elems_tree, out_tree, what, instead if result is None else "")
         for path, x, y in zip(pytree.named_paths(elems_tree), a, out, strict=True):
             aval, got = typeof(x), typeof(y)

@@ -235,7 +235,7 @@ def _branches(
     for role, other in zip(roles[1:], programs[1:], strict=True):
         what = (
             f"{function} branch outputs must have the same pytree structure, but they differ: {role} ({other.name}) "
-            f"and {roles[0]} ({first.name})"
+            f"and {roles[0]} ({first.name}) return {other.typed_result()} and {first.typed_result()}"
         )
         instead = first.advice(roles[0], "a result") or other.advice(role, "a result")
         pytree.check_same(first.out_tree, other.out_tree, what, instead)

@@ -11,9 +11,13 @@ import numpy as np
 from .._api.devices.out_sharding import takes_out_sharding
 from .._api.devices.transfers import own_sharding, placed
 from .._api.jit.jit import jit
+from .._base import checks
 from .._base.docstrings import docs_from
 from .._base.errors import IndexingError, ShapeError
 from .._ir import dtypes
+from .._ir.avals import typeof_value
+from .._ir.dimensions import surely_at_least
+from .._operands import index_bounds
 from .._operands.broadcasting import checked_common_shape
 from .._operands.checks import as_shape, canonical_axis, check, check_one, refuse_complex, type_of
 from .._operands.promotion import to_dtype
@@ -253,7 +257,20 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     return part if keepdims else ops.squeeze(part, dimensions=(at,))
 
 
-@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "allow_negative_indices"))
+def _length(x: Any, axis: Any) -> Any:
+    """The length of an axis; 0 if there is none, which raises an error later."""
+    shape = getattr(typeof_value(x), "shape", ())
+    return shape[axis] if isinstance(axis, int) and -len(shape) <= axis < len(shape) else 0
+
+
+def _check_start(operand: Any, start: Any, axis: Any, length: int, allow_negative_indices: bool) -> None:
+    """Checks an index that is known, before it becomes an argument of a jitted function."""
+    is_checked = isinstance(start, int | np.generic) or checks.is_strict()
+    if is_checked and surely_at_least(length, 1) and surely_at_least(_length(operand, axis), length):
+        shape = type_of(operand).shape
+        index_bounds.check(start, axis % len(shape), shape, index_bounds.MOVE, bool(allow_negative_indices), length)
+
+
 @docs_from(index_in_dim)
 def dynamic_index_in_dim(
     operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
@@ -271,13 +288,18 @@ def dynamic_index_in_dim(
     >>> dynamic_index_in_dim(np.arange(4), jnp.array(2), keepdims=False)
     Array(2, dtype=int32)
     """
+    _check_start(operand, index, axis, 1, allow_negative_indices)
+    return _dynamic_index_in_dim(operand, index, axis, keepdims, allow_negative_indices)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "allow_negative_indices"))
+def _dynamic_index_in_dim(operand: Any, index: Any, axis: int, keepdims: bool, allow_negative_indices: bool) -> Any:
     operand = check_one("dynamic_index_in_dim", operand)
     part = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     at = canonical_axis(axis, type_of(operand).ndim, "dynamic_index_in_dim")
     return part if keepdims else ops.squeeze(part, dimensions=(at,))
 
 
-@functools.partial(jit, inline=True, static_argnames=("axis", "allow_negative_indices"))
 def dynamic_update_slice_in_dim(
     operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
@@ -302,6 +324,14 @@ def dynamic_update_slice_in_dim(
     >>> dynamic_update_slice_in_dim(np.zeros(4), np.ones(2), 1, 0)
     Array([0., 1., 1., 0.], dtype=float32)
     """
+    _check_start(operand, start_index, axis, _length(update, axis), allow_negative_indices)
+    return _dynamic_update_slice_in_dim(operand, update, start_index, axis, allow_negative_indices)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "allow_negative_indices"))
+def _dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, allow_negative_indices: bool
+) -> Any:
     operand, update = check("dynamic_update_slice_in_dim", operand, update)
     rank = type_of(operand).ndim
     at = canonical_axis(axis, rank, "dynamic_update_slice_in_dim")
@@ -309,7 +339,6 @@ def dynamic_update_slice_in_dim(
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
 
 
-@functools.partial(jit, inline=True, static_argnames=("axis", "allow_negative_indices"))
 def dynamic_update_index_in_dim(
     operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
@@ -333,6 +362,12 @@ def dynamic_update_index_in_dim(
     >>> dynamic_update_index_in_dim(np.zeros(3), 5.0, 1, 0)
     Array([0., 5., 0.], dtype=float32)
     """
+    _check_start(operand, index, axis, 1, allow_negative_indices)
+    return _dynamic_update_index_in_dim(operand, update, index, axis, allow_negative_indices)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "allow_negative_indices"))
+def _dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int, allow_negative_indices: bool) -> Any:
     operand, update = check("dynamic_update_index_in_dim", operand, update)
     at = canonical_axis(axis, type_of(operand).ndim, "dynamic_update_index_in_dim")
     shape = type_of(update).shape

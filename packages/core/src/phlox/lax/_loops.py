@@ -28,7 +28,7 @@ from .._base.errors import (
     ShapeError,
     ShardingTypeError,
 )
-from .._base.pytree import PyTreeDef, flatten
+from .._base.pytree import PyTreeDef, flatten, treedef_children
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.dimensions import is_symbolic
@@ -116,7 +116,8 @@ def _check_carry(
         differences = pytree.differences(in_tree, out_tree)
         unlike = (
             f"{function} body function carry input and carry output must have the same pytree structure, but they "
-            f"differ: the carry that {role} takes and the one it returns"
+            f"differ: the carry that {role} takes and the one it returns, {_typed(body.depth, in_tree, avals)} and "
+            f"{_typed(body.depth, out_tree, s.out_avals)}"
         )
         instead = ""
         if any(d.got == "None" and len(d.path) == body.depth for d in differences):
@@ -143,6 +144,15 @@ def _check_carry(
         expected=aval,
         got=out,
     )
+
+
+def _typed(depth: int, tree: PyTreeDef, avals: Sequence[Any]) -> str:
+    """The structure and types of the user's carry, which lies `depth` keys deep in the last part of a loop's carry."""
+    types = [a.short for a in avals]
+    for _ in range(depth):
+        *others, tree = treedef_children(tree)
+        types = types[sum(other.num_leaves for other in others) :]
+    return pytree.typed_text(tree, types[: tree.num_leaves])
 
 
 def _parameter(fun: Callable[..., Any], position: int) -> str:
@@ -298,7 +308,7 @@ def _while(
         got = ", ".join(a.short for a in go_on.out_avals)
         raise DtypeError(
             f"while_loop: cond_fun must return a boolean scalar, but got {_what(go_on)}. This {go_on.name} returned: "
-            f"{got or 'nothing'}",
+            f"{got or go_on.typed_result()}",
             instead=go_on.advice("cond_fun", "a bool"),
         )
     while not all(go_on.out_avals[0].vma <= a.vma for a in avals):  # devices stop after different numbers of turns

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .._api.devices.out_sharding import lay_out, operands_for, takes_out_sharding
+from .._base import checks
 from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._ir import dtypes
+from .._ir.dimensions import surely_at_least
+from .._operands import index_bounds
 from .._operands.broadcasting import insert_axes
 from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, several, type_of
 from .._operands.indices import from_front
@@ -395,8 +398,11 @@ def slice_in_dim(
     return _slicing.along(operand, at, start, stop, stride)
 
 
-def _starts(function: str, operand: Any, starts: Any, allow_negative: bool | Sequence[bool]) -> list[Any]:
-    """Start indices, which must be of one dtype; negative ones count from the end, where they are allowed."""
+def _starts(
+    function: str, operand: Any, starts: Any, sizes: tuple[Any, ...], allow_negative: bool | Sequence[bool]
+) -> list[Any]:
+    """Start indices of a slice of these sizes, which must be of one dtype; negative ones count from the end, where they
+    are allowed."""
     shape = type_of(operand).shape
     allowed = (allow_negative,) * len(shape) if isinstance(allow_negative, bool | np.bool_) else tuple(allow_negative)
     if len(allowed) != len(shape):
@@ -412,6 +418,11 @@ def _starts(function: str, operand: Any, starts: Any, allow_negative: bool | Seq
     for i, _, negative in pairs:
         if not negative and isinstance(i, int | np.integer) and i < 0:
             raise ArgumentError(f"{function}: start index {i} is negative, which allow_negative_indices=False excludes")
+    are_all_checked = checks.is_strict()
+    for axis, (i, n, negative) in enumerate(pairs):
+        is_known = isinstance(i, int | np.generic | np.ndarray)
+        if (is_known or are_all_checked) and axis < len(sizes) and surely_at_least(n, sizes[axis]):
+            index_bounds.check(i, axis, shape, index_bounds.MOVE, bool(negative), sizes[axis])
     start_indices = [from_front(i, n) if negative else i for i, n, negative in pairs]
     wide = max((type_of(i).dtype for i in start_indices), key=dtypes.bits, default=dtypes.int32)
     return [to_dtype(i, wide) for i in start_indices] + list(starts[len(shape) :])
@@ -455,8 +466,9 @@ def dynamic_slice(
     Array([1, 2], dtype=int32)
     """
     operand = check_one("dynamic_slice", operand)
-    starts = _starts("dynamic_slice", operand, start_indices, allow_negative_indices)
-    return _slicing.dynamic_slice(operand, *starts, slice_sizes=as_shape(slice_sizes))
+    sizes = as_shape(slice_sizes)
+    starts = _starts("dynamic_slice", operand, start_indices, sizes, allow_negative_indices)
+    return _slicing.dynamic_slice(operand, *starts, slice_sizes=sizes)
 
 
 def dynamic_slice_in_dim(
@@ -521,7 +533,7 @@ def dynamic_update_slice(
     Array([0., 1., 0.], dtype=float32)
     """
     operand, update = check("dynamic_update_slice", operand, update)
-    starts = _starts("dynamic_update_slice", operand, start_indices, allow_negative_indices)
+    starts = _starts("dynamic_update_slice", operand, start_indices, type_of(update).shape, allow_negative_indices)
     return _slicing.dynamic_update_slice(operand, update, *starts)
 
 

@@ -83,9 +83,9 @@ def explanation(fun: Callable[..., Any], label: Label, history: Sequence[Compila
     rows = []
     keys = [one.key for one in history]
     for i, one in enumerate(history):
-        calls = None if one.counter is None else one.counter.calls
+        calls = None if one.cost.counter is None else one.cost.counter.calls
         changes = differences(fun, label, keys[: i + 1], 2)
         reason = "; ".join(map(str, changes)) or ("another combination" if i else "")
-        trace, lower, compiling = (1e3 * s for s in one.seconds)
+        trace, lower, compiling = (1e3 * s for s in one.cost.seconds)
         rows.append(Row(type_of_call(fun, label, one.key), trace, lower, compiling, calls, reason))
     return Explanation(arguments.fun_name(fun), rows)

@@ -18,7 +18,7 @@ from .stale_values import Watch
 
 if TYPE_CHECKING:
     from ..jit.bound_call import BoundCall
-    from ..jit.jit import JitFunction
+    from ..jit.jit_function import JitFunction
     from ..jit.reference_calls import ReferenceCall
     from ..jit.traced import Traced
 
@@ -37,22 +37,25 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry | Referenc
     changes = recompiles.repeated(fun, label, store.history, key) if watches else []
     number = len(store.history) + 1
     if changes and is_strict():
-        cost = recompiles.cost_text(recompiles.total(store.history), "The earlier compilations cost")
+        cost = recompiles.cost_text(
+            recompiles.total(one.cost for one in store.history), "The earlier compilations cost"
+        )
         report("recompiles", recompiles.message(fun, changes, number, cost), instead=changes[0].instead, location=place)
-    one = recompiles.Compilation(key)
+    spent = recompiles.Cost(store.history[0].cost.counters if store.history else [])
     if watches and not store.history:
-        made_anew.check(fun, codes, key, one, place)
+        made_anew.check(fun, codes, key, spent, place)
     before = [store.account.seconds.get(event, 0.0) for event in _STAGES]
     entry = jitted._compile(call)
-    one.seconds = tuple(store.account.seconds.get(event, 0.0) - t for event, t in zip(_STAGES, before, strict=True))
+    spent.seconds = tuple(store.account.seconds.get(event, 0.0) - t for event, t in zip(_STAGES, before, strict=True))
     if len(store.history) >= LIMIT:
         store.history.clear()
-    store.history.append(one)
+    store.history.append(recompiles.Compilation(key, spent))
     if changes:
-        cost = recompiles.cost_text(one.seconds, "This compilation cost")
+        cost = recompiles.cost_text(spent.seconds, "This compilation cost")
         report("recompiles", recompiles.message(fun, changes, number, cost), instead=changes[0].instead, location=place)
     if type(entry) is Entry:
-        one.counter = entry.counter
+        spent.counter = entry.counter
+        spent.counters.append(entry.counter)
         if entry.watch is not None:
             entry.counter.check_soon()
     return entry
@@ -75,7 +78,7 @@ def transformed(fun: Callable[..., Any], name: str) -> None:
 
     This happens at each call of an eager `grad`, so only transformations 1, 2, 3, 4, 8, 16, … of one code are checked.
     """
-    code = getattr(fun, "__code__", None)
+    code = next(reversed(made_anew.codes_of(fun)), None)
     count, due = _transformed.get(id(code), (0, 1))
     count += 1
     if count >= due:

@@ -17,22 +17,22 @@ from ..._base.checks import report
 from ..._base.source import Location, is_users
 from ..jit import arguments
 from .reads import MISSING, inner_function
-from .recompiles import Compilation, cost_text, ordinal, total
+from .recompiles import Cost, cost_text, ordinal, total
 
 _MANY = 3
 #: a function that was called so often is not made anew at each call
 _OFTEN = 8
-#: (codes, compilations) by ids of codes, types and place of the call
-_known: dict[Any, tuple[list[CodeType], list[Compilation]]] = {}
+#: (codes, costs) by ids of codes, types and place of the call
+_known: dict[Any, tuple[list[CodeType], list[Cost]]] = {}
 
 
-def check(fun: Callable[..., Any], codes: list[CodeType], key: Any, one: Compilation, place: Location | None) -> None:
-    """Notes the first compilation `one` of a function, and reports it if it is the third of the same code.
+def check(fun: Callable[..., Any], codes: list[CodeType], key: Any, cost: Cost, place: Location | None) -> None:
+    """Notes the cost of the first compilation of a function, and reports it if it is the third of the same code.
 
     Args:
       fun, codes: the user's function, and the code objects of it and of the functions that it wraps.
       key: (tree, statics, settings, *types) of the call.
-      one: the compilation.
+      cost: the cost of the compilation, which follows.
       place: the line of the call.
     """
     if not codes:
@@ -41,22 +41,23 @@ def check(fun: Callable[..., Any], codes: list[CodeType], key: Any, one: Compila
     if len(_known) >= 1024:
         _known.clear()
     earlier = _known.setdefault(mark, (codes, []))[1]
-    earlier.append(one)
+    earlier.append(cost)
     if len(earlier) < _MANY or any(_calls(other) >= _OFTEN for other in earlier[:-1]):
         return
     name = arguments.fun_name(fun)
-    cost = cost_text(total(earlier[:-1]), "The earlier compilations cost")
+    text = cost_text(total(earlier[:-1]), "The earlier compilations cost")
     report(
         "recompiles",
         f"{name} is compiled for the {ordinal(len(earlier))} time for arguments of the same types, as it is a new "
-        f"function each time, made in a loop{cost}",
+        f"function each time, made in a loop{text}",
         instead=f"phlox.jit of {name} once, outside of the loop, with what differs between turns as an argument",
         location=place,
     )
 
 
-def _calls(one: Compilation) -> int:
-    return 0 if one.counter is None else one.counter.calls
+def _calls(cost: Cost) -> int:
+    """How often the function was called, with arguments of any types."""
+    return sum(counter.calls for counter in cost.counters)
 
 
 def codes_of(fun: Any) -> list[CodeType]:

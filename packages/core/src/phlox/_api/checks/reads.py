@@ -106,7 +106,7 @@ def chains_of(code: CodeType) -> list[Chain]:
 
 def _scan(code: CodeType) -> Iterator[Chain]:
     names, consts, fast = code.co_names, code.co_consts, (*code.co_varnames, *_cells(code))
-    chain: list[Any] | None = None
+    chain: Chain | None = None
     key = MISSING
     extended = 0
     raw = code.co_code
@@ -121,27 +121,27 @@ def _scan(code: CodeType) -> Iterator[Chain]:
         if chain is not None and op in _ATTRIBUTES and key is MISSING:
             name = names[arg >> 1 if op == _SHIFTED_ATTR else arg]
             if name in MUTATORS:
-                yield Chain(*chain[:2], tuple(chain[2]), chain[3], True)
+                yield chain._replace(writes=True)
                 chain = None
             else:
-                chain[2].append(("attr", name))
+                chain = chain._replace(steps=(*chain.steps, ("attr", name)))
             continue
         if chain is not None and op == _ITEM and isinstance(key, str | int):
-            chain[2].append(("item", key))
+            chain = chain._replace(steps=(*chain.steps, ("item", key)))
             key = MISSING
             continue
         if chain is not None:
             if op == _STORE_ATTR:
-                chain[2].append(("attr", names[arg]))
-            yield Chain(*chain[:2], tuple(chain[2]), chain[3], op in (_STORE_ATTR, _STORE_ITEM))
+                chain = chain._replace(steps=(*chain.steps, ("attr", names[arg])))
+            yield chain._replace(writes=op in (_STORE_ATTR, _STORE_ITEM))
             chain = None
         key = MISSING
         if op in _GLOBALS:
-            chain = ["global", names[arg >> 1 if op == _GLOBAL else arg], [], offset]
+            chain = Chain("global", names[arg >> 1 if op == _GLOBAL else arg], (), offset, False)
         elif op in _CELLS:
-            chain = ["cell", fast[arg], [], offset]
+            chain = Chain("cell", fast[arg], (), offset, False)
         elif op in _LOCALS and arg < len(fast):
-            chain = ["local", fast[arg], [], offset]
+            chain = Chain("local", fast[arg], (), offset, False)
         elif op in _STORES:
             yield Chain(_STORES[op], names[arg] if op == _NAMES["STORE_GLOBAL"] else fast[arg], (), offset, True)
 

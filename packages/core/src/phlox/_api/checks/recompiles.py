@@ -29,21 +29,28 @@ _MANY = 3
 _COMPARED = 16
 
 
-class Compilation:
-    """One compilation of a function.
+class Cost:
+    """The cost of a compilation and the use of it. It refers to no object of the user, and may be stored for long.
 
     Attributes:
-      key: the cache key of its calls.
       seconds: (tracing, lowering, compiling).
       counter: counts the calls of the program; None until it is compiled, and for functions that use references.
+      counters: the counters of all programs of the function.
     """
 
-    __slots__ = ("counter", "key", "seconds")
+    __slots__ = ("counter", "counters", "seconds")
 
-    def __init__(self, key: Key):
-        self.key = key
+    def __init__(self, counters: list[CallCounter]):
         self.seconds: tuple[float, ...] = (0.0, 0.0, 0.0)
         self.counter: CallCounter | None = None
+        self.counters = counters
+
+
+class Compilation(NamedTuple):
+    """One compilation of a function: the cache key of its calls, and its cost."""
+
+    key: Key
+    cost: Cost
 
 
 class Change(NamedTuple):
@@ -196,8 +203,12 @@ def _is_made_anew(now: Any, before: Any) -> bool:
     """Whether two static arguments are equal in all but their identity: functions of one definition, or objects of one
     class without ``__eq__``."""
     if isinstance(now, FunctionType) and isinstance(before, FunctionType):
-        return now.__code__ is before.__code__
-    return type(now) is type(before) and type(now).__eq__ is object.__eq__ and not isinstance(now, type)
+        return now.__code__ is before.__code__ and now.__qualname__ == before.__qualname__
+    return type(now) is type(before) and _compares_by_identity(type(now)) and not isinstance(now, type)
+
+
+def _compares_by_identity(kind: Any) -> bool:
+    return kind.__eq__ is object.__eq__
 
 
 def ordinal(number: int) -> str:
@@ -229,9 +240,9 @@ def cost_text(seconds: Sequence[float], what: str) -> str:
     )
 
 
-def total(history: Iterable[Compilation]) -> list[float]:
+def total(costs: Iterable[Cost]) -> list[float]:
     """The summed (trace, lower, compile) seconds of these compilations."""
-    return [sum(times) for times in zip(*(one.seconds for one in history), strict=True)] or [0.0, 0.0, 0.0]
+    return [sum(times) for times in zip(*(cost.seconds for cost in costs), strict=True)] or [0.0, 0.0, 0.0]
 
 
 def check_limit(

@@ -73,17 +73,18 @@ def value_of(x: Any, left: list[int] | None = None) -> Value | None:
 def _fingerprint(x: np.ndarray) -> Any:
     if x.nbytes > _SMALL or x.dtype.hasobject:
         return x.shape, x.dtype
-    return x.shape, x.dtype, zlib.crc32(np.ascontiguousarray(x))
+    return x.shape, x.dtype, zlib.crc32(x.tobytes())
 
 
 def changes(before: Value, now: Any) -> Iterator[tuple[str, str]]:
     """(path, description) of the parts of `now` that are not what they were."""
-    if type(now) is not before.kind:
+    kind: Any = type(now)
+    if kind is not before.kind:
         yield "", f"was {_old_text(before)} and is {_text(now)} now"
     elif before.array is not None:
         if before.array() is not now:
             yield "", f"is another array now ({_text(now)})"
-        elif before.plain is not None and _fingerprint(now) != before.plain:
+        elif before.plain is not None and _fingerprint(np.asarray(now)) != before.plain:
             yield "", _IN_PLACE
     elif before.parts is None:
         same = before.plain == now or (before.plain != before.plain and now != now)
@@ -107,7 +108,8 @@ def _old_text(value: Value) -> str:
 
 def _text(x: Any) -> str:
     if isinstance(x, ArrayImpl):
-        return x.aval.short
+        is_number = x.aval.size == 1 and isinstance(x.dtype, np.dtype) and not x.is_deleted()
+        return f"{x.aval.short}, {np.asarray(x).item()!r}" if is_number else x.aval.short
     if isinstance(x, np.ndarray):
         return f"{x.dtype}{list(x.shape)}"
     return repr(x) if isinstance(x, _PLAIN) else f"a {type(x).__name__}"

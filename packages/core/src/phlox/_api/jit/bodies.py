@@ -9,7 +9,7 @@ from typing import Any
 
 from ..._base import config
 from ..._base.errors import DtypeError, UnsupportedError
-from ..._base.pytree import PyTreeDef, flatten
+from ..._base.pytree import PyTreeDef, flatten, typed_text
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, memoized
 from ..._ops.structure.shape import convert_element_type
@@ -55,6 +55,10 @@ class Staged:
     @property
     def out_avals(self) -> list[ShapedArray]:
         return self.closed.out_avals
+
+    def typed_result(self) -> str:
+        """The structure and the types of the result."""
+        return typed_text(self.out_tree, [a.short for a in self.out_avals])
 
     def advice(self, role: str, result: str) -> str:
         """What to write instead, if the function returns None: most often its ``return`` is missing."""

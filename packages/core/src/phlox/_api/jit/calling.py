@@ -33,7 +33,7 @@ from .entry import gather  # noqa: F401
 from .parameters import MISSING, OwnSignature, Parameters
 
 if TYPE_CHECKING:
-    from .jit import JitFunction
+    from .jit_function import JitFunction
 
 FAILURES = (JaxRuntimeError, ValueError, RuntimeError, NumberRangeError)
 

@@ -37,7 +37,7 @@ class CallCounter:
 
     def is_due(self) -> bool:
         """Whether checks do work at the next call."""
-        return self.portion.__length_hint__() == 0  # type: ignore[attr-defined,no-any-return]
+        return self.portion.__length_hint__() == 0  # type: ignore[attr-defined]
 
     def renew(self) -> None:
         """Begins the portion of the next call, after the checks."""

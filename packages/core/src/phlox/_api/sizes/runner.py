@@ -15,7 +15,7 @@ from ..._trace.interpret import eval_jaxpr
 from ..._xla.array import ArrayImpl
 from ..jit.bound_call import BoundCall
 from ..jit.calling import function_of
-from ..jit.jit import JitFunction
+from ..jit.jit_function import JitFunction
 from ..jit.options import Options, Prefix
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from ..export import dimensions as dimensions  # reads the constraints of scopes
 from ..jit import arguments, donation
 from ..jit.bound_call import BoundCall, join_static
 from ..jit.caches import bounded
-from ..jit.jit import JitFunction
+from ..jit.jit_function import JitFunction
 from ..jit.user_functions import FlatFunction
 from .buckets import Buckets
 from .runner import Plan, Runner
@@ -126,7 +126,7 @@ class SizedFunction:
         call.keys = call.check_arrays()
         sizes = self.sizes(call)
         program = None if sizes is None else self.program(call, sizes)
-        if program is None:
+        if sizes is None or program is None:
             return self.call_exact(args, kwargs)
         closed = program.closed
         operands = [*closed.consts, *call.leaves] if closed.consts else call.leaves
@@ -150,7 +150,7 @@ class SizedFunction:
             return None
         sizes = self.sizes(call)
         program = None if sizes is None else self.program(call, sizes)
-        if program is None:
+        if sizes is None or program is None:
             return None
         return self.runner(call, sizes, program).plan(tuple(sorted(sizes.lengths.items())), call.avals)
 
@@ -169,12 +169,12 @@ class SizedFunction:
         """The sizes of a call; None if nothing varies, or has no elements."""
         avals, key = call.avals, (call.tree, call.statics)
         if self.examples is not None:
-            names = self.examples.names(key, avals)
+            specs = self.examples.names(key, avals)
         else:
-            names = self.names.get(key)
-            if names is None:
-                names = self.names[key] = leaf_names(self.fun, self.specs, call.tree, call.statics)
-        names = named_by_length(names, avals)
+            if key not in self.names:
+                self.names[key] = leaf_names(self.fun, self.specs, call.tree, call.statics)
+            specs = self.names[key]
+        names = named_by_length(specs, avals)
         lengths = find_lengths(self.fun, avals, names, call.names)
         if not lengths or any(is_symbolic(n) or n == 0 for n in lengths.values()):  # symbolic lengths are at least 1
             return None
@@ -213,7 +213,8 @@ class SizedFunction:
             program = self._program(call, sizes, each)
             if program is not None:
                 return program
-        self.refusals[tuple(sizes.lengths.items())] = self.refusal  # type: ignore[assignment]
+        if self.refusal is not None:
+            self.refusals[tuple(sizes.lengths.items())] = self.refusal
         return None
 
     def _program(self, call: BoundCall, sizes: Sizes, ranges: Ranges) -> Program | None:
@@ -228,16 +229,7 @@ class SizedFunction:
 
     def _traced(self, call: BoundCall, sizes: Sizes, ranges: Ranges) -> Program | None:
         """The program for all lengths in `ranges`; None if there is none."""
-        varying = [(name, low, high) for name, low, high in ranges if low < high]
-        bounds = [f"{name} {sign} {n}" for name, low, high in varying for sign, n in ((">=", low), ("<=", high))]
-        scope = SymbolicScope(bounds)
-        scope.decides = True  # a branch that some lengths do not take would give them wrong results
-        symbols: dict[str | None, Any] = {name: high for name, _, high in ranges}
-        symbols |= {name: variable(name, scope) for name, *_ in varying}
-        types = []
-        for aval, axes in zip(call.avals, sizes.names, strict=True):
-            shape = [symbols.get(name, n) for name, n in zip(axes, aval.shape, strict=False)]
-            types.append(shaped((*shape, *aval.shape[len(axes) :]), aval.dtype, aval.weak_type))
+        types = symbolic_types(call.avals, sizes.names, ranges)
 
         def user(args: Any, kwargs: Any) -> Any:
             positional, keywords = join_static(call.statics, args, kwargs)
@@ -256,6 +248,22 @@ class SizedFunction:
             self.refusal = error.with_traceback(None)  # whose frames hold tracers
             return None
         return Program(closed, flat.out_tree, ranges)
+
+
+def symbolic_types(avals: Sequence[ShapedArray], names: Sequence[Names], ranges: Ranges) -> list[ShapedArray]:
+    """The types with a symbolic length for each name, within its range."""
+    varying = [(name, low, high) for name, low, high in ranges if low < high]
+    scope = SymbolicScope(
+        [f"{name} {sign} {n}" for name, low, high in varying for sign, n in ((">=", low), ("<=", high))]
+    )
+    scope.decides = True  # a branch that some lengths do not take would give them wrong results
+    symbols: dict[str | None, Any] = {name: high for name, _, high in ranges}
+    symbols |= {name: variable(name, scope) for name, *_ in varying}
+    types = []
+    for aval, axes in zip(avals, names, strict=True):
+        shape = [symbols.get(name, n) for name, n in zip(axes, aval.shape, strict=False)]
+        types.append(shaped((*shape, *aval.shape[len(axes) :]), aval.dtype, aval.weak_type))
+    return types
 
 
 def _tiles(sharding: Any) -> list[int]:

@@ -19,7 +19,7 @@ from ..jit.caches import Stats
 from ..jit.programs import as_struct, key_of, struct_of
 from ..jit.user_functions import user_call
 from .runner import Plan, Runner
-from .sized_function import SizedFunction, Sizes
+from .sized_function import SizedFunction, Sizes, symbolic_types
 from .specs import find_lengths
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def sized_jit(exact: Any, sizes: Any, buckets: Any) -> Any:
         return sized.run(args, kwargs) if tracing() is None else sized.call_traced(args, kwargs)
 
     function: Any = call
-    for name in (*COMPILED, "explain"):
+    for name in (*COMPILED, "explain", "_trace_for_export"):
         setattr(function, name, getattr(sized, name))
     function.__wrapped__ = sized.fun
     return function
@@ -51,11 +51,29 @@ class SizedJit(SizedFunction):
         traced._lower = lambda: self.lower(*args, **kwargs)
         return traced
 
-    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
-        """The program of the bucket of these arguments. Compiled, it takes arguments of all sizes of the bucket."""
+    def _bound(self, args: Any, kwargs: Any) -> BoundCall:
+        """The call with types in place of values."""
         call = self.jitted._bind(args, kwargs)
         call.leaves = [as_struct(x) for x in call.leaves]
         call.keys = [key_of(x, aval) for x, aval in zip(call.leaves, call.check_arrays(), strict=True)]
+        return call
+
+    def _trace_for_export(self, *args: Any, **kwargs: Any) -> stages.Traced:
+        """The function traced for all sizes up to the bucket of these arguments."""
+        call = self._bound(args, kwargs)
+        sizes = self.sizes(call)
+        if sizes is None:
+            traced: stages.Traced = self.exact.trace(*args, **kwargs)
+            return traced
+        ranges = [(name, 1, high) for name, _, high in self.buckets.ranges(sizes.lengths, sizes.multiples)]
+        types = symbolic_types(call.avals, sizes.names, tuple(ranges))
+        positional, keywords = call.arguments_of([struct_of(aval) for aval in types])
+        traced = self.exact.trace(*positional, **keywords)
+        return traced
+
+    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
+        """The program of the bucket of these arguments. Compiled, it takes arguments of all sizes of the bucket."""
+        call = self._bound(args, kwargs)
         sizes = self.sizes(call)
         program = None if sizes is None else self.program(call, sizes)
         if sizes is None or program is None:
@@ -104,12 +122,12 @@ class SizedJit(SizedFunction):
             row = runner.figures()
             stats = runner.function.stats()
             time = f"{(stats.trace + stats.lower + stats.compile) * 1e3:.0f} ms"
-            rows.append((runner.label(), row.calls, _percent(row.padding), time))
+            rows.append((runner.label(), str(row.calls), _percent(row.padding), time))
             calls, true, padded = calls + row.calls, true + row.elements, padded + row.padded_elements
         stats = self.exact.stats()
         if stats.entries:
             time = f"{(stats.trace + stats.lower + stats.compile) * 1e3:.0f} ms"
-            rows.append((f"{stats.entries} sizes of their own", stats.calls, "0%", time))
+            rows.append((f"{stats.entries} sizes of their own", str(stats.calls), "0%", time))
         count = len(self.runners) + stats.entries
         share = _percent(1 - true / padded if padded else 0)
         title = (

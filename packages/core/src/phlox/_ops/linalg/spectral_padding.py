@@ -1,7 +1,7 @@
 """The rules `pad` of spectral decompositions: padded matrices continue with a diagonal above all of their values.
 
-The spectrum of such a matrix is that of the matrix itself, and the diagonal; no vector mixes the two. Zeros would not
-do: vectors of zero eigenvalues are arbitrary, and would mix.
+The spectrum of such a matrix is that of the matrix itself, and the diagonal; no vector mixes the two. With zeros the
+vectors of zero eigenvalues would mix, as they are arbitrary.
 """
 
 from __future__ import annotations

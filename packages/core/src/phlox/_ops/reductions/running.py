@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
+from ..._ir.bounds import bounds
+from ..._ir.dimensions import is_symbolic
 from ..._ir.dtypes import highest, lowest
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
@@ -22,11 +26,14 @@ from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jvp import jvp
 from ..._transform.padding import Padding, passes
 from ..._xla.text import Function, Value
-from ..elementwise.arithmetic import add, max_, min_, mul
+from ..elementwise.arithmetic import add, div, max_, min_, mul, rem
 from ..elementwise.families import INEXACT, NUMBER, check_kind, literal, lowered_as
-from ..elementwise.logic import or_
+from ..elementwise.logic import eq, or_, select_n
 from ..elementwise.logs import logaddexp
-from ..structure.shape import concatenate, pad, rev
+from ..structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+from ..structure.gather import gather
+from ..structure.iota import iota
+from ..structure.shape import broadcast_in_dim, concatenate, pad, reshape, rev
 from ..structure.slicing import along
 from .reduce import Combine, larger, smaller
 
@@ -37,6 +44,8 @@ def associative_scan(combine: Callable[..., Any], xs: list[Any], axis: int) -> l
     Combines neighbours, scans the resulting half as many elements, and computes the elements between (Blelloch, 1990).
     """
     n = typeof(xs[0]).shape[axis]
+    if is_symbolic(n) and bounds(n)[0] >= 1 and bounds(n)[1] < np.inf:
+        return _symbolic_scan(combine, xs, axis, n)
     if n < 2:
         return xs
     pairs = combine([along(x, axis, 0, n - 1, 2) for x in xs], [along(x, axis, 1, n, 2) for x in xs])
@@ -48,6 +57,55 @@ def associative_scan(combine: Callable[..., Any], xs: list[Any], axis: int) -> l
     else:
         even = [along(x, axis, 0, 1) for x in xs]
     return [_interleave(e, o, axis) for e, o in zip(even, odd, strict=True)]
+
+
+def _symbolic_scan(combine: Callable[..., Any], xs: list[Any], axis: int, n: Any) -> list[Any]:
+    """`associative_scan` along an axis of at least one element, whose length is symbolic.
+
+    The steps are those of the largest length. An odd length has one pair more, of the last element and itself, so that
+    no length of a step is zero."""
+    most = bounds(n)[1]
+    if most < 2:
+        return xs
+    pairs = (n + 1) // 2
+
+    def every(x: Any, start: int, count: Any) -> Any:
+        """`count` elements, two apart."""
+        return _elements(x, axis, add(mul(_numbers(count), np.int32(2)), np.int32(start)))
+
+    odd = combine([every(x, 0, pairs) for x in xs], [every(x, 1, pairs) for x in xs])
+    odd = _symbolic_scan(combine, odd, axis, pairs)
+    even = [along(x, axis, 0, 1) for x in xs]
+    if most > 2:
+        rest = (n - 1) // 2
+        filled = combine([_elements(x, axis, _numbers(rest)) for x in odd], [every(x, 2, rest) for x in xs])
+        even = [concatenate(e, y, dimension=axis) for e, y in zip(even, filled, strict=True)]
+    half, is_odd = div(_numbers(n), np.int32(2)), eq(rem(_numbers(n), np.int32(2)), np.int32(1))
+    outs = []
+    for e, o, x in zip(even, odd, xs, strict=True):
+        mask = broadcast_in_dim(is_odd, shape=typeof(x).shape, broadcast_dimensions=(axis,))
+        outs.append(select_n(mask, _elements(e, axis, half), _elements(o, axis, half)))
+    return outs
+
+
+def _numbers(count: Any) -> Any:
+    return iota(dtype=dtypes.int32, shape=(count,), dimension=0)
+
+
+def _elements(x: Any, axis: int, positions: Any) -> Any:
+    """The elements of `x` at these positions along `axis`; positions behind the end stand for the last one."""
+    shape, count = typeof(x).shape, typeof(positions).shape[0]
+    others = tuple(i for i in range(len(shape)) if i != axis)
+    return gather(
+        x,
+        reshape(positions, new_sizes=(count, 1), dimensions=None),
+        dimension_numbers=GatherDimensionNumbers(others, (axis,), (axis,)),
+        slice_sizes=tuple(1 if i == axis else n for i, n in enumerate(shape)),
+        unique_indices=False,
+        indices_are_sorted=True,
+        mode=GatherScatterMode.CLIP,
+        fill_value=None,
+    )
 
 
 def _interleave(even: Any, odd: Any, axis: int) -> Any:

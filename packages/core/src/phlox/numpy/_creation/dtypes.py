@@ -25,7 +25,7 @@ class _ScalarType(type):
     dtype: np.dtype
 
     def __call__(cls, x: Any = 0) -> Any:
-        return asarray(x, dtypes.canonical(cls.dtype))
+        return asarray(x, dtypes.user_dtype(cls.dtype, cls.__name__))
 
     def __eq__(cls, other: object) -> bool:
         if cls is other:

@@ -15,6 +15,7 @@ from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ir.promotion import promote
 from ..._operands.checks import becomes_array, check, check_one, type_of
+from ..._operands.index_bounds import READ, WRITE
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure import scatter as ops
@@ -170,7 +171,7 @@ class AtIndex:
             part = window(index, type_of(x).shape)
             x, index = part.read(x), part.rest
         checked = mode is None or GatherScatterMode.from_any(mode) is GatherScatterMode.PROMISE_IN_BOUNDS
-        plan, dynamic = parse(index, type_of(x).shape, wrap_negative_indices, checked)
+        plan, dynamic = parse(index, type_of(x).shape, wrap_negative_indices, READ if checked else None)
         elements = read(
             x,
             *dynamic,
@@ -276,7 +277,8 @@ class AtIndex:
         Array([  1., 200.], dtype=float32)
         """
         if not unique_indices and not is_window(self.index):
-            plan, dynamic = parse(self.index, type_of(self.array).shape, wrap_negative_indices)
+            access = WRITE if mode is None else None
+            plan, dynamic = parse(self.index, type_of(self.array).shape, wrap_negative_indices, access)
             if "array" in plan.items:
                 return _apply(self.array, dynamic, func, plan, indices_are_sorted, mode)
         changed = func(
@@ -306,7 +308,7 @@ class AtIndex:
         mask = self.index
         if isinstance(mask, Tracer) and mask.aval.dtype == dtypes.bool_ and kind == "set":
             return _set_where(x, mask, y)
-        plan, dynamic = parse(self.index, type_of(x).shape, how.wraps)
+        plan, dynamic = parse(self.index, type_of(x).shape, how.wraps, WRITE if how.mode is None else None)
         single = "array" not in plan.items and "mask" not in plan.items
         return _scatter(
             x,

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..._base import config
 from ..._base.errors import IndexingError, NonConcreteBooleanIndexError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ir.dimensions import as_length, is_symbolic, max_dim, min_dim, surely_at_least
 from ..._operands.checks import type_of
+from ..._operands.index_bounds import Access, check, is_outside, report_slice
 from ..._trace.trace import Tracer
 from .._creation.from_data import asarray
 
@@ -54,10 +54,12 @@ class Plan(NamedTuple):
     wraps: bool = True
 
 
-def parse(index: Any, shape: tuple[int, ...], wraps: bool = True, checked: bool = False) -> tuple[Plan, list[Any]]:
+def parse(
+    index: Any, shape: tuple[int, ...], wraps: bool = True, access: Access | None = None
+) -> tuple[Plan, list[Any]]:
     """The plan of an index into an array of this shape, and its dynamic operands in order.
 
-    `checked`: whether Python numbers out of bounds raise if the flag `check_static_indices` is on.
+    `access` says what the index is for, and that its bounds are checked; see `index_bounds`.
     """
     if isinstance(index, Sequence) and not isinstance(index, tuple | str):
         _refuse_sequence(index)
@@ -92,14 +94,17 @@ def parse(index: Any, shape: tuple[int, ...], wraps: bool = True, checked: bool 
         n = shape[axis]
         axis += 1
         if isinstance(part, slice):
-            items.append(_slice(part, n))
+            selected = _slice(part, n)
+            items.append(selected)
+            if access is not None and not is_symbolic(n) and selected.size == 0 and is_outside(part, n):
+                report_slice(part, axis - 1, shape, access)
             continue
         if n == 0 and not type_of(part).shape:
             shown = part if type(part) is int else type_of(part).short
             raise IndexingError(f"index {shown} is out of bounds for axis {axis - 1} with size 0", shapes=[shape])
+        if access is not None:
+            check(part, axis - 1, shape, access, wraps)
         if type(part) is int:
-            if checked and not is_symbolic(n) and not (-n if wraps else 0) <= part < n:
-                check_static(part, axis - 1, shape)
             items.append("int")
             if is_symbolic(n):
                 dynamic.append((part + n).as_value() if wraps and part < 0 else part)
@@ -129,17 +134,6 @@ def _refuse_sequence(index: Sequence[Any]) -> None:
         instead="x[phlox.numpy.array(seq)] for elements of the first axis, x[tuple(seq)] for several axes",
         index=index,
     )
-
-
-def check_static(position: int, axis: int, shape: tuple[int, ...]) -> None:
-    """Raises for a position out of bounds, if the flag `check_static_indices` is on."""
-    if config.current().check_static_indices:
-        raise IndexingError(
-            f"index {position} out of bounds for axis {axis} with size {shape[axis]}",
-            instead="a position in the array, or x.at[i].get(mode='clip' or 'fill')",
-            index=position,
-            shapes=[shape],
-        )
 
 
 def _element(x: Any) -> Any:
@@ -244,8 +238,10 @@ _PLAIN = (int, type(None))
 
 
 @functools.lru_cache(4096)
-def _plan_of_slice(start: int | None, stop: int | None, step: int | None, shape: tuple[int, ...]) -> Plan:
-    return parse(slice(start, stop, step), shape)[0]
+def _plan_of_slice(start: int | None, stop: int | None, step: int | None, shape: tuple[int, ...]) -> Plan | None:
+    """The plan of a slice of the first axis; None if it lies outside, which is reported at each line."""
+    part = slice(start, stop, step)
+    return None if shape and not is_symbolic(shape[0]) and is_outside(part, shape[0]) else parse(part, shape)[0]
 
 
 @functools.lru_cache(4096)
@@ -263,5 +259,6 @@ def plain(index: Any, shape: tuple[int, ...]) -> tuple[Plan, list[Any]] | None:
         if -n <= index < 0:
             return _plan_of_integer(shape), [index + n]
     if kind is slice and type(index.start) in _PLAIN and type(index.stop) in _PLAIN and type(index.step) in _PLAIN:
-        return _plan_of_slice(index.start, index.stop, index.step, shape), []
+        plan = _plan_of_slice(index.start, index.stop, index.step, shape)
+        return None if plan is None else (plan, [])
     return None

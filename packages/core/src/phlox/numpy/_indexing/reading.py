@@ -7,18 +7,21 @@ not in the plan, so that ``x[i]`` in a Python loop compiles once.) `at.py` write
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..._api.jit.jit import jit
-from ..._base import checks
+from ..._base import config
 from ..._base.errors import ArgumentError, ConcretizationTypeError, IndexingError, ShapeError, UnsupportedError
 from ..._ir import dtypes
+from ..._ir.avals import typeof_value
 from ..._ir.dimensions import max_dim, min_dim
 from ..._ir.primitive import current_trace
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
+from ..._operands.index_bounds import FILL, READ, check as check_index
 from ..._operands.indices import from_front, positions
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import logic
@@ -29,6 +32,7 @@ from ..._ops.structure.dimension_numbers import GatherDimensionNumbers, GatherSc
 from ..._ops.structure.gather import gather
 from ..._ops.structure.slicing import dynamic_slice, slice_
 from ..._xla import key_records
+from ..._xla.array import ArrayImpl
 from .._elementwise.binary import maximum
 from .._manipulation.shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
 from .ds import is_window, window
@@ -48,11 +52,11 @@ def getitem(x: Any, index: Any) -> Any:
         if is_window(index):
             part = window(index, shape)
             return getitem(part.read(x), part.rest)
-        parsed = parse(index, shape, checked=True)
+        parsed = parse(index, shape, access=READ)
     plan, dynamic = parsed
     out = read(x, *dynamic, plan=plan, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False)
     dtype = x.aval.dtype
-    is_followed = type(dtype) is KeyDtype or (dtype is dtypes.uint32 and checks.is_strict())
+    is_followed = type(dtype) is KeyDtype or (dtype is dtypes.uint32 and config.current().checks == "strict")
     if is_followed and current_trace.get() is None:
         key_records.select(x, out, index)
     return out
@@ -299,9 +303,15 @@ def _vectors(components: list[Any], outer: tuple[int, ...]) -> Any:
 # --- functions ------------------------------------------------------------------------------------------
 
 
-@functools.partial(
-    jit, inline=True, static_argnames=("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value")
-)
+def _check_indices(function: str, a: Any, indices: Any, axis: int | None, wraps: bool = True) -> None:
+    """Checks that indices along an axis (None: of the flattened array) are inside, see `index_bounds`."""
+    aval = typeof_value(a)
+    if aval is None or typeof_value(indices) is None or not isinstance(axis, int | None):
+        return  # which raises an error
+    shape = aval.shape if axis is not None else (math.prod(aval.shape),)
+    check_index(indices, canonical_axis(axis or 0, len(shape), function), shape, FILL, wraps)
+
+
 def take(
     a: ArrayLike,
     indices: ArrayLike,
@@ -339,6 +349,24 @@ def take(
     >>> jnp.take(jnp.array([4, 5, 6]), jnp.array([2, 0]))
     Array([6, 4], dtype=int32)
     """
+    if mode is None and (type(indices) is not ArrayImpl or config.current().checks == "strict"):
+        _check_indices("take", a, indices, axis)
+    return _take(a, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value)
+
+
+@functools.partial(
+    jit, inline=True, static_argnames=("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value")
+)
+def _take(
+    a: Any,
+    indices: Any,
+    axis: int | None,
+    out: None,
+    mode: str | None,
+    unique_indices: bool,
+    indices_are_sorted: bool,
+    fill_value: Any,
+) -> Any:
     a, indices = check("take", a, indices)
     if out is not None or mode == "raise":
         raise UnsupportedError("take: out= and mode='raise' are not supported", instead="mode='clip', 'wrap' or 'fill'")
@@ -399,7 +427,6 @@ def _along_axis(function: str, arr: Any, indices: Any, axis: int) -> tuple[int, 
     return at, broadcast_to(indices, shape), shape
 
 
-@functools.partial(jit, static_argnames=("axis", "mode", "fill_value", "wrap_negative_indices"))
 def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,
@@ -436,6 +463,21 @@ def take_along_axis(
     >>> jnp.take_along_axis(x, jnp.argsort(x), 1)
     Array([[1, 2, 3]], dtype=int32)
     """
+    if mode is None and (type(indices) is not ArrayImpl or config.current().checks == "strict"):
+        _check_indices("take_along_axis", arr, indices, axis, wrap_negative_indices is not False)
+    return _take_along_axis(arr, indices, axis, mode, fill_value, wrap_negative_indices=wrap_negative_indices)
+
+
+@functools.partial(jit, static_argnames=("axis", "mode", "fill_value", "wrap_negative_indices"))
+def _take_along_axis(
+    arr: Any,
+    indices: Any,
+    axis: int | None,
+    mode: str | None,
+    fill_value: Any,
+    *,
+    wrap_negative_indices: bool | None,
+) -> Any:
     arr, indices = check("take_along_axis", arr, indices)
     if dtypes.kind(type_of(indices).dtype) not in "iu":
         raise IndexingError(

@@ -135,7 +135,8 @@ def searchsorted(
     if type_of(a).ndim != 1:
         raise ShapeError(f"searchsorted: a must be a vector, got {type_of(a).short}")
     if sorter is not None:
-        a = take(a, *check("searchsorted", sorter))
+        (sorter,) = check("searchsorted", sorter)
+        a = take(a, sorter)
     return _searchsorted(a, v, right=side == "right", method=method)
 
 

@@ -16,9 +16,11 @@ from ..._base.wrapping import renamed
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, hashable, type_of
+from ..._operands.integer_overflow import check_range
 from ..._operands.promotion import promote_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.reductions import reduce as ops, running
+from ..._ops.structure.numbers import exact
 from ..._ops.structure.shape import broadcast_in_dim, reshape, transpose
 from .._elementwise.binary import divide, multiply, subtract
 from .._elementwise.choose import where as choose
@@ -88,6 +90,7 @@ def _total(
         result = accumulator(type_of(a).dtype) if dtype is None else dtype
         a = _keep(name, to_dtype(a, _wide(result) if dtype is None else dtype), where, neutral)
         truth = type_of(a).dtype == dtypes.bool_
+        check_range(name, functools.partial(getattr(np, name), axis=axes), type_of(a).dtype, a)
         out = (reduce_bools if truth else reduce)(a, axes=axes)
         if initial is not None:
             out = (combine_bools if truth else combine)(_initial(name, initial, type_of(out).dtype), out)
@@ -452,7 +455,7 @@ def _count(a: Any, axes: tuple[int, ...], mask: Any, dtype: Any, keepdims: bool)
     """The number of elements that each result reduces."""
     if mask is None:
         count = math.prod(type_of(a).shape[i] for i in axes)
-        return to_dtype(count.as_value(), dtype) if is_symbolic(count) else np.asarray(count, dtype)[()]
+        return to_dtype(count.as_value(), dtype) if is_symbolic(count) else exact(np.asarray(count, dtype)[()])
     return sum(broadcast_to(mask, type_of(a).shape), axes, dtype, keepdims=keepdims)
 
 
@@ -757,7 +760,9 @@ def _running(a: Any, axis: int | None, dtype: Any, product: bool) -> Any:
         a = as_bool(a)  # as numbers, 1 and -1 would cancel in the sum
     small = dtypes.kind(result) == "f" and dtypes.bits(result) < 16
     a = to_dtype(a, accumulator(result) if result == dtypes.bool_ else dtypes.float32 if small else result)
-    at = canonical_axis(axis, type_of(a).ndim, "cumprod" if product else "cumsum")
+    name = "cumprod" if product else "cumsum"
+    at = canonical_axis(axis, type_of(a).ndim, name)
+    check_range(name, functools.partial(getattr(np, name), axis=at), type_of(a).dtype, a)
     return to_dtype((running.cumprod if product else running.cumsum)(a, axis=at, reverse=False), result)
 
 
