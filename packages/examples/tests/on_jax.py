@@ -49,12 +49,12 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return spec
 
     def exec_module(self, module):
-        if module.__name__ == f"phlox_optim{ENDING}._guard":
-            module.public, module.names = (lambda name: getattr(optax, name)), (lambda: dir(optax))
-            return
         with open(module.__spec__.origin, encoding="utf-8") as file:
             text = file.read()
         exec(compile(translated(text), module.__spec__.origin, "exec"), module.__dict__)
+        if module.__name__ == f"phlox_optim{ENDING}._guard":
+            # Optimizers still tell their learning rates, but they are those of optax, which are not refused here.
+            module._optax, module._refuse_plain = (lambda: optax), (lambda name, argument: None)
 
 
 sys.meta_path.insert(0, Finder())  # before the one that would find the original texts in the packages' folders

@@ -112,7 +112,7 @@ def accuracy(w: Any, examples: Any) -> float:
     return float(((images @ w).argmax(1) == labels).mean())
 
 
-def found(a: Any, wrong: Any) -> float:
+def share_found(a: Any, wrong: Any) -> float:
     """The share of wrong labels among as many examples with the smallest weights."""
     return float(wrong[np.argsort(np.asarray(a), kind="stable")[: wrong.sum()]].mean())
 
@@ -140,12 +140,12 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
                 a, state, value = step(a, state)
                 values.append(float(value))
                 if number % 10 == 9:
-                    shown.row(str(number + 1), f"{values[-1]:.4f}", f"{found(a, wrong):.1%}")
+                    shown.row(str(number + 1), f"{values[-1]:.4f}", f"{share_found(a, wrong):.1%}")
         return {
             "losses": np.array(values),
             "weights": np.asarray(phlox.nn.sigmoid(a)),
             "wrong": wrong,
-            "found": found(a, wrong),
+            "share_found": share_found(a, wrong),
             "accuracy_before": first,
             "test_accuracy": accuracy(end(a, doubtful), test),
             "accuracy_checked_only": accuracy(end(jnp.full(options.checked, 20.0), checked), test),
@@ -182,8 +182,10 @@ def run(options: argparse.Namespace) -> None:
     results.make_folder(options.out, "--out")
     result = compute(options)
     before, after = result["accuracy_before"], result["test_accuracy"]
-    title = f"Gradients through {len(result['losses'])} trainings: {result['found']:.0%} of the wrong labels found"
-    names = ("found", "accuracy_before", "test_accuracy", "accuracy_checked_only")
+    title = (
+        f"Gradients through {len(result['losses'])} trainings: {result['share_found']:.0%} of the wrong labels found"
+    )
+    names = ("share_found", "accuracy_before", "test_accuracy", "accuracy_checked_only")
     contents = {"settings": settings, "losses": result["losses"].tolist(), **{name: result[name] for name in names}}
     written = results.write(options, contents, draw(result, title))
     report.show(f"Test accuracy {before:.2%} before, {after:.2%} after. Wrote {' and '.join(written)}.")

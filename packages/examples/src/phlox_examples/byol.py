@@ -116,7 +116,7 @@ def probe(features: Any, labels: Any, test_features: Any, test_labels: Any, seed
     """
     mean, deviation = features.mean(0), features.std(0) + 1e-6
     x, t = ((part - mean) / deviation for part in (features, test_features))
-    random, found = np.random.default_rng(seed), {}
+    random, accuracies = np.random.default_rng(seed), {}
     for count in LABELS:
         hits = []
         for _ in range(CHOICES):
@@ -125,8 +125,8 @@ def probe(features: Any, labels: Any, test_features: Any, test_labels: Any, seed
             # In the form for fewer examples than features.
             weights = a.T @ np.linalg.solve(a @ a.T + RIDGE * a.shape[1] * np.eye(len(a)), goal)
             hits.append(((t @ weights).argmax(1) == test_labels).mean())
-        found[count] = float(np.mean(hits))
-    return found
+        accuracies[count] = float(np.mean(hits))
+    return accuracies
 
 
 def encoded(params: Any, images: Any) -> Any:

@@ -102,13 +102,16 @@ class Tokenizer:
         return " ".join(word for word in words if word not in SPECIAL)
 
 
-def dialogue(tokenizer: Tokenizer, said: list[tuple[str, str]]) -> tuple[Any, Any]:
+def dialogue(tokenizer: Tokenizer, exchanges: list[tuple[str, str]]) -> tuple[Any, Any]:
     """The tokens of a dialogue (LENGTH,), and which of them <bot> says."""
     tokens, learnt = [], []
-    for question, answer in said:
-        asked, replied = tokenizer.encode(f"<user> {question} <bot>"), tokenizer.encode(f"{answer} <end>")
-        tokens += asked + replied
-        learnt += [False] * len(asked) + [True] * len(replied)
+    for question, answer in exchanges:
+        question_tokens, answer_tokens = (
+            tokenizer.encode(f"<user> {question} <bot>"),
+            tokenizer.encode(f"{answer} <end>"),
+        )
+        tokens += question_tokens + answer_tokens
+        learnt += [False] * len(question_tokens) + [True] * len(answer_tokens)
     rest = LENGTH - len(tokens)
     return np.array(tokens + [0] * rest, "int32"), np.array(learnt + [False] * rest)
 
@@ -134,15 +137,15 @@ def split(seed: int) -> tuple[list[Any], list[Any]]:
 
 
 def answers(model: Any, params: Any, tokenizer: Tokenizer, dialogues: list[Any]) -> float:
-    """The share of dialogues in which all answers are right. What the model said itself is in what it reads next."""
+    """The share of dialogues in which all answers are right. What the model said is in what it reads next."""
     histories: list[list[int]] = [[] for _ in dialogues]
     right = np.ones(len(dialogues), bool)
     for turn in range(3):
-        said = [turns(*combination)[turn] for combination in dialogues]
-        for history, (question, _) in zip(histories, said, strict=True):
+        exchanges = [turns(*combination)[turn] for combination in dialogues]
+        for history, (question, _) in zip(histories, exchanges, strict=True):
             history += tokenizer.encode(f"<user> {question} <bot>")
         texts = phlox_models.generate(model, params, [np.array(h) for h in histories], max_new_tokens=10)
-        for number, (history, text, (_, answer)) in enumerate(zip(histories, texts, said, strict=True)):
+        for number, (history, text, (_, answer)) in enumerate(zip(histories, texts, exchanges, strict=True)):
             reply = [int(token) for token in np.asarray(text)[len(history) :]]
             right[number] &= tokenizer.decode(reply) == answer
             history += tokenizer.encode(f"{tokenizer.decode(reply)} <end>")
@@ -156,7 +159,7 @@ def talk(model: Any, params: Any, tokenizer: Tokenizer, questions: list[str]) ->
         report.console.print(f" {tokenizer.decode(new)}", end="", highlight=False, markup=False)
 
     history: list[int] = []
-    said = []
+    exchanges = []
     for question in questions:
         history += tokenizer.encode(f"<user> {question} <bot>")
         report.show(f"> {question}")
@@ -164,8 +167,8 @@ def talk(model: Any, params: Any, tokenizer: Tokenizer, questions: list[str]) ->
         report.show("")
         reply = tokenizer.decode(np.asarray(text)[len(history) :])
         history += tokenizer.encode(f"{reply} <end>")
-        said.append((question, reply))
-    return said
+        exchanges.append((question, reply))
+    return exchanges
 
 
 def train(model: Any, tokenizer: Tokenizer, options: argparse.Namespace) -> tuple[Any, list[dict[str, float]]]:
@@ -231,7 +234,7 @@ def run(options: argparse.Namespace) -> None:
 
     # 2. A talk that was not in the training, and the same in half the memory.
     name, country, order = split(options.seed)[1][0]
-    said = talk(loaded, weights, tokenizer, [question for question, _ in turns(name, country, order)])
+    exchanges = talk(loaded, weights, tokenizer, [question for question, _ in turns(name, country, order)])
     small, halves = phlox_models.load(folder, dtype="bfloat16")
     exam = split(options.seed)[1][: options.exam]
     in_16_bits = answers(small, halves, tokenizer, exam)
@@ -246,7 +249,7 @@ def run(options: argparse.Namespace) -> None:
     left.margins(x=0.2)
     right.axis("off")
     right.set_title("A dialogue, in which these two have never met in the training", loc="left", fontsize=11)
-    for number, (question, reply) in enumerate(said):
+    for number, (question, reply) in enumerate(exchanges):
         right.text(0.0, 0.92 - 0.3 * number, question, fontsize=13, color=plots.GREY, va="top")
         right.text(0.08, 0.8 - 0.3 * number, reply or "...", fontsize=13, color=plots.BLUE, va="top")
     contents = {
@@ -254,7 +257,7 @@ def run(options: argparse.Namespace) -> None:
         "training": history,
         "dialogues_right": share,
         "dialogues_right_in_16_bits": in_16_bits,
-        "dialogue": [list(turn) for turn in said],
+        "dialogue": [list(turn) for turn in exchanges],
     }
     files = results.write(options, contents, figure)
     report.show(f"{share:.1%} of new dialogues are right. The model is in {folder}. Wrote {' and '.join(files)}.")

@@ -43,11 +43,11 @@ def schedule() -> Any:
     """a_t for t = 0 ... TIMES, by the cosine of Nichol and Dhariwal (2021)."""
     wave = np.cos((np.arange(TIMES + 1) / TIMES + 0.008) / 1.008 * np.pi / 2) ** 2
     # By no step is more than 0.98 of what is left made noise, or the last step could not be undone.
-    kept = np.cumprod(np.concatenate([[1.0], np.maximum(wave[1:] / wave[:-1], 0.02)]))
-    return kept.astype("float32")
+    signal = np.cumprod(np.concatenate([[1.0], np.maximum(wave[1:] / wave[:-1], 0.02)]))
+    return signal.astype("float32")
 
 
-KEPT = schedule()
+SIGNAL = schedule()
 
 
 def drawn(key: Any, count: int) -> Any:
@@ -72,12 +72,12 @@ model = Denoiser(nn.MLP((2 + 2 * WAVES, 128, 128, 128, 2), nn.silu))
 
 def best(x: Any, t: Any) -> Any:
     """The mean of e given x_t, for the ring of normal distributions."""
-    kept = jnp.asarray(KEPT)[t][:, None]
-    variance = kept * WIDTH**2 + 1 - kept
-    apart = x[:, None] - jnp.sqrt(kept)[..., None] * jnp.asarray(CENTRES, x.dtype)
+    signal = jnp.asarray(SIGNAL)[t][:, None]
+    variance = signal * WIDTH**2 + 1 - signal
+    apart = x[:, None] - jnp.sqrt(signal)[..., None] * jnp.asarray(CENTRES, x.dtype)
     share = nn.softmax(-(apart**2).sum(-1) / (2 * variance))
     # Given the mode, x_0 and e are normal, and e is a fixed part of how far x_t is from the middle of the mode.
-    return jnp.sqrt(1 - kept) / variance * (share[..., None] * apart).sum(1)
+    return jnp.sqrt(1 - signal) / variance * (share[..., None] * apart).sum(1)
 
 
 def noisy(key: Any, count: int) -> tuple[Any, Any, Any]:
@@ -85,8 +85,8 @@ def noisy(key: Any, count: int) -> tuple[Any, Any, Any]:
     point_key, time_key, noise_key = phlox.random.split(key, 3)
     t = phlox.random.randint(time_key, (count,), 1, TIMES + 1)
     e = phlox.random.normal(noise_key, (count, 2))
-    kept = jnp.asarray(KEPT)[t][:, None]
-    return jnp.sqrt(kept) * drawn(point_key, count) + jnp.sqrt(1 - kept) * e, t, e
+    signal = jnp.asarray(SIGNAL)[t][:, None]
+    return jnp.sqrt(signal) * drawn(point_key, count) + jnp.sqrt(1 - signal) * e, t, e
 
 
 def sampled(denoise: Any, key: Any, count: int) -> Any:
@@ -95,12 +95,12 @@ def sampled(denoise: Any, key: Any, count: int) -> Any:
 
     def back(x: Any, row: Any) -> Any:
         t, key = row
-        kept, before = jnp.asarray(KEPT)[t], jnp.asarray(KEPT)[t - 1]
-        step = kept / before
+        signal, before = jnp.asarray(SIGNAL)[t], jnp.asarray(SIGNAL)[t - 1]
+        step = signal / before
         e = denoise(x, jnp.full(count, t))
-        mean = (x - (1 - step) / jnp.sqrt(1 - kept) * e) / jnp.sqrt(step)
+        mean = (x - (1 - step) / jnp.sqrt(1 - signal) * e) / jnp.sqrt(step)
         # The noise that a step back has of its own; none in the last one.
-        spread = jnp.sqrt((1 - before) / (1 - kept) * (1 - step))
+        spread = jnp.sqrt((1 - before) / (1 - signal) * (1 - step))
         x = mean + spread * phlox.random.normal(key, x.shape)
         return x, x
 

@@ -148,11 +148,11 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
                 energy = ENERGIES[name]
                 values, slopes = phlox.jit(phlox.vmap(phlox.value_and_grad(energy)))(distances)
                 derivatives = phlox.jit(functools.partial(with_derivatives, energy))
-                found = bond(derivatives)
-                found["at_1.4"] = float(derivatives(jnp.asarray(1.4))[0])
-                curves[name] = {"energies": np.asarray(values), "forces": -np.asarray(slopes), **found}
-                numbers = (f"{found['length']:.4f}", f"{found['energy']:.6f}", f"{found['frequency']:.0f}")
-                shown.row(name, f"{found['at_1.4']:.5f}", *numbers)
+                minimum = bond(derivatives)
+                minimum["at_1.4"] = float(derivatives(jnp.asarray(1.4))[0])
+                curves[name] = {"energies": np.asarray(values), "forces": -np.asarray(slopes), **minimum}
+                numbers = (f"{minimum['length']:.4f}", f"{minimum['energy']:.6f}", f"{minimum['frequency']:.0f}")
+                shown.row(name, f"{minimum['at_1.4']:.5f}", *numbers)
         return {"distances": np.asarray(distances), **curves}
 
 
@@ -203,10 +203,10 @@ def run(options: argparse.Namespace) -> None:
     settings = settings_of(options)
     results.make_folder(options.out, "--out")
     result = compute(options)
-    found = result["full-ci"]
-    title = f"The bond of hydrogen by derivatives: {found['length']:.3f} bohr, {found['energy']:.4f} hartree"
+    exact = result["full-ci"]
+    title = f"The bond of hydrogen by derivatives: {exact['length']:.3f} bohr, {exact['energy']:.4f} hartree"
     numbers = ("length", "energy", "frequency", "at_1.4")
     contents = {"settings": settings, **{name: {key: result[name][key] for key in numbers} for name in METHODS}}
     written = results.write(options, contents, draw(result, title))
-    gained = result["hartree-fock"]["energy"] - found["energy"]
+    gained = result["hartree-fock"]["energy"] - exact["energy"]
     report.show(f"Electrons that avoid each other gain {gained:.4f} hartree. Wrote {' and '.join(written)}.")

@@ -40,9 +40,9 @@ SHOWN = (4, 8, 16, 32, 64)  # pixels that are seen, in the examination
 
 
 class Perceiver(nn.Layer):
-    """Scores of the ten digits (n, 10) and ink of all pixels (n, 64), from ink (n, k) of pixels at places (n, k)."""
+    """Scores of the ten digits (n, 10) and ink of all pixels (n, 64), from ink (n, k) of pixels at positions (n, k)."""
 
-    places: nn.Embedding
+    positions: nn.Embedding
     ink: nn.Linear
     read: nn.MultiHeadAttention
     thoughts: nn.Stack
@@ -55,14 +55,14 @@ class Perceiver(nn.Layer):
         normal = nn.initializers.normal(0.02)
         return {"latents": (normal, (LATENTS, FEATURES)), "which_digit": (normal, (1, FEATURES))}
 
-    def __call__(self, ink: Any, places: Any, seen: Any) -> Any:
+    def __call__(self, ink: Any, positions: Any, seen: Any) -> Any:
         """`seen` (n, k) are bools: the others are not attended to."""
         n = len(ink)
-        inputs = self.norms[0](self.ink(ink[..., None]) + self.places(places))
+        inputs = self.norms[0](self.ink(ink[..., None]) + self.positions(positions))
         latents = jnp.broadcast_to(self.latents, (n, LATENTS, FEATURES))
         latents = latents + self.read(self.norms[1](latents), inputs, mask=seen[:, None])
         latents = self.norms[2](self.thoughts(latents))
-        questions = jnp.concatenate([self.which_digit, self.places(jnp.arange(64))])
+        questions = jnp.concatenate([self.which_digit, self.positions(jnp.arange(64))])
         questions = jnp.broadcast_to(questions, (n, 65, FEATURES))
         answers = questions + self.answer(questions, latents)
         return self.digit(answers[:, 0]), self.pixel(answers[:, 1:])[..., 0]
@@ -92,8 +92,8 @@ model = network()
 
 def answers(params: Any, images: Any, seen: Any) -> Any:
     """Scores and ink, of pictures (n, 64) of which the pixels `seen` (n, 64) are shown."""
-    places = jnp.broadcast_to(jnp.arange(64), images.shape)
-    return model.apply(params, jnp.where(seen, images, 0.0), places, seen)
+    positions = jnp.broadcast_to(jnp.arange(64), images.shape)
+    return model.apply(params, jnp.where(seen, images, 0.0), positions, seen)
 
 
 def random_part(key: Any, n: int) -> Any:

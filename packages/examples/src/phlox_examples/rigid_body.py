@@ -182,8 +182,8 @@ def compute(options: argparse.Namespace) -> dict[str, Any]:
         meeting_key, pile_key = phlox.random.split(phlox.random.key(options.seed))
         q, v, sizes = meeting(meeting_key)
         path_q, path_v = run(q, v, sizes, jnp.zeros(2), options.frames, False)
-        kept = phlox.vmap(lambda q, v: conserved(q, v, sizes))(path_q, path_v)
-        space = {"q": np.asarray(path_q), "sizes": np.asarray(sizes), "conserved": np.asarray(kept)}
+        invariants = phlox.vmap(lambda q, v: conserved(q, v, sizes))(path_q, path_v)
+        space = {"q": np.asarray(path_q), "sizes": np.asarray(sizes), "conserved": np.asarray(invariants)}
         next(shown.counted([None]))
 
         q, v, sizes = pile(pile_key, options.boxes)

@@ -20,7 +20,7 @@ def test_the_best_answer_is_the_mean_of_the_noise():
     points = np.asarray(diffusion.drawn(phlox.random.key(0), 400_000))
     found = np.asarray(diffusion.best(x, t))
     for place, time, answer in zip(np.asarray(x), np.asarray(t), found, strict=True):
-        kept = diffusion.KEPT[time]
+        kept = diffusion.SIGNAL[time]
         e = (place - np.sqrt(kept) * points) / np.sqrt(1 - kept)
         weight = np.exp(-(e**2).sum(1) / 2)
         expected = (weight[:, None] * e).sum(0) / weight.sum()
@@ -41,7 +41,7 @@ def test_samples_by_the_best_answer_have_the_distribution():
 
 def test_the_network_comes_near_the_best_answer():
     found = diffusion.train(parse(["diffusion", "--steps", "1500", "--batch-size", "256", "--samples", "500"]))
-    assert diffusion.KEPT[0] == 1 and diffusion.KEPT[-1] < 1e-3
+    assert diffusion.SIGNAL[0] == 1 and diffusion.SIGNAL[-1] < 1e-3
     assert found["losses"][-1] < 1.12 * found["least"]
     assert found["excess"] == pytest.approx(found["losses"][-1] - found["least"], abs=0.02)
     shares = np.array(diffusion.statistics(found["path"][-1])["shares"])
@@ -236,3 +236,10 @@ def test_features_learnt_without_labels_beat_raw_pixels(tmp_path):
     for count in ("1", "2", "5"):
         assert learnt[count] > pixels[count] + 0.04
     assert found["epochs"][-1]["spread"] > 0.5, "the answers have not become the same"
+
+
+def test_more_pixels_say_more(tmp_path):
+    run("perceiver-io", "--epochs", "8", "--out", tmp_path)
+    found = results(tmp_path, "perceiver-io")
+    assert found["accuracy"][-1] > 0.6 and found["accuracy"][-1] > found["accuracy"][0] + 0.3
+    assert found["error"][-1] < 0.95 * found["error_of_mean"][-1], "hidden pixels are known better than by the mean"

@@ -28,7 +28,7 @@ def test_wrong_labels_are_found():
     words = "bilevel --doubtful 200 --checked 100 --steps 20 --rate 0.5"
     result = bilevel.compute(parse(words.split()))
     assert result["wrong"].mean() == 0.5
-    assert result["found"] > 0.8
+    assert result["share_found"] > 0.8
     assert result["losses"][-1] < result["losses"][0] / 2
     assert result["test_accuracy"] > result["accuracy_before"] + 0.05
 

@@ -152,7 +152,7 @@ PROGRAMS = (
             Option("--steps", whole(1), 60, "of Adam; each trains a network", 5),
             Option("--rate", positive, 0.3, "of Adam", metavar="RATE"),
         ),
-        ("losses", "found", "accuracy_before", "test_accuracy", "accuracy_checked_only"),
+        ("losses", "share_found", "accuracy_before", "test_accuracy", "accuracy_checked_only"),
     ),
     Program(
         "protein-folding",
