@@ -140,16 +140,8 @@ def compile_text(
         if not refused:  # an option of the user
             raise
         _refused.update(refused)
-        return compile_text(
-            text,
-            devices,
-            located=located,
-            shardy=shardy,
-            outputs=outputs,
-            overrides=overrides,
-            advice=advice,
-            callbacks=callbacks,
-        )
+        same = {"shardy": shardy, "outputs": outputs, "overrides": overrides, "advice": advice, "callbacks": callbacks}
+        return compile_text(text, devices, located=located, **same)
     with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
         disk.store(key, client.serialize_executable(executable))
     return executable
