@@ -136,15 +136,28 @@ def compile_text(
             client, module, device_list, settings, text=text, overrides=(*advice, *overrides), **more
         )
     except CompilerOptionError as error:
-        refused = {name for name, _ in advice if name in str(error.__context__)}
-        if not refused:  # an option of the user
+        if not _note_refused(advice, error):  # an option of the user
             raise
-        _refused.update(refused)
-        same = {"shardy": shardy, "outputs": outputs, "overrides": overrides, "advice": advice, "callbacks": callbacks}
-        return compile_text(text, devices, located=located, **same)
+        return compile_text(
+            text,
+            devices,
+            located=located,
+            shardy=shardy,
+            outputs=outputs,
+            overrides=overrides,
+            advice=advice,
+            callbacks=callbacks,
+        )
     with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
         disk.store(key, client.serialize_executable(executable))
     return executable
+
+
+def _note_refused(advice: Overrides, error: Exception) -> bool:
+    """Whether this XLA refuses an option of `advice`, which is then left out of all programs."""
+    refused = {name for name, _ in advice if name in str(error.__context__)}
+    _refused.update(refused)
+    return bool(refused)
 
 
 def _load(client: Any, key: str, *how: Any) -> Any:
