@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..._base.checks import report
+from ..._ir.dtypes import is_extended
 from ..._ir.jaxpr import ClosedJaxpr
 from ..._xla.array import ArrayImpl
 from ..jit.counting import next_sample
@@ -120,7 +121,7 @@ def _old_text(value: Value) -> str:
 
 def _text(x: Any) -> str:
     if isinstance(x, ArrayImpl):
-        is_number = x.aval.size == 1 and isinstance(x.dtype, np.dtype) and not x.is_deleted()
+        is_number = x.aval.size == 1 and not is_extended(x.dtype) and not x.is_deleted()
         return f"{x.aval.short}, {np.asarray(x).item()!r}" if is_number else x.aval.short
     if isinstance(x, np.ndarray):
         return f"{x.dtype}{list(x.shape)}"
@@ -233,6 +234,8 @@ def _program_text(traced: Trace) -> str:
 
 def _equal(now: Any, before: Any) -> bool:
     """Whether two closed-over arrays have equal elements; False for large ones."""
-    if not all(isinstance(x, ArrayImpl | np.ndarray) for x in (now, before)) or now.nbytes > _SMALL:
-        return False
+    for x in (now, before):
+        is_array = isinstance(x, np.ndarray) or (isinstance(x, ArrayImpl) and not x.is_deleted())
+        if not is_array or is_extended(x.dtype) or x.nbytes > _SMALL:
+            return False
     return np.array_equal(np.asarray(now), np.asarray(before))
