@@ -270,6 +270,11 @@ class Reader:
                 items = [*enumerate(x.args), *x.keywords.items()]
                 bound = {**shifted, **{w: ((*path, ("argument", w)), v) for w, v in items}}
             inner = inner_function(x)
+            if inner is MISSING and not isinstance(x, FunctionType):
+                x, path = attribute(x, "__call__"), (*path, ("attr", "__call__"))
+                if isinstance(x, MethodType):
+                    continue
+                return
             if inner is MISSING:
                 self._closure(x, path, depth)
                 return
