@@ -132,7 +132,9 @@ def test_a_bucket_divides_the_mesh(count):
             x = phlox.device_put(rows(n), split)
             np.testing.assert_allclose(h(x), rows(n)[::-1] - rows(n).mean(0), rtol=1e-5)
             gradient = phlox.grad(lambda x: (h(x) ** 2).sum())(x)
-            np.testing.assert_allclose(gradient, phlox.grad(lambda x: ((x[::-1] - x.mean(0)) ** 2).sum())(rows(n)), rtol=1e-4, atol=1e-2)  # fmt: skip
+            np.testing.assert_allclose(
+                gradient, phlox.grad(lambda x: ((x[::-1] - x.mean(0)) ** 2).sum())(rows(n)), rtol=1e-4, atol=1e-2
+            )
     assert programs(f) <= 3
 
 
