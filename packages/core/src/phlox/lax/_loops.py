@@ -45,6 +45,7 @@ from .._trace.trace import typeof
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
 from .._transform.manual_axes import as_varying
+from ._iterators import report_iterators
 from ._progress import reporter
 from ._scan_options import common_length, unroll_count
 from ._structural import concatenate, reshape
@@ -222,6 +223,7 @@ def while_loop(
     >>> phlox.grad(lambda x: while_loop(lambda x: x < 100, lambda x: 2 * x, x))(3.0)
     Array(64., dtype=float32)
     """
+    report_iterators("while_loop", "body_fun", body_fun)
     named = _Body("while_loop", "body_fun", _parameter(body_fun, 0))
     check_checkpoints("while_loop", checkpoints)
     if max_steps is None and progress is None:
@@ -419,6 +421,7 @@ def fori_loop(
     Array(10, dtype=int32, weak_type=True)
     """
     arguments.check_callable("fori_loop: body_fun", body_fun)
+    report_iterators("fori_loop", "body_fun", body_fun)
     check_checkpoints("fori_loop", checkpoints)
     for name, bound in (("lower", lower), ("upper", upper)):
         arguments.check_arrays("fori_loop", fori_loop, (bound,), {}, [bound])
@@ -538,6 +541,7 @@ def scan(
     (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
     """
     arguments.check_callable("scan", f)
+    report_iterators("scan", "f", f)
     check_checkpoints("scan", checkpoints)
     named = _Body("scan", "f", _parameter(f, 0))
     if progress is None:
