@@ -114,15 +114,13 @@ def compile_text(
         return _compiled(
             client, module, device_list, settings, text=text, overrides=overrides, host_callbacks=functions
         )
-    if not only_stored:
-        monitoring.record_event(monitoring.CACHE_ASKED)
     start = time.monotonic()
     attached = (list(callbacks),) if callbacks else ()
     key = _cache_key(text, settings, client, devices)
     loaded = _load(client, key, device_list, settings, *attached)
+    if loaded is not None or not only_stored:
+        monitoring.record_event(monitoring.CACHE_ASKED)
     if loaded is not None:
-        if only_stored:
-            monitoring.record_event(monitoring.CACHE_ASKED)
         monitoring.record_event(monitoring.CACHE_HIT)
         monitoring.record_event_duration_secs(monitoring.CACHE_READ, time.monotonic() - start)
     if loaded is not None or only_stored:
