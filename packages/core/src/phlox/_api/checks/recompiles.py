@@ -158,7 +158,7 @@ def _leaf_names(fun: Callable[..., Any], tree: Any, static: set[int], count: int
 def _type_text(leaf: Any) -> str:
     aval = aval_of_leaf(leaf)
     number = f" (a Python {leaf.__name__})" if leaf in NUMBERS else " (weakly typed)" if aval.weak_type else ""
-    placement = f" on {leaf.sharding}" if type(leaf) is Placed else ""
+    placement = f" on {getattr(leaf.sharding, 'spec', leaf.sharding)}" if type(leaf) is Placed else ""
     return f"{aval.short}{number}{placement}"
 
 
