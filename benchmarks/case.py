@@ -74,6 +74,7 @@ def load() -> dict[str, Case]:
         devices,
         dispatch,
         eager,
+        generation,
         growth,
         kernels,
         loading,
@@ -86,5 +87,5 @@ def load() -> dict[str, Case]:
     )
 
     assert all((starting, results, staging, dispatch, eager, compiled, programs, kernels, devices, growth, networks))
-    assert loading and loops
+    assert generation and loading and loops
     return CASES
