@@ -39,7 +39,7 @@ def set_platform(platform: str) -> None:
 
 def environment(**more: str) -> dict[str, str]:
     packages = ROOT / "packages"
-    sources = [str(packages / name / "src") for name in ("core", "compat", "nn", "optim", "data")]
+    sources = [str(packages / name / "src") for name in ("core", "compat", "nn", "models", "optim", "data")]
     paths = [str(ROOT), *sources, str(packages / "examples" / "tests"), *OPTIONAL]
     found = {**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths), **more}
     # Installed libraries come with their bytecode; phlox's sources write theirs when they first run.

@@ -21,13 +21,13 @@ from public_modules import public_modules
 
 #: The names of each module that its page was made for. While pages are made some modules get further ones.
 LISTED: dict[str, list[str]] = {}
-PACKAGES = ("phlox", "phlox_nn", "phlox_optim", "phlox_data", "phlox_compat", "phlox_examples")
+PACKAGES = ("phlox", "phlox_nn", "phlox_models", "phlox_optim", "phlox_data", "phlox_compat", "phlox_examples")
 
 #: Ranks of pages in the search, by the first pattern that their path matches: a factor of their score, or None for
 #: pages that the search leaves out. Other pages have 1.
 RANKS: list[tuple[str, float | None]] = [
     (r"tutorial/|guides/|from/|(index|installing|settings|debugging)\.md", 4),
-    (r"api/phlox(_nn|_optim|_data|\.numpy|\.lax|\.random|\.nn|\.tree|\.sharding)?\.md", 2),
+    (r"api/phlox(_nn|_models|_optim|_data|\.numpy|\.lax|\.random|\.nn|\.tree|\.sharding)?\.md", 2),
     (r"api/phlox_examples|api/phlox_compat\.(example_libraries|jax_internals)", None),
     (r"notes/|(primitives|corners|special-functions|conformance|random-programs)\.md", None),
     (r"(from-nothing|tour|decisions|new-primitive|optax|performance|networks|libraries|scaling)\.md", 0.2),
@@ -39,6 +39,7 @@ WORDS = {
     "api/phlox_nn.md": "layers convolution dropout attention embedding normalization",
     "guides/data.md": "dataloader dataset batches shuffle",
     "guides/devices.md": "multi gpu distributed sharding data parallel",
+    "guides/models.md": "hugging face transformers llama gpt bert generate pretrained weights safetensors tokenizer",
     "guides/performance.md": "slow profile benchmark recompilation",
     "guides/training.md": "fit train optimizer learning rate schedule early stopping gradient clipping",
     "tutorial/04-grad.md": "gradient derivative backpropagation",

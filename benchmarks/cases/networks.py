@@ -1,13 +1,17 @@
-"""Training steps of networks beside flax: a step that is compiled, and how long the first one makes people wait."""
+"""Training steps of networks beside flax, equinox and torch, and how long the first one makes people wait.
+
+`networks.NETWORKS` are small ones that people write themselves; `architectures` are those of phlox_models.
+"""
 
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import Any
 
-from .. import networks
-from ..case import CASES, Case
+from .. import architectures, networks
+from ..case import BOTH, CASES, Case
 
 Made = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -47,3 +51,20 @@ for _name in networks.NETWORKS:
 for _count in (8, 80):
     _full = f"networks/Stack of {_count}: compile"
     CASES[_full] = Case(_full, _first(functools.partial(networks.stack, count=_count)), ("phlox",), quick=False)
+
+
+def _of_architecture(name: str, other: str) -> Callable[[Any], Any]:
+    """Steps of an architecture of phlox_models, of a library on jax, or of torch."""
+
+    def make(m: Any) -> Any:
+        if m.__name__ == "torch":
+            return importlib.import_module("benchmarks.architectures.torch_networks").run(name)
+        return _run(functools.partial(architectures.step, name=name, other=other))(m)
+
+    return make
+
+
+for _name in architectures.SIZES:
+    for _other, _libraries in (("flax", (*BOTH, "torch")), ("equinox", BOTH)):
+        _full, _make = f"networks/{_name}, {_other}: step", _of_architecture(_name, _other)
+        CASES[_full] = Case(_full, _make, _libraries, budget=1.0, quick=False, needs=(_other,))

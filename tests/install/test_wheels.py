@@ -17,6 +17,7 @@ NAMES = {
     "core": "phlox",
     "compat": "phlox-compat",
     "nn": "phlox-nn",
+    "models": "phlox-models",
     "optim": "phlox-optim",
     "data": "phlox-data",
     "examples": "phlox-examples",

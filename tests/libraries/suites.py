@@ -25,11 +25,16 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 class Suite(NamedTuple):
-    """Files of a distribution, and those left out, with the reason."""
+    """Files of a distribution, and those left out, with the reason.
+
+    `environment` is set for the tests; only files with the text `contains` are run.
+    """
 
     distribution: str
     files: tuple[str, ...]
     left_out: Mapping[str, str] = MappingProxyType({})
+    environment: Mapping[str, str] = MappingProxyType({})
+    contains: str = ""
 
 
 SUITES = {
@@ -43,6 +48,10 @@ SUITES = {
     "jraph": Suite("jraph", ("jraph/_src/*_test.py", "jraph/experimental/*_test.py")),
     "optax": Suite("optax", ("optax/*_test.py",)),
     "rlax": Suite("rlax", ("rlax/*_test.py",)),
+    # The tests that take an array module, with jax.numpy; SciPy jits the functions.
+    "scipy": Suite(
+        "scipy", ("scipy/*/tests/test_*.py",), environment={"SCIPY_ARRAY_API": '["jax.numpy"]'}, contains="xp_assert"
+    ),
 }
 
 
@@ -63,6 +72,7 @@ def files_of(suite):
         root = _sdist(suite.distribution, installed.version)
         paths = [str(path.relative_to(root)) for path in root.rglob("*.py")]
         paths = [path for path in paths if matches(path, suite)]
+    paths = [path for path in paths if suite.contains in (root / path).read_text()]
     left = [path for path in paths if any(fnmatch.fnmatch(path, pattern) for pattern in suite.left_out)]
     return root, sorted(set(paths) - set(left)), left
 
@@ -87,13 +97,14 @@ def _made(folder):
     return folder
 
 
-def outcomes(root, path, on_phlox, seconds):
+def outcomes(suite, root, path, on_phlox, seconds):
     """What became of each test of a file: ``{test: (outcome, message)}``."""
     command = [sys.executable, *(["-m", "phlox.as_jax"] if on_phlox else []), "-m", "pytest", str(root / path), "-q"]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         paths = [*map(str, REPOSITORY.glob("packages/*/src")), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        environment.update(suite.environment)
         options = [f"--junitxml={report}", "-p", "no:cacheprovider", f"--rootdir={root}", "-W", "ignore"]
         try:
             done = subprocess.run(
@@ -123,7 +134,7 @@ def _on_jax(suite, root, path, seconds):
     known = _made(CACHE / "on jax") / f"{Path(path).stem}-{key}.json"
     if known.exists():
         return json.loads(known.read_text())
-    found = outcomes(root, path, False, seconds)
+    found = outcomes(suite, root, path, False, seconds)
     if path not in found:  # not if the file took too long, or could not be imported
         known.write_text(json.dumps(found))
     return found
@@ -137,7 +148,7 @@ def compare(name, given):
     passed, same, differ = 0, 0, []
     for path in paths:
         want = _on_jax(suite, root, path, given.seconds)
-        got = outcomes(root, path, True, given.seconds)
+        got = outcomes(suite, root, path, True, given.seconds)
         good = {test for test, (outcome, _) in want.items() if outcome == "passed"}
         bad = sorted(test for test in good if got.get(test, ("missing",))[0] != "passed")
         passed, same = passed + len(good), same + len(good) - len(bad)

@@ -2,6 +2,8 @@
 
 import phlox
 import phlox.numpy as jnp
+import phlox_nn as nn
+import phlox_optim as optim
 from phlox import Array, lax, random
 
 x = jnp.ones((2, 3))
@@ -53,3 +55,15 @@ def in_place(x: Array) -> Array:
     for row in x.flat:  # mistake: there is no such view
         print(row)
     return x.smu()  # mistake: misspelt; the lines above do not end the function
+
+
+model = nn.Linear(2, 3)
+tx = optim.adam(lr=1e-3)  # mistake: the parameter is called learning_rate
+optim.sgd()  # mistake: the learning rate is missing
+optim.adamw("fast")  # mistake: no number and no schedule
+optim.chain(optim.clip(1.0), 0.1)  # mistake: no optimizer
+training = optim.make_step(lambda params, batch: batch.sum(), 0.1)  # mistake: no optimizer
+optim.fit(training.init({}), training, 3, epochs=1)  # mistake: a number is no source of batches
+optim.fit(training.init({}), training, [x], epoch=1)  # mistake: misspelt
+model.apply(3, x)  # mistake: no parameters
+model.apply(model.init(random.key(0)), x, key=0)  # mistake: a seed is no key

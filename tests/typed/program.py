@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import phlox
 import phlox.numpy as jnp
+import phlox_nn as nn
+import phlox_optim as optim
 from phlox import Array, lax, random
 
 
@@ -64,3 +66,18 @@ def main() -> float:
 
 if __name__ == "__main__":
     main()
+
+
+def train_network(x: Array, y: Array) -> float:
+    model = nn.Sequential(nn.Linear(2, 8), nn.relu, nn.Dropout(0.1), nn.Linear(8, 1))
+
+    def squares(params: dict[str, Array], batch: tuple[Array, Array], key: Array) -> Array:
+        scores: Array = model.apply(params, batch[0], key=key, train=True)
+        return ((scores[:, 0] - batch[1]) ** 2).mean()
+
+    schedule = optim.warmup_cosine_decay_schedule(0.0, 1e-2, 10, 100)
+    tx = optim.chain(optim.clip_by_global_norm(1.0), optim.by_path({"0": None, "*": optim.adamw(schedule, b2=0.99)}))
+    step = optim.make_step(squares, tx, ema=0.99)
+    train = step.init(model.init(random.key(0)), key=random.key(1))
+    done = optim.fit(train, step, [(x, y)] * 3, epochs=2, best=optim.Best("loss"))
+    return float(done.history[-1]["loss"])

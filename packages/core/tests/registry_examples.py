@@ -23,7 +23,7 @@ from phlox._ops.linalg.fft import FftType
 from phlox._ops.linalg.solve import LinearSolve
 from phlox._ops.random.generators import THREEFRY
 from phlox._ops.random.rng import RandomAlgorithm
-from phlox._ops.structure.gather import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from phlox._ops.structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from phlox._ops.windows.conv import ConvDimensionNumbers
 from phlox._xla.mesh import Mesh
 from phlox._xla.partition_spec import PartitionSpec

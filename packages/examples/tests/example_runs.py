@@ -16,9 +16,9 @@ def run(*words, status=0):
     assert main([str(word) for word in words]) == status
 
 
-def results(folder, program="selu-mlp"):
+def results(folder, program="selu-mlp", quick=False):
     """The numbers that a program wrote to a folder."""
-    return json.loads((folder / f"{program}.json").read_text())
+    return json.loads((folder / f"{program}{'-quick' if quick else ''}.json").read_text())
 
 
 def check_picture(path):
@@ -41,9 +41,13 @@ def check_quick_run(name, folder, capsys):
     run(name, "--quick", "--out", folder)
     out, err = capsys.readouterr()
     assert err == ""
-    assert f"{name}.png and " in out.splitlines()[-1]
-    found = results(folder, name)
+    assert f"{name}-quick.png and " in out.splitlines()[-1]
+    assert sorted(path.name for path in folder.iterdir() if path.is_file()) == [
+        f"{name}-quick.json",
+        f"{name}-quick.png",
+    ]
+    found = results(folder, name, quick=True)
     assert set(found) == {"program", "settings", *PROGRAMS[name].writes}
     assert found["program"] == name and found["settings"]["seed"] == 0
-    assert "NaN" not in (folder / f"{name}.json").read_text()
-    check_picture(folder / f"{name}.png")
+    assert "NaN" not in (folder / f"{name}-quick.json").read_text()
+    check_picture(folder / f"{name}-quick.png")

@@ -15,6 +15,7 @@
 // the processor has is called. Other compilers use the vector instructions that all processors of a kind have.
 // Sanitizers cannot run before the choice, and see one of the versions.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(PHLOX_KERNELS_PLAIN)
+#define PHLOX_KERNELS_HAS_CLONES
 #define PHLOX_KERNELS_CLONED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), flatten))
 #else
 #define PHLOX_KERNELS_CLONED

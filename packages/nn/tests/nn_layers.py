@@ -107,6 +107,18 @@ EXAMPLES = {
     "SpectralNorm": Example(nn.SpectralNorm(nn.Linear(4, 6)), (3, 4)),
     "SpectralNorm, training": Example(nn.SpectralNorm(nn.Linear(4, 6), steps=200), (3, 4), train=True),
     "LoRA": Example(nn.LoRA(nn.Sequential(nn.Linear(4, 6), nn.relu, nn.Linear(6, 2)), 2, alpha=4.0), (3, 4)),
+    "Identity": Example(nn.Identity(), (3, 4)),
+    "PReLU": Example(nn.PReLU(4), (3, 4)),
+    "Upsample": Example(nn.Upsample(2), SPACE),
+    "Upsample, linear": Example(nn.Upsample((2, 3), "linear"), SPACE),
+    "DropPath": Example(nn.DropPath(0.5), (3, 4), train=True),
+    "Remat": Example(nn.Remat(nn.MLP((4, 6, 3), dropout=0.2)), (3, 4), train=True),
+    "TransformerEncoderBlock with Attention": Example(nn.TransformerEncoderBlock(8, 2, 6, causal=True), WORDS),
+    "TransformerDecoderBlock with Attention": Example(
+        nn.TransformerDecoderBlock(8, 2, 6, context_features=3), WORDS, (_context(2, 3, 3),)
+    ),
+    "MultiHeadAttention, positions": Example(nn.MultiHeadAttention(8, 2, position_bias=nn.ALiBi(2)), WORDS),
+    "MoE, softmax in 32 bits as Attention": Example(nn.MoE(nn.MLP((8, 6, 8)), 3, 8), WORDS),
     "RNNCell": Example(nn.RNNCell(4, 3), (2, 3), (_context(2, 4),)),
     "GRUCell": Example(nn.GRUCell(4, 3), (2, 3), (_context(2, 4),)),
     "LSTMCell": Example(nn.LSTMCell(4, 3), (2, 3), (_context(2, 3), _context(2, 4)), packed=2),
@@ -116,4 +128,4 @@ EXAMPLES = {
 def classes() -> set[str]:
     """The layers that phlox_nn offers."""
     found = {n for n, x in vars(nn).items() if isinstance(x, type) and issubclass(x, nn.Layer)}
-    return found - {"Layer"}
+    return found - {"Layer", "ALiBi", "RelativePositionBias"}  # their inputs are numbers of positions

@@ -8,43 +8,58 @@ module does so.
 from phlox._api.batching.mappable import register_vmappable, unregister_vmappable
 from phlox._api.batching.vmap import flat_axes
 from phlox._api.derivatives import grad
+from phlox._api.derivatives.backward_rules import GradAccum, ValAccum
 from phlox._api.jit import arguments, calling, user_functions
 from phlox._base.absent import UNAVAILABLE, reason
 from phlox._base.native import native
 from phlox._base.pytree import check_same
 from phlox._base.source import HiddenPaths, is_internal
 from phlox._ir.dtypes import ExtendedDtype
+from phlox._ir.jaxpr import hoist_consts, prune
 from phlox._ir.primitive import current_trace
 from phlox._ops import all_primitives
 from phlox._trace.refs import AbstractRef
+from phlox._trace.staging import JaxprTrace, JaxprTracer, stage
 from phlox._transform.array_operations import add as add_tangents
 from phlox._transform.batch import BatchTracer
 from phlox._transform.jvp import JVPTracer
+from phlox._xla.array import ArrayImpl
 from phlox._xla.devices import _clients as clients, client
-from phlox._xla.form import as_in_jax_up_to
+from phlox.numpy._indexing.ds import Slice, ds
+from phlox.numpy._indexing.refs import RefView
 
 __all__ = [
     "UNAVAILABLE",
     "AbstractRef",
+    "ArrayImpl",
     "BatchTracer",
     "ExtendedDtype",
+    "GradAccum",
     "HiddenPaths",
     "JVPTracer",
+    "JaxprTrace",
+    "JaxprTracer",
+    "RefView",
+    "Slice",
+    "ValAccum",
     "add_tangents",
     "all_primitives",
     "arguments",
-    "as_in_jax_up_to",
     "calling",
     "check_same",
     "client",
     "clients",
     "current_trace",
+    "ds",
     "flat_axes",
     "grad",
+    "hoist_consts",
     "is_internal",
     "native",
+    "prune",
     "reason",
     "register_vmappable",
+    "stage",
     "unregister_vmappable",
     "user_functions",
 ]

@@ -52,7 +52,7 @@ def test_a_program(tmp_path):
 def test_a_command_and_a_module(tmp_path):
     done = as_jax("-c", "import jax, sys; print(jax, sys.argv)", "x")
     assert "phlox 0.1.0 as jax 0.12.0" in done.stdout and "['-c', 'x']" in done.stdout
-    (tmp_path / "part.py").write_text("import jax, sys; print(__name__, jax.Array.__module__, sys.argv[1:])")
+    (tmp_path / "part.py").write_text("import jax, sys; print(__name__, jax.make_mesh.__module__, sys.argv[1:])")
     done = as_jax("-m", "part", "y", cwd=tmp_path)
     assert done.stdout.startswith("__main__ phlox") and done.stdout.endswith("['y']\n")
 
@@ -136,10 +136,10 @@ def test_names_that_phlox_lacks():
         as_jax("-c", "import jax; print(hasattr(jax, 'not_there'), getattr(jax.numpy, 'nope', 5))").stdout
         == "False 5\n"
     )
-    done = as_jax("-c", "import jax.experimental.pallas")
+    done = as_jax("-c", "import jax.experimental.mosaic")
     assert "instead: operations of jax.lax" in done.stderr
-    done = as_jax("-c", "from jax.experimental import pallas")
-    assert "MissingImportError: the program uses jax.experimental.pallas" in done.stderr
+    done = as_jax("-c", "from jax.experimental import mosaic")
+    assert "MissingImportError: the program uses jax.experimental.mosaic" in done.stderr
     done = as_jax("-c", "try:\n  from jax import nope\nexcept ImportError as e: print(e.jax_name)")
     assert done.stdout == "jax.nope\n"
 
@@ -224,3 +224,36 @@ print(jax.jit(Strict)(1.0).x)
 
 def test_results_of_classes_that_take_arrays_only():
     assert as_jax("-c", CLASS).stdout == "1.0\n"
+
+
+def test_classes_name_the_modules_of_jax(tmp_path):
+    (tmp_path / "names.py").write_text(
+        """
+import jax, jax.numpy as jnp, pickle
+
+names = []
+def note(x):
+    names.append(f"{type(x).__module__}.{type(x).__name__}")
+    return x
+
+x = jnp.ones(3)
+x.trainable = False
+note(x), jax.jit(note)(x), jax.vmap(note)(x), jax.jvp(note, (x,), (x,))
+print(names, jax.Array, x.trainable, hasattr(x + 1, "trainable"))
+assert isinstance(x, jax.Array) and pickle.loads(pickle.dumps(jax.Array)) is jax.Array
+try:
+    jax.jit(bool)(x[0])
+except jax.errors.TracerBoolConversionError as error:
+    print(type(error).__module__)
+try:
+    jnp.sin("a")
+except TypeError as error:
+    print(error)
+"""
+    )
+    done = as_jax("names.py", cwd=tmp_path)
+    assert done.stdout.startswith(
+        "['jaxlib._jax.ArrayImpl', 'jax._src.interpreters.partial_eval.DynamicJaxprTracer', "
+        "'jax._src.interpreters.batching.BatchTracer', 'jax._src.interpreters.ad.JVPTracer'] "
+        "<class 'jax.Array'> False False\njax.errors\nsin takes arrays"
+    ), done.stdout + done.stderr

@@ -55,10 +55,10 @@ try:
 except ImportError:
     not_there_at_all = None
 try:
-    import jax.experimental.pallas
-    pallas = True
+    import jax.experimental.mosaic
+    mosaic = True
 except ImportError:
-    pallas = False
+    mosaic = False
 
 
 class Named:
@@ -164,13 +164,13 @@ def test_names_that_phlox_lacks_raise_where_they_are_used(library):
 
 def test_a_library_that_asks_gets_an_answer(library):
     a, _ = library
-    assert a.has is False and a.not_there_at_all is None and a.pallas is False
+    assert a.has is False and a.not_there_at_all is None and a.mosaic is False
 
 
 def test_missing_modules_say_what_to_use(library):
     with pytest.raises(MissingImportError, match=r"instead: operations of jax\.lax") as caught:
-        importlib.import_module("phlox.adopted.jax.experimental.pallas")
-    assert caught.value.jax_name == "jax.experimental.pallas"
+        importlib.import_module("phlox.adopted.jax.experimental.mosaic")
+    assert caught.value.jax_name == "jax.experimental.mosaic"
     assert isinstance(caught.value, ModuleNotFoundError)
 
 

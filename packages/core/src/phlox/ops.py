@@ -15,7 +15,7 @@ from ._base.errors import ConcretizationTypeError, OptionError
 from ._base.public_names import publish
 from ._ir.dtypes import highest, lowest
 from ._operands.checks import check
-from ._ops.structure.gather import GatherScatterMode
+from ._ops.structure.dimension_numbers import GatherScatterMode
 from ._trace.trace import Tracer
 
 if TYPE_CHECKING:

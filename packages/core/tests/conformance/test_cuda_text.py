@@ -8,8 +8,7 @@ import pytest
 
 import phlox
 from judge import array, rng
-from phlox._ops.structure import packed_sort
-from phlox._xla import callbacks, cuda_calls, lapack
+from phlox._xla import callbacks, cuda_calls, forms, lapack
 from phlox._xla.analysis import portable
 
 
@@ -18,7 +17,7 @@ def for_cuda(monkeypatch):
     """Lowering rules see a GPU, and routines of the plugin need not be there."""
     for module in (callbacks, cuda_calls, lapack):
         monkeypatch.setattr(module, "platform_of", lambda f: "cuda")
-    monkeypatch.setattr(packed_sort, "cpu_only", lambda f: False)
+    monkeypatch.setattr(forms, "cpu_only", lambda f: False)
     monkeypatch.setattr(cuda_calls, "_load_hybrid", lambda: None)
 
 

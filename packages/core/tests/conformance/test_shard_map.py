@@ -1,6 +1,6 @@
 """Inside of shard_map: along which mesh axes values vary, and derivatives there, as in jax, on eight devices.
 
-A gradient with respect to a value that all devices share is the sum over them; see `_transform/varying.py`.
+A gradient with respect to a value that all devices share is the sum over them; see `_transform/manual_axes.py`.
 """
 
 import itertools

@@ -41,6 +41,37 @@ def test_the_second_process_compiles_nothing(tmp_path):
     assert not list(folder.glob("*.part"))
 
 
+CALLBACKS = """
+import sys
+import numpy as np
+import phlox, phlox.numpy as jnp
+from phlox._xla import compile as compiling
+compiled = []
+original = compiling.disk.store
+compiling.disk.store = lambda key, payload: compiled.append(key) or original(key, payload)
+
+def f(x):
+    phlox.debug.print("sum {}", x.sum())
+    first = phlox.pure_callback(lambda v: np.asarray(v) * {factor}, x, x)
+    return first + phlox.experimental.io_callback(lambda v: np.asarray(v) + 1, x, x, ordered=True)
+
+out = phlox.jit(f)(jnp.ones(3))
+phlox.effects_barrier()
+print(out.shape, out[0], len(compiled))
+"""
+
+
+def test_a_stored_program_calls_the_functions_of_its_process(tmp_path):
+    lines = []
+    for factor in ("10", "20"):
+        program = CALLBACKS.replace("{factor}", factor)
+        out = run(program, PHLOX_COMPILATION_CACHE_DIR=str(tmp_path / "cache"), PHLOX_ENABLE_COMPILATION_CACHE=None)
+        assert out.returncode == 0, out.stderr
+        lines.append(out.stdout.splitlines())
+    assert lines[0][:2] == ["sum 3.0", f"(3,) 12.0 {lines[0][1].split()[-1]}"] and not lines[0][1].endswith(" 0")
+    assert lines[1] == ["sum 3.0", "(3,) 22.0 0"]
+
+
 def test_two_processes_at_once(tmp_path):
     folder = tmp_path / "cache"
     running = [start(PROGRAM, PHLOX_COMPILATION_CACHE_DIR=str(folder)) for _ in range(3)]

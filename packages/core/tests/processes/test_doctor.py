@@ -6,7 +6,7 @@ import sys
 
 from core_processes import SOURCE, environment, run
 
-CHECKS = ["matmul", "conv", "fft", "cholesky", "svd", "sort", "PRNG", "scan"]
+CHECKS = ["matmul", "conv", "fft", "cholesky", "svd", "sort", "extrema", "PRNG", "scan"]
 
 
 def doctor(*options, arguments=("doctor",), **changes):
@@ -49,9 +49,10 @@ def test_the_text_has_every_section():
     assert (done.returncode, done.stderr) == (0, "")
     titles = [line for line in done.stdout.splitlines() if line and not line.startswith(" ")]
     assert titles == [
-        *("Versions", "Platforms", "Plugins", "Devices", "Cache of compiled programs"),
-        *("Environment variables", "Checks against NumPy", "All 9 checks agree."),
+        *("Versions", "Platforms", "Plugins", "Devices", "Kernels for CPUs", "Cache of compiled programs"),
+        *("Environment variables", "Checks against NumPy", "All 10 checks agree."),
     ]
+    assert "not installed: sorts, extrema and running sums are XLA's" in done.stdout
     assert "PHLOX_PLATFORMS=cpu" in done.stdout and "read by the flag platforms" in done.stdout
 
 

@@ -293,7 +293,7 @@ def test_a_fork_after_use_warns():
     done = subprocess.run([sys.executable, "-c", FORK], env=environment(), capture_output=True, text=True, timeout=100)
     before, after = done.stderr.split("silent so far")
     assert "RuntimeWarning" not in before
-    assert "RuntimeWarning: os.fork() was called" in after and "get_context('spawn')" in after
+    assert "CheckRuntimeWarning: os.fork() was called" in after and "get_context('spawn')" in after
 
 
 #: Process 0 is slow to come back from the client's shutdown, or process 1 is killed while process 0 waits in it.

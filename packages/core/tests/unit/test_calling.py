@@ -178,7 +178,7 @@ def test_the_second_call_takes_the_short_way(kind, monkeypatch):
     phlox.config.update("generated_calls", True)
     call = _kinds_of_calls()[kind]
     expected = call()
-    monkeypatch.setattr("phlox._api.jit.jit.JitFunction.call_flat", None)
+    monkeypatch.setattr("phlox._api.jit.jit_function.JitFunction.call_flat", None)
     for a, b in zip(phlox.tree.leaves(call()), phlox.tree.leaves(expected), strict=True):
         np.testing.assert_array_equal(
             np.asarray(phlox.random.key_data(a) if a.dtype == KEY.dtype else a),

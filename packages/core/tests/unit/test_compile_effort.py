@@ -13,7 +13,7 @@ import phlox
 import phlox.numpy as jnp
 from phlox import jit, lax, pmap
 from phlox._base import config
-from phlox._xla import background, effort, program
+from phlox._xla import background, compile_effort, program
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 
@@ -86,7 +86,7 @@ def test_other_values_are_refused():
         jit(lambda x: x, compile_effort="slow")
     with pytest.raises(phlox.errors.ConfigError, match="compile_effort"):
         phlox.config.update("compile_effort", 1)
-    assert config.FLAGS["compile_effort"].default == effort.CHOICES[0]
+    assert config.FLAGS["compile_effort"].default == compile_effort.CHOICES[0]
 
 
 def test_ahead_of_time_only_the_option_counts(compiled):
@@ -317,7 +317,7 @@ def test_long_programs_are_compiled_in_full(compiled):
     f = jit(long, static_argnums=1, compile_effort="tiered")
     f(np.ones(1000, np.float32), 10)
     assert compiled == [0]
-    large = jit(lambda x: long(x, effort.MOST_ELEMENTS // 1000), compile_effort="tiered")
+    large = jit(lambda x: long(x, compile_effort.MOST_ELEMENTS // 1000), compile_effort="tiered")
     assert not large.lower(np.ones(1000, np.float32))._lowering._can_be_quick()
 
 

@@ -8,7 +8,7 @@ import phlox.numpy as jnp
 from phlox import lax
 from phlox._ops import all_primitives
 from phlox._xla import compile as compiling, program
-from phlox._xla.pipeline import QUICK, pipeline
+from phlox._xla.cpu_emitter import QUICK, pipeline
 
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, 1e-30, 1e30, 1e-40, 88, -88, np.pi], np.float32)
 RANDOM = np.random.default_rng(0)

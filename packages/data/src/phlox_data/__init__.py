@@ -23,6 +23,7 @@ from ._iterable import from_iterable
 from ._last import Padded
 from ._local_tfds import local_tfds
 from ._loop import Report
+from ._packing import pack, segment_mask
 from ._pipeline import Pipeline, mix, pipeline
 from ._tf import from_tf
 from ._tfds import from_tfds
@@ -46,8 +47,10 @@ __all__ = [
     "from_torch",
     "local_tfds",
     "mix",
+    "pack",
     "pipeline",
     "require",
+    "segment_mask",
 ]
 
 hide_frames(__path__[0])  # errors point at the user's loop, not into this package

@@ -5,8 +5,10 @@ A program is imported only when it runs, so help and errors do not wait for the 
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import importlib
+import importlib.util
 import os
 import signal
 import sys
@@ -15,8 +17,9 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from .catalogue import PROGRAMS
+from .catalogue.rows import INSTALLATIONS
 from .errors import ProgramError
-from .options import parse
+from .options import needs_of, parse
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -24,6 +27,7 @@ def main(words: Sequence[str] | None = None) -> int:
     with _terminated_as_by_ctrl_c() as received:
         try:
             options = parse(sys.argv[1:] if words is None else words)
+            _check_libraries(options)
             importlib.import_module(f"{__package__}.{PROGRAMS[options.program].module}").run(options)
         except ProgramError as error:
             return error.report()
@@ -67,6 +71,14 @@ def _terminated_as_by_ctrl_c() -> Iterator[list[int]]:
     finally:
         for number, handler in usual.items():
             signal.signal(number, handler)
+
+
+def _check_libraries(options: argparse.Namespace) -> None:
+    """Raises `ProgramError` if the program needs an optional library that is not installed, before anything runs."""
+    for library in needs_of(options):
+        spec = importlib.util.find_spec(library)
+        if spec is None or spec.origin is None:  # without an origin: a folder of that name, which is no package
+            raise ProgramError(f"{library} is not installed. To install it: {_here(INSTALLATIONS[library])}")
 
 
 def _here(command: str) -> str:

@@ -91,5 +91,5 @@ def run(options: argparse.Namespace) -> None:
         if place is not None:
             plots.picture(axes, data.test["image"][place], f"{labels[place]} read as {read[place]}", plots.ORANGE)
     contents = {"settings": settings_of(options), "epochs": history, "test_accuracy": accuracy}
-    written = results.write(options.out, "cnn", contents, figure)
+    written = results.write(options, contents, figure)
     report.show(f"Test accuracy: {accuracy:.2%}. Wrote {' and '.join(written)}.")

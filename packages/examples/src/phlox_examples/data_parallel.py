@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> None:
     if options.processes > 1:
         name += f" in {options.processes} processes"
     title = f"1 device or {name}: the losses {'are the same' if same else 'DIFFER'}, to {difference:.0e}"
-    written = results.write(options.out, "data-parallel", contents, compared_curves(curves, name, title))
+    written = results.write(options, contents, compared_curves(curves, name, title))
     report.show(f"Largest difference of any step: {difference:.1e}. Wrote {' and '.join(written)}.")
     if not same:
         raise ProgramError(f"the losses differ by {difference:.1e}, which is more than {TOLERANCE:.0e}", status=1)

@@ -168,6 +168,6 @@ def run(options: argparse.Namespace) -> None:
         "norms": result["norms"].tolist(),
         "hits": result["hits"].tolist(),
     }
-    written = results.write(options.out, NAME, contents, draw(result, title))
+    written = results.write(options, contents, draw(result, title))
     arrived = result["hits"].sum() * (result["y"][1] - result["y"][0])
     report.show(f"{arrived:.1%} of the wave arrived. Wrote {' and '.join(written)}.")

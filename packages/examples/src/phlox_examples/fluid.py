@@ -167,7 +167,7 @@ def run(options: argparse.Namespace) -> None:
     first, last = result["losses"][0], result["losses"][-1]
     title = f"Stirred once at the start, the smoke takes the form: {1 - last / first:.0%} of the difference is gone"
     contents = {"settings": settings, "losses": result["losses"]}
-    written = results.write(options.out, NAME, contents, draw(result, title))
+    written = results.write(options, contents, draw(result, title))
     report.show(
         f"Difference from the letter: {first:.4f} unstirred, {last:.4f} in the end. Wrote {' and '.join(written)}."
     )

@@ -138,7 +138,7 @@ def draw(result: dict[str, Any], title: str) -> Figure:
         plots.tidy(axes)
         axes.set(xlim=(0, SHOWN), ylim=(-4.2, 4.2))
     panels["last"].legend(frameon=False, ncols=4, loc="upper left")
-    panels["last"].set(title="With the numbers that make the data most probable", xlabel="time (years)")
+    panels["last"].set(title="With the numbers of the last step", xlabel="time (years)")
     panels["first"].set(title="With the first guess (period 1.15)", xlabel="time (years)")
     panels["climb"].plot(result["log_probability"], color=plots.BLUE, linewidth=2)
     plots.tidy(panels["climb"])
@@ -159,5 +159,5 @@ def run(options: argparse.Namespace) -> None:
         "log_probability": result["log_probability"],
         "inside_band": share,
     }
-    written = results.write(options.out, NAME, contents, draw(result, title))
+    written = results.write(options, contents, draw(result, title))
     report.show(f"{share:.0%} of the true curve lies in the band. Wrote {' and '.join(written)}.")

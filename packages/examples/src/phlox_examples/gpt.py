@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import textwrap
 from pydoc_data.topics import topics
 from typing import Any
 
@@ -114,9 +115,9 @@ def run(options: argparse.Namespace) -> None:
     plots.loss_curves(left, history, {"loss": "training", "test_loss": "test"})
     right.axis("off")
     right.set_title(f"What it writes after {START!r}", loc="left")
-    right.text(0, 0.98, wrapped(sample, 62), family="monospace", fontsize=9, va="top", parse_math=False)
+    right.text(0, 0.98, wrapped(sample, 76), family="monospace", fontsize=9, va="top", parse_math=False)
     contents = {"settings": settings_of(options), "epochs": history, "bits_per_character": bits, "sample": sample}
-    files = results.write(options.out, "gpt", contents, figure)
+    files = results.write(options, contents, figure)
     report.show(f"{bits:.2f} bits a character. Wrote {' and '.join(files)}.")
 
 
@@ -149,6 +150,6 @@ def write(model: GPT, params: Any, characters: list[str], key: Any) -> str:
 
 
 def wrapped(sample: str, width: int) -> str:
-    """The text in lines of at most `width` characters, 26 of them."""
-    lines = [line[i : i + width] for line in sample.split("\n") for i in range(0, max(len(line), 1), width)]
+    """The text in lines of at most `width` characters, broken between words, 26 of them."""
+    lines = [part for line in sample.split("\n") for part in textwrap.wrap(line, width) or [""]]
     return "\n".join(lines[:26])

@@ -176,5 +176,5 @@ def run(options: argparse.Namespace) -> None:
     title = f"{options.chains} chains agree: R-hat {result['r_hat'].max():.4f}; {total:,} draws are worth {worth:,.0f}"
     names = ("mean", "variance", "r_hat", "effective")
     contents = {"settings": settings, "accepted": result["accepted"], **{name: result[name].tolist() for name in names}}
-    written = results.write(options.out, NAME, contents, draw(result, title))
+    written = results.write(options, contents, draw(result, title))
     report.show(f"{result['accepted']:.0%} of the flights were accepted. Wrote {' and '.join(written)}.")

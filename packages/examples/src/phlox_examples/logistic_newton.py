@@ -172,5 +172,5 @@ def run(options: argparse.Namespace) -> None:
         "gradient_norm": result["gradient_norm"],
         "test_accuracy": result["accuracy"],
     }
-    written = results.write(options.out, NAME, contents, draw(result, title))
+    written = results.write(options, contents, draw(result, title))
     report.show(f"{result['accuracy']:.1%} of unseen tumours are told right. Wrote {' and '.join(written)}.")

@@ -123,5 +123,5 @@ def run(options: argparse.Namespace) -> None:
         "test_accuracy": after,
         "accuracy_in_torch": in_torch,
     }
-    written = results.write(options.out, "lora", contents, figure)
+    written = results.write(options, contents, figure)
     report.show(f"Accuracy on turned digits: {after:.2%}, with PyTorch too. Wrote {' and '.join(written)}.")

@@ -132,5 +132,5 @@ def run(options: argparse.Namespace) -> None:
     area = result["area"]
     title = f"The Mandelbrot set by jvp of a while_loop: area {area:.3f} (known: {AREA:.3f})"
     contents = {"settings": settings, "area": area, "known_area": AREA}
-    written = results.write(options.out, NAME, contents, draw(result, title))
+    written = results.write(options, contents, draw(result, title))
     report.show(f"Area: {area:.4f}, {abs(area / AREA - 1):.2%} off. Wrote {' and '.join(written)}.")

@@ -89,5 +89,5 @@ def run(options: argparse.Namespace) -> None:
             continue
         plots.signed(axes, unit.reshape(4, 4))
     contents = {"settings": settings_of(options), "epochs": history, "test_accuracy": accuracy}
-    written = results.write(options.out, "mlp-mixer", contents, figure)
+    written = results.write(options, contents, figure)
     report.show(f"Test accuracy: {accuracy:.2%}. Wrote {' and '.join(written)}.")

@@ -169,7 +169,7 @@ def draw(result: dict[str, Any], title: str) -> Figure:
         f"{result['g'][top]:.2f} at r = {result['r'][top]:.2f}", (result["r"][top], result["g"][top]), (10, -6),
         textcoords="offset points", color=plots.BLUE
     )  # fmt: skip
-    axes.set(title="g(r): neighbours stand in shells", xlabel="r (diameters)", ylabel="relative density")
+    axes.set(title="g(r): the density of neighbours", xlabel="r (diameters)", ylabel="relative density")
     plots.tidy(axes)
     return figure
 
@@ -192,5 +192,5 @@ def run(options: argparse.Namespace) -> None:
         "r": result["r"].tolist(),
         "g": result["g"].tolist(),
     }
-    written = results.write(options.out, NAME, contents, draw(result, title))
+    written = results.write(options, contents, draw(result, title))
     report.show(f"Temperature {result['temperature']:.3f}. Wrote {' and '.join(written)}.")

@@ -200,7 +200,7 @@ def run(options: argparse.Namespace) -> None:
         "energies": result["energies"].tolist(),
         "planet_errors": {name: values.tolist() for name, values in result["planet"].items()},
     }
-    written = results.write(options.out, NAME, contents, draw(result, title))
+    written = results.write(options, contents, draw(result, title))
     ends = {name: values[-1] for name, values in result["planet"].items()}
     report.show(
         f"The planet's energy is off by {ends['leapfrog']:.1e} with leapfrog after {TURNS} turns, and by "

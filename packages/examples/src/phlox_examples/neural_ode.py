@@ -176,5 +176,5 @@ def run(options: argparse.Namespace) -> None:
     off = error(result)
     title = f"The law learnt from {SWINGS} noisy swings predicts new ones to {off:.2f} rad (noise: {NOISE})"
     contents = {"settings": settings, "losses": result["losses"], "error": off}
-    written = results.write(options.out, NAME, contents, draw(result, title))
+    written = results.write(options, contents, draw(result, title))
     report.show(f"Unseen swings, twice as long, are predicted to {off:.3f} rad. Wrote {' and '.join(written)}.")

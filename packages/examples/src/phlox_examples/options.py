@@ -58,8 +58,19 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
 def listing() -> str:
     """A table of all programs: name, seconds, what it shows."""
     width = max(map(len, PROGRAMS))
-    rows = [f"{program.name:<{width}}  {program.seconds:>4} s  {program.shows}" for program in PROGRAMS.values()]
+    rows = [f"{program.name:<{width}}  {program.seconds:>4} s  {_described(program)}" for program in PROGRAMS.values()]
     return "\n".join(rows)
+
+
+def needs_of(options: argparse.Namespace) -> list[str]:
+    """The optional libraries that a program imports with these options."""
+    program = PROGRAMS[options.program]
+    choices = [row.needs.get(getattr(options, _attribute(row))) for row in program.options if row.needs]
+    return [*program.needs, *(library for library in choices if library is not None)]
+
+
+def _described(program: Program) -> str:
+    return program.shows + (f" [needs {' and '.join(program.needs)}]" if program.needs else "")
 
 
 def _attribute(option: Option) -> str:
@@ -123,7 +134,11 @@ def _parser_of(program: Program, quick: bool) -> _Parser:
             default=row.quick if quick and row.quick is not None else row.default,
             help=row.help if row.default is None else f"{row.help} (default: {shown})",
         )
-    parser.add_argument("--quick", action="store_true", help="a much smaller run, to see that everything works")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"a much smaller run, to see that everything works, with files {name}-quick.*",
+    )
     return parser
 
 

@@ -89,5 +89,5 @@ def run(options: argparse.Namespace) -> None:
         "found": hits,
         "share_found": hits / options.wrong,
     }
-    written = results.write(options.out, "per-example-gradients", contents, figure)
+    written = results.write(options, contents, figure)
     report.show(f"Found {hits} of {options.wrong} wrong labels. Wrote {' and '.join(written)}.")

@@ -15,13 +15,19 @@ BLUE, ORANGE, GREY = "#2368a2", "#d1651a", "#6b6b6b"
 def figure(title: str, size: tuple[float, float] = (10, 4.8)) -> Figure:
     """An empty figure of `size` inches with a title, which says the result."""
     fig = Figure(figsize=size, layout="constrained")
-    fig.suptitle(title, fontsize=14, fontweight="bold")
+    set_title(fig, title)
     return fig
+
+
+def set_title(fig: Figure, title: str) -> None:
+    """Sets the title of a figure, or replaces it."""
+    fig.suptitle(title, fontsize=14, fontweight="bold")
 
 
 def tidy(axes: Any) -> None:
     """Whole numbers along x, a pale grid, and no frame at the top and at the right."""
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    # By default it asks for two ticks, and a training of one epoch has no two whole numbers to show.
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.margins(x=0.03)

@@ -95,5 +95,5 @@ def run(options: argparse.Namespace) -> None:
         "without_shortcuts": histories[1],
         "test_accuracy": with_them,
     }
-    written = results.write(options.out, "resnet", contents, figure)
+    written = results.write(options, contents, figure)
     report.show(f"Test accuracy: {with_them:.2%}, and {without:.2%} without shortcuts. Wrote {' and '.join(written)}.")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import tempfile
 from typing import TYPE_CHECKING, Any
 
+from . import plots
 from .errors import ProgramError
 
 if TYPE_CHECKING:
@@ -36,9 +38,16 @@ def write_json(path: str, contents: Any) -> None:
     os.replace(partial, path)
 
 
-def write(folder: str, program: str, contents: dict[str, Any], figure: Figure) -> list[str]:
-    """Writes the numbers and the plot of a program. Returns the names of the files."""
-    numbers, plot = (os.path.join(folder, f"{program}.{ending}") for ending in ("json", "png"))
-    write_json(numbers, {"program": program, **contents})
+def write(options: argparse.Namespace, contents: dict[str, Any], figure: Figure) -> list[str]:
+    """Writes the numbers and the plot of a program to ``options.out``. Returns the names of the files.
+
+    A run with ``--quick`` has files of its own, `NAME-quick`: it must not replace what a full run has written, and its
+    picture has no title that states a result, as so short a run shows none.
+    """
+    name = f"{options.program}-quick" if options.quick else options.program
+    if options.quick:
+        plots.set_title(figure, f"{options.program} (quick): a small run, to see that everything works")
+    numbers, plot = (os.path.join(options.out, f"{name}.{ending}") for ending in ("json", "png"))
+    write_json(numbers, {"program": options.program, **contents})
     figure.savefig(plot, dpi=150)
     return [plot, numbers]

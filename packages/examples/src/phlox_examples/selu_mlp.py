@@ -73,5 +73,5 @@ def run(options: argparse.Namespace) -> None:
     accuracy = history[-1]["test_accuracy"]
     title = f"A SELU network reads {accuracy:.1%} of unseen digits after {len(history)} epochs"
     contents = {"settings": settings, "epochs": history, "test_accuracy": accuracy}
-    written = results.write(options.out, "selu-mlp", contents, plots.learning_curves(history, title))
+    written = results.write(options, contents, plots.learning_curves(history, title))
     report.show(f"Test accuracy: {accuracy:.2%}. Wrote {' and '.join(written)}.")

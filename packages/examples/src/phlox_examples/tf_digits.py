@@ -103,5 +103,5 @@ def run(options: argparse.Namespace) -> None:
         "as_they_are": histories[1],
         "test_accuracy": moved_accuracy,
     }
-    written = results.write(options.out, "tf-digits", contents, figure)
+    written = results.write(options, contents, figure)
     report.show(f"Test accuracy: {moved_accuracy:.2%}, {plain_accuracy:.2%} otherwise. Wrote {' and '.join(written)}.")

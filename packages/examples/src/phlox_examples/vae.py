@@ -107,5 +107,5 @@ def run(options: argparse.Namespace) -> None:
     right.set(title="Where the encoder puts the real digits", xlabel="first number", ylabel="second number")
     right.set(xlim=(-3.5, 3.5), ylim=(-3.5, 3.5), aspect="equal")
     contents = {"settings": settings_of(options), "epochs": history, "lower_bound": bound}
-    written = results.write(options.out, "vae", contents, figure)
+    written = results.write(options, contents, figure)
     report.show(f"Lower bound: {bound:.2f} nats a picture. Wrote {' and '.join(written)}.")

@@ -107,5 +107,5 @@ def run(options: argparse.Namespace) -> None:
         plots.signed(axes, slope.squeeze())
         axes.contour(image.squeeze(), levels=[0.2], colors="black", linewidths=1)
     contents = {"settings": settings_of(options), "epochs": history, "test_accuracy": accuracy}
-    written = results.write(options.out, "vit", contents, figure)
+    written = results.write(options, contents, figure)
     report.show(f"Test accuracy: {accuracy:.2%}. Wrote {' and '.join(written)}.")

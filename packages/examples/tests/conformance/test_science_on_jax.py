@@ -24,6 +24,13 @@ TOLERANCE = {
     "neural-ode": 1e-4,
     "double-slit": 2e-5,
     "fluid": 1e-4,
+    "hydrogen-molecule": 1e-8,
+    "quantum-circuit": 1e-8,
+    "shallow-water": 1e-8,
+    "rigid-body": 1e-6,
+    "bilevel": 1e-8,
+    "protein-folding": 1e-6,
+    "matrix-factorization": 1e-8,
 }
 
 

@@ -40,7 +40,9 @@ def test_the_list(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert "\n".join(lines) == listing()
     for line, program in zip(lines, PROGRAMS.values(), strict=True):
-        assert line.split(maxsplit=3) == [program.name, str(program.seconds), "s", program.shows]
+        needs = f" [needs {program.needs[0]}]" if program.needs else ""
+        assert line.split(maxsplit=3) == [program.name, str(program.seconds), "s", program.shows + needs]
+    assert sum("[needs torch]" in line for line in lines) == len(programs("torch")) > 0
 
 
 def test_optional_libraries_are_not_imported_for_the_others():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from example_runs import run
-from phlox_examples import options
+from phlox_examples import gpt, options, plots
 from phlox_examples.catalogue import PROGRAMS
 from phlox_examples.options import listing, parse, settings_of
 
@@ -110,3 +110,33 @@ def test_neither_help_nor_refusals_need_what_is_not_python(tmp_path):
     assert (status, err) == (0, "") and "data-parallel" in out
     status, out, err = bare("slu-mlp")
     assert (status, out) == (2, "") and "did you mean selu-mlp" in err
+
+
+@pytest.mark.parametrize(("name", "library"), [("cnn", "torch"), ("lora", "torch"), ("tf-digits", "tensorflow")])
+def test_libraries_are_checked_before_anything_else(name, library, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, library, None)
+    out = tmp_path / "new"
+    run(name, "--out", out, status=2)
+    err = capsys.readouterr().err
+    assert err.startswith(f"./train: {library} is not installed. To install it: ") and err.count("\n") == 1
+    assert err.endswith({"torch": "pip install torch --index-url https://download.pytorch.org/whl/cpu\n",
+                         "tensorflow": "pip install tensorflow-cpu\n"}[library])  # fmt: skip
+    assert not out.exists()
+    assert f"[needs {library}]" in next(line for line in listing().splitlines() if line.startswith(f"{name} "))
+
+
+def test_ticks_of_epochs_are_whole_numbers():
+    for epochs in (1, 2, 3, 7, 150):
+        figure = plots.figure("")
+        axes = figure.subplots()
+        plots.curve(axes, list(range(1, epochs + 1)), [0.5] * epochs, plots.BLUE, "")
+        low, high = axes.get_xlim()
+        ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
+        assert ticks and all(tick == int(tick) for tick in ticks), epochs
+
+
+def test_a_text_is_wrapped_between_words():
+    text = gpt.wrapped("The quick brown fox jumps over\n\nthe lazy dog" + " again" * 100, 12)
+    lines = text.split("\n")
+    assert lines[:5] == ["The quick", "brown fox", "jumps over", "", "the lazy dog"]
+    assert len(lines) == 26 and max(map(len, lines)) <= 12

@@ -30,7 +30,7 @@ def small(program):
     """The numbers that a run with --quick writes."""
     with tempfile.TemporaryDirectory() as folder:
         run(program, "--quick", "--out", folder)
-        return results(Path(folder), program)
+        return results(Path(folder), program, quick=True)
 
 
 def test_newton_squares_the_error():

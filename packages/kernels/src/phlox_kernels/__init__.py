@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["handlers"]
+__all__ = ["handlers", "instructions"]
 
 _OPERATIONS = ("sort", "argsort", "top_k", "argmax", "argmin", "max", "min", "scan", "places")
 #: Names of the handlers, which are those of their FFI targets. A name ends with a number, which changes with the
@@ -34,7 +34,31 @@ def handlers() -> dict[str, Any]:
     >>> for name, handler in handlers().items():  # doctest: +SKIP
     ...     phlox.ffi.register_ffi_target(name, phlox.ffi.pycapsule(handler))
     """
+    library = _library()
+    return {} if library is None else {name: getattr(library, name) for name in NAMES}
+
+
+def instructions() -> str:
+    """The instruction set for which the kernels run here, the best of those that they were compiled for.
+
+    Returns:
+      Its name, such as "x86-64-v3 (AVX2)"; "" if this is a source folder where the library was not built.
+
+    Raises:
+      OSError: the library cannot be loaded here.
+
+    >>> instructions()  # doctest: +SKIP
+    'x86-64-v4 (AVX-512)'
+    """
+    library = _library()
+    if library is None:
+        return ""
+    name = library.phlox_kernels_instructions
+    name.restype = ctypes.c_char_p
+    return str(name().decode())
+
+
+def _library() -> ctypes.CDLL | None:
     for path in Path(__file__).parent.glob("_kernels.*"):
-        library = ctypes.CDLL(str(path))
-        return {name: getattr(library, name) for name in NAMES}
-    return {}
+        return ctypes.CDLL(str(path))
+    return None

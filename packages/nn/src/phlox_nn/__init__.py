@@ -13,7 +13,10 @@ state=state, key=key, train=True)``. `Layer` documents how to write a layer.
 import os as _os
 
 from phlox.extend import hide_frames as _hide_frames, publish as _publish
-from phlox.nn import (
+from phlox.nn import one_hot as one_hot
+
+from . import initializers as initializers
+from ._activations import (
     celu as celu,
     elu as elu,
     gelu as gelu,
@@ -25,7 +28,6 @@ from phlox.nn import (
     log_sigmoid as log_sigmoid,
     log_softmax as log_softmax,
     mish as mish,
-    one_hot as one_hot,
     relu as relu,
     relu6 as relu6,
     selu as selu,
@@ -38,13 +40,12 @@ from phlox.nn import (
     swish as swish,
     tanh as tanh,
 )
-
-from . import initializers as initializers
 from ._adapters import LoRA as LoRA, SpectralNorm as SpectralNorm, WeightNorm as WeightNorm
 from ._attention import MultiHeadAttention as MultiHeadAttention, rotary as rotary
 from ._combine import Parallel as Parallel, Residual as Residual, Sequential as Sequential
 from ._conv import Conv as Conv, ConvTranspose as ConvTranspose
-from ._dropout import Dropout as Dropout
+from ._dropout import Dropout as Dropout, DropPath as DropPath
+from ._experts import MoE as MoE, balance_loss as balance_loss
 from ._gated import GLU as GLU
 from ._layer import Layer as Layer
 from ._linear import MLP as MLP, Embedding as Embedding, Linear as Linear
@@ -65,6 +66,8 @@ from ._pool import (
     global_max_pool as global_max_pool,
     max_pool as max_pool,
 )
+from ._positions import ALiBi as ALiBi, RelativePositionBias as RelativePositionBias
+from ._quantized import Quantized as Quantized
 from ._recurrent import (
     GRU as GRU,
     LSTM as LSTM,
@@ -73,10 +76,18 @@ from ._recurrent import (
     LSTMCell as LSTMCell,
     RNNCell as RNNCell,
 )
+from ._remat import Remat as Remat
 from ._safetensors import load_safetensors as load_safetensors, save_safetensors as save_safetensors
 from ._shardings import shardings as shardings
+from ._simple import Identity as Identity, PReLU as PReLU, Upsample as Upsample
+from ._sizes import Sizes as Sizes, sizes as sizes
 from ._stack import Stack as Stack
 from ._summary import Summary as Summary, summary as summary
+from ._surgery import replace as replace
+from ._transformer import (
+    TransformerDecoderBlock as TransformerDecoderBlock,
+    TransformerEncoderBlock as TransformerEncoderBlock,
+)
 from ._weights import (
     WeightReport as WeightReport,
     compare_weights as compare_weights,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 import phlox.numpy as jnp
 from phlox import lax
 from phlox.errors import ArgumentError
+from phlox.extend import path_matcher
 from phlox.nn import initializers
 
 from . import _checks, _paths
+from ._copies import Copies
 from ._layer import Binding, Layer
 from ._linear import Linear
 from ._paths import Path, Pattern, Tree
-from ._stack import Stack
 
 
 def _weight_shape(layer: Any, name: str) -> tuple[int, ...]:
@@ -119,16 +121,18 @@ class SpectralNorm(Layer):
 
 
 class _LowRank(Layer):
-    """The layer with the two thin matrices of a low-rank change."""
+    """The layer with the two thin matrices of a low-rank change, one pair for each copy in a `Stack`."""
 
+    copies: tuple[int, ...]
     in_features: int
     out_features: int
     rank: int
 
     def parameters(self) -> Mapping[str, Any]:
+        batch = tuple(range(len(self.copies)))
         return {
-            "a": (initializers.lecun_normal(), (self.in_features, self.rank)),
-            "b": (initializers.zeros, (self.rank, self.out_features)),
+            "a": (initializers.lecun_normal(batch_axis=batch), (*self.copies, self.in_features, self.rank)),
+            "b": (initializers.zeros, (*self.copies, self.rank, self.out_features)),
         }
 
 
@@ -142,7 +146,7 @@ class _Adapted(Linear):
 
 
 class LoRA(Layer):
-    """A model whose linear layers are changed by products of two thin matrices: ``x @ (weight + scale * a @ b)``.
+    """A model whose weights are changed by products of two thin matrices: ``x @ (weight + scale * a @ b)``.
 
     Initially `b` is zero, so the model computes the same as without changes. Source: Hu et al., 2021.
 
@@ -150,7 +154,10 @@ class LoRA(Layer):
       layer: a `Linear`, or any model with some inside.
       rank: the number of columns of `a` and rows of `b`.
       alpha: the changes are multiplied by ``alpha / rank``; by default by 1.
-      pattern: selects linear layers by their dotted path in the model: a glob, several, or a function.
+      pattern: selects layers by their path in the model: a glob such as ``"*/query"``, several, or a function.
+      kinds: the classes of layers that are changed, among those that the pattern selects. The ``weight`` of any of them
+        is taken as a matrix with a column for each feature of the output: also kernels of `Conv`, tables of
+        `Embedding`, and layers in a `Stack`, which have a pair of matrices for each block.
 
     Its part is `layer`, with the parameters of the unchanged model. The matrices are in ``adapters``, by the path of
     the linear layer, so that ``partition(params, "adapters")`` separates them from the others. `merged` returns the
@@ -169,24 +176,38 @@ class LoRA(Layer):
     rank: int
     alpha: float | None = None
     pattern: Pattern = "*"
+    kinds: tuple[type[Layer], ...] = (Linear,)
 
     def __post_init__(self) -> None:
         _checks.size(self, rank=self.rank)
+        if not isinstance(self.kinds, tuple) or not all(isinstance(kind, type) for kind in self.kinds):
+            raise ArgumentError(
+                f"LoRA: kinds are classes of layers, got {self.kinds!r}",
+                instead="(nn.Linear, nn.Conv)",
+                kinds=self.kinds,
+            )
 
     @property
     def _factor(self) -> float:
         return 1.0 if self.alpha is None else self.alpha / self.rank
 
     def parts(self) -> Mapping[str, Any]:
-        meant = _paths.matcher(self.pattern)
-        linears = {path: linear for path, linear in _linears(self.layer, ()) if meant(_paths.text(path))}
-        if not linears:
+        meant = path_matcher(self.pattern)
+        targets = [target for target in _weights(self.layer, self.kinds) if meant(_paths.text(target.path))]
+        if not targets:
+            paths = [_paths.text(target.path) for target in _weights(self.layer, self.kinds)]
             raise ArgumentError(
-                f"LoRA: no linear map is meant by the pattern {self.pattern!r}",
-                instead="a pattern of paths as phlox_nn.summary shows them; LoRA inside of a Stack, not around it",
+                f"LoRA: no layer of {', '.join(kind.__name__ for kind in self.kinds)} is meant by the pattern "
+                f"{self.pattern!r}",
+                instead="a path as phlox_nn.summary shows them: " + ", ".join(map(repr, paths[:8]))
+                if paths
+                else "kinds=(nn.Conv, nn.Embedding)",
                 pattern=self.pattern,
             )
-        adapters = {path: _LowRank(x.in_features, x.out_features, self.rank) for path, x in linears.items()}
+        adapters = {
+            target.path: _LowRank(target.copies, math.prod(target.shape[:-1]), target.shape[-1], self.rank)
+            for target in targets
+        }
         return {"adapters": adapters[()] if () in adapters else _paths.nested(adapters)}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -207,15 +228,30 @@ class LoRA(Layer):
         ['bias', 'weight']
         """
         items = dict(_paths.leaves(params["layer"]))
-        for path, pair in _pairs(params["adapters"]).items():
-            weight = items[(*path, "weight")]
-            change = jnp.matmul(pair["a"], pair["b"]) * self._factor
-            items[(*path, "weight")] = weight + jnp.asarray(change, weight.dtype)
+        self._add(items, _pairs(params["adapters"]))
         return _paths.nested(items)
+
+    def _add(self, items: dict[Path, Any], pairs: Mapping[Path, Tree]) -> None:
+        """Adds the changes to the weights among the arrays by path."""
+        for path, pair in pairs.items():
+            weight = items[(*path, "weight")]
+            change = (jnp.matmul(pair["a"], pair["b"]) * self._factor).reshape(weight.shape)
+            items[(*path, "weight")] = weight + jnp.asarray(change, weight.dtype)
 
     def _bound(self, params: Any, state: Any, binding: Binding, path: Path) -> Any:
         outer, pairs = binding.adapt, {}
-        for below, pair in _pairs(params.get("adapters", {})).items():
+        adapters = _pairs(params.get("adapters", {}))
+        # Two thin products are less work than a changed weight; they need a linear layer that is bound here.
+        thin = {target.path for target in _weights(self.layer, (Linear,)) if not target.copies}
+        others = {below: pair for below, pair in adapters.items() if below not in thin}
+        if others and isinstance(params.get("layer"), Mapping):
+            items = dict(_paths.leaves(params["layer"]))
+            if all((*below, "weight") in items for below in others):  # else super()._bound says what is missing
+                self._add(items, others)
+                params = {**params, "layer": _paths.nested(items)}
+        for below, pair in adapters.items():
+            if below in others:
+                continue
             cast = pair if binding.dtype is None else {name: jnp.asarray(x, binding.dtype) for name, x in pair.items()}
             pairs[(*path, "layer", *below)] = cast
 
@@ -233,13 +269,25 @@ class LoRA(Layer):
             binding.adapt = outer
 
 
-def _linears(layer: Layer, path: Path) -> Iterator[tuple[Path, Linear]]:
-    """(path, layer) of each `Linear` in a model, except those in a `Stack`, which are bound inside of its loop."""
-    if isinstance(layer, Linear):
-        yield path, layer
-    elif not isinstance(layer, Stack):
-        for below, part in layer._plan().parts:
-            yield from _linears(part, (*path, *below))
+@dataclasses.dataclass(frozen=True)
+class _Weight:
+    """A layer with a weight: its path, the shape of the weight, and the axes that a `Stack` puts before."""
+
+    path: Path
+    shape: tuple[int, ...]
+    copies: tuple[int, ...]
+
+
+def _weights(
+    layer: Layer, kinds: tuple[type[Layer], ...], path: Path = (), copies: tuple[int, ...] = ()
+) -> Iterator[_Weight]:
+    """The layers of these kinds in a model that have a weight of two axes or more."""
+    own = layer.parameters() if isinstance(layer, kinds) else {}
+    if "weight" in own and len(own["weight"][1]) > 1:
+        yield _Weight(path, tuple(own["weight"][1]), copies)
+    for below, part in layer._plan().parts:
+        inner = (*copies, *layer._copies) if isinstance(layer, Copies) and below == (layer._copied,) else copies
+        yield from _weights(part, kinds, (*path, *below), inner)
 
 
 def _pairs(adapters: Tree) -> dict[Path, Tree]:

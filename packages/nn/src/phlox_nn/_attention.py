@@ -63,6 +63,8 @@ class MultiHeadAttention(Layer):
       use_bias: whether the four linear layers have a bias.
       dropout: the fraction of the weights that is dropped in training.
       cache_length: the number of keys and values that `decode` can cache.
+      position_bias: a layer that maps the numbers of queries and keys to a bias of the scores, such as `ALiBi` or
+        `RelativePositionBias`.
 
     Its parts are the linear layers `query`, `key`, `value` and `out`. Variables, with `cache_length`: keys and values
     (examples, cache_length, kv_heads, features / num_heads), and index, the number of cached positions.
@@ -83,6 +85,7 @@ class MultiHeadAttention(Layer):
     use_bias: bool = True
     dropout: float = 0.0
     cache_length: int | None = None
+    position_bias: Layer | None = None
 
     def __post_init__(self) -> None:
         _checks.size(self, features=self.features, num_heads=self.num_heads)
@@ -149,7 +152,7 @@ class MultiHeadAttention(Layer):
         out = self.parts()["out"].torch_layout()
         return [*tensors, *(inside(part, ("out",), "out_proj") for part in out)]
 
-    def __call__(self, x: Any, context: Any = None, *, mask: Any = None) -> Any:
+    def __call__(self, x: Any, context: Any = None, *, mask: Any = None, bias: Any = None) -> Any:
         """Attends from each position of `x` to the positions of `context`, by default to those of `x`.
 
         Args:
@@ -158,6 +161,8 @@ class MultiHeadAttention(Layer):
           mask: bools, false where a position is not attended to; of shape (length, other length), (examples, length,
             other length) or (examples, heads, length, other length), where lengths may be 1. Positions that no other
             attends to may be nan; without a context they are padding if the mask is equal for all positions of `x`.
+          bias: numbers that are added to the scores before the softmax; of a shape that broadcasts to (examples, heads,
+            length, other length).
         """
         _checks.rank(self, x, (..., "length", self.features))
         source = x if context is None else context
@@ -176,7 +181,7 @@ class MultiHeadAttention(Layer):
         if self.rotary_base is not None:
             q = rotary(q, jnp.arange(q.shape[-3]), self.rotary_base)
             k = rotary(k, jnp.arange(k.shape[-3]), self.rotary_base)
-        return self._attend(q, k, v, mask, self.causal)
+        return self._attend(q, k, v, mask, self.causal, self._bias(bias, q, k, 0))
 
     @lenient_promotion()
     def decode(self, x: Any) -> Any:
@@ -201,7 +206,7 @@ class MultiHeadAttention(Layer):
         keys, values = self._remember("keys", k), self._remember("values", v)
         self.update(keys=keys, values=values, index=index + length)
         seen = jnp.arange(self.cache_length) <= positions[:, None]
-        y = self._attend(q, keys, values, seen[None, None], False)
+        y = self._attend(q, keys, values, seen[None, None], False, self._bias(None, q, keys, index))
         return jnp.where(index + length <= self.cache_length, y, jnp.nan)
 
     def _without_padding(self, x: Any, source: Any, mask: Any, own: bool) -> tuple[Any, Any]:
@@ -218,6 +223,24 @@ class MultiHeadAttention(Layer):
             return jnp.where(used | jnp.isfinite(x), x, jnp.zeros((), x.dtype))
 
         return cleaned(x, queries), cleaned(source, keys)
+
+    def _bias(self, bias: Any, q: Any, k: Any, offset: Any) -> Any:
+        """The sum of this bias and that of positions, with four axes; None if there is neither."""
+        lengths = q.shape[-3], k.shape[-3]
+        if bias is not None:
+            bias = jnp.asarray(bias)
+            axes = (math.prod(q.shape[:-3]), self.num_heads, *lengths)
+            if bias.ndim > 4 or any(n not in (1, m) for n, m in zip(bias.shape[::-1], axes[::-1], strict=False)):
+                raise ShapeError(
+                    f"{self._name()}: the bias must broadcast to {axes} (examples, heads, length, other length), got "
+                    f"{phlox.typeof(bias).short}",
+                    shapes=[bias.shape, axes],
+                    layer=self.path,
+                )
+        if self.position_bias is not None:
+            own = self.position_bias(*lengths, offset=offset)
+            bias = own if bias is None else bias + own
+        return None if bias is None else bias.reshape((1,) * (4 - bias.ndim) + bias.shape)
 
     def _heads(self, x: Any) -> Any:
         return x.reshape((*x.shape[:-1], -1, self._size))
@@ -236,19 +259,21 @@ class MultiHeadAttention(Layer):
         new = jnp.asarray(new.reshape((examples, *new.shape[-3:])), cache.dtype)
         return lax.dynamic_update_slice_in_dim(cache, new, self.index, axis=1)
 
-    def _attend(self, q: Any, k: Any, v: Any, mask: Any, causal: bool) -> Any:
+    def _attend(self, q: Any, k: Any, v: Any, mask: Any, causal: bool, bias: Any) -> Any:
         """Attention of queries (..., t, n, size) to keys and values (..., s, kv_heads, size)."""
         lead = q.shape[:-3]
         q, k, v = (a.reshape((-1, *a.shape[-3:])) for a in _checks.one_dtype(q, k, v))
         if self.train and self.dropout:
-            y = self._with_dropout(q, k, v, mask, causal)
+            y = self._with_dropout(q, k, v, mask, causal, bias)
         else:
-            y = phlox.nn.dot_product_attention(q, k, v, mask=mask, is_causal=causal)
+            y = phlox.nn.dot_product_attention(q, k, v, self.cast(bias)[0], mask, is_causal=causal)
         return self.out(y.reshape((*lead, q.shape[1], self.features)))
 
-    def _with_dropout(self, q: Any, k: Any, v: Any, mask: Any, causal: bool) -> Any:
+    def _with_dropout(self, q: Any, k: Any, v: Any, mask: Any, causal: bool, bias: Any) -> Any:
         k, v = (jnp.repeat(a, self.num_heads // self._kv_heads, axis=-2) for a in (k, v))
         scores = jnp.einsum("btnh,bsnh->bnts", q, k) / math.sqrt(self._size)
+        if bias is not None:
+            scores = scores + jnp.asarray(bias, scores.dtype)
         if causal:
             before = jnp.tri(q.shape[1], k.shape[1], dtype=bool)
             mask = before if mask is None else mask & before

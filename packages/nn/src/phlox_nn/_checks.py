@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import phlox.numpy as jnp
 from phlox import typeof
@@ -14,15 +14,18 @@ from phlox.errors import ArgumentError, ShapeError
 
 def size(layer: Any, **values: Any) -> None:
     """Raises `ArgumentError` unless each value is a positive integer."""
+    size_of(type(layer).__name__, **values)
+
+
+def size_of(what: str, **values: Any) -> None:
+    """Raises `ArgumentError` unless each value is a positive integer; `what` is the name of the function or layer."""
     for name, value in values.items():
         try:
             good = not isinstance(value, bool) and operator.index(value) > 0
         except TypeError:
             good = False
         if not good:
-            raise ArgumentError(
-                f"{type(layer).__name__}: {name} must be a positive integer, got {value!r}", **{name: value}
-            )
+            raise ArgumentError(f"{what}: {name} must be a positive integer, got {value!r}", **{name: value})
 
 
 def part(layer: Any, **values: Any) -> None:
@@ -50,9 +53,16 @@ def features(layer: Any, x: Any, expected: int, what: str = "the inputs") -> Non
     """Raises `ShapeError` unless the last axis of `x` has this length."""
     aval = typeof(x)
     if not aval.shape or aval.shape[-1] != expected:
+        rank = len(aval.shape)
+        # PyTorch's layout: features, which PyTorch calls channels, before the axes of space.
+        first = next((axis for axis in (1, 0) if axis + 2 <= rank <= 5 and aval.shape[axis] == expected), None)
+        axes = ", ".join(["examples", "height", "width", "features"] if rank == 4 else ["...", str(expected)])
         raise ShapeError(
-            f"{layer._name()}: the last axis of {what} must have length {expected}, got {aval.short}",
-            instead=f"arrays of shape (..., {expected})",
+            f"{layer._name()}: the last axis of {what} must have length {expected}, got {aval.short}"
+            + ("" if first is None else f", whose axis {first} has it: features (channels) are the last axis here"),
+            instead=f"arrays of shape (..., {expected})"
+            if first is None
+            else f"jnp.moveaxis(x, {first}, -1), of shape ({axes})",
             shapes=[aval.shape, (..., expected)],
             layer=layer.path,
         )
@@ -60,14 +70,19 @@ def features(layer: Any, x: Any, expected: int, what: str = "the inputs") -> Non
 
 def rank(layer: Any, x: Any, axes: tuple[Any, ...]) -> None:
     """Raises `ShapeError` unless `x` has at least these axes: names, lengths, or an ellipsis for any number of axes."""
+    if len(typeof(x).shape) < len(axes) - 1:
+        wrong_shape(layer, x, axes)
+
+
+def wrong_shape(layer: Any, x: Any, axes: tuple[Any, ...]) -> NoReturn:
+    """Raises the `ShapeError` for inputs that do not have these axes."""
     aval = typeof(x)
-    if len(aval.shape) < len(axes) - 1:
-        text = ", ".join("..." if axis is ... else str(axis) for axis in axes)
-        raise ShapeError(
-            f"{layer._name()}: inputs need the shape ({text}), got {aval.short}",
-            shapes=[aval.shape, axes],
-            layer=layer.path,
-        )
+    text = ", ".join("..." if axis is ... else str(axis) for axis in axes)
+    raise ShapeError(
+        f"{layer._name()}: inputs need the shape ({text}), got {aval.short}",
+        shapes=[aval.shape, axes],
+        layer=layer.path,
+    )
 
 
 def lengths(layer: Any, name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:

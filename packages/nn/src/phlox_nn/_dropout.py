@@ -1,4 +1,4 @@
-"""Dropout: random elements are zero in training."""
+"""Dropout and DropPath: random elements, or examples, are zero in training."""
 
 from __future__ import annotations
 
@@ -36,11 +36,44 @@ class Dropout(Layer):
         _checks.part(self, rate=self.rate)
 
     def __call__(self, x: Any) -> Any:
-        if not self.train or self.rate == 0:
-            return x
         shape = list(jnp.shape(x))
         for axis in self.broadcast if isinstance(self.broadcast, Sequence) else [self.broadcast]:
             shape[axis] = 1
-        keep_mask = random.bernoulli(self.random_key(), 1 - self.rate, tuple(shape))
-        # With rate 1 the divisor would be 0; the quotient is unused, but its derivative must not be nan.
-        return jnp.where(keep_mask, x / (1 - self.rate or 1), jnp.zeros((), x.dtype))
+        return _dropped(self, x, self.rate, tuple(shape))
+
+
+class DropPath(Layer):
+    """In training each example is zero with probability `rate`, and divided by ``1 - rate`` otherwise.
+
+    For the branch of a residual block, which is thus left out for some examples (stochastic depth). Keeps shape and
+    dtype; the first axis counts examples. Outside of training, or with rate 0, nothing happens and no key is needed.
+    Source: Huang et al., 2016.
+
+    Args:
+      rate: the part of the examples that is dropped, from 0 to 1.
+
+    >>> import phlox
+    >>> import phlox_nn as nn
+    >>> block = nn.Residual(nn.Sequential(nn.Linear(4, 4), DropPath(0.1)))
+    >>> DropPath(0.5).apply({}, phlox.numpy.ones((3, 2)), key=phlox.random.key(2), train=True)
+    Array([[2., 2.],
+           [0., 0.],
+           [2., 2.]], dtype=float32)
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        _checks.part(self, rate=self.rate)
+
+    def __call__(self, x: Any) -> Any:
+        return _dropped(self, x, self.rate, (*jnp.shape(x)[:1], *(1,) * (jnp.ndim(x) - 1)))
+
+
+def _dropped(layer: Layer, x: Any, rate: float, shape: tuple[int, ...]) -> Any:
+    """`x` in training with random zeros; elements share their fate along axes where `shape` is 1."""
+    if not layer.train or rate == 0:
+        return x
+    keep_mask = random.bernoulli(layer.random_key(), 1 - rate, shape)
+    # With rate 1 the divisor would be 0; the quotient is unused, but its derivative must not be nan.
+    return jnp.where(keep_mask, x / (1 - rate or 1), jnp.zeros((), x.dtype))

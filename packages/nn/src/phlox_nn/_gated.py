@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import phlox
-
-from . import _checks
+from . import _activations, _checks
 from ._layer import Layer
 from ._linear import Linear
 
@@ -34,7 +32,7 @@ class GLU(Layer):
 
     features: int
     hidden_features: int
-    activation: Callable[[Any], Any] = phlox.nn.silu
+    activation: Callable[[Any], Any] = _activations.silu
     use_bias: bool = False
 
     def __post_init__(self) -> None:

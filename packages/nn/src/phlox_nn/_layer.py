@@ -26,6 +26,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 import phlox
 import phlox.numpy as jnp
+from phlox import Array
 from phlox.errors import ArgumentError, PhloxError, ShapeError, TreeError
 from phlox.extend import lenient_promotion
 
@@ -112,7 +113,12 @@ class Layer:
         # A class with its own __init__, such as Sequential, sets the fields there, and its subclasses without new
         # fields inherit it. (`init=False` informs type checkers.)
         generated = init and "__init__" not in cls.__dict__ and (bool(own) or cls.__init__ is object.__init__)
-        dataclasses.dataclass(frozen=True, repr=False, init=generated)(cls)
+        dataclasses.dataclass(frozen=True, repr=False, eq=False, init=generated)(cls)
+        if generated:
+            # Its file is "<string>", at which errors of __post_init__ would point as the user's line.
+            code = cls.__init__.__code__
+            cls.__init__.__code__ = code.replace(co_filename=__file__)
+        cls.__setattr__ = _refuse_assignment  # type: ignore[assignment, method-assign]
         if "__call__" in cls.__dict__:
             cls.__call__ = _watched(cls.__dict__["__call__"])  # type: ignore[method-assign]
 
@@ -161,7 +167,7 @@ class Layer:
 
     # --- from configuration to arrays ---------------------------------------------------------------------------
 
-    def init(self, key: Any, *, dtype: Any = jnp.float32) -> Tree:
+    def init(self, key: Any, *, dtype: Any = jnp.float32, reuse: Any = None) -> Tree:
         """Initial values of all parameters.
 
         The values of a parameter depend only on the key and its path, not on other parts of the model.
@@ -169,6 +175,8 @@ class Layer:
         Args:
           key: a PRNG key.
           dtype: of all parameters that do not fix theirs.
+          reuse: parameters of a similar model: those that have a place here, by path and shape, are taken from it, also
+            with their dtype. Used after `phlox_nn.replace`.
 
         Returns:
           Nested dicts, named by field; layers in tuples are named by their position, "0", "1", … Layers without
@@ -181,7 +189,14 @@ class Layer:
         {'0': {'bias': (3,), 'weight': (2, 3)}}
         """
         _checks.key(self, "init", key)
-        return self._make("parameters", key, (), dtype, None)
+        params = self._make("parameters", key, (), dtype, None)
+        if reuse is None:
+            return params
+        old = dict(_paths.leaves(reuse))
+        items = _paths.leaves(params)
+        return _paths.nested(
+            {path: old[path] if path in old and jnp.shape(old[path]) == jnp.shape(x) else x for path, x in items}
+        )
 
     def init_state(self, *, batch: int = 1, dtype: Any = jnp.float32) -> Tree:
         """Initial values of all variables: state that is not trained, such as batch statistics and attention caches.
@@ -201,10 +216,10 @@ class Layer:
 
     def apply(
         self,
-        params: Any,
+        params: Mapping[str, Any] | None,
         *args: Any,
-        state: Any = None,
-        key: Any = None,
+        state: Mapping[str, Any] | None = None,
+        key: Array | None = None,
         train: bool = False,
         dtype: Any = None,
         method: str = "__call__",
@@ -250,10 +265,10 @@ class Layer:
 
     def bind(
         self: _Self,
-        params: Any,
+        params: Mapping[str, Any] | None,
         *,
-        state: Any = None,
-        key: Any = None,
+        state: Mapping[str, Any] | None = None,
+        key: Array | None = None,
         train: bool = False,
         dtype: Any = None,
     ) -> _Self:
@@ -272,6 +287,32 @@ class Layer:
             _checks.key(self, "apply", key)
         binding = Binding(key, train, dtype if dtype is None else jnp.dtype(dtype), state is not None)
         return self._bound({} if params is None else params, {} if state is None else state, binding, ())
+
+    def with_parts(self: _Self, **parts: Any) -> _Self:
+        """A copy of this layer with other layers in the place of some parts: fields, or those that `parts` makes.
+
+        `phlox_nn.replace` does so for parts at any depth.
+
+        Raises `ArgumentError` for a name that is no part.
+
+        >>> import phlox_nn as nn
+        >>> nn.MultiHeadAttention(8, 2).with_parts(out=nn.Identity())
+        MultiHeadAttention(8, 2).with_parts(out=Identity())
+        """
+        fields = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        made = self.parts()
+        for name in parts:
+            if name not in fields and name not in made:
+                raise ArgumentError(
+                    f"{type(self).__name__} has no part {name!r}",
+                    instead="one of " + ", ".join(dict.fromkeys(start for start, *_ in self._plan().holders)),
+                    name=name,
+                )
+        copy = object.__new__(type(self))
+        copy.__dict__.update({name: parts.get(name, getattr(self, name)) for name in fields})
+        others = {name: part for name, part in parts.items() if name not in fields}
+        copy.__dict__["_other_parts"] = {**self._other_parts, **others}
+        return copy
 
     # --- for bound layers ---------------------------------------------------------------------------------------
 
@@ -330,6 +371,16 @@ class Layer:
         dtype = self._bound_by.dtype
         return values if dtype is None else phlox.tree.map(lambda x: _converted(x, dtype), values)
 
+    def bound_layers(self) -> Iterator[Layer]:
+        """This bound layer and all bound layers in it."""
+        yield self
+        parts: list[Layer] = []
+        for name, path, _ in self._plan().holders:
+            _replaced(self.__dict__[name], path, lambda _, part: parts.append(part))
+        for part in parts:
+            if "_binding" in part.__dict__:
+                yield from part.bound_layers()
+
     def with_arrays(self: _Self, **arrays: Any) -> _Self:
         """A copy of this bound layer with some of its own arrays replaced."""
         copy = object.__new__(type(self))
@@ -343,6 +394,12 @@ class Layer:
         """The leading axes that this layer adds to the arrays of its parts, as `Stack` adds one for its blocks."""
         return ()
 
+    @property
+    def _other_parts(self) -> dict[str, Any]:
+        """The parts that `with_parts` has put in the place of those that `parts` makes."""
+        others: dict[str, Any] = self.__dict__.get("_other_parts", {})
+        return others
+
     def _plan(self) -> _Plan:
         # Not a cached_property: an AttributeError raised inside would call __getattr__, as if it did not exist.
         plan: _Plan | None = self.__dict__.get("_planned")
@@ -352,7 +409,11 @@ class Layer:
         return plan
 
     def _make_plan(self) -> _Plan:
-        parameters, variables, named = dict(self.parameters()), dict(self.variables()), dict(self.parts())
+        parameters, variables, named = (
+            dict(self.parameters()),
+            dict(self.variables()),
+            {**self.parts(), **self._other_parts},
+        )
         parts: list[tuple[Path, Layer]] = []
         holders = []
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
@@ -381,15 +442,19 @@ class Layer:
             full = tuple(batch if n == BATCH and batch is not None else n for n in shape)
             arrays[name] = initializer(_fold(key, (*path, name)), full, *(fixed or [dtype]))
         for below, part in plan.parts:
-            inside = part._make(kind, key, (*path, *below), dtype, batch)
+            inside = self._make_part(part, below, kind, key, path, dtype, batch)
             if inside:
                 _paths.put(arrays, below, inside)
         return arrays
 
+    def _make_part(self, part: Layer, below: Path, kind: str, key: Any, path: Path, dtype: Any, batch: Any) -> Tree:
+        """Initial values of the arrays of a part."""
+        return part._make(kind, key, (*path, *below), dtype, batch)
+
     def _bound(self: _Self, params: Any, state: Any, binding: Binding, path: Path) -> _Self:
         """The bound copy of this layer, with these arrays."""
         plan = self._plan()
-        bound = self._copied(params, state, binding, path)
+        bound = self._unfilled(params, state, binding, path)
         for name, (_, shape, *_dtype) in plan.parameters.items():
             array = params[name]
             if jnp.shape(array) != tuple(shape):
@@ -402,15 +467,16 @@ class Layer:
             bound.__dict__[name] = array if binding.dtype is None else _converted(array, binding.dtype)
         if binding.stateful:
             bound.__dict__.update({name: state[name] for name in plan.variables})
-        by_path = {
-            below: part._bound(_inside(params, below), _inside(state, below), binding, (*path, *below))
-            for below, part in plan.parts
-        }
+        by_path = {below: self._bind_part(part, below, params, state, binding, path) for below, part in plan.parts}
         for name, start, value in plan.holders:
             bound.__dict__[name] = _replaced(value, start, lambda place, _: by_path[place])
         return bound if binding.adapt is None else binding.adapt(path, bound)
 
-    def _copied(self: _Self, params: Any, state: Any, binding: Binding, path: Path) -> _Self:
+    def _bind_part(self, part: Layer, below: Path, params: Any, state: Any, binding: Binding, path: Path) -> Any:
+        """The bound copy of a part, with its share of the arrays of this layer."""
+        return part._bound(_inside(params, below), _inside(state, below), binding, (*path, *below))
+
+    def _unfilled(self: _Self, params: Any, state: Any, binding: Binding, path: Path) -> _Self:
         """A copy of this layer without arrays. Raises unless the names of parameters and variables are right."""
         _same_names(self, params, path, "parameters")
         if binding.stateful:
@@ -423,10 +489,7 @@ class Layer:
     def _bound_by(self) -> Binding:
         binding: Binding | None = self.__dict__.get("_binding")
         if binding is None:
-            raise ArgumentError(
-                f"{type(self).__name__} is configuration and has no arrays before it is bound to parameters",
-                instead="model.apply(params, x), with params = model.init(key)",
-            )
+            raise _unbound(self)
         return binding
 
     def _name(self) -> str:
@@ -448,11 +511,26 @@ class Layer:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:
-        return _code.of_fields(self)
+        others = [f"{name}={_code.value(part)}" for name, part in self._other_parts.items()]
+        return _code.of_fields(self) + (_code.call(".with_parts", others) if others else "")
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        values, others = self._compared()
+        return hash((type(self), values, repr(others)))
+
+    def _compared(self) -> tuple[Any, ...]:
+        values = tuple(getattr(self, f.name) for f in dataclasses.fields(self) if f.compare)  # type: ignore[arg-type]
+        return values, self._other_parts
 
     def __getstate__(self) -> dict[str, Any]:
         # Defaults are not pickled, because initializers are closures, which pickle does not support.
-        return dict(_code.non_default_fields(self))
+        others = {"_other_parts": self._other_parts} if self._other_parts else {}
+        return {**dict(_code.non_default_fields(self)), **others}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         defaults = {f.name: f.default for f in dataclasses.fields(self)}  # type: ignore[arg-type]
@@ -545,6 +623,60 @@ def _watched(method: Callable[..., Any]) -> Callable[..., Any]:
         return out
 
     return __call__
+
+
+class FrozenLayerError(ArgumentError, dataclasses.FrozenInstanceError):
+    """An attribute of a layer was assigned. A layer is configuration; its fields are declared in the class."""
+
+
+def _refuse_assignment(layer: Layer, name: str, value: Any) -> None:
+    """Raises the error for ``self.name = value``, as `Layer.__setattr__`."""
+    kind = type(layer).__name__
+    if "_binding" not in layer.__dict__:
+        function, declared = "__init__", f"{name}: {'nn.Layer' if _holds_layer(value) else type(value).__name__}"
+        instead = f"class {kind}(nn.Layer):  {declared}  # a field, without __init__; then {kind}({name}=...)"
+        if _holds_layer(value):
+            instead += f', or def parts(self): return {{"{name}": ...}}'
+    else:
+        function = "__call__"
+        instead = f'def parts(self): return {{"{name}": ...}}, or a field "{name}: nn.Layer"'
+        if not _holds_layer(value):
+            instead = f"a local variable; for state, def variables(self): ..., and self.update({name}=...)"
+    raise FrozenLayerError(
+        f"{kind}: {function} assigns self.{name}, but a layer is configuration that does not change: its parts, arrays "
+        "and options are declared in the class",
+        instead=instead,
+        field=name,
+    )
+
+
+def _holds_layer(value: Any) -> bool:
+    if isinstance(value, tuple | list | dict):
+        return any(_holds_layer(item) for item in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, Layer)
+
+
+def _unbound(layer: Layer) -> ArgumentError:
+    """The error for the call of a layer without arrays; inside of another layer's call it says how to declare it."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, Layer) and caller is not layer and "_binding" in caller.__dict__:
+            kind = type(caller).__name__
+            names = [name for name, value in vars(type(caller)).items() if value is layer]
+            what = f"its attribute {names[0]!r} has no annotation" if names else "it is not one of its parts"
+            name = names[0] if names else type(layer).__name__.lower()
+            return ArgumentError(
+                f"{kind} calls {_short(layer)}, which has no parameters: {what}",
+                instead=f'a field of the class {kind}, "{name}: nn.Layer", or '
+                f'def parts(self): return {{"{name}": {_short(layer)}}}; then self.{name}(x)',
+                layer=caller.path,
+            )
+        frame = frame.f_back
+    return ArgumentError(
+        f"{type(layer).__name__} is configuration and has no arrays before it is bound to parameters",
+        instead="model.apply(params, x), with params = model.init(key)",
+    )
 
 
 def _misfit(layer: Layer, method: str, error: TypeError) -> ArgumentError:

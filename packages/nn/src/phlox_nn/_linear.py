@@ -11,7 +11,7 @@ from phlox.errors import ArgumentError, DtypeError
 from phlox.extend import lenient_promotion
 from phlox.nn import initializers
 
-from . import _checks
+from . import _activations, _checks
 from ._dropout import Dropout
 from ._layer import Layer
 from ._torch_layout import TRANSPOSED, Tensor, tensor
@@ -125,7 +125,7 @@ class MLP(Layer):
     """
 
     features: tuple[int, ...]
-    activation: Callable[[Any], Any] = phlox.nn.gelu
+    activation: Callable[[Any], Any] = _activations.gelu
     use_bias: bool = True
     dropout: float = 0.0
 

@@ -6,18 +6,18 @@ module does not import layers.
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from phlox.errors import ArgumentError, TreeError
+from phlox.extend import path_matcher
 
 #: a placeholder in the shape of a variable for the number of examples, the argument `batch` of `init_state`
 BATCH = -1
 
 Path = tuple[str, ...]
 Tree = dict[str, Any]
-#: Selects paths: a glob such as ``"*.bias"``, several globs, or a function of the dotted path.
+#: Selects paths: a glob such as ``"*/bias"``, several globs, or a function of the dotted path.
 Pattern = str | tuple[str, ...] | list[str] | Callable[[str], bool]
 
 
@@ -51,30 +51,13 @@ def nested(items: Mapping[Path, Any]) -> Tree:
     return tree
 
 
-def matcher(pattern: Pattern) -> Callable[[str], bool]:
-    """A function that returns whether `pattern` matches a dotted path.
-
-    A glob matches a leaf by its whole path, or all leaves below a part: ``encoder`` and ``encoder.*`` are equivalent.
-    """
-    if callable(pattern):
-        return pattern
-    globs = (pattern,) if isinstance(pattern, str) else tuple(pattern)
-    if not all(isinstance(glob, str) for glob in globs):
-        raise ArgumentError(
-            f"a pattern is a glob, several globs, or a function of a path, got {pattern!r}",
-            instead="for example '*.bias', or lambda path: path.endswith('bias')",
-            pattern=pattern,
-        )
-    return lambda path: any(fnmatch.fnmatchcase(path, glob) or fnmatch.fnmatchcase(path, f"{glob}.*") for glob in globs)
-
-
 def partition(params: Any, pattern: Pattern) -> tuple[Tree, Tree]:
     """Separates the parameters that `pattern` matches from the others.
 
     Args:
       params: nested dicts of arrays, as `Layer.init` makes them.
-      pattern: a glob over dotted paths (``"*.bias"``), a part (``"encoder"`` means all below it), several of them, or
-        a function that is given the dotted path of a leaf.
+      pattern: a glob over paths (``"*/bias"`` or ``"*.bias"``), a part (``"encoder"`` means all below it), several of
+        them, or a function that is given the dotted path of a leaf.
 
     Returns:
       Two trees of nested dicts: the matching parameters, and the rest. `merge` joins them again. A function can be
@@ -89,7 +72,7 @@ def partition(params: Any, pattern: Pattern) -> tuple[Tree, Tree]:
     >>> merge(trained, frozen)
     {'head': {'weight': 2.0, 'bias': 3.0}, 'body': {'weight': 1.0}}
     """
-    meant = matcher(pattern)
+    meant = path_matcher(pattern)
     parts: tuple[dict[Path, Any], dict[Path, Any]] = ({}, {})
     for path, leaf in leaves(params):
         parts[not meant(text(path))][path] = leaf
@@ -131,7 +114,7 @@ def mask(params: Any, pattern: Pattern) -> Tree:
     >>> mask({"weight": 1.0, "bias": 2.0}, "bias")
     {'weight': False, 'bias': True}
     """
-    meant = matcher(pattern)
+    meant = path_matcher(pattern)
     return nested({path: bool(meant(text(path))) for path, _ in leaves(params)})
 
 
@@ -151,4 +134,4 @@ def labels(params: Any, rules: Mapping[str, str], default: str) -> Tree:
 
 def first(rules: Mapping[str, Any], path: str, default: Any) -> Any:
     """The value of the first rule whose pattern matches this dotted path, else `default`."""
-    return next((value for pattern, value in rules.items() if matcher(pattern)(path)), default)
+    return next((value for pattern, value in rules.items() if path_matcher(pattern)(path)), default)

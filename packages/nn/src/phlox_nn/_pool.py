@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import phlox.numpy as jnp
-from phlox import lax
+from phlox import lax, typeof
 from phlox.errors import ArgumentError
 
 from . import _checks
@@ -36,7 +36,16 @@ class _Pool(Layer):
         try:
             operator.index(self.window)
         except TypeError:
-            raise ArgumentError(f"{type(self).__name__}: window must be lengths, got {self.window!r}") from None
+            name = "max_pool" if type(self).__name__ == "MaxPool" else "avg_pool"
+            if hasattr(self.window, "shape"):
+                raise ArgumentError(
+                    f"{name} makes a layer from the lengths of a window, and got the array {typeof(self.window).short}",
+                    instead=f"Sequential(..., nn.{name}((2, 2))) as a part, or nn.{name}((2, 2)).apply({{}}, x)",
+                    argument="window",
+                ) from None
+            raise ArgumentError(
+                f"{name}: window must be lengths, got {self.window!r}", instead="(2, 2) for images", argument="window"
+            ) from None
         return 1
 
     def _reduce(self, x: Any, first: Any, function: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Weights in safetensors files: one file, or several that a Hugging Face index lists.
+"""Weights in files: safetensors files or those of PyTorch, one file or several that a Hugging Face index lists.
 
 Files are memory-mapped, so a tensor is read when it is used. They may come from anywhere: nothing in them is trusted,
 and an index reads no file outside of its folder. Writing needs the extra ``phlox-nn[safetensors]``; reading does not,
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path as FilePath, PurePosixPath, PureWindowsPath
@@ -20,22 +21,26 @@ import numpy as np
 import phlox.numpy as jnp
 from phlox.errors import ArgumentError
 
-from . import _weights
+from . import _torch_files, _weights
 from ._layer import Layer
 from ._paths import Tree
-from ._weights import Rename, Stored
+from ._rename import Rename
+from ._weights import Stored
 
 FileName = str | os.PathLike[str]
 
 
-def load_safetensors(model: Layer, file: FileName, *, rename: Rename = (), dtype: Any = None) -> tuple[Tree, Tree]:
+def load_safetensors(
+    model: Layer, file: FileName, *, rename: Rename = (), dtype: Any = None, sharding: Any = None
+) -> tuple[Tree, Tree]:
     """Parameters and state of a model from a safetensors file that has the names and layouts of PyTorch.
 
     Args:
       model: the model to load them for.
       file: a ``.safetensors`` file; an index ``.safetensors.index.json`` with files beside it; or a folder with one of
-        them, called ``model.safetensors`` or ``model.safetensors.index.json`` as Hugging Face does.
-      rename, dtype: as for `load_torch`.
+        them, called ``model.safetensors`` or ``model.safetensors.index.json`` as Hugging Face does. Files that
+        ``torch.save`` wrote (``pytorch_model.bin``) are read too, without running code in them, if torch is installed.
+      rename, dtype, sharding: as for `load_torch`.
 
     Returns:
       ``(params, state)``, for `Layer.apply`.
@@ -56,7 +61,7 @@ def load_safetensors(model: Layer, file: FileName, *, rename: Rename = (), dtype
     >>> params["0"]["weight"].shape
     (2, 3)
     """
-    return _weights.load_torch(model, os.fspath(file), rename=rename, dtype=dtype)
+    return _weights.load_torch(model, os.fspath(file), rename=rename, dtype=dtype, sharding=sharding)
 
 
 def save_safetensors(model: Layer, params: Any, file: FileName, *, state: Any = None, rename: Rename = ()) -> None:
@@ -79,12 +84,21 @@ def stored(file: FileName) -> Iterator[Stored]:
     """The tensors in a file, in the files of an index, or in a folder."""
     path = FilePath(file)
     if path.is_dir():
-        names = ("model.safetensors", "model.safetensors.index.json")
+        names = [stem + ending for stem in ("model.safetensors", "pytorch_model.bin") for ending in ("", ".index.json")]
         path = next((path / name for name in names if (path / name).exists()), path / names[0])
     if path.name.endswith(".json"):
         yield from _of_index(path)
     else:
+        yield from _of_any_file(path)
+
+
+def _of_any_file(path: FilePath) -> Iterator[Stored]:
+    if path.suffix not in _torch_files.ENDINGS:
         yield from _of_file(path)
+        return
+    _check_file(path)
+    for name, tensor in _torch_files.state_dict(path):
+        yield Stored(name, tuple(tensor.shape), functools.partial(_weights.to_array, tensor))
 
 
 def _of_index(path: FilePath) -> Iterator[Stored]:
@@ -100,7 +114,7 @@ def _of_index(path: FilePath) -> Iterator[Stored]:
         _check_inside(path, part)
     for part in parts:
         expected = {name for name, file in listed.items() if file == part}
-        for tensor in _of_file(path.parent / part):
+        for tensor in _of_any_file(path.parent / part):
             if tensor.name in expected:
                 expected.remove(tensor.name)
                 yield tensor
@@ -109,15 +123,17 @@ def _of_index(path: FilePath) -> Iterator[Stored]:
 
 
 def _check_inside(index: FilePath, part: str) -> None:
-    """Raises `ArgumentError` unless `part` is the name of a safetensors file below the folder of the index.
+    """Raises `ArgumentError` unless `part` is the name of a file of weights below the folder of the index.
 
     Links in the folder are followed: Hugging Face's cache consists of them.
     """
     for path in (PurePosixPath(part), PureWindowsPath(part)):
         if path.is_absolute() or path.drive or path.root or ".." in path.parts or "\0" in part:
             raise _invalid(index, f"it lists the file {part!r}, which is not below its folder")
-    if not part.endswith(".safetensors"):
-        raise _invalid(index, f"it lists the file {part!r}, which is no .safetensors file")
+    # An index of safetensors files, which cannot run code, does not lead to pickles, which torch has to check.
+    ending = ".bin" if index.name.endswith(".bin.index.json") else ".safetensors"
+    if not part.endswith(ending):
+        raise _invalid(index, f"it lists the file {part!r}, which is no {ending} file")
 
 
 def _check_file(path: FilePath) -> None:
@@ -160,8 +176,10 @@ def _of_file(path: FilePath) -> Iterator[Stored]:
         end = stop
     if end != len(data):
         raise _invalid(path, f"its tensors have {end} bytes, of which {len(data)} are in the file")
+    mapping: Any = content._mmap  # type: ignore[attr-defined]
+    release = functools.partial(mapping.madvise, mmap.MADV_DONTNEED)
     for name, shape, dtype, (start, stop) in tensors:
-        yield Stored(name, shape, functools.partial(_read, data[start:stop], dtype, shape))
+        yield Stored(name, shape, functools.partial(_read, data[start:stop], dtype, shape), release)
 
 
 def _described(path: FilePath, name: str, written: Any) -> tuple[str, tuple[int, ...], Any, tuple[int, int]]:
@@ -206,8 +224,7 @@ def _parsed(path: FilePath, text: bytes) -> Any:
 
 
 #: how to read files of other formats, by their endings
-_OTHERS = dict.fromkeys((".pt", ".pth", ".bin", ".ckpt"), "load_torch(model, torch.load(file, weights_only=True))")
-_OTHERS |= {".npz": "load_torch(model, dict(numpy.load(file)))"}
+_OTHERS = {".npz": "load_torch(model, dict(numpy.load(file)))"}
 
 
 def _invalid(path: FilePath, reason: str) -> ArgumentError:

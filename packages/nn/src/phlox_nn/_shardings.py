@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import phlox
-from phlox.errors import ArgumentError
-from phlox.sharding import Mesh, NamedSharding, PartitionSpec
+from phlox.extend import shardings_by_path
+from phlox.sharding import Mesh
 
-from . import _paths
 from ._paths import Tree
 
 
@@ -18,7 +16,8 @@ def shardings(params: Any, rules: Mapping[str, Any], mesh: Mesh) -> Tree:
 
     Args:
       params: nested dicts of arrays, or of their shapes, as from ``phlox.eval_shape(model.init, key)``.
-      rules: `PartitionSpec` by pattern of dotted paths; parameters that no pattern means are on all devices whole.
+      rules: `PartitionSpec` by pattern of paths, such as ``{"*/query/weight": P(None, "model")}``. Parameters
+        that no pattern means are on all devices whole.
       mesh: the devices.
 
     Returns:
@@ -36,35 +35,5 @@ def shardings(params: Any, rules: Mapping[str, Any], mesh: Mesh) -> Tree:
     >>> shardings(params, {"weight": P(None, "model")}, mesh)["weight"].spec
     P(None, 'model')
     """
-    leaves = dict(_paths.leaves(params))
-    for pattern in rules:
-        meant = _paths.matcher(pattern)
-        if not any(meant(_paths.text(path)) for path in leaves):
-            raise ArgumentError(f"shardings: no parameter is meant by the pattern {pattern!r}", pattern=pattern)
-    by_path = {}
-    for path, leaf in leaves.items():
-        name = _paths.text(path)
-        spec = _paths.first(rules, name, PartitionSpec())
-        _check(name, leaf, spec, mesh)
-        by_path[path] = NamedSharding(mesh, spec)
-    return _paths.nested(by_path)
-
-
-def _check(name: str, leaf: Any, spec: Any, mesh: Mesh) -> None:
-    shape = phlox.numpy.shape(leaf) if not hasattr(leaf, "shape") else leaf.shape
-    if len(spec) > len(shape):
-        raise ArgumentError(f"shardings: {name} has shape {shape}, and {spec} speaks of {len(spec)} axes", path=name)
-    for axis, entry in enumerate(spec):
-        names = () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)
-        parts = 1
-        for mesh_axis in names:
-            if mesh_axis not in mesh.shape:
-                raise ArgumentError(
-                    f"shardings: {spec} for {name} names {mesh_axis!r}, but the mesh has {tuple(mesh.shape)}", path=name
-                )
-            parts *= mesh.shape[mesh_axis]
-        if shape[axis] % parts:
-            raise ArgumentError(
-                f"shardings: axis {axis} of {name}, {shape}, cannot be cut into {parts} equal parts as {spec} asks",
-                path=name,
-            )
+    tree: Tree = shardings_by_path("shardings", params, rules, mesh)
+    return tree

@@ -7,7 +7,7 @@ a state dict. No tensor is read before all names and shapes match. torch is impo
 from __future__ import annotations
 
 import dataclasses
-import re
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,20 +21,21 @@ from phlox.errors import ArgumentError, DtypeError, TreeError
 from . import _paths
 from ._layer import Layer
 from ._paths import Path, Tree
-from ._torch_layout import SAME, TRANSPOSED, Layout, Source, Tensor
-
-#: Maps names in a file to names in the model: rules (pattern, pattern) or (pattern, pattern, "transposed"), of which
-#: the first that matches is used, or a function of a name. None: the tensor is not needed.
-Rename = Sequence[tuple[Any, ...]] | Callable[[str], str | None]
+from ._rename import Rename, in_file, renamed
+from ._torch_layout import SAME, Layout, Source, Tensor
 
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A tensor in a file or module: its name there, its shape, and a function that reads it."""
+    """A tensor in a file or module: its name there, its shape, and a function that reads it.
+
+    `release` frees the memory that reading a memory-mapped file took; the array remains valid.
+    """
 
     name: str
     shape: tuple[int, ...]
     read: Callable[[], np.ndarray[Any, Any]]
+    release: Callable[[], None] = lambda: None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,18 +88,24 @@ def compare_weights(model: Layer, weights: Any, *, rename: Rename = ()) -> Weigh
     return _match(model, weights, rename)[0]
 
 
-def load_torch(model: Layer, weights: Any, *, rename: Rename = (), dtype: Any = None) -> tuple[Tree, Tree]:
+def load_torch(
+    model: Layer, weights: Any, *, rename: Rename = (), dtype: Any = None, sharding: Any = None
+) -> tuple[Tree, Tree]:
     """Parameters and state of a model from a PyTorch module or its state dict.
 
     Args:
       model: the model to load them for.
-      weights: a ``torch.nn.Module``, or its ``state_dict()``, of tensors or of NumPy arrays.
+      weights: a ``torch.nn.Module``, its ``state_dict()``, of tensors or of NumPy arrays, or the path of a file that
+        `load_safetensors` reads.
       rename: maps names in the file to names in the model, if they differ: ordered rules ``(pattern, pattern)``, of
         which the first that matches a whole name is used. Each ``*`` matches any text, which is inserted in the second
-        pattern. A second pattern None means that the tensor is not needed. A third item "transposed" means that
-        matrices in the file have the layout of phlox_nn, as in GPT-2. Alternatively, for loading, a function from name
-        to name (or None).
+        pattern. A second pattern None means that the tensor is not needed; several patterns mean that the tensor is the
+        concatenation of several along its first axis. A third item "transposed" means that matrices in the file have
+        the layout of phlox_nn, as in GPT-2; a pair of functions converts from the layout of the file to PyTorch's, and
+        back. Alternatively, for loading, a function from name to name (or None).
       dtype: of the parameters that do not fix theirs, by default that of the file, which must be a floating-point type.
+      sharding: a sharding or device for all arrays, or nested dicts of them as `phlox_nn.shardings` returns. Devices
+        read only their parts of the file.
 
     Returns:
       ``(params, state)``, for `Layer.apply`.
@@ -123,7 +130,7 @@ def load_torch(model: Layer, weights: Any, *, rename: Rename = (), dtype: Any = 
             instead="rename=[(pattern in the file, pattern in the model), (what is not needed, None)]",
             report=report,
         )
-    return _loaded(model, pairs, dtype)
+    return _loaded(model, pairs, dtype, sharding)
 
 
 def to_torch(model: Layer, params: Any, state: Any = None, *, rename: Rename = ()) -> dict[str, Any]:
@@ -155,8 +162,6 @@ def to_torch(model: Layer, params: Any, state: Any = None, *, rename: Rename = (
 
 def to_numpy(model: Layer, params: Any, state: Any, rename: Rename) -> dict[str, np.ndarray[Any, Any]]:
     """The state dict of PyTorch with NumPy arrays, which are copies."""
-    if callable(rename):
-        raise ArgumentError("names cannot be given back by a function", instead="rename=[(pattern, pattern), ...]")
     model.bind(params)  # raises if these are not parameters of the model
     arrays = dict(_paths.leaves(params)) | dict(_paths.leaves({} if state is None else state))
     tensors: dict[str, np.ndarray[Any, Any]] = {}
@@ -165,18 +170,18 @@ def to_numpy(model: Layer, params: Any, state: Any, rename: Rename) -> dict[str,
             continue  # a variable, such as batch statistics, and no state was given
         pieces = [np.asarray(part.layout.to_torch(np.asarray(arrays[s.path])[s.place])) for s in part.sources]
         array = np.concatenate(pieces) if len(pieces) > 1 else pieces[0] if pieces else np.zeros((), np.int64)
-        name, layout = _back(part.name, rename)
-        tensors[name] = np.array(layout.to_torch(array), order="C")
-    return tensors
+        tensors[part.name] = array
+    return {name: np.array(array, order="C") for name, array in in_file(tensors, rename)}
 
 
-def _loaded(model: Layer, pairs: list[tuple[Tensor, Stored]], dtype: Any) -> tuple[Tree, Tree]:
+def _loaded(model: Layer, pairs: list[tuple[Tensor, Stored]], dtype: Any, sharding: Any) -> tuple[Tree, Tree]:
     """Parameters and state, read from the matched tensors. Raises `DtypeError` for types that do not fit."""
     # Parameters that do not get this dtype fix theirs.
     params = dict(_paths.leaves(phlox.eval_shape(lambda key: model.init(key, dtype=jnp.float16), _KEY)))
     state = dict(_paths.leaves(model.init_state()))
     fixed = {path: x.dtype for path, x in {**params, **state}.items() if path in state or x.dtype != jnp.float16}
     pieces: dict[Path, dict[tuple[int, ...], Any]] = {}
+    files: dict[Path, list[Stored]] = {}
     wrong: list[tuple[str, Any, Any]] = []
     for part, stored in pairs:
         array, start = stored.read(), 0
@@ -189,21 +194,59 @@ def _loaded(model: Layer, pairs: list[tuple[Tensor, Stored]], dtype: Any) -> tup
             piece = array[start : start + length[0]] if len(part.sources) > 1 else array
             start += length[0] if length else 0
             pieces.setdefault(source.path, {})[source.place] = part.layout.from_torch(piece)
+            files.setdefault(source.path, []).append(stored)
     if wrong:
         raise _uncastable(model, wrong)
+    shardings = _shardings(sharding, pieces)
     arrays = {}
-    for path, slices in pieces.items():
+    # The largest first: its copies are freed before the model is complete, which bounds the peak of memory.
+    for path in sorted(pieces, key=lambda path: -_size(pieces[path])):
+        slices = pieces.pop(path)
         if () in slices:
             whole = slices[()]
         else:
             shape = (params[path] if path in params else state[path]).shape
             whole = np.stack([slices[place] for place in sorted(slices)]).reshape(shape)
-        needed = fixed.get(path, whole.dtype if dtype is None else dtype)
-        arrays[path] = jnp.array(np.ascontiguousarray(whole).reshape(whole.shape), needed)
+        del slices
+        arrays[path] = _on_device(whole, fixed.get(path, whole.dtype if dtype is None else dtype), shardings(path))
+        del whole
+        for stored in files[path]:
+            stored.release()
     return (
         _paths.nested({path: arrays[path] for path in params}),
         _paths.nested({path: arrays.get(path, first) for path, first in state.items()}),
     )
+
+
+def _size(slices: Mapping[Any, np.ndarray[Any, Any]]) -> int:
+    return sum(piece.nbytes for piece in slices.values())
+
+
+def _shardings(sharding: Any, pieces: Mapping[Path, Any]) -> Callable[[Path], Any]:
+    """The sharding, or None, by path. Raises `TreeError` for nested dicts that do not have the names of the arrays."""
+    if not isinstance(sharding, Mapping):
+        return lambda path: sharding
+    by_path = dict(_paths.leaves(sharding))
+    unknown = [_paths.text(path) for path in by_path if path not in pieces]
+    if unknown:
+        raise TreeError(
+            f"sharding: the model has no array {unknown[0]!r}",
+            instead="nested dicts with the names of the parameters, from phlox_nn.shardings",
+        )
+    return by_path.get
+
+
+def _on_device(array: np.ndarray[Any, Any], dtype: Any, sharding: Any) -> Any:
+    """The array of this dtype with this sharding (None: on the default device). Devices get only their parts."""
+
+    def part(index: Any) -> np.ndarray[Any, Any]:
+        return np.ascontiguousarray(array[index], dtype).reshape(np.shape(array[index]))
+
+    if sharding is None:
+        return jnp.array(np.ascontiguousarray(array).reshape(array.shape), dtype)
+    if not isinstance(sharding, phlox.sharding.Sharding):
+        return phlox.device_put(part(...), sharding)
+    return phlox.make_array_from_callback(array.shape, sharding, part)
 
 
 def _is_castable(array: np.ndarray[Any, Any], dtype: Any) -> bool:
@@ -245,31 +288,64 @@ _KEY = phlox.ShapeDtypeStruct((2,), np.uint32)
 
 def _match(model: Layer, weights: Any, rename: Rename) -> tuple[WeightReport, list[tuple[Tensor, Stored]]]:
     """The report, and the pairs of matching tensors of the model and of the file."""
+    layout = model.torch_layout()
+    needed = {part.name: _tensor_shape(model, part) for part in layout if part.sources}
     there: dict[str, Stored] = {}
+    misshapen = []
     for stored in _stored(weights):
-        name, layout = _renamed(stored.name, rename)
-        if name is None:
-            continue
-        if name in there:
-            raise ArgumentError(f"rename: {there[name].name!r} and {stored.name!r} would both be {name!r}")
-        there[name] = stored if layout is SAME else _transposed(stored)
+        names, form = renamed(stored.name, rename)
+        whole = stored if form is SAME else _converted(stored, form)
+        pieces = (
+            _split(whole, [needed.get(name, (0,))[0] for name in names]) if len(names) > 1 else [whole] * len(names)
+        )
+        if pieces is None:
+            lengths = sum(needed[name][0] for name in names if name in needed)
+            misshapen.append((stored.name, whole.shape, (lengths, *needed.get(names[0], whole.shape)[1:])))
+            needed = {name: shape for name, shape in needed.items() if name not in names}
+        for name, piece in zip(names, pieces or (), strict=False):
+            if name in there:
+                raise ArgumentError(f"rename: {there[name].name!r} and {stored.name!r} would both be {name!r}")
+            there[name] = piece
     pairs: list[tuple[Tensor, Stored]] = []
-    missing, misshapen = [], []
-    for part in _present(model.torch_layout(), there):
+    missing = []
+    for part in _present(layout, there):
         stored_ = there.pop(part.name, None)
         if not part.sources:
             continue
-        shapes = [_shape(model, part, source) for source in part.sources]
-        shape = (sum(s[0] for s in shapes), *shapes[0][1:]) if len(shapes) > 1 else shapes[0]
-        if stored_ is None:
-            missing.append((part.name, shape))
-        elif stored_.shape != shape:
+        shape = _tensor_shape(model, part)
+        if stored_ is not None and stored_.shape != shape:
             misshapen.append((stored_.name, stored_.shape, shape))
-        else:
+        elif stored_ is not None:
             pairs.append((part, stored_))
+        elif part.name in needed or part not in layout:
+            missing.append((part.name, shape))
     unused = tuple((stored.name, stored.shape) for stored in there.values())
     matched = tuple((s.name, tuple(_paths.text(source.path) for source in part.sources)) for part, s in pairs)
     return WeightReport(matched, tuple(missing), unused, tuple(misshapen)), pairs
+
+
+def _split(stored: Stored, lengths: list[int]) -> list[Stored] | None:
+    """Consecutive parts of a tensor, of these lengths along its first axis; None if it has another length."""
+    if sum(lengths) != (stored.shape or (0,))[0]:
+        return None
+    ends = list(itertools.accumulate(lengths))
+
+    def part(start: int, end: int) -> Stored:
+        return dataclasses.replace(
+            stored, shape=(end - start, *stored.shape[1:]), read=lambda: stored.read()[start:end]
+        )
+
+    return [part(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+
+
+def _converted(stored: Stored, layout: Layout) -> Stored:
+    """A tensor in PyTorch's layout, for one that the file has in another."""
+    blank = np.broadcast_to(np.zeros((), np.float32), stored.shape)
+    try:
+        shape = layout.from_torch(blank).shape
+    except (ValueError, IndexError):  # the axes are others than the layout has: reported as misshapen
+        return stored
+    return dataclasses.replace(stored, shape=tuple(shape), read=lambda: layout.from_torch(stored.read()))
 
 
 def _present(layout: Sequence[Tensor], there: Mapping[str, Any]) -> Iterator[Tensor]:
@@ -279,6 +355,12 @@ def _present(layout: Sequence[Tensor], there: Mapping[str, Any]) -> Iterator[Ten
             yield from part.instead
         else:
             yield part
+
+
+def _tensor_shape(model: Layer, part: Tensor) -> tuple[int, ...]:
+    """The shape of a tensor in PyTorch: that of its arrays, concatenated."""
+    shapes = [_shape(model, part, source) for source in part.sources]
+    return (sum(s[0] for s in shapes), *shapes[0][1:]) if len(shapes) > 1 else shapes[0]
 
 
 def _shape(model: Layer, part: Tensor, source: Source) -> tuple[int, ...]:
@@ -319,10 +401,10 @@ def _stored(weights: Any) -> Iterator[Stored]:
                 instead=f"weights[{inner[0]!r}]" if inner else "a state dict of tensors or arrays by name",
                 name=name,
             )
-        yield Stored(name, tuple(value.shape), lambda value=value: _numpy(value))  # type: ignore[misc]
+        yield Stored(name, tuple(value.shape), lambda value=value: to_array(value))  # type: ignore[misc]
 
 
-def _numpy(value: Any) -> np.ndarray[Any, Any]:
+def to_array(value: Any) -> np.ndarray[Any, Any]:
     """A PyTorch tensor, or an array of any kind, as a NumPy array."""
     if not hasattr(value, "detach"):
         return np.asarray(value)
@@ -340,42 +422,3 @@ def _numpy(value: Any) -> np.ndarray[Any, Any]:
         integers, dtype = bits[value.dtype]
         return value.contiguous().view(integers).numpy().view(dtype)
     return value.numpy()
-
-
-def _transposed(stored: Stored) -> Stored:
-    return Stored(stored.name, stored.shape[::-1], lambda: stored.read().T)
-
-
-def _renamed(name: str, rename: Rename) -> tuple[str | None, Layout]:
-    """The name in the model for a name in the file, and the layout of the tensor in the file."""
-    if callable(rename):
-        return rename(name), SAME
-    for theirs, ours, *layout in rename:
-        match = _pattern(theirs).fullmatch(name)
-        if match:
-            return (None if ours is None else _filled(ours, theirs, match)), TRANSPOSED if layout else SAME
-    return name, SAME
-
-
-def _back(name: str, rename: Any) -> tuple[str, Layout]:
-    """The name in the file for a name in the model, and the layout of the tensor in the file."""
-    for theirs, ours, *layout in rename:
-        match = ours is not None and _pattern(ours).fullmatch(name)
-        if match:
-            return _filled(theirs, ours, match), TRANSPOSED if layout else SAME
-    return name, SAME
-
-
-def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile("(.*)".join(re.escape(text) for text in pattern.split("*")))
-
-
-def _filled(pattern: str, other: str, match: re.Match[str]) -> str:
-    """`pattern` with its stars replaced by the texts that the stars of the `other` pattern matched."""
-    if pattern.count("*") != other.count("*"):
-        raise ArgumentError(
-            f"rename: {other!r} and {pattern!r} must have the same number of stars",
-            instead='("h.*.mlp.*", "blocks.*.*")',
-        )
-    pieces = pattern.split("*")
-    return "".join(a + b for a, b in zip(pieces, (*match.groups(), ""), strict=True))

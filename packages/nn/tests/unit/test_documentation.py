@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import phlox
 import phlox_nn
 
 README = Path(__file__).parents[2] / "README.md"
@@ -19,7 +20,9 @@ MODULES = ["phlox_nn", *(f"phlox_nn.{module.name}" for module in pkgutil.iter_mo
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_docstrings(name):
     flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
-    result = doctest.testmod(importlib.import_module(name), optionflags=flags)
+    # The activations are documented in phlox.nn, whose examples begin with these names.
+    names = {**vars(phlox.nn), "phlox": phlox, "jnp": phlox.numpy} if name == "phlox_nn" else None
+    result = doctest.testmod(importlib.import_module(name), extraglobs=names, optionflags=flags)
     assert result.failed == 0
 
 

@@ -1,143 +1,88 @@
-"""`fit`: a training loop over epochs and batches, with metrics, evaluation, checkpoints and early stopping.
+"""`fit`: a training loop over epochs and batches, with metrics, evaluation, checkpoints and ways to end.
 
-It is one short function; programs that need another loop can write one with the same parts.
+Programs that need another loop can write one with the same parts.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import datetime
 import inspect
 import itertools
-import json
-import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any, Literal, Protocol
 
 import phlox
+import phlox.numpy as jnp
 from phlox.errors import ArgumentError
+from phlox.sharding import Mesh
 
-from . import _average, metrics
+from . import _mesh, metrics
+from ._callbacks import Best, ReduceOnPlateau, figure_of
+from ._evaluation import Figures
 from ._interrupts import remembered
-from ._progress import shown
+from ._place import Place
+from ._progress import Progress, shown
 from ._state import TrainState
+from ._step import Step
+from ._usage import Usage
+from .logging import Logger
 
-Figures = dict[str, Any]
+Ended = Literal["all epochs", "early stopping", "interrupted", "time limit"]
 
 
-@dataclasses.dataclass(frozen=True)
-class EarlyStopping:
-    """Ends training if a metric has not improved for `patience` epochs. A function of the history.
+class Epochs(Protocol):
+    """A source of the batches of each epoch, such as the loaders of phlox_data."""
 
-    Args:
-      figure: its name in the history: ``"eval_loss"`` is the loss of the parameters, ``"eval_ema_loss"`` that of their
-        moving average (see `make_evaluation`).
-      patience: how many epochs without a better value are borne.
-      min_delta: by how much a value must be better to count.
-      mode: which values are better, lower ("min") or higher ones ("max").
+    def epoch(self, number: int, /, *, start: int) -> Iterable[Any]:
+        """The batches of an epoch without the first `start` ones."""
 
-    >>> stops = EarlyStopping("eval_loss", patience=2)
-    >>> (
-    ...     stops([{"eval_loss": 1.0}, {"eval_loss": 1.2}]),
-    ...     stops([{"eval_loss": 1.0}, {"eval_loss": 1.2}, {"eval_loss": 1.1}]),
-    ... )
-    (False, True)
-    """
 
-    figure: str
-    patience: int = 5
-    min_delta: float = 0.0
-    mode: Literal["min", "max"] = "min"
-
-    def __call__(self, history: Sequence[Mapping[str, Any]]) -> bool:
-        best, waited = math.inf, 0
-        for row in history:
-            if self.figure not in row:
-                raise ArgumentError(
-                    f"EarlyStopping watches {self.figure!r}, which is not among the figures of an epoch",
-                    instead="one of " + ", ".join(row),
-                    argument=self.figure,
-                )
-            value = row[self.figure] if self.mode == "min" else -row[self.figure]
-            # nan is no improvement
-            best, waited = (
-                (value, 0) if value < best - self.min_delta or best == math.inf > value else (best, waited + 1)
-            )
-        return waited >= self.patience
+Batches = Iterable[Any] | Callable[[int], Iterable[Any]] | Epochs
 
 
 @dataclasses.dataclass(frozen=True)
 class Fitted:
-    """The result of `fit`: the last state, the metrics of each epoch, and why training ended."""
+    """The result of `fit`.
+
+    Attributes:
+      state: the last state.
+      history: the figures of each epoch.
+      ended: why training ended.
+      best: the state with the best value of a figure; None without `Best`.
+      evaluations: the figures of evaluations within epochs (``evaluate_every``), each with its step.
+    """
 
     state: TrainState
     history: list[Figures]
-    ended: Literal["all epochs", "early stopping", "interrupted"]
-
-
-def make_evaluation(
-    measure: Callable[..., Mapping[str, Any]], batches: Any, *, prefix: str = "eval_"
-) -> Callable[[TrainState], Figures]:
-    """An evaluation: a function from a `TrainState` to metrics over all of `batches`, as Python numbers.
-
-    Args:
-      measure: ``measure(params, batch)``, and ``state`` if it has a parameter of this name. It is jitted. It returns a
-        dict of metrics of `phlox_optim.metrics`, or of scalars. Scalars are weighted by the number of examples of a
-        batch, if all arrays in it have an equally long first axis; for a mask, return ``metrics.mean(values, mask)``.
-      batches: an iterable that can be iterated again for each evaluation.
-      prefix: stands before the names of the figures.
-
-    If the step averages parameters (``ema``), both are measured: the figures of the parameters have the names that
-    `measure` gives them, such as ``eval_loss``, and those of the average have ``ema_`` in front, ``eval_ema_loss``.
-
-    >>> import phlox.numpy as jnp, phlox_optim as optim
-    >>> step = optim.make_step(lambda params, batch: jnp.mean((params - batch) ** 2), optim.sgd(0.1))
-    >>> evaluate = optim.make_evaluation(lambda params, batch: {"error": jnp.abs(params - batch).mean()}, [jnp.ones(4)])
-    >>> evaluate(step.init(jnp.zeros(4)))
-    {'eval_error': 1.0}
-    """
-    takes_state = "state" in inspect.signature(measure).parameters
-
-    @phlox.jit
-    def part(params: Any, state: Any, batch: Any) -> Figures:
-        figures = measure(params, batch, state=state) if takes_state else measure(params, batch)
-        examples = metrics.examples_in(batch)
-        return {name: metrics.as_metric(name, figure, examples) for name, figure in figures.items()}
-
-    def evaluate(train: TrainState) -> Figures:
-        variants = {"": (train.params, train.state)}
-        if train.ema is not None:
-            average = _average.in_dtypes_of(train.params, train.ema)
-            variants["ema_"] = average, _average.in_dtypes_of(train.state, train.ema_state)
-        total = None
-        for batch in batches:
-            figures = {
-                start + name: figure
-                for start, (params, state) in variants.items()
-                for name, figure in part(params, state, batch).items()
-            }
-            total = figures if total is None else _merge(total, figures)
-        if total is None:
-            raise ArgumentError("there were no batches to evaluate", instead="batches that can be iterated again")
-        values = metrics.values(total)
-        return {prefix + name: values[name] for name in sorted(values, key=lambda name: name.startswith("ema_"))}
-
-    return evaluate
+    ended: Ended
+    best: TrainState | None = None
+    evaluations: list[Figures] = dataclasses.field(default_factory=list)
 
 
 def fit(
     state: TrainState,
     step: Callable[[TrainState, Any], tuple[TrainState, Figures]],
-    batches: Any,
+    batches: Batches,
     *,
     epochs: int,
     evaluate: Callable[[TrainState], Mapping[str, Any]] | None = None,
+    evaluate_every: int | None = None,
     early_stopping: Callable[[Sequence[Figures]], bool] | None = None,
+    plateau: ReduceOnPlateau | Callable[[Sequence[Figures]], float] | None = None,
+    best: Best | None = None,
     checkpoints: Any = None,
     save_every: int | None = None,
-    log: Iterable[Callable[[int, Figures], Any]] = (),
+    max_time: float | datetime.timedelta | None = None,
+    log: Iterable[Logger] = (),
+    log_every: int | None = None,
+    figures: Sequence[Literal["throughput", "memory"]] = (),
+    mesh: Mesh | None = None,
+    rules: Mapping[Any, Any] | Literal["fsdp"] | None = None,
     progress: bool = True,
+    sizes: Any = None,
 ) -> Fitted:
     """Trains for `epochs` epochs, or continues a training that was stopped.
 
@@ -147,19 +92,38 @@ def fit(
       batches: the batches of an epoch: an iterable; or a function of the epoch's number that returns one; or an object
         with ``epoch(number, start=batches to skip)``, such as the loaders of phlox_data.
       evaluate: called after each epoch; its metrics are added to those of the epoch. See `make_evaluation`.
+      evaluate_every: the number of steps after which to evaluate too. These figures are in `Fitted.evaluations`.
       early_stopping: called with the history before each epoch but the first; see `EarlyStopping`, which watches the
         figure that it is given: the parameters' (``eval_loss``) or their average's (``eval_ema_loss``).
+      plateau: called with the history after each epoch: a factor of all updates, see `ReduceOnPlateau`.
+      best: keeps the state with the best value of a figure, see `Best`.
       checkpoints: a `CheckpointManager`. If it has a step, training continues from the latest one, with bitwise equal
         results if `batches` are the same again. `epochs` counts from the very beginning, and may be higher than before.
         Saved after each epoch, and when training ends.
       save_every: the number of steps after which to save too.
+      max_time: seconds, or a timedelta, after which training ends and is saved.
       log: functions of a step's number and metrics, called after each epoch; see `phlox_optim.logging`.
-      progress: whether metrics are printed, and a bar is shown in a terminal.
+      log_every: the number of steps after which `log` is called too, with the metrics of this step. Their names begin
+        with ``step_``.
+      figures: what to add to the figures of an epoch: "throughput" (``steps_per_second`` and
+        ``examples_per_second``, without evaluations and the first step, which compiles), "memory" (``memory_bytes``,
+        the peak of the device, on CPUs of the process).
+      mesh: devices over which batches are split along their first axis: along the mesh axes named "data", "batch" or
+        "fsdp", or else along the first one. The results are those of one device.
+      rules: how parameters are split over `mesh`: `PartitionSpec` by pattern of paths, such as
+        ``{"*/query/weight": P("data", "model")}``, others are on all devices whole; or "fsdp", which splits each along
+        its longest axis. The optimizer's state is split as the parameters.
+      progress: whether metrics are printed, and a bar is shown in a terminal; in logs there is a line each half minute.
+      sizes: names of the axes of a batch that vary in length, as of `make_step`: for a short last batch ``"n"``, for
+        texts ``{"text": "n, time", "label": "n"}``. One program serves all lengths up to a bucket.
 
-    After Ctrl-C the running step is finished and saved, and `fit` returns; a second Ctrl-C interrupts at once.
+    After Ctrl-C or SIGTERM the running step is finished and saved, and `fit` returns; a second one interrupts at once.
+
+    Returns:
+      A `Fitted`.
 
     Raises:
-      ArgumentError: an epoch without batches.
+      ArgumentError: an epoch without batches, or arguments that do not fit each other.
       SkippedStepsError: many steps in a row were skipped; see `make_step`.
 
     >>> import phlox.numpy as jnp, phlox_optim as optim
@@ -168,96 +132,196 @@ def fit(
     >>> done.ended, len(done.history), round(done.history[-1]["loss"], 3)
     ('all epochs', 2, 0.001)
     """
-    place = _Place()
-    if checkpoints is not None and checkpoints.latest_step() is not None:
-        saved = checkpoints.restore(like={"train": state, "fit": ""})
-        state, place = saved["train"], _Place.read(saved["fit"])
-
-    def save() -> None:
-        if checkpoints is not None and int(state.step) not in checkpoints.all_steps():
-            checkpoints.save(int(state.step), {"train": state, "fit": place.text()})
-
-    with remembered() as interrupted, shown(progress) as display:
-        while place.epoch < epochs:
-            if early_stopping is not None and place.history and not place.batch and early_stopping(place.history):
-                return Fitted(state, place.history, "early stopping")
-            title = f"epoch {place.epoch + 1} of {epochs}"
-            for batch in display.counted(_epoch(batches, place), title, place.batch, _length(batches)):
-                state, figures = step(state, batch)
-                place.add(figures, batch)
-                if interrupted():
-                    save()
-                    return Fitted(state, place.history, "interrupted")
-                if save_every and place.batch % save_every == 0:
-                    save()
-            row = place.end_epoch(int(state.step), evaluate(state) if evaluate is not None else {})
-            display.row(row)
-            for write in log:
-                write(row["step"], row)
-            save()
-    return Fitted(state, place.history, "all epochs")
+    _check_counts(epochs=epochs, evaluate_every=evaluate_every, save_every=save_every, log_every=log_every)
+    if sizes is not None:
+        step = _with_sizes(step, sizes)
+    _mesh.check_mesh(mesh, rules, step)
+    _mesh.check_not_mapped(state)
+    if evaluate_every is not None and evaluate is None:
+        raise ArgumentError("fit: evaluate_every needs evaluate", instead="evaluate=optim.make_evaluation(...)")
+    if log_every is not None and not log:
+        raise ArgumentError("fit: log_every needs log", instead='log=[logging.JsonLines("figures.jsonl")]')
+    limit = max_time.total_seconds() if isinstance(max_time, datetime.timedelta) else max_time
+    run = _Run(
+        state, step, evaluate, evaluate_every, plateau, best, checkpoints, save_every, tuple(log), log_every,
+        Usage(figures), None if mesh is None else _mesh.automatic(mesh),
+        None if limit is None else time.monotonic() + limit,
+    )  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        run.start(rules, stack)
+        interrupted = stack.enter_context(remembered())
+        display = stack.enter_context(shown(progress))
+        ended = run.train(batches, epochs, early_stopping, interrupted, display)
+        return Fitted(run.state, run.place.history, ended, run.best_state(), run.place.evaluations)
 
 
 @dataclasses.dataclass
-class _Place:
-    """The progress of training, stored in checkpoints beside the state; includes exact sums of an unfinished epoch."""
+class _Run:
+    """A running training: the arguments of `fit`, the state, and the progress."""
 
-    epoch: int = 0
-    #: the number of batches of this epoch that are done
-    batch: int = 0
-    history: list[Figures] = dataclasses.field(default_factory=list)
-    #: the merged metrics of those batches; after `read`, a list of their leaves
-    total: Any = None
-    #: their values when `text` was called
-    figures: Figures = dataclasses.field(default_factory=dict)
+    state: TrainState
+    step: Any
+    evaluate: Any
+    evaluate_every: int | None
+    plateau: Any
+    best: Best | None
+    checkpoints: Any
+    save_every: int | None
+    log: tuple[Any, ...]
+    log_every: int | None
+    usage: Usage
+    mesh: Any
+    deadline: float | None
+    place: Place = dataclasses.field(default_factory=Place)
+    #: the number of steps so far
+    number: int = 0
+    #: where best states are saved, if they are
+    best_checkpoints: Any = None
+    #: the best state, if it is not saved
+    kept: Any = None
 
-    def add(self, figures: Figures, batch: Any) -> None:
-        self.batch += 1
-        examples = metrics.examples_in(batch)
-        figures = {name: metrics.as_metric(name, figure, examples) for name, figure in figures.items()}
-        if isinstance(self.total, list):
-            leaves, structure = phlox.tree.flatten(figures)
-            self.total = structure.unflatten([np.asarray(x, y.dtype) for x, y in zip(self.total, leaves, strict=True)])
-        if self.total is None:
-            self.total = figures
-        else:
-            phlox.block_until_ready(self.total)  # at most two steps are enqueued, because their batches need memory
-            self.total = _merge(self.total, figures)
+    def start(self, rules: Any, stack: contextlib.ExitStack) -> None:
+        """Distributes the state over the mesh, and goes on from the latest checkpoint."""
+        if self.plateau is not None:
+            if not isinstance(self.step, Step):
+                raise ArgumentError("fit: plateau needs a step of make_step", instead="optim.make_step(loss, tx)")
+            self.state = self.state.replace(rate_scale=jnp.float32(1))
+        if self.mesh is not None:
+            shardings = _mesh.state_shardings(self.state, self.mesh, rules)
+            self.state = phlox.device_put(self.state, shardings)
+            if isinstance(self.step, Step):
+                self.step = dataclasses.replace(self.step, shardings=shardings)
+        if self.checkpoints is not None and self.checkpoints.latest_step() is not None:
+            rate_scale = getattr(self.state, "rate_scale", None)
+            saved = self.checkpoints.restore(like={"train": self._stored(), "fit": ""})
+            self.state, self.place = saved["train"], Place.read(saved["fit"])
+            if self.plateau is not None:
+                self.state = self.state.replace(rate_scale=rate_scale)
+                self._scale_rate()
+        if self.best is not None:
+            self.best_checkpoints = self.best.checkpoints
+            if self.best_checkpoints is None and self.checkpoints is not None:
+                from .checkpoint import CheckpointManager
 
-    def end_epoch(self, step: int, more: Mapping[str, Any]) -> Figures:
-        """Ends the epoch, and adds its metrics to the history. Returns them."""
-        if self.total is None:
-            raise ArgumentError(
-                f"epoch {self.epoch + 1} had no batches",
-                instead="batches that can be iterated again, or a function of the epoch",
-            )
-        # Still a list if no batch was left after `read`.
-        figures = self.figures if isinstance(self.total, list) else metrics.values(self.total)
-        in_order = sorted(figures, key=lambda name: name != "loss")
-        row = {"epoch": self.epoch + 1, "step": step, **{name: figures[name] for name in in_order}, **more}
-        self.history.append(row)
-        self.epoch, self.batch, self.total = self.epoch + 1, 0, None
-        return row
+                folder = f"{self.checkpoints.directory}-best"
+                self.best_checkpoints = stack.enter_context(CheckpointManager(folder, max_to_keep=1))
+        self.number = int(getattr(self.state, "step", 0))
 
-    def text(self) -> str:
-        fields = dict(vars(self))
-        if self.total is not None and not isinstance(self.total, list):
-            fields["figures"] = metrics.values(self.total)
-            fields["total"] = [np.asarray(leaf).tolist() for leaf in phlox.tree.leaves(self.total)]
-        return json.dumps(fields, default=lambda array: np.asarray(array).tolist())
+    def train(
+        self, batches: Any, epochs: int, early_stopping: Any, interrupted: Callable[[], bool], display: Progress
+    ) -> Ended:
+        """Runs the remaining epochs. Returns why training ended."""
+        place = self.place
+        while place.epoch < epochs:
+            if early_stopping is not None and place.history and not place.batch and early_stopping(place.history):
+                return "early stopping"
+            self.usage.start_epoch()
+            display.start_epoch(place.epoch, epochs, place.batch, _length(batches))
+            for batch in display.counted(_epoch(batches, place)):
+                self._one(batch)
+                display.update(place.current)
+                if interrupted() or (self.deadline is not None and time.monotonic() >= self.deadline):
+                    self.save()
+                    return "interrupted" if interrupted() else "time limit"
+                if self.save_every and place.batch % self.save_every == 0:
+                    self.save()
+            self._end_epoch(display)
+            self.save()
+        return "all epochs"
 
-    @classmethod
-    def read(cls, text: str) -> _Place:
-        place = cls(**json.loads(text))
-        for row in (*place.history, place.figures):
-            row.update({name: np.asarray(figure) for name, figure in row.items() if isinstance(figure, list)})
-        return place
+    def _one(self, batch: Any) -> None:
+        """A step, with what is due after it."""
+        if self.mesh is not None:
+            batch = _mesh.spread_batch(batch, self.mesh)
+        self.state, figures = self.step(self.state, batch)
+        self.number += 1
+        self.place.add(figures, batch)
+        self.usage.count(batch, self.place)
+        if self.log_every and self.number % self.log_every == 0:
+            examples = metrics.examples_in(batch)
+            values = metrics.values({name: metrics.as_metric(name, x, examples) for name, x in figures.items()})
+            self._write({"step": self.number, **{f"step_{name}": value for name, value in values.items()}})
+        if self.evaluate_every and self.number % self.evaluate_every == 0:
+            with self.usage.paused():
+                row = {"step": self.number, **self.evaluate(self.state)}
+            self.place.evaluations.append(row)
+            self._write(row)
+            if self.best is not None and self.best.figure in row:
+                self._keep_if_best(row)
+
+    def _end_epoch(self, display: Progress) -> None:
+        usage = self.usage.figures()
+        evaluation: Figures = {}
+        if self.evaluate is not None:
+            last = self.place.evaluations[-1] if self.place.evaluations else {}
+            is_fresh = last.get("step") == self.number
+            evaluation = {k: v for k, v in last.items() if k != "step"} if is_fresh else dict(self.evaluate(self.state))
+        row = self.place.end_epoch(int(getattr(self.state, "step", self.number)), {**usage, **evaluation})
+        display.row(row)
+        self._write(row)
+        if self.best is not None:
+            self._keep_if_best(row)
+        if self.plateau is not None:
+            self._scale_rate()
+
+    def _scale_rate(self) -> None:
+        """Sets the factor of updates, which is a function of the history."""
+        scale = jnp.float32(self.plateau(self.place.history)) if self.place.history else jnp.float32(1)
+        self.state = self.state.replace(rate_scale=phlox.device_put(scale, self.state.rate_scale.sharding))
+
+    def _stored(self) -> Any:
+        """The state as it is saved: with a plateau without its factor, so that one can be added or left out later."""
+        return self.state if self.plateau is None else self.state.replace(rate_scale=None)
+
+    def _write(self, row: Figures) -> None:
+        for write in self.log:
+            write(row["step"], row)
+
+    def _keep_if_best(self, row: Figures) -> None:
+        assert self.best is not None
+        value = figure_of("Best", row, self.best.figure)
+        if not self.best.is_better(value, self.place.best_value):
+            return
+        self.place.best_value, self.place.best_step = value, self.number
+        if self.best_checkpoints is None:
+            self.kept = phlox.tree.map(jnp.copy, self.state)
+        elif self.number not in self.best_checkpoints.all_steps():
+            self.best_checkpoints.save(self.number, {"train": self._stored()})
+
+    def best_state(self) -> TrainState | None:
+        """The best state so far."""
+        if self.best is None or self.best_checkpoints is None:
+            return self.kept
+        steps = self.best_checkpoints.all_steps()
+        if not steps:
+            return None
+        step = self.place.best_step if self.place.best_step in steps else max(steps)
+        state: TrainState = self.best_checkpoints.restore(step, like={"train": self._stored()})["train"]
+        return state
+
+    def save(self) -> None:
+        """Saves the state and the progress, if there are checkpoints."""
+        if self.checkpoints is not None and int(self.state.step) not in self.checkpoints.all_steps():
+            self.checkpoints.save(int(self.state.step), {"train": self._stored(), "fit": self.place.text()})
 
 
-_merge = phlox.jit(metrics.merge)
+def _check_counts(**counts: Any) -> None:
+    for name, count in counts.items():
+        least = 0 if name == "epochs" else 1
+        if count is not None and (isinstance(count, bool) or int(count) != count or count < least):
+            raise ArgumentError(f"fit: {name} is {count!r}", instead=f"an integer from {least} on", argument=name)
 
 
-def _epoch(batches: Any, place: _Place) -> Iterable[Any]:
+def _with_sizes(step: Callable[..., Any], sizes: Any) -> Callable[..., Any]:
+    """The step, with a program for each bucket of sizes."""
+    if isinstance(step, Step):
+        return dataclasses.replace(step, sizes=sizes)
+    batch = list(inspect.signature(step).parameters)[1]
+    sized: Callable[..., Any] = phlox.jit(step, donate_argnums=0, sizes={batch: sizes})
+    return sized
+
+
+def _epoch(batches: Any, place: Place) -> Iterable[Any]:
     """The remaining batches of the epoch."""
     if hasattr(batches, "epoch"):
         return batches.epoch(place.epoch, start=place.batch)

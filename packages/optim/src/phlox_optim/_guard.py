@@ -14,6 +14,7 @@ from typing import Any
 import phlox
 from phlox.errors import AdoptionError, ArgumentError
 
+from ._rates import rate_of_arguments, with_rate
 from .errors import MissingExtraError
 
 
@@ -49,11 +50,16 @@ def names() -> list[str]:
 
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    takes_rate = next(iter(inspect.signature(function).parameters), None) == "learning_rate"
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         for argument in (*args, *kwargs.values()):
             _refuse_plain(name, argument)
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        if takes_rate:
+            return with_rate(result, args[0] if args else kwargs["learning_rate"])
+        return with_rate(result, rate_of_arguments(iter((*args, *kwargs.values()))))
 
     # The names by which pickle finds it.
     call.__module__, call.__qualname__ = "phlox_optim", name

@@ -1,4 +1,4 @@
-"""Ctrl-C during training: the first one only sets a flag, so that the running step can be finished and saved."""
+"""Ctrl-C and SIGTERM during training: the first one only sets a flag, so that the step can be finished and saved."""
 
 from __future__ import annotations
 
@@ -11,24 +11,28 @@ from types import FrameType
 
 @contextlib.contextmanager
 def remembered() -> Iterator[Callable[[], bool]]:
-    """Yields a function that returns whether Ctrl-C was pressed. The second Ctrl-C raises KeyboardInterrupt as usual.
+    """Yields a function that returns whether Ctrl-C was pressed or SIGTERM arrived. The second has its usual effect.
 
-    Works only in the main thread and if no other signal handler is installed; otherwise the function returns False.
+    Works only in the main thread, and for signals that have their default handlers; otherwise the result is False.
     """
-    pressed = False
-    usual = signal.getsignal(signal.SIGINT)
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        if pressed:
-            signal.default_int_handler(number, frame)
-        pressed = True
-
-    if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
+    arrived = False
+    if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    signal.signal(signal.SIGINT, remember)
+    defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    usual = {number: default for number, default in defaults.items() if signal.getsignal(number) is default}
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        nonlocal arrived
+        if arrived:
+            signal.signal(number, usual[signal.Signals(number)])
+            signal.raise_signal(number)
+        arrived = True
+
+    for number in usual:
+        signal.signal(number, remember)
     try:
-        yield lambda: pressed
+        yield lambda: arrived
     finally:
-        signal.signal(signal.SIGINT, usual)
+        for number, default in usual.items():
+            signal.signal(number, default)

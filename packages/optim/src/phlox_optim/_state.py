@@ -24,6 +24,7 @@ class TrainState:
       ema_state: the moving average of `state`; None: not computed, or no state.
       skipped: the number of steps that were skipped, and how many of them are the latest in a row, int32; None: no step
         is skipped.
+      rate_scale: a factor of all updates, a float32, see `ReduceOnPlateau`; None: 1.
 
     >>> import phlox.numpy as jnp, phlox_optim as optim
     >>> step = optim.make_step(lambda params, batch: jnp.sum((params - batch) ** 2), optim.sgd(0.1))
@@ -41,6 +42,7 @@ class TrainState:
     scale: Any
     ema_state: Any = None
     skipped: Any = None
+    rate_scale: Any = None
 
     def replace(self, **changes: Any) -> TrainState:
         """A copy with other values of some attributes."""

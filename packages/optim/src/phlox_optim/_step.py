@@ -15,24 +15,27 @@ from typing import Any
 import phlox
 import phlox.numpy as jnp
 from phlox.errors import ArgumentError, ShapeError
-from phlox.extend import warn
+from phlox.extend import path_matcher, path_text, warn
 from phlox.tree_util import keystr, tree_flatten_with_path
 
 from . import _average, metrics
+from ._by_path import Pattern, by_path
 from ._guard import public
 from ._loss_scale import LossScale
+from ._rates import rate_at
 from ._state import TrainState
+from ._types import Optimizer
 from .errors import SkippedStepsError
 
 #: metrics that the step computes itself
-_OWN = ("loss", "grad_norm", "scale", "skipped")
+_OWN = ("loss", "learning_rate", "grad_norm", "scale", "skipped")
 #: names of arrays in a batch that give its examples unequal weights
 _WEIGHTS = ("lengths", "mask", "weight", "weights")
 
 
 def make_step(
     loss: Callable[..., Any],
-    tx: Any,
+    tx: Optimizer,
     *,
     accumulate: int = 1,
     clip: float | None = None,
@@ -43,6 +46,8 @@ def make_step(
     max_skips: int | None = 50,
     axis_name: Any = None,
     grad_norm: bool = False,
+    freeze: Pattern | None = None,
+    sizes: Any = None,
 ) -> Step:
     """A training step: ``train, figures = step(train, batch)``, jitted.
 
@@ -74,11 +79,17 @@ def make_step(
         whole batch.
       grad_norm: whether to return the global norm of the gradients also without `clip`. It reads all gradients once
         more, which takes up to a tenth of the step of a small network.
+      freeze: parameters that do not change, by a pattern of their paths, such as ``"encoder"`` or ``"*/bias"``.
+        No gradients are computed for them, the optimizer has no state for them, and `clip` does not count them. For
+        other optimizers and learning rates by path see `by_path`.
+      sizes: names of the axes of a batch that vary in length, such as ``"n"`` or ``{"text": "n, time", "label": "n"}``,
+        or ``"auto"`` for the first axes. One program then serves all lengths up to a bucket; see `phlox.pad_axes`.
 
     Returns:
-      a `Step`. Its metrics: ``loss``, ``grad_norm`` (before clipping, if it is computed), ``scale`` (of the loss in
-      this step, if it is scaled), ``skipped`` (the number of skipped steps, if steps can be skipped), and those of
-      `loss`. Scalars are weighted by the number of examples, if all arrays of a batch have an equally long first axis.
+      a `Step`. Its metrics: ``loss``, ``learning_rate`` (if the optimizer tells it, of several by path the last one),
+      ``grad_norm`` (before clipping, if it is computed), ``scale`` (of the loss in this step, if it is scaled),
+      ``skipped`` (the number of skipped steps, if steps can be skipped), and those of `loss`. Scalars are weighted by
+      the number of examples, if all arrays of a batch have an equally long first axis.
 
     >>> import phlox, phlox.numpy as jnp, phlox_optim as optim
     >>> def loss(params, batch):
@@ -99,9 +110,30 @@ def make_step(
     if max_skips is not None and (int(max_skips) != max_skips or max_skips < 1):
         raise ArgumentError(f"max_skips is {max_skips!r}", instead="a number of steps, 1 or more, or None")
     parameters = inspect.signature(loss).parameters
+    if not (hasattr(tx, "init") and hasattr(tx, "update")):
+        raise ArgumentError(
+            f"make_step: the optimizer is {tx!r:.60}", instead="an optimizer, such as optim.adam(1e-3)", argument="tx"
+        )
+    if freeze is not None:
+        tx = by_path({freeze if not isinstance(freeze, list) else tuple(freeze): None, "*": tx})
     takes = tuple(name for name in ("state", "key") if name in parameters)
     skips = skip_nonfinite or loss_scale is not None
-    return Step(loss, tx, int(accumulate), clip, ema, dtype, loss_scale, skips, max_skips, axis_name, grad_norm, takes)
+    return Step(
+        loss,
+        tx,
+        int(accumulate),
+        clip,
+        ema,
+        dtype,
+        loss_scale,
+        skips,
+        max_skips,
+        axis_name,
+        grad_norm,
+        takes,
+        freeze,
+        sizes=sizes,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,9 +155,16 @@ class Step:
     axis_name: Any
     grad_norm: bool
     takes: tuple[str, ...]
+    freeze: Pattern | None = None
+    #: the shardings of the state after a step; None: as XLA chooses
+    shardings: Any = None
+    sizes: Any = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_jitted", phlox.jit(self.function, donate_argnums=0))
+        out = None if self.shardings is None else (self.shardings, None)
+        sizes = None if self.sizes is None else {"batch": self.sizes}
+        jitted = phlox.jit(self.function, donate_argnums=0, out_shardings=out, sizes=sizes)
+        object.__setattr__(self, "_jitted", jitted)
         object.__setattr__(self, "_calls", itertools.count(1))
 
     def __call__(self, train: TrainState, batch: Any) -> tuple[TrainState, dict[str, metrics.Metric]]:
@@ -180,6 +219,12 @@ class Step:
             clipped_grads = phlox.tree.map(lambda g: g * factor.astype(g.dtype), grads)
         update = public("with_extra_args_support")(self.tx).update
         updates, opt_state = update(clipped_grads, train.opt_state, train.params, value=figures["loss"].value())
+        rate = rate_at(self.tx, opt_state, train.step if train.skipped is None else train.step - train.skipped[0])
+        if train.rate_scale is not None:
+            updates = phlox.tree.map(lambda u: u * train.rate_scale.astype(u.dtype), updates)
+            rate = None if rate is None else rate * train.rate_scale
+        if rate is not None:
+            figures["learning_rate"] = metrics.mean(rate)
         params = public("apply_updates")(train.params, updates)
         new = self._averaged(train.replace(params=params, opt_state=opt_state, state=state))
         if self.skips:
@@ -188,7 +233,7 @@ class Step:
 
     def _over_devices(self, grads: Any, figures: Any) -> tuple[Any, dict[str, metrics.Metric]]:
         """The gradients of the batches of all devices as one, and the metrics of all."""
-        count, figures = figures["loss"].count, phlox.lax.psum(figures, self.axis_name)
+        count, figures = figures["loss"].count, metrics.over_devices(figures, self.axis_name)
         share = metrics.divide(count, figures["loss"].count)
         return phlox.lax.psum(phlox.tree.map(lambda g: g * share.astype(g.dtype), grads), self.axis_name), figures
 
@@ -274,7 +319,7 @@ class Step:
         zeros = phlox.tree.map(lambda p: jnp.zeros_like(p, _average.wide(p)), train.params)
         parts = (jnp.arange(number), _cut(batch, number))
         (total, state), figures = phlox.lax.scan(add, (zeros, train.state), parts)
-        figures = phlox.tree.map(lambda f: f.sum(0), figures)
+        figures = metrics.merge_stacked(figures)
         loss: Any = figures["loss"]
 
         def divided(total: Any, param: Any) -> Any:
@@ -288,6 +333,7 @@ class Step:
         def scaled(params: Any) -> Any:
             arguments = {"state": state, "key": key}
             extra = {name: arguments[name] for name in self.takes}
+            params = self._stopped(params)
             params, converted = (params, batch) if self.dtype is None else _convert((params, batch), self.dtype)
             mean, state_after, figures = self._read(self.loss(params, converted, **extra), state, batch)
             loss = metrics.divide(mean.total, phlox.lax.stop_gradient(mean.count))
@@ -295,6 +341,16 @@ class Step:
 
         grads, (state_after, figures) = phlox.grad(scaled, has_aux=True)(train.params)
         return phlox.tree.map(lambda g: (g / scale).astype(g.dtype), grads), state_after, figures
+
+    def _stopped(self, params: Any) -> Any:
+        """The parameters without derivatives by those that are frozen, so that XLA does not compute them."""
+        if self.freeze is None:
+            return params
+        pairs, structure = tree_flatten_with_path(params)
+        frozen = path_matcher(self.freeze)
+        return structure.unflatten(
+            [phlox.lax.stop_gradient(leaf) if frozen(path_text(path)) else leaf for path, leaf in pairs]
+        )
 
     def _read(self, result: Any, state: Any, batch: Any) -> tuple[metrics.Mean, Any, dict[str, metrics.Metric]]:
         """The loss, the new state and the metrics, from the result of the loss function."""

@@ -2,6 +2,8 @@
 
 A metric is a pytree whose leaves are sums over examples. Metrics of two batches are therefore merged by adding their
 leaves, those of several devices by `phlox.lax.psum`; only `Metric.value` divides. They can be made in jitted functions.
+Metrics that are no function of sums (`auc`, `average_precision`, `r2`) say in `Metric.merged` how two are merged;
+`merge` and `over_devices` merge any metrics, exactly as if all examples were one batch.
 
     batch = metrics.accuracy(scores, labels)
     total = metrics.merge(total, batch)
@@ -21,19 +23,36 @@ import phlox.numpy as jnp
 from phlox.errors import ArgumentError, ShapeError
 from phlox.extend import lenient_promotion
 
-__all__ = ["Confusion", "Mean", "Metric", "Perplexity", "Sum"]
-__all__ += ["accuracy", "confusion", "mean", "merge", "perplexity", "top_k", "values"]
+from ._metric import Metric as Metric
+from ._scores import (
+    Calibration as Calibration,
+    Classes as Classes,
+    Ranking as Ranking,
+    Variance as Variance,
+    auc as auc,
+    average_precision as average_precision,
+    calibration_error as calibration_error,
+    f1 as f1,
+    pair,
+    precision as precision,
+    r2 as r2,
+    recall as recall,
+)
 
-
-class Metric:
-    """The base of metrics: pytrees of sums. A subclass computes the metric from its sums in `value`."""
-
-    def value(self) -> Any:
-        """The value of the metric, an array."""
-        raise NotImplementedError
-
-    def __float__(self) -> float:
-        return float(self.value())
+__all__ = ["Calibration", "Classes", "Confusion", "Mean", "Metric", "Perplexity", "Ranking", "Sum", "Variance"]
+__all__ += [
+    "accuracy",
+    "auc",
+    "average_precision",
+    "calibration_error",
+    "confusion",
+    "f1",
+    "mae",
+    "mean",
+    "merge",
+    "mse",
+]
+__all__ += ["over_devices", "perplexity", "precision", "r2", "recall", "top_k", "values"]
 
 
 @phlox.tree_util.register_dataclass
@@ -108,6 +127,26 @@ def mean(values: Any, mask: Any = None) -> Mean:
     Array(1.5, dtype=float32)
     """
     return _summed(Mean, values, mask)
+
+
+def mae(predictions: Any, targets: Any, mask: Any = None) -> Mean:
+    """The mean absolute error of `predictions`. All arrays have one shape; `mask` as for `mean`.
+
+    >>> mae(jnp.array([1.0, 5.0]), jnp.array([2.0, 3.0])).value()
+    Array(1.5, dtype=float32)
+    """
+    predictions, targets, _ = pair("mae", predictions, targets, mask)
+    return mean(jnp.abs(predictions - targets), mask)
+
+
+def mse(predictions: Any, targets: Any, mask: Any = None) -> Mean:
+    """The mean squared error of `predictions`. All arrays have one shape; `mask` as for `mean`.
+
+    >>> mse(jnp.array([1.0, 5.0]), jnp.array([2.0, 3.0])).value()
+    Array(2.5, dtype=float32)
+    """
+    predictions, targets, _ = pair("mse", predictions, targets, mask)
+    return mean((predictions - targets) ** 2, mask)
 
 
 def perplexity(losses: Any, mask: Any = None) -> Perplexity:
@@ -209,7 +248,48 @@ def merge(first: Any, second: Any) -> Any:
     >>> merge({"loss": mean(jnp.array([1.0]))}, {"loss": mean(jnp.array([4.0, 7.0]))})["loss"].value()
     Array(4., dtype=float32)
     """
-    return phlox.tree.map(jnp.add, first, second)
+    return phlox.tree.map(
+        lambda one, other: one.merged(other) if isinstance(one, Metric) else jnp.add(one, other),
+        first,
+        second,
+        is_leaf=lambda node: isinstance(node, Metric),
+    )
+
+
+def over_devices(figures: Any, axis_name: Any) -> Any:
+    """Merges the metrics of all devices of a mapped axis, of `pmap`, `shard_map` or `vmap`.
+
+    Args:
+      figures: a metric, or a tree of metrics.
+      axis_name: the name of the axis.
+
+    Returns:
+      The same on each device.
+
+    >>> phlox.vmap(lambda x: over_devices(mean(x), "i").value(), axis_name="i")(jnp.array([[1.0], [3.0]]))
+    Array([2., 2.], dtype=float32)
+    """
+
+    def one(metric: Any) -> Any:
+        if not isinstance(metric, Metric) or metric.additive:
+            return phlox.lax.psum(metric, axis_name)
+        return merge_stacked(phlox.lax.all_gather(metric, axis_name))
+
+    return phlox.tree.map(one, figures, is_leaf=lambda node: isinstance(node, Metric))
+
+
+def merge_stacked(figures: Any) -> Any:
+    """Merges the metrics that lie along a first axis of all leaves, as `phlox.lax.scan` returns them."""
+
+    def one(metric: Any) -> Any:
+        if not isinstance(metric, Metric) or metric.additive:
+            return phlox.tree.map(lambda leaf: leaf.sum(0), metric)
+        first, *rest = (phlox.tree.map(lambda x, n=n: x[n], metric) for n in range(len(phlox.tree.leaves(metric)[0])))
+        for other in rest:
+            first = first.merged(other)
+        return first
+
+    return phlox.tree.map(one, figures, is_leaf=lambda node: isinstance(node, Metric))
 
 
 def values(figures: Mapping[str, Any]) -> dict[str, Any]:

@@ -69,9 +69,9 @@ def test_against_optax_on_jax(options):
     assert_close(train.params, expected)
     np.testing.assert_allclose([(row["loss"], row["grad_norm"]) for row in rows], figures, rtol=1e-5)
     assert train.step == len(batches)
-    assert set(rows[0]) == {"loss", "grad_norm", "size"}
+    assert set(rows[0]) == {"loss", "learning_rate", "grad_norm", "size"}
     _, rows = run(optim.make_step(loss, optim.adamw(0.05)), params, batches[:1])
-    assert set(rows[0]) == {"loss", "size"}
+    assert set(rows[0]) == {"loss", "learning_rate", "size"}
 
 
 def averaged(values, limit):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+import phlox
 from phlox.errors import AdoptionError
 from phlox.extend import publish
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["adopt", "install"]
 
-#: elements of the largest arrays with which programs have the form, and so the last bits, of JAX: see `_xla/form.py`
+#: the largest arrays, in elements, that are lowered exactly as in JAX, see the flag `jaxlike_lowering_size`
 _SMALL = 4096
 
 
@@ -40,8 +41,7 @@ def install() -> None:
     >>> phlox.as_jax.install()  # doctest: +SKIP
     >>> import jax  # doctest: +SKIP
     """
-    from .._core import as_in_jax_up_to
-    from . import _finder, _views
+    from . import _class_names, _finder, _views
 
     loaded = sys.modules.get("jax")
     if isinstance(loaded, _views.View):
@@ -54,7 +54,8 @@ def install() -> None:
             library="jax",
         )
     sys.meta_path.insert(0, _finder.JaxFinder())
-    as_in_jax_up_to(_SMALL)
+    _class_names.take_jax_names()
+    phlox.config.update("jaxlike_lowering_size", _SMALL)
     _spawned_processes_too()
 
 

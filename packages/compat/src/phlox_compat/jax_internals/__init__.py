@@ -14,15 +14,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phlox.extend import publish
 
-from .._core import UNAVAILABLE
+from .._core import UNAVAILABLE as _ABSENT
 
 if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import statements
     from . import (  # noqa: F401
+        _annotations,
+        _custom_partitioning,
+        _former_hijax,
         _functions,
         _hijax,
+        _pallas,
         _partial_eval,
         _registry,
         _tables,
+        _topologies,
         _tracebacks,
         _traces,
         _types,
@@ -76,6 +81,10 @@ jax.core | Atom DropVar AbstractValue | _types | equinox haiku lineax tensorflow
 jax.core | gensym is_constant_dim | _types | kfac_jax haliax
 jax.core | pytype_aval_mappings | _types | tensorflow_probability
 jax.core | raise_to_shaped physical_aval | _types | equinox lineax
+jax.core | Value ParamDict | _types | oryx
+jax.core | eval_context | _traces | oryx
+jax.lax | PrecisionLike ConvGeneralDilatedDimensionNumbers | _types | flax haiku
+jax.extend.core | gensym | _types | kfac_jax
 jax.extend.core | Atom DropVar AbstractValue | _types | haiku
 jax._src.core | Atom DropVar AbstractValue | _types | equinox lineax
 jax._src.core | pytype_aval_mappings raise_to_shaped physical_aval AxisSize | _types | equinox lineax
@@ -131,7 +140,20 @@ jax.interpreters.mlir | emit_python_callback ir_constant | _tables | equinox
 jax.interpreters.ad | JVPTracer deflinear zeros_like_aval | _tables | equinox haiku
 jax.interpreters.xla | canonicalize_dtype_handlers pytype_aval_mappings | _types | tensorflow_probability
 jax.interpreters.pxla | thread_resources | _types | flax
-jax.experimental.hijax | * | _hijax | flax
+jax.experimental.hijax | * | _hijax _former_hijax | flax
+jax.experimental.compute_on | * | _annotations | maxtext tunix
+jax.experimental.xla_metadata | * | _annotations | maxtext
+jax.experimental.scheduling_groups | * | _annotations | maxtext
+jax.experimental.shard_alike | * | _annotations | maxtext
+jax._src.shard_alike | * | _annotations | maxtext
+jax.experimental.custom_partitioning | * | _custom_partitioning | torchax transformer_engine
+jax.experimental.topologies | * | _topologies | maxtext
+jax.experimental.pallas | * | _pallas | jax_md qwix
+jax.experimental.pallas.tpu | * | _pallas._tpu | qwix
+jax.experimental.pallas.triton | * | _pallas._triton | jax_md
+jax | typeof | _hijax | flax
+jax.core | typeof get_aval | _hijax | flax
+jax._src.core | typeof get_aval | _hijax | flax
 """
 
 
@@ -150,6 +172,9 @@ _MODULES = {
     for parts in (entry.module.split(".") for entry in TABLE)
     for count in range(1, len(parts) + 1)
 }
+
+#: parts of JAX that are not there: why, and what to use. Some of those that programs of phlox lack are in `TABLE`.
+UNAVAILABLE = {name: why for name, why in _ABSENT.items() if name not in _MODULES}
 
 
 def has(jax_name: str) -> bool:

@@ -1,4 +1,4 @@
-"""``jax.interpreters.partial_eval``: evaluates a function whose arguments are partly known.
+"""``jax.interpreters.partial_eval``: evaluates a function whose arguments are partly known, and stages it to a Jaxpr.
 
 flax asks by it which results of a loop body do not depend on the loop's variables, and which parameters do not depend
 on the inputs. Operations with an unknown operand only compute types; all others are executed.
@@ -12,9 +12,19 @@ from typing import Any
 from phlox import typeof
 from phlox.core import Trace, Tracer
 from phlox.extend import Primitive, ShapedArray
+from phlox.extend.core import ClosedJaxpr, Jaxpr
 
-from .._core import current_trace
+from .._core import (
+    JaxprTrace as DynamicJaxprTrace,
+    JaxprTracer as DynamicJaxprTracer,
+    current_trace,
+    hoist_consts,
+    prune,
+    stage,
+)
 from ._functions import called
+
+__all__ = ["DynamicJaxprTrace", "DynamicJaxprTracer"]
 
 
 class PartialVal(tuple[Any, Any]):
@@ -88,3 +98,63 @@ def trace_to_jaxpr_nounits(
 
 
 trace_to_jaxpr = trace_to_jaxpr_nounits
+
+
+def trace_to_jaxpr_dynamic(
+    fun: Any, in_avals: Sequence[ShapedArray], **_options: Any
+) -> tuple[Jaxpr, list[ShapedArray], list[Any]]:
+    """Stages `fun`, a function of flat arguments.
+
+    Returns:
+      (Jaxpr, types of its outputs, constants): the constants are the leading inputs of the Jaxpr, as since JAX 0.11.
+    """
+    jaxpr, consts = stage(called(fun), in_avals)
+    return hoist_consts(jaxpr), jaxpr.out_avals, consts
+
+
+def dce_jaxpr(
+    jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool]]:
+    """Drops the outputs that are not used, and the equations and inputs that no other output needs.
+
+    Args:
+      jaxpr: the Jaxpr.
+      used_outputs: for each output, whether it is used; a bool stands for all.
+      instantiate: for each input, whether it stays even if it is not read; a bool stands for all.
+
+    Returns:
+      (Jaxpr, inputs): for each input of `jaxpr`, whether the result still has it.
+    """
+    if isinstance(used_outputs, bool):
+        used_outputs = [used_outputs] * len(jaxpr.outvars)
+    if isinstance(instantiate, bool):
+        instantiate = [instantiate] * len(jaxpr.invars)
+    pruned, used = prune(hoist_consts(jaxpr), used_outputs)
+    used_inputs = [u or i for u, i in zip(used[len(jaxpr.constvars) :], instantiate, strict=True)]
+    invars = [v for v, there in zip(jaxpr.invars, used_inputs, strict=True) if there]
+    return pruned.replace(constvars=jaxpr.constvars, invars=invars), used_inputs
+
+
+convert_constvars_jaxpr = hoist_consts
+
+
+def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
+    """The Jaxpr, which has no constants, as a `ClosedJaxpr`."""
+    return ClosedJaxpr(jaxpr, ())
+
+
+def dce_jaxpr_consts(
+    jaxpr: ClosedJaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
+    """As `dce_jaxpr`, for a Jaxpr with constants, of which those that are not read are dropped too.
+
+    Returns:
+      (ClosedJaxpr, constants, inputs): for each constant and each input, whether the result still has it.
+    """
+    count = jaxpr.num_consts
+    keep = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else list(instantiate)
+    pruned, used = dce_jaxpr(hoist_consts(jaxpr.jaxpr), used_outputs, [False] * count + keep)
+    num_consts = sum(used[:count])
+    open_jaxpr = pruned.replace(constvars=pruned.invars[:num_consts], invars=pruned.invars[num_consts:])
+    consts = [c for c, u in zip(jaxpr.consts, used, strict=False) if u]
+    return ClosedJaxpr(open_jaxpr, consts), used[:count], used[count:]

@@ -31,6 +31,11 @@ def set_current_trace(trace: Trace | None) -> Iterator[None]:
         current_trace.reset(token)
 
 
+def eval_context() -> contextlib.AbstractContextManager[None]:
+    """A context without a current trace: operations are executed."""
+    return set_current_trace(None)
+
+
 class OpaqueTraceState:
     """The identity of the current trace: two are equal if the same trace was current."""
 

@@ -8,20 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from phlox import Array, Ref as Ref, devices, effects_barrier, typeof
+from phlox import Ref as Ref, devices, effects_barrier, typeof
 from phlox.errors import TypePromotionError as TypePromotionError
 from phlox.export import is_symbolic_dim
 from phlox.extend import Primitive, ShapedArray
 from phlox.extend.core import Jaxpr, Literal, Var
+from phlox.lax import ConvDimensionNumbers, Precision
 
-from .._core import AbstractRef as AbstractRef, ExtendedDtype, client as _client, clients as _clients, native
+from .._core import (
+    AbstractRef as AbstractRef,
+    ArrayImpl as ArrayImpl,
+    ExtendedDtype,
+    client as _client,
+    clients as _clients,
+    native,
+)
 
 #: an operand of an equation
 Atom = Var | Literal
 AbstractValue = ShapedArray
 DType = np.dtype
 AxisSize = int
-ArrayImpl = Array
+#: a value of a variable, and the parameters of an equation
+Value = Any
+ParamDict = dict[str, Any]
 ExtendedDType = ExtendedDtype
 wait_for_tokens = effects_barrier
 XlaRuntimeError = native.JaxRuntimeError if hasattr(native, "JaxRuntimeError") else RuntimeError
@@ -71,6 +81,12 @@ global_state = SimpleNamespace(client=None, process_id=0, num_processes=1, coord
 
 #: XLA's clients by platform, those that have started
 _backends = _clients
+
+
+#: how products take their precision
+PrecisionLike = None | str | Precision | tuple[str, str] | tuple[Precision, Precision]
+#: how `conv_general_dilated` takes the order of axes
+ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
 
 
 def raise_to_shaped(aval: ShapedArray, weak_type: bool | None = None) -> ShapedArray:

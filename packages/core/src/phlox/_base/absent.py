@@ -8,12 +8,17 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 
+_KERNELS = (
+    "kernels are interpreted, under as_jax only, and not compiled for the hardware",
+    "pallas_call(..., interpret=True) under as_jax; operations of jax.lax; or a kernel of your own by jax.ffi",
+)
 #: parts of JAX that phlox does not have: why, and what to use
 UNAVAILABLE: dict[str, tuple[str, str]] = {
-    "jax.experimental.pallas": (
-        "kernels are not written in Python here; XLA makes them from the operations",
-        "operations of jax.lax, or a kernel of your own by jax.ffi",
-    ),
+    "jax.experimental.pallas": _KERNELS,
+    "jax.experimental.pallas.mosaic_gpu": _KERNELS,
+    "jax.experimental.pallas.tpu_sc": _KERNELS,
+    "jax.experimental.pallas.fuser": _KERNELS,
+    "jax.experimental.pallas.ops": ("these kernels are not there", "jax.nn.dot_product_attention, jax.lax.ragged_dot"),
     "jax.experimental.colocated_python": (
         "there are no Python processes beside the devices of another host",
         "jax.experimental.io_callback, which runs on the host of the device",
@@ -23,7 +28,7 @@ UNAVAILABLE: dict[str, tuple[str, str]] = {
         "phlox_optim.checkpoint, or orbax",
     ),
     "jax.experimental.custom_partitioning": (
-        "the compiler does not ask Python how to split an operation over devices",
+        "the compiler does not ask Python how to split an operation over devices; as_jax runs the function",
         "jax.shard_map, in which each device computes its part",
     ),
     "jax.experimental.compute_on": (

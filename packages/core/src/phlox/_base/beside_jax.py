@@ -17,7 +17,9 @@ _CONVERTING = "jax._src.numpy.array_constructors"
 
 def is_of_jax(x: Any) -> bool:
     """Whether `x` is an array, a tracer or a key of the real jax."""
-    return type(x).__module__.startswith(("jax.", "jaxlib.")) and hasattr(x, "aval")
+    # The second condition: under `as_jax` the classes of phlox's own arrays name modules of jax.
+    aval = getattr(x, "aval", None) if type(x).__module__.startswith(("jax.", "jaxlib.")) else None
+    return aval is not None and not type(aval).__module__.startswith("phlox.")
 
 
 def is_tracer_of_jax(x: Any) -> bool:

@@ -175,6 +175,13 @@ FLAGS: dict[str, Flag] = {
     "log_compiles": Flag(_boolean, False, False, "Log what is traced and compiled, and how long it took."),
     "log_checkpoint_residuals": Flag(_boolean, False, False, "Log as a warning which residuals checkpoint saves."),
     "explain_cache_misses": Flag(_boolean, False, False, "Log why a jitted function had to be traced again."),
+    "jaxlike_lowering_size": Flag(
+        _integer,
+        0,
+        True,
+        "Arrays of at most this many elements are lowered exactly as in JAX, so that results have the same last bits.",
+        True,
+    ),
     "generated_calls": Flag(
         _boolean, True, False, "Generate code for a jitted function at its first call, which makes later calls faster."
     ),

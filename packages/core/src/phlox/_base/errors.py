@@ -84,6 +84,7 @@ __all__ = [
     "CallbackError",
     "CapturedRefsError",
     "CheckError",
+    "CheckRuntimeWarning",
     "CheckWarning",
     "CompilationError",
     "CompilerOptionError",
@@ -161,11 +162,6 @@ class PhloxError(Exception):
         if handled is not None and source.is_inside(handled.__traceback__):
             # Python would show phlox's own KeyError of a cache as the cause.
             self.__suppress_context__ = True
-
-    def _render_traceback_(self) -> list[str]:
-        from .tracebacks import rendered
-
-        return rendered(self)
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -288,6 +284,10 @@ class CheckError(PhloxError):
 
 class CheckWarning(UserWarning):
     """A check of `phlox.config.checks` found a trap: the message says what happens and what to write instead."""
+
+
+class CheckRuntimeWarning(CheckWarning, RuntimeWarning):
+    """A `CheckWarning` of a trap that jax warns of, too, by a `RuntimeWarning`."""
 
 
 class UnsupportedError(PhloxError, NotImplementedError):
@@ -554,10 +554,10 @@ class KeyReuseError(JAXTypeError, RuntimeError):
 class MissingNameError(PhloxError, AttributeError, NotImplementedError):
     """A program or library that runs on phlox as `jax` uses a name of jax that phlox does not have.
 
-    Attributes: `jax_name`, the full name, such as ``jax.experimental.pallas``; `library`, the package that uses it.
+    Attributes: `jax_name`, the full name, such as ``jax.experimental.mosaic``; `library`, the package that uses it.
     Cause: the name is private in jax, or belongs to a part of jax that phlox does not have, or to the package
     phlox-compat, which is not installed.
-    Example: ``import jax.experimental.pallas`` under ``python -m phlox.as_jax``.
+    Example: ``import jax.experimental.mosaic`` under ``python -m phlox.as_jax``.
     Fix: what the message names; docs/libraries.md lists what runs.
     """
 

@@ -947,7 +947,7 @@ def _kind(expected: str, got: str) -> str:
     return " (different lengths)" if " of " in expected else " (different keys)"
 
 
-def tree_error(what: str, found: list[Difference], instead: str = "") -> TreeError:
+def tree_error(what: str, differences: list[Difference], instead: str = "") -> TreeError:
     """A `TreeError` that lists `found`; its attributes describe the first difference.
 
     Args:
@@ -962,13 +962,13 @@ def tree_error(what: str, found: list[Difference], instead: str = "") -> TreeErr
     >>> error.path, error.expected, error.got
     ((DictKey(key='a'),), 'a tuple', 'a leaf')
     """
-    lines = [what, f"  Mismatch details ({len(found)} found):"] if found else [what]
-    for path, expected, got in found[:5]:
+    lines = [what, f"  Mismatch details ({len(differences)} found):"] if differences else [what]
+    for path, expected, got in differences[:5]:
         lines.append(f"    at {keystr(path) or 'the top'}: expected {expected}, got {got}{_kind(expected, got)}")
-    if len(found) > 5:
-        lines.append(f"    and {len(found) - 5} more places")
-    first = found[0] if found else Difference((), "", "")
-    return TreeError("\n".join(lines), instead=instead, differences=found, **first._asdict())
+    if len(differences) > 5:
+        lines.append(f"    and {len(differences) - 5} more places")
+    first = differences[0] if differences else Difference((), "", "")
+    return TreeError("\n".join(lines), instead=instead, differences=differences, **first._asdict())
 
 
 class _Word(str):

@@ -8,6 +8,7 @@ code object and the instruction offset, and computes the line when it is read.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import linecache
 import os
@@ -88,6 +89,22 @@ def is_internal(filename: str) -> bool:
         known = filename.startswith((*_hidden, "<frozen", WRITTEN))
         _is_hidden[filename] = known
     return known
+
+
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    """The folders of Python's own modules and of installed packages."""
+    import sysconfig  # here, to keep `import phlox` fast
+
+    paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return tuple({path + os.sep for path in paths if path})
+
+
+def is_users(filename: str) -> bool:
+    """True when `filename` belongs to the user's program: not to phlox, Python, or an installed package."""
+    if is_internal(filename):
+        return False
+    return not filename.startswith(_library_folders()) and f"{os.sep}site-packages{os.sep}" not in filename
 
 
 def is_inside(trace: TracebackType | None) -> bool:

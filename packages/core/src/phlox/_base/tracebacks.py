@@ -8,6 +8,7 @@ import sys
 from types import TracebackType
 
 from . import config, source
+from .errors import PhloxError
 
 
 def trim(error: BaseException) -> BaseException:
@@ -44,3 +45,7 @@ def rendered(error: BaseException) -> list[str]:
     trim(error)
     shell = sys.modules["IPython"].get_ipython()
     return shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+
+
+# IPython asks errors for their traceback by this method. It is set here, as errors.py is below this module.
+PhloxError._render_traceback_ = rendered  # type: ignore[attr-defined]

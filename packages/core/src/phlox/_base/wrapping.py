@@ -13,7 +13,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 #: attributes of jitted functions, which functions made from them (as by `grad`) must not copy
-COMPILED = ("trace", "lower", "eval_shape", "stats", "clear_cache", "_cache_size")
+COMPILED = ("trace", "lower", "eval_shape", "stats", "explain", "clear_cache", "_cache_size")
+
+#: further attributes of jitted functions, which must not be copied
+_OTHERS = ("_jit", "_trace_for_export", "explain", "__signature__")
 
 
 def renamed(fun: F, name: str, module: str = "") -> F:
@@ -42,9 +45,7 @@ def wraps(fun: Callable[..., Any], what: str = "") -> Callable[[F], F]:
     def decorate(wrapper: F) -> F:
         attributes = getattr(fun, "__dict__", {})
         if "lower" in attributes:
-            attributes = {
-                name: value for name, value in attributes.items() if name not in (*COMPILED, "_jit", "__signature__")
-            }
+            attributes = {name: value for name, value in attributes.items() if name not in (*COMPILED, *_OTHERS)}
         vars(wrapper).update(attributes)
         # The attribute of this name may be something else in a callable object.
         named = isinstance(getattr(fun, "__name__", ""), str)

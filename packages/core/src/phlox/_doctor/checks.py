@@ -103,6 +103,7 @@ def _checks() -> list[Check]:
     half = normal(64, 64)
     positive = half @ half.T + 64 * np.eye(64, dtype=np.float32)
     tall, unsorted, steps = normal(64, 32), normal(10_000), normal(1000)
+    sums, largest = np.cumsum(unsorted, dtype=np.float64), np.asarray(unsorted.argmax(), np.int32)
     return [
         Check("matmul", _matmul, (a, b), _single(a.astype(np.float64) @ b), 1e-5),
         Check("conv", _conv, (image, kernel), _single(np.einsum("nchwij,ocij->nohw", windows, kernel)), 1e-5),
@@ -110,6 +111,13 @@ def _checks() -> list[Check]:
         Check("cholesky", _cholesky, (positive,), _single(np.linalg.cholesky(positive.astype(np.float64))), 1e-5),
         Check("svd", _svd, (tall,), _single(np.linalg.svd(tall.astype(np.float64), compute_uv=False), tall), 1e-5),
         Check("sort", lambda x: (jnp.sort(x),), (unsorted,), (np.sort(unsorted),), 0.0),
+        Check(
+            "extrema",
+            _extrema,
+            (unsorted,),
+            (unsorted.max(), largest, *_single(sums)),
+            1e-5,
+        ),
         Check("PRNG", _random_bits, (np.array([7, 42], np.uint32),), (_threefry_bits(7, 42, 1000),), 0.0),
         Check("scan", _scan, (steps,), _single(_recurrence(steps)), 1e-5),
     ]
@@ -135,6 +143,11 @@ def _svd(x: Any) -> Any:
     """The singular values, and the product of the three factors: their signs may differ from NumPy's."""
     u, s, v = jnp.linalg.svd(x, full_matrices=False)
     return s, jnp.matmul(u * s, v, precision="highest")
+
+
+def _extrema(x: Any) -> Any:
+    """The maximum, its position and the running sums, which phlox-kernels computes where it is installed."""
+    return jnp.max(x), jnp.argmax(x), jnp.cumsum(x)
 
 
 def _scan(xs: Any) -> Any:

@@ -38,6 +38,7 @@ def report() -> dict[str, Any]:
         "platforms": states,
         "plugins": facts.plugins(),
         "host": facts.host(),
+        "kernels": facts.kernels(),
         "devices": [facts.device(one) for devices in there.values() for one in devices],
         "cache": facts.cache(),
         "variables": facts.variables(),
@@ -57,6 +58,7 @@ def text(contents: dict[str, Any]) -> list[str]:
             *((each["name"], each["kind"], _memory(each["memory"])) for each in contents["devices"]),
             ("host", f"{host['processors']} processors", memory),
         ],
+        "Kernels for CPUs": list(contents["kernels"].items()),
         "Cache of compiled programs": [
             ("state", cache["state"]),
             ("folder", cache["directory"]),

@@ -16,6 +16,7 @@ import phlox
 from .._api.debug.environment import version_of
 from .._base import config
 from .._xla import devices, disk
+from .._xla.kernels import registered
 from .._xla.plugins import installed
 
 #: Variables that are no flag of phlox, and what reads them.
@@ -63,6 +64,18 @@ def _version_of_compat() -> str:
     if importlib.util.find_spec("phlox_compat") is None:
         return "not installed: python -m phlox.as_jax and phlox.adopt need it"
     return str(importlib.import_module("phlox_compat").__version__)
+
+
+def kernels() -> dict[str, str]:
+    """Whether phlox-kernels is installed, used, and for which instruction set its kernels run here."""
+    if importlib.util.find_spec("phlox_kernels") is None:
+        return {"state": "not installed: sorts, extrema and running sums are XLA's"}
+    package = importlib.import_module("phlox_kernels")
+    if not config.current().native_kernels:
+        return {"state": "not used, by the flag native_kernels", "version": package.__version__}
+    if not registered():
+        return {"state": "does not work here: the library is missing or not loaded", "version": package.__version__}
+    return {"state": "used", "version": package.__version__, "instructions": package.instructions()}
 
 
 def platforms() -> tuple[dict[str, list[Any]], list[dict[str, Any]]]:

@@ -17,7 +17,7 @@ from .._base.interning import Interned
 from . import dtypes
 from .dimensions import is_symbolic
 from .dtypes import Dtype, ExtendedDtype
-from .explicit import Entry, Spec, axis_text, entries_of, spec_over
+from .sharding_types import Entry, Spec, axis_text, entries_of, spec_over
 
 Shape = tuple[int, ...]
 

@@ -149,6 +149,40 @@ class Jaxpr:
             wide = self.memo["is_wide"] = any(_is_wide(eqn) for eqn in self.eqns)
         return wide
 
+    # JAX 0.12 has one class for Jaxprs with and without constants. Each class has the names of the other.
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """The Jaxpr itself."""
+        return self
+
+    @property
+    def consts(self) -> list[Any]:
+        """The empty list. A Jaxpr with `constvars` does not hold their values; its `ClosedJaxpr` does."""
+        if self.constvars:
+            raise AttributeError(f"the Jaxpr has {len(self.constvars)} constants; their values are closed.consts")
+        return []
+
+    @property
+    def literals(self) -> list[Any]:
+        """JAX's other name for `consts`."""
+        return self.consts
+
+    @property
+    def num_consts(self) -> int:
+        """The number of constants."""
+        return len(self.constvars)
+
+    @property
+    def all_invars(self) -> list[Var]:
+        """The variables of the constants, then those of the inputs."""
+        return [*self.constvars, *self.invars]
+
+    @property
+    def is_high(self) -> bool:
+        """False: values with types of their own are taken apart when a function is traced."""
+        return False
+
     def replace(self, **changes: Any) -> Jaxpr:
         """A copy with some fields replaced."""
         fields = {name: changes.get(name, getattr(self, name)) for name in _JAXPR_FIELDS}
@@ -212,6 +246,29 @@ class ClosedJaxpr:
     @property
     def out_avals(self) -> list[ShapedArray]:
         return self.jaxpr.out_avals
+
+    @property
+    def num_consts(self) -> int:
+        """The number of constants."""
+        return len(self.consts)
+
+    @property
+    def all_invars(self) -> list[Var]:
+        """The variables of the constants, then those of the inputs."""
+        return self.jaxpr.all_invars
+
+    @property
+    def is_high(self) -> bool:
+        """False; see `Jaxpr.is_high`."""
+        return False
+
+    def map_jaxpr(self, f: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
+        """A copy with the Jaxpr ``f(jaxpr)``."""
+        return ClosedJaxpr(f(self.jaxpr), self.consts)
+
+    def with_consts(self, consts: Sequence[Any]) -> ClosedJaxpr:
+        """A copy with other values of the constants."""
+        return ClosedJaxpr(self.jaxpr, consts)
 
     def replace(self, **changes: Any) -> ClosedJaxpr:
         """A copy with another `jaxpr` or other `consts`."""

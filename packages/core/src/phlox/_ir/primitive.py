@@ -31,9 +31,9 @@ The rules, with the operands written ``*args`` and the parameters of the equatio
                                              they vary along all axes along which an operand does
     sharding(outs, *avals, **params)      -> for each axis of the result the mesh axes that it is split over (a list of
                                              such entries for several results), where operands are split over explicit
-                                             axes, see _ir.explicit; `outs` is what `types` has returned. Without this
-                                             rule the operation is elementwise. `sharding_in_types` says that `types`
-                                             has done it
+                                             axes, see _ir.sharding_types; `outs` is what `types` has returned. Without
+                                             this rule the operation is elementwise. `sharding_in_types` says that
+                                             `types` has done it
     effects(params)                       -> the effects of the operation, see _ir.effects; all primitives that hold
                                              Jaxprs have this rule
     narrow(eqn, used)                     -> the equation, or a cheaper one that computes the used results only
@@ -71,7 +71,7 @@ from contextvars import ContextVar
 from typing import Any, Literal
 
 from .._base.errors import MissingRuleError, OptionError, PhloxError
-from . import explicit
+from . import sharding_types
 from .avals import ShapedArray
 
 #: The trace that interprets operations; None: operations are executed at once.
@@ -134,7 +134,7 @@ class Primitive:
       unbounded: whether the operation is a loop whose number of turns depends on values, and which may never end.
       unfused: whether XLA's older emitter of CPU loops suffices for a program of this operation alone: "operation" if
         its results have the same bits as those of the newer emitter, "layout" if the operation only becomes part of the
-        loop of another one; None: the newer emitter is needed. See `_xla.pipeline`.
+        loop of another one; None: the newer emitter is needed. See `_xla.cpu_emitter`.
     """
 
     __slots__ = (
@@ -297,19 +297,21 @@ class Primitive:
         rule = self.sharding
         if rule is sharding_in_types or all(a.spec is None for a in avals):
             return result_types
-        mesh = explicit.mesh_of(self.name, avals)
+        mesh = sharding_types.mesh_of(self.name, avals)
         if not self.multiple_results:
             entries = (
-                rule(result_types, *avals, **params) if rule else explicit.elementwise(self.name, result_types, avals)
+                rule(result_types, *avals, **params)
+                if rule
+                else sharding_types.elementwise(self.name, result_types, avals)
             )
-            return explicit.checked(self.name, avals, result_types, mesh, entries)
+            return sharding_types.checked(self.name, avals, result_types, mesh, entries)
         all_entries = (
             rule(result_types, *avals, **params)
             if rule
-            else [explicit.elementwise(self.name, out, avals) for out in result_types]
+            else [sharding_types.elementwise(self.name, out, avals) for out in result_types]
         )
         return [
-            explicit.checked(self.name, avals, out, mesh, entries)
+            sharding_types.checked(self.name, avals, out, mesh, entries)
             for out, entries in zip(result_types, all_entries, strict=True)
         ]
 

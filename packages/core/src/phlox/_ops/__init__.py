@@ -3,6 +3,8 @@
 import functools
 
 from .._ir.primitive import Primitive, primitives
+from .._xla import eager as eager  # installs the function that executes operations when no trace is current
+from .._xla.forms import Forms, provide_forms
 
 
 def all_primitives() -> dict[str, Primitive]:
@@ -16,6 +18,15 @@ def all_primitives() -> dict[str, Primitive]:
     """
     _import_all()
     return primitives()
+
+
+def _cpu_forms() -> Forms:
+    from .cpu import FORMS  # on demand: no program needs them before it is lowered
+
+    return FORMS
+
+
+provide_forms(_cpu_forms)
 
 
 @functools.cache

@@ -18,7 +18,7 @@ def eval_jaxpr(
     """Evaluates `jaxpr` on `args` under the current trace. Without one the results are concrete arrays.
 
     Args:
-      jaxpr: a `Jaxpr` (not a `ClosedJaxpr`).
+      jaxpr: a `Jaxpr`, or a `ClosedJaxpr`, whose own constants are not read.
       consts: values of its `constvars`.
       *args: values of its `invars`, arrays and numbers.
       run: ``run(eqn, values)`` returns the results of an equation. None: the primitive of the equation is bound.
@@ -31,8 +31,9 @@ def eval_jaxpr(
     >>> eval_jaxpr(closed.jaxpr, closed.consts, 2.0)
     [Array(3., dtype=float32, weak_type=True)]
     """
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    env.update(zip(jaxpr.invars, args, strict=True))
+    jaxpr = jaxpr.jaxpr
+    # One zip: JAX's rules and libraries hand the values of leading inputs to `consts`.
+    env: dict[Var, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True))
 
     def read(v: Atom) -> Any:
         return v.val if isinstance(v, Literal) else env[v]

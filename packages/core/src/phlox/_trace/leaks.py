@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,12 +18,22 @@ from .._base import config
 from .._base.errors import LeakedTracerError
 from .trace import Trace, Tracer, ended_traces
 
+#: called with a user's function and its name when a transformation of it has ended; see `_api.checks.effects`
+when_ended: list[Callable[[Callable[..., Any], str], None]] = []
+
 
 @contextmanager
-def no_leaks(name: str) -> Iterator[None]:
-    """A context for the transformation of the function `name`; raises `LeakedTracerError` if its tracers stay alive."""
-    if not config.current().check_tracer_leaks:
+def no_leaks(name: str, fun: Callable[..., Any] | None = None) -> Iterator[None]:
+    """A context for the transformation of the function `name`; raises `LeakedTracerError` if its tracers stay alive.
+
+    Without the flag, `fun` is checked for effects: traced values in containers outside of it.
+    """
+    settings = config.current()
+    if not settings.check_tracer_leaks:
         yield
+        if fun is not None and settings.checks != "off":
+            for check in when_ended:
+                check(fun, name)
         return
     noted: list[weakref.ref[Trace]] = []
     token = ended_traces.set(noted)

@@ -15,7 +15,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.primitive import primitive
 from .._trace.trace import typeof
-from .explicit import laid
+from .sharding_types import laid
 
 
 class Zero:

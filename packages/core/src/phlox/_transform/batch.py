@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 from .._base.errors import AxisSizeError, RefError
 from .._base.source import Location
 from .._ir.avals import ShapedArray, shaped
-from .._ir.explicit import Spec
 from .._ir.primitive import Primitive, current_trace
+from .._ir.sharding_types import Spec
 from .._trace.axes import AxisName, run_with_axis
 from .._trace.trace import Trace, Tracer, bind_under, typeof
 from .array_operations import insert_axis, move_axis

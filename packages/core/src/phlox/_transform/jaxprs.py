@@ -15,8 +15,8 @@ from .array_operations import Zero, instantiate
 from .batch import BatchAxis, Dim, place_axis, run_batched
 from .jvp import jvp
 from .linearize import linearize
+from .manual_axes import as_typed_all
 from .transpose import Linear, backward_pass
-from .varying import as_typed_all
 
 
 def restage(fun: Any, in_avals: Sequence[Any], like: Jaxpr) -> ClosedJaxpr:

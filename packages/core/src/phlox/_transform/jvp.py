@@ -18,8 +18,8 @@ from .._ir.primitive import Primitive, current_trace
 from .._trace.staging import JaxprTrace
 from .._trace.trace import Trace, Tracer, typeof
 from .array_operations import Zero, zero_tangent
+from .manual_axes import as_typed_all
 from .spectra import NOTHING, Followed, Operand, Spectrum
-from .varying import as_typed_all
 
 
 class JVPTracer(Tracer):

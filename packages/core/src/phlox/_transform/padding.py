@@ -16,6 +16,7 @@ a selection. A product with zero would keep nan.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -27,7 +28,7 @@ from .._ir.avals import ShapedArray
 from .._ir.bounds import bounds
 from .._ir.dimensions import Operation, evaluated, is_symbolic, names_in
 from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in, memoized
-from .._ir.primitive import primitive
+from .._ir.primitive import primitive, tracing
 from .._ir.substitution import aval_for
 from .._trace.interpret import eval_jaxpr
 from .._trace.trace import typeof
@@ -51,6 +52,8 @@ class Padding:
         self.ranges = ranges
         self.lengths = lengths
         self._capacities: dict[Any, int] = {}
+        #: values of the programs that are being written, by their traces: polynomials of lengths, and masks
+        self._values: dict[Any, Any] = {}
 
     # -- programs
 
@@ -100,10 +103,18 @@ class Padding:
         values = _Capacities(self)
         return aval_for(aval, values) if is_padded(aval) else aval
 
+    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """A value that a program computes once, though many equations read it."""
+        key = (tracing(), key)
+        if key not in self._values:
+            self._values[key] = make()
+        return self._values[key]
+
     def length(self, dim: Any) -> Any:
         """The true length of an axis, an int32 scalar."""
-        if not is_symbolic(dim):
-            return np.int32(dim)
+        return self._once(dim, lambda: self._length(dim)) if is_symbolic(dim) else np.int32(dim)
+
+    def _length(self, dim: Any) -> Any:
         total: Any = None
         for term, n in dim.terms.items():
             if abs(n) * self._most(term, dim) > MAX_ELEMENTS:
@@ -146,10 +157,14 @@ class Padding:
         """A mask of the padded shape: whether an element is within the true length of each of `axes`."""
         shape, mask = self.shape(aval.shape), None
         for axis in axes:
-            positions = primitive("iota").bind(dtype=dtypes.int32, shape=shape, dimension=axis)
-            here = _bind("lt", positions, self.length(aval.shape[axis]))
+            key = (shape, axis, aval.shape[axis])
+            here = self._once(key, functools.partial(self._before_end, aval, axis))
             mask = here if mask is None else _bind("and", mask, here)
         return mask
+
+    def _before_end(self, aval: ShapedArray, axis: int) -> Any:
+        positions = primitive("iota").bind(dtype=dtypes.int32, shape=self.shape(aval.shape), dimension=axis)
+        return _bind("lt", positions, self.length(aval.shape[axis]))
 
     def filled(self, x: Any, aval: ShapedArray, value: Any, axes: Sequence[int] | None = None) -> Any:
         """`x`, whose true type is `aval`, with `value` behind the true lengths of `axes`; of all, if that is None."""
@@ -169,11 +184,11 @@ class Padding:
         widths = tuple((0, want - have, 0) for have, want in zip(shape, target, strict=True))
         return _bind("pad", x, np.zeros((), aval.dtype)[()], padding_config=widths)
 
-    def from_position(self, x: Any, axis: int, start: Any, most: int) -> Any:
-        """`x` from the position `start`, an int32 scalar of at most `most`, along `axis`; its end is anything."""
+    def from_position(self, x: Any, axis: int, start: Any, most: int, end: Any = 0) -> Any:
+        """`x` from the position `start`, an int32 scalar of at most `most`, along `axis`, then `end`."""
         shape = typeof(x).shape
         widths = tuple((0, most if i == axis else 0, 0) for i in range(len(shape)))
-        longer = _bind("pad", x, np.zeros((), typeof(x).dtype)[()], padding_config=widths)
+        longer = _bind("pad", x, np.asarray(end, typeof(x).dtype)[()], padding_config=widths)
         starts = [start if i == axis else np.int32(0) for i in range(len(shape))]
         return _bind("dynamic_slice", longer, *starts, slice_sizes=shape)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from .._ir.dimensions import surely_at_least
 from .._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var
 
 #: longest chain of light primitives that is recomputed; without a limit the backward pass could repeat much of the
@@ -40,7 +41,7 @@ def recomputed(closed: ClosedJaxpr, residuals: Sequence[Atom], free: Iterable[Va
     for members in _groups(dict.fromkeys(v for v in residuals if type(v) is Var), roots):
         needed = dict.fromkeys(v for member in members for v in roots[member])
         stored = [v for v in members if v not in chosen]
-        chosen.update(needed if _bytes(needed) < _bytes(stored) else stored)
+        chosen.update(needed if surely_at_least(_bytes(stored) - _bytes(needed), 1) else stored)
     return _program(closed, residuals, chosen)
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from .._base.source import Replay, replays
 from .._ir.avals import ShapedArray
-from .._ir.explicit import any_specs
-from .._ir.jaxpr import Atom, Jaxpr, Literal, Var, dependent_results, only, width
+from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var, dependent_results, only, width
+from .._ir.sharding_types import any_specs
 from .._trace.axes import tracked_axes
 from .array_operations import Zero, add
-from .varying import as_typed
+from .manual_axes import as_typed
 
 
 class Linear:
@@ -61,72 +61,99 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cota
     of a loop or call whose other results are linear. The cotangent of an `Unwanted` argument is `Zero`; operations that
     only this cotangent needs are not done.
     """
-    values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    linear: set[Var] = set()
-    active: set[Var] = set()
-    for v, arg in zip(jaxpr.invars, args, strict=True):
-        if isinstance(arg, Linear):
-            linear.add(v)
-            if type(arg) is Linear:
-                active.add(v)
-        else:
-            values[v] = arg
+    program = _LinearProgram(jaxpr, consts, args)
+    program.evaluate()
+    program.transpose(cotangents)
+    return [
+        program.cotangent(v) if isinstance(arg, Linear) else None for v, arg in zip(jaxpr.invars, args, strict=True)
+    ]
 
-    def read(v: Atom) -> Any:
-        if isinstance(v, Literal):
-            return v.val
-        return Linear(v.aval) if v in linear else values[v]
 
-    wide, none = jaxpr.is_wide, nullcontext()
-    backward = []
-    with Replay() as replay:
-        for eqn in jaxpr.eqns:
-            operands = [v in linear for v in eqn.invars]
-            if any(operands):
-                is_result_linear = dependent_results(eqn, operands)
-                linear.update(only(eqn.outvars, is_result_linear))
-                known = None
-                if not all(is_result_linear):
-                    known = eqn.primitive.narrow(eqn, [not flag for flag in is_result_linear])
-                    eqn = eqn.primitive.narrow(eqn, is_result_linear)
-                if any(v in active for v in eqn.invars if type(v) is Var):
-                    active.update(v for v in eqn.outvars if v in linear)
-                    backward.append(eqn)
+class _LinearProgram:
+    """A jaxpr that is linear in some arguments, with its known values, and the cotangents gathered so far."""
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]):
+        self.jaxpr = jaxpr
+        #: values of the variables that do not depend on `Linear` arguments
+        self.values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+        #: variables that depend on `Linear` arguments
+        self.linear: set[Var] = set()
+        #: those of `linear` whose cotangent is needed
+        self.active: set[Var] = set()
+        #: equations that are transposed, in order
+        self.backward: list[JaxprEqn] = []
+        self.cotangents: dict[Var, Any] = {}
+        self.has_typed_cotangents = bool(tracked_axes()) or any_specs()
+        for v, arg in zip(jaxpr.invars, args, strict=True):
+            if isinstance(arg, Linear):
+                self.linear.add(v)
+                if type(arg) is Linear:
+                    self.active.add(v)
+            else:
+                self.values[v] = arg
+
+    def evaluate(self) -> None:
+        """Computes what does not depend on `Linear` arguments, and lists the equations to transpose."""
+        for_widths = self.jaxpr.is_wide
+        with Replay() as replay:
+            for eqn in self.jaxpr.eqns:
+                known = self._known_part(eqn)
                 if known is None:
                     continue
-                eqn = known
-            replay.enter(eqn.source_info)
-            with width(eqn) if wide else none:
-                out = eqn.primitive.bind(*[read(v) for v in eqn.invars], **eqn.params)
-            values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+                replay.enter(known.source_info)
+                with width(known) if for_widths else nullcontext():
+                    out = known.primitive.bind(*self._operands(known), **known.params)
+                self.values.update(zip(known.outvars, out if known.primitive.multiple_results else [out], strict=True))
 
-    typed = bool(tracked_axes()) or any_specs()
-    gathered: dict[Var, Any] = {}
+    def _known_part(self, eqn: JaxprEqn) -> JaxprEqn | None:
+        """The equation narrowed to results that can be computed now, or None; the linear part goes to `backward`."""
+        operands = [v in self.linear for v in eqn.invars]
+        if not any(operands):
+            return eqn
+        is_result_linear = dependent_results(eqn, operands)
+        self.linear.update(only(eqn.outvars, is_result_linear))
+        known = None
+        if not all(is_result_linear):
+            known = eqn.primitive.narrow(eqn, [not flag for flag in is_result_linear])
+            eqn = eqn.primitive.narrow(eqn, is_result_linear)
+        if any(v in self.active for v in eqn.invars if type(v) is Var):
+            self.active.update(v for v in eqn.outvars if v in self.linear)
+            self.backward.append(eqn)
+        return known
 
-    def give(v: Atom, cotangent: Any) -> None:
-        if isinstance(v, Var) and v in active and cotangent is not None and type(cotangent) is not Zero:
-            if typed:  # as that of an operand which was declared as varying where others vary
+    def transpose(self, cotangents: Sequence[Any]) -> None:
+        """Gathers the cotangents of the arguments by the transpose rules of the equations, last one first."""
+        for out, cotangent in zip(self.jaxpr.outvars, cotangents, strict=True):
+            self._add_cotangent(out, cotangent)
+        if not self.cotangents:
+            return
+        for_widths = self.jaxpr.is_wide
+        with Replay() as replay:
+            for eqn in reversed(self.backward):
+                if not any(v in self.cotangents for v in eqn.outvars) and not eqn.primitive.transposes_zeros:
+                    continue
+                incoming = [self.cotangents.pop(v, None) for v in eqn.outvars]
+                incoming = [Zero(v.aval) if c is None else c for v, c in zip(eqn.outvars, incoming, strict=True)]
+                rule = eqn.primitive.rule("transpose")
+                cotangent_in = incoming if eqn.primitive.multiple_results else incoming[0]
+                replay.enter(eqn.source_info)
+                with width(eqn) if for_widths else nullcontext():
+                    outgoing = rule(cotangent_in, *self._operands(eqn), **eqn.params)
+                for operand, cotangent in zip(eqn.invars, outgoing, strict=True):
+                    self._add_cotangent(operand, cotangent)
+
+    def cotangent(self, v: Var) -> Any:
+        return self.cotangents.get(v, Zero(v.aval))
+
+    def _operands(self, eqn: JaxprEqn) -> list[Any]:
+        """Values of the operands; `Linear` for those that depend on linear arguments."""
+        return [
+            v.val if isinstance(v, Literal) else Linear(v.aval) if v in self.linear else self.values[v]
+            for v in eqn.invars
+        ]
+
+    def _add_cotangent(self, v: Atom, cotangent: Any) -> None:
+        if isinstance(v, Var) and v in self.active and cotangent is not None and type(cotangent) is not Zero:
+            if self.has_typed_cotangents:  # as that of an operand which was declared as varying where others vary
                 cotangent = as_typed(cotangent, v.aval)
-            gathered[v] = add(gathered[v], cotangent) if v in gathered else cotangent
-
-    for out, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
-        give(out, cotangent)
-    if not gathered:
-        backward = []
-    with Replay() as replay:
-        for eqn in reversed(backward):
-            if not any(v in gathered for v in eqn.outvars) and not eqn.primitive.transposes_zeros:
-                continue
-            incoming = [gathered.pop(v, None) for v in eqn.outvars]
-            incoming = [Zero(v.aval) if c is None else c for v, c in zip(eqn.outvars, incoming, strict=True)]
-            rule = eqn.primitive.rule("transpose")
-            cotangent_in = incoming if eqn.primitive.multiple_results else incoming[0]
-            replay.enter(eqn.source_info)
-            with width(eqn) if wide else none:
-                outgoing = rule(cotangent_in, *[read(v) for v in eqn.invars], **eqn.params)
-            for operand, cotangent in zip(eqn.invars, outgoing, strict=True):
-                give(operand, cotangent)
-    return [
-        gathered.get(v, Zero(v.aval)) if isinstance(arg, Linear) else None
-        for v, arg in zip(jaxpr.invars, args, strict=True)
-    ]
+            self.cotangents[v] = add(self.cotangents[v], cotangent) if v in self.cotangents else cotangent

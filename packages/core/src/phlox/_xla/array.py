@@ -273,10 +273,11 @@ class Array(ArrayLike, metaclass=_ArrayType):
 class ArrayImpl(Array):
     """The class of concrete arrays, which `wrap` makes.
 
-    Its `__init__` is that of `object`, because a Python function would be called for each array.
+    Its `__init__` is that of `object`, because a Python function would be called for each array. Users may set
+    attributes, as on JAX's arrays: Keras writes ``x.trainable = False``.
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)
     __init__ = object.__init__
 
 
@@ -325,23 +326,6 @@ def put(
         sharding = single_device(default_device()) if mesh is None else NamedSharding(mesh, PartitionSpec())
     key = key_for(aval, sharding, committed)
     return wrap(transfer.put_buffer(x, aval.physical, sharding, share), aval_of(key), key)
-
-
-def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
-    """An array with the same elements and this sharding; `array` itself if its key is already the right one."""
-    array._check_alive()
-    here = array.sharding
-    buf = array._buf
-    key = key_for(array.aval, sharding, committed)
-    if key == array._key:
-        return array
-    if here != sharding:
-        if not transfer.is_whole(here, array.aval.physical.shape):
-            from .replication import move_across  # replication.py imports this module
-
-            return move_across(array, sharding)
-        buf = transfer.move_buffer(buf, array.aval.physical, here, sharding)
-    return wrap(buf, aval_of(key), key)
 
 
 def physical(array: Array) -> Array:

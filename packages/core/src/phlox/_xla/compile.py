@@ -6,7 +6,8 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from .._base.errors import CompilationError, CompilerOptionError
 from .._base.native import native
 from . import disk
 from .bindings import parse
+from .cpu_emitter import Overrides
 from .devices import Device
-from .pipeline import Overrides
 
 JaxRuntimeError = native.JaxRuntimeError
 
@@ -66,6 +67,22 @@ def _set(settings: Any, advice: Overrides, overrides: Overrides) -> None:
         settings.env_option_overrides = flags
 
 
+#: each makes a context around a compilation by XLA, from the Jaxpr and its name, but not around loading from disk
+observers: list[Callable[..., contextlib.AbstractContextManager[Any]]] = []
+#: the Jaxpr that is being compiled, and its name
+_described: ContextVar[tuple[Any, ...]] = ContextVar("phlox_described", default=())
+
+
+@contextlib.contextmanager
+def described(jaxpr: Any, name: str) -> Iterator[None]:
+    """A context for the compilation of a Jaxpr, which `observers` can describe."""
+    token = _described.set((jaxpr, name))
+    try:
+        yield
+    finally:
+        _described.reset(token)
+
+
 def compile_text(
     text: str,
     devices: tuple[Device, ...],
@@ -83,56 +100,82 @@ def compile_text(
 
     `located` returns the text with locations, which XLA compiles; the cache key depends on `text` only. `overrides` are
     compiler options, which XLA must accept; `advice` are options that are left out if XLA does not know them.
-    `callbacks` are the Python functions that the program calls, by index. A `private` program refers to objects of this
-    process and is not stored on disk.
+    `callbacks` are the Python functions that the program calls, by index; a stored program gets those of this process.
+    A `private` program refers to objects of this process and is not stored on disk.
     """
     client = devices[0].client
     settings = options(devices, shardy=shardy, outputs=outputs)
     advice = tuple(option for option in advice if option[0] not in _refused)
     _set(settings, advice, overrides)
     device_list = native.DeviceList(devices)
-    if private:
+    # Only CPUs are known to load programs with callbacks: other platforms are not tested.
+    if private or (callbacks and client.platform != "cpu"):
         module, functions = parse(text), list(callbacks)
         return _compiled(
             client, module, device_list, settings, text=text, overrides=overrides, host_callbacks=functions
         )
-    if not only_stored:
-        monitoring.record_event(monitoring.CACHE_ASKED)
     start = time.monotonic()
+    attached = (list(callbacks),) if callbacks else ()
     key = _cache_key(text, settings, client, devices)
-    stored = disk.load(key)
-    if stored is not None:
-        try:
-            loaded = client.deserialize_executable(stored, device_list, settings)
-            if only_stored:
-                monitoring.record_event(monitoring.CACHE_ASKED)
-            monitoring.record_event(monitoring.CACHE_HIT)
-            monitoring.record_event_duration_secs(monitoring.CACHE_READ, time.monotonic() - start)
-            return loaded
-        except JaxRuntimeError:
-            disk.discard(key)  # this jaxlib cannot read it
-    if only_stored:
-        return None
+    loaded = _load(client, key, device_list, settings, *attached)
+    if loaded is not None or not only_stored:
+        monitoring.record_event(monitoring.CACHE_ASKED)
+    if loaded is not None:
+        monitoring.record_event(monitoring.CACHE_HIT)
+        monitoring.record_event_duration_secs(monitoring.CACHE_READ, time.monotonic() - start)
+    if loaded is not None or only_stored:
+        return loaded
     monitoring.record_event(monitoring.CACHE_MISS)
     try:
         shown = text if located is None else located()
-        executable = _compiled(client, shown, device_list, settings, text=text, overrides=(*advice, *overrides))
+        more = {"host_callbacks": attached[0]} if attached else {}
+        module = parse(shown) if attached else shown
+        executable = _compiled(
+            client, module, device_list, settings, text=text, overrides=(*advice, *overrides), **more
+        )
     except CompilerOptionError as error:
-        refused = {name for name, _ in advice if name in str(error.__context__)}
-        if not refused:  # an option of the user
+        if not _note_refused(advice, error):  # an option of the user
             raise
-        _refused.update(refused)
         return compile_text(
-            text, devices, located=located, shardy=shardy, outputs=outputs, overrides=overrides, advice=advice
+            text,
+            devices,
+            located=located,
+            shardy=shardy,
+            outputs=outputs,
+            overrides=overrides,
+            advice=advice,
+            callbacks=callbacks,
         )
     with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
         disk.store(key, client.serialize_executable(executable))
     return executable
 
 
+def _note_refused(advice: Overrides, error: Exception) -> bool:
+    """Whether this XLA refuses an option of `advice`, which is then left out of all programs."""
+    refused = {name for name, _ in advice if name in str(error.__context__)}
+    _refused.update(refused)
+    return bool(refused)
+
+
+def _load(client: Any, key: str, *how: Any) -> Any:
+    """The executable of this key from the disk cache, or None."""
+    stored = disk.load(key)
+    if stored is None:
+        return None
+    try:
+        return client.deserialize_executable(stored, *how)
+    except JaxRuntimeError:
+        disk.discard(key)  # this jaxlib cannot read it
+        return None
+
+
 def _compiled(client: Any, module: Any, *how: Any, text: str, overrides: Overrides, **more: Any) -> Any:
     try:
-        return client.compile_and_load(module, *how, **more)
+        with contextlib.ExitStack() as stack:
+            for observer in observers if _described.get() else ():
+                stack.enter_context(observer(*_described.get()))
+            return client.compile_and_load(module, *how, **more)
     except JaxRuntimeError as error:
         if overrides and "INVALID_ARGUMENT" in str(error):
             options = ", ".join(f"{name}={value!r}" for name, value in overrides)

@@ -10,11 +10,11 @@ import os
 import threading
 from typing import Any, TypeAlias
 
-from .._base import config
-from .._base.errors import BackendError, DeviceError
+from .._base import checks, config
+from .._base.errors import BackendError, CheckRuntimeWarning, DeviceError
 from .._base.native import native
 from .._base.source import warn
-from .distributed import distributed_state
+from .distributed import distributed_state, set_has_clients
 
 Device: TypeAlias = native.Device
 Client = Any
@@ -53,6 +53,7 @@ def client(platform: str | None = None) -> Client:
     with _lock:
         if name not in _clients:
             _clients[name] = _start_client(name)
+            set_has_clients(True)
             if len(_clients) == 1:
                 # As in jax: references that XLA's threads have dropped are freed at each garbage collection.
                 gc.callbacks.append(_collect)
@@ -63,12 +64,12 @@ def client(platform: str | None = None) -> Client:
 
 def _warn_of_fork() -> None:
     """Warns that a forked process has XLA's memory without its threads, and waits for them forever when it computes."""
-    if _clients:
+    if _clients and checks.is_on():
         warn(
             "os.fork() was called after phlox has computed: the new process has no copy of XLA's threads, and hangs as "
             "soon as it computes with phlox; "
             "instead: multiprocessing.get_context('spawn'), or DataLoader(..., multiprocessing_context='spawn')",
-            RuntimeWarning,
+            CheckRuntimeWarning,
         )
 
 
@@ -146,6 +147,7 @@ def _forget_clients() -> None:
     if _collect in gc.callbacks:
         gc.callbacks.remove(_collect)
     _clients.clear()
+    set_has_clients(False)
 
 
 def runs(platform: str) -> bool:

@@ -85,6 +85,14 @@ def _own_address(coordinator: str) -> str | None:
 
 
 _state: DistributedState | None = None
+#: whether devices are in use: devices.py, which is built on this module, says so
+_has_clients = False
+
+
+def set_has_clients(flag: bool) -> None:
+    """Says whether a client of some platform exists; `initialize` must come before the first one."""
+    global _has_clients
+    _has_clients = flag
 
 
 def distributed_state() -> DistributedState | None:
@@ -169,16 +177,9 @@ def initialize(
     """
     global _state
     from .clusters import Place, completed
-    from .devices import started  # devices.py imports this module
     from .liveness import Watch, callback_for
 
-    if _state is not None:
-        raise DeviceError(
-            "distributed.initialize: this process is connected already",
-            instead="one call, or distributed.shutdown() before",
-        )
-    if started():
-        raise DeviceError("distributed.initialize: devices are in use already", instead="call it before anything else")
+    _check_first()
     deadline = time.monotonic() + initialization_timeout
     coordinator = coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS")
     place, cluster = completed(
@@ -186,13 +187,7 @@ def initialize(
         cluster_detection_method,
         initialization_timeout,
     )
-    address = place.address
-    if address is None:
-        raise OptionError(
-            "distributed.initialize: coordinator_address is not given, and no cluster tells it",
-            instead="'host:port'; or python -m phlox.launch, srun, mpirun",
-        )
-    host, port = _split(address)
+    address, host, port = _address(place.address)
     count, number = _number("num_processes", place.processes, cluster), _number("process_id", place.number, cluster)
     if not 0 <= number < count:
         raise OptionError(f"distributed.initialize: process_id={number} is not in 0 … {count - 1}")
@@ -212,7 +207,7 @@ def initialize(
     else:
         _wait_for_port(address, number, deadline)
     watch = Watch(number, count, address, heartbeat_timeout_seconds)
-    client = native.get_distributed_runtime_client(
+    client = watch.client = native.get_distributed_runtime_client(
         address,
         number,
         init_timeout=max(1, round(deadline - time.monotonic())),
@@ -221,15 +216,43 @@ def initialize(
         missed_heartbeat_callback=callback_for(watch),
         use_compression=True,
     )
-    watch.client = client
+    _connect(client, watch, address, number, count, initialization_timeout)
+    partition = _partition_index(partition_index if partition_index is not None else slice_index)
+    _state = DistributedState(number, count, address, client, service, watch, partition)
+    watch.start()
+    atexit.register(_at_exit)
+
+
+def _check_first() -> None:
+    if _state is not None:
+        raise DeviceError(
+            "distributed.initialize: this process is connected already",
+            instead="one call, or distributed.shutdown() before",
+        )
+    if _has_clients:
+        raise DeviceError("distributed.initialize: devices are in use already", instead="call it before anything else")
+
+
+def _address(address: str | None) -> tuple[str, str, int]:
+    """The coordinator's address, its host and its port."""
+    if address is None:
+        raise OptionError(
+            "distributed.initialize: coordinator_address is not given, and no cluster tells it",
+            instead="'host:port'; or python -m phlox.launch, srun, mpirun",
+        )
+    return address, *_split(address)
+
+
+def _connect(client: Any, watch: Watch, address: str, number: int, count: int, timeout: int) -> None:
+    """Connects the client and checks that all processes expect the same number of processes."""
     try:
         client.connect()
     except RuntimeError as error:  # its text is lost in jaxlib, see `liveness`
         watch.stop()
-        known = str(error) if "bad_cast" not in str(error) else ""
+        reason = str(error) if "bad_cast" not in str(error) else ""
         raise DistributedError(
             f"distributed.initialize: process {number} reached the coordinator at {address}, but the {count} processes "
-            f"did not come together within {initialization_timeout} s. {known}".rstrip(),
+            f"did not come together within {timeout} s. {reason}".rstrip(),
             instead=f"start each process_id from 0 to {count - 1} once, all with num_processes={count}; "
             "the log of process 0 names those that are missing" + _proxies(),
             address=address,
@@ -237,14 +260,10 @@ def initialize(
             num_processes=count,
         ) from None
     try:
-        _same_count(client, number, count, initialization_timeout)
+        _same_count(client, number, count, timeout)
     except DistributedError as error:
         watch.tell(f"{type(error).__name__}: {error}")
         raise
-    partition = _partition_index(partition_index if partition_index is not None else slice_index)
-    _state = DistributedState(number, count, address, client, service, watch, partition)
-    watch.start()
-    atexit.register(_at_exit)
 
 
 def _start_service(bind: str, count: int, initialization: int, heartbeat: int, shutdown: int) -> Any:

@@ -19,7 +19,6 @@ from .._ir.jaxpr import Literal
 from .._trace.trace import Tracer, check_live, not_an_array
 from . import transfer_guard
 from .array import Array, ArrayImpl, put
-from .form import is_as_in_jax
 
 _SCALAR_LIMIT = 512
 _PAIR = struct.Struct("dd")
@@ -72,7 +71,8 @@ def as_literal(array: Array) -> Literal | None:
     with axes are literals too; XLA computes with constants in another order than with arguments.
     """
     aval = array.aval
-    if (aval.shape and not is_as_in_jax(aval.size)) or array._key is not aval or dtypes.kind(aval.dtype) not in "biufc":
+    is_argument = aval.shape and aval.size > config.current().jaxlike_lowering_size
+    if is_argument or array._key is not aval or dtypes.kind(aval.dtype) not in "biufc":
         return None
     if array.is_deleted() or not transfer_guard.is_allowed("device_to_host"):
         return None

@@ -47,13 +47,13 @@ _BITS = {
 def instructions(executable: Any) -> dict[int, Instruction]:
     """The instructions of all computations of a loaded executable, by XLA's identifiers."""
     module = _message(executable.hlo_modules()[0].as_serialized_hlo_module_proto())
-    places = _places(module)
+    locations = _places(module)
     by_id: dict[int, Instruction] = {}
     for computation in map(_message, module[3]):
         for fields in map(_message, computation[2]):
             metadata = _message(fields[7][0]) if fields[7] else defaultdict(list)
             frame = metadata[15][0] if metadata[15] else 0
-            file, line = places.get(frame, ("", 0))
+            file, line = locations.get(frame, ("", 0))
             if not line and metadata[4]:  # without a table of frames the location is in the instruction itself
                 file, line = _text(metadata[3]), metadata[4][0]
             name, opcode = _text(fields[1]), _text(fields[2])
@@ -104,11 +104,11 @@ def _places(module: _Message) -> dict[int, tuple[str, int]]:
     table = _message(module[17][0])
     files = [bytes(name).decode() for name in table[1]]
     locations = [_message(each) for each in table[3]]
-    places = {}
+    by_name = {}
     for number, frame in enumerate(map(_message, table[4]), 1):
         location = locations[_number(frame, 1) - 1]
-        places[number] = files[_number(location, 1) - 1], _number(location, 3)
-    return places
+        by_name[number] = files[_number(location, 1) - 1], _number(location, 3)
+    return by_name
 
 
 def _size(shape: bytes) -> int:

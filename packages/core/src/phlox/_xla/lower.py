@@ -17,6 +17,7 @@ from .._ir.effects import ordered
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error
 from .constant_nan import may_know_nan
+from .forms import forms_of
 from .text import TOKEN, Function, Module, Value, quoted
 
 
@@ -72,7 +73,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
     def read(v: Atom) -> Value:
         return f.number(v.val, v.aval.physical) if isinstance(v, Literal) else env[v]
 
-    locate, explicit = f.module.locations, f.module.explicit
+    locate, explicit, forms = f.module.locations, f.module.explicit, forms_of(f)
     with Replay() as replay:
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
@@ -82,6 +83,9 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
             rule = primitive.lower or primitive.rule("lower")
             # A primitive without a rule `extend` has no PRNG keys among its operands: its rule `types` refuses them.
             params = eqn.params if primitive.extend is None else _physical_params(eqn)
+            if primitive in forms:
+                rows = forms[primitive]
+                rule = next((form.write for form in rows if form.applies(f, *operands, **params)), rule)
             if locate:
                 around = f.label
                 f.source = eqn.source_info

@@ -18,21 +18,22 @@ from .._base.monitoring import COMPILE, LOWER, log_stage, timed
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import Effects
-from .._ir.explicit import any_specs
 from .._ir.jaxpr import Jaxpr, memoized
 from .._ir.key_uses import has_key_types
-from . import background, effort, memory
-from .array import Array, deleted, move, put, wrap_all
+from .._ir.sharding_types import any_specs
+from . import background, memory
+from .array import Array, deleted, put, wrap_all
 from .callbacks import observed
-from .compile import JaxRuntimeError, compile_text
+from .compile import JaxRuntimeError, compile_text, described
+from .compile_effort import FAST, MOST_ELEMENTS, QUICK, elements
+from .cpu_emitter import Overrides, pipeline
+from .device_assignment import Plan, bound, mesh_of, over, plan
 from .devices import Device
 from .host_values import operand
 from .lower import Argument, lower_module, result_info
 from .mesh import AbstractMesh, Mesh
 from .partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
-from .pipeline import Overrides, pipeline
 from .placement import Key, aval_of, key_for, sharding_of
-from .plan import Plan, bound, mesh_of, over, plan
 from .sharding import (
     HloSharding,
     NamedSharding,
@@ -41,9 +42,9 @@ from .sharding import (
     interned,
     single_device,
 )
+from .signals import Watch, watch, watched
 from .text import Module, quoted
 from .transfer import result_handler
-from .watch import Watch, watch, watched
 
 
 class Program:
@@ -118,6 +119,8 @@ class Program:
         """Executes the program; `arrays` must have the keys that it was lowered for."""
         arguments = arrays
         if self.arrange:
+            from .moves import move  # moves.py imports this module
+
             arrays = [a if s is None else move(a, s) for a, s in zip(arrays, self.arrange, strict=True)]
         if self.watch is not None:
             self.watch.before(arguments)
@@ -215,8 +218,8 @@ class Lowering(NamedTuple):
 
     @property
     def _private(self) -> bool:
-        """Whether the text refers to objects of its module."""
-        return bool(self.module.callbacks or self.module.references)
+        """Whether the text refers to objects of its module by their addresses."""
+        return bool(self.module.references)
 
     def compile(self, overrides: Overrides = (), compile_effort: str | None = None) -> Program:
         """Compiles the program, or loads it from the disk cache.
@@ -224,7 +227,7 @@ class Lowering(NamedTuple):
         `overrides` are compiler options of the user. `compile_effort` is a value of the flag of this name. Only
         ``fast`` makes a difference here: calls of the result may be timed, and it may be stored.
         """
-        return self._compiled(overrides, effort.FAST if compile_effort == "fast" else ())
+        return self._compiled(overrides, FAST if compile_effort == "fast" else ())
 
     def compile_for_calls(self, overrides: Overrides = (), compile_effort: str | None = None) -> Program:
         """As `compile`, where None stands for the value of the flag `compile_effort`. With ``tiered``, returns a
@@ -236,7 +239,7 @@ class Lowering(NamedTuple):
         if stored is not None:
             return stored
         with background.foreground():
-            program = self._compiled(overrides, effort.QUICK)
+            program = self._compiled(overrides, QUICK)
         program.optimized = functools.partial(self.compile, overrides)
         return program
 
@@ -247,8 +250,8 @@ class Lowering(NamedTuple):
         return (
             devices[0].platform == "cpu"
             and len({device.process_index for device in devices}) == 1
-            and not self._private
-            and effort.elements(self.jaxpr) <= effort.MOST_ELEMENTS
+            and not (self._private or self.module.callbacks)
+            and elements(self.jaxpr) <= MOST_ELEMENTS
         )
 
     def _compiled(self, overrides: Overrides, options: Overrides) -> Program:
@@ -257,7 +260,7 @@ class Lowering(NamedTuple):
         log_stage("Compiling jit(%s) with global shapes and types [%s]", self.name, types)
         on_cpu = self.where.devices[0].platform == "cpu"
         advice = (*self.advice, *(x for x in options if x not in self.advice)) if on_cpu else ()
-        with timed(COMPILE, "XLA compilation of jit(%s)", self.name):
+        with described(self.jaxpr, self.name), timed(COMPILE, "XLA compilation of jit(%s)", self.name):
             program = self._program(overrides, advice)
         assert program is not None
         return program

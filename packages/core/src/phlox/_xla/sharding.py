@@ -20,7 +20,7 @@ from .._base.beside_jax import offered_to_jax
 from .._base.errors import DeviceError, OptionError, ShapeError
 from .._base.native import hlo, native
 from .._ir.avals import LAZY_ATTRIBUTES, ShapedArray, read_shardings_with
-from .._ir.explicit import Spec, spec_over
+from .._ir.sharding_types import Spec, spec_over
 from .devices import Device, first_device
 from .mesh import AbstractMesh, Mesh
 from .partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, check_spec, tiles

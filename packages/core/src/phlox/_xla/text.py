@@ -17,7 +17,7 @@ import numpy as np
 from .._base.source import Location, Positions, scope_text
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
-from .._ir.explicit import Entries, Spec, any_specs
+from .._ir.sharding_types import Entries, Spec, any_specs
 
 
 class Value:

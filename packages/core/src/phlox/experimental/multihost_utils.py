@@ -21,11 +21,11 @@ from .._base.errors import DeviceError, OptionError, ProcessFailureError
 from .._base.public_names import publish
 from .._trace.trace import typeof
 from .._xla import preemption
-from .._xla.array import Array, logical, move, physical, put
+from .._xla.array import Array, logical, physical, put
 from .._xla.devices import Device, devices, local_devices, process_count, process_index
 from .._xla.mesh import Mesh
+from .._xla.moves import move, replicated
 from .._xla.partition_spec import PartitionSpec
-from .._xla.replication import replicated
 from .._xla.sharding import NamedSharding, single_device
 
 __all__ = [

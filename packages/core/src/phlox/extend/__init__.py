@@ -7,11 +7,13 @@
 - `publish`: a module whose errors for misspelt names say what was meant; `on_demand`: its imports wait until they are
   needed.
 - `lenient_promotion`: library code that ignores the user's strict promotion flags.
+- `path_matcher`, `path_text`, `values_by_path`, `shardings_by_path`: leaves of trees by patterns of their paths.
 - `closed_call`: calls a Jaxpr as one unit.
 - ``phlox.extend.core``: JAX's names, for ported code.
 """
 
 from .._api.jit.closed_call import closed_call
+from .._api.path_rules import path_matcher, path_text, shardings_by_path, values_by_path
 from .._base.public_names import on_demand, publish
 from .._base.pytree import Difference, tree_error
 from .._base.source import Location, hide_frames, user_location, warn
@@ -66,13 +68,17 @@ __all__ = [
     "lowered_as",
     "move_axis",
     "on_demand",
+    "path_matcher",
+    "path_text",
     "primitive",
     "primitives",
     "publish",
     "random",
+    "shardings_by_path",
     "tree_error",
     "unary",
     "user_location",
+    "values_by_path",
     "warn",
 ]
 

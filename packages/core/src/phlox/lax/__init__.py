@@ -251,12 +251,12 @@ from ._tokens import after_all as after_all, create_token as create_token, precv
 
 def _primitive(name: str) -> _Any:
     """A primitive under JAX's name, such as ``add_p``."""
-    found: _Any = _primitive_of_jax(name)
-    if found is None and name.endswith("_p"):
+    primitive: _Any = _primitive_of_jax(name)
+    if primitive is None and name.endswith("_p"):
         from ._composed import COMPOSED
 
-        found = COMPOSED.get(name)
-    return found
+        primitive = COMPOSED.get(name)
+    return primitive
 
 
 def __dir__() -> list[str]:

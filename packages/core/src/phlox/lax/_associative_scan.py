@@ -78,6 +78,6 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
                 raise kind(f"associative_scan: fn returns {got.short} for {where}")
         return out
 
-    found = running.associative_scan(combine, front, 0)
-    back = [move_axis(x, 0, at) for x, at in zip(found, axes, strict=True)]
+    scanned = running.associative_scan(combine, front, 0)
+    back = [move_axis(x, 0, at) for x, at in zip(scanned, axes, strict=True)]
     return elems_tree.unflatten([rev(x, (at,)) if reverse else x for x, at in zip(back, axes, strict=True)])

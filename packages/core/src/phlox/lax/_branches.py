@@ -30,7 +30,7 @@ from .._trace.interpret import eval_jaxpr
 from .._trace.refs import Ref, values, with_captured_refs, with_ref_values, write_all
 from .._trace.trace import Tracer, typeof
 from .._transform.jaxprs import restage
-from .._transform.varying import as_varying
+from .._transform.manual_axes import as_varying
 
 if TYPE_CHECKING:
     from ..typing import ArrayLike
@@ -198,14 +198,14 @@ def choice(
     """Traces the branches, in this `order` if given, and binds `cond`. References become operands and results."""
     if batching not in (None, "select", "split"):
         raise OptionError(f"{function}: batching={batching!r}", instead="'select', 'split' or None")
-    given, order = funs, range(len(funs)) if order is None else order
+    originals, order = funs, range(len(funs)) if order is None else order
     funs, operands = closed_over(funs, operands)
 
     def run(refs: Sequence[Ref]) -> Any:
         if not refs:
-            leaves, tree = operands_of(function, given[-1], operands)
+            leaves, tree = operands_of(function, originals[-1], operands)
             return _branches(function, funs, roles, index, leaves, tree, order, batching)
-        leaves, tree = operands_of(function, given[-1], (values(refs), *operands))
+        leaves, tree = operands_of(function, originals[-1], (values(refs), *operands))
         out, state = _branches(
             function, [with_ref_values(f, refs) for f in funs], roles, index, leaves, tree, order, batching
         )
@@ -229,8 +229,8 @@ def _branches(
     if apart:  # devices take different branches: what a derivative adds up over all of them, it must add up outside
         leaves = [_apart(x, apart) for x in leaves]
     avals = [typeof(x) for x in leaves]
-    made = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
-    programs = [made[i] for i in range(len(funs))]
+    staged_branches = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
+    programs = [staged_branches[i] for i in range(len(funs))]
     first = programs[0]
     for role, other in zip(roles[1:], programs[1:], strict=True):
         what = (
@@ -240,20 +240,20 @@ def _branches(
         instead = first.advice(roles[0], "a result") or other.advice(role, "a result")
         pytree.check_same(first.out_tree, other.out_tree, what, instead)
     closed = _one_type(function, programs, roles)
-    given = [one.consts for one in programs]
+    consts_of = [one.consts for one in programs]
     if apart:
-        given = [[_apart(c, apart) for c in consts] for consts in given]
+        consts_of = [[_apart(c, apart) for c in consts] for consts in consts_of]
         closed = [_taking_apart(program, apart) for program in closed]
     closed = _varying_alike(closed, apart)
     if len(closed) == 1:
-        outs = eval_jaxpr(closed[0].jaxpr, [], *given[0], *leaves)
+        outs = eval_jaxpr(closed[0].jaxpr, [], *consts_of[0], *leaves)
         return first.out_tree.unflatten([own(x) for x in outs])
     returned = _returned(closed, [len(one.consts) for one in programs])
     closed = [_without_results(program, returned) for program in closed]
     consts: list[Any] = []
     branches = tuple(closed)
     if any(one.consts for one in programs):
-        opened = [_opened(program, consts) for consts, program in zip(given, closed, strict=True)]
+        opened = [_opened(program, consts) for consts, program in zip(consts_of, closed, strict=True)]
         consts, branches = branch.with_shared_constants(opened, order)
     outs = iter(branch.cond.bind(index, *consts, *leaves, **branch.options(branches, batching)))
     return first.out_tree.unflatten([next(outs) if place is None else own(leaves[place]) for place in returned])
@@ -271,22 +271,24 @@ def _returned(branches: Sequence[ClosedJaxpr], widths: Sequence[int]) -> list[in
     `widths` are the numbers of constants that precede the operands of each branch.
     """
 
-    def places(program: ClosedJaxpr, width: int) -> list[int | None]:
+    def operand_indices(program: ClosedJaxpr, width: int) -> list[int | None]:
         operands = {v: i for i, v in enumerate(program.jaxpr.invars[width:])}
         return [operands.get(v) if type(v) is Var else None for v in program.jaxpr.outvars]
 
-    found = zip(*[places(program, width) for program, width in zip(branches, widths, strict=True)], strict=True)
-    return [column[0] if len({*column}) == 1 else None for column in found]
+    columns = zip(
+        *[operand_indices(program, width) for program, width in zip(branches, widths, strict=True)], strict=True
+    )
+    return [column[0] if len({*column}) == 1 else None for column in columns]
 
 
 def _without_results(program: ClosedJaxpr, returned: Sequence[int | None]) -> ClosedJaxpr:
     """The branch without the results that are returned operands."""
-    wanted = [i for i, place in enumerate(returned) if place is None]
-    if len(wanted) == len(returned):
+    positions = [i for i, place in enumerate(returned) if place is None]
+    if len(positions) == len(returned):
         return program
     jaxpr = program.jaxpr
-    make = lambda: ClosedJaxpr(jaxpr.replace(outvars=[jaxpr.outvars[i] for i in wanted]), program.consts)  # noqa: E731
-    return memoized(jaxpr, ("results", *wanted), make)
+    make = lambda: ClosedJaxpr(jaxpr.replace(outvars=[jaxpr.outvars[i] for i in positions]), program.consts)  # noqa: E731
+    return memoized(jaxpr, ("results", *positions), make)
 
 
 def _apart(x: Any, axes: frozenset[Any]) -> Any:

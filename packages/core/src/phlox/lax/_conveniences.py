@@ -69,10 +69,10 @@ def full(
     if aval.shape:
         raise ShapeError(f"full: fill_value must be a number, got {aval.short}", instead="phlox.numpy.full")
     lengths = as_shape(shape, "full")
-    wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
-    refuse_complex("full", value, wanted)
-    made = to_dtype(in_dtype(value, wanted), wanted, aval.weak_type and dtype is None)
-    return placed(broadcast_in_dim(made, lengths, ()) if lengths else ops.own(made), sharding)
+    out_dtype = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
+    refuse_complex("full", value, out_dtype)
+    scalar = to_dtype(in_dtype(value, out_dtype), out_dtype, aval.weak_type and dtype is None)
+    return placed(broadcast_in_dim(scalar, lengths, ()) if lengths else ops.own(scalar), sharding)
 
 
 def full_like(
@@ -105,14 +105,14 @@ def full_like(
     x = check_one("full_like", np.asarray(x) if isinstance(x, list | tuple) else x)
     aval = type_of(x)
     value = check_one("full_like", fill_value)
-    wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full_like")
-    refuse_complex("full_like", value, wanted)
-    value = to_dtype(in_dtype(value, wanted), wanted)
+    out_dtype = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full_like")
+    refuse_complex("full_like", value, out_dtype)
+    value = to_dtype(in_dtype(value, out_dtype), out_dtype)
     lengths = aval.shape if shape is None else as_shape(shape, "full_like")
     if sharding is None and not (aval.weak_type and dtype is None):
         sharding = own_sharding(x, lengths)
-    made = full(lengths, value, sharding=sharding)
-    return ops.convert(made, type_of(made).dtype, aval.weak_type and dtype is None)
+    out = full(lengths, value, sharding=sharding)
+    return ops.convert(out, type_of(out).dtype, aval.weak_type and dtype is None)
 
 
 @takes_out_sharding

@@ -192,11 +192,11 @@ def conv_general_dilated(
                 f"conv_general_dilated: padding={padding!r} with lhs_dilation={lhs_dilation}",
                 instead="pairs (low, high), or conv_transpose",
             )
-        for option, given in {"window_strides": window_strides, "rhs_dilation": rhs_dilation or ones}.items():
-            if len(given) != len(ones):
+        for option, value in {"window_strides": window_strides, "rhs_dilation": rhs_dilation or ones}.items():
+            if len(value) != len(ones):
                 raise ShapeError(
                     f"conv_general_dilated window and {option} must have the same number of dimensions, got "
-                    f"{option}={given} for {len(ones)} spatial axes of {left.short}"
+                    f"{option}={value} for {len(ones)} spatial axes of {left.short}"
                 )
         window = [dilated(right.shape[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_dilation or ones, strict=True)]
         space = [left.shape[i] for i in numbers.lhs_spec[2:]]
@@ -368,8 +368,8 @@ def conv_transpose(
     if transpose_kernel:
         rhs = _shape.rev(rhs, dimensions=numbers.rhs_spec[2:])
         order = list(range(right.ndim))
-        out, given = numbers.rhs_spec[:2]
-        order[out], order[given] = given, out
+        out, in_axis = numbers.rhs_spec[:2]
+        order[out], order[in_axis] = in_axis, out
         rhs = _shape.transpose(rhs, permutation=tuple(order))
     return conv_general_dilated(
         lhs,
@@ -490,8 +490,8 @@ def conv_general_dilated_local(
     numbers = conv_dimension_numbers(type_of(lhs).shape, (1, 1, *filter_shape), dimension_numbers)
     out_spec, rhs_spec = numbers.out_spec, numbers.rhs_spec
     # Spatial positions are batch axes of the product, in the order that they have in the output.
-    places = sorted(zip(out_spec[2:], rhs_spec[2:], strict=True))
-    batch = tuple(a for a, _ in places), tuple(b for _, b in places)
+    axis_pairs = sorted(zip(out_spec[2:], rhs_spec[2:], strict=True))
+    batch = tuple(a for a, _ in axis_pairs), tuple(b for _, b in axis_pairs)
     out = dot_general(patches, rhs, (((out_spec[1],), (rhs_spec[1],)), batch), precision)
     # Move the last two axes of the product to the positions of the output's batch and features.
     rank = type_of(out).ndim
@@ -535,8 +535,8 @@ def conv_shape_tuple(
     padded = [n + low + high for n, (low, high) in zip(space, pads, strict=True)]
     if any(n < 0 for n in padded):
         raise ShapeError(f"padding {pads} takes away more than the spatial axes {tuple(space)} have")
-    places = (positions(n, k, s) for n, k, s in zip(padded, window, strides, strict=True))
-    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *places)
+    window_positions = (positions(n, k, s) for n, k, s in zip(padded, window, strides, strict=True))
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *window_positions)
 
 
 def _permuted(shape: Ints, axes: Ints) -> tuple[int, ...]:
@@ -571,8 +571,8 @@ def conv_general_shape_tuple(
     (8, 10, 4)
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
-    found = conv_shape_tuple(_permuted(lhs_shape, lhs), _permuted(rhs_shape, rhs), window_strides, padding)
-    return _unpermuted(found, out)
+    out_shape = conv_shape_tuple(_permuted(lhs_shape, lhs), _permuted(rhs_shape, rhs), window_strides, padding)
+    return _unpermuted(out_shape, out)
 
 
 def conv_transpose_shape_tuple(
@@ -599,11 +599,11 @@ def conv_transpose_shape_tuple(
     (8, 20, 4)
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
-    given, kernel = _permuted(lhs_shape, lhs), _permuted(rhs_shape, rhs)
+    operand_shape, kernel = _permuted(lhs_shape, lhs), _permuted(rhs_shape, rhs)
     if isinstance(padding, str):
         padding = [_transposed_pads(k, s, padding) for k, s in zip(kernel[2:], window_strides, strict=True)]
     space = (
         (n - 1) * s - k + 2 + low + high
-        for n, k, s, (low, high) in zip(given[2:], kernel[2:], window_strides, padding, strict=True)
+        for n, k, s, (low, high) in zip(operand_shape[2:], kernel[2:], window_strides, padding, strict=True)
     )
-    return _unpermuted((given[0], kernel[0], *space), out)
+    return _unpermuted((operand_shape[0], kernel[0], *space), out)

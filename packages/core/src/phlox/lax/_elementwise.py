@@ -394,9 +394,9 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     """
     x, y = check("mul", x, y)
     if out_dtype is not None:
-        wanted, weak = dtypes.user_dtype(out_dtype, "mul"), type_of(x).weak_type and type_of(y).weak_type
+        result_dtype, weak = dtypes.user_dtype(out_dtype, "mul"), type_of(x).weak_type and type_of(y).weak_type
         # First to this dtype: `convert` of a Python number alone would start from its default dtype.
-        x, y = (convert(to_dtype(a, wanted), wanted, weak) for a in (x, y))
+        x, y = (convert(to_dtype(a, result_dtype), result_dtype, weak) for a in (x, y))
     return e.mul(x, y)
 
 

@@ -439,18 +439,18 @@ def ragged_all_to_all(
     """
     function = "ragged_all_to_all"
     operand, output = check(function, operand, output)
-    given = check(function, input_offsets, send_sizes, output_offsets, recv_sizes)
-    for name, x in zip(("input_offsets", "send_sizes", "output_offsets", "recv_sizes"), given, strict=True):
+    integers = check(function, input_offsets, send_sizes, output_offsets, recv_sizes)
+    for name, x in zip(("input_offsets", "send_sizes", "output_offsets", "recv_sizes"), integers, strict=True):
         aval = type_of(x)
         if dtypes.kind(aval.dtype) not in "iu":
             raise DtypeError(f"{function}: {name} is {aval.short}", instead="integers")
         if aval.ndim != 1 or not aval.size:
             raise ShapeError(f"{function}: {name} is {aval.short}", instead="one number for each piece")
-    starts, _, places, lengths = given
+    starts, _, out_starts, lengths = integers
     if type_of(starts).shape[0] % group_size(axis_name, groups_of(axis_index_groups)):
         raise ShapeError(f"{function}: {type_of(starts).shape[0]} pieces cannot be shared out evenly")
     swapped = [
-        all_to_all(x, axis_name, 0, 0, axis_index_groups=axis_index_groups, tiled=True) for x in (starts, places)
+        all_to_all(x, axis_name, 0, 0, axis_index_groups=axis_index_groups, tiled=True) for x in (starts, out_starts)
     ]
     everything = all_gather(operand, axis_name, axis_index_groups=axis_index_groups, tiled=True)
     rows, count = type_of(operand).shape[0], type_of(lengths).shape[0]

@@ -47,8 +47,8 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
     if kind is FftType.RFFT:
         if dtypes.kind(dtype) == "c":
             raise DtypeError(f"RFFT takes real numbers, got {type_of(x).short}", instead="FFT")
-        wanted = dtypes.to_inexact(dtype)
+        result_dtype = dtypes.to_inexact(dtype)
     else:
-        wanted = dtypes.to_complex(dtype)
-    array = _shape.own(_shape.convert(x, wanted))
+        result_dtype = dtypes.to_complex(dtype)
+    array = _shape.own(_shape.convert(x, result_dtype))
     return _fft.fft(array, fft_type=kind, fft_lengths=tuple(fft_lengths)) if fft_lengths else array

@@ -20,7 +20,6 @@ from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import (
     ArgumentError,
-    AxisError,
     ConcretizationTypeError,
     DtypeError,
     InconclusiveDimensionOperation,
@@ -42,12 +41,13 @@ from .._ops.elementwise.families import literal
 from .._ops.elementwise.logic import and_, lt
 from .._ops.structure.shape import own
 from .._trace.refs import AbstractRef, Ref, values, with_captured_refs, with_ref_values, write_all
-from .._trace.trace import Tracer, typeof
+from .._trace.trace import typeof
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
-from .._transform.varying import as_varying
+from .._transform.manual_axes import as_varying
 from ._loop_messages import carry_text, difference, parameter_name, report_iterators
 from ._progress import reporter
+from ._scan_options import common_length, unroll_count
 from ._structural import concatenate, reshape
 
 if TYPE_CHECKING:
@@ -114,16 +114,16 @@ def _check_carry(
     """
     function, role = body.function, f"{body.role} ({s.name})"
     if in_tree != out_tree:
-        found = pytree.differences(in_tree, out_tree)
+        differences = pytree.differences(in_tree, out_tree)
         unlike = (
             f"{function} body function carry input and carry output must have the same pytree structure, but they "
             f"differ: the carry that {role} takes and the one it returns, {carry_text(body.depth, in_tree, avals)} and "
             f"{carry_text(body.depth, out_tree, s.out_avals)}"
         )
         instead = ""
-        if any(d.got == "None" and len(d.path) == body.depth for d in found):
+        if any(d.got == "None" and len(d.path) == body.depth for d in differences):
             instead = f"return {returned} at the end of {role}, which returns None"
-        raise pytree.tree_error(unlike, [d._replace(path=d.path[body.depth :]) for d in found], instead)
+        raise pytree.tree_error(unlike, [d._replace(path=d.path[body.depth :]) for d in differences], instead)
     differ = [
         (path[body.depth :], aval, out)
         for path, aval, out in zip(pytree.named_paths(in_tree), avals, s.out_avals, strict=False)
@@ -133,11 +133,11 @@ def _check_carry(
         return
     path, aval, out = differ[0]
     what = [difference(body.carry, *one) for one in differ]
-    told = f"T{what[0][1:]}." if len(what) == 1 else ";\n".join(f"  * {one}" for one in what) + "."
+    description = f"T{what[0][1:]}." if len(what) == 1 else ";\n".join(f"  * {one}" for one in what) + "."
     kind = ShapeError if aval.shape != out.shape else DtypeError if aval.dtype != out.dtype else ShardingTypeError
     raise kind(
-        f"{function} body function carry input and carry output must have equal types, but they differ:\n\n{told}\n"
-        f"This is the carry of {role}",
+        f"{function} body function carry input and carry output must have equal types, but they differ:\n\n"
+        f"{description}\nThis is the carry of {role}",
         instead="phlox.reshard of the start value, or of what the step returns"
         if kind is ShardingTypeError
         else f"a step that keeps the type, as by x.astype({aval.dtype.name!r}), or another start value",
@@ -290,23 +290,23 @@ def _while(
     leaves = [_as_type(x, a) for x, a in zip(leaves, avals, strict=True)]
     # A part of the carry that the body returns unchanged becomes a constant, unless the condition reads it.
     unasked = unused_inputs(go_on.closed.jaxpr)[len(go_on.consts) :]
-    kept = {i: None for i in _kept(body, len(leaves)) if unasked[i]}
-    kept = kept if len(kept) < len(leaves) else {}
-    fixed, moving = [leaves[i] for i in kept], [x for i, x in enumerate(leaves) if i not in kept]
+    unchanged = {i: None for i in _kept(body, len(leaves)) if unasked[i]}
+    unchanged = unchanged if len(unchanged) < len(leaves) else {}
+    fixed, moving = [leaves[i] for i in unchanged], [x for i, x in enumerate(leaves) if i not in unchanged]
     outs = iter(
         loop.while_p.bind(
             *go_on.consts,
             *fixed,
             *body.consts,
             *moving,
-            cond_jaxpr=_without_inputs(go_on, kept),
+            cond_jaxpr=_without_inputs(go_on, unchanged),
             cond_nconsts=len(go_on.consts),
-            body_jaxpr=_with_fixed(body, kept, [*range(len(leaves))]),
-            body_nconsts=len(kept) + len(body.consts),
+            body_jaxpr=_with_fixed(body, unchanged, [*range(len(leaves))]),
+            body_nconsts=len(unchanged) + len(body.consts),
             **({} if checkpoints is None else {"checkpoints": checkpoints}),
         )
     )
-    return carry_tree.unflatten([own(x) if i in kept else next(outs) for i, x in enumerate(leaves)])
+    return carry_tree.unflatten([own(x) if i in unchanged else next(outs) for i, x in enumerate(leaves)])
 
 
 def _kept(body: Staged, count: int) -> dict[int, None]:
@@ -316,17 +316,17 @@ def _kept(body: Staged, count: int) -> dict[int, None]:
     return {i: None for i, (v, out) in enumerate(zip(carry, jaxpr.outvars[:count], strict=True)) if v is out}
 
 
-def _with_fixed(body: Staged, kept: dict[int, None], results: Sequence[int]) -> ClosedJaxpr:
+def _with_fixed(body: Staged, unchanged: dict[int, None], results: Sequence[int]) -> ClosedJaxpr:
     """The body with the parts `kept` of the carry as its first constants, and without them among its `results`."""
     jaxpr, first = body.closed.jaxpr, len(body.consts)
-    wanted = [i for i in results if i not in kept]
-    if len(wanted) == len(jaxpr.outvars):
+    positions = [i for i in results if i not in unchanged]
+    if len(positions) == len(jaxpr.outvars):
         return body.closed
-    fixed = dict.fromkeys(jaxpr.invars[first + i] for i in kept)
+    fixed = dict.fromkeys(jaxpr.invars[first + i] for i in unchanged)
     invars = [*fixed, *[v for v in jaxpr.invars if v not in fixed]]
-    outvars = [jaxpr.outvars[i] for i in wanted]
+    outvars = [jaxpr.outvars[i] for i in positions]
     make = lambda: ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars))  # noqa: E731
-    return memoized(jaxpr, ("fixed", *kept, *wanted), make)
+    return memoized(jaxpr, ("fixed", *unchanged, *positions), make)
 
 
 def _without_inputs(program: Staged, unused: dict[int, None]) -> ClosedJaxpr:
@@ -618,7 +618,7 @@ def _scan(
     carry_tree, xs_tree = pytree.treedef_children(tree)
     count = carry_tree.num_leaves
     steps = common_length(leaves[count:], xs_tree, length)
-    unroll = _unroll(unroll, steps)
+    unroll = unroll_count(unroll, steps)
     row_avals = [row_of(typeof(x)) for x in leaves[count:]]
     avals, body = _settle(
         [typeof(x) for x in leaves[:count]],
@@ -637,73 +637,24 @@ def _scan(
     body = body.varying([a.vma for a in avals])
     # Results that are inputs of f exist already, and parts of the carry that f returns unchanged become constants.
     start = [_as_type(x, a) for x, a in zip(leaves[:count], avals, strict=True)]
-    kept = _kept(body, count)
+    unchanged = _kept(body, count)
     outvars = body.closed.jaxpr.outvars
-    given = dict(zip(body.closed.jaxpr.invars[len(body.consts) + count :], leaves[count:], strict=True))
-    results = [i for i, v in enumerate(outvars) if i < count or v not in given]
+    inputs = dict(zip(body.closed.jaxpr.invars[len(body.consts) + count :], leaves[count:], strict=True))
+    results = [i for i, v in enumerate(outvars) if i < count or v not in inputs]
     outs = iter(
         scanning.scan.bind(
-            *[start[i] for i in kept],
+            *[start[i] for i in unchanged],
             *body.consts,
-            *[x for i, x in enumerate(start) if i not in kept],
+            *[x for i, x in enumerate(start) if i not in unchanged],
             *leaves[count:],
-            jaxpr=_with_fixed(body, kept, results),
+            jaxpr=_with_fixed(body, unchanged, results),
             length=steps,
-            num_consts=len(kept) + len(body.consts),
-            num_carry=count - len(kept),
+            num_consts=len(unchanged) + len(body.consts),
+            num_carry=count - len(unchanged),
             reverse=bool(reverse),
             unroll=unroll,
         )
     )
-    carry = [own(x) if i in kept else next(outs) for i, x in enumerate(start)]
-    ys = [own(given[v]) if v in given else next(outs) for v in outvars[count:]]
+    carry = [own(x) if i in unchanged else next(outs) for i, x in enumerate(start)]
+    ys = [own(inputs[v]) if v in inputs else next(outs) for v in outvars[count:]]
     return carry_tree.unflatten(carry), parts[1].unflatten(ys)
-
-
-def _unroll(unroll: Any, steps: int) -> int:
-    """The number of steps in one iteration of the loop, from 1 to `steps`."""
-    _check_known("unroll", "`int` or `bool`", unroll)
-    wanted = (0 if unroll else 1) if isinstance(unroll, bool) else operator.index(unroll)
-    if wanted < 0:
-        raise OptionError(f"scan: `unroll` must be a bool or an integer that is not negative, got {unroll}")
-    if is_symbolic(steps):  # unrolling has no effect on the values
-        return 1
-    return min(wanted or steps, steps) or 1
-
-
-def _check_known(option: str, kind: str, value: Any) -> None:
-    if isinstance(value, Tracer):
-        raise ConcretizationTypeError(
-            f"The `{option}` argument to `scan` expects a concrete {kind} value, "
-            f"got {value.aval.short}, which is traced",
-            instead="a Python number, or an argument that is static (static_argnums)",
-            aval=value.aval,
-        )
-
-
-def common_length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
-    found: dict[int, str] = {}
-    for path, x in zip(pytree.named_paths(tree), arrays, strict=True):
-        aval = typeof(x)
-        if not aval.shape:
-            raise AxisError(
-                f"scan got value with no leading axis to scan over: xs{pytree.keystr(path)} is {aval.short}"
-            )
-        if aval.spec is not None and aval.spec.entries[0]:
-            raise ShardingTypeError(
-                f"scan: 0th dimension of all xs should be replicated: xs{pytree.keystr(path)} is {aval.short}",
-                instead="phlox.reshard(x, phlox.P(None, ...)) first",
-                avals=[aval],
-            )
-        found.setdefault(aval.shape[0], f"xs{pytree.keystr(path)}: {aval.short}")
-    if length is not None:
-        _check_known("length", "`int`", length)
-        if found and [*found] != [int(length)]:
-            sizes = [typeof(x).shape[0] for x in arrays]
-            raise ShapeError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {sizes}.")
-        found.setdefault(int(length), f"length={length}")
-    if not found:
-        raise OptionError("scan: xs has no arrays, so the number of steps is unknown", instead="length=...")
-    if len(found) > 1:
-        raise ShapeError(f"scan: first axes of different lengths: {'; '.join(found.values())}")
-    return next(iter(found))

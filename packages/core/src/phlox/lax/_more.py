@@ -22,7 +22,7 @@ from .._ops.elementwise import arithmetic as e
 from .._ops.random import rng as _rng
 from .._ops.random.rng import RandomAlgorithm as RandomAlgorithm
 from .._ops.structure import scatter as _scatters, shape as ops, slicing
-from .._ops.structure.gather import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from .._ops.structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from ._conveniences import full
 from ._structural import broadcast_in_dim, concatenate, gather, reshape
 
@@ -373,11 +373,11 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     shape = type_of(src).shape
     wrapped = [i % np.asarray(shape[at], type_of(i).dtype) for i, at in zip(vectors, axes, strict=True)]
     columns = [insert_axes("index_take", i, 1) for i in promote_dtypes(*wrapped)]
-    kept = tuple(range(1, len(shape) - len(columns) + 1))
+    row_axes = tuple(range(1, len(shape) - len(columns) + 1))
     return gather(
         src,
         concatenate(columns, 1),
-        GatherDimensionNumbers(kept, tuple(axes), tuple(axes)),
+        GatherDimensionNumbers(row_axes, tuple(axes), tuple(axes)),
         [1 if i in axes else n for i, n in enumerate(shape)],
     )
 
@@ -416,10 +416,10 @@ def rng_bit_generator(
     ((4,), (2,))
     """
     key = check_one("rng_bit_generator", key)
-    wanted = dtypes.user_dtype(dtype, "rng_bit_generator")
-    if dtypes.kind(wanted) != "u" or dtypes.bits(wanted) < 8:
-        raise DtypeError(f"rng_bit_generator: dtype {wanted.name}", instead="uint8, uint16, uint32 or uint64")
-    options = {"shape": as_shape(shape), "dtype": wanted, "algorithm": RandomAlgorithm(algorithm)}
+    out_dtype = dtypes.user_dtype(dtype, "rng_bit_generator")
+    if dtypes.kind(out_dtype) != "u" or dtypes.bits(out_dtype) < 8:
+        raise DtypeError(f"rng_bit_generator: dtype {out_dtype.name}", instead="uint8, uint16, uint32 or uint64")
+    options = {"shape": as_shape(shape), "dtype": out_dtype, "algorithm": RandomAlgorithm(algorithm)}
     new_key, bits = _rng.rng_bit_generator(key, **options)
     return new_key, lay_out("rng_bit_generator", bits, out_sharding)
 

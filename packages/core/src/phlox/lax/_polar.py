@@ -60,8 +60,8 @@ def _qr_step(u: Any, size: Any, weights: Any) -> Any:
     factor, root, share = weights
     stack = concatenate([root * u, full((n, n), 0, u.dtype)], 0)
     # The identity is placed below the valid rows.
-    places = broadcasted_iota(np.int32, (n,), 0)
-    stack = stack.at[rows + places, places].add(1)
+    row_indices = broadcasted_iota(np.int32, (n,), 0)
+    stack = stack.at[rows + row_indices, row_indices].add(1)
     q = qr(stack, pivoting=False, full_matrices=False, use_magma=None)[0]
     top = _masked(q[: type_of(u).shape[0]], rows, columns)
     bottom = _masked(dynamic_slice(q, (rows, 0), (n, n)), columns, columns)

@@ -243,8 +243,8 @@ def _masked(lhs: Any, sizes: Any, ragged: int, before: Ints) -> Any:
         return reshape(x, (type_of(x).shape[0], *lengths))
 
     lengths = [n if i == ragged else 1 for i, n in enumerate(aval.shape)]
-    places = broadcasted_iota(np.int32, lengths, ragged)
-    mine = (placed(begins) <= places) & (places < placed(ends))
+    indices = broadcasted_iota(np.int32, lengths, ragged)
+    mine = (placed(begins) <= indices) & (indices < placed(ends))
     return where(mine, lhs, to_dtype(0, aval.dtype))
 
 
@@ -290,8 +290,10 @@ def scaled_dot(
     for i, j in (*zip(lc, rc, strict=True), *zip(lb, rb, strict=True)):
         if left.shape[i] != right.shape[j]:
             raise ShapeError(f"{function}: axis {i} of {left.short} and axis {j} of {right.short} differ in length")
-    wanted = dtypes.bfloat16 if preferred_element_type is None else dtypes.user_dtype(preferred_element_type, function)
-    return _scaled_product((lhs, rhs), (lhs_scale, rhs_scale), _hashable(dimension_numbers), np.dtype(wanted))
+    out_dtype = (
+        dtypes.bfloat16 if preferred_element_type is None else dtypes.user_dtype(preferred_element_type, function)
+    )
+    return _scaled_product((lhs, rhs), (lhs_scale, rhs_scale), _hashable(dimension_numbers), np.dtype(out_dtype))
 
 
 def _hashable(numbers: Any) -> Any:
@@ -299,10 +301,10 @@ def _hashable(numbers: Any) -> Any:
 
 
 @functools.partial(jit, static_argnums=(2, 3))
-def _scaled_product(factors: tuple[Any, Any], scales: tuple[Any, Any], numbers: Any, wanted: Any) -> Any:
+def _scaled_product(factors: tuple[Any, Any], scales: tuple[Any, Any], numbers: Any, out_dtype: Any) -> Any:
     """The scaled product in one program, where XLA may keep intermediate values in more precision than bfloat16."""
     lhs, rhs = map(_scaled, ("lhs", "rhs"), factors, scales, numbers[0])
-    return dot_general(lhs, rhs, numbers, preferred_element_type=wanted)
+    return dot_general(lhs, rhs, numbers, preferred_element_type=out_dtype)
 
 
 def _scaled(name: str, x: Any, scale: Any, contracted: Ints) -> Any:

@@ -220,7 +220,7 @@ def reduce_window(
     dimensions = tuple(window_dimensions)
     ones = (1,) * len(dimensions)
     strides, base, gaps = (
-        ones if given is None else tuple(given) for given in (window_strides, base_dilation, window_dilation)
+        ones if sizes is None else tuple(sizes) for sizes in (window_strides, base_dilation, window_dilation)
     )
     if isinstance(padding, str):
         window = [dilated(n, d) for n, d in zip(dimensions, gaps, strict=True)]

@@ -62,9 +62,9 @@ class _Unknown:
 
 
 def _check_types(
-    what: str, tree: PyTreeDef, wanted: Sequence[ShapedArray], got: Sequence[ShapedArray], same_dtype: bool
+    what: str, tree: PyTreeDef, expected: Sequence[ShapedArray], got: Sequence[ShapedArray], same_dtype: bool
 ) -> None:
-    for path, want, have in zip(pytree.named_paths(tree), wanted, got, strict=True):
+    for path, want, have in zip(pytree.named_paths(tree), expected, got, strict=True):
         place = f" at result{pytree.keystr(path)}" if path else ""
         if have.shape != want.shape:
             raise ShapeError(f"{what}: {have.short}{place} for {want.short}", shapes=[have.shape, want.shape])
@@ -174,16 +174,18 @@ def custom_root(
     first, second = len(equation.consts), len(equation.consts) + len(solver.consts)
     third = second + len(tangents.consts)
 
-    def rule(primals: Sequence[Any], given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def rule(primals: Sequence[Any], tangents_in: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         outs = _bind(primals)
         x, aux = outs[:count], outs[count:]
         at_x = list(map(zero_tangent, x))
-        _, moved = jvp(partial(eval_jaxpr, equation.closed.jaxpr, []), [*primals[:first], *x], [*given[:first], *at_x])
+        _, moved = jvp(
+            partial(eval_jaxpr, equation.closed.jaxpr, []), [*primals[:first], *x], [*tangents_in[:first], *at_x]
+        )
         no_aux = list(map(zero_tangent, aux))
         if all(type(t) is Zero for t in moved):
             return outs, [*at_x, *no_aux]
-        found = eval_jaxpr(tangents.closed.jaxpr, [], *primals[second:third], *x, *map(instantiate, moved))
-        return outs, [*map(neg, found), *no_aux]
+        results = eval_jaxpr(tangents.closed.jaxpr, [], *primals[second:third], *x, *map(instantiate, moved))
+        return outs, [*map(neg, results), *no_aux]
 
     args = [*equation.consts, *solver.consts, *tangents.consts, *unknown.leaves]
 

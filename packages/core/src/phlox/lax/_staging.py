@@ -17,8 +17,10 @@ from .._ir.primitive import current_trace
 from .._operands.checks import check, check_one
 from .._ops.control import barrier
 from .._ops.control.composite import attribute, composite as composite_p
+from .._ops.spmd.reshard import layout_constraint
 from .._trace.staging import stage as record
 from .._trace.trace import Tracer, typeof
+from .._xla.layout import Format
 from .._xla.partition_spec import PartitionSpec
 from .._xla.sharding import NamedSharding, Sharding, spec_of
 from ._branches import choice
@@ -159,14 +161,14 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
     @wraps(decomposition)
     def call(*args: Any, **attributes: Any) -> Any:
-        given = {key: value for key, value in attributes.items() if value is not None}
-        for key, value in given.items():
+        present = {key: value for key, value in attributes.items() if value is not None}
+        for key, value in present.items():
             if any(isinstance(leaf, Tracer) for leaf in pytree.tree_leaves(value)):
                 raise UnexpectedTracerError(
                     f"composite {name!r}: the attribute {key} is a traced value",
                     instead="a positional argument, or a NumPy array",
                 )
-        written = ", ".join(f"{key} = {attribute(key, value)}" for key, value in given.items())
+        written = ", ".join(f"{key} = {attribute(key, value)}" for key, value in present.items())
         leaves, in_tree = flatten(args)
         arrays = check(f"composite {name}", *leaves)
         out_tree: list[Any] = []
@@ -191,7 +193,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Args:
       x: pytree of arrays.
       shardings: required sharding: a `NamedSharding`, a `PartitionSpec` (of the mesh of the context), the sharding of a
-        single device, or a pytree of these that is a prefix of `x`.
+        single device, a `Format`, or a pytree of these that is a prefix of `x`.
 
     Returns:
       A pytree like `x`, with the same values.
@@ -207,14 +209,21 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Array([1., 1.], dtype=float32)
     """
     leaves, tree = flatten(x)
-    given = pytree.broadcast_prefix(shardings, x, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec))
-    return tree.unflatten([_constrained(leaf, s) for leaf, s in zip(leaves, given, strict=True)])
+    leaf_shardings = pytree.broadcast_prefix(shardings, x, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec))
+    return tree.unflatten([_constrained(leaf, s) for leaf, s in zip(leaves, leaf_shardings, strict=True)])
 
 
-def _constrained(x: Any, given: Any) -> Any:
-    sharding = named("with_sharding_constraint", given)
+def _constrained(x: Any, leaf_sharding: Any) -> Any:
+    if isinstance(leaf_sharding, Format):
+        if leaf_sharding.sharding is not None:
+            x = _constrained(x, leaf_sharding.sharding)
+        order = None if leaf_sharding.layout is None else tuple(leaf_sharding.layout.major_to_minor)
+        return x if order is None else layout_constraint(x, major_to_minor=order)
+    sharding = named("with_sharding_constraint", leaf_sharding)
     if not isinstance(sharding, Sharding):
-        raise OptionError(f"with_sharding_constraint: {given!r} is no sharding", instead="NamedSharding(mesh, spec)")
+        raise OptionError(
+            f"with_sharding_constraint: {leaf_sharding!r} is no sharding", instead="NamedSharding(mesh, spec)"
+        )
     if isinstance(sharding, NamedSharding):
         spec, have = spec_of(sharding, typeof(x).ndim), typeof(x).spec
         if have is not None and spec is not have and sharding.mesh.are_all_axes_explicit:

@@ -21,7 +21,13 @@ from .._operands.products import contract
 from .._operands.promotion import promote_dtypes, to_dtype
 from .._ops.linalg import algorithms as _algorithms, dot as _dot
 from .._ops.reductions import reduce as _reduce, running as _running
-from .._ops.structure import gather as _indexing, iota as _iota, shape as ops, slicing as _slicing
+from .._ops.structure import (
+    dimension_numbers as _indexing,
+    gather as _gather,
+    iota as _iota,
+    shape as ops,
+    slicing as _slicing,
+)
 from .._ops.structure.numbers import wrapped
 from .._ops.structure.sort import sort as _sort
 
@@ -49,9 +55,9 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     >>> convert_element_type(1.5, "int32")
     Array(1, dtype=int32)
     """
-    wanted = dtypes.user_dtype(new_dtype)
-    x = ops.own(wrapped(check_one("convert_element_type", operand), wanted))
-    return x if x.aval.dtype == wanted and not x.aval.weak_type else ops.converted(x, wanted, False)
+    result_dtype = dtypes.user_dtype(new_dtype)
+    x = ops.own(wrapped(check_one("convert_element_type", operand), result_dtype))
+    return x if x.aval.dtype == result_dtype and not x.aval.weak_type else ops.converted(x, result_dtype, False)
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
@@ -327,8 +333,8 @@ def broadcasted_iota(dtype: DTypeLike, shape: Ints, dimension: int, *, out_shard
     Array([[0, 1],
            [0, 1]], dtype=int32)
     """
-    wanted = dtypes.user_dtype(dtype, "iota")
-    return _iota.iota(dtype=wanted, shape=as_shape(shape), dimension=integer("iota", "dimension", dimension))
+    out_dtype = dtypes.user_dtype(dtype, "iota")
+    return _iota.iota(dtype=out_dtype, shape=as_shape(shape), dimension=integer("iota", "dimension", dimension))
 
 
 # --- slices ---------------------------------------------------------------------------------------------
@@ -417,9 +423,9 @@ def _starts(
         is_known = isinstance(i, int | np.generic | np.ndarray)
         if (is_known or are_all_checked) and axis < len(sizes) and surely_at_least(n, sizes[axis]):
             index_bounds.check(i, axis, shape, index_bounds.MOVE, bool(negative), sizes[axis])
-    given = [from_front(i, n) if negative else i for i, n, negative in pairs]
-    wide = max((type_of(i).dtype for i in given), key=dtypes.bits, default=dtypes.int32)
-    return [to_dtype(i, wide) for i in given] + list(starts[len(shape) :])
+    start_indices = [from_front(i, n) if negative else i for i, n, negative in pairs]
+    wide = max((type_of(i).dtype for i in start_indices), key=dtypes.bits, default=dtypes.int32)
+    return [to_dtype(i, wide) for i in start_indices] + list(starts[len(shape) :])
 
 
 def starts_along(function: str, rank: int, at: int, start: Any) -> list[Any]:
@@ -571,7 +577,7 @@ def gather(
     Array([2, 0], dtype=int32)
     """
     operand, start_indices = check("gather", operand, start_indices)
-    return _indexing.gather(
+    return _gather.gather(
         operand,
         start_indices,
         dimension_numbers=dimension_numbers,
@@ -733,11 +739,24 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
 _ANY, _BITS = "numbers or bools", "integers or bools"
 
 
-def _reduction(primitive: Any, name: str, what: str, example: str, result: str, takes: str, nothing: str) -> _Reduction:
-    def function(operand: ArrayLike, axes: Ints) -> Array:
+def _reduction(
+    primitive: Any,
+    name: str,
+    what: str,
+    example: str,
+    result: str,
+    takes: str,
+    nothing: str,
+    takes_sharding: bool = False,
+) -> _Reduction:
+    def plain(operand: ArrayLike, axes: Ints) -> Array:
         operand = check_one(name, operand)
         return primitive(operand, axes=tuple(axes))
 
+    def laid_out(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = None) -> Array:
+        return plain(operand, axes)
+
+    function: Any = laid_out if takes_sharding else plain
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
     function.__doc__ = (
@@ -748,7 +767,7 @@ def _reduction(primitive: Any, name: str, what: str, example: str, result: str, 
         "  ShapeError: an axis is out of range, or is named twice.\n\n"
         f">>> from phlox import lax\n>>> lax.{name}(np.array({example}), (0,))\n{result}\n"
     )
-    return function
+    return takes_out_sharding(function) if takes_sharding else function
 
 
 @takes_out_sharding
@@ -783,6 +802,7 @@ reduce_max = _reduction(
     "Array(2, dtype=int32)",
     _ANY,
     "-inf or the smallest integer",
+    takes_sharding=True,
 )
 reduce_min = _reduction(
     _reduce.reduce_min,
@@ -792,6 +812,7 @@ reduce_min = _reduction(
     "Array(1, dtype=int32)",
     _ANY,
     "inf or the largest integer",
+    takes_sharding=True,
 )
 reduce_and = _reduction(
     _reduce.reduce_and, "reduce_and", "The bitwise and", "[True]", "Array(True, dtype=bool)", _BITS, "all bits set"

@@ -42,8 +42,8 @@ def _allowed(length: int, keys: int, causal: bool, window: tuple[int, int] | Non
     if window is None:
         return key <= query
     left, right = window
-    found = (query <= key + left) & (query >= key - right)
-    return found & (key <= query) if causal else found
+    is_inside = (query <= key + left) & (query >= key - right)
+    return is_inside & (key <= query) if causal else is_inside
 
 
 @jit(inline=True, static_argnames=("is_causal", "local_window_size", "implementation", "return_residual"))
@@ -141,9 +141,9 @@ def dot_product_attention(
     return out.reshape(shape), lax.stop_gradient(sums).reshape(shape[:-1])
 
 
-def _seen(t: int, s: int, mask: Any, bias: Any, lengths: list[Any], places: Any) -> Any:
+def _seen(t: int, s: int, mask: Any, bias: Any, lengths: list[Any], positions: Any) -> Any:
     """The mask of keys that are not ignored, which broadcasts to [B, N, T, S]; None if no key is."""
-    masks = [x for x in (mask, places) if x is not None]
+    masks = [x for x in (mask, positions) if x is not None]
     if bias is not None:
         masks.append(bias != -np.inf)
     queries, keys = lengths

@@ -398,18 +398,18 @@ def one_hot(
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "one_hot")
+    out_dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "one_hot")
     if not hasattr(num_classes, "__index__"):
         raise ArgumentError(f"one_hot: num_classes must be an integer, got {num_classes!r}")
     x = jnp.asarray(x)
-    given = type_of(x).dtype
-    if dtypes.kind(given) not in "iu":
+    label_dtype = type_of(x).dtype
+    if dtypes.kind(label_dtype) not in "iu":
         warn(
-            f"jax.nn.one_hot input should be integer-typed; got dtype={given}: elements that are no whole numbers have "
-            "no class",
+            f"jax.nn.one_hot input should be integer-typed; got dtype={label_dtype}: elements that are not whole "
+            "numbers have no class",
             DeprecationWarning,
         )
-    return _one_hot(x, num_classes=integer("one_hot", "num_classes", num_classes), dtype=wanted, axis=axis)
+    return _one_hot(x, num_classes=integer("one_hot", "num_classes", num_classes), dtype=out_dtype, axis=axis)
 
 
 @functools.partial(jit, static_argnames=("axis", "algorithm"), inline=True)

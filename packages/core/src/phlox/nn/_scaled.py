@@ -61,12 +61,12 @@ def scaled_matmul(
     fits = a[::2] == b[::2] and sa[::2] == sb[::2] and sa[:2] == a[:2] and sb[:2] == b[:2]
     if not fits or not sa[2] or a[2] % sa[2]:
         raise ShapeError(f"scaled_matmul: shapes do not fit: {shown}", shapes=[a, b, sa, sb])
-    wanted = dtypes.user_dtype(preferred_element_type, "scaled_matmul")
+    out_dtype = dtypes.user_dtype(preferred_element_type, "scaled_matmul")
     scaled = [
         jnp.astype(x, dtypes.float32) * jnp.repeat(jnp.astype(scale, dtypes.float32), a[2] // sa[2], axis=-1)
         for x, scale in zip(factors[:2], factors[2:], strict=True)
     ]
-    return jnp.astype(lax.dot_general(scaled[0], scaled[1], _BATCHED, preferred_element_type=dtypes.float32), wanted)
+    return jnp.astype(lax.dot_general(scaled[0], scaled[1], _BATCHED, preferred_element_type=dtypes.float32), out_dtype)
 
 
 @dataclasses.dataclass(slots=True)
@@ -154,16 +154,18 @@ def scaled_dot_general(
     if configs is None:
         return lax.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=preferred_element_type)
     lhs, rhs = map(jnp.asarray, check("scaled_dot_general", lhs, rhs))
-    wanted = None if preferred_element_type is None else np.dtype(preferred_element_type)
-    if wanted not in (dtypes.float32, dtypes.bfloat16, dtypes.float16):
-        raise DtypeError(f"scaled_dot_general: preferred_element_type={wanted}", instead="float32, bfloat16 or float16")
+    out_dtype = None if preferred_element_type is None else np.dtype(preferred_element_type)
+    if out_dtype not in (dtypes.float32, dtypes.bfloat16, dtypes.float16):
+        raise DtypeError(
+            f"scaled_dot_general: preferred_element_type={out_dtype}", instead="float32, bfloat16 or float16"
+        )
     if len(configs) != 3:
         raise ArgumentError(f"scaled_dot_general: {len(configs)} configs", instead="three: lhs, rhs, cotangent")
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     left, lhs_free = _as_matrices(lhs, lhs_contract, lhs_batch)
     right, rhs_free = _as_matrices(rhs, rhs_contract, rhs_batch)
     shape = [*[lhs.shape[i] for i in lhs_batch], *[lhs.shape[i] for i in lhs_free], *[rhs.shape[i] for i in rhs_free]]
-    return _quantized_product(left, right, wanted, configs).reshape(shape)
+    return _quantized_product(left, right, out_dtype, configs).reshape(shape)
 
 
 def _as_matrices(x: Any, contract: Sequence[int], batch: Sequence[int]) -> tuple[Any, list[int]]:
@@ -174,7 +176,7 @@ def _as_matrices(x: Any, contract: Sequence[int], batch: Sequence[int]) -> tuple
     return moved.reshape([math.prod(x.shape[i] for i in group) for group in groups]), free
 
 
-def _quantized_product(lhs: Any, rhs: Any, wanted: Any, configs: Sequence[BlockScaleConfig]) -> Any:
+def _quantized_product(lhs: Any, rhs: Any, out_dtype: Any, configs: Sequence[BlockScaleConfig]) -> Any:
     of_lhs, of_rhs, of_cotangent = configs
     fine = of_lhs.mode == "nvfp4"
 
@@ -185,9 +187,9 @@ def _quantized_product(lhs: Any, rhs: Any, wanted: Any, configs: Sequence[BlockS
     @custom_vjp
     def dot(lhs: Any, rhs: Any) -> Any:
         if not fine:
-            return product(lhs, rhs, of_lhs, of_rhs, wanted)
+            return product(lhs, rhs, of_lhs, of_rhs, out_dtype)
         out = product(lhs, rhs, of_lhs, of_rhs, dtypes.float32)
-        return (out * (of_lhs.global_scale * of_rhs.global_scale)).astype(wanted)
+        return (out * (of_lhs.global_scale * of_rhs.global_scale)).astype(out_dtype)
 
     def forward(lhs: Any, rhs: Any) -> Any:
         return dot(lhs, rhs), (lhs, rhs)
@@ -196,11 +198,11 @@ def _quantized_product(lhs: Any, rhs: Any, wanted: Any, configs: Sequence[BlockS
         lhs, rhs = saved
         turned = jnp.swapaxes(g, 1, 2)
         if not fine:
-            to_lhs = product(g, jnp.swapaxes(rhs, 1, 2), of_cotangent, of_rhs, wanted)
-            to_rhs = product(turned, jnp.swapaxes(lhs, 1, 2), of_cotangent, of_lhs, wanted)
+            to_lhs = product(g, jnp.swapaxes(rhs, 1, 2), of_cotangent, of_rhs, out_dtype)
+            to_rhs = product(turned, jnp.swapaxes(lhs, 1, 2), of_cotangent, of_lhs, out_dtype)
         else:
-            to_lhs = jnp.matmul(g, rhs, preferred_element_type=wanted)
-            to_rhs = jnp.matmul(turned, lhs, preferred_element_type=wanted)
+            to_lhs = jnp.matmul(g, rhs, preferred_element_type=out_dtype)
+            to_rhs = jnp.matmul(turned, lhs, preferred_element_type=out_dtype)
             to_lhs, to_rhs = _unclipped(lhs, to_lhs, of_lhs), _unclipped(rhs, to_rhs, of_rhs)
         return to_lhs.astype(lhs.dtype), to_rhs.astype(rhs.dtype)
 
@@ -254,6 +256,6 @@ def _exponents_above(x: Any) -> Any:
 
 
 def _powers(exponents: Any, dtype: Any) -> Any:
-    found = lax.bitcast_convert_type(exponents.astype(dtypes.uint32) << 23, dtypes.float32)
+    scales = lax.bitcast_convert_type(exponents.astype(dtypes.uint32) << 23, dtypes.float32)
     least = 2.0**-15 if dtype == dtypes.float16 else 2.0**-127
-    return jnp.where(found == 0, np.float32(least), found).astype(dtype)
+    return jnp.where(scales == 0, np.float32(least), scales).astype(dtype)

@@ -120,8 +120,8 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Callable
     default = dtype
 
     def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
-        found = _float(dtype)
-        return lay_out("uniform", random.uniform(key, shape, found) * jnp.array(scale, found), out_sharding)
+        float_dtype = _float(dtype)
+        return lay_out("uniform", random.uniform(key, shape, float_dtype) * jnp.array(scale, float_dtype), out_sharding)
 
     return init
 
@@ -142,8 +142,8 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Callable
     default = dtype
 
     def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
-        found = _float(dtype)
-        return lay_out("normal", random.normal(key, shape, found) * jnp.array(stddev, found), out_sharding)
+        float_dtype = _float(dtype)
+        return lay_out("normal", random.normal(key, shape, float_dtype) * jnp.array(stddev, float_dtype), out_sharding)
 
     return init
 
@@ -167,9 +167,9 @@ def truncated_normal(
     default = dtype
 
     def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
-        found = _float(dtype)
-        drawn = random.truncated_normal(key, lower, upper, shape, found)
-        return lay_out("truncated_normal", drawn * jnp.array(stddev, found), out_sharding)
+        float_dtype = _float(dtype)
+        drawn = random.truncated_normal(key, lower, upper, shape, float_dtype)
+        return lay_out("truncated_normal", drawn * jnp.array(stddev, float_dtype), out_sharding)
 
     return init
 
@@ -252,7 +252,7 @@ def variance_scaling(
     def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
         return lay_out("variance_scaling", draw(key, shape, _float(dtype)), out_sharding)
 
-    def draw(key: Any, shape: Sequence[int], found: Any) -> Any:
+    def draw(key: Any, shape: Sequence[int], float_dtype: Any) -> Any:
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         choices = {
             "fan_in": fan_in,
@@ -262,17 +262,17 @@ def variance_scaling(
         }
         if mode not in choices:
             raise OptionError(f"variance_scaling: unknown mode {mode!r}", instead="one of " + ", ".join(choices))
-        variance = jnp.array(scale / choices[mode], found)
-        if distribution in _IN_THE_PLANE and dtypes.kind(found) == "c":
-            return _IN_THE_PLANE[distribution](key, shape, found) * jnp.sqrt(variance)
+        variance = jnp.array(scale / choices[mode], float_dtype)
+        if distribution in _IN_THE_PLANE and dtypes.kind(float_dtype) == "c":
+            return _IN_THE_PLANE[distribution](key, shape, float_dtype) * jnp.sqrt(variance)
         if distribution == "normal":
-            return random.normal(key, shape, found) * jnp.sqrt(variance)
+            return random.normal(key, shape, float_dtype) * jnp.sqrt(variance)
         if distribution == "uniform":
-            return random.uniform(key, shape, found, -1) * jnp.sqrt(3 * variance)
+            return random.uniform(key, shape, float_dtype, -1) * jnp.sqrt(3 * variance)
         if distribution == "truncated_normal":
             # The standard deviation of a standard normal distribution after truncation at 2.
-            stddev = jnp.sqrt(variance) / jnp.array(0.87962566103423978, found)
-            return random.truncated_normal(key, -2, 2, shape, found) * stddev
+            stddev = jnp.sqrt(variance) / jnp.array(0.87962566103423978, float_dtype)
+            return random.truncated_normal(key, -2, 2, shape, float_dtype) * stddev
         raise OptionError(
             f"variance_scaling: unknown distribution {distribution!r}",
             instead="'truncated_normal', 'normal' or 'uniform'",
@@ -338,8 +338,8 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
         columns = shape[column_axis]
         matrix = random.orthogonal(key, math.prod(shape) // columns, (), dtype, columns)
         rows = np.delete(shape, column_axis).tolist()
-        made = jnp.moveaxis(jnp.reshape(matrix, (*rows, columns)), -1, column_axis)
-        return lay_out("orthogonal", jnp.array(scale, dtype) * made, out_sharding)
+        matrices = jnp.moveaxis(jnp.reshape(matrix, (*rows, columns)), -1, column_axis)
+        return lay_out("orthogonal", jnp.array(scale, dtype) * matrices, out_sharding)
 
     return init
 

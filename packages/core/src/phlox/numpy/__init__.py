@@ -123,7 +123,6 @@ from ._elementwise.choose import (
     nan_to_num as nan_to_num,
     rint as rint,
     round as round,
-    where as where,
 )
 from ._elementwise.comparisons import (
     equal as equal,
@@ -184,6 +183,7 @@ from ._elementwise.unary import (
     tanh as tanh,
     trunc as trunc,
 )
+from ._indexing.where import where as where
 from ._linalg.products import (
     dot as dot,
     inner as inner,

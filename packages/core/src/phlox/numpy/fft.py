@@ -69,7 +69,7 @@ def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
             raise OptionError(f"{function}: lengths {s} must be positive")
         if axes is not None and len(s) != len(axes):
             raise OptionError(f"{function}: lengths {s} for axes {tuple(axes)}")
-    given = axes
+    requested_axes = axes
     if axes is None:
         if s is not None and len(s) > rank:
             raise ShapeError(f"{function}: lengths {s} for {type_of(a).short}", shapes=[type_of(a).shape])
@@ -77,7 +77,7 @@ def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
     if len(set(axes)) != len(axes):
         raise OptionError(f"{function}: an axis stands twice in {tuple(axes)}")
     last = tuple(range(rank - len(axes), rank))
-    if given is not None:
+    if requested_axes is not None:
         a = moveaxis(a, tuple(axes), last)
     if s is None:
         s = type_of(a).shape[rank - len(axes) :]
@@ -86,9 +86,9 @@ def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
     else:
         a = _fitted(a, (*s[:-1], s[-1] // 2 + 1) if kind is FftType.IRFFT and s else s)
     out = _over_last(a, kind, tuple(s))
-    scale = _scale(s, function.startswith("i"), norm)
-    out = out if norm is None else out * asarray(scale, type_of(out).dtype)
-    return out if given is None else moveaxis(out, last, tuple(axes))
+    if norm is not None:
+        out = out * asarray(_scale(s, function.startswith("i"), norm), type_of(out).dtype)
+    return out if requested_axes is None else moveaxis(out, last, tuple(axes))
 
 
 def _fitted(a: Any, lengths: Sequence[int]) -> Any:
@@ -411,10 +411,10 @@ def fftfreq(
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
     _plain_number("fftfreq", n, d)
-    wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "fftfreq")
-    inexact = dtypes.to_inexact(wanted)
-    places = (arange(n, dtype=dtypes.real_part(inexact), device=device) + n // 2) % n - n // 2
-    return (places.astype(inexact) / asarray(d * n, inexact)).astype(wanted)
+    out_dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "fftfreq")
+    inexact = dtypes.to_inexact(out_dtype)
+    indices = (arange(n, dtype=dtypes.real_part(inexact), device=device) + n // 2) % n - n // 2
+    return (indices.astype(inexact) / asarray(d * n, inexact)).astype(out_dtype)
 
 
 @docs_from(fftfreq)
@@ -431,8 +431,8 @@ def rfftfreq(
     Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
     _plain_number("rfftfreq", n, d)
-    wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "rfftfreq")
-    return arange(n // 2 + 1, dtype=wanted, device=device) / asarray(d * n, wanted)
+    out_dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "rfftfreq")
+    return arange(n // 2 + 1, dtype=out_dtype, device=device) / asarray(d * n, out_dtype)
 
 
 def _shifted(function: str, x: Any, axes: Any, sign: int) -> Any:

@@ -127,8 +127,8 @@ def approximate_poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) 
     """Approximate Poisson counts: a normal number each, mapped to the count of the same quantile."""
     from ..scipy.special import ndtr  # here, as the modules of distributions import `phlox.random`
 
-    given = type_of(lam).dtype
-    is_wide = (dtypes.kind(given) == "f" and dtypes.bits(given) > 32) or np.dtype(dtype).itemsize > 4
+    lam_dtype = type_of(lam).dtype
+    is_wide = (dtypes.kind(lam_dtype) == "f" and dtypes.bits(lam_dtype) > 32) or np.dtype(dtype).itemsize > 4
     wide = np.dtype(np.float64 if is_wide else np.float32)
     mean = convert(lam, wide)
     mean = jnp.expand_dims(mean, tuple(range(len(shape) - type_of(mean).ndim)))

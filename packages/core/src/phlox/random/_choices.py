@@ -100,10 +100,10 @@ def geometric(
     """
     key, _ = checked("geometric", key)
     p = check_one("geometric", p)
-    wanted = _dtype("geometric", dtype)
-    if dtypes.kind(wanted) not in "iu":
-        raise DtypeError(f"geometric: numbers of trials cannot be {wanted}", instead="an integer dtype")
-    return _geometric(key, p, _shape("geometric", shape, p), wanted)
+    out_dtype = _dtype("geometric", dtype)
+    if dtypes.kind(out_dtype) not in "iu":
+        raise DtypeError(f"geometric: numbers of trials cannot be {out_dtype}", instead="an integer dtype")
+    return _geometric(key, p, _shape("geometric", shape, p), out_dtype)
 
 
 def _best(values: Any, count: int) -> Any:
@@ -126,8 +126,8 @@ def _categorical(key: Any, logits: Any, shape: tuple[int, ...], axis: int, repla
             f"Number of samples without replacement ({count}) cannot exceed the number of categories "
             f"({aval.shape[axis]}) of categorical",
         )
-    found = _best(jnp.moveaxis(logits + gumbel(key, aval.shape, aval.dtype, mode), axis, -1), count)
-    return jnp.reshape(jnp.moveaxis(found, -1, 0), shape)
+    indices = _best(jnp.moveaxis(logits + gumbel(key, aval.shape, aval.dtype, mode), axis, -1), count)
+    return jnp.reshape(jnp.moveaxis(indices, -1, 0), shape)
 
 
 @takes_out_sharding
@@ -170,10 +170,12 @@ def categorical(
     aval = type_of(logits)
     at = canonical_axis(axis, aval.ndim, "categorical")
     batch = (*aval.shape[:at], *aval.shape[at + 1 :])
-    wanted = batch if shape is None else as_shape(shape, "categorical")
-    if wanted[len(wanted) - len(batch) :] != batch and jnp.broadcast_shapes(wanted, batch) != wanted:
-        raise ShapeError(f"categorical: shape {wanted} does not end in {batch}, the shape of logits without axis {at}")
-    return _categorical(key, logits, shape=wanted, axis=at, replace=replace, mode=mode)
+    out_shape = batch if shape is None else as_shape(shape, "categorical")
+    if out_shape[len(out_shape) - len(batch) :] != batch and jnp.broadcast_shapes(out_shape, batch) != out_shape:
+        raise ShapeError(
+            f"categorical: shape {out_shape} does not end in {batch}, the shape of logits without axis {at}"
+        )
+    return _categorical(key, logits, shape=out_shape, axis=at, replace=replace, mode=mode)
 
 
 def choice(

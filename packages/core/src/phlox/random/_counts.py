@@ -38,8 +38,8 @@ def _poisson_small(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, limit
         return i + 1, k, key, total + jnp.log(uniform(fresh, shape, np.float32))
 
     start = (0, jnp.zeros(shape, dtype), key, jnp.zeros(shape, np.float32))
-    found = lax.while_loop(lambda c: (c[3] > -lam).any() & (c[0] < limit), turn, start)
-    return (found[1] - 1).astype(dtype)
+    final = lax.while_loop(lambda c: (c[3] > -lam).any() & (c[0] < limit), turn, start)
+    return (final[1] - 1).astype(dtype)
 
 
 def _poisson_large(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, limit: Any) -> Any:
@@ -64,8 +64,8 @@ def _poisson_large(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, limit
         return i + 1, jnp.where(accept, k, out), accepted | accept, key
 
     start = (0, jnp.full(shape, -1, lam.dtype), jnp.zeros(shape, bool), key)
-    found = lax.while_loop(lambda c: (~c[2]).any() & (c[0] < limit), turn, start)
-    return found[1].astype(dtype)
+    final = lax.while_loop(lambda c: (~c[2]).any() & (c[0] < limit), turn, start)
+    return final[1].astype(dtype)
 
 
 @functools.partial(jit, static_argnums=(2, 3))
@@ -113,12 +113,12 @@ def poisson(
     """
     key, _ = checked("poisson", key)
     check_method("poisson", method)
-    wanted = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "poisson")
-    if dtypes.kind(wanted) not in "iu":
-        raise DtypeError(f"dtype argument to `poisson` must be an int dtype, got {wanted}")
+    out_dtype = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "poisson")
+    if dtypes.kind(out_dtype) not in "iu":
+        raise DtypeError(f"dtype argument to `poisson` must be an int dtype, got {out_dtype}")
     if method == "approximate":
-        return approximate_poisson(key, lam, _shape("poisson", shape, lam), wanted)
-    return _poisson(key, lam, _shape("poisson", shape, lam), wanted)
+        return approximate_poisson(key, lam, _shape("poisson", shape, lam), out_dtype)
+    return _poisson(key, lam, _shape("poisson", shape, lam), out_dtype)
 
 
 # --- binomial -------------------------------------------------------------------------------------------
@@ -150,8 +150,8 @@ def _binomial_small(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype:
         return i + 1, k, total + jnp.ceil(jnp.log(uniform(fresh, shape, p.dtype)) / log_q), key
 
     start = (0, jnp.zeros(shape, p.dtype), jnp.zeros(shape, p.dtype), key)
-    found = lax.while_loop(lambda c: (c[2] <= count).any() & (c[0] < limit), turn, start)
-    return (found[1] - 1).astype(dtype)
+    final = lax.while_loop(lambda c: (c[2] <= count).any() & (c[0] < limit), turn, start)
+    return (final[1] - 1).astype(dtype)
 
 
 def _binomial_large(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype: Any, limit: Any) -> Any:
@@ -189,8 +189,8 @@ def _binomial_large(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype:
         return i + 1, jnp.where(accept, k, out), accepted | accept, key
 
     start = (0, jnp.full(shape, -1, p.dtype), jnp.zeros(shape, bool), key)
-    found = lax.while_loop(lambda c: (~c[2]).any() & (c[0] < limit), turn, start)
-    return found[1].astype(dtype)
+    final = lax.while_loop(lambda c: (~c[2]).any() & (c[0] < limit), turn, start)
+    return final[1].astype(dtype)
 
 
 @functools.partial(jit, static_argnums=(3, 4))

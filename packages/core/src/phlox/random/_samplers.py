@@ -37,35 +37,35 @@ if TYPE_CHECKING:
 
 def _need_safe(function: str, dtype: Any, *parameters: Any) -> None:
     """Raises `TypePromotionError` for a parameter that the dtype of the result cannot hold."""
-    for given in map(type_of, parameters):
-        if given.dtype != dtype and promote(((given.dtype, given.weak_type), (dtype, False)))[0] != dtype:
-            raise TypePromotionError(f"{function}: a parameter {given.short} does not fit into the result's {dtype}")
+    for aval in map(type_of, parameters):
+        if aval.dtype != dtype and promote(((aval.dtype, aval.weak_type), (dtype, False)))[0] != dtype:
+            raise TypePromotionError(f"{function}: a parameter {aval.short} does not fit into the result's {dtype}")
 
 
 def _shape(function: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
     """The shape of the result: `shape`, or that of the parameters. Raises unless the parameters broadcast to it."""
-    given = [type_of(p).shape for p in check(function, *parameters)] if parameters else []
-    common = broadcast_shapes(*given) if given else ()
+    shapes = [type_of(p).shape for p in check(function, *parameters)] if parameters else []
+    common = broadcast_shapes(*shapes) if shapes else ()
     if shape is None:
         return common
-    wanted = as_shape(shape, function)
-    if broadcast_shapes(wanted, common) != wanted:
-        raise ShapeError(f"{function}: parameters of shape {common} do not broadcast to shape {wanted}")
-    return wanted
+    out_shape = as_shape(shape, function)
+    if broadcast_shapes(out_shape, common) != out_shape:
+        raise ShapeError(f"{function}: parameters of shape {common} do not broadcast to shape {out_shape}")
+    return out_shape
 
 
 def _float(function: str, dtype: Any) -> Any:
-    found = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
-    if dtypes.kind(found) != "f":
-        raise DtypeError(f"dtype argument to `{function}` must be a float dtype, got {found}")
-    return found
+    out_dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
+    if dtypes.kind(out_dtype) != "f":
+        raise DtypeError(f"dtype argument to `{function}` must be a float dtype, got {out_dtype}")
+    return out_dtype
 
 
 def _inexact(function: str, dtype: Any) -> Any:
-    found = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
-    if not dtypes.is_inexact(found):
-        raise DtypeError(f"dtype argument to `{function}` must be a float or complex dtype, got {found}")
-    return found
+    out_dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
+    if not dtypes.is_inexact(out_dtype):
+        raise DtypeError(f"dtype argument to `{function}` must be a float or complex dtype, got {out_dtype}")
+    return out_dtype
 
 
 # --- bits and uniform numbers ---------------------------------------------------------------------------
@@ -97,10 +97,10 @@ def bits(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sha
     dtype('uint8')
     """
     key, _ = checked("bits", key)
-    wanted = dtypes.canonical(dtypes.uint64) if dtype is None else dtypes.user_dtype(dtype, "bits")
-    if dtypes.kind(wanted) != "u":
-        raise DtypeError(f"dtype argument to `bits` must be an unsigned int dtype, got {wanted}")
-    return _bits(key, shape=as_shape(shape, "bits"), bit_width=dtypes.bits(wanted))
+    out_dtype = dtypes.canonical(dtypes.uint64) if dtype is None else dtypes.user_dtype(dtype, "bits")
+    if dtypes.kind(out_dtype) != "u":
+        raise DtypeError(f"dtype argument to `bits` must be an unsigned int dtype, got {out_dtype}")
+    return _bits(key, shape=as_shape(shape, "bits"), bit_width=dtypes.bits(out_dtype))
 
 
 @functools.partial(jit, static_argnums=(3, 4))
@@ -144,11 +144,11 @@ def uniform(
     Array([0.947667 , 0.9785799], dtype=float32)
     """
     key, _ = checked("uniform", key)
-    wanted = _float("uniform", dtype)
+    out_dtype = _float("uniform", dtype)
     lower = type_of(check_one("uniform", minval)).shape
     if shape == () and set(lower) == {1}:
         shape = lower  # as JAX: a bound of one element gives its shape to a scalar
-    return _uniform(key, minval, maxval, _shape("uniform", shape, minval, maxval), wanted)
+    return _uniform(key, minval, maxval, _shape("uniform", shape, minval, maxval), out_dtype)
 
 
 # --- normal numbers -------------------------------------------------------------------------------------
@@ -266,9 +266,9 @@ def truncated_normal(
     True
     """
     key, _ = checked("truncated_normal", key)
-    wanted = _float("truncated_normal", dtype)
+    out_dtype = _float("truncated_normal", dtype)
     whole = _shape("truncated_normal", shape, lower, upper)
-    return _truncated_normal(key, lower, upper, whole, wanted, _may_be_tail(lower, upper))
+    return _truncated_normal(key, lower, upper, whole, out_dtype, _may_be_tail(lower, upper))
 
 
 # --- integers and choices -------------------------------------------------------------------------------
@@ -331,17 +331,17 @@ def randint(
     dtype('int32')
     """
     key, _ = checked("randint", key)
-    wanted = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "randint")
-    if dtypes.kind(wanted) not in "iu":
-        raise DtypeError(f"dtype argument to `randint` must be an int dtype, got {wanted}")
+    out_dtype = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "randint")
+    if dtypes.kind(out_dtype) not in "iu":
+        raise DtypeError(f"dtype argument to `randint` must be an int dtype, got {out_dtype}")
     wanted_shape = _shape("randint", shape, minval, maxval)
-    info = dtypes.iinfo(wanted)
+    info = dtypes.iinfo(out_dtype)
     if info.bits >= 32:
-        return _randint(key, minval, maxval, wanted_shape, wanted)
+        return _randint(key, minval, maxval, wanted_shape, out_dtype)
     # Narrow integers are drawn as int32: with more random bits the modulus has less bias.
     low = jnp.clip(convert(minval, dtypes.int32), int(info.min), int(info.max))
     high = jnp.clip(convert(maxval, dtypes.int32), int(info.min), int(info.max) + 1)
-    return convert(_randint(key, low, high, wanted_shape, np.dtype(dtypes.int32)), wanted)
+    return convert(_randint(key, low, high, wanted_shape, np.dtype(dtypes.int32)), out_dtype)
 
 
 @takes_out_sharding

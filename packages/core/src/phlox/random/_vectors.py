@@ -89,10 +89,10 @@ def multivariate_normal(
             shapes=[centre.shape, spread.shape],
         )
     batch = jnp.broadcast_shapes(centre.shape[:-1], spread.shape[:-2])
-    wanted = batch if shape is None else as_shape(shape, "multivariate_normal")
-    if jnp.broadcast_shapes(batch, wanted) != wanted:
-        raise ShapeError(f"multivariate_normal: parameters of shape {batch} do not broadcast to shape {wanted}")
-    return _multivariate_normal(key, mean, cov, wanted, dtype, method)
+    out_shape = batch if shape is None else as_shape(shape, "multivariate_normal")
+    if jnp.broadcast_shapes(batch, out_shape) != out_shape:
+        raise ShapeError(f"multivariate_normal: parameters of shape {batch} do not broadcast to shape {out_shape}")
+    return _multivariate_normal(key, mean, cov, out_shape, dtype, method)
 
 
 @functools.partial(jit, static_argnums=(1, 2, 3, 4))

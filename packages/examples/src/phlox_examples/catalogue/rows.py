@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+
+#: How the optional libraries are installed. The usual torch for Linux brings gigabytes of CUDA, unused here.
+INSTALLATIONS = {
+    "torch": "pip install torch --index-url https://download.pytorch.org/whl/cpu",
+    "tensorflow": "pip install tensorflow-cpu",
+    "tensorflow_datasets": "pip install tensorflow-datasets array_record",
+}
 
 
 class Option(NamedTuple):
@@ -21,6 +28,7 @@ class Option(NamedTuple):
       choices: the values that are possible, if these are few.
       many: whether the option takes several words, and its value is a list.
       decides: whether it decides the numbers that come out. Those that do are in the JSON as ``settings``.
+      needs: the optional library of each choice that needs one, a key of `INSTALLATIONS`.
     """
 
     name: str
@@ -32,6 +40,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...] | None = None
     many: bool = False
     decides: bool = True
+    needs: Mapping[str, str] = {}
 
 
 class Program(NamedTuple):
@@ -43,7 +52,7 @@ class Program(NamedTuple):
       seconds: how long it takes at its default size on two cores, without the installation.
       options: its own options; all programs have ``--seed``, ``--out`` and ``--quick`` as well.
       writes: the names in ``out/NAME.json``, beside ``program`` and ``settings``.
-      needs: optional libraries that it imports: "torch", "tensorflow".
+      needs: optional libraries that it imports, keys of `INSTALLATIONS`.
       refuses: gets the options; returns what is wrong with their combination, or None.
     """
 

@@ -24,6 +24,10 @@ def _uneven(options: argparse.Namespace) -> str | None:
     return None
 
 
+def _uneven_features(options: argparse.Namespace) -> str | None:
+    return f"--features {options.features} is no multiple of 8" if options.features % 8 else None
+
+
 _WIDTHS = Option("--widths", whole(1), [128, 128, 128], "sizes of the hidden layers", [16], many=True)
 
 PROGRAMS = (
@@ -36,7 +40,12 @@ PROGRAMS = (
             Option("--half-life", positive, 6.0, "epochs after which the learning rate has halved", metavar="EPOCHS"),
             _WIDTHS,
             Option(
-                "--loader", str, "numpy", "the library that makes the batches", choices=("numpy", "torch", "tf", "tfds")
+                "--loader",
+                str,
+                "numpy",
+                "the library that makes the batches",
+                choices=("numpy", "torch", "tf", "tfds"),
+                needs={"torch": "torch", "tf": "tensorflow", "tfds": "tensorflow_datasets"},
             ),
             Option(
                 "--checkpoint",
@@ -114,7 +123,7 @@ PROGRAMS = (
     ),
     Program(
         "lora",
-        "a network trained in PyTorch learns a new task by few numbers, and goes back",
+        "a network from PyTorch learns a new task by few numbers, and goes back",
         15,
         (
             *_training(20, 2, 64, 0.01),
@@ -126,7 +135,7 @@ PROGRAMS = (
     ),
     Program(
         "tf-digits",
-        "tf.data shuffles, moves and batches digits, which are then read in all places",
+        "tf.data shuffles, moves and batches digits, read in all places",
         15,
         _training(15, 1, 64, 0.002),
         ("moved", "as_they_are", "test_accuracy"),
@@ -141,5 +150,77 @@ PROGRAMS = (
             Option("--wrong", whole(1, 1000), 100, "how many labels are made wrong"),
         ),
         ("epochs", "found", "share_found"),
+    ),
+    Program(
+        "gpt-j",
+        "a tiny GPT-J, with rotary positions and parallel branches, learns to add",
+        50,
+        (
+            Option("--steps", whole(1), 2000, "of the training", 20),
+            Option("--batch-size", whole(1), 128, "sums in a step", 32),
+            Option("--learning-rate", positive, 0.003, "of the optimizer", metavar="RATE"),
+            Option("--digits", whole(1, 3), 3, "of the numbers that are added", 2),
+            Option("--features", whole(32, 512), 64, "of the network, 4 heads together; a multiple of 8", 32),
+            Option("--layers", whole(1, 4), 2, "blocks"),
+        ),
+        ("training", "sums_right", "digits_right"),
+        refuses=lambda options: f"--features {options.features} is no multiple of 8" if options.features % 8 else None,
+    ),
+    Program(
+        "diffusion",
+        "points become noise, and a network learns the way back; samples are judged",
+        25,
+        (
+            Option("--steps", whole(250), 5000, "of the training", 250),
+            Option("--batch-size", whole(1), 512, "points in a step", 128),
+            Option("--learning-rate", positive, 0.002, "of the optimizer", metavar="RATE"),
+            Option("--samples", whole(100), 4000, "that are drawn", 500),
+        ),
+        ("losses", "best_loss", "excess", "samples", "best_samples"),
+    ),
+    Program(
+        "stream",
+        "learning from a source that never ends and changes: rates, and what theory says",
+        8,
+        (Option("--batches", whole(20), 400, "of 500 items each", 40),),
+        ("rates", "excess", "known_excess", "kalman", "frozen"),
+    ),
+    Program(
+        "ppo",
+        "a cart learns to balance a pole: simulation and training in one compiled program",
+        15,
+        (
+            Option("--rounds", whole(1), 80, "of 128 steps of each cart", 2),
+            Option("--carts", whole(4), 64, "that run side by side", 8),
+            Option("--learning-rate", positive, 0.003, "of the optimizer at first", metavar="RATE"),
+        ),
+        ("rounds", "return_before", "return_after"),
+    ),
+    Program(
+        "byol",
+        "features learnt without labels; with a few labels they beat raw pixels",
+        50,
+        _training(150, 1, 256, 0.002),
+        ("epochs", "probes"),
+    ),
+    Program(
+        "perceiver-io",
+        "any pixels of a digit are read, and any others are asked for",
+        50,
+        _training(40, 1, 64, 0.002),
+        ("epochs", "shown", "accuracy", "error", "error_of_mean"),
+    ),
+    Program(
+        "chat",
+        "a small Llama is trained to talk, saved in Hugging Face's form, loaded and asked",
+        40,
+        (
+            Option("--steps", whole(1), 400, "of the training", 10),
+            Option("--learning-rate", positive, 0.005, "of the optimizer", metavar="RATE"),
+            Option("--features", whole(32, 512), 64, "of the network, 4 heads together; a multiple of 8", 32),
+            Option("--exam", whole(1, 100), 40, "dialogues of the examination", 4),
+        ),
+        ("training", "dialogues_right", "dialogues_right_in_16_bits", "dialogue"),
+        refuses=_uneven_features,
     ),
 )

@@ -11,14 +11,14 @@ from ..._base.pytree import PyTreeDef, flatten, is_none
 from ..._base.source import Wrapper, within
 from ..._base.wrapping import P, R, wraps
 from ..._ir.avals import typeof_value
-from ..._ir.explicit import Spec, any_specs, spec_over
+from ..._ir.sharding_types import Spec, any_specs, spec_over
 from ..._trace.axes import AxisName
 from ..._trace.leaks import no_leaks
 from ..._trace.refs import AbstractRef, Ref, values, write_all
 from ..._trace.trace import typeof
 from ..._transform.array_operations import sum_axes
 from ..._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
-from ..._transform.explicit import laid
+from ..._transform.sharding_types import laid
 from ..jit import arguments
 from ..jit.reference_arguments import check_distinct, find_refs
 from ..jit.user_functions import FlatFunction, user_call
@@ -95,7 +95,7 @@ def vmap(
             raise _nothing_mapped(args, kwargs, avals)
         dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
         flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree)
-        with within(_VMAP), no_leaks(arguments.fun_name(fun)):
+        with within(_VMAP), no_leaks(arguments.fun_name(fun), fun):
             axis = BatchAxis(size, axis_name, spmd, _explicit(avals, dims) if any_specs() else None)
             outs, out_dims = run_batched(flat, axis, leaves, dims)
         expected_dims = flat_axes("vmap out_axes", out_axes, flat.out_tree)

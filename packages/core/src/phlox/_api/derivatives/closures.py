@@ -23,6 +23,7 @@ from ..._transform.transpose import Linear, backward_pass
 from ..jit.bodies import Staged, operands_of
 from ..jit.programs import as_struct
 from ..jit.user_functions import user_call
+from .backward_rules import drops_logs
 from .custom import custom_vjp
 from .differentiate import refuse_reduce_axes
 
@@ -77,13 +78,17 @@ class _Rule:
         return self.out_tree.unflatten(eval_jaxpr(self.closed.jaxpr, [], *consts_and_cotangents))
 
 
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(
+    fun: Callable[..., Any] | None = None, *, with_logs: bool = False, remat: bool = False
+) -> Callable[..., Any]:
     """Decorator for functions that return (value, rule): `rule` maps a cotangent of value to cotangents of arguments.
 
     For one argument the rule returns its cotangent, for several a tuple. See `custom_vjp` for two separate rules.
 
     Args:
-      fun: function of positional arguments, trees of arrays.
+      fun: function of positional arguments, trees of arrays. None: the decorator with these options is returned.
+      with_logs: the rule returns a pair (cotangents, logs), of which the logs are dropped.
+      remat: in the place of the rule, `fun` returns a function of its arguments that returns (value, rule).
 
     Returns:
       A function of the same arguments that returns the value, and whose reverse derivative is computed by the rule.
@@ -92,6 +97,8 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     >>> phlox.grad(f)(1.0)
     Array(3., dtype=float32, weak_type=True)
     """
+    if fun is None:
+        return functools.partial(custom_gradient, with_logs=with_logs, remat=remat)
 
     @custom_vjp
     def wrapped(*args: Any) -> Any:
@@ -99,6 +106,10 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     def forward(*args: Any) -> tuple[Any, Any]:
         out, rule = fun(*args)
+        if remat:
+            out, rule = rule(*args)
+        if with_logs:
+            rule = drops_logs(rule)
         leaves, tree = operands_of("custom_gradient", fun, (out,))
         program = Staged("custom_gradient", "the rule", rule, tree, [typeof(x).tangent() for x in leaves])
         return out, Partial(_Rule(program.closed, program.out_tree), *program.consts)

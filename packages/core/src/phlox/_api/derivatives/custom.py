@@ -29,6 +29,7 @@ from ..._transform.jvp import JVPTrace, by_rule
 from ..._transform.linearize import LinearizeTrace, TangentTrace
 from ..jit import arguments
 from ..jit.reference_arguments import find_refs, merged
+from .backward_rules import drops_logs, recomputed, with_accumulators
 from .decorated import Decorated, no_rule, positional
 from .rule_results import Result, RuleName, checked_tangents, flat_cotangents, pair_of
 from .symbolic import CustomVJPPrimal, residual, shown
@@ -371,6 +372,69 @@ class custom_vjp(_Custom[P, R]):
             raise UnsupportedError("defvjp: optimize_remat and symbolic_zeros do not go together")
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
+
+    def defvjp_with_logs(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """As `defvjp`, for a backward rule that returns a pair (cotangents, logs).
+
+        The logs, a dict or None, are dropped, as JAX's ordinary calls of a VJP do. `bwd` computes nothing for them in
+        compiled programs.
+
+        >>> f = phlox.custom_vjp(jnp.sin)
+        >>> f.defvjp_with_logs(lambda x: (jnp.sin(x), None), lambda _, ct: ((10 * ct,), {"ct": ct}))
+        >>> phlox.grad(f)(0.0)
+        Array(10., dtype=float32, weak_type=True)
+        """
+        self.defvjp(fwd, drops_logs(bwd), symbolic_zeros, optimize_remat)
+
+    def defvjp_with_accums(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """As `defvjp`, for a backward rule that adds the cotangents to accumulators.
+
+        ``bwd(residuals, cotangent, *accumulators)`` calls ``accum(value)``, as often as it likes, of the accumulators.
+        There is one for each array, in trees like the arguments.
+
+        >>> f = phlox.custom_vjp(jnp.sin)
+        >>> f.defvjp_with_accums(lambda x: (jnp.sin(x), None), lambda _, ct, accum: accum.accum(10 * ct))
+        >>> phlox.grad(f)(0.0)
+        Array(10., dtype=float32, weak_type=True)
+        """
+        self.defvjp(*with_accumulators(fwd, bwd, self.nondiff_argnums), symbolic_zeros, optimize_remat)
+
+    def defremat(self, fwd: Callable[..., Any], rem: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """Sets rules of which the second recomputes residuals.
+
+        ``rem(residuals, *args) -> (out, residuals for bwd)`` runs after `fwd`. Rules that `defvjp` has set stay.
+
+        >>> f = phlox.custom_vjp(jnp.sin)
+        >>> f.defremat(lambda x: (jnp.sin(x), x), lambda x, _: (jnp.sin(x), jnp.cos(x)), lambda cos, ct: (cos * ct,))
+        >>> phlox.grad(f)(0.0)
+        Array(1., dtype=float32, weak_type=True)
+        """
+        if self.fwd is None:
+            self.defvjp(recomputed(fwd, rem), bwd)
+
+    def defremat_with_logs(self, fwd: Callable[..., Any], rem: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """As `defremat`, for a backward rule that returns a pair (cotangents, logs); the logs are dropped.
+
+        >>> f = phlox.custom_vjp(jnp.sin)
+        >>> f.defremat_with_logs(
+        ...     lambda x: (jnp.sin(x), x), lambda x, _: (jnp.sin(x), jnp.cos(x)), lambda c, ct: ((c * ct,), None)
+        ... )
+        >>> phlox.grad(f)(0.0)
+        Array(1., dtype=float32, weak_type=True)
+        """
+        self.defremat(fwd, rem, drops_logs(bwd))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:

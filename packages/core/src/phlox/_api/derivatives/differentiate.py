@@ -24,8 +24,8 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, instantiate
 from ..._transform.jvp import jvp as jvp_flat
 from ..._transform.linearize import linearize as linearize_flat
+from ..._transform.manual_axes import as_typed_all
 from ..._transform.transpose import Linear, Unwanted, backward_pass
-from ..._transform.varying import as_typed_all
 from ..jit import arguments
 from ..jit.user_functions import FlatFunction
 
@@ -146,7 +146,7 @@ def jvp(
     names = arguments.leaf_names(fun, primals, {})
     checked = [_as_tangent(t, a, name, _OF_JVP) for t, a, name in zip(tangent_leaves, avals, names, strict=True)]
     flat = FlatFunction(fun, in_tree, has_aux)
-    with no_leaks(arguments.fun_name(fun)):
+    with no_leaks(arguments.fun_name(fun), fun):
         outs, out_tangents = jvp_flat(_named(flat), leaves, checked)
     out, aux = flat.split(outs)
     out_tree = flat.out_tree
@@ -215,7 +215,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_
     arguments.check_callable("linearize", fun)
     avals = _check_args("linearize", fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
-    with no_leaks(arguments.fun_name(fun)):
+    with no_leaks(arguments.fun_name(fun), fun):
         linearization = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
     out, aux = flat.split(linearization.outputs)
     count = len(out)
@@ -388,7 +388,7 @@ def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, fu
     leaves, in_tree = flatten(tuple(primals))
     avals = _check_args(function, fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
-    with no_leaks(arguments.fun_name(fun)):
+    with no_leaks(arguments.fun_name(fun), fun):
         linearization = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
     out, aux = flat.split(linearization.outputs)
     nonzero = linearization.nonzero[: len(out)]

@@ -73,20 +73,7 @@ def checkpoint(
             instead="True or False, or a tuple of them, one for each argument",
             argument="prevent_cse",
         )
-    filled: dict[Any, Callable[..., Any]] = {}
-
-    def with_statics(fixed: dict[int, Any], known: dict[str, Any], count: int, names: list[str]) -> Callable[..., Any]:
-        """`fun` as a function of the dynamic arguments. Equal static values share one function object, since caches of
-        Jaxprs are by function."""
-        called = functools.partial(_fill, functools.partial(fun, **known), fixed, count, names)
-        called.__name__ = arguments.fun_name(fun)  # type: ignore[attr-defined]
-        values = [*fixed.items(), *known.items()]
-        try:
-            # 1, 1.0 and True are equal as keys.
-            key = (tuple((where, type(x), x) for where, x in values), count, tuple(names))
-            return bounded(filled).setdefault(key, called)
-        except TypeError:  # a static argument that is not hashable
-            return called
+    variants: dict[Any, Callable[..., Any]] = {}
 
     @wraps(fun)
     @user_call
@@ -99,7 +86,7 @@ def checkpoint(
         known = {name: x for name, x in kwargs.items() if name in static_names}
         names = sorted(kwargs.keys() - known.keys())
         # Without static and keyword arguments, `fun` itself is traced, so that the cache by function finds its Jaxpr.
-        called = with_statics(fixed, known, len(args), names) if fixed or kwargs else fun
+        called = _dynamic(fun, fixed, known, len(args), names, variants) if fixed or kwargs else fun
         by_place, by_name = [x for i, x in enumerate(args) if i not in fixed], {name: kwargs[name] for name in names}
         apart = prevent_cse if isinstance(prevent_cse, bool) else _apart(prevent_cse, by_place, by_name)
         (called,), call_args = closed_over([called], (*by_place, *by_name.values()))
@@ -114,19 +101,7 @@ def checkpoint(
             pure, operands = (
                 (with_ref_values(called, refs), (values(refs), *call_args)) if refs else (called, call_args)
             )
-            leaves, tree = operands_of("checkpoint", fun, operands)
-            role, avals = arguments.fun_name(fun), [typeof(x) for x in leaves]
-            program = staged("checkpoint", role, pure, tree, avals, functools.partial(labels, len(refs)))
-            hidden = len(program.consts) + len(leaves) - (0 if isinstance(apart, bool) else len(apart))
-            outs = checkpoint_p.bind(
-                *program.consts,
-                *leaves,
-                jaxpr=program.closed,
-                prevent_cse=apart if isinstance(apart, bool) else (False,) * hidden + apart,
-                differentiated=False,
-                policy=policy,
-            )
-            result = program.out_tree.unflatten(outs)
+            result = _bind(fun, pure, operands, functools.partial(labels, len(refs)), apart, policy)
             if not refs:
                 return result
             write_all(refs, result[1])
@@ -135,6 +110,26 @@ def checkpoint(
         return with_captured_refs(run)
 
     return checkpointed
+
+
+def _bind(
+    fun: Callable[..., Any],
+    pure: Callable[..., Any],
+    operands: tuple[Any, ...],
+    labels: Callable[[], list[str]],
+    prevent_cse: bool | tuple[bool, ...],
+    policy: Policy | None,
+) -> Any:
+    """Stages `pure`, the form of `fun` without references, and calls it as one `checkpoint` operation."""
+    leaves, tree = operands_of("checkpoint", fun, operands)
+    program = staged("checkpoint", arguments.fun_name(fun), pure, tree, [typeof(x) for x in leaves], labels)
+    if not isinstance(prevent_cse, bool):
+        hidden = len(program.consts) + len(leaves) - len(prevent_cse)
+        prevent_cse = (False,) * hidden + prevent_cse
+    outs = checkpoint_p.bind(
+        *program.consts, *leaves, jaxpr=program.closed, prevent_cse=prevent_cse, differentiated=False, policy=policy
+    )
+    return program.out_tree.unflatten(outs)
 
 
 def _apart(prevent_cse: Sequence[Any], args: list[Any], kwargs: dict[str, Any]) -> tuple[bool, ...]:
@@ -147,6 +142,27 @@ def _apart(prevent_cse: Sequence[Any], args: list[Any], kwargs: dict[str, Any]) 
 def _as_operand(x: Any) -> Any:
     """A leaf of the arguments in the form that the function gets."""
     return x if isinstance(x, Ref) or typeof_value(x) is None else own(x)
+
+
+def _dynamic(
+    fun: Callable[..., Any],
+    fixed: dict[int, Any],
+    known: dict[str, Any],
+    count: int,
+    names: list[str],
+    variants: dict[Any, Callable[..., Any]],
+) -> Callable[..., Any]:
+    """`fun` as a function of its dynamic arguments. Equal static values share one function object of `variants`, since
+    caches of Jaxprs are by function."""
+    variant = functools.partial(_fill, functools.partial(fun, **known), fixed, count, names)
+    variant.__name__ = arguments.fun_name(fun)  # type: ignore[attr-defined]
+    values = [*fixed.items(), *known.items()]
+    try:
+        # 1, 1.0 and True are equal as keys.
+        key = (tuple((where, type(x), x) for where, x in values), count, tuple(names))
+        return bounded(variants).setdefault(key, variant)
+    except TypeError:  # a static argument that is not hashable
+        return variant
 
 
 def _fill(fun: Callable[..., Any], fixed: dict[int, Any], count: int, names: list[str], *dynamic: Any) -> Any:

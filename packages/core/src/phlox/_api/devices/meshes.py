@@ -18,10 +18,11 @@ from ..._ir.avals import LAZY_ATTRIBUTES, ShapedArray
 from ..._ir.primitive import current_trace
 from ..._ops.spmd.reshard import apply_sharding
 from ..._trace.trace import Tracer, typeof
-from ..._xla.array import ArrayImpl, move
+from ..._xla.array import ArrayImpl
 from ..._xla.devices import Device, devices as all_devices
 from ..._xla.host_values import as_array
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh
+from ..._xla.moves import move
 from ..._xla.partition_spec import PartitionSpec
 from ..._xla.sharding import NamedSharding, interned
 

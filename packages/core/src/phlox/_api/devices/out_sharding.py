@@ -14,9 +14,9 @@ from typing import Any, TypeVar, cast
 from ..._base import pytree
 from ..._base.errors import ArgumentError, OptionError
 from ..._base.wrapping import wraps
-from ..._ir.explicit import any_specs
+from ..._ir.sharding_types import any_specs
 from ..._trace.trace import typeof
-from ..._transform.explicit import unsplit
+from ..._transform.sharding_types import unsplit
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh
 from ..._xla.partition_spec import PartitionSpec, axes_of
 from ..._xla.sharding import NamedSharding

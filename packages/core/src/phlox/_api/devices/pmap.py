@@ -32,7 +32,7 @@ from ..._xla.sharding import NamedSharding, interned
 from ..batching.vmap import check_axes, flat_axes
 from ..jit import arguments
 from ..jit.calling import function_of
-from ..jit.jit import JitFunction
+from ..jit.jit_function import JitFunction
 from ..jit.options import Options, Prefix
 from ..jit.user_functions import FlatFunction, user_call
 from .process_parts import of_this_process, over_all_processes

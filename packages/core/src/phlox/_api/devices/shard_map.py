@@ -21,7 +21,7 @@ from ..._xla.mesh import AbstractMesh, Mesh
 from ..._xla.partition_spec import PartitionSpec, axes_of, check_spec, tiles
 from ..jit import arguments
 from ..jit.calling import function_of
-from ..jit.jit import JitFunction
+from ..jit.jit_function import JitFunction
 from ..jit.options import Options
 from ..jit.user_functions import FlatFunction, user_call
 from .meshes import current_mesh

@@ -12,8 +12,9 @@ from ..._ir.avals import typeof_value
 from ..._ops.spmd.reshard import apply_sharding, to_memory
 from ..._ops.structure.shape import copy
 from ..._trace.trace import Tracer, not_an_array
-from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, move, physical, put
+from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, physical, put
 from ..._xla.devices import Device, default_backend, default_device
+from ..._xla.moves import move
 from ..._xla.partition_spec import PartitionSpec
 from ..._xla.sharding import Sharding, single_device
 from ..._xla.transfer_guard import explicit

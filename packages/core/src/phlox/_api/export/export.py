@@ -290,7 +290,8 @@ def export(
     """Lowers a jitted function to a form that can be saved, and called by other processes.
 
     Args:
-      fun_jit: a function that `jit` returned.
+      fun_jit: a function that `jit` returned. If it has ``sizes``, the exported function takes all sizes up to the
+        bucket of the arguments, and compiles one program for them.
       platforms: the platforms it may run on, such as ``("cpu", "cuda")``; None for the platform of this process.
       disabled_checks: checks to skip.
       _override_lowering_rules: must be None.
@@ -329,10 +330,13 @@ def _export(
     kwargs: Any,
     platforms: tuple[str, ...],
     checks: tuple[DisabledSafetyCheck, ...],
+    is_padded: bool = False,
 ) -> Exported:
-    traced = fun_jit.trace(*args, **kwargs)
+    # A function with sizes is traced for all sizes up to a bucket, and its arguments are padded to that.
+    trace = getattr(fun_jit, "_trace_for_export", None)
+    traced = fun_jit.trace(*args, **kwargs) if trace is None else trace(*args, **kwargs)
     if scope_of(traced.jaxpr.in_avals) is not None:
-        return _export_polymorphic(traced, platforms, checks)
+        return _export_polymorphic(traced, platforms, checks, is_padded or trace is not None)
     program, used = prune(_with_constants(traced.jaxpr))
     _check_effects(traced.fun_name, program.effects)
     used_indices = tuple(i for i, u in enumerate(used) if u)
@@ -363,7 +367,7 @@ def _export(
 
 
 def _export_polymorphic(
-    traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
+    traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...], is_padded: bool
 ) -> Exported:
     """An exported function of symbolic shapes."""
     closed = traced.jaxpr
@@ -383,7 +387,9 @@ def _export_polymorphic(
         lambda exported: _export_vjp(traced, exported),
         unordered_effects=tuple(closed.effects),
         uses_global_constants=True,
-        polymorphic=PolymorphicProgram(traced.fun_name, program, closed.in_avals, closed.out_avals, arg_names),
+        polymorphic=PolymorphicProgram(
+            traced.fun_name, program, closed.in_avals, closed.out_avals, arg_names, is_padded
+        ),
     )
 
 
@@ -401,7 +407,8 @@ def _export_vjp(traced: Traced, exported: Exported) -> Exported:
 
     backward.__name__ = f"{exported.fun_name}_vjp"
     structs = [struct_of(a) for a in (*exported.in_avals, *[a.tangent() for a in exported.out_avals])]
-    return _export(jit(backward), structs, {}, exported.platforms, exported.disabled_safety_checks)
+    is_padded = exported.polymorphic is not None and exported.polymorphic.is_padded
+    return _export(jit(backward), structs, {}, exported.platforms, exported.disabled_safety_checks, is_padded)
 
 
 def _with_constants(closed: ClosedJaxpr) -> Jaxpr:

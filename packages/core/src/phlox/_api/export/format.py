@@ -188,6 +188,7 @@ def _function_as_json(f: Exported, size: int) -> dict[str, Any]:
         "module_kept_var_idx": f.module_kept_var_idx,
         "calling_convention_version": f.calling_convention_version,
         "polymorphic": f.polymorphic is not None,
+        "padded": f.polymorphic is not None and f.polymorphic.is_padded,
         "size": size,
     }
 
@@ -291,7 +292,8 @@ def _function_from_json(fields: dict[str, Any], program: bytes, derivative: Expo
     polymorphic = None
     if written is not None and scope is not None:
         closed = program_from_json(written, scope)
-        polymorphic = PolymorphicProgram(fields["fun_name"], closed, in_avals, out_avals, leaf_paths(in_tree))
+        arg_names, is_padded = leaf_paths(in_tree), fields.get("padded", False)
+        polymorphic = PolymorphicProgram(fields["fun_name"], closed, in_avals, out_avals, arg_names, is_padded)
     return Exported(
         fields["fun_name"],
         in_tree,

@@ -13,10 +13,12 @@ from ..._base import pytree
 from ..._base.errors import DtypeError, ExportError, OptionError, ShapeError
 from ..._base.pytree import PyTreeDef
 from ..._ir.avals import ShapedArray
+from ..._ir.bounds import bounds
 from ..._ir.dimensions import SymbolicDim, SymbolicScope, evaluated, is_symbolic, names_in, variable
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
 from ..._ir.substitution import program_for
 from ..._ops.control.call import call, jit_p
+from ..._ops.control.padded_call import call_padded
 from ..._ops.random.generators import Impl
 from ..._trace.trace import typeof
 from ..jit.caches import bounded
@@ -43,7 +45,8 @@ def scope_of(avals: Sequence[ShapedArray]) -> SymbolicScope | None:
 class PolymorphicProgram:
     """A program for arguments of types `in_avals`, with symbolic dimensions of one scope.
 
-    `arg_names` are the names of the arguments in errors: ``args[0]``.
+    `arg_names` are the names of the arguments in errors: ``args[0]``. With `is_padded` one program is compiled for all
+    sizes, which have bounds; else one for each.
     """
 
     def __init__(
@@ -53,12 +56,14 @@ class PolymorphicProgram:
         in_avals: Sequence[ShapedArray],
         out_avals: Sequence[ShapedArray],
         arg_names: Sequence[str],
+        is_padded: bool = False,
     ):
         self.name = name
         self.closed = closed
         self.in_avals = tuple(in_avals)
         self.out_avals = tuple(out_avals)
         self.arg_names = tuple(arg_names)
+        self.is_padded = is_padded
         self.scope = scope_of(self.in_avals)
         #: the programs for values of the names
         self.concrete: dict[Any, ClosedJaxpr] = {}
@@ -81,6 +86,9 @@ class PolymorphicProgram:
                 )
         values = self._solved([aval.shape for aval in avals])
         key = tuple(sorted(values.items()))
+        if self.is_padded:
+            ranges = tuple((name, *bounds(variable(name, self.scope))) for name, _ in key)  # type: ignore[arg-type]
+            return call_padded(self.closed, leaves, lengths=key, ranges=ranges)
         program = self.concrete.get(key)
         if program is None:
             program = bounded(self.concrete)[key] = program_for(self.closed, values)

@@ -21,9 +21,9 @@ from ..._base.errors import ExportError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import SymbolicScope, is_symbolic
-from ..._ir.explicit import spec_over
 from ..._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from ..._ir.primitive import Primitive, primitive
+from ..._ir.sharding_types import spec_over
 from ..._ops import all_primitives
 from ..._ops.random.generators import Impl
 from ..._ops.random.keys import KeyDtype, find_impl, key_dtype

@@ -49,16 +49,18 @@ class Caches:
       entries: compiled calls, by types and placements; a call by position and one by name share an entry.
       calls: fast paths, by (fingerprint of settings, call key), and by the call key alone for the latest settings.
       reference_calls: calls of functions that use references.
+      history: the compilations of these entries, for `explain` and reports of recompilation.
       account: times and counts of events, for `stats`.
     """
 
-    __slots__ = ("__weakref__", "account", "calls", "entries", "reference_calls", "traces")
+    __slots__ = ("__weakref__", "account", "calls", "entries", "history", "reference_calls", "traces")
 
     def __init__(self) -> None:
         self.traces: dict[Any, Any] = {}
         self.entries: dict[Any, Entry | ReferenceCall] = {}
         self.calls: dict[Any, FastPath] = {}
         self.reference_calls: dict[Any, ReferenceCall] = {}
+        self.history: list[Any] = []
         self.account = monitoring.Account()
 
     def clear(self) -> None:
@@ -67,6 +69,7 @@ class Caches:
             self.reference_calls.clear()
             self.entries.clear()
             self.calls.clear()
+            self.history.clear()
 
     def keep(self, key: Any, entry: Entry | ReferenceCall, fun: Callable[..., Any]) -> Entry | ReferenceCall:
         """Stores an entry and returns it, or the one that another thread has stored meanwhile: fast paths may refer to

@@ -33,7 +33,7 @@ from .entry import gather  # noqa: F401
 from .parameters import MISSING, OwnSignature, Parameters
 
 if TYPE_CHECKING:
-    from .jit import JitFunction
+    from .jit_function import JitFunction
 
 FAILURES = (JaxRuntimeError, ValueError, RuntimeError, NumberRangeError)
 
@@ -62,22 +62,23 @@ def call({parameters}):
         fast_path = jitted.calls.get((fingerprint, call_key))
         if fast_path is None:
             return jitted.guarded(jitted.call_flat, {arguments}, call_key)
-    _, prepare, execute, handlers, finish, aval, key, entry = fast_path
-    try:
-        entry.calls += 1
-        if prepare is not None:
-            leaves = prepare(leaves)
-        results = execute(leaves).consume_with_handlers(handlers)
-        if finish is not None:
-            return finish(results)
-        array = ArrayImpl()  # `wrap`, inlined
-        array._buf = results[0]
-        array.aval = aval
-        array._key = key
-        return array
-    except FAILURES:
-        jitted.explain_failure(entry, {arguments})
-        raise
+    _, prepare, execute, handlers, finish, aval, key, portion, entry = fast_path
+    for _ in portion:  # at most once: this counts the call, see `counting`
+        try:
+            if prepare is not None:
+                leaves = prepare(leaves)
+            results = execute(leaves).consume_with_handlers(handlers)
+            if finish is not None:
+                return finish(results)
+            array = ArrayImpl()  # `wrap`, inlined
+            array._buf = results[0]
+            array.aval = aval
+            array._key = key
+            return array
+        except FAILURES:
+            jitted.explain_failure(entry, {arguments})
+            raise
+    return jitted.guarded(jitted.call_flat, {arguments}, call_key)  # checks are due
 """
 _OTHERWISE = """\
 if {otherwise}:

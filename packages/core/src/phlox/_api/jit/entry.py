@@ -21,6 +21,7 @@ from ..._xla.placement import aval_of
 from ..._xla.program import Program, explain_failure
 from ..._xla.sharding import default_sharding
 from ..._xla.transfer import buffer_maker
+from .counting import CallCounter
 from .narrowing import check_all, checking
 from .parameters import MISSING
 
@@ -32,7 +33,7 @@ _Buffer = native.ArrayImpl
 LIMIT = 4096
 _Prepare = Callable[[list[Any]], Sequence[Any]]
 #: a fingerprint of settings, then the fields of an `Entry` that `calling.CALL` uses, and the entry
-FastPath = tuple[Any, Any, Any, Any, Any, Any, Any, "Entry"]
+FastPath = tuple[Any, Any, Any, Any, Any, Any, Any, Any, "Entry"]
 
 
 def aval_of_leaf(key: Any) -> ShapedArray:
@@ -172,13 +173,14 @@ class Entry:
       keys: the key of each leaf: an array key, or the class of a number.
       narrow: dtypes that must hold Python integers among the leaves, by leaf index; see `narrowing`.
       arranges: whether arrays are moved between devices before the program runs, or the run is watched.
-      calls: how often this entry ran.
+      counter: counts the calls; all entries of a program share it.
+      watch: the values from outside that checks compare, see `checks.stale_values`.
       others: entries of the same program for leaves in other orders or of other kinds.
     """
 
     __slots__ = (
-        "__weakref__", "arranges", "aval", "calls", "donated", "execute", "finish", "handlers", "hidden", "key", "keys",
-        "narrow", "others", "out_tree", "prepare", "program", "used_indices",
+        "__weakref__", "arranges", "aval", "counter", "donated", "execute", "finish", "handlers", "hidden", "key",
+        "keys", "narrow", "others", "out_tree", "prepare", "program", "used_indices", "watch",
     )  # fmt: skip
     finish: Callable[[list[Any]], Any] | None
     aval: Any
@@ -195,7 +197,8 @@ class Entry:
         narrow: Mapping[int, Dtype],
     ):
         self.program = program
-        self.calls = 0
+        self.counter = CallCounter()
+        self.watch: Any = None
         self.hidden = hidden
         self.used_indices = used_indices
         self.keys = keys
@@ -225,7 +228,11 @@ class Entry:
     def with_program(self, program: Program) -> Entry:
         """The entry of another program of the same calls; it goes on counting them."""
         entry = Entry(program, self.hidden, self.used_indices, self.keys, self.out_tree, self.donated, self.narrow)
-        entry.calls = self.runs()
+        return self._shared(entry)
+
+    def _shared(self, entry: Entry) -> Entry:
+        """Another entry of the same calls, which it counts with this one."""
+        entry.counter, entry.watch = self.counter, self.watch
         return entry
 
     def for_leaves(self, leaves: Sequence[Any], order: Sequence[int]) -> Entry:
@@ -240,20 +247,20 @@ class Entry:
             donated = frozenset(order.index(i) for i in self.donated)
             narrow = {order.index(i): dtype for i, dtype in self.narrow.items()}
             keys = [self.keys[i] for i in order]
-            entry = Entry(self.program, self.hidden, used_indices, keys, self.out_tree, donated, narrow)
+            entry = self._shared(Entry(self.program, self.hidden, used_indices, keys, self.out_tree, donated, narrow))
             if not self.arranges:
                 read = [(place, kinds[order[place]]) for place in used_indices if kinds[order[place]] is not None]
                 converters = [(place, entry._converter(place, kind)) for place, kind in read]
                 entry.prepare = _converting(converters, entry.prepare)
             if len(self.others) >= LIMIT:
-                self.calls = self.runs()
                 self.others.clear()
             self.others[where] = entry
         return entry
 
     def fast_path(self, fingerprint: Any) -> FastPath:
         """The fields that the generated call path uses, for settings with this fingerprint."""
-        return fingerprint, self.prepare, self.execute, self.handlers, self.finish, self.aval, self.key, self
+        portion = self.counter.portion
+        return fingerprint, self.prepare, self.execute, self.handlers, self.finish, self.aval, self.key, portion, self
 
     def _converter(self, place: int, kind: Any) -> Callable[[Any], Any]:
         """A function that makes a buffer of a leaf of this kind. Equal numbers share one buffer, unless the call
@@ -266,7 +273,7 @@ class Entry:
 
     def runs(self) -> int:
         """How often the program was called, with leaves in any order and of any kind."""
-        return self.calls + sum(other.calls for other in list(self.others.values()))
+        return self.counter.calls
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """The user's result for leaves in pytree order, each an array, a number or a NumPy array."""
@@ -274,7 +281,7 @@ class Entry:
         for i in () if self.arranges else self.used_indices:
             if type(operands[i]) is not _Buffer:
                 operands[i] = self._converter(i, type(operands[i]))(operands[i])
-        self.calls += 1
+        self.counter.count()
         try:
             arguments = operands if self.prepare is None else self.prepare(operands)
             results = self.execute(arguments).consume_with_handlers(self.handlers)

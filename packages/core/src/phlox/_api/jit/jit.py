@@ -1,512 +1,25 @@
-"""`jit`: a Python function is traced and compiled once for each kind of arguments, then called from a cache.
-
-Behind each jitted function is a `JitFunction`, which traces, lowers, compiles and caches. `calling` makes the function
-that users call, and its fast path.
-"""
+"""`jit`: a Python function is traced and compiled once for each kind of arguments, then called from a cache."""
 
 from __future__ import annotations
 
-import functools
-import weakref
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from ..._base import config, strictness
-from ..._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
-from ..._base.monitoring import TRACE, on, timed
-from ..._base.pytree import PyTreeDef, flatten
-from ..._base.tracebacks import trim
+from ..._base.errors import OptionError
 from ..._base.wrapping import renamed
-from ..._ir.avals import scalar_aval, typeof_value
-from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, prune, with_literals
-from ..._ops.control.call import jit_p
-from ..._trace.axes import axis_env
-from ..._trace.leaks import no_leaks
-from ..._trace.refs import Ref
-from ..._trace.staging import stage
-from ..._trace.trace import Tracer, check_live
-from ..._xla.array import Array, ArrayImpl
 from ..._xla.devices import Device, local_devices
-from ..._xla.host_values import as_array, as_literal
-from ..._xla.placement import aval_of, is_committed, key_for
-from ..._xla.program import Lowering, Program, explain_failure, lower
-from . import arguments, donation, reference_arguments as references
-from .bound_call import BoundCall, bind, join_static
-from .caches import Caches, Stats, bounded, caches_for
-from .calling import FAILURES, MAX_ARRAYS, function_of, specialize
-from .entry import NUMBERS, Entry, Hidden, call_order
+from . import arguments
+from .calling import function_of
 from .inlining import Inline, as_inline
-from .misses import check_miss
-from .narrowing import check_all, dtypes_of_integers
-from .options import CompilerOptions, Options, Prefix, as_effort, as_overrides, check_jittable
-from .parameters import Parameters, any_like, parameters_of
-from .programs import (
-    ShapeDtypeStruct,
-    as_ref,
-    as_struct,
-    constrained,
-    described,
-    key_of,
-    shapes_of,
-    with_shardings,
-    with_static,
-)  # fmt: skip
-from .reference_calls import ReferenceCall
-from .traced import Traced
+from .jit_function import JitFunction
+from .options import CompilerOptions, Options, Prefix, as_checks, as_effort, as_limit, as_overrides, check_jittable
 
 if TYPE_CHECKING:
     from typing import Never, Unpack, overload
 
     from ..._base.wrapping import P, R
-    from . import stages
     from .options import JitOptions
     from .stages import Jitted
-
-
-class LoweredCall(NamedTuple):
-    """A call lowered to text.
-
-    Attributes:
-      call: the call.
-      consts: the closed-over arrays that the program takes before the user's arguments.
-      used_indices: indices of the leaves that the program reads.
-      donated: indices of the leaves that the user donates.
-      reusable: those of them whose buffers the program can reuse.
-      narrow: as of `traced`, for the leaves that are Python integers.
-    """
-
-    lowering: Lowering
-    traced: Traced
-    call: BoundCall
-    consts: list[Array]
-    used_indices: list[int]
-    donated: frozenset[int]
-    reusable: frozenset[int]
-    narrow: dict[int, Any]
-
-    def entry(self, program: Program) -> Entry:
-        """The entry that calls the compiled `program`."""
-        hidden, keys, out_tree = Hidden(self.consts), self.call.keys, self.traced.out_tree
-        return Entry(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.narrow)
-
-
-_NONE: frozenset[int] = frozenset()
-_PACKAGE = __name__.partition(".")[0] + "."
-
-
-class JitFunction:
-    """A user's function with what was traced and compiled for it.
-
-    Attributes:
-      fun: the user's function.
-      calls: fast paths by call key, see `Caches`.
-      has_static: whether some arguments are static.
-      unspecialized: holds the function that the user calls, until that gets generated code. The reference is weak, as
-        the function refers to this object.
-    """
-
-    __slots__ = (
-        "__weakref__", "_generated_for", "_is_ours", "_options", "_parameters", "_resolved", "_store", "calls", "fun",
-        "has_static", "unspecialized",
-    )  # fmt: skip
-
-    def __init__(self, fun: Callable[..., Any], options: Options):
-        self.fun = fun
-        self._options = options
-        self._is_ours = str(getattr(fun, "__module__", "")).startswith(_PACKAGE)
-        self._store: Caches = caches_for(fun, options)
-        self.calls = self._store.calls
-        self.unspecialized: list[weakref.ref[Any]] = []
-        self._parameters: Parameters | None = None
-        self._generated_for: Parameters | None = None
-        self._resolved: Options | None = None
-        self.has_static = bool(options.static_argnums or options.static_argnames)
-
-    #: whether references that the function uses are passed in and out as values, see `reference_calls`
-    _threads_refs = True
-
-    @property
-    def parameters(self) -> Parameters:
-        """The parameters of the user's function; or any parameters, if it matters how arguments are given.
-
-        Once there is generated code, they are its parameters.
-        """
-        # Not in `_parameters`: a thread that is still computing that one would overwrite those of the generated code.
-        if self._generated_for is not None:
-            return self._generated_for
-        if self._parameters is None:
-            self._parameters = any_like(0) if self._form_matters else parameters_of(self.fun)
-        return self._parameters
-
-    @property
-    def _has_donated(self) -> bool:
-        """Whether some arguments are donated."""
-        return bool(self._options.donate_argnums or self._options.donate_argnames)
-
-    @property
-    def _form_matters(self) -> bool:
-        """Whether the form of a call (by position or by name) decides which arguments are static or donated."""
-        parameters, options = parameters_of(self.fun), self.options
-        numbers, names = options.static_argnums, options.static_argnames
-        if not (all(0 <= n < parameters.positional for n in numbers) and set(names) <= set(parameters.names)):
-            return True
-        either = list(enumerate(parameters.names))[parameters.unnamed : parameters.positional]
-        chosen = (numbers, names), (options.donate_argnums, options.donate_argnames)
-        return any((n in numbers) != (name in names) for numbers, names in chosen for n, name in either)
-
-    def specialize(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Gives the function that the user calls generated code, and returns it; None if it has that or cannot have it.
-
-        If the user's function takes (*args, **kwargs), the code has parameters for as many arguments, and for the
-        names, of this call.
-        """
-        if not self.unspecialized or not config.current().generated_calls:
-            return None
-        form_matters, parameters, options = self._form_matters, self.parameters, self.options
-        if parameters.rest and not parameters.names and len(args) + len(kwargs) <= MAX_ARRAYS:
-            parameters = any_like(len(args), kwargs)
-        elif form_matters:
-            return None
-        numbers = {n + len(args) if n < 0 else n for n in options.static_argnums}
-        static = {n for n in numbers if n < parameters.positional}
-        static |= {parameters.names.index(name) for name in options.static_argnames if name in parameters.names}
-        try:
-            function = self.unspecialized.pop()()  # only one of several threads gets the function
-        except IndexError:
-            return None
-        self._generated_for = parameters
-        specialize(function, parameters, frozenset(static), form_matters)
-        return function
-
-    def guarded(self, call: Callable[..., Any], *args: Any) -> Any:
-        """Runs a slow path, which may run the user's function, and removes phlox's frames from its errors."""
-        try:
-            return call(*args)
-        except Exception as error:
-            raise trim(error)  # noqa: B904  (it is the same error)
-
-    def _cache_size(self) -> int:
-        """The number of compiled programs; JAX's jitted functions have a method of this name."""
-        return len(self._store.entries)
-
-    def explain_failure(self, entry: Entry | ReferenceCall, args: Any, kwargs: Any) -> None:
-        """Raises an error that names the deleted array or the too large number, if that is why a run failed."""
-        entry.hidden.explain_failure()
-        call = self._bind(args, kwargs)
-        names = call.names()
-        arguments.check_range(call.leaves, names)
-        arrays = [(x, name) for x, name in zip(call.leaves, names, strict=True) if type(x) is ArrayImpl]
-        explain_failure([x for x, _ in arrays], [name for _, name in arrays])
-
-    # -- the general path
-
-    def call_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any], call_key: Any = None) -> Any:
-        """Calls the function, compiling if needed, and stores the fast path under `call_key`."""
-        settings = config.current()
-        if settings.disable_jit:
-            return arguments.as_arrays(self.fun(*args, **kwargs))
-        if kwargs:
-            args, kwargs = self.parameters.in_position(args, kwargs)
-        call = self._bind(args, kwargs)
-        call.keys = [x._key if type(x) is ArrayImpl else self._leaf_key(x, call) for x in call.leaves]
-        key = (call.tree, call.statics, settings.called, *call.keys)
-        try:
-            entry = self._store.entries.get(key)
-        except Exception as error:
-            raise arguments.incomparable(self.fun, call.statics, error) from error
-        if entry is None:
-            entry = self._store.keep(key, self._compile(call), self.fun)
-        if call_key is not None and type(entry) is Entry:
-            order = call_order((call.args, call.kwargs), iter(range(len(call.leaves))))
-            fingerprint = settings.called
-            # `call_key` alone finds the fast path for the latest settings: most programs never change them.
-            fast_path = entry.for_leaves(call.leaves, order).fast_path(fingerprint)
-            bounded(self.calls)[call_key] = self.calls[fingerprint, call_key] = fast_path
-            if self._store.entries.get(key) is not entry:  # replaced, or cleared, by another thread meanwhile
-                self._store.forget_calls(entry)
-        try:
-            return entry.run(call.leaves)
-        except FAILURES:
-            self.explain_failure(entry, args, kwargs)
-            raise
-
-    def _leaf_key(self, x: Any, call: BoundCall) -> Any:
-        """The key of a leaf that is no `ArrayImpl`; raises if it cannot be an argument."""
-        kind = type(x)
-        if kind in NUMBERS:
-            return kind
-        if isinstance(x, Tracer):
-            check_live(x)
-            message = f"a traced value of type {x.aval.short} left its transformation"
-            raise UnexpectedTracerError(message, aval=x.aval, live=x.owner.live)
-        if kind is Ref:
-            return Ref
-        aval = typeof_value(x)
-        if aval is None or type(x) is ShapeDtypeStruct:
-            call.check_arrays(values=True)
-        return aval
-
-    @property
-    def options(self) -> Options:
-        """The options with argument numbers and names completed from the function's signature."""
-        if self._resolved is None:
-            options = self._options
-            kinds = [(*options[:2], "static"), (*options[2:4], "donate")]
-            static, donate = (arguments.complete(self.fun, *each, each[-1] in options.verbatim) for each in kinds)
-            self._resolved = options._replace(
-                static_argnums=static[0], static_argnames=static[1], donate_argnums=donate[0], donate_argnames=donate[1]
-            )
-        return self._resolved
-
-    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
-        """The call with these arguments."""
-        if not self.has_static:
-            return BoundCall(self.fun, args, kwargs)
-        return bind(self.fun, self.options, self.parameters.label, args, kwargs)
-
-    # -- tracing and compiling
-
-    def _trace(self, call: BoundCall) -> Traced:
-        """The function traced for leaves of the types of this call, from the cache if possible."""
-        settings, avals = config.current(), call.avals
-        key = (call.tree, call.statics, settings.traced, axis_env.get(), *avals)
-        cached = self._store.traces.get(key)
-        if cached is not None:
-            return cached
-        name = arguments.fun_name(self.fun)
-        if settings.no_tracing or settings.explain_cache_misses:
-            check_miss(name, key, self._store.traces, self.parameters.label)
-        trees: list[PyTreeDef] = []
-
-        def flat(*tracers: Any) -> list[Any]:
-            positional, keywords = call.arguments_of(tracers)
-            out = strictness.run(self._is_ours, self.fun, positional, keywords)
-            leaves, tree = flatten(out)
-            arguments.check_outputs(self.fun, out, leaves)
-            trees.append(tree)
-            return leaves
-
-        with on(self._store.account), timed(TRACE, "tracing %s for jit", name), no_leaks(name):
-            jaxpr, consts = stage(flat, avals, name=name, arg_names=call.names)
-        narrow = dtypes_of_integers(jaxpr) if self._is_ours else {}
-        traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0], narrow)
-        if settings.debug_key_reuse:
-            check_keys(traced.closed.jaxpr)
-        if not any(isinstance(c, Tracer) for c in consts):
-            # A Jaxpr that closes over tracers is valid for this one call only.
-            bounded(self._store.traces)[key] = traced
-        return traced
-
-    def _compile(self, call: BoundCall) -> Entry | ReferenceCall:
-        """The call compiled; a `ReferenceCall` if the function uses references."""
-        if any(key is Ref for key in call.keys):
-            return self._reference_call(call)
-        try:
-            with on(self._store.account):
-                lowered = self._lower(call)
-                options = self._options
-                program = lowered.lowering.compile_for_calls(options.compiler_options, options.compile_effort)
-        except CapturedRefsError:
-            if not self._threads_refs:
-                raise
-            return self._reference_call(call)
-        return lowered.entry(program)
-
-    def _reference_call(self, call: BoundCall) -> ReferenceCall:
-        ref_indices = references.find_refs(call.leaves)
-        key = (call.tree, call.statics, ref_indices)
-        entry = self._store.reference_calls.get(key)
-        if entry is None:
-            entry = ReferenceCall(call.without_values(), self._pure, ref_indices)
-            bounded(self._store.reference_calls)[key] = entry
-        return entry
-
-    def _pure(self, fun: Callable[..., Any]) -> Callable[..., Any]:
-        """A jitted function of the pure function `fun`, with the options of this one."""
-        options = self._options
-        prefixes = [prefix for prefix in (options.in_shardings, options.out_shardings) if prefix is not None]
-        if any(sharding is not None for prefix in prefixes for sharding in prefix.leaves):
-            raise RefError("a jitted function with shardings uses references", instead="reshard inside of the function")
-        names = ("keep_unused", "device", "compiler_options", "compile_effort")
-        return function_of(_PureFunction(fun, Options(**{name: getattr(options, name) for name in names})))
-
-    def _lower(self, call: BoundCall) -> LoweredCall:
-        """The call traced and lowered.
-
-        Uncommitted scalars among the closed-over arrays become literals of the program, the others its first arguments.
-        """
-        traced, keys, options = self._trace(call), call.keys, self._options
-        in_shardings, out_shardings = options.in_shardings, options.out_shardings
-        ins = in_shardings.spread((call.args, call.kwargs)) if in_shardings is not None else None
-        outs = out_shardings.spread(traced.result()) if out_shardings is not None else None
-        consts = [as_array(c) for c in traced.consts]
-        jaxpr, used = prune(traced.closed.jaxpr)
-        watches_keys = config.current().debug_key_reuse
-        if watches_keys:  # what is drawn and not used counts, too
-            jaxpr = traced.closed.jaxpr
-        if options.keep_unused or watches_keys:
-            used = [True] * len(used)
-        offset = len(consts)
-        numbers = [as_literal(c) if u else None for c, u in zip(consts, used, strict=False)]
-        literals = {v: number for v, number in zip(jaxpr.invars, numbers, strict=False) if number is not None}
-        jaxpr = with_literals(jaxpr, literals)
-        used = [u and v not in literals for v, u in zip(jaxpr.invars, used, strict=True)]
-        used_indices = [i for i in range(len(keys)) if used[offset + i]]
-        used_consts = [c for c, u in zip(consts, used, strict=False) if u]
-        invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
-        if ins is not None and not options.moves_arguments:
-            call.check_shardings(ins)
-        donated = donation.leaves(self.options, call) if self._has_donated else _NONE
-        usable = donation.usable(donated, used_indices, len(used_consts), invars, jaxpr.outvars) if donated else _NONE
-        leaf_types = [scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in used_indices]
-        lowering = lower(
-            jaxpr.replace(invars=invars),
-            jaxpr.name,
-            [*[c._key for c in used_consts], *leaf_types],
-            device=options.device,
-            donated=usable,
-            results=traced.result_paths(),
-            in_shardings=None if ins is None else [None] * len(used_consts) + [ins[i] for i in used_indices],
-            out_shardings=outs,
-            repeatable=not self._is_ours,
-        )
-        reusable = frozenset(used_indices[i - len(used_consts)] for i in usable)
-        narrow = {i: dtype for i, dtype in traced.narrow.items() if keys[i] is int}
-        return LoweredCall(lowering, traced, call, used_consts, used_indices, donated, reusable, narrow)
-
-    # -- inside another transformation
-
-    def call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of a call under a trace, which is one equation of the primitive `jit_p`."""
-        if self._options.inline or config.current().disable_jit:
-            return self._inlined(args, kwargs)
-        if kwargs:
-            args, kwargs = self.parameters.in_position(args, kwargs)
-        call = self._bind(args, kwargs)
-        ref_indices = references.find_refs(call.leaves)
-        if ref_indices or (call.tree, call.statics, ref_indices) in self._store.reference_calls:
-            return self._reference_call(call).run(call.leaves)
-        call.keys = call.check_arrays()
-        try:
-            traced = self._trace(call)
-        except CapturedRefsError:
-            if not self._threads_refs:
-                raise
-            return self._reference_call(call).run(call.leaves)
-        check_all(traced.narrow, call.leaves)
-        operands = described(call.leaves)
-        in_shardings, out_shardings = self._options.in_shardings, self._options.out_shardings
-        if in_shardings is not None and not self._options.moves_arguments:
-            operands = constrained(operands, in_shardings.spread((call.args, call.kwargs)))
-        outs = jit_p.bind(*traced.consts, *operands, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
-        if out_shardings is not None:
-            outs = constrained(outs, out_shardings.spread(traced.result()))
-        return traced.out_tree.unflatten(outs)
-
-    def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Runs the function in the current trace, without an equation of its own."""
-        ours = self._is_ours
-        if self._options.inline and not ours:  # users' functions get arrays for numbers, as under `jit`
-            call = self._bind(args, kwargs)
-            positional, kwargs = join_static(call.statics, *arguments.as_arrays((call.args, call.kwargs)))
-            args = tuple(positional)
-        return arguments.as_arrays(strictness.run(ours, self.fun, args, kwargs))
-
-    # -- tracing and lowering without running
-
-    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
-        """The function traced for these arguments (arrays or `ShapeDtypeStruct`s); nothing is compiled."""
-        return self.guarded(self._staged, "trace", args, kwargs)
-
-    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
-        """The function lowered to StableHLO for these arguments (arrays or `ShapeDtypeStruct`s)."""
-        return self.guarded(self._staged, "lower", args, kwargs)
-
-    def _staged(self, stage: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The function traced or lowered (`stage` is "trace" or "lower") for these arguments."""
-        call = self._bind(args, kwargs)
-        call.leaves = [as_ref(x) for x in call.leaves]
-        try:
-            if not references.find_refs(call.leaves):
-                call.leaves = [as_struct(x) for x in call.leaves]
-                call.keys = [key_of(x, aval) for x, aval in zip(call.leaves, call.check_arrays(), strict=True)]
-                return self._traced(call) if stage == "trace" else self._lowered(call)
-        except CapturedRefsError:
-            if not self._threads_refs:
-                raise
-        return self._reference_call(call).stage(stage, call.leaves)
-
-    def _traced(self, call: BoundCall) -> stages.Traced:
-        traced, stages = self._trace(call), _stages()
-        donated = donation.leaves(self.options, call) if self._has_donated else _NONE
-        out_shardings, out_avals = self._options.out_shardings, traced.closed.out_avals
-        signature = stages.Call(call.without_values(), donated, traced.out_tree, out_avals, out_shardings)
-        return stages.Traced(signature, traced.closed, traced.consts, lambda: self._lowered(call))
-
-    def _lowered(self, call: BoundCall) -> stages.Lowered:
-        # Arguments that lie nowhere yet are expected where `in_shardings` puts them, so that calls move none twice.
-        keys, in_shardings = call.keys, self._options.in_shardings
-        if in_shardings is not None:
-            keys = [
-                key if sharding is None or is_committed(key) else key_for(aval_of(key), sharding, committed=True)
-                for key, sharding in zip(keys, in_shardings.spread((call.args, call.kwargs)), strict=True)
-            ]
-        lowered, stages = self._lower(call.with_keys(keys)), _stages()
-        traced, hidden = lowered.traced, len(lowered.consts)
-        out_avals, out_shardings = traced.closed.out_avals, self._options.out_shardings
-        signature = stages.Call(
-            call.without_values(), lowered.donated, traced.out_tree, out_avals, out_shardings, lowered.used_indices,
-            hidden,
-        )  # fmt: skip
-        # Stages must not keep the user's arrays alive.
-        lowered = lowered._replace(call=lowered.call.without_values())
-        return stages.Lowered(signature, lowered.lowering, lambda program: lowered.entry(program).run, self._options)
-
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """Shapes and dtypes of the result, with the shardings of `out_shardings`; see `phlox.eval_shape`."""
-        call = self._bind(args, kwargs)
-        fun = with_static(self.fun, functools.partial(join_static, call.statics)) if call.statics else self.fun
-        return with_shardings(shapes_of(fun, call.args, call.kwargs), self._options.out_shardings)
-
-    def stats(self) -> Stats:
-        """How many programs were traced and compiled for this function, how long that took, and how often they ran.
-
-        >>> f = phlox.jit(lambda x: x + 1)
-        >>> float(f(1) + f(2) + f(3.0))
-        9.0
-        >>> f.stats().entries, f.stats().calls
-        (2, 3)
-        """
-        return self._store.stats()
-
-    def clear_cache(self) -> None:
-        """Forgets what was traced and compiled for this function."""
-        self._store.clear()
-
-
-def check_keys(jaxpr: Any) -> None:
-    """Raises `KeyReuseError` if a Jaxpr uses a PRNG key twice; imports the analysis, which only this flag needs."""
-    from ..._trace.key_reuse import check
-
-    check(jaxpr)
-
-
-def _stages() -> Any:
-    """The module `stages`, imported when first needed: programs that only call functions do not pay for it."""
-    from . import stages
-
-    return stages
-
-
-class _PureFunction(JitFunction):
-    """The pure function made from one that uses references.
-
-    If it finds a reference that its maker did not pass, the error reaches the `ReferenceCall`, which makes a new one.
-    """
-
-    __slots__ = ()
-    _threads_refs = False
-
 
 if TYPE_CHECKING:
 
@@ -534,6 +47,10 @@ def jit(
     inline: bool | Inline = False,
     compiler_options: CompilerOptions | None = None,
     compile_effort: str | None = None,
+    checks: str | None = None,
+    max_traces: int | None = None,
+    sizes: Mapping[str, Any] | str | None = None,
+    buckets: Sequence[int] | Mapping[str, Sequence[int]] | None = None,
 ) -> Any:
     """Compiles `fun` with XLA the first time it is called with arguments of new shapes and dtypes.
 
@@ -554,6 +71,13 @@ def jit(
       compiler_options: options of XLA by the names of its flags; ignored where `fun` is part of another program.
       compile_effort: ``'default'``, ``'fast'`` (fewer optimizations) or ``'tiered'`` (calls run a quickly compiled
         program until the optimized one is compiled on a thread); None for the flag of this name. Ignored as above.
+      checks: ``'off'``, ``'default'`` or ``'strict'``: traps in this function are passed over, warned of, or refused;
+        None for the flag of this name.
+      max_traces: how often `fun` may be traced; None for any number.
+      sizes: names of axes that vary in length, by parameter: ``{"x": "n", "mask": ("batch", "n")}``. One program then
+        serves all lengths up to a bucket, with the results of `fun`; see `pad_axes`. ``{"x": "auto"}`` names the
+        leading axis of each leaf after its length, and ``"auto"`` those that differ between two calls.
+      buckets: the lengths to compile for, in rising order, or such a list for each name; see `pad_axes`.
 
     Returns:
       A function that is called as `fun` is. Its methods ``trace``, ``lower`` and ``eval_shape`` take the same arguments
@@ -564,7 +88,8 @@ def jit(
       ConcretizationTypeError: in a call, when `fun` needs the value of a traced array; often one of the subclasses,
         such as `TracerBoolConversionError`.
       BackendError: there is no such backend.
-      OptionError: `static_argnums` and the like name arguments that `fun` does not have.
+      CheckError: in a call, when `fun` would be traced more often than `max_traces`, or for ``checks='strict'``.
+      OptionError: `static_argnums`, `sizes` and the like name arguments that `fun` does not have.
       StaticArgumentError: in a call, when a static argument is not hashable.
 
     >>> import phlox, phlox.numpy as jnp
@@ -593,8 +118,20 @@ def jit(
             )
             if None not in names_and_numbers
         ),
+        checks=as_checks(checks),
+        max_traces=as_limit(max_traces),
     )
-    return _make(fun, options) if fun is not None else lambda f: _make(f, options)
+    if sizes is None and buckets is not None:
+        raise OptionError("jit: buckets without sizes", instead="sizes={'x': 'n'}, which names the axes that vary")
+
+    def make(fun: Any) -> Any:
+        if sizes is None:
+            return _make(fun, options)
+        from ..sizes.sized_jit import sized_jit  # on demand: few functions have sizes
+
+        return sized_jit(_make(fun, options), sizes, buckets)
+
+    return make(fun) if fun is not None else make
 
 
 def jitted_alias(function: Any, name: str) -> Any:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..._base import pytree
 from ..._base.errors import ArgumentError, CompilerOptionError, OptionError
 from ..._base.pytree import PyTreeDef, flatten
+from ..._xla.compile_effort import CHOICES
+from ..._xla.cpu_emitter import Overrides
 from ..._xla.devices import Device
-from ..._xla.effort import CHOICES
-from ..._xla.pipeline import Overrides
 from ..._xla.sharding import Sharding
 from ..devices.meshes import named
 from .inlining import Inline
@@ -18,7 +18,7 @@ from .inlining import Inline
 CompilerOptions = dict[str, str | bool | int | float]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TypedDict
 
     class JitOptions(TypedDict, total=False):
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
         inline: bool | Inline
         compiler_options: CompilerOptions | None
         compile_effort: str | None
+        checks: str | None
+        max_traces: int | None
+        sizes: Mapping[str, Any] | str | None
+        buckets: Sequence[int] | Mapping[str, Sequence[int]] | None
 
 
 class Prefix(NamedTuple):
@@ -77,6 +81,10 @@ class Options(NamedTuple):
     verbatim: tuple[str, ...] = ()
     #: whether arguments are moved to `in_shardings` wherever they lie, as those of `pmap` are
     moves_arguments: bool = False
+    #: a value of the flag of this name, or None for the flag's
+    checks: str | None = None
+    #: how many traces are allowed; None for any number
+    max_traces: int | None = None
 
 
 def as_effort(effort: str | None) -> str | None:
@@ -84,6 +92,20 @@ def as_effort(effort: str | None) -> str | None:
     if effort is not None and effort not in CHOICES:
         raise OptionError(f"jit: compile_effort={effort!r}", instead="one of " + ", ".join(map(repr, CHOICES)))
     return effort
+
+
+def as_checks(checks: str | None) -> str | None:
+    """The option `checks` of `jit`. Raises `OptionError` for values that the flag does not have."""
+    if checks not in (None, "off", "default", "strict"):
+        raise OptionError(f"jit: checks={checks!r}", instead="'off', 'default' or 'strict'")
+    return checks
+
+
+def as_limit(max_traces: int | None) -> int | None:
+    """The option `max_traces` of `jit`. Raises `OptionError` for what is no positive integer."""
+    if max_traces is not None and (type(max_traces) is not int or max_traces < 1):
+        raise OptionError(f"jit: max_traces={max_traces!r}", instead="a positive integer, or None for any number")
+    return max_traces
 
 
 def as_overrides(options: CompilerOptions | None) -> Overrides:

@@ -207,7 +207,7 @@ def _staged(
     flat = FlatFunction(lambda a, k: _of_arrays(fun(*a, **k)), in_tree)
     flat.fun.__name__ = arguments.fun_name(fun)
     names = functools.partial(arguments.leaf_names, fun, args, kwargs)
-    with no_leaks(arguments.fun_name(fun)):
+    with no_leaks(arguments.fun_name(fun), fun):
         jaxpr, consts = stage(flat, avals, name=arguments.fun_name(fun), arg_names=names)
     return ClosedJaxpr(jaxpr, consts), flat.out_tree
 

@@ -23,12 +23,13 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.refs import Ref
 from ..._trace.trace import Tracer, not_an_array
 from ..._xla import analysis as inspection
-from ..._xla.array import ArrayImpl, move
+from ..._xla.array import ArrayImpl
 from ..._xla.bindings import parse
 from ..._xla.compile import JaxRuntimeError
 from ..._xla.devices import Device
 from ..._xla.host_values import as_array
 from ..._xla.layout import Format, Layout
+from ..._xla.moves import move
 from ..._xla.placement import Placed, is_committed, sharding_of
 from ..._xla.program import Lowering, has_sharding
 from .bound_call import BoundCall
@@ -36,6 +37,7 @@ from .options import CompilerOptions, Options, Prefix, as_overrides
 from .programs import struct_of, with_shardings
 
 if TYPE_CHECKING:
+    from ..checks.explanation import Explanation
     from .caches import Stats
 
 
@@ -100,6 +102,10 @@ class Jitted(Wrapped[P, R], Protocol[P, R]):
 
     def stats(self) -> Stats:
         """How many programs were traced and compiled, how long that took, and how often they ran."""
+        ...
+
+    def explain(self) -> Explanation:
+        """The compiled programs as a table: types, times, calls, and why each was compiled."""
         ...
 
     def clear_cache(self) -> None:

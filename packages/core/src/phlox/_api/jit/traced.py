@@ -13,13 +13,15 @@ class Traced(NamedTuple):
     """A function traced for one kind of arguments: its Jaxpr, closed-over values, and the treedef of its result.
 
     The Jaxpr takes `consts` as its first arguments. `narrow` has the dtypes that must hold the leaves which are Python
-    integers, by leaf index; see `narrowing`.
+    integers, by leaf index; see `narrowing`. `watch` has the values from outside that the trace read, if any are to be
+    compared later; see `checks.stale_values`.
     """
 
     closed: ClosedJaxpr
     consts: list[Any]
     out_tree: PyTreeDef
     narrow: dict[int, Any]
+    watch: Any = None
 
     def result(self) -> Any:
         """The result with abstract values as leaves, since constructors of users' pytree classes may read shapes."""

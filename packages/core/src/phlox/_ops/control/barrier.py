@@ -11,9 +11,9 @@ from ..._base.errors import UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import shaped
 from ..._ir.effects import Effect
-from ..._ir.explicit import each, whole
 from ..._ir.key_uses import passes_each, reads
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import each, whole
 from ..._transform.array_operations import instantiate
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import passes
@@ -34,8 +34,8 @@ def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[
 
 
 def _barrier_transpose(cotangents: Sequence[Any], *args: Any) -> list[Any]:
-    found = optimization_barrier.bind(*map(instantiate, cotangents))
-    return [ct if is_linear(x) else None for ct, x in zip(found, args, strict=True)]
+    outs = optimization_barrier.bind(*map(instantiate, cotangents))
+    return [ct if is_linear(x) else None for ct, x in zip(outs, args, strict=True)]
 
 
 optimization_barrier = Primitive(

@@ -110,56 +110,60 @@ def with_shared_constants(branches: Sequence[ClosedJaxpr], order: Iterable[int])
 
     `order` lists the branches in the order in which their constants are collected.
     """
-    places: dict[int, int] = {}
+    positions: dict[int, int] = {}
     consts: list[Any] = []
     for c in (c for number in order for c in branches[number].consts):
-        if id(c) not in places:
-            places[id(c)] = len(consts)
+        if id(c) not in positions:
+            positions[id(c)] = len(consts)
             consts.append(c)
     avals = tuple(typeof(c) for c in consts)
-    return consts, tuple(_with_constants(b, avals, tuple(places[id(c)] for c in b.consts)) for b in branches)
+    return consts, tuple(_with_constants(b, avals, tuple(positions[id(c)] for c in b.consts)) for b in branches)
 
 
-def _with_constants(branch: ClosedJaxpr, avals: tuple[ShapedArray, ...], places: tuple[int, ...]) -> ClosedJaxpr:
+def _with_constants(branch: ClosedJaxpr, avals: tuple[ShapedArray, ...], positions: tuple[int, ...]) -> ClosedJaxpr:
     """The branch with leading inputs of types `avals` for the constants of all branches; its own are at `places`."""
 
     def make() -> ClosedJaxpr:
-        own = dict(zip(places, branch.jaxpr.constvars, strict=True))
+        own = dict(zip(positions, branch.jaxpr.constvars, strict=True))
         constants = [own.get(i) or Var(aval) for i, aval in enumerate(avals)]
         return ClosedJaxpr(branch.jaxpr.replace(constvars=[], invars=[*constants, *branch.jaxpr.invars]))
 
-    return memoized(branch.jaxpr, ("with constants", avals, places), make)
+    return memoized(branch.jaxpr, ("with constants", avals, positions), make)
 
 
 def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], branches: Branches, batching: Batching = None
 ) -> tuple[list[Any], list[Any]]:
     index, operands = primals[0], primals[1:]
-    wanted = tuple(type(t) is not Zero for t in tangents[1:])
-    split = [linearize_jaxpr(branch, wanted) for branch in branches]
+    has_tangent = tuple(type(t) is not Zero for t in tangents[1:])
+    split = [linearize_jaxpr(branch, has_tangent) for branch in branches]
     nonzero = _any([s.nonzero for s in split])
-    slots, places = _slots([s.primal.out_avals[len(branches[0].out_avals) :] for s in split])
+    slots, slot_indices = _slots([s.primal.out_avals[len(branches[0].out_avals) :] for s in split])
     # Operands of the linear half are stored until it runs, so only those that some branch needs are passed.
     inputs, count = len(operands), len(branches[0].out_avals)
     needed = {(kind, i) for s in split for kind, i in s.residuals if kind == "in" or i < count}
-    kept = tuple(i for i in range(inputs) if ("in", i) in needed)
-    kept += tuple(inputs + i for i in range(count) if ("out", i) in needed)
-    kept += tuple(inputs + count + i for i in range(len(slots)))
-    key = (wanted, tuple(slots), nonzero, kept, axis_env.get())
+    residuals = tuple(i for i in range(inputs) if ("in", i) in needed)
+    residuals += tuple(inputs + i for i in range(count) if ("out", i) in needed)
+    residuals += tuple(inputs + count + i for i in range(len(slots)))
+    key = (has_tangent, tuple(slots), nonzero, residuals, axis_env.get())
     halves = []
-    for branch, one, mine in zip(branches, split, places, strict=True):
+    for branch, one, mine in zip(branches, split, slot_indices, strict=True):
 
         def make(
             branch: ClosedJaxpr = branch, one: LinearizedJaxpr = one, mine: list[int] = mine
         ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-            return _with_slots(one.primal, slots, mine), _linear_half(branch, one, slots, mine, kept, nonzero)
+            return _with_slots(one.primal, slots, mine), _linear_half(branch, one, slots, mine, residuals, nonzero)
 
         halves.append(memoized(branch.jaxpr, ("halves", *key, tuple(mine)), make))
     results = bind_branches(index, tuple(primal for primal, _ in halves), operands, batching)
     values = [*operands, *results]
-    given = [t for t in tangents[1:] if type(t) is not Zero]
+    nonzero_tangents = [t for t in tangents[1:] if type(t) is not Zero]
     linear = tuple(half for _, half in halves)
-    outs = bind_branches(index, linear, [*(values[i] for i in kept), *given], batching) if any(nonzero) else []
+    outs = (
+        bind_branches(index, linear, [*(values[i] for i in residuals), *nonzero_tangents], batching)
+        if any(nonzero)
+        else []
+    )
     return results[:count], fill(outs, nonzero, branches[0].out_avals)
 
 
@@ -169,20 +173,20 @@ def _slots(left: Sequence[Sequence[ShapedArray]]) -> tuple[list[ShapedArray], li
     Only one branch runs, so values of one type in different branches share a slot.
     """
     slots: list[ShapedArray] = []
-    places = []
+    slot_indices = []
     for avals in left:
         free = list(range(len(slots)))
         mine = []
         for aval in avals:
-            found = next((i for i in free if slots[i] == aval), None)
-            if found is None:
-                found = len(slots)
+            slot = next((i for i in free if slots[i] == aval), None)
+            if slot is None:
+                slot = len(slots)
                 slots.append(aval)
             else:
-                free.remove(found)
-            mine.append(found)
-        places.append(mine)
-    return slots, places
+                free.remove(slot)
+            mine.append(slot)
+        slot_indices.append(mine)
+    return slots, slot_indices
 
 
 def _with_slots(branch: ClosedJaxpr, slots: Sequence[ShapedArray], mine: Sequence[int]) -> ClosedJaxpr:
@@ -191,8 +195,8 @@ def _with_slots(branch: ClosedJaxpr, slots: Sequence[ShapedArray], mine: Sequenc
     def fun(*args: Any) -> list[Any]:
         results = eval_jaxpr(branch.jaxpr, branch.consts, *args)
         own = dict(zip(mine, results[len(results) - len(mine) :], strict=True))
-        kept = [own[i] if i in own else zeros(aval) for i, aval in enumerate(slots)]
-        return [*results[: len(results) - len(mine)], *kept]
+        slot_values = [own[i] if i in own else zeros(aval) for i, aval in enumerate(slots)]
+        return [*results[: len(results) - len(mine)], *slot_values]
 
     return restage(fun, branch.in_avals, branch.jaxpr)
 
@@ -202,11 +206,11 @@ def _linear_half(
     s: LinearizedJaxpr,
     slots: Sequence[ShapedArray],
     mine: Sequence[int],
-    kept: Sequence[int],
+    residual_indices: Sequence[int],
     nonzero: Sequence[bool],
 ) -> ClosedJaxpr:
     """The linear jaxpr of a branch. Its inputs are tangents, after the operands and results of the primal half at the
-    positions `kept`."""
+    positions `residual_indices`."""
     inputs, outputs = len(branch.in_avals), len(branch.out_avals)
 
     def place(kind: str, i: int) -> int:
@@ -214,15 +218,15 @@ def _linear_half(
         return i if kind == "in" else inputs + (i if i < outputs else outputs + mine[i - outputs])
 
     def fun(*args: Any) -> list[Any]:
-        values = dict(zip(kept, args, strict=False))
+        values = dict(zip(residual_indices, args, strict=False))
         residuals = [values[place(kind, i)] for kind, i in s.residuals]
-        found = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *args[len(kept) :])
-        tangents = fill(found, s.nonzero, branch.out_avals)
-        return [instantiate(t) for t, asked in zip(tangents, nonzero, strict=True) if asked]
+        tangents_out = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *args[len(residual_indices) :])
+        tangents = fill(tangents_out, s.nonzero, branch.out_avals)
+        return [instantiate(t) for t, flag in zip(tangents, nonzero, strict=True) if flag]
 
     avals = [*branch.in_avals, *branch.out_avals, *slots]
     tangent_avals = s.linear.in_avals[len(s.residuals) :]
-    return restage(fun, [*(avals[i] for i in kept), *tangent_avals], s.linear.jaxpr)
+    return restage(fun, [*(avals[i] for i in residual_indices), *tangent_avals], s.linear.jaxpr)
 
 
 def _transpose(
@@ -232,9 +236,9 @@ def _transpose(
     nonzero = tuple(type(ct) is not Zero for ct in cotangents)
     there = _any([transpose_jaxpr(branch, linear, nonzero)[1] for branch in branches])
     derived = tuple(transpose_jaxpr(branch, linear, nonzero, keep=there)[0] for branch in branches)
-    given = [x for x in operands if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
-    found, present = iter(bind_branches(index, derived, given, batching)), iter(there)
-    return [None, *((next(found) if next(present) else Zero(x.aval)) if is_linear(x) else None for x in operands)]
+    inputs = [x for x in operands if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
+    results, present = iter(bind_branches(index, derived, inputs, batching)), iter(there)
+    return [None, *((next(results) if next(present) else Zero(x.aval)) if is_linear(x) else None for x in operands)]
 
 
 def _batch(
@@ -259,15 +263,15 @@ def _batch_choice(
     every = []
     for number, branch in enumerate(branches):
         chosen = eq(index, literal(index, number))
-        given, dims = _only_chosen(axis, chosen, operands, in_dims)
+        inputs, dims = _only_chosen(axis, chosen, operands, in_dims)
         if number:  # of each example one branch counts, so that no key is used twice
-            given = [random_clone.bind(x) if is_key(typeof(x)) else x for x in given]
+            inputs = [random_clone.bind(x) if is_key(typeof(x)) else x for x in inputs]
         if has_unbounded_loop(branch.jaxpr):  # for rows that do not take the branch it might never end
             branch = masked_jaxpr(branch, typeof(chosen).without_axis(0))
-            given, dims = [chosen, *given], (0, *dims)
+            inputs, dims = [chosen, *inputs], (0, *dims)
         derived, out_dims = batch_jaxpr(branch, axis, dims)
-        found = call(derived, given, name=branch.jaxpr.name or "branch")
-        every.append([place_axis(x, d, 0, axis.size) for x, d in zip(found, out_dims, strict=True)])
+        results = call(derived, inputs, name=branch.jaxpr.name or "branch")
+        every.append([place_axis(x, d, 0, axis.size) for x, d in zip(results, out_dims, strict=True)])
     outs = []
     for cases in zip(*every, strict=True):
         shape = typeof(cases[0]).shape
@@ -283,13 +287,13 @@ def _only_chosen(
 
     Their cotangents are zero, but zero times an infinite derivative of a branch that was not chosen would be nan.
     """
-    given, dims = list(operands), list(in_dims)
+    inputs, dims = list(operands), list(in_dims)
     for i, (x, dim) in enumerate(zip(operands, in_dims, strict=True)):
         if typeof(x).tangent().dtype != dtypes.float0:
             x, dims[i] = place_axis(x, dim, 0, axis.size), 0
             which = broadcast_in_dim(chosen, shape=typeof(x).shape, broadcast_dimensions=(0,))
-            given[i] = select(which, x, stop_gradient(x))
-    return given, tuple(dims)
+            inputs[i] = select(which, x, stop_gradient(x))
+    return inputs, tuple(dims)
 
 
 def _masked(mask: Any, index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> list[Any]:
@@ -328,23 +332,23 @@ def _dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[bool]:
 
 def _divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
     divided = [divide(branch, policy) for branch in eqn.params["branches"]]
-    slots, places = _slots([[v.aval for v in d.kept] for d in divided])
-    kept = [Var(aval) for aval in slots]
-    first = tuple(_with_slots(d.first, slots, mine) for d, mine in zip(divided, places, strict=True))
-    again = tuple(_from_slots(d, slots, mine) for d, mine in zip(divided, places, strict=True))
+    slots, slot_indices = _slots([[v.aval for v in d.residuals] for d in divided])
+    residual_vars = [Var(aval) for aval in slots]
+    first = tuple(_with_slots(d.first, slots, mine) for d, mine in zip(divided, slot_indices, strict=True))
+    again = tuple(_from_slots(d, slots, mine) for d, mine in zip(divided, slot_indices, strict=True))
     return (
-        eqn.replace(outvars=[*eqn.outvars, *kept], params={**eqn.params, "branches": first}),
-        eqn.replace(invars=[*eqn.invars, *kept], params={**eqn.params, "branches": again}),
-        kept,
+        eqn.replace(outvars=[*eqn.outvars, *residual_vars], params={**eqn.params, "branches": first}),
+        eqn.replace(invars=[*eqn.invars, *residual_vars], params={**eqn.params, "branches": again}),
+        residual_vars,
     )
 
 
 def _from_slots(divided: Divided, slots: Sequence[ShapedArray], mine: Sequence[int]) -> ClosedJaxpr:
     """The second half of a split branch, which takes its saved values from their slots."""
     jaxpr = divided.again.jaxpr
-    own = dict(zip(mine, divided.kept, strict=True))
-    places = [own[i] if i in own else Var(aval) for i, aval in enumerate(slots)]
-    invars = [*jaxpr.invars[: len(jaxpr.invars) - len(mine)], *places]
+    own = dict(zip(mine, divided.residuals, strict=True))
+    slot_vars = [own[i] if i in own else Var(aval) for i, aval in enumerate(slots)]
+    invars = [*jaxpr.invars[: len(jaxpr.invars) - len(mine)], *slot_vars]
     return divided.again.replace(jaxpr=jaxpr.replace(invars=invars))
 
 

@@ -75,8 +75,8 @@ def _jit_jvp(
 ) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(type(t) is not Zero for t in tangents)
     derived, present = jvp_jaxpr(jaxpr, nonzero)
-    given = [t for t in tangents if type(t) is not Zero]
-    results = call(derived, [*primals, *given], name=name, inline=inline)
+    nonzero_tangents = [t for t in tangents if type(t) is not Zero]
+    results = call(derived, [*primals, *nonzero_tangents], name=name, inline=inline)
     count = len(jaxpr.out_avals)
     return results[:count], fill(results[count:], present, jaxpr.out_avals)
 
@@ -84,13 +84,13 @@ def _jit_jvp(
 def _jit_linearize(
     primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, name: str, inline: bool
 ) -> tuple[list[Any], list[Any]]:
-    wanted = tuple(type(t) is not Zero for t in tangents)
-    split = linearize_jaxpr(jaxpr, wanted)
+    nonzero = tuple(type(t) is not Zero for t in tangents)
+    split = linearize_jaxpr(jaxpr, nonzero)
     results = call(split.primal, primals, name=name, inline=inline)
     sources = {"in": primals, "out": results}
     residuals = [sources[kind][i] for kind, i in split.residuals]
-    given = [t for t in tangents if type(t) is not Zero]
-    outs = call(split.linear, [*residuals, *given], name=name, inline=inline) if any(split.nonzero) else []
+    nonzero_tangents = [t for t in tangents if type(t) is not Zero]
+    outs = call(split.linear, [*residuals, *nonzero_tangents], name=name, inline=inline) if any(split.nonzero) else []
     return results[: len(jaxpr.out_avals)], fill(outs, split.nonzero, jaxpr.out_avals)
 
 
@@ -98,10 +98,10 @@ def _jit_transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, na
     linear = tuple(is_linear(x) for x in args)
     nonzero = tuple(type(ct) is not Zero for ct in cotangents)
     derived, present = transpose_jaxpr(jaxpr, linear, nonzero)
-    given = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
-    found = iter(call(derived, given, name=name, inline=inline))
+    inputs = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
+    results = iter(call(derived, inputs, name=name, inline=inline))
     there = iter(present)
-    return [(next(found) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in args]
+    return [(next(results) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in args]
 
 
 def _jit_batch(
@@ -133,11 +133,11 @@ def axes_used(closed: ClosedJaxpr) -> set[Any]:
     """Names of the mapped axes that collectives in a Jaxpr use."""
 
     def find() -> set[Any]:
-        found: set[Any] = set()
+        refs: set[Any] = set()
         for eqn in closed.eqns:
             if eqn.primitive.axes is not None:
-                found.update(eqn.primitive.axes(eqn.params))
-        return found
+                refs.update(eqn.primitive.axes(eqn.params))
+        return refs
 
     return memoized(closed.jaxpr, "axes", find)
 

@@ -85,8 +85,10 @@ def _run_batched(
     zero_outs: dict[int, Zero] = {}
 
     def fun_of_arrays(*xs: Any) -> list[Any]:
-        given = iter(xs)
-        outs = fun(*[_example(x, d) if type(x) is Zero else next(given) for x, d in zip(args, dims, strict=True)])
+        nonzero_tangents = iter(xs)
+        outs = fun(
+            *[_example(x, d) if type(x) is Zero else next(nonzero_tangents) for x, d in zip(args, dims, strict=True)]
+        )
         zero_outs.update((i, out) for i, out in enumerate(outs) if type(out) is Zero)
         return [out for out in outs if type(out) is not Zero]
 
@@ -145,8 +147,8 @@ class _Outputs:
         each = (False,) * len(self.dims)
         self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), each)
         if mapped and None in self.dims and recorder() is not None and not _only_dims.get():
-            asked = _dims_of_rule(each_by_rule, args[num_consts:])
-            each = tuple(d is not None or e is not None for d, e in zip(self.dims, asked or self.dims, strict=True))
+            rule_dims = _dims_of_rule(each_by_rule, args[num_consts:])
+            each = tuple(d is not None or e is not None for d, e in zip(self.dims, rule_dims or self.dims, strict=True))
             self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), each)
         self.dims = list(self.dims)
 
@@ -171,10 +173,10 @@ class _Outputs:
 
 def _dims_of_rule(each_by_rule: Callable[..., Sequence[Dim]], primals: Sequence[Any]) -> list[Dim]:
     """The dims of a rule's results, found by tracing it on these primals; an empty list if it raises."""
-    found: list[Dim] = []
+    out_dims: list[Dim] = []
 
     def run(*xs: Any) -> list[Any]:
-        found[:] = each_by_rule(*xs)
+        out_dims[:] = each_by_rule(*xs)
         return []
 
     token = _only_dims.set(True)
@@ -184,7 +186,7 @@ def _dims_of_rule(each_by_rule: Callable[..., Sequence[Dim]], primals: Sequence[
         return []
     finally:
         _only_dims.reset(token)
-    return found
+    return out_dims
 
 
 # --- custom_jvp -----------------------------------------------------------------------------------------
@@ -222,9 +224,9 @@ def _custom_jvp_batch(
 
     def batched(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         results, got = by_rule(primals, tangents)
-        wanted = outputs.agree(_either(got), "jvp", jvp.name)
-        placed = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results, got, wanted * 2, strict=True)]
-        return placed[: len(wanted)], placed[len(wanted) :]
+        out_dims = outputs.agree(_either(got), "jvp", jvp.name)
+        placed = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results, got, out_dims * 2, strict=True)]
+        return placed[: len(out_dims)], placed[len(out_dims) :]
 
     program = outputs.program
     outs = custom_jvp_call.bind(
@@ -340,13 +342,13 @@ def _custom_vjp_jvp(
 
 
 def custom_vjp_forward(
-    fwd: Rule, bwd: Rule, primals: Sequence[Any], given: Sequence[Any]
+    fwd: Rule, bwd: Rule, primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     """Outputs, and their tangents by `custom_lin`, which can be transposed and not evaluated."""
-    outs, residuals = fwd.call(primals, [type(t) is not Zero for t in given])
+    outs, residuals = fwd.call(primals, [type(t) is not Zero for t in tangents])
     avals = [typeof(out).tangent() for out in outs]
-    given = [instantiate(t) for t in given]
-    out_tangents = custom_lin.bind(*residuals, *given, bwd=bwd, num_res=len(residuals), out_avals=tuple(avals))
+    tangents = [instantiate(t) for t in tangents]
+    out_tangents = custom_lin.bind(*residuals, *tangents, bwd=bwd, num_res=len(residuals), out_avals=tuple(avals))
     return outs, out_tangents
 
 
@@ -382,8 +384,8 @@ def _custom_vjp_batch(
     def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
         results, got, count = by_rule(primals, perturbed)
         residual_dims[:] = got[count:]
-        wanted = outputs.agree(got[:count], "fwd", fwd.name)
-        outs = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results[:count], got[:count], wanted, strict=True)]
+        out_dims = outputs.agree(got[:count], "fwd", fwd.name)
+        outs = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results[:count], got[:count], out_dims, strict=True)]
         return outs, results[count:]
 
     def batched_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -408,10 +410,10 @@ def _custom_vjp_batch(
     return outs, outputs.settle()
 
 
-def _cotangent_of(cotangent: Any, dim: Dim, wanted: Dim, size: int) -> Any:
+def _cotangent_of(cotangent: Any, dim: Dim, in_dim: Dim, size: int) -> Any:
     """The cotangent of an operand that is mapped at `wanted`; of one that is not mapped, the sum over the batch."""
-    if wanted is not None:
-        return _place_dim(cotangent, dim, wanted, size)
+    if in_dim is not None:
+        return _place_dim(cotangent, dim, in_dim, size)
     return cotangent if dim is None else sum_axes(cotangent, (dim,))
 
 

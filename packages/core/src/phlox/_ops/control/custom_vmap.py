@@ -89,83 +89,99 @@ def _jvp(
         *primals,
         *(t for t in tangents if type(t) is not Zero),
         call=hoisted(derived),
-        rule=rule._replace(call=_rule_of_jvp(rule, nonzero, derived, present)),
+        rule=rule._replace(call=_JvpRule(rule, nonzero, derived, present)),
         num_consts=len(derived.consts) + num_consts,
     )
     count = len(call.out_avals)
     return outs[:count], fill(outs[count:], present, call.out_avals)
 
 
-def _rule_of_jvp(
-    rule: BatchRule, nonzero: tuple[bool, ...], derived: ClosedJaxpr, present: Sequence[bool]
-) -> Callable[[int, list[bool], list[Any]], tuple[list[Any], list[bool]]]:
-    """The batching rule of the jvp `derived`, made by differentiating the user's batching rule."""
-    own, count = len(derived.consts), len(nonzero)
-    kept = [i for i, there in enumerate(present) if there]
+class _JvpRule:
+    """The batching rule of the jvp `derived`, made by differentiating the user's batching rule.
 
-    def directions(size: int, batched: list[bool], args: list[Any]) -> tuple[list[Any], list[bool]]:
+    Called with the batch size, a flag for each operand (constants of `derived`, primals, nonzero tangents) and the
+    operands. Returns the results and a flag for each.
+    """
+
+    def __init__(self, rule: BatchRule, nonzero: tuple[bool, ...], derived: ClosedJaxpr, present: Sequence[bool]):
+        self.rule = rule
+        #: whether each operand has a tangent
+        self.nonzero = nonzero
+        self.derived = derived
+        #: results that have a tangent
+        self.present = [i for i, flag in enumerate(present) if flag]
+
+    def __call__(self, size: int, batched: list[bool], args: list[Any]) -> tuple[list[Any], list[bool]]:
+        consts, count = len(self.derived.consts), len(self.nonzero)
+        primals, is_primal_batched = args[consts : consts + count], batched[consts : consts + count]
+        nonzero_tangents, nonzero_flags = iter(args[consts + count :]), iter(batched[consts + count :])
+        tangents = [
+            next(nonzero_tangents) if has else zero_tangent(p) for has, p in zip(self.nonzero, primals, strict=True)
+        ]
+        is_tangent_batched = [next(nonzero_flags) if has else False for has in self.nonzero]
+        if not any(p and t for p, t in zip(is_primal_batched, is_tangent_batched, strict=True)):
+            outs, out_batched, is_rule_batched = self._unbatched(size, primals, tangents, batched[consts:])
+            if not is_rule_batched:
+                return outs, out_batched
+            if not any(is_primal_batched):
+                return self._batched_tangents(size, batched, args)
+        return self._batched(size, primals, tangents, is_primal_batched, is_tangent_batched)
+
+    def _batched_tangents(self, size: int, batched: list[bool], args: list[Any]) -> tuple[list[Any], list[bool]]:
         """Only tangents are batched: the vmap of the jvp, without the user's rule."""
-        dims = [0 if there else None for there in batched]
-        return _in_front(partial(eval_jaxpr, hoisted(derived).jaxpr, []), size, args, dims)
+        dims = [0 if flag else None for flag in batched]
+        return _in_front(partial(eval_jaxpr, hoisted(self.derived).jaxpr, []), size, args, dims)
 
-    def apart(
-        size: int, primals: list[Any], tangents: list[Any], batched: list[bool]
+    def _unbatched(
+        self, size: int, primals: list[Any], tangents: list[Any], batched: list[bool]
     ) -> tuple[list[Any], list[bool], bool]:
         """No operand is batched together with its tangent: the jvp of the rule for unbatched operands, mapped.
 
         Also returns whether that rule returned a batched output nevertheless.
         """
-        found: list[bool] = []
+        count = len(self.nonzero)
+        rule_flags: list[bool] = []
+
+        def call_rule(*values: Any) -> list[Any]:
+            outs, rule_flags[:] = self.rule.call(size, [False] * count, list(values))
+            return outs
 
         def one(*xs: Any) -> list[Any]:
-            def by_rule(*values: Any) -> list[Any]:
-                outs, found[:] = rule.call(size, [False] * count, list(values))
-                return outs
+            nonzero_tangents = iter(xs[count:])
+            all_tangents = [t if type(t) is Zero else next(nonzero_tangents) for t in tangents]
+            return self._with_tangents(*jvp(call_rule, xs[:count], all_tangents))
 
-            given = iter(xs[count:])
-            outs, out_tangents = jvp(by_rule, xs[:count], [t if type(t) is Zero else next(given) for t in tangents])
-            return [*outs, *(instantiate(out_tangents[i]) for i in kept)]
-
-        dims = [0 if there else None for there in batched]
+        dims = [0 if flag else None for flag in batched]
         outs, out_batched = _in_front(one, size, [*primals, *(t for t in tangents if type(t) is not Zero)], dims)
-        return outs, out_batched, any(found)
+        return outs, out_batched, any(rule_flags)
 
-    def together(
-        size: int, primals: list[Any], tangents: list[Any], with_axis: list[bool], tangent_with_axis: list[bool]
+    def _batched(
+        self, size: int, primals: list[Any], tangents: list[Any], is_primal: list[bool], is_tangent: list[bool]
     ) -> tuple[list[Any], list[bool]]:
-        """The jvp of the rule for batched operands. The flag of an operand is that of its tangent too, so where one of
-        the two is batched the other is broadcast."""
-        both = [p or t for p, t in zip(with_axis, tangent_with_axis, strict=True)]
-        for i in range(count):
-            if both[i] and not with_axis[i]:
+        """The jvp of the rule for batched operands.
+
+        An operand and its tangent are batched together: if only one is, the other is broadcast.
+        """
+        both = [p or t for p, t in zip(is_primal, is_tangent, strict=True)]
+        for i, flag in enumerate(both):
+            if flag and not is_primal[i]:
                 primals[i] = place_axis(primals[i], None, 0, size)
             if type(tangents[i]) is Zero:
                 tangents[i] = zero_tangent(primals[i])
-            elif both[i] and not tangent_with_axis[i]:
+            elif flag and not is_tangent[i]:
                 tangents[i] = place_axis(tangents[i], None, 0, size)
-        found: list[bool] = []
+        rule_flags: list[bool] = []
 
-        def batched_call(*xs: Any) -> list[Any]:
-            outs, found[:] = rule.call(size, both, list(xs))
+        def call_rule(*xs: Any) -> list[Any]:
+            outs, rule_flags[:] = self.rule.call(size, both, list(xs))
             return outs
 
-        outs, out_tangents = jvp(batched_call, primals, tangents)
-        return [*outs, *(instantiate(out_tangents[i]) for i in kept)], [*found, *(found[i] for i in kept)]
+        results = self._with_tangents(*jvp(call_rule, primals, tangents))
+        return results, [*rule_flags, *(rule_flags[i] for i in self.present)]
 
-    def run(size: int, batched: list[bool], args: list[Any]) -> tuple[list[Any], list[bool]]:
-        primals, with_axis = args[own : own + count], batched[own : own + count]
-        given, given_axis = iter(args[own + count :]), iter(batched[own + count :])
-        tangents = [next(given) if has else zero_tangent(p) for has, p in zip(nonzero, primals, strict=True)]
-        tangent_with_axis = [next(given_axis) if has else False for has in nonzero]
-        if not any(p and t for p, t in zip(with_axis, tangent_with_axis, strict=True)):
-            outs, out_batched, again = apart(size, primals, tangents, batched[own:])
-            if not again:
-                return outs, out_batched
-            if not any(with_axis):
-                return directions(size, batched, args)
-        return together(size, primals, tangents, with_axis, tangent_with_axis)
-
-    return run
+    def _with_tangents(self, outs: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        """The results and the tangents of those that have one."""
+        return [*outs, *(instantiate(tangents[i]) for i in self.present)]
 
 
 def _in_front(

@@ -58,12 +58,12 @@ def keeps(policy: Policy, eqn: JaxprEqn) -> bool:
 
 
 class Divided(NamedTuple):
-    """A jaxpr split by a policy. `first` returns the results, then the `kept` (saved) values; `again` takes the
-    arguments, then the kept values, and returns the results. Both halves use the same `Var` objects."""
+    """A jaxpr split by a policy. `first` returns the results, then the `residuals` that are saved; `again` takes the
+    arguments, then the residuals, and returns the results. Both halves use the same `Var` objects."""
 
     first: ClosedJaxpr
     again: ClosedJaxpr
-    kept: list[Var]
+    residuals: list[Var]
 
 
 def divide(closed: ClosedJaxpr, policy: Policy, excepted: Collection[JaxprEqn] = ()) -> Divided:
@@ -72,27 +72,27 @@ def divide(closed: ClosedJaxpr, policy: Policy, excepted: Collection[JaxprEqn] =
     def make() -> Divided:
         first: list[JaxprEqn] = []
         again: list[JaxprEqn] = []
-        kept: list[Var] = []
+        residuals: list[Var] = []
         for eqn in closed.eqns:
             if eqn in excepted:
                 first.append(eqn)
                 again.append(eqn)
             elif eqn.primitive.divide is not None:
-                one, other, found = eqn.primitive.divide(eqn, policy)
+                one, other, new_residuals = eqn.primitive.divide(eqn, policy)
                 first.append(one)
                 again.append(other)
-                kept += found
+                residuals += new_residuals
             else:
                 first.append(eqn)
                 if keeps(policy, eqn):
-                    kept += eqn.outvars
+                    residuals += eqn.outvars
                 else:
                     again.append(eqn)
         jaxpr = closed.jaxpr
         return Divided(
-            closed.replace(jaxpr=jaxpr.replace(eqns=first, outvars=[*jaxpr.outvars, *kept])),
-            closed.replace(jaxpr=jaxpr.replace(eqns=again, invars=[*jaxpr.invars, *kept])),
-            kept,
+            closed.replace(jaxpr=jaxpr.replace(eqns=first, outvars=[*jaxpr.outvars, *residuals])),
+            closed.replace(jaxpr=jaxpr.replace(eqns=again, invars=[*jaxpr.invars, *residuals])),
+            residuals,
         )
 
     if excepted:
@@ -112,10 +112,10 @@ def divided_call(
     """
     outputs = divided.first.jaxpr.outvars
     there = {v: o for v, o in zip(outputs[num_carry:], eqn.outvars[num_carry:], strict=False) if type(v) is Var}
-    more = [v for v in divided.kept if v not in there]
+    more = [v for v in divided.residuals if v not in there]
     there |= {v: Var(outer(v)) for v in more}
-    kept = [there[v] for v in divided.kept]
-    missing = [v not in kept for v in eqn.outvars]
+    residuals = [there[v] for v in divided.residuals]
+    missing = [v not in residuals for v in eqn.outvars]
 
     def half(closed: ClosedJaxpr, results: list[Any]) -> dict[str, Any]:
         return {**eqn.params, "jaxpr": closed.replace(jaxpr=closed.jaxpr.replace(outvars=results))}
@@ -124,6 +124,6 @@ def divided_call(
     again = half(divided.again, only(divided.again.jaxpr.outvars, missing))
     return (
         eqn.replace(outvars=[*eqn.outvars, *(there[v] for v in more)], params=first),
-        eqn.replace(invars=[*eqn.invars, *kept], outvars=only(eqn.outvars, missing), params=again),
-        kept,
+        eqn.replace(invars=[*eqn.invars, *residuals], outvars=only(eqn.outvars, missing), params=again),
+        residuals,
     )

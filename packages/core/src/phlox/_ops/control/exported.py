@@ -13,9 +13,9 @@ from ..._xla.text import Function, Value
 
 
 class ExportedProgram:
-    """A serialized StableHLO program, and its types. `kept` are the positions of the arguments that it takes."""
+    """A serialized StableHLO program, and its types. It takes the arguments at the positions `argument_indices`."""
 
-    __slots__ = ("artifact", "effects", "in_avals", "kept", "name", "out_avals")
+    __slots__ = ("argument_indices", "artifact", "effects", "in_avals", "name", "out_avals")
 
     def __init__(
         self,
@@ -23,14 +23,14 @@ class ExportedProgram:
         artifact: bytes,
         in_avals: Sequence[ShapedArray],
         out_avals: Sequence[ShapedArray],
-        kept: Sequence[int],
+        argument_indices: Sequence[int],
         effects: Effects,
     ):
         self.name = name
         self.artifact = artifact
         self.in_avals = in_avals
         self.out_avals = out_avals
-        self.kept = kept
+        self.argument_indices = argument_indices
         self.effects = effects
 
     def __repr__(self) -> str:
@@ -38,25 +38,27 @@ class ExportedProgram:
 
 
 def _types(*avals: ShapedArray, exported: ExportedProgram) -> list[ShapedArray]:
-    for i, (wanted, got) in enumerate(zip(exported.in_avals, avals, strict=True)):
-        if wanted.shape != got.shape:
+    for i, (expected, got) in enumerate(zip(exported.in_avals, avals, strict=True)):
+        if expected.shape != got.shape:
             raise ShapeError(
                 f"argument number {i} of the exported function {exported.name} has type {got.short}, "
-                f"and it was exported for {wanted.short}",
-                shapes=[wanted.shape, got.shape],
+                f"and it was exported for {expected.short}",
+                shapes=[expected.shape, got.shape],
             )
-        if wanted.dtype != got.dtype:
+        if expected.dtype != got.dtype:
             raise DtypeError(
                 f"argument number {i} of the exported function {exported.name} has type {got.short}, "
-                f"and it was exported for {wanted.short}",
-                instead=f"x.astype({wanted.dtype})",
+                f"and it was exported for {expected.short}",
+                instead=f"x.astype({expected.dtype})",
             )
     return list(exported.out_avals)
 
 
 def _lower(f: Function, *args: Value, exported: ExportedProgram) -> list[Value]:
     outs = list(f.outs)
-    return f.call(embed(f, exported, exported.artifact, exported.name), [args[i] for i in exported.kept], outs)
+    return f.call(
+        embed(f, exported, exported.artifact, exported.name), [args[i] for i in exported.argument_indices], outs
+    )
 
 
 call_exported = Primitive(

@@ -65,7 +65,7 @@ def _transpose(
 ) -> list[Any]:
     fixed = num_consts + num_res
     program, consts = transposed()
-    found = linear_call.bind(
+    outs = linear_call.bind(
         *consts,
         *args[num_consts:fixed],
         *map(instantiate, cotangents),
@@ -74,7 +74,7 @@ def _transpose(
         num_consts=len(consts),
         num_res=num_res,
     )
-    mine = [ct if is_linear(x) else None for x, ct in zip(args[fixed:], found, strict=True)]
+    mine = [ct if is_linear(x) else None for x, ct in zip(args[fixed:], outs, strict=True)]
     return [None] * fixed + mine
 
 
@@ -88,21 +88,21 @@ def _batch(
     num_res: int,
 ) -> tuple[list[Any], list[Dim]]:
     fixed = num_consts + num_res
-    given = [place_axis(x, d, 0, axis.size) for x, d in zip(args[fixed:], dims[fixed:], strict=True)]
-    in_dims: tuple[Dim, ...] = (*dims[:fixed], *(0 for _ in given))
+    linear_args = [place_axis(x, d, 0, axis.size) for x, d in zip(args[fixed:], dims[fixed:], strict=True)]
+    in_dims: tuple[Dim, ...] = (*dims[:fixed], *(0 for _ in linear_args))
     all_batched = (True,) * len(callee.out_avals)
     derived, out_dims = batch_jaxpr(callee, axis, in_dims, all_batched)
 
     def batched() -> tuple[ClosedJaxpr, list[Any]]:
         program, consts = transposed()
         transposed_dims: tuple[Dim, ...] = (*(None for _ in consts), *dims[num_consts:fixed], *(0 for _ in all_batched))
-        wide, _ = batch_jaxpr(program, axis, transposed_dims, (True,) * len(given))
+        wide, _ = batch_jaxpr(program, axis, transposed_dims, (True,) * len(linear_args))
         return hoisted(wide), [*wide.consts, *consts]
 
     outs = linear_call.bind(
         *derived.consts,
         *args[:fixed],
-        *given,
+        *linear_args,
         callee=hoisted(derived),
         transposed=batched,
         num_consts=len(derived.consts) + num_consts,

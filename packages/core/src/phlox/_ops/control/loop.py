@@ -33,9 +33,9 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import jvp_jaxpr, linearize_jaxpr, restage, unused_inputs
+from ..._transform.manual_axes import as_varying
 from ..._transform.padding import Padding
 from ..._transform.transpose import is_linear
-from ..._transform.varying import as_varying
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .batched_loop import batched_loop, masked_programs
@@ -123,12 +123,12 @@ def _jvp(
     carry_has = spread_carry(has[both:], lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
     carry_tangents = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
     body = jvp_body(body_jaxpr, const_has, carry_has)
-    given = [t for t in tangents[cond_nconsts:both] if type(t) is not Zero]
+    nonzero_tangents = [t for t in tangents[cond_nconsts:both] if type(t) is not Zero]
     outs = _bind(
         with_ignored_inputs(cond_jaxpr, [typeof(t) for t in carry_tangents]),
         primals[:cond_nconsts],
         body,
-        [*primals[cond_nconsts:both], *given],
+        [*primals[cond_nconsts:both], *nonzero_tangents],
         [*primals[both:], *carry_tangents],
         **how,
     )
@@ -187,14 +187,21 @@ def _linearize(
         for i, aval in enumerate(body_jaxpr.in_avals[:body_nconsts], cond_nconsts):
             primals[i], tangents[i] = as_varying(primals[i], aval), as_varying(tangents[i], aval)
     rows = rows_of(body_jaxpr.out_avals, checkpoints)
-    found = while_states.bind(*primals, **programs, **counts, rows=rows)
+    state_outs = while_states.bind(*primals, **programs, **counts, rows=rows)
     n = len(body_jaxpr.out_avals)
-    outs, states, index = found[:n], found[n : 2 * n], found[2 * n :]
+    outs, states, index = state_outs[:n], state_outs[n : 2 * n], state_outs[2 * n :]
     step = linear_turn(with_safe_rows(body_jaxpr), const_has, carry_has)
-    given = [t for t in tangents[cond_nconsts:both] if type(t) is not Zero]
+    nonzero_tangents = [t for t in tangents[cond_nconsts:both] if type(t) is not Zero]
     moving = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
     body_consts = primals[cond_nconsts:both]
-    operands = (primals[:cond_nconsts], body_consts, states, index, [*step.consts, *body_consts, *given], moving)
+    operands = (
+        primals[:cond_nconsts],
+        body_consts,
+        states,
+        index,
+        [*step.consts, *body_consts, *nonzero_tangents],
+        moving,
+    )
     last = scan_states.bind(
         *(x for part in operands for x in part),
         **programs,
@@ -238,7 +245,7 @@ def _transpose(
     read = narrowed(body_jaxpr, known)[1][:body_nconsts]
     cond_consts, body_consts, carry = args[:cond_nconsts], args[cond_nconsts:both], args[both:]
     rows = rows_of(body.out_avals, checkpoints)
-    found = while_states.bind(
+    state_outs = while_states.bind(
         *cond_consts,
         *only(body_consts, read),
         *only(carry, known),
@@ -249,7 +256,7 @@ def _transpose(
         rows=rows,
     )
     n = len(body.out_avals)
-    states, index = found[n : 2 * n], found[2 * n :]
+    states, index = state_outs[n : 2 * n], state_outs[2 * n :]
     invars = body_jaxpr.invars
     order = [*invars[:body_nconsts], *only(invars[body_nconsts:], linear), *only(invars[body_nconsts:], known)]
     step = body_jaxpr.jaxpr.replace(invars=order, outvars=only(body_jaxpr.outvars, linear))

@@ -33,6 +33,8 @@ from ..._transform.transpose import is_linear
 from ..._xla.array import Array, logical, physical, put
 from ..._xla.host_values import as_array, operand
 from ..._xla.lower import lower_jaxpr
+from ..._xla.partition_spec import PartitionSpec
+from ..._xla.sharding import CompilerSharding, HloSharding, NamedSharding, Sharding
 from ..._xla.text import Function, Value
 from .call import axes_used, call, decomposes, jit_p, narrow_call
 
@@ -80,7 +82,7 @@ class _Runner:
 
     Attributes:
       program: the program on padded arrays, whose constants are operands.
-      shapes: the padded shapes of the operands.
+      in_avals: the padded types of the operands.
       out_shapes: the true shapes of the results, by the lengths.
     """
 
@@ -88,7 +90,7 @@ class _Runner:
         program = padded_program(jaxpr, ranges)
         self.program, self.consts = hoisted(program), program.consts
         self.name = jaxpr.jaxpr.name
-        self.shapes = [aval.shape for aval in program.in_avals[len(ranges) :]]
+        self.in_avals = program.in_avals[len(ranges) :]
         self.out_avals = jaxpr.out_avals
         self.out_shapes: dict[Lengths, list[tuple[int, ...]]] = {}
 
@@ -97,15 +99,24 @@ class _Runner:
         if shapes is None:
             values = dict(lengths)
             shapes = self.out_shapes[lengths] = [aval_for(a, values).shape for a in self.out_avals]
-        numbers = [_number(n, config.current().executed) for _, n in lengths]
-        longer = [pad_on_host(operand(x), shape) for x, shape in zip(args, self.shapes, strict=True)]
+        numbers = [length_array(n, config.current().executed) for _, n in lengths]
+        longer = [pad_on_host(x, aval) for x, aval in zip(args, self.in_avals, strict=True)]
         outs = jit_p.bind(*self.consts, *numbers, *longer, jaxpr=self.program, name=self.name, inline=False)
         return [cut_on_host(out, shape) for out, shape in zip(outs, shapes, strict=True)]
 
+    def accepts(self, args: Sequence[Any]) -> bool:
+        """Whether this process holds all elements of the operands, and their shardings divide the padded shapes."""
+        for x, aval in zip(args, self.in_avals, strict=True):
+            if isinstance(x, Array) and len(x.sharding.devices) > 1:
+                tiles = x.sharding.tiles(aval.ndim)
+                if not x.is_fully_addressable or any(n % parts for n, parts in zip(aval.shape, tiles, strict=True)):
+                    return False
+        return True
+
 
 @functools.lru_cache(8192)
-def _number(n: int, settings: Any) -> Array:
-    """A length as an array that programs read. A transfer takes 10 microseconds."""
+def length_array(n: int, settings: Any) -> Array:
+    """A length as an array that programs read, for these settings. A transfer takes 10 microseconds."""
     return as_array(np.int32(n))
 
 
@@ -119,7 +130,7 @@ def _eager(*args: Any, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> 
             warn_of_refusal(jaxpr.jaxpr.name, error)
             runner = functools.partial(_call_exact, jaxpr)
         memo[key] = runner
-    if any(isinstance(x, Array) and len(x.sharding.devices) > 1 for x in args):  # a bucket may not divide the mesh
+    if type(runner) is _Runner and not runner.accepts(args):
         return _call_exact(jaxpr, args, lengths)
     outs: list[Any] = runner(args, lengths)
     return outs
@@ -133,11 +144,11 @@ def _exact(jaxpr: ClosedJaxpr, lengths: Lengths) -> ClosedJaxpr:
     return memoized(jaxpr.jaxpr, ("exact", lengths), lambda: program_for(jaxpr, dict(lengths)))
 
 
-def warn_of_refusal(name: str, error: Exception) -> None:
+def warn_of_refusal(name: str, error: Exception, function: str = "pad_axes") -> None:
     """Warns that a function is compiled for each size."""
     what, where = getattr(error, "what", str(error)), getattr(error, "where", None)
     place = f", at {where}" if where is not None else ""
-    warn(f"pad_axes: {name} is compiled for each size of its arguments: {what}{place}", SizesWarning)
+    warn(f"{function}: {name} is compiled for each size of its arguments: {what}{place}", SizesWarning)
 
 
 #: The alignment of memory that XLA on CPUs uses as it is; other memory is copied.
@@ -157,20 +168,28 @@ def padding_value(dtype: np.dtype) -> Any:
     return 0
 
 
-def pad_on_host(x: Array, shape: tuple[int, ...]) -> Array:
-    """`x`, longer at the ends of its axes."""
-    if x.aval.shape == shape:
-        return x
-    words = physical(x)
-    host = np.asarray(words)
+def pad_on_host(x: Any, aval: ShapedArray) -> Array:
+    """`x`, an array or an operand that becomes one, longer at the ends of its axes: of the padded type `aval`."""
+    is_numpy = type(x) is np.ndarray
+    x = x if is_numpy else operand(x)
+    shape = aval.shape
+    if x.shape == shape:
+        return operand(x)
+    words = x if is_numpy else physical(x)
+    host = np.asarray(words, aval.dtype) if is_numpy else np.asarray(words)
     whole = _aligned((*shape, *host.shape[len(shape) :]), host.dtype)
+    n = host.shape[0]
+    if host.shape[1:] == whole.shape[1:]:  # the usual case, in a third of the time
+        whole[:n] = host
+        whole[n:] = padding_value(host.dtype)
+        return put(whole, aval, share=True) if is_numpy else _placed(x, words, whole, shape)
     inside: tuple[slice, ...] = ()
     for axis, (n, size) in enumerate(zip(host.shape, shape, strict=False)):
         if n != size:  # behind the end of each axis, within the earlier ones
             whole[(*inside, *[slice(None)] * (axis - len(inside)), slice(n, None))] = padding_value(host.dtype)
             inside = (*inside, *[slice(None)] * (axis - len(inside)), slice(n))
     whole[inside] = host
-    return _placed(x, words, whole, shape)
+    return put(whole, aval, share=True) if is_numpy else _placed(x, words, whole, shape)
 
 
 def cut_on_host(x: Array, shape: tuple[int, ...]) -> Array:
@@ -188,8 +207,22 @@ def cut_on_host(x: Array, shape: tuple[int, ...]) -> Array:
 def _placed(x: Array, words: Array, host: np.ndarray, shape: tuple[int, ...]) -> Array:
     """The array of this shape with the elements `host`, on the devices of `x`. `words` are the elements of `x`."""
     aval = shaped(host.shape, words.aval.dtype, words.aval.weak_type)
-    array = put(host, aval, x.sharding, committed=x.committed, share=True)
+    sharding = x.sharding
+    if len(sharding.devices) > 1:
+        sharding = _divisible(sharding, host.shape)
+    array = put(host, aval, sharding, committed=x.committed, share=True)
     return array if words is x else logical(array, shaped(shape, x.aval.dtype))
+
+
+def _divisible(sharding: Sharding, shape: tuple[int, ...]) -> Sharding:
+    """`sharding`; axes that it does not split into equal parts are on each device as a whole."""
+    tiles = sharding.tiles(len(shape))
+    if not any(n % parts for n, parts in zip(shape, tiles, strict=True)):
+        return sharding
+    if isinstance(sharding, NamedSharding):
+        entries = [None if n % parts else e for e, n, parts in zip(sharding.spec, shape, tiles, strict=False)]
+        return sharding.update(spec=PartitionSpec(*entries))
+    return CompilerSharding(sharding.devices, HloSharding.replicate())
 
 
 # --- rules ----------------------------------------------------------------------------------------------

@@ -117,33 +117,33 @@ def _linearize(
     policy: Policy | None,
 ) -> tuple[list[Any], list[Any]]:
     refuse_io(jaxpr.effects, "checkpoint", "which computes it again for the derivative")
-    wanted = tuple(type(t) is not Zero for t in tangents)
-    key = ("checkpoint halves", wanted, policy, axis_env.get())
-    halves = memoized(jaxpr.jaxpr, key, lambda: _split(jaxpr, wanted, policy))
+    nonzero = tuple(type(t) is not Zero for t in tangents)
+    key = ("checkpoint halves", nonzero, policy, axis_env.get())
+    halves = memoized(jaxpr.jaxpr, key, lambda: _split(jaxpr, nonzero, policy))
     results = eval_jaxpr(halves.primal.jaxpr, halves.primal.consts, *primals)
     count = len(jaxpr.out_avals)
-    outs, kept = results[:count], results[count:]
+    outs, residuals = results[:count], results[count:]
     if not any(halves.nonzero):
         return outs, [Zero(a.tangent()) for a in jaxpr.out_avals]
     monitoring.log(config.current().log_checkpoint_residuals, lambda: (_log_text(halves, count),))
-    given = [t for t in tangents if type(t) is not Zero]
-    operands = [*only(primals, halves.read), *kept, *given]
+    nonzero_tangents = [t for t in tangents if type(t) is not Zero]
+    operands = [*only(primals, halves.read), *residuals, *nonzero_tangents]
     apart = _selected(prevent_cse, halves.read)
-    found = _bind(halves.linear, operands, apart, {"differentiated": True, "policy": policy})
-    return outs, fill(found, halves.nonzero, jaxpr.out_avals)
+    tangents_out = _bind(halves.linear, operands, apart, {"differentiated": True, "policy": policy})
+    return outs, fill(tangents_out, halves.nonzero, jaxpr.out_avals)
 
 
-def _split(jaxpr: ClosedJaxpr, wanted: tuple[bool, ...], policy: Policy | None) -> _Halves:
-    s = linearize_jaxpr(jaxpr, wanted)
+def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None) -> _Halves:
+    s = linearize_jaxpr(jaxpr, nonzero)
     divided = Divided(s.primal, s.primal, []) if policy is None else divide(s.primal, policy)
     inner, inputs, outputs = divided.again.jaxpr, len(jaxpr.in_avals), len(jaxpr.out_avals)
     residuals = [inner.invars[i] if kind == "in" else inner.outvars[i] for kind, i in s.residuals]
     recompute, needed = narrowed(divided.again.replace(jaxpr=inner.replace(outvars=residuals)), [True] * len(residuals))
-    kept = only(divided.kept, needed[inputs:])
+    saved = only(divided.residuals, needed[inputs:])
     first = divided.first.jaxpr
-    primal, _ = prune(first.replace(outvars=[*first.outvars[:outputs], *kept]))
+    primal, _ = prune(first.replace(outvars=[*first.outvars[:outputs], *saved]))
     linear = _linear(s, recompute)
-    return _Halves(divided.first.replace(jaxpr=_rounded(primal, kept)), linear, needed[:inputs], s.nonzero)
+    return _Halves(divided.first.replace(jaxpr=_rounded(primal, saved)), linear, needed[:inputs], s.nonzero)
 
 
 def _log_text(halves: _Halves, outputs: int) -> str:
@@ -171,14 +171,14 @@ def described(jaxpr: Jaxpr, values: Sequence[Atom]) -> list[str]:
     return texts
 
 
-def _rounded(jaxpr: Jaxpr, kept: Sequence[Var]) -> Jaxpr:
+def _rounded(jaxpr: Jaxpr, residuals: Sequence[Var]) -> Jaxpr:
     """The jaxpr with its saved values of narrow dtypes rounded by `reduce_precision` before they are used.
 
     XLA may compute with more precision than the dtype has. The derivative starts from the stored, rounded values, and
     the forward computation must use the same values.
     """
     used = {v for eqn in jaxpr.eqns for v in eqn.invars}
-    narrow = {v for v in kept if v in used and dtypes.is_inexact(v.aval.dtype) and v.aval.dtype.itemsize < 4}
+    narrow = {v for v in residuals if v in used and dtypes.is_inexact(v.aval.dtype) and v.aval.dtype.itemsize < 4}
     eqns = []
     for eqn in jaxpr.eqns:
         exact = {v: Var(v.aval) for v in eqn.outvars if v in narrow}
@@ -205,10 +205,10 @@ def _transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, preven
     linear = tuple(is_linear(x) for x in args)
     nonzero = tuple(type(ct) is not Zero for ct in cotangents)
     derived, there = transpose_jaxpr(jaxpr, linear, nonzero)
-    given = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
+    inputs = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
     apart = _selected(prevent_cse, [not is_lin for is_lin in linear])
-    found, present = iter(_bind(derived, given, apart, how)), iter(there)
-    return [(next(found) if next(present) else Zero(x.aval)) if is_linear(x) else None for x in args]
+    results, present = iter(_bind(derived, inputs, apart, how)), iter(there)
+    return [(next(results) if next(present) else Zero(x.aval)) if is_linear(x) else None for x in args]
 
 
 def _batch(

@@ -39,13 +39,13 @@ def _as_call(args: Sequence[Any], params: dict[str, Any]) -> tuple[Sequence[Any]
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    given, how = _as_call(primals, params)
-    return jit_p.rule("jvp")(given, _as_call(tangents, params)[0], **how)
+    operands, how = _as_call(primals, params)
+    return jit_p.rule("jvp")(operands, _as_call(tangents, params)[0], **how)
 
 
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    given, how = _as_call(primals, params)
-    return jit_p.rule("linearize")(given, _as_call(tangents, params)[0], **how)
+    operands, how = _as_call(primals, params)
+    return jit_p.rule("linearize")(operands, _as_call(tangents, params)[0], **how)
 
 
 def _batch(

@@ -10,7 +10,8 @@ from ..._ir.avals import ShapedArray
 from ..._trace.trace import typeof
 from ..._transform.array_operations import zeros
 from ..random.keys import is_key, random_wrap
-from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather
+from ..structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from ..structure.gather import gather
 from ..structure.iota import iota
 from ..structure.scatter import scatter
 from ..structure.shape import broadcast_in_dim, concatenate, reshape

@@ -185,8 +185,8 @@ class _Halves(NamedTuple):
 def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any
 ) -> tuple[list[Any], list[Any]]:
-    wanted = [type(t) is not Zero for t in tangents]
-    const_has, carry_given, xs_has = map(tuple, split_operands(wanted, num_consts, num_carry))
+    nonzero = [type(t) is not Zero for t in tangents]
+    const_has, carry_given, xs_has = map(tuple, split_operands(nonzero, num_consts, num_carry))
     carry_has = spread_carry(
         carry_given,
         lambda known: linearize_jaxpr(jaxpr, (*const_has, *known, *xs_has)).nonzero[:num_carry],
@@ -222,12 +222,12 @@ def _split(
     left_vars: list[Any] = []  # residuals of a step that are neither inputs nor results of it
     fixed: list[tuple[str, int]] = []
     moving: list[tuple[str, int]] = []
-    places: list[tuple[bool, int]] = []  # for each residual: whether it is fixed, and its position there
+    residual_indices: list[tuple[bool, int]] = []  # for each residual: whether it is fixed, and its position there
 
     def keep(row: list[tuple[str, int]], source: tuple[str, int]) -> None:
         if source not in row:
             row.append(source)
-        places.append((row is fixed, row.index(source)))
+        residual_indices.append((row is fixed, row.index(source)))
 
     def position(row: list[Any], var: Any) -> int:
         if var not in row:
@@ -250,7 +250,7 @@ def _split(
     invariant, _ = prune(inner.replace(invars=inner.invars[:nconst], outvars=invariant_vars, eqns=steady.eqns))
     primal, _ = prune(inner.replace(outvars=[*inner.outvars[:outputs], *left_vars]))
     nonzero = (*carry_has, *s.nonzero[ncarry:])
-    linear = _linear_step(jaxpr, s, again.program, places, fixed, moving, const_has, carry_has, xs_has)
+    linear = _linear_step(jaxpr, s, again.program, residual_indices, fixed, moving, const_has, carry_has, xs_has)
     return _Halves(
         ClosedJaxpr(invariant, s.primal.consts),
         ClosedJaxpr(primal, s.primal.consts),
@@ -268,20 +268,20 @@ class _Invariant(set[Var]):
 
 
 def _invariant(jaxpr: Jaxpr, count: int) -> _Invariant:
-    found = _Invariant([*jaxpr.constvars, *jaxpr.invars[:count]])
-    found.eqns = []
+    invariant = _Invariant([*jaxpr.constvars, *jaxpr.invars[:count]])
+    invariant.eqns = []
     for eqn in jaxpr.eqns:
-        if not eqn.effects and all(v in found for v in eqn.invars if type(v) is Var):
-            found.update(eqn.outvars)
-            found.eqns.append(eqn)
-    return found
+        if not eqn.effects and all(v in invariant for v in eqn.invars if type(v) is Var):
+            invariant.update(eqn.outvars)
+            invariant.eqns.append(eqn)
+    return invariant
 
 
 def _linear_step(
     jaxpr: ClosedJaxpr,
     s: LinearizedJaxpr,
     again: ClosedJaxpr,
-    places: Sequence[tuple[bool, int]],
+    residual_indices: Sequence[tuple[bool, int]],
     fixed: Sequence[Any],
     moving: Sequence[Any],
     const_has: tuple[bool, ...],
@@ -292,17 +292,17 @@ def _linear_step(
     of the carry, moving residuals, tangents of slices. `again` computes the residuals of `s` from the stored ones."""
     ncarry, nconst_t, ncarry_t = len(carry_has), sum(const_has), sum(carry_has)
     avals: list[list[Any]] = [[None] * len(moving), [None] * len(fixed)]
-    for (is_fixed, i), aval in zip(places, again.in_avals, strict=True):
+    for (is_fixed, i), aval in zip(residual_indices, again.in_avals, strict=True):
         avals[is_fixed][i] = aval
     tangent_avals = s.linear.in_avals[len(again.out_avals) :]
 
     def fun(*args: Any) -> list[Any]:
         rows = [args[: len(fixed)], args[len(fixed) + nconst_t + ncarry_t :]]
-        kept = [rows[0][i] if is_fixed else rows[1][i] for is_fixed, i in places]
-        residuals = eval_jaxpr(again.jaxpr, again.consts, *kept)
-        given = [*args[len(fixed) : len(fixed) + nconst_t + ncarry_t], *rows[1][len(moving) :]]
-        found = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *given)
-        outs = fill(found, s.nonzero, jaxpr.out_avals)
+        residual_values = [rows[0][i] if is_fixed else rows[1][i] for is_fixed, i in residual_indices]
+        residuals = eval_jaxpr(again.jaxpr, again.consts, *residual_values)
+        inputs = [*args[len(fixed) : len(fixed) + nconst_t + ncarry_t], *rows[1][len(moving) :]]
+        tangents_out = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *inputs)
+        outs = fill(tangents_out, s.nonzero, jaxpr.out_avals)
         return [
             *[instantiate(t) for t, there in zip(outs[:ncarry], carry_has, strict=True) if there],
             *[t for t in outs[ncarry:] if type(t) is not Zero],
@@ -389,7 +389,7 @@ def _transpose_mixed(
     fixed = [carry[i] for i in steady]
     start = [carry[i] for i in moving]
     _, stacks = bind_scan(known_jaxpr, [*only(consts, first), *fixed], start, only(xs, rows), how)
-    found = _transpose(
+    results = _transpose(
         [*(cotangents[i] for i in linear), *cotangents[num_carry:]],
         *[*consts, *fixed, *(carry[i] for i in linear), *stacks, *xs],
         jaxpr=step,
@@ -397,7 +397,7 @@ def _transpose_mixed(
         num_carry=len(linear),
         **how,
     )
-    const_cts, carry_cts, xs_cts = split_operands(found, num_consts + len(steady), len(linear))
+    const_cts, carry_cts, xs_cts = split_operands(results, num_consts + len(steady), len(linear))
     of_carry = dict(zip(linear, carry_cts, strict=True))
     return [*const_cts[:num_consts], *(of_carry.get(i) for i in range(num_carry)), *xs_cts[len(moving) :]]
 
@@ -453,16 +453,16 @@ def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     step, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
 
     def read(carried: Sequence[bool]) -> tuple[list[Any], list[Any], list[Any]]:
-        found = narrowed(step, [*carried, *used[num_carry:]])[1]
-        return split_operands(found, num_consts, num_carry)
+        used_inputs = narrowed(step, [*carried, *used[num_carry:]])[1]
+        return split_operands(used_inputs, num_consts, num_carry)
 
     # A carry is needed if it is used after the scan, or if the next step reads it.
     carried = spread_carry(used[:num_carry], lambda known: read(known)[1])
     consts, _, xs = read(carried)
     inputs = [*consts, *carried, *xs]
     outputs = [*carried, *used[num_carry:]]
-    kept = [False] * len(consts) + [*carried] + [False] * len(xs)
-    narrower = narrowed(step, outputs, kept)[0]
+    flags = [False] * len(consts) + [*carried] + [False] * len(xs)
+    narrower = narrowed(step, outputs, flags)[0]
     how = {**params, "jaxpr": narrower, "num_consts": sum(consts), "num_carry": sum(carried)}
     return eqn.replace(invars=only(eqn.invars, inputs), outvars=only(eqn.outvars, outputs), params=how)
 

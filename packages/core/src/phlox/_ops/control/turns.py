@@ -135,8 +135,8 @@ def linear_turn(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple
             inputs = [*consts, *args[nconsts + const_count + carry_count :]]
             outs = eval_jaxpr(s.primal.jaxpr, s.primal.consts, *inputs)
             residuals = [inputs[i] if kind == "in" else outs[i] for kind, i in s.residuals]
-            found = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *tangents)
-            results = fill(found, s.nonzero, body.out_avals)
+            tangents_out = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *tangents)
+            results = fill(tangents_out, s.nonzero, body.out_avals)
             return [instantiate(t) for t, there in zip(results, carry_has, strict=True) if there]
 
         avals, tangent_avals = body.in_avals, s.linear.in_avals[len(s.residuals) :]
@@ -170,8 +170,8 @@ def backward_step(
         values += [Linear(a) for a in carry_avals]
         values += [Linear(a) if lin else next(later) for a, lin in zip(xs_avals, xs_lin, strict=True)]
         outgoing = [*going, *(next(ys) if has else Zero(a) for a, has in zip(ys_avals, ys_has, strict=True))]
-        found = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, outgoing)
-        const_cts, carry_cts, xs_cts = split_operands(found, num_consts, num_carry)
+        results = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, outgoing)
+        const_cts, carry_cts, xs_cts = split_operands(results, num_consts, num_carry)
         added = [ct for ct, lin in zip(const_cts, const_lin, strict=True) if lin]
         return [
             *[instantiate(add(total, ct)) for total, ct in zip(sums, added, strict=True)],

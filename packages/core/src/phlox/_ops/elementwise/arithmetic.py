@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from operator import index
@@ -17,9 +16,8 @@ from ..._ir.key_uses import passes
 from ..._ir.primitive import primitive
 from ..._trace.trace import typeof
 from ..._xla.host_values import as_array
-from ..._xla.text import Function, Number, Value
-from . import float32_forms as forms
-from .extrema import extrema_lose_nan, extremum_lower
+from ..._xla.text import Function, Value
+from .extrema import extremum_lower
 from .families import (
     ANY,
     COMPLEX,
@@ -39,7 +37,6 @@ from .families import (
     same_dtype,
     unary,
 )
-from .float32_forms import on_cpu
 from .logic import eq, ge, ne, select
 from .symmetry import Symmetry
 
@@ -113,21 +110,12 @@ div = binary(
     series="quotient",
 )
 
-_remainder = on_cpu("stablehlo.remainder", forms.remainder)
-
-
-def _rem_lower(f: Function, x: Value, y: Value) -> Value:
-    # The form has a branch for all elements, which several devices would have to agree on.
-    return _remainder(f, x, y) if f.module.partitions == 1 else f.same("stablehlo.remainder", x, y)
-
-
 rem = binary(
     "rem",
-    _rem_lower,
+    "stablehlo.remainder",
     accepts=REAL,
     tangents=(lambda t, x, y, out: t, lambda t, x, y, out: mul(neg(t), _truncated_quotient(x, y))),
     unfused="operation",
-    operation="stablehlo.remainder",
 )
 
 
@@ -142,18 +130,9 @@ def _share(x: Any, out: Any, y: Any) -> Any:
     return div(select(eq(x, out), one, zero), select(eq(y, out), two, one))
 
 
-def _extremum(direction: str, f: Function, x: Value, y: Value) -> Value:
-    out = extremum_lower(f, direction, x, y)
-    if extrema_lose_nan(f, x.aval):
-        for operand in (x, y):
-            if not (isinstance(operand, Number) and operand.value == operand.value):
-                out = f.select(f.compare("NE", operand, operand), operand, out)
-    return out
-
-
 max_ = binary(
     "max",
-    functools.partial(_extremum, "GT"),
+    lambda f, x, y: extremum_lower(f, "GT", x, y),
     accepts=ANY,
     tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
     nan_checked=False,
@@ -164,7 +143,7 @@ max_ = binary(
 
 min_ = binary(
     "min",
-    functools.partial(_extremum, "LT"),
+    lambda f, x, y: extremum_lower(f, "LT", x, y),
     accepts=ANY,
     tangents=(lambda t, x, y, out: mul(t, _share(x, out, y)), lambda t, x, y, out: mul(t, _share(y, out, x))),
     nan_checked=False,
@@ -339,12 +318,11 @@ rsqrt = unary(
     symmetry=Symmetry(imag=-1),
     light=True,
 )
-_cube_root = on_cpu("stablehlo.cbrt", forms.cube_root)
 
 
 def _cbrt_lower(f: Function, x: Value) -> Value:
     # Of subnormal numbers, which count as zero, XLA's cube root has another sign and other digits.
-    return f.select(f.compare("EQ", x, f.number(0, x.aval)), x, _cube_root(f, x))
+    return f.select(f.compare("EQ", x, f.number(0, x.aval)), x, f.same("stablehlo.cbrt", x))
 
 
 cbrt = unary(
@@ -377,20 +355,9 @@ def _pow_dtype(name: str, avals: Sequence[ShapedArray]) -> Any:
     return x.dtype if whole else same_dtype(name, avals)
 
 
-#: These exponents XLA turns into products, quotients and roots.
-_SIMPLE_POWERS = (-1, 0, 0.5, 1, 2, 3)
-_power = on_cpu("stablehlo.power", forms.power)
-
-
-def _pow_lower(f: Function, x: Value, y: Value) -> Value:
-    y = f.convert(y, x.aval.dtype)
-    simple = isinstance(y, Number) and y.value in _SIMPLE_POWERS
-    return f.same("stablehlo.power", x, y) if simple else _power(f, x, y)
-
-
 pow_ = binary(
     "pow",
-    _pow_lower,
+    lambda f, x, y: f.same("stablehlo.power", x, f.convert(y, x.aval.dtype)),
     accepts=NUMBER,
     tangents=(_pow_x, lambda t, x, y, out: mul(t, mul(log(_without_zero(x)), out))),
     dtype_of=_pow_dtype,

@@ -1,10 +1,9 @@
-"""The text of maximum and minimum, and what XLA's are wrong at on CPUs."""
+"""The lowering rule of maximum and minimum."""
 
 from __future__ import annotations
 
 from ..._ir import dtypes
-from ..._ir.avals import ShapedArray, shaped
-from ..._xla.platforms import cpu_only
+from ..._ir.avals import shaped
 from ..._xla.text import Function, Value
 
 
@@ -27,13 +26,3 @@ def extremum_lower(f: Function, direction: str, x: Value, y: Value) -> Value:
     first = f.compare(direction, xr, yr)
     tie = f.same("stablehlo.and", f.compare("EQ", xr, yr), f.compare(direction, xi, yi))
     return f.select(f.same("stablehlo.or", first, tie), x, y)
-
-
-#: From so many elements on, XLA reduces on CPUs by a library (YNN) whose extrema pass over nan, those that it computes
-#: on the way to a sum too.
-_YNN, _YNN_DTYPES = 4096, (dtypes.float32, dtypes.float64)
-
-
-def extrema_lose_nan(f: Function, aval: ShapedArray) -> bool:
-    """Whether XLA's maximum and minimum of arrays of this type may be a number where an operand is nan."""
-    return aval.size >= _YNN and aval.dtype in _YNN_DTYPES and cpu_only(f)

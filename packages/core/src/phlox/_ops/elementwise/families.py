@@ -263,17 +263,6 @@ def unary(
         check_kind(name, x, accepts)
         return x if result is None else shaped(x.shape, result(x.dtype), x.weak_type)
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        (x,), (t,) = primals, tangents
-        out = prim.bind(x, **params)
-        if type(t) is Zero or derivative is ZERO:
-            return out, Zero(typeof(out).tangent())
-        if derivative is LINEAR:
-            return out, prim.bind(t, **params)
-        if tangent is not None:
-            return out, tangent(t, x, out, **params)
-        return out, primitive("mul").bind(t, derivative(x, out, **params))
-
     def transposed(cotangent: Any, x: Any, **params: Any) -> list[Any]:
         return [cotangent if type(cotangent) is Zero else transpose(cotangent, x, **params)]  # type: ignore[misc]
 
@@ -287,7 +276,7 @@ def unary(
         name,
         types=types,
         lower=_with_nan(rule) if undefined_at_nan else rule,
-        jvp=None if derivative is None and tangent is None else jvp,
+        jvp=None if derivative is None and tangent is None else _unary_jvp(lambda: prim, derivative, tangent),
         spectral=lambda *args, **params: follow(prim, *args, **params),
         transpose=None if transpose is None else transposed,
         batch=lambda axis, args, dims, **params: (prim.bind(*args, **params), dims[0]),
@@ -302,6 +291,25 @@ def unary(
         operation=lower if isinstance(lower, str) else operation,
     )
     return prim
+
+
+def _unary_jvp(
+    primitive_of: Callable[[], Primitive], derivative: Any, tangent: Callable[..., Any] | None
+) -> Callable[..., tuple[Any, Any]]:
+    """The jvp rule of a `unary` primitive, from its `derivative` or `tangent`."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = primitive_of().bind(x, **params)
+        if type(t) is Zero or derivative is ZERO:
+            return out, Zero(typeof(out).tangent())
+        if derivative is LINEAR:
+            return out, primitive_of().bind(t, **params)
+        if tangent is not None:
+            return out, tangent(t, x, out, **params)
+        return out, primitive("mul").bind(t, derivative(x, out, **params))
+
+    return jvp
 
 
 def binary(
@@ -373,39 +381,15 @@ def binary(
             y = fit(f, y, shape)
         return rule(f, x, y, **params)
 
-    def jvp(primals: Sequence[Any], operand_tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        x, y = primals
-        out = prim.bind(x, y, **params)
-        aval = typeof(out)
-        total: Any = Zero(aval.tangent())
-        if series == "linear" and not any(type(t) is Zero for t in operand_tangents):
-            # One operation, as in JAX: a broadcast operand's cotangent is then rounded as in JAX.
-            total = prim.bind(*operand_tangents, **params)
-        elif tangents is not ZERO:
-            for t, rule in zip(operand_tangents, tangents, strict=True):
-                if type(t) is not Zero:
-                    total = add(total, repeat_to(rule(t, x, y, out), aval.shape))
-        return out, total
-
-    def transposed(cotangent: Any, x: Any, y: Any, **params: Any) -> list[Any]:
-        if type(cotangent) is Zero:
-            return [Zero(a.aval) if is_linear(a) else None for a in (x, y)]
-        result: list[Any] = [None, None]
-        for i, operand in enumerate((x, y)):
-            if is_linear(operand):
-                rule = transpose[i]  # type: ignore[index]
-                result[i] = unbroadcast(rule(cotangent, x, y), operand.aval)  # type: ignore[misc]
-        return result
-
     rules = {"linear": spectra.linear, "bilinear": spectra.multiply, "quotient": spectra.divide}
     follow = spectra.elementwise if series is None else rules[series]
     prim = Primitive(
         name,
         types=types,
         lower=write,
-        jvp=None if tangents is None else jvp,
+        jvp=None if tangents is None else _binary_jvp(lambda: prim, tangents, series),
         spectral=lambda *args, **params: follow(prim, *args, **params),
-        transpose=None if transpose is None else transposed,
+        transpose=None if transpose is None else _binary_transpose(transpose),
         batch=elementwise_batch(lambda: prim),
         pad=passes,
         requires=requires,
@@ -416,6 +400,45 @@ def binary(
         operation=lower if isinstance(lower, str) else operation,
     )
     return prim
+
+
+def _binary_jvp(
+    primitive_of: Callable[[], Primitive], rules: Any, series: Series | None
+) -> Callable[..., tuple[Any, Any]]:
+    """The jvp rule of a `binary` primitive, from the `tangents` of its operands."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        x, y = primals
+        out = primitive_of().bind(x, y, **params)
+        aval = typeof(out)
+        total: Any = Zero(aval.tangent())
+        if series == "linear" and not any(type(t) is Zero for t in tangents):
+            # One operation, as in JAX: a broadcast operand's cotangent is then rounded as in JAX.
+            total = primitive_of().bind(*tangents, **params)
+        elif rules is not ZERO:
+            for t, rule in zip(tangents, rules, strict=True):
+                if type(t) is not Zero:
+                    total = add(total, repeat_to(rule(t, x, y, out), aval.shape))
+        return out, total
+
+    return jvp
+
+
+def _binary_transpose(rules: tuple[Callable[..., Any] | None, Callable[..., Any] | None]) -> Callable[..., list[Any]]:
+    """The transpose rule of a `binary` primitive, from the rules of its operands."""
+
+    def transpose(cotangent: Any, x: Any, y: Any, **params: Any) -> list[Any]:
+        if type(cotangent) is Zero:
+            return [Zero(a.aval) if is_linear(a) else None for a in (x, y)]
+        result: list[Any] = [None, None]
+        for i, operand in enumerate((x, y)):
+            if is_linear(operand):
+                rule = rules[i]
+                assert rule is not None
+                result[i] = unbroadcast(rule(cotangent, x, y), operand.aval)
+        return result
+
+    return transpose
 
 
 def lowered_as(fun: Callable[..., Any], many: bool = False) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._trace.trace import typeof
+from ..structure.shape import bitcast_convert_type, convert
 from . import arithmetic as e, logic
 from .families import literal, repeat_to
 
@@ -87,11 +88,21 @@ class Formula:
     def differs(self, other: Any) -> Formula:
         return self._apply(logic.ne, other)
 
-    def __and__(self, other: Formula) -> Formula:
-        return Formula(logic.and_(self.x, other.x))
+    def __and__(self, other: Any) -> Formula:
+        return self._apply(logic.and_, other)
 
-    def __or__(self, other: Formula) -> Formula:
-        return Formula(logic.or_(self.x, other.x))
+    def __or__(self, other: Any) -> Formula:
+        return self._apply(logic.or_, other)
+
+    def __xor__(self, other: Any) -> Formula:
+        return self._apply(logic.xor, other)
+
+    def __lshift__(self, count: int) -> Formula:
+        return self._apply(logic.shift_left, count)
+
+    def __rshift__(self, count: int) -> Formula:
+        """The bits shifted to the right, with zeros on the left."""
+        return self._apply(logic.shift_right_logical, count)
 
     def __invert__(self) -> Formula:
         return Formula(logic.not_(self.x))
@@ -102,6 +113,14 @@ class Formula:
         chosen, other = like.of(yes).x, like.of(no).x
         shape = np.broadcast_shapes(*(typeof(x).shape for x in (self.x, chosen, other)))
         return Formula(logic.select(repeat_to(self.x, shape), chosen, other))
+
+    def to(self, dtype: Any) -> Formula:
+        """This array with another element type."""
+        return Formula(convert(self.x, dtype))
+
+    def bits(self, dtype: Any) -> Formula:
+        """The bits as another element type of the same width."""
+        return Formula(bitcast_convert_type(self.x, new_dtype=np.dtype(dtype)))
 
     @property
     def is_nan(self) -> Formula:
@@ -122,3 +141,12 @@ def log1p(x: Formula) -> Formula:
 
 def sqrt(x: Formula) -> Formula:
     return Formula(e.sqrt(x.x))
+
+
+def floor(x: Formula) -> Formula:
+    return Formula(e.floor(x.x))
+
+
+def nearest(x: Formula) -> Formula:
+    """The nearest whole number; the even one of two."""
+    return Formula(e.round_(x.x, rounding_method=1))

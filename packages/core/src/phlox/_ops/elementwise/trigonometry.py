@@ -8,15 +8,13 @@ import numpy as np
 
 from ..._ir import dtypes
 from ..._trace.trace import typeof
-from . import arithmetic as e, float32_forms as forms, logic
+from . import arithmetic as e, logic
 from .families import INEXACT, binary, literal, unary
-from .float32_forms import on_cpu
 from .symmetry import Symmetry
 
 sin = unary(
     "sin",
-    on_cpu("stablehlo.sine", forms.sine),
-    operation="stablehlo.sine",
+    "stablehlo.sine",
     accepts=INEXACT,
     derivative=lambda x, out: cos(x),
     unfused="operation",
@@ -24,8 +22,7 @@ sin = unary(
 )
 cos = unary(
     "cos",
-    on_cpu("stablehlo.cosine", forms.cosine),
-    operation="stablehlo.cosine",
+    "stablehlo.cosine",
     accepts=INEXACT,
     tangent=lambda t, x, out: e.neg(e.mul(t, sin(x))),
     unfused="operation",
@@ -33,39 +30,35 @@ cos = unary(
 )
 tan = unary(
     "tan",
-    on_cpu("stablehlo.tan", forms.tangent),
-    operation="stablehlo.tan",
+    "stablehlo.tan",
     accepts=INEXACT,
     derivative=lambda x, out: e.add(literal(x, 1), e.square(out)),
     symmetry=Symmetry(parity=-1),
 )
 asin = unary(
     "asin",
-    on_cpu("chlo.asin", forms.arcsine),
-    operation="chlo.asin",
+    "chlo.asin",
     accepts=INEXACT,
     derivative=lambda x, out: e.rsqrt(e.sub(literal(x, 1), e.square(x))),
     symmetry=Symmetry(parity=-1, imag=1),
 )
 acos = unary(
     "acos",
-    on_cpu("chlo.acos", forms.arccosine),
-    operation="chlo.acos",
+    "chlo.acos",
     accepts=INEXACT,
     derivative=lambda x, out: e.neg(e.rsqrt(e.sub(literal(x, 1), e.square(x)))),
     symmetry=Symmetry(imag=-1),
 )
 atan = unary(
     "atan",
-    on_cpu("chlo.atan", forms.arctangent),
-    operation="chlo.atan",
+    "chlo.atan",
     accepts=INEXACT,
     tangent=lambda t, x, out: e.div(t, e.add(literal(x, 1), e.square(x))),
     symmetry=Symmetry(parity=-1, imag=1),
 )
 sinh = unary(
     "sinh",
-    on_cpu("chlo.sinh", forms.hyperbolic_sine),
+    "chlo.sinh",
     accepts=INEXACT,
     derivative=lambda x, out: cosh(x),
     symmetry=Symmetry(parity=-1),
@@ -73,7 +66,7 @@ sinh = unary(
 )
 cosh = unary(
     "cosh",
-    on_cpu("chlo.cosh", forms.hyperbolic_cosine),
+    "chlo.cosh",
     accepts=INEXACT,
     derivative=lambda x, out: sinh(x),
     symmetry=Symmetry(parity=1),
@@ -126,8 +119,7 @@ def _over_square(part: Any, x: Any, y: Any) -> Any:
 
 atan2 = binary(
     "atan2",
-    on_cpu("stablehlo.atan2", forms.arctangent_of_two),
-    operation="stablehlo.atan2",
+    "stablehlo.atan2",
     accepts=INEXACT,
     tangents=(
         lambda t, x, y, out: e.mul(t, _over_square(y, x, y)),

@@ -17,10 +17,10 @@ from ..._base.errors import DerivativeError, EffectError, MissingRuleError
 from ..._base.pytree import PyTreeDef
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.effects import DebugEffect, Effects, IOEffect, OrderedDebugEffect, OrderedIOEffect, no_effects
-from ..._ir.explicit import whole
 from ..._ir.jaxpr import ClosedJaxpr
 from ..._ir.key_uses import reads
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import whole
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import insert_axis, move_axis

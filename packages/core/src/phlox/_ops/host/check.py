@@ -20,8 +20,8 @@ from ..._base.source import Location
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import Effect
-from ..._ir.explicit import whole
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import whole
 from ..._trace.trace import typeof
 from ..._transform.array_operations import zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis

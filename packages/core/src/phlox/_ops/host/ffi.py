@@ -14,8 +14,8 @@ from ..._base.errors import ArgumentError, DerivativeError, OptionError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.effects import Effect, Effects, no_effects
-from ..._ir.explicit import whole
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import whole
 from ..._transform.batch import BatchAxis, Dim
 from ..._xla import foreign
 from ..._xla.foreign import Layouts, row_major

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._ir.effects import DebugEffect
-from ..._ir.explicit import whole
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import whole
 from ..._xla.host_values import as_array
 from ..._xla.partitioner import inspect_lower
 

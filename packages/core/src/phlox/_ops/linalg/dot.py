@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.explicit import Entries, entries_of, join, refuse
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, entries_of, join, refuse
 from ..._trace.trace import typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.explicit import in_auto
 from ..._transform.padding import Padding, passes
+from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, ints
 from ..structure.shape import convert, transpose

@@ -42,6 +42,7 @@ from .matrices import (
     scaled,
     swapped,
 )
+from .spectral_padding import eigh_pad
 
 
 class EighImplementation(enum.Enum):
@@ -127,6 +128,7 @@ eigh = linalg(
     lower=_eigh_lower,
     many=True,
     jvp=_eigh_jvp,
+    pad=eigh_pad,
     decomposes=lambda params: True,
 )
 

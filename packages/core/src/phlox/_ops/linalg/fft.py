@@ -12,8 +12,8 @@ from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic
-from ..._ir.explicit import resized
 from ..._ir.jaxpr import JaxprEqn
+from ..._ir.sharding_types import resized
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis
 from ..._transform.padding import Padding, passes, refuse

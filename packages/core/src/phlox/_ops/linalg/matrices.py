@@ -11,10 +11,10 @@ from typing import Any
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.dimensions import min_dim
-from ..._ir.explicit import check_whole, entries_of, join
+from ..._ir.dimensions import is_symbolic, min_dim, value_of
 from ..._ir.jaxpr import ClosedJaxpr
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import check_whole, entries_of, join
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, zero_tangent
@@ -22,11 +22,12 @@ from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.spectra import Decomposition, Followed, Slope, Spectrum, Vectors
 from ..control.rows import row_of
 from ..control.scan import scan
-from ..elementwise.arithmetic import abs_, add, conj, div, mul, real, stop_gradient, sub
+from ..elementwise.arithmetic import abs_, add, conj, div, mul, real, sqrt, stop_gradient, sub
 from ..elementwise.families import INEXACT, check_kind, literal, same_dtype
 from ..elementwise.logic import and_, eq, ge, le, not_, select
 from ..reductions.reduce import reduce_max, reduce_or, reduce_sum
-from ..structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
+from ..structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+from ..structure.gather import gather
 from ..structure.iota import iota
 from ..structure.shape import broadcast_in_dim, broadcast_to, convert, reshape, transpose
 from ..structure.slicing import along, slice_
@@ -274,7 +275,12 @@ def is_rounding(x: Any, values: Any) -> Any:
     aval, n = typeof(values), typeof(values).shape[-1]
     sizes = abs_(stop_gradient(values))
     largest = reduce_max(sizes, axes=(aval.ndim - 1,)) if n else reduce_sum(sizes, axes=(aval.ndim - 1,))
-    bound = times(largest, _ROUNDING * float(n) ** 0.5 * float(dtypes.finfo(aval.dtype).eps))
+    eps = _ROUNDING * float(dtypes.finfo(aval.dtype).eps)
+    if is_symbolic(n):
+        count = broadcast_to(sqrt(convert(value_of(n), aval.dtype)), typeof(largest).shape)
+        bound = times(mul(largest, count), eps)
+    else:
+        bound = times(largest, eps * float(n) ** 0.5)
     stack = tuple(range(aval.ndim - 1))
     bound = broadcast_in_dim(bound, shape=typeof(x).shape, broadcast_dimensions=stack)
     return le(abs_(stop_gradient(x)), bound)

@@ -5,7 +5,7 @@ The factors of such a matrix begin with those of the matrix itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._ir import dtypes
@@ -32,11 +32,16 @@ def stack_pad(ranks: Sequence[int]) -> Any:
 
 def with_identity(padding: Padding, x: Any, aval: ShapedArray) -> Any:
     """The square matrices `x`, continued by the identity."""
+    return with_diagonal(padding, x, aval, lambda diagonal: convert(diagonal, aval.dtype))
+
+
+def with_diagonal(padding: Padding, x: Any, aval: ShapedArray, block: Callable[[Any], Any]) -> Any:
+    """The square matrices `x`, continued by the matrix that `block` makes of the mask of the diagonal."""
     shape, rank = padding.shape(aval.shape), aval.ndim
-    rows, columns = (iota(dtype=dtypes.int32, shape=shape, dimension=rank - i) for i in (2, 1))
     if not is_symbolic(aval.shape[-1]):
         return x
-    return select_n(padding.inside(aval, (rank - 2, rank - 1)), convert(eq(rows, columns), aval.dtype), x)
+    rows, columns = (iota(dtype=dtypes.int32, shape=shape, dimension=rank - i) for i in (2, 1))
+    return select_n(padding.inside(aval, (rank - 2, rank - 1)), block(eq(rows, columns)), x)
 
 
 def square_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
@@ -67,9 +72,11 @@ def symmetric_product_pad(padding: Padding, eqn: JaxprEqn, a: Any, c: Any) -> An
     return passes(padding, eqn, padding.filled(a, aval, 0, (aval.ndim - 1,)), c)
 
 
-def tall_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
-    """Tall matrices, whose number of rows varies, continue with zeros. So do the vectors."""
+def qr_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
+    """Matrices continue with zeros, on which Householder's reflections do not act."""
     aval = eqn.invars[0].aval
-    if any(is_symbolic(v.aval.shape[-1]) for v in (*eqn.invars, *eqn.outvars)):
-        refuse(eqn, "the number of columns, or of vectors, varies")
-    return passes(padding, eqn, padding.filled(x, aval, 0, (aval.ndim - 2,)))
+    if eqn.params["pivoting"] and is_symbolic(aval.shape[-1]):
+        refuse(eqn, "the number of columns varies, and they are exchanged")
+    filled = padding.filled(x, aval, 0, (aval.ndim - 2, aval.ndim - 1))
+    outs = eqn.primitive.bind(filled, **padding.params(eqn))
+    return [padding.fit(out, v.aval) for out, v in zip(outs, eqn.outvars, strict=True)]

@@ -30,7 +30,7 @@ from .matrices import (
     take_columns,
     upper_triangle,
 )
-from .padding import tall_pad
+from .padding import qr_pad
 from .triangular import solve_triangular
 
 
@@ -115,4 +115,4 @@ def _completion_jvp(q: Any, thin: Any, dthin: Any) -> Any:
     return sub(product(dthin, z_adjoint), product(span, adjoint(sub(dbottom, product(z, dtop)))))
 
 
-qr = linalg("qr", ranks=(2,), result=_result, lower=lowered_as(_factors, many=True), many=True, jvp=_jvp, pad=tall_pad)
+qr = linalg("qr", ranks=(2,), result=_result, lower=lowered_as(_factors, many=True), many=True, jvp=_jvp, pad=qr_pad)

@@ -40,6 +40,7 @@ from .matrices import (
     safe_inverse,
     scaled,
 )
+from .spectral_padding import svd_pad
 
 
 class SvdAlgorithm(enum.Enum):
@@ -225,4 +226,13 @@ def _outside(x: Any, basis: Any, basis_adjoint: Any, s: Any) -> Any:
     return scaled(rest, safe_inverse(over_rows(s, typeof(x).shape[-2]), s))
 
 
-svd = linalg("svd", ranks=(2,), result=_result, lower=_lower, many=True, jvp=_jvp, decomposes=lambda params: True)
+svd = linalg(
+    "svd",
+    ranks=(2,),
+    result=_result,
+    lower=_lower,
+    many=True,
+    jvp=_jvp,
+    pad=svd_pad,
+    decomposes=lambda params: True,
+)

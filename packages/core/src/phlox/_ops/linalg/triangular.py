@@ -7,7 +7,8 @@ from typing import Any
 
 from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray
-from ..._ir.explicit import Entries, check_whole, entries_of, join
+from ..._ir.dimensions import surely_at_least
+from ..._ir.sharding_types import Entries, check_whole, entries_of, join
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add, move_axis, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis
@@ -76,7 +77,8 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tupl
         left = params["left_side"]
         rows, columns = typeof(x).shape[-2:]
         # Both orders of the products give the same result; choose the one that solves for fewer columns (or rows).
-        first, count = (da, x), rows > columns if left else rows < columns
+        more = rows - columns if left else columns - rows
+        first, count = (da, x), surely_at_least(more, 1)
         if not left:
             first = (x, da)
         if count:

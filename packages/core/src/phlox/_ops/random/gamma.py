@@ -15,9 +15,9 @@ import numpy as np
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
-from ..._ir.explicit import batches
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import batches
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched

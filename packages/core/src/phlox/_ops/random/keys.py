@@ -19,10 +19,10 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic
 from ..._ir.dtypes import ExtendedDtype
-from ..._ir.explicit import batches
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.key_uses import add_key_type, makes, reads, replaces
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import batches
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis
 from ..._transform.batch import BatchAxis, Dim

@@ -11,8 +11,8 @@ import numpy as np
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.explicit import whole
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import whole
 from ..._trace.trace import typeof
 from ..._transform.array_operations import insert_axis
 from ..._transform.batch import BatchAxis, Dim, place_axis

@@ -23,7 +23,6 @@ from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import passes
-from ..._xla.form import is_as_in_jax
 from ..._xla.text import Function, Value
 from ..elementwise.families import batch_elementwise, broadcast_shape, fit
 from ..elementwise.logic import or_, shift_left, shift_right_logical, xor
@@ -48,7 +47,7 @@ def _types(*avals: ShapedArray) -> list[ShapedArray]:
 
 def _lower(f: Function, k0: Value, k1: Value, x0: Value, x1: Value) -> list[Value]:
     aval, shape = f.out, f.out.shape
-    if is_as_in_jax(aval.size) and k0.aval is k1.aval:
+    if aval.size <= config.current().jaxlike_lowering_size and k0.aval is k1.aval:
         return _loop(f, k0, k1, fit(f, x0, shape), fit(f, x1, shape))
     k0, k1, x0, x1 = (fit(f, v, shape) for v in (k0, k1, x0, x1))
     number = functools.cache(lambda n: f.constant(n, aval))

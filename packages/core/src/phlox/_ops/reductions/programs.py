@@ -16,19 +16,21 @@ from ..._base.errors import AxisError, DtypeError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic
-from ..._ir.explicit import Entries, elementwise, entries_of, resized
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, elementwise, entries_of, resized
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.staging import stage
 from ..._trace.trace import Tracer, typeof
 from ..._transform.array_operations import Zero, broadcast_to, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from ..._transform.jaxprs import jvp_jaxpr
 from ..._transform.jvp import JVPTrace, push_forward
 from ..._transform.linearize import LinearizeTrace
-from ..._transform.padding import Padding, passes, refuse
+from ..._transform.padding import Padding, passes
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value, i64_array
+from ..elementwise.logic import and_, or_, select_n
 from ..structure.shape import pad, reshape, squeeze, transpose
 from ..structure.slicing import along
 from ..windows.padding import unwindowed_pad
@@ -178,9 +180,25 @@ def _reduce_sharding(outs: Sequence[ShapedArray], *avals: ShapedArray, dimension
 
 
 def _reduce_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
-    if any(is_symbolic(eqn.invars[0].aval.shape[axis]) for axis in eqn.params["dimensions"]):
-        refuse(eqn, "the initial value of a reduction by a function may be no neutral element")
-    return passes(padding, eqn, *args)
+    """Reduces with a flag beside the elements: whether they, or all that they combine, are padding."""
+    avals, axes = [v.aval for v in eqn.invars], eqn.params["dimensions"]
+    varying = [axis for axis in axes if is_symbolic(avals[0].shape[axis])]
+    if not varying:
+        return passes(padding, eqn, *args)
+    (xs, starts), jaxpr, count = _halves(args), eqn.params["jaxpr"], len(args) // 2
+
+    def combine(*values: Any) -> list[Any]:
+        (*a, a_is_real), (*b, b_is_real) = _halves(values)
+        both = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *a, *b)
+        either = [select_n(b_is_real, x, y) for x, y in zip(a, b, strict=True)]
+        real = and_(a_is_real, b_is_real)
+        return [*[select_n(real, x, y) for x, y in zip(either, both, strict=True)], or_(a_is_real, b_is_real)]
+
+    scalars = [*[typeof(start) for start in starts], shaped((), dtypes.bool_)]
+    program = ClosedJaxpr(*stage(combine, [*scalars, *scalars]))
+    is_real = padding.inside(avals[0], varying)
+    outs = eqn.primitive.bind(*xs, is_real, *starts, np.True_, jaxpr=program, dimensions=axes)
+    return list(outs[:count])
 
 
 reduce = Primitive(

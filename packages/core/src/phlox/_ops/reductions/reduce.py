@@ -13,8 +13,8 @@ from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dtypes import highest, lowest
-from ..._ir.explicit import Entries, entries_of
 from ..._ir.primitive import Primitive, Series, Unfused
+from ..._ir.sharding_types import Entries, entries_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
@@ -22,13 +22,11 @@ from ..._transform.padding import fills
 from ..._transform.spectra import moved
 from ..._xla.text import Function, Value, i64_array, ints
 from ..elementwise.arithmetic import add, div, mul
-from ..elementwise.extrema import extrema_lose_nan, extremum_lower
-from ..elementwise.families import ANY, BITS, NUMBER, ORDERED, check_kind, literal, lowered_as
+from ..elementwise.extrema import extremum_lower
+from ..elementwise.families import ANY, BITS, NUMBER, ORDERED, check_kind, literal
 from ..elementwise.logic import eq
 from ..structure.shape import broadcast_in_dim, convert, pad, reshape, transpose
 from ..structure.slicing import along
-from . import native
-from .positions import fits, position_in_groups
 
 Axes = tuple[int, ...]
 
@@ -192,29 +190,8 @@ def smaller(g: Function, a: Value, b: Value) -> Value:
     return extremum_lower(g, "LT", a, b)
 
 
-def _extremum(largest: bool) -> Callable[[Function, Value, Axes], Value]:
-    op, start = (larger, lowest) if largest else (smaller, highest)
-
-    def lower(f: Function, x: Value, axes: Axes) -> Value:
-        result = native.extremum(f, x, axes, largest, f.out)
-        if result is not None:
-            return result
-        out = reduce_lower(f, op, x, start(x.aval.dtype), axes, f.out)
-        if not extrema_lose_nan(f, x.aval):
-            return out
-        # Where an element is nan, and nowhere else, the sum of |x| is nan.
-        total = reduce_lower(f, "stablehlo.add", f.same("stablehlo.abs", x), 0, axes, out.aval)
-        return f.select(f.compare("NE", total, total), total, out)
-
-    return lower
-
-
-reduce_max = reducer(
-    "reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp, lower=_extremum(True), unfused="operation"
-)
-reduce_min = reducer(
-    "reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp, lower=_extremum(False), unfused="operation"
-)
+reduce_max = reducer("reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp, unfused="operation")
+reduce_min = reducer("reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp, unfused="operation")
 
 #: Extrema where no nan occurs or other terms keep it. Whether they show nan depends on the platform.
 fast_max = reducer("fast_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp)
@@ -267,40 +244,12 @@ reduce_xor = reducer("reduce_xor", "stablehlo.xor", lambda d: 0, accepts=BITS, j
 # --- positions of extrema -------------------------------------------------------------------------------
 
 
-def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primitive:
-    """argmax or argmin, as a reduction of pairs (value, index): nan is preferred, then the extremum, then the smaller
-    index."""
-
-    def types(x: ShapedArray, axes: Axes, index_dtype: Any) -> ShapedArray:
-        check_kind(name, x, ORDERED)
-        if dtypes.kind(index_dtype) not in "iu":
-            raise DtypeError(f"{name}: index_dtype must be an integer type, got {index_dtype.name}")
-        _check_axes(name, x, axes)
-        if x.shape[axes[0]] == 0:
-            raise ShapeError(
-                f"argmin and argmax require non-empty reduced dimension: {name} of {x.short} along axis {axes[0]}",
-                shapes=[x.shape],
-            )
-        return shaped(tuple(x.shape[i] for i in _remaining_axes(x.ndim, axes)), index_dtype)
+def _position_lower(direction: str, worst: Callable[[Any], Any]) -> Callable[..., Value]:
+    """The lowering rule of argmax or argmin, whose `direction` is that of the comparison, "GT" or "LT"."""
 
     def lower(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:
         out = f.out
         x = f.convert(x, dtypes.byte_sized(x.aval.dtype))
-        result = native.position(f, x, axes[0], direction == "GT", out)
-        if result is not None:
-            return result
-        if not fits(f, x, axes[0], index_dtype):
-            return pairs(f, x, axes, index_dtype, out)
-        total = reduce_lower(f, "stablehlo.add", x, 0, tuple(range(x.aval.ndim)), shaped((), x.aval.dtype))
-        branches = [
-            f.region([], lambda g: [in_groups(g, x, axis=axes[0], index_dtype=index_dtype)]),
-            f.region([], lambda g: [pairs(g, x, axes, index_dtype, out)]),
-        ]
-        return f.op("stablehlo.case", [f.convert(f.compare("NE", total, total), dtypes.int32)], out, "", branches)
-
-    in_groups = lowered_as(lambda x, **params: position_in_groups(x, largest=direction == "GT", **params))
-
-    def pairs(f: Function, x: Value, axes: Axes, index_dtype: Any, out: ShapedArray) -> Value:
         positions = shaped(x.aval.shape, index_dtype)
         iota = f.op("stablehlo.iota", [], positions, f"iota_dimension = {axes[0]} : i64")
         value, index = shaped((), x.aval.dtype), shaped((), index_dtype)
@@ -318,6 +267,25 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
         outs = [shaped(out.shape, x.aval.dtype), out]
         return f.op("stablehlo.reduce", [x, iota, *starts], outs, f"dimensions = {i64_array(axes)}", [region])[1]
 
+    return lower
+
+
+def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primitive:
+    """argmax or argmin, as a reduction of pairs (value, index): nan is preferred, then the extremum, then the smaller
+    index."""
+
+    def types(x: ShapedArray, axes: Axes, index_dtype: Any) -> ShapedArray:
+        check_kind(name, x, ORDERED)
+        if dtypes.kind(index_dtype) not in "iu":
+            raise DtypeError(f"{name}: index_dtype must be an integer type, got {index_dtype.name}")
+        _check_axes(name, x, axes)
+        if x.shape[axes[0]] == 0:
+            raise ShapeError(
+                f"argmin and argmax require non-empty reduced dimension: {name} of {x.short} along axis {axes[0]}",
+                shapes=[x.shape],
+            )
+        return shaped(tuple(x.shape[i] for i in _remaining_axes(x.ndim, axes)), index_dtype)
+
     def batch(
         axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes, index_dtype: Any
     ) -> tuple[Any, Dim]:
@@ -331,7 +299,7 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
         remembers=True,
         types=types,
         sharding=_reduce_sharding,
-        lower=lower,
+        lower=_position_lower(direction, worst),
         jvp=lambda primals, tangents, **params: (
             out := primitive.bind(*primals, **params),
             Zero(typeof(out).tangent()),

@@ -1,7 +1,7 @@
 """Cumulative reductions along an axis (cumsum and others), and the associative scan that computes their derivatives.
 
 They are lowered to windows that reach back to the first element: XLA rewrites these as a tree, and compiles that faster
-than the many slices of an associative scan. On CPUs blocks of elements come first.
+than the many slices of an associative scan.
 """
 
 from __future__ import annotations
@@ -9,27 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
+from ..._ir.bounds import bounds
+from ..._ir.dimensions import is_symbolic
 from ..._ir.dtypes import highest, lowest
-from ..._ir.explicit import Entries, check_whole, entries_of
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jvp import jvp
 from ..._transform.padding import Padding, passes
 from ..._xla.text import Function, Value
-from ..elementwise.arithmetic import add, max_, min_, mul
+from ..elementwise.arithmetic import add, div, max_, min_, mul, rem
 from ..elementwise.families import INEXACT, NUMBER, check_kind, literal, lowered_as
-from ..elementwise.logic import or_
+from ..elementwise.logic import eq, or_, select_n
 from ..elementwise.logs import logaddexp
-from ..structure.shape import concatenate, pad, rev
+from ..structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+from ..structure.gather import gather
+from ..structure.iota import iota
+from ..structure.shape import broadcast_in_dim, concatenate, pad, reshape, rev
 from ..structure.slicing import along
-from . import native
-from .blocks import fits, prefixes_by_blocks
 from .reduce import Combine, larger, smaller
 
 
@@ -39,6 +44,8 @@ def associative_scan(combine: Callable[..., Any], xs: list[Any], axis: int) -> l
     Combines neighbours, scans the resulting half as many elements, and computes the elements between (Blelloch, 1990).
     """
     n = typeof(xs[0]).shape[axis]
+    if is_symbolic(n) and bounds(n)[0] >= 1 and bounds(n)[1] < np.inf:
+        return _symbolic_scan(combine, xs, axis, n)
     if n < 2:
         return xs
     pairs = combine([along(x, axis, 0, n - 1, 2) for x in xs], [along(x, axis, 1, n, 2) for x in xs])
@@ -50,6 +57,55 @@ def associative_scan(combine: Callable[..., Any], xs: list[Any], axis: int) -> l
     else:
         even = [along(x, axis, 0, 1) for x in xs]
     return [_interleave(e, o, axis) for e, o in zip(even, odd, strict=True)]
+
+
+def _symbolic_scan(combine: Callable[..., Any], xs: list[Any], axis: int, n: Any) -> list[Any]:
+    """`associative_scan` along an axis of at least one element, whose length is symbolic.
+
+    The steps are those of the largest length. An odd length has one pair more, of the last element and itself, so that
+    no length of a step is zero."""
+    most = bounds(n)[1]
+    if most < 2:
+        return xs
+    pairs = (n + 1) // 2
+
+    def every(x: Any, start: int, count: Any) -> Any:
+        """`count` elements, two apart."""
+        return _elements(x, axis, add(mul(_numbers(count), np.int32(2)), np.int32(start)))
+
+    odd = combine([every(x, 0, pairs) for x in xs], [every(x, 1, pairs) for x in xs])
+    odd = _symbolic_scan(combine, odd, axis, pairs)
+    even = [along(x, axis, 0, 1) for x in xs]
+    if most > 2:
+        rest = (n - 1) // 2
+        filled = combine([_elements(x, axis, _numbers(rest)) for x in odd], [every(x, 2, rest) for x in xs])
+        even = [concatenate(e, y, dimension=axis) for e, y in zip(even, filled, strict=True)]
+    half, is_odd = div(_numbers(n), np.int32(2)), eq(rem(_numbers(n), np.int32(2)), np.int32(1))
+    outs = []
+    for e, o, x in zip(even, odd, xs, strict=True):
+        mask = broadcast_in_dim(is_odd, shape=typeof(x).shape, broadcast_dimensions=(axis,))
+        outs.append(select_n(mask, _elements(e, axis, half), _elements(o, axis, half)))
+    return outs
+
+
+def _numbers(count: Any) -> Any:
+    return iota(dtype=dtypes.int32, shape=(count,), dimension=0)
+
+
+def _elements(x: Any, axis: int, positions: Any) -> Any:
+    """The elements of `x` at these positions along `axis`; positions behind the end stand for the last one."""
+    shape, count = typeof(x).shape, typeof(positions).shape[0]
+    others = tuple(i for i in range(len(shape)) if i != axis)
+    return gather(
+        x,
+        reshape(positions, new_sizes=(count, 1), dimensions=None),
+        dimension_numbers=GatherDimensionNumbers(others, (axis,), (axis,)),
+        slice_sizes=tuple(1 if i == axis else n for i, n in enumerate(shape)),
+        unique_indices=False,
+        indices_are_sorted=True,
+        mode=GatherScatterMode.CLIP,
+        fill_value=None,
+    )
 
 
 def _interleave(even: Any, odd: Any, axis: int) -> Any:
@@ -78,51 +134,19 @@ def cumulative(
     Others are differentiated as an associative scan of `operation`, so that its jvp rule decides about zeros and ties.
     """
 
-    def lower(f: Function, x: Value, axis: int, reverse: bool) -> Value:
-        def prefixes(f: Function, x: Value, axis: int) -> Value:
-            return windows(f, x, axis, reverse)
-
-        result = native.running(f, name, x, axis, reverse)
-        if result is not None:
-            return result
-        if fits(f, x, axis):
-            return prefixes_by_blocks(f, x, axis, reverse, op, start(x.aval.dtype), prefixes)
-        return prefixes(f, x, axis)
-
-    def windows(f: Function, x: Value, axis: int, reverse: bool) -> Value:
-        from ..windows.pooling import reduced  # imported late: few programs need it
-
-        n, rank = x.aval.shape[axis], x.aval.ndim
-        if n == 0:
-            return x
-        reach = (0, n - 1) if reverse else (n - 1, 0)
-        window = {
-            "window_dimensions": tuple(n if i == axis else 1 for i in range(rank)),
-            "window_strides": (1,) * rank,
-            "padding": tuple(reach if i == axis else (0, 0) for i in range(rank)),
-        }
-        return reduced(f, x, op, start(x.aval.dtype), window, x.aval)
-
-    def scan(x: Any, axis: int, reverse: bool) -> Any:
-        x = rev(x, dimensions=(axis,)) if reverse else x
-        (out,) = associative_scan(lambda a, b: [operation(a[0], b[0])], [x], axis)
-        return rev(out, dimensions=(axis,)) if reverse else out
-
     def types(x: ShapedArray, axis: int, reverse: bool) -> ShapedArray:
         check_kind(name, x, accepts)
         if not 0 <= axis < x.ndim:
             raise ShapeError(f"{name}: {x.short} has no axis {axis}", axis=axis)
         return x
 
-    def differentiate(primals: Sequence[Any], tangents: Sequence[Any], axis: int, reverse: bool) -> tuple[Any, Any]:
+    def differentiate(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         if type(tangents[0]) is Zero:
-            out = primitive.bind(*primals, axis=axis, reverse=reverse)
+            out = primitive.bind(*primals, **params)
             return out, Zero(typeof(out).tangent())
         if transpose is not None:
-            return primitive.bind(*primals, axis=axis, reverse=reverse), primitive.bind(
-                *tangents, axis=axis, reverse=reverse
-            )
-        (out,), (t,) = jvp(lambda x: [scan(x, axis, reverse)], primals, tangents)
+            return primitive.bind(*primals, **params), primitive.bind(*tangents, **params)
+        (out,), (t,) = jvp(lambda x: [_scanned(operation, x, **params)], primals, tangents)
         return out, t
 
     def batch(mapped: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis: int, reverse: bool) -> tuple[Any, Dim]:
@@ -144,7 +168,7 @@ def cumulative(
         name,
         types=types,
         sharding=sharding,
-        lower=lower,
+        lower=_cumulative_lower(op, start),
         jvp=differentiate,
         transpose=transpose,
         batch=batch,
@@ -152,7 +176,35 @@ def cumulative(
         nan_checked=True,
         series=None if transpose is None else "linear",
     )
+    CUMULATIVE.append((primitive, op, start))
     return primitive
+
+
+def _cumulative_lower(op: Combine, start: Callable[[Any], Any]) -> Callable[..., Value]:
+    """The lowering rule of a cumulative reduction: windows that reach back to the first element."""
+
+    def lower(f: Function, x: Value, axis: int, reverse: bool) -> Value:
+        from ..windows.pooling import reduced  # imported late: few programs need it
+
+        n, rank = x.aval.shape[axis], x.aval.ndim
+        if n == 0:
+            return x
+        reach = (0, n - 1) if reverse else (n - 1, 0)
+        window = {
+            "window_dimensions": tuple(n if i == axis else 1 for i in range(rank)),
+            "window_strides": (1,) * rank,
+            "padding": tuple(reach if i == axis else (0, 0) for i in range(rank)),
+        }
+        return reduced(f, x, op, start(x.aval.dtype), window, x.aval)
+
+    return lower
+
+
+def _scanned(operation: Primitive, x: Any, axis: int, reverse: bool) -> Any:
+    """The cumulative `operation` as an associative scan."""
+    x = rev(x, dimensions=(axis,)) if reverse else x
+    (out,) = associative_scan(lambda a, b: [operation(a[0], b[0])], [x], axis)
+    return rev(out, dimensions=(axis,)) if reverse else out
 
 
 def _cumsum_transpose(ct: Any, x: Any, axis: int, reverse: bool) -> list[Any]:
@@ -163,6 +215,9 @@ def _no_sum(dtype: Any) -> Any:
     """The neutral element of a sum, which keeps the sign of -0.0."""
     return -0.0 if dtypes.kind(dtype) == "f" else 0
 
+
+#: (primitive, operation, neutral element), for its forms
+CUMULATIVE: list[tuple[Primitive, Combine, Callable[[Any], Any]]] = []
 
 cumsum = cumulative("cumsum", add, "stablehlo.add", _no_sum, accepts=NUMBER, transpose=_cumsum_transpose)
 cumprod = cumulative("cumprod", mul, "stablehlo.multiply", lambda dtype: 1, accepts=NUMBER)

@@ -14,8 +14,8 @@ import numpy as np
 from ..._base.errors import AxisNameError, OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.explicit import each
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
+from ..._ir.sharding_types import each
 from ..._trace.axes import axis_size, tracked_axes
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, instantiate

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..._base.errors import OptionError, ShapeError, UnsupportedError
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.explicit import Entries, entries_of
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, entries_of
 from ..._trace.axes import axis_size as length_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, move_axis, zeros

@@ -9,16 +9,17 @@ from typing import Any
 from ..._base import config
 from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray
-from ..._ir.explicit import spec_over
 from ..._ir.key_uses import passes
 from ..._ir.primitive import Primitive, sharding_in_types
+from ..._ir.sharding_types import spec_over
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.explicit import unsplit
-from ..._xla.array import ArrayImpl, move, wrap
+from ..._transform.sharding_types import unsplit
+from ..._xla.array import ArrayImpl, wrap
 from ..._xla.foreign import foreign_call, untyped
 from ..._xla.host_values import as_array
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh
+from ..._xla.moves import move
 from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
 from ..._xla.placement import aval_of, key_for
 from ..._xla.platforms import platform_of

@@ -16,18 +16,18 @@ from ..._base import config
 from ..._base.errors import EffectError, OptionError, ShapeError, ShardingTypeError
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered
-from ..._ir.explicit import entries_of, spec_over
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoist_consts
 from ..._ir.key_uses import KeyUses
 from ..._ir.primitive import Primitive, sharding_in_types
+from ..._ir.sharding_types import entries_of, spec_over
 from ..._trace.axes import axis_env, only_axes
 from ..._trace.interpret import as_function, eval_jaxpr
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, insert_axis
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
+from ..._transform.manual_axes import as_varying
 from ..._transform.transpose import is_linear
-from ..._transform.varying import as_varying
 from ..._xla.lower import lower_jaxpr
 from ..._xla.mesh import AxisType, Mesh
 from ..._xla.partition_spec import PartitionSpec, axes_of, tiles

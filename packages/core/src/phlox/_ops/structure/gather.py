@@ -7,97 +7,24 @@ Dimension numbers are those of StableHLO. The last axis of the indices holds the
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..._base.errors import DtypeError, OptionError, ShapeError
+from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.explicit import Entries, entries_of, join, refuse
 from ..._ir.key_uses import picks
-from ..._ir.primitive import Primitive
+from ..._ir.primitive import Primitive, primitive
+from ..._ir.sharding_types import Entries, entries_of, join, refuse
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.explicit import in_auto
+from ..._transform.sharding_types import in_auto
 from ..._xla.text import Function, Value, flag, i64_array, ints
+from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode, Ints, ScatterDimensionNumbers
 from .index_padding import gather_pad
-
-Ints = tuple[int, ...]
-
-
-class GatherScatterMode(enum.Enum):
-    """How a gather or scatter treats indices that are out of bounds.
-
-    CLIP clamps them to the nearest valid index; FILL_OR_DROP reads a fill value and drops writes; PROMISE_IN_BOUNDS
-    assumes that there are none; ONE_HOT reads zeros and drops writes, like a product with rows of `phlox.nn.one_hot`.
-
-    >>> jnp.arange(3).at[7].get(mode=GatherScatterMode.CLIP)
-    Array(2, dtype=int32)
-    """
-
-    CLIP = 0
-    FILL_OR_DROP = 1
-    PROMISE_IN_BOUNDS = 2
-    ONE_HOT = 3
-
-    @staticmethod
-    def from_any(mode: Any) -> GatherScatterMode:
-        """The mode with this name, in any of the spellings that users may pass; None means 'fill'."""
-        if isinstance(mode, GatherScatterMode):
-            return mode
-        if mode not in _WORDS:
-            words = ", ".join(repr(word) for word in _WORDS if word)
-            raise OptionError(f"Unknown gather mode {mode!r}", instead=f"one of {words}")
-        return _WORDS[mode]
-
-    def __str__(self) -> str:
-        return f"GatherScatterMode.{self.name}"
-
-
-_WORDS = {
-    None: GatherScatterMode.FILL_OR_DROP,
-    "clip": GatherScatterMode.CLIP,
-    "fill": GatherScatterMode.FILL_OR_DROP,
-    "drop": GatherScatterMode.FILL_OR_DROP,
-    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
-    "one_hot": GatherScatterMode.ONE_HOT,
-}
-
-
-class GatherDimensionNumbers(NamedTuple):
-    """How the axes of operand, indices and result of a gather correspond; see StableHLO's gather.
-
-    >>> rows = GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
-    >>> phlox.lax.gather(jnp.eye(3), jnp.array([[2], [0]]), rows, slice_sizes=(1, 3))
-    Array([[0., 0., 1.],
-           [1., 0., 0.]], dtype=float32)
-    """
-
-    offset_dims: Ints
-    collapsed_slice_dims: Ints
-    start_index_map: Ints
-    operand_batching_dims: Ints = ()
-    start_indices_batching_dims: Ints = ()
-
-
-class ScatterDimensionNumbers(NamedTuple):
-    """How the axes of operand, indices and updates of a scatter correspond; see StableHLO's scatter.
-
-    >>> rows = ScatterDimensionNumbers((1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
-    >>> phlox.lax.scatter_add(jnp.zeros((2, 2)), jnp.array([[1]]), jnp.ones((1, 2)), rows)
-    Array([[0., 0.],
-           [1., 1.]], dtype=float32)
-    """
-
-    update_window_dims: Ints
-    inserted_window_dims: Ints
-    scatter_dims_to_operand_dims: Ints
-    operand_batching_dims: Ints = ()
-    scatter_indices_batching_dims: Ints = ()
 
 
 def up(dims: Ints) -> Ints:
@@ -340,8 +267,6 @@ def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) 
 
 
 def _gather_transpose(ct: Any, operand: Any, indices: Any, **params: Any) -> list[Any]:
-    from .scatter import scatter_add  # imported late: scatter imports this module for its derivatives
-
     if type(ct) is Zero:
         return [Zero(operand.aval), None]
     numbers = params["dimension_numbers"]
@@ -352,7 +277,7 @@ def _gather_transpose(ct: Any, operand: Any, indices: Any, **params: Any) -> lis
         numbers.operand_batching_dims,
         numbers.start_indices_batching_dims,
     )
-    result = scatter_add(
+    result = primitive("scatter-add").bind(  # scatter imports this module
         zeros(operand.aval),
         indices,
         ct,

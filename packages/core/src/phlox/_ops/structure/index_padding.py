@@ -63,7 +63,7 @@ def scatter_pad(name: str, neutral: Callable[[Any], Any] | None) -> Callable[...
 
 def _windows(eqn: JaxprEqn) -> tuple[Any, ...]:
     """Lengths of the update windows of a scatter along each axis of the operand."""
-    from .scatter import window_sizes
+    from .dimension_numbers import window_sizes
 
     return window_sizes(eqn.invars[0].aval, eqn.invars[2].aval, eqn.params["dimension_numbers"])
 

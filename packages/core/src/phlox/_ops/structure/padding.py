@@ -85,7 +85,7 @@ def _positions(padding: Padding, old: ShapedArray, new: ShapedArray) -> Any:
 
 def elements(flat: Any, positions: Any) -> Any:
     """The elements of the vector `flat` at these positions, which are cut off at its ends."""
-    from .gather import GatherDimensionNumbers, GatherScatterMode
+    from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode
 
     shape = typeof(positions).shape
     return _bind(
@@ -140,7 +140,7 @@ def _part(padding: Padding, x: Any, starts: Sequence[Any], strides: Sequence[int
 
 def _strided(padding: Padding, x: Any, axis: int, start: Any, step: Any, count: int) -> Any:
     """`count` elements of a padded array along `axis`, `step` apart: some are read behind the true length."""
-    from .gather import GatherDimensionNumbers, GatherScatterMode
+    from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode
 
     shape = typeof(x).shape
     others = tuple(i for i in range(len(shape)) if i != axis)
@@ -266,7 +266,7 @@ def pad_pad(padding: Padding, eqn: JaxprEqn, x: Any, value: Any) -> Any:
 
 def _apart(padding: Padding, eqn: JaxprEqn, x: Any, value: Any) -> Any:
     """The elements of a vector with padding between them whose width varies; those of padding are dropped."""
-    from .gather import GatherScatterMode, ScatterDimensionNumbers
+    from .dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
 
     aval, out = eqn.invars[0].aval, eqn.outvars[0].aval
     if aval.ndim != 1:

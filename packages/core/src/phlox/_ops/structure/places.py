@@ -7,30 +7,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._base.errors import DtypeError, ShapeError
-from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.explicit import Entries, check_whole, entries_of
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import Padding, passes
-from ..._xla.kernels import has_kernel, kernel
-from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import min_
 from ..elementwise.families import literal, lowered_as
 from ..elementwise.logic import lt, select
 from ..reductions.running import cumsum
-from .gather import GatherScatterMode, ScatterDimensionNumbers
+from .dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
 from .iota import iota
 from .scatter import scatter_add
 from .shape import broadcast_in_dim, convert, reshape
 from .slicing import along
-
-_KERNEL = "phlox_kernels_places_1"
-#: Of fewer elements a call takes as long as XLA's form.
-_LEAST = 256
 
 
 def _types(mask: ShapedArray, size: int, index_dtype: Any) -> ShapedArray:
@@ -41,14 +34,8 @@ def _types(mask: ShapedArray, size: int, index_dtype: Any) -> ShapedArray:
     return shaped((*mask.shape[:-1], size), index_dtype)
 
 
-def _lower(f: Function, mask: Value, size: int, index_dtype: Any) -> Value:
-    if mask.aval.size >= _LEAST and size and dtypes.kind(index_dtype) == "i" and has_kernel(f, _KERNEL):
-        return kernel(f, _KERNEL, mask, [f.out])[0]
-    return _counted(f, mask, size=size, index_dtype=index_dtype)
-
-
 @lowered_as
-def _counted(mask: Any, size: int, index_dtype: Any) -> Any:
+def _lower(mask: Any, size: int, index_dtype: Any) -> Any:
     """The position of the i-th true element is the number of elements at which the count of true ones is at most i."""
     *before, n = typeof(mask).shape
     rows, out = math.prod(before), (*before, size)

@@ -11,31 +11,22 @@ from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dtypes import highest, lowest
-from ..._ir.explicit import Entries, entries_of, join, refuse
 from ..._ir.jaxpr import effects_inside
 from ..._ir.key_uses import KeyUses
 from ..._ir.primitive import Primitive, primitive
+from ..._ir.sharding_types import Entries, entries_of, join, refuse
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.explicit import in_auto
+from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value, flag, ints
 from ..elementwise.arithmetic import add, div, mul
 from ..elementwise.families import literal
 from ..elementwise.logic import eq, select
-from .gather import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    Ints,
-    ScatterDimensionNumbers,
-    check_axes,
-    check_indices,
-    check_mapping,
-    gather,
-    up,
-)
+from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode, Ints, ScatterDimensionNumbers, window_sizes
+from .gather import check_axes, check_indices, check_mapping, gather, up
 from .index_padding import scatter_pad
 from .iota import iota
 from .shape import pad, reshape
@@ -163,13 +154,6 @@ def _scatter_lower(name: str) -> Any:
         return f.op("stablehlo.scatter", [operand, indices, updates], out, text, [body])
 
     return lower
-
-
-def window_sizes(operand: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers) -> Ints:
-    """Lengths of the update windows along each axis of the operand."""
-    window_dims = iter(numbers.update_window_dims)
-    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
-    return tuple(1 if i in dropped else updates.shape[next(window_dims)] for i in range(operand.ndim))
 
 
 def _limits(operand: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers) -> list[int]:

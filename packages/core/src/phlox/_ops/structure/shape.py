@@ -16,10 +16,10 @@ from ..._base.errors import AxisError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic, max_dim
-from ..._ir.explicit import entries_of, resized
 from ..._ir.jaxpr import Literal
 from ..._ir.key_uses import passes, replaces
 from ..._ir.primitive import Primitive, Unfused, primitive
+from ..._ir.sharding_types import entries_of, resized
 from ..._trace.staging import JaxprTracer
 from ..._trace.trace import ArrayLike, recorder, typeof
 from ..._transform import spectra

@@ -12,9 +12,9 @@ from ..._base.errors import AxisError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic
-from ..._ir.explicit import Entries, entries_of, join, refuse, resized
 from ..._ir.key_uses import KeyUses, picks
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, entries_of, join, refuse, resized
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
@@ -258,7 +258,8 @@ def _dynamic_slice_batch(
         sizes = (*slice_sizes[:dim], axis.size, *slice_sizes[dim:])
         return dynamic_slice(x, *starts, slice_sizes=sizes), dim
     # Batched start indices: a gather of one slice per index vector.
-    from .gather import GatherDimensionNumbers, GatherScatterMode, gather  # only needed for batched start indices
+    from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+    from .gather import gather  # only needed for batched start indices
 
     every = tuple(range(len(slice_sizes)))
     return gather.rule("batch")(
@@ -358,7 +359,7 @@ def _update_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> 
             for a, d in ((x, dims[0]), (update, dims[1]))
         )
         return dynamic_update_slice(x, update, _start_of_all(starts), *starts), 0
-    from .gather import GatherScatterMode, ScatterDimensionNumbers
+    from .dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
     from .scatter import scatter
 
     every = tuple(range(len(starts)))

@@ -12,18 +12,17 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic
 from ..._ir.dtypes import highest
-from ..._ir.explicit import Entries, check_whole, elementwise
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, check_whole, elementwise
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, move_axis
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import Padding, passes
 from ..._xla.text import Function, Value, flag
-from . import native_sort
-from .gather import GatherScatterMode, gather, numbers_along
+from .dimension_numbers import GatherScatterMode
+from .gather import gather, numbers_along
 from .iota import iota
-from .packed_sort import fits, packed_sort
 from .shape import reshape
 
 
@@ -44,10 +43,6 @@ def _sort_lower(f: Function, *xs: Value, dimension: int, is_stable: bool, num_ke
 
 
 def _sorted(f: Function, xs: Sequence[Value], dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
-    if native_sort.fits(f, xs, dimension, is_stable, num_keys):
-        return native_sort.native_sort(f, xs, dimension, num_keys)
-    if fits(f, xs, dimension, is_stable, num_keys):
-        return packed_sort(f, xs, dimension, [_ordered(f, x) for x in xs[:num_keys]])
     scalars = [shaped((), x.aval.dtype) for x in xs for _ in range(2)]
 
     def body(g: Function, *pairs: Value) -> list[Value]:
@@ -72,13 +67,13 @@ def _sorted(f: Function, xs: Sequence[Value], dimension: int, is_stable: bool, n
 def _parts(g: Function, a: Value, b: Value) -> list[tuple[Value, Value]]:
     """The pairs of values to compare: the elements themselves; real, then imaginary parts of complex numbers."""
     if dtypes.kind(a.aval.dtype) != "c":
-        return [(_ordered(g, a), _ordered(g, b))]
+        return [(with_one_nan_and_zero(g, a), with_one_nan_and_zero(g, b))]
     real = shaped((), dtypes.real_part(a.aval.dtype))
     pairs = [[g.unlike(op, v, real) for v in (a, b)] for op in ("stablehlo.real", "stablehlo.imag")]
-    return [(_ordered(g, x), _ordered(g, y)) for x, y in pairs]
+    return [(with_one_nan_and_zero(g, x), with_one_nan_and_zero(g, y)) for x, y in pairs]
 
 
-def _ordered(g: Function, x: Value) -> Value:
+def with_one_nan_and_zero(g: Function, x: Value) -> Value:
     """`x` with one nan and one zero for all, so that in the total order -0 equals 0 and every nan is last."""
     if dtypes.kind(x.aval.dtype) != "f":
         return x

@@ -1,5 +1,5 @@
 """The longer rules `sharding` of the primitives in `shape.py`: how results are split over explicit mesh axes, see
-`_ir.explicit`; and which axes stay, for their rules `spectral`."""
+`_ir.sharding_types`; and which axes stay, for their rules `spectral`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._ir.avals import ShapedArray
-from ..._ir.explicit import Entries, check_whole, entries_of, join, refuse
+from ..._ir.sharding_types import Entries, check_whole, entries_of, join, refuse
 
 
 def bitcast_split(out: ShapedArray, x: ShapedArray, **_: Any) -> Entries:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
-
-import numpy as np
 
 from ..._base.errors import AxisError, DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic, surely_at_least
 from ..._ir.dtypes import highest, lowest
-from ..._ir.explicit import Entries, check_whole, entries_of
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import Padding, passes, refuse
 from ..._xla.approximate import top_k_size
-from ..._xla.platforms import cpu_only
 from ..._xla.text import Function, Value, flag
-from .native_sort import native_top_k, selects
 from .sort import take_along
 
 
@@ -69,63 +65,32 @@ def _lower(f: Function, x: Value, k: int, axis: int) -> list[Value]:
 
 
 def _selected(f: Function, x: Value, k: int, axis: int) -> list[Value]:
-    """chlo.top_k or a kernel, between transposes because they work along the last axis only."""
-    outs, last = [shaped(f.outs[0].shape, x.aval.dtype), f.outs[1]], x.aval.ndim - 1
+    types = [shaped(f.outs[0].shape, x.aval.dtype), f.outs[1]]
+    return along_last_axis(f, x, axis, types, lambda x, outs: f.op("chlo.top_k", [x], outs, f"k = {index(k)} : i64"))
+
+
+def along_last_axis(
+    f: Function,
+    x: Value,
+    axis: int,
+    types: Sequence[ShapedArray],
+    select: Callable[[Value, Sequence[ShapedArray]], list[Value]],
+) -> list[Value]:
+    """Writes transposes around `select`, an operation along the last axis with results of such types."""
+    last = x.aval.ndim - 1
+    if axis == last:
+        return select(x, types)
     order = list(range(x.aval.ndim))
     order[axis], order[last] = last, axis
+
+    def transposed(v: Value, out: ShapedArray) -> Value:
+        return f.unlike("stablehlo.transpose", v, out, f", dims = {order}")
 
     def moved(aval: ShapedArray) -> ShapedArray:
         return shaped(tuple(aval.shape[i] for i in order), aval.dtype)
 
-    def turn(v: Value, out: ShapedArray) -> Value:
-        return v if axis == last else f.unlike("stablehlo.transpose", v, out, f", dims = {order}")
-
-    if selects(f, x, index(k)):
-        values, indices = native_top_k(f, turn(x, moved(x.aval)), [moved(out) for out in outs])
-        return [turn(values, outs[0]), turn(indices, outs[1])]
-    through = _through_floats(f, x)
-    wide = dtypes.float32 if through else x.aval.dtype
-    operand = _as_float(f, x) if through else x
-    types = [moved(shaped(outs[0].shape, wide)), moved(outs[1])]
-    values, indices = f.op("chlo.top_k", [turn(operand, moved(operand.aval))], types, f"k = {index(k)} : i64")
-    values = turn(values, shaped(outs[0].shape, wide))
-    return [_from_float(f, values, x.aval.dtype) if through else values, turn(indices, outs[1])]
-
-
-def _through_floats(f: Function, x: Value) -> bool:
-    """Whether XLA sorts whole rows of this dtype on CPUs; of float32 it selects elements, comparing them by their bits.
-
-    Integers are therefore given to it as the float32 numbers that are ordered alike; some of them are nan.
-    """
-    letter, bits = dtypes.kind(x.aval.dtype), dtypes.bits(x.aval.dtype)
-    return letter in "biu" and bits in (8, 16, 32) and x.aval.size >= 1024 and cpu_only(f)
-
-
-def _as_float(f: Function, x: Value) -> Value:
-    word = shaped(x.aval.shape, dtypes.int32)
-    return f.unlike("stablehlo.bitcast_convert", _mirrored(f, _word(f, x, word)), shaped(x.aval.shape, dtypes.float32))
-
-
-def _from_float(f: Function, x: Value, dtype: np.dtype) -> Value:
-    word = shaped(x.aval.shape, dtypes.int32)
-    out = _mirrored(f, f.unlike("stablehlo.bitcast_convert", x, word))
-    if dtype != dtypes.uint32:
-        return f.convert(out, dtype)
-    return f.unlike("stablehlo.bitcast_convert", _word(f, out, word, True), shaped(word.shape, dtype))
-
-
-def _word(f: Function, x: Value, word: ShapedArray, high: bool = False) -> Value:
-    """`x` as int32 numbers that are ordered alike. The top bit changes of unsigned ones of 32 bits, or if `high`."""
-    if x.aval.dtype != dtypes.uint32 and not high:
-        return f.convert(x, dtypes.int32)
-    bits = x if high else f.unlike("stablehlo.bitcast_convert", x, word)
-    return f.same("stablehlo.xor", bits, f.number(-(2**31), word))
-
-
-def _mirrored(f: Function, x: Value) -> Value:
-    """`x`, of int32, with the bits of negative numbers but the sign changed: so float32 numbers are ordered."""
-    other = f.same("stablehlo.xor", x, f.number(2**31 - 1, x.aval))
-    return f.select(f.compare("LT", x, f.number(0, x.aval)), other, x)
+    outs = select(transposed(x, moved(x.aval)), [moved(out) for out in types])
+    return [transposed(out, aval) for out, aval in zip(outs, types, strict=True)]
 
 
 def _batch(

@@ -13,19 +13,18 @@ from typing import Any, NamedTuple
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.explicit import OUT_SHARDING, Entries, entries_of, refuse
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import OUT_SHARDING, Entries, entries_of, refuse
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add as add_tangents, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.explicit import in_auto
+from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import add, complex_, imag, real, sub
 from ..elementwise.families import ANY, check_kind, lowered_as, same_dtype
 from ..linalg.dot import Precision
 from ..structure.shape import convert, reshape, rev
-from .depthwise import depthwise, fits
 from .geometry import Ints, Pads, dilated, input_pads, positions
 from .padding import conv_pad
 
@@ -159,8 +158,6 @@ def _axes_text(spec: Ints, first: str, second: str) -> str:
 def _conv_lower(f: Function, lhs: Value, rhs: Value, **params: Any) -> Value:
     if dtypes.kind(lhs.aval.dtype) == "c":
         return lowered_as(_complex_conv)(f, lhs, rhs, **params)
-    if fits(f, lhs, rhs, **params):
-        return lowered_as(depthwise)(f, lhs, rhs, out=f.out, **params)
     numbers, pads = params["dimension_numbers"], params["padding"]
     first, second = params["precision"] or (Precision.DEFAULT, Precision.DEFAULT)
     listed = ", ".join(f"[{low}, {high}]" for low, high in pads)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..._base.errors import ArgumentError, PaddingError, ShapeError
+from ..._ir.dimensions import as_length, max_dim
 
 Ints = tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
@@ -60,9 +61,11 @@ def padtype_to_pads(
         raise ShapeError(f"padding {padding!r}: strides must be positive, got {tuple(window_strides)}")
     pads = []
     for length, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
-        total = max((-(-length // stride) - 1) * stride + window - length, 0)
-        half = total // 2
-        pads.append((int(half), int(total - half)) if word == "SAME" else (int(total - half), int(half)))
+        total = (-(-length // stride) - 1) * stride + window - length
+        total = total if window >= stride else max_dim(total, 0)
+        half = as_length(total // 2)
+        other = as_length(total - half)
+        pads.append((half, other) if word == "SAME" else (other, half))
     return pads
 
 

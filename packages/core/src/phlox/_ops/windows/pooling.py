@@ -13,8 +13,8 @@ from ..._base.errors import ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dtypes import highest, lowest
-from ..._ir.explicit import entries_of, resized
 from ..._ir.primitive import Primitive
+from ..._ir.sharding_types import entries_of, resized
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim, place_axis

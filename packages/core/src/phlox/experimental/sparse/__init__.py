@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from ..._base.errors import SparseEfficiencyError
 from ..._base.public_names import publish
-from . import linalg
+from . import _layouts, _products, _shapes, _sparsify, linalg
 from ._base import JAXSparse, SparseEfficiencyWarning, todense
 from ._bcoo import BCOO, bcoo_extract, bcoo_fromdense, bcoo_todense
 from ._creation import empty, eye, random_bcoo
 from ._derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
+from ._functions import functions
 from ._layouts import bcoo_sort_indices, bcoo_sum_duplicates, bcoo_update_layout
 from ._plain import (
     COO,
@@ -116,4 +117,6 @@ __all__ = [
 ]
 
 
+for _module in (_layouts, _products, _shapes, _sparsify):
+    vars(functions).update({name: x for name, x in vars(_module).items() if callable(x)})
 publish(__name__)

@@ -20,6 +20,7 @@ from ..._base import pytree
 from ..._base.errors import ArgumentError, ShapeError
 from ...typing import Array, DTypeLike
 from ._base import JAXSparse, columns, fit_batch
+from ._functions import functions
 
 
 @pytree.register_pytree_node_class
@@ -155,50 +156,38 @@ class BCOO(JAXSparse):
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         """The array with its axes in another order; None reverses them."""
-        from ._shapes import bcoo_transpose
-
         order = list(range(self.ndim))[::-1] if axes is None else [operator.index(i) % self.ndim for i in axes]
         if axes is None and (self.n_batch or self.n_dense) and self.ndim > 1:
             raise NotImplementedError("a transpose of all axes with n_batch or n_dense; instead: .transpose(axes)")
-        return bcoo_transpose(self, permutation=order)
+        return functions.bcoo_transpose(self, permutation=order)
 
     def reshape(self, *args: Any, **kwargs: Any) -> BCOO:
         """The array in another shape."""
-        from ._shapes import bcoo_reshape
-
         if set(kwargs) - {"order"} or kwargs.get("order", "C") != "C":
             raise NotImplementedError(f"reshape: {kwargs}")
         sizes = list(args[0] if len(args) == 1 and not isinstance(args[0], int) else args)
         if -1 in sizes:
             sizes[sizes.index(-1)] = self.size // -int(np.prod(sizes))
-        return bcoo_reshape(self, new_sizes=sizes)
+        return functions.bcoo_reshape(self, new_sizes=sizes)
 
     def update_layout(
         self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
     ) -> BCOO:
         """The array with other numbers of batch and dense axes; see `bcoo_update_layout`."""
-        from ._layouts import bcoo_update_layout
-
-        return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
+        return functions.bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
         """The same array with one stored element for each index; see `bcoo_sum_duplicates`."""
-        from ._layouts import bcoo_sum_duplicates, without_zeros
-
-        return bcoo_sum_duplicates(without_zeros(self) if remove_zeros else self, nse=nse)
+        return functions.bcoo_sum_duplicates(functions.without_zeros(self) if remove_zeros else self, nse=nse)
 
     def sort_indices(self) -> BCOO:
         """The same array with its elements in the order of their indices."""
-        from ._layouts import bcoo_sort_indices
-
-        return bcoo_sort_indices(self)
+        return functions.bcoo_sort_indices(self)
 
     def sum(self, axis: Any = None) -> Any:
         """The sum over all elements, or over axes."""
-        from ._products import bcoo_reduce_sum
-
         axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
-        total = bcoo_reduce_sum(self, axes=[i % self.ndim for i in axes])
+        total = functions.bcoo_reduce_sum(self, axes=[i % self.ndim for i in axes])
         return total if total.ndim else bcoo_todense(total)
 
     def _with(self, data: Any) -> BCOO:
@@ -208,21 +197,17 @@ class BCOO(JAXSparse):
         return self._with(getattr(operator, name)(self.data))
 
     def _binary(self, name: str, other: Any) -> Any:
-        from ._sparsify import sparsify
-
         reflected = name in ("__radd__", "__rsub__", "__rmul__", "__rtruediv__", "__rmatmul__")
         operation = getattr(operator, name.replace("__r", "__") if reflected else name)
         if isinstance(other, str):
             return NotImplemented
         if name == "__pow__":
-            return sparsify(lambda x: operation(x, other))(self)
+            return functions.sparsify(lambda x: operation(x, other))(self)
         pair = (other, self) if reflected else (self, other)
-        return sparsify(operation)(*pair)
+        return functions.sparsify(operation)(*pair)
 
     def __getitem__(self, index: Any) -> Any:
-        from ._sparsify import sparsify
-
-        return sparsify(lambda x: x[index])(self)
+        return functions.sparsify(lambda x: x[index])(self)
 
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
@@ -375,8 +360,6 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
     indices = parts(sparr)[1]
     data = extract(indices, arr, sparr.n_batch)
     if not (sparr.unique_indices if assume_unique is None else assume_unique):
-        from ._layouts import is_first
-
-        keep = is_first(indices, sparr.sparse_shape, sparr.n_batch)
+        keep = functions.is_first(indices, sparr.sparse_shape, sparr.n_batch)
         data = jnp.where(keep.reshape(keep.shape + (1,) * sparr.n_dense), data, jnp.zeros((), data.dtype))
     return sparr.tree_unflatten(sparr.tree_flatten()[1], (data, indices))

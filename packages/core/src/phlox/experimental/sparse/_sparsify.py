@@ -16,10 +16,20 @@ from ... import lax, numpy as jnp
 from ..._api.jit.programs import ShapeDtypeStruct, make_jaxpr
 from ..._base import pytree
 from ..._trace.interpret import eval_jaxpr
-from . import _products, _shapes
 from ._base import JAXSparse, is_sparse
 from ._bcoo import BCOO, mapped, parts
 from ._layouts import bcoo_update_layout, distinct
+from ._products import bcoo_dot_general, bcoo_multiply_sparse, bcoo_reduce_sum, times_dense
+from ._shapes import (
+    bcoo_broadcast_in_dim,
+    bcoo_concatenate,
+    bcoo_dynamic_slice,
+    bcoo_reshape,
+    bcoo_rev,
+    bcoo_slice,
+    bcoo_squeeze,
+    bcoo_transpose,
+)
 
 _RULES: dict[str, Callable[..., Any]] = {}
 
@@ -170,8 +180,8 @@ def _minus(x: Any, y: Any, *, out: tuple[int, ...]) -> Any:
 @_rule("mul")
 def _mul(x: Any, y: Any) -> BCOO:
     if is_sparse(x) and is_sparse(y):
-        return _products.bcoo_multiply_sparse(x, y)
-    return _products.times_dense(x, y) if is_sparse(x) else _products.times_dense(y, x)
+        return bcoo_multiply_sparse(x, y)
+    return times_dense(x, y) if is_sparse(x) else times_dense(y, x)
 
 
 @_rule("div")
@@ -181,7 +191,7 @@ def _div(x: Any, y: Any) -> BCOO:
             "Division by a sparse array is not implemented because it would result in dense output; instead: "
             "sparse.todense() of the divisor"
         )
-    return _products.times_dense(x, 1.0 / y)
+    return times_dense(x, 1.0 / y)
 
 
 # --- sums, products, shapes -------------------------------------------------------------------------------
@@ -190,56 +200,54 @@ def _div(x: Any, y: Any) -> BCOO:
 @_rule("dot_general", takes_all_formats=True)
 def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, preferred_element_type: Any = None, **_: Any) -> Any:
     x, y = (_as_bcoo(z, "dot_general") for z in (x, y))
-    return _products.bcoo_dot_general(
-        x, y, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type
-    )
+    return bcoo_dot_general(x, y, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type)
 
 
 @_rule("reduce_sum")
 def _reduce_sum(x: BCOO, *, axes: Any) -> Any:
-    return _products.bcoo_reduce_sum(x, axes=axes)
+    return bcoo_reduce_sum(x, axes=axes)
 
 
 @_rule("transpose")
 def _transpose(x: BCOO, *, permutation: Any) -> BCOO:
-    return _shapes.bcoo_transpose(x, permutation=permutation)
+    return bcoo_transpose(x, permutation=permutation)
 
 
 @_rule("reshape")
 def _reshape(x: BCOO, *, new_sizes: Any, dimensions: Any = None) -> BCOO:
-    return _shapes.bcoo_reshape(x, new_sizes=new_sizes, dimensions=dimensions)
+    return bcoo_reshape(x, new_sizes=new_sizes, dimensions=dimensions)
 
 
 @_rule("squeeze")
 def _squeeze(x: BCOO, *, dimensions: Any) -> BCOO:
-    return _shapes.bcoo_squeeze(x, dimensions=dimensions)
+    return bcoo_squeeze(x, dimensions=dimensions)
 
 
 @_rule("broadcast_in_dim")
 def _broadcast_in_dim(x: BCOO, *, shape: Any, broadcast_dimensions: Any) -> BCOO:
-    return _shapes.bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=broadcast_dimensions)
+    return bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=broadcast_dimensions)
 
 
 @_rule("slice")
 def _slice(x: BCOO, *, start_indices: Any, limit_indices: Any, strides: Any) -> BCOO:
-    return _shapes.bcoo_slice(x, start_indices=start_indices, limit_indices=limit_indices, strides=strides)
+    return bcoo_slice(x, start_indices=start_indices, limit_indices=limit_indices, strides=strides)
 
 
 @_rule("dynamic_slice")
 def _dynamic_slice(x: BCOO, *starts: Any, slice_sizes: Any) -> BCOO:
-    return _shapes.bcoo_dynamic_slice(x, starts, slice_sizes)
+    return bcoo_dynamic_slice(x, starts, slice_sizes)
 
 
 @_rule("concatenate")
 def _concatenate(*operands: Any, dimension: int) -> BCOO:
     if not all(map(is_sparse, operands)):
         raise NotImplementedError("concatenate of sparse and dense arrays; instead: sparse.todense or BCOO.fromdense")
-    return _shapes.bcoo_concatenate(operands, dimension=dimension)
+    return bcoo_concatenate(operands, dimension=dimension)
 
 
 @_rule("rev")
 def _rev(x: BCOO, *, dimensions: Any) -> BCOO:
-    return _shapes.bcoo_rev(x, dimensions)
+    return bcoo_rev(x, dimensions)
 
 
 @_rule("gather", takes_shape=True)
@@ -256,7 +264,7 @@ def _gather(x: Any, start: Any, *, dimension_numbers: Any, slice_sizes: Any, out
 
     def row(place: Any) -> Any:
         starts = [place[axes.index(i)] if i in axes else 0 for i in range(x.ndim)]
-        return parts(_shapes.bcoo_squeeze(_shapes.bcoo_dynamic_slice(x, starts, slice_sizes), dimensions=axes))
+        return parts(bcoo_squeeze(bcoo_dynamic_slice(x, starts, slice_sizes), dimensions=axes))
 
     return BCOO(mapped(row, count)(start), shape=out)
 

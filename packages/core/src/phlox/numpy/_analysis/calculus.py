@@ -178,8 +178,8 @@ def gradient(
     steps = spacing * len(axes) if len(spacing) == 1 else spacing
     if len(steps) != len(axes):
         raise ArgumentError(f"gradient: {len(steps)} distances for {len(axes)} axes")
-    found = [_gradient_along(f, h, i) for i, h in zip(axes, steps, strict=True)]
-    return found[0] if len(axes) == 1 else found
+    gradients = [_gradient_along(f, h, i) for i, h in zip(axes, steps, strict=True)]
+    return gradients[0] if len(axes) == 1 else gradients
 
 
 def _gradient_along(f: Any, h: Any, axis: int) -> Any:
@@ -193,8 +193,8 @@ def _gradient_along(f: Any, h: Any, axis: int) -> Any:
         return concatenate([first, inside, last], axis)
     if type_of(h).shape[0] != n:
         raise ShapeError(f"gradient: {type_of(h).shape[0]} places for {n} samples")
-    places = reshape(h, tuple(n if i == axis else 1 for i in range(type_of(f).ndim)))
-    widths = along(places, axis, 1, n) - along(places, axis, 0, n - 1)
+    coordinates = reshape(h, tuple(n if i == axis else 1 for i in range(type_of(f).ndim)))
+    widths = along(coordinates, axis, 1, n) - along(coordinates, axis, 0, n - 1)
     slopes = (along(f, axis, 1, n) - along(f, axis, 0, n - 1)) / widths
     left, right = along(widths, axis, 0, n - 2), along(widths, axis, 1, n - 1)
     # The derivative of the parabola through three samples: each slope is weighted by the width of the other interval.

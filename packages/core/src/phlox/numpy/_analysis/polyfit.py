@@ -76,12 +76,12 @@ def polyfit(
     powers = divide(powers, scale)
     from .._linalg.solving import inv, lstsq  # imported late, to keep `import phlox` fast
 
-    found, residuals, rank, singular = lstsq(powers, values, tolerance)
-    found = divide(found, scale if found.ndim == 1 else scale[:, None])
+    coefficients, residuals, rank, singular = lstsq(powers, values, tolerance)
+    coefficients = divide(coefficients, scale if coefficients.ndim == 1 else scale[:, None])
     if full:
-        return found, residuals, rank, singular, asarray(tolerance)
+        return coefficients, residuals, rank, singular, asarray(tolerance)
     if not cov:
-        return found
+        return coefficients
     spread = divide(inv(dot(powers.T, powers)), outer(scale, scale))
     if isinstance(cov, str) and cov == "unscaled":
         factor = asarray(np.float32(1))
@@ -93,4 +93,4 @@ def polyfit(
             )
         factor = divide(residuals, len(x) - order)
     factor = factor if factor.ndim else factor[None]
-    return found, multiply(spread, factor) if y.ndim == 1 else multiply(spread[:, :, None], factor)
+    return coefficients, multiply(spread, factor) if y.ndim == 1 else multiply(spread[:, :, None], factor)

@@ -142,8 +142,8 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     quotient, rest = _polydiv(*check("polydiv", u, v))
     if trim_leading_zeros:
         nearly = np.sqrt(dtypes.finfo(type_of(rest).dtype).eps)
-        kept = _length(trim_zeros(where(absolute(rest) < nearly, 0, 1), "f"))
-        rest = rest[_length(rest) - kept :]
+        length = _length(trim_zeros(where(absolute(rest) < nearly, 0, 1), "f"))
+        rest = rest[_length(rest) - length :]
     return quotient, rest
 
 
@@ -316,7 +316,7 @@ def _companion_roots(p: Any) -> Any:
 def _roots_behind(p: Any, leading: Any) -> Any:
     n = _length(p)
     p = where(leading == n, to_dtype(1, type_of(p).dtype), p)
-    found = _companion_roots(roll(p, -leading))
-    order = argsort((found == 0).astype(np.int32))
+    roots = _companion_roots(roll(p, -leading))
+    order = argsort((roots == 0).astype(np.int32))
     known = arange(n - 1) < n - 1 - leading
-    return where(known, found[order], np.asarray(complex(np.nan, np.nan), type_of(found).dtype))
+    return where(known, roots[order], np.asarray(complex(np.nan, np.nan), type_of(roots).dtype))

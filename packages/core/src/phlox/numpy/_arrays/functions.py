@@ -22,8 +22,9 @@ from ..._ops.elementwise import arithmetic
 from ..._ops.structure.shape import bitcast_convert_type, rev
 from ..._trace import numpy_functions
 from ..._trace.trace import Tracer
-from ..._xla.array import ArrayImpl, move, physical
+from ..._xla.array import ArrayImpl, physical
 from ..._xla.devices import Device
+from ..._xla.moves import move
 from ..._xla.sharding import Sharding, single_device
 from .._creation.from_data import asarray as asarray, astype as astype
 from .._elementwise.binary import (

@@ -79,14 +79,14 @@ class ArrayNamespaceInfo:
         Raises:
           OptionError: `kind` is not a kind of dtypes.
         """
-        found: dict[str, np.dtype] = {}
+        selected: dict[str, np.dtype] = {}
         for one in kind if isinstance(kind, tuple) else ("bool", "numeric") if kind is None else (kind,):
             if one not in _KINDS and one not in _GROUPS:
                 raise OptionError(f"there is no kind {one!r} of dtypes", instead=", ".join([*_KINDS, *_GROUPS]))
             for part in _GROUPS.get(one, (one,)):
                 known = [np.dtype(name) for name in _KINDS[part]]
-                found.update((dtype.name, dtype) for dtype in known if dtypes.canonical(dtype) == dtype)
-        return found
+                selected.update((dtype.name, dtype) for dtype in known if dtypes.canonical(dtype) == dtype)
+        return selected
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:

@@ -43,9 +43,9 @@ class _ScalarType(type):
 
 
 def _scalar_type(name: str, dtype: Any) -> Any:
-    found = np.dtype(dtype)
-    doc = f"The element type {found.name}; called with a number it makes an array without axes."
-    return _ScalarType(name, (), {"dtype": found, "__doc__": doc, "__module__": "phlox.numpy"})
+    numpy_dtype = np.dtype(dtype)
+    doc = f"The element type {numpy_dtype.name}; called with a number it makes an array without axes."
+    return _ScalarType(name, (), {"dtype": numpy_dtype, "__doc__": doc, "__module__": "phlox.numpy"})
 
 
 bool_ = _scalar_type("bool", np.bool_)
@@ -118,14 +118,14 @@ def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...
     >>> jnp.isdtype(jnp.bfloat16, "real floating"), jnp.isdtype("int8", ("bool", jnp.int16))
     (True, False)
     """
-    found = np.dtype(dtype)
+    numpy_dtype = np.dtype(dtype)
     for one in kind if isinstance(kind, tuple) else (kind,):
         if isinstance(one, str) and one in _KINDS:
-            if dtypes.kind(found) in _KINDS[one]:
+            if dtypes.kind(numpy_dtype) in _KINDS[one]:
                 return True
             continue
         try:
-            same = found == np.dtype(one)
+            same = numpy_dtype == np.dtype(one)
         except TypeError:
             if isinstance(one, str):
                 raise OptionError(
@@ -214,10 +214,10 @@ def scalar_type_of(x: Any) -> type:
     (<class 'float'>, <class 'int'>)
     """
     dtype = _typed(x)[0]
-    found = {"b": bool, "i": int, "u": int, "f": float, "c": complex}.get(dtypes.kind(dtype))
-    if found is None:
+    python_type = {"b": bool, "i": int, "u": int, "f": float, "c": complex}.get(dtypes.kind(dtype))
+    if python_type is None:
         raise DtypeError(f"scalar_type_of: no Python number is like the elements of {dtype}", dtype=dtype)
-    return found
+    return python_type
 
 
 def _typed(x: Any) -> tuple[Any, bool]:

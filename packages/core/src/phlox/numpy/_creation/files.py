@@ -40,12 +40,12 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
     >>> jnp.load(file)
     Array([0, 1], dtype=int32)
     """
-    found = np.load(file, *args, **kwargs)
-    if isinstance(found, np.ndarray):
-        if found.dtype.kind == "V":  # NumPy writes dtypes of extensions (bfloat16 …) as bytes
-            found = found.view(dtypes.bfloat16) if found.dtype.itemsize == 2 else found
-        return _of(found)
-    return found
+    data = np.load(file, *args, **kwargs)
+    if isinstance(data, np.ndarray):
+        if data.dtype.kind == "V":  # NumPy writes dtypes of extensions (bfloat16 …) as bytes
+            data = data.view(dtypes.bfloat16) if data.dtype.itemsize == 2 else data
+        return _of(data)
+    return data
 
 
 def frombuffer(buffer: bytes | Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:

@@ -13,7 +13,7 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from ..._ir import dtypes
-from ..._ir.avals import shaped, typeof_value
+from ..._ir.avals import ShapedArray, shaped, typeof_value
 from ..._ir.dimensions import is_symbolic, max_dim
 from ..._ir.primitive import current_trace
 from ..._ir.promotion import promote
@@ -22,8 +22,9 @@ from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.iota import iota
 from ..._ops.structure.numbers import in_dtype
+from ..._trace.refs import Ref
 from ..._trace.trace import Tracer, recorder
-from ..._transform.explicit import laid
+from ..._transform.sharding_types import laid
 from ..._xla import transfer_guard
 from ..._xla.array import put
 from ..._xla.sharding import Sharding
@@ -56,10 +57,10 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
         return _full_over(device)(value, shape=lengths, dtype=dtype, weak=weak)
     # Only 0 and 1, which need no rounding: XLA rounds other numbers, as it does everywhere.
     if type(value) in (int, float) and value in (0, 1) and _sooner_from_host(lengths, dtype):
-        made = put(np.full(lengths, value, dtype), shaped(lengths, dtype, weak))
+        out = put(np.full(lengths, value, dtype), shaped(lengths, dtype, weak))
     else:
-        made = _full(value, shape=lengths, dtype=dtype, weak=weak)
-    return placed(made, device)
+        out = _full(value, shape=lengths, dtype=dtype, weak=weak)
+    return placed(out, device)
 
 
 #: Arrays over several devices with more elements are computed where they lie, instead of being copied there.
@@ -182,20 +183,22 @@ def full(
     """
     fill_value = check_one("full", fill_value)
     aval = type_of(fill_value)
-    wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
-    return _filled("full", shape, fill_value, wanted, device, weak=dtype is None and aval.weak_type)
+    out_dtype = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
+    return _filled("full", shape, fill_value, out_dtype, device, weak=dtype is None and aval.weak_type)
 
 
 def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, device: Any) -> Any:
-    a = check_one(function, a)
-    aval = type_of(a)
-    wanted = aval.dtype if dtype is None else dtypes.user_dtype(dtype, function)
+    if isinstance(a, Ref):
+        a = a.aval.inner_aval
+    model = a if isinstance(a, ShapedArray) else check_one(function, a)
+    aval = model if isinstance(model, ShapedArray) else type_of(model)
+    out_dtype = aval.dtype if dtype is None else dtypes.user_dtype(dtype, function)
     weak = dtype is None and aval.weak_type
     lengths = aval.shape if shape is None else as_shape(shape, function)
-    if device is None and not weak:
-        device = own_sharding(a, lengths)
-    made = _filled(function, lengths, value, wanted, device, weak)
-    return made if aval.spec is None or shape is not None or device is not None else laid(made, aval)
+    if device is None and not weak and model is not aval:
+        device = own_sharding(model, lengths)
+    out = _filled(function, lengths, value, out_dtype, device, weak)
+    return out if aval.spec is None or shape is not None or device is not None else laid(out, aval)
 
 
 def zeros_like(
@@ -353,38 +356,38 @@ def arange(
         return placed(_arange_symbolic(start, stop, step, dtype), device)
     numbers: list[Any] = [v.concrete() if isinstance(v, Tracer) else v for v in (start, stop, step)]
     start, stop, step = numbers
-    given = [typeof_value(v) for v in (start, stop, step) if v is not None]
+    avals = [typeof_value(v) for v in (start, stop, step) if v is not None]
     if stop is None:
         start, stop = 0, start
     step_given = step is not None
     step = step if step_given else 1
     parts: list[Any] = [np.asarray(v) if not isinstance(v, int | float) else v for v in (start, stop, step)]
     if dtype is None:
-        wanted, _ = promote(tuple((a.dtype, a.weak_type) for a in given))  # type: ignore[union-attr]
+        out_dtype, _ = promote(tuple((a.dtype, a.weak_type) for a in avals))  # type: ignore[union-attr]
     else:
-        wanted = dtypes.user_dtype(dtype, "arange")
-    if wanted == dtypes.bool_:
+        out_dtype = dtypes.user_dtype(dtype, "arange")
+    if out_dtype == dtypes.bool_:
         raise DtypeError("arange: bools cannot be counted", instead="dtype=int")
     n = max(0, math.ceil((parts[1] - parts[0]) / parts[2]))
-    if n and dtypes.kind(wanted) in "iu" and all(type(part) is int for part in parts):
+    if n and dtypes.kind(out_dtype) in "iu" and all(type(part) is int for part in parts):
         for end in (parts[0], parts[0] + (n - 1) * parts[2]):
-            if not dtypes.holds(wanted, end):
-                raise dtypes.too_large(end, wanted, "arange: ")
+            if not dtypes.holds(out_dtype, end):
+                raise dtypes.too_large(end, out_dtype, "arange: ")
     if parts[0] == 0 and parts[2] == 1:
-        host = _sooner_from_host((n,), wanted)
-        made = put(np.arange(n).astype(wanted), shaped((n,), wanted)) if host else _iota(size=n, dtype=wanted)
+        host = _sooner_from_host((n,), out_dtype)
+        out = put(np.arange(n).astype(out_dtype), shaped((n,), out_dtype)) if host else _iota(size=n, dtype=out_dtype)
     else:
         # start + step * i, rounded after each operation; np.arange may differ in the last digit.
-        narrow = step_given and dtypes.kind(wanted) == "f" and wanted.itemsize < 4
-        working = np.dtype(np.float32) if narrow else wanted
+        narrow = step_given and dtypes.kind(out_dtype) == "f" and out_dtype.itemsize < 4
+        working = np.dtype(np.float32) if narrow else out_dtype
         first, by = (np.asarray([part]).astype(working) for part in (parts[0], parts[2]))
         if recorder() is None:
-            made = asarray((first + by * np.arange(n).astype(working)).astype(wanted))
+            out = asarray((first + by * np.arange(n).astype(working)).astype(out_dtype))
         else:  # computed in the program, so that no constant of that length is in it
             counted = _iota(size=n, dtype=working)
             counted = multiply(by[0], counted) if step_given else counted
-            made = to_dtype(add(first[0], counted), wanted)
-    return placed(made, device)
+            out = to_dtype(add(first[0], counted), out_dtype)
+    return placed(out, device)
 
 
 def _arange_symbolic(start: Any, stop: Any, step: Any, dtype: DTypeLike | None) -> Any:
@@ -394,9 +397,9 @@ def _arange_symbolic(start: Any, stop: Any, step: Any, dtype: DTypeLike | None) 
     for name, value in (("start", start), ("stop", stop), ("step", step)):
         if not is_symbolic(value) and not isinstance(value, int | np.integer):
             raise ArgumentError(f"arange: {name} is {value!r}, and another argument is a symbolic dimension")
-    wanted = dtypes.user_dtype(int if dtype is None else dtype, "arange")
+    out_dtype = dtypes.user_dtype(int if dtype is None else dtype, "arange")
     size = max_dim(0, (stop - start + step - (1 if step > 0 else -1)) // step)
-    return to_dtype(add(start, multiply(step, _iota(size=size, dtype=dtypes.user_dtype(int, "arange")))), wanted)
+    return to_dtype(add(start, multiply(step, _iota(size=size, dtype=dtypes.user_dtype(int, "arange")))), out_dtype)
 
 
 @functools.partial(jit, inline=True, static_argnames=("size", "dtype"))
@@ -438,10 +441,10 @@ def linspace(
     Array([0. , 0.5, 1. ], dtype=float32)
     """
     start, stop = check("linspace", start, stop)
-    wanted = None if dtype is None else dtypes.user_dtype(dtype, "linspace")
+    out_dtype = None if dtype is None else dtypes.user_dtype(dtype, "linspace")
     (count,) = _lengths("linspace", num)
     out, step = _linspace(
-        start, stop, num=count, endpoint=endpoint, dtype=wanted, axis=integer("linspace", "axis", axis)
+        start, stop, num=count, endpoint=endpoint, dtype=out_dtype, axis=integer("linspace", "axis", axis)
     )
     return (placed(out, device), step) if retstep else placed(out, device)
 
@@ -509,12 +512,12 @@ def eye(
            [0., 1.]], dtype=float32)
     """
     rows, columns = _lengths("eye", (N, N if M is None else M))
-    wanted, k = _default(dtype, "eye"), _diagonal("eye", k)
-    if not isinstance(k, Tracer) and _sooner_from_host((rows, columns), wanted):
-        made = put(np.eye(rows, columns, k, wanted), shaped((rows, columns), wanted))
+    out_dtype, k = _default(dtype, "eye"), _diagonal("eye", k)
+    if not isinstance(k, Tracer) and _sooner_from_host((rows, columns), out_dtype):
+        out = put(np.eye(rows, columns, k, out_dtype), shaped((rows, columns), out_dtype))
     else:
-        made = _eye(rows=rows, columns=columns, k=k, dtype=wanted)
-    return placed(made, device)
+        out = _eye(rows=rows, columns=columns, k=k, dtype=out_dtype)
+    return placed(out, device)
 
 
 def _diagonal(function: str, k: Any) -> Any:
@@ -563,8 +566,8 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
            [1., 1.]], dtype=float32)
     """
     rows, columns = _lengths("tri", (N, N if M is None else M))
-    wanted = dtypes.float32 if dtype is None else dtypes.user_dtype(dtype, "tri")
-    return _tri(rows=rows, columns=columns, k=_diagonal("tri", k), dtype=wanted)
+    out_dtype = dtypes.float32 if dtype is None else dtypes.user_dtype(dtype, "tri")
+    return _tri(rows=rows, columns=columns, k=_diagonal("tri", k), dtype=out_dtype)
 
 
 @functools.partial(jit, inline=True, static_argnames=("rows", "columns", "dtype"))

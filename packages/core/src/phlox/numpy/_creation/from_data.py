@@ -83,20 +83,20 @@ def array(
         if device is not None:
             raise OptionError("array: device= and out_sharding= both say where the array lies", instead="one of them")
         return lay_out("array", array(object, dtype, copy=copy, order=order, ndmin=ndmin), out_sharding)
-    wanted = None if dtype is None else dtypes.user_dtype(dtype, "array")
+    out_dtype = None if dtype is None else dtypes.user_dtype(dtype, "array")
     if isinstance(object, np.ndarray):
         object = np.asarray(object)  # drops subclasses, as numpy.array
-    made = _convert(array_like(object), wanted)
-    missing = ndmin - type_of(made).ndim
+    out = _convert(array_like(object), out_dtype)
+    missing = ndmin - type_of(out).ndim
     if missing > 0:
-        made = ops.broadcast_in_dim(
-            made,
-            shape=(1,) * missing + type_of(made).shape,
+        out = ops.broadcast_in_dim(
+            out,
+            shape=(1,) * missing + type_of(out).shape,
             broadcast_dimensions=tuple(range(missing, ndmin)),
         )
     if device is not None:
-        return placed(made, device)
-    return ops.copy(made) if copy and made is object else made
+        return placed(out, device)
+    return ops.copy(out) if copy and out is object else out
 
 
 def listed(function: str, *args: Any) -> list[Array]:
@@ -167,8 +167,8 @@ def _convert(x: Any, dtype: Any) -> Any:
     if any(hasattr(x, name) for name in _NUMPY_READS):
         return _convert(np.asarray(x), dtype)
     if hasattr(x, "__dlpack__"):
-        found = from_dlpack(x)
-        return to_dtype(found, dtype) if dtype is not None else found
+        array = from_dlpack(x)
+        return to_dtype(array, dtype) if dtype is not None else array
     try:
         view = np.asarray(memoryview(x))
         if isinstance(x, bytes):
@@ -301,8 +301,8 @@ def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = No
         buf = transfer.copy(buf, aval, single_device(source))
     if dtypes.canonical(aval.dtype) != aval.dtype:
         return asarray(transfer.buffer_to_numpy(buf, aval, single_device(source)))
-    found = wrap(buf, aval, key_for(aval, single_device(source), False))
-    return placed(found, device)
+    out = wrap(buf, aval, key_for(aval, single_device(source), False))
+    return placed(out, device)
 
 
 def astype(
@@ -324,16 +324,16 @@ def astype(
     """
     x = check_one("astype", x)
     x = asarray(x) if isinstance(x, int) else x  # converted as an array is, without a check of the range
-    wanted = dtypes.user_dtype(float if dtype is None else dtype, "astype")
-    if dtypes.kind(type_of(x).dtype) == "c" and dtypes.kind(wanted) in "iuf":
+    out_dtype = dtypes.user_dtype(float if dtype is None else dtype, "astype")
+    if dtypes.kind(type_of(x).dtype) == "c" and dtypes.kind(out_dtype) in "iuf":
         warn(
             "Casting from complex to real dtypes drops the imaginary part, and will raise a ValueError in JAX. Please "
             "first use numpy.real or numpy.imag to take a part.",
             DeprecationWarning,
         )
-    if wanted == type_of(x).dtype and (dtypes.is_extended(wanted) or not (copy or type_of(x).weak_type)):
+    if out_dtype == type_of(x).dtype and (dtypes.is_extended(out_dtype) or not (copy or type_of(x).weak_type)):
         return placed(ops.own(x), device)
-    return placed(_astype(x, dtype=wanted), device)
+    return placed(_astype(x, dtype=out_dtype), device)
 
 
 @jit(inline=True, static_argnames="dtype")

@@ -102,11 +102,11 @@ def indices(
     ((2, 1), (2, 2, 2))
     """
     lengths = as_shape(dimensions, "indices")
-    wanted = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "indices")
-    grids = _open_or_full([arange(n, dtype=wanted) for n in lengths], range(len(lengths)), sparse)
+    out_dtype = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "indices")
+    grids = _open_or_full([arange(n, dtype=out_dtype) for n in lengths], range(len(lengths)), sparse)
     if sparse:
         return tuple(grids)
-    return stack(grids) if grids else asarray(np.zeros((0,), wanted))
+    return stack(grids) if grids else asarray(np.zeros((0,), out_dtype))
 
 
 def ix_(*args: ArrayLike) -> tuple[Any, ...]:
@@ -186,10 +186,10 @@ ogrid = _Grid("ogrid", sparse=True)
 def _dtypes(function: str, start: Any, stop: Any, dtype: Any) -> tuple[Any, Any]:
     """The dtype of the result, and the dtype to compute in."""
     if dtype is None:
-        wanted = dtypes.to_inexact(promote(tuple((a.dtype, a.weak_type) for a in map(type_of, (start, stop))))[0])
+        out_dtype = dtypes.to_inexact(promote(tuple((a.dtype, a.weak_type) for a in map(type_of, (start, stop))))[0])
     else:
-        wanted = dtypes.user_dtype(dtype, function)
-    return wanted, dtypes.to_inexact(wanted)
+        out_dtype = dtypes.user_dtype(dtype, function)
+    return out_dtype, dtypes.to_inexact(out_dtype)
 
 
 def logspace(
@@ -218,14 +218,16 @@ def logspace(
     Array([  1.,  10., 100.], dtype=float32)
     """
     start, stop = check("logspace", start, stop)
-    wanted, computed = _dtypes("logspace", start, stop, dtype)
-    return _logspace(start, stop, base, num=num, endpoint=endpoint, computed=computed, wanted=wanted, axis=axis)
+    out_dtype, computed = _dtypes("logspace", start, stop, dtype)
+    return _logspace(start, stop, base, num=num, endpoint=endpoint, computed=computed, out_dtype=out_dtype, axis=axis)
 
 
-@functools.partial(jit, inline=True, static_argnames=("num", "endpoint", "computed", "wanted", "axis"))
-def _logspace(start: Any, stop: Any, base: Any, num: int, endpoint: bool, computed: Any, wanted: Any, axis: int) -> Any:
+@functools.partial(jit, inline=True, static_argnames=("num", "endpoint", "computed", "out_dtype", "axis"))
+def _logspace(
+    start: Any, stop: Any, base: Any, num: int, endpoint: bool, computed: Any, out_dtype: Any, axis: int
+) -> Any:
     exponents = linspace(to_dtype(start, computed), to_dtype(stop, computed), num, endpoint, axis=axis)
-    return to_dtype(power(base, exponents), wanted)
+    return to_dtype(power(base, exponents), out_dtype)
 
 
 @docs_from(logspace)
@@ -246,16 +248,16 @@ def geomspace(
     Array([1., 2., 4., 8.], dtype=float32)
     """
     start, stop = check("geomspace", start, stop)
-    wanted, computed = _dtypes("geomspace", start, stop, dtype)
+    out_dtype, computed = _dtypes("geomspace", start, stop, dtype)
     if dtypes.kind(computed) not in "fc":
         raise DtypeError(f"geomspace: dtype {dtype}", instead="a float")
-    return _geomspace(start, stop, num=num, endpoint=endpoint, computed=computed, wanted=wanted, axis=axis)
+    return _geomspace(start, stop, num=num, endpoint=endpoint, computed=computed, out_dtype=out_dtype, axis=axis)
 
 
-@functools.partial(jit, inline=True, static_argnames=("num", "endpoint", "computed", "wanted", "axis"))
-def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, computed: Any, wanted: Any, axis: int) -> Any:
+@functools.partial(jit, inline=True, static_argnames=("num", "endpoint", "computed", "out_dtype", "axis"))
+def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, computed: Any, out_dtype: Any, axis: int) -> Any:
     start, stop = to_dtype(start, computed), to_dtype(stop, computed)
     direction = sign(start)  # divided out, because logarithms need positive numbers
     first, last = log10(divide(start, direction)), log10(divide(stop, direction))
     out = multiply(direction, logspace(first, last, num, endpoint, dtype=computed))
-    return to_dtype(moveaxis(out, 0, canonical_axis(axis, type_of(out).ndim, "geomspace")), wanted)
+    return to_dtype(moveaxis(out, 0, canonical_axis(axis, type_of(out).ndim, "geomspace")), out_dtype)

@@ -41,8 +41,8 @@ def _with_sign(x: Any, y: Any) -> Any:
 
 def _step(x: Any, middle: Any) -> Any:
     zero, one = literal(x, 0), literal(x, 1)
-    beside = where(logic.eq(x, zero), middle, x)  # nan stays
-    return where(logic.lt(x, zero), zero, where(logic.gt(x, zero), one, beside))
+    nonzero = where(logic.eq(x, zero), middle, x)  # nan stays
+    return where(logic.lt(x, zero), zero, where(logic.gt(x, zero), one, nonzero))
 
 
 def _to_neighbour(x: Any) -> Any:
@@ -50,10 +50,10 @@ def _to_neighbour(x: Any) -> Any:
     if dtype == dtypes.float16:  # NumPy returns the distance to the next greater number
         return to_dtype(e.sub(e.nextafter(*broadcast_arrays(x, literal(x, np.inf))), x), dtype)
     away = where(signbit(x), literal(x, -np.inf), literal(x, np.inf))
-    found = e.sub(e.nextafter(*broadcast_arrays(x, away)), x)
+    gap = e.sub(e.nextafter(*broadcast_arrays(x, away)), x)
     # On processors that flush subnormal numbers to zero the difference would be zero.
     least = to_dtype(dtypes.finfo(dtype).smallest_subnormal, dtype)
-    return to_dtype(where(logic.eq(found, literal(x, 0)), _with_sign(least, x), found), dtype)
+    return to_dtype(where(logic.eq(gap, literal(x, 0)), _with_sign(least, x), gap), dtype)
 
 
 def _logaddexp2(x: Any, y: Any) -> Any:

@@ -137,8 +137,8 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Any, Any]:
 def _weights(function: str, bitorder: str) -> np.ndarray:
     if bitorder not in ("big", "little"):
         raise OptionError(f"{function}: bitorder={bitorder!r}", instead="'big' or 'little'")
-    places = np.arange(8, dtype=np.uint8)
-    return places[::-1] if bitorder == "big" else places
+    bits = np.arange(8, dtype=np.uint8)
+    return bits[::-1] if bitorder == "big" else bits
 
 
 @functools.partial(jit, static_argnames=("axis", "bitorder"))
@@ -162,7 +162,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     Array([160], dtype=uint8)
     """
     a = check_one("packbits", a)
-    places = _weights("packbits", bitorder)
+    weights = _weights("packbits", bitorder)
     if not is_kind(a, "biu"):
         raise DtypeError(f"packbits takes bools or integers, got {type_of(a).short}", instead="a != 0")
     if axis is None:
@@ -174,7 +174,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     padding = [(0, 0, 0)] * len(others) + [(0, 8 * count - n, 0)]
     bits = ops.pad(bits, np.uint8(0), padding_config=tuple(padding))
     groups = reshape(bits, (*others, count, 8))
-    return moveaxis(sum(groups << places, -1, dtypes.uint8), -1, at)
+    return moveaxis(sum(groups << weights, -1, dtypes.uint8), -1, at)
 
 
 @functools.partial(jit, static_argnames=("axis", "count", "bitorder"))
@@ -199,7 +199,7 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     Array([1, 0, 1], dtype=uint8)
     """
     a = check_one("unpackbits", a)
-    places = _weights("unpackbits", bitorder)
+    weights = _weights("unpackbits", bitorder)
     if type_of(a).dtype != dtypes.uint8:
         raise DtypeError(f"unpackbits takes uint8, got {type_of(a).short}", instead="a.view('uint8')")
     if axis is None:
@@ -207,10 +207,10 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     at = canonical_axis(axis, type_of(a).ndim, "unpackbits")
     last = moveaxis(a, at, -1)
     *others, n = type_of(last).shape
-    bits = reshape((reshape(last, (*others, n, 1)) >> places) & np.uint8(1), (*others, 8 * n))
+    bits = reshape((reshape(last, (*others, n, 1)) >> weights) & np.uint8(1), (*others, 8 * n))
     if count is not None:
-        kept = count if count >= 0 else max(8 * n + count, 0)
-        bits = along(bits, len(others), 0, min(kept, 8 * n))
-        padding = [(0, 0, 0)] * len(others) + [(0, max(kept - 8 * n, 0), 0)]
+        length = count if count >= 0 else max(8 * n + count, 0)
+        bits = along(bits, len(others), 0, min(length, 8 * n))
+        padding = [(0, 0, 0)] * len(others) + [(0, max(length - 8 * n, 0), 0)]
         bits = ops.pad(bits, np.uint8(0), padding_config=tuple(padding))
     return moveaxis(bits, -1, at)

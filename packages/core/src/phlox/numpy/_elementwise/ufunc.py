@@ -194,8 +194,8 @@ class ufunc:
             return own(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
         if isinstance(axis, tuple | list):
             raise UnsupportedError(f"{name}: axis={axis}", instead="one axis, or None for all")
-        wanted = None if dtype is None else dtypes.user_dtype(dtype, name)
-        return _reduce(a, where, initial, function=self, axis=axis, dtype=wanted, keepdims=keepdims)
+        out_dtype = None if dtype is None else dtypes.user_dtype(dtype, name)
+        return _reduce(a, where, initial, function=self, axis=axis, dtype=out_dtype, keepdims=keepdims)
 
     def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
         """Partial results of `reduce`: for each element, the reduction of all up to it (as ``numpy.ufunc.accumulate``).
@@ -223,8 +223,8 @@ class ufunc:
             return own(a, axis=axis, dtype=dtype)
         if axis is None or isinstance(axis, tuple | list):
             raise OptionError(f"{name}: axis={axis}", instead="one axis")
-        wanted = None if dtype is None else dtypes.user_dtype(dtype, name)
-        return _accumulate(a, function=self, axis=axis, dtype=wanted)
+        out_dtype = None if dtype is None else dtypes.user_dtype(dtype, name)
+        return _accumulate(a, function=self, axis=axis, dtype=out_dtype)
 
     def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
         """`a` with the function applied to the elements at `indices` (as ``numpy.ufunc.at``, which changes `a`).
@@ -261,8 +261,8 @@ class ufunc:
             return asarray(values[0])
         arrays = check(name, *[i for i in parts if not isinstance(i, slice)])
         # Slices cannot be operands: they are static arguments.
-        places = tuple((i.start, i.stop, i.step) if isinstance(i, slice) else None for i in parts)
-        return _at(arrays, *values, function=self, places=places)
+        slices = tuple((i.start, i.stop, i.step) if isinstance(i, slice) else None for i in parts)
+        return _at(arrays, *values, function=self, slices=slices)
 
     def reduceat(
         self, a: ArrayLike, indices: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
@@ -393,11 +393,11 @@ def _reduce(a: Any, where: Any, initial: Any, function: ufunc, axis: Any, dtype:
     dtype = _loop_dtype(function, a, a) if dtype is None else dtype
     where = None if where is None else broadcast_to(where, a.shape)
     if axis is None:
-        kept: tuple[int, ...] = (1,) * a.ndim
+        keepdims_shape: tuple[int, ...] = (1,) * a.ndim
         a, where, axis = ravel(a), None if where is None else ravel(where), 0
     else:
         axis = canonical_axis(axis, a.ndim, function.__name__)
-        kept = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
+        keepdims_shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
         a, where = moveaxis(a, axis, 0), None if where is None else moveaxis(where, axis, 0)
     if not a.shape[0] and initial is None:
         raise ShapeError(f"{function.__name__}.reduce: no elements, and no identity", instead="initial=...")
@@ -406,13 +406,13 @@ def _reduce(a: Any, where: Any, initial: Any, function: ufunc, axis: Any, dtype:
         a = choose(where, a, to_dtype(1, dtype))  # the derivative of the function at a masked nan is nan, even times 0
 
     def step(i: Any, so_far: Any) -> Any:
-        found, _ = promote_dtypes(function(so_far, a[i]), so_far)  # the loop's dtype may be wider than the function's
-        return found if where is None else choose(where[i], found, so_far)
+        result, _ = promote_dtypes(function(so_far, a[i]), so_far)  # the loop's dtype may be wider than the function's
+        return result if where is None else choose(where[i], result, so_far)
 
     begin = 1 if initial is None else 0
     start = a[0] if initial is None else broadcast_to(to_dtype(initial, dtype), a.shape[1:])
     out = fori_loop(begin, a.shape[0], step, start) if a.shape[0] else start
-    return reshape(out, kept) if keepdims else out
+    return reshape(out, keepdims_shape) if keepdims else out
 
 
 @functools.partial(jit, static_argnames=("function", "axis", "dtype"))
@@ -427,24 +427,24 @@ def _accumulate(a: Any, function: ufunc, axis: int, dtype: Any) -> Any:
     rows = moveaxis(a, axis, 0).astype(dtype)
 
     def step(so_far: Any, row: Any) -> Any:
-        found, _ = promote_dtypes(function(so_far, row), row)  # a requested dtype is kept
-        return found, found
+        result, _ = promote_dtypes(function(so_far, row), row)  # a requested dtype is kept
+        return result, result
 
     _, rest = scan(step, rows[0], rows[1:])
     return moveaxis(concatenate([rows[:1], rest]), 0, axis)
 
 
-@functools.partial(jit, static_argnames=("function", "places"))
-def _at(arrays: Any, a: Any, *b: Any, function: ufunc, places: Any) -> Any:
+@functools.partial(jit, static_argnames=("function", "slices"))
+def _at(arrays: Any, a: Any, *b: Any, function: ufunc, slices: Any) -> Any:
     from ...lax import fori_loop  # here, as `phlox.numpy` does not wait for lax
 
     dtype = _loop_dtype(function, a, *b)
     a, b = asarray(a).astype(dtype), tuple(asarray(x).astype(dtype) for x in b)
     shape = broadcast_shapes(*[type_of(x).shape for x in arrays])
 
-    def index(given: Any) -> tuple[Any, ...]:
-        rest = iter(given)
-        return tuple(next(rest) if place is None else slice(*place) for place in places)
+    def index(bounds: Any) -> tuple[Any, ...]:
+        rest = iter(bounds)
+        return tuple(next(rest) if place is None else slice(*place) for place in slices)
 
     if not shape:
         where = index(arrays)
@@ -472,8 +472,8 @@ def _reduceat(a: Any, indices: Any, function: ufunc, axis: int) -> Any:
     begin, end = expand_dims(indices, others), expand_dims(ends, others)
 
     def step(i: Any, so_far: Any) -> Any:
-        found = function(so_far, take(a, expand_dims(i, 0), axis))
-        return choose((i > begin) & (i < end), found, so_far)
+        result = function(so_far, take(a, expand_dims(i, 0), axis))
+        return choose((i > begin) & (i < end), result, so_far)
 
     return fori_loop(0, length, step, take(a, indices, axis))
 

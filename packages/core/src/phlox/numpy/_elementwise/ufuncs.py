@@ -45,8 +45,8 @@ def _folding(
     def whole(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
         if not truth and not is_kind(a, "biu"):
             raise DtypeError(f"{function}: takes integers, got {type_of(a).short}", instead="a.astype(int)")
-        wanted = None if dtype is None else dtypes.user_dtype(dtype, function)
-        return fold(a, initial, where, axis=axis, dtype=wanted, keepdims=keepdims)
+        out_dtype = None if dtype is None else dtypes.user_dtype(dtype, function)
+        return fold(a, initial, where, axis=axis, dtype=out_dtype, keepdims=keepdims)
 
     return whole
 

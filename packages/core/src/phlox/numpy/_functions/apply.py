@@ -107,11 +107,11 @@ def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: DTypeLike
            [10, 11]], dtype=int32)
     """
     lengths = as_shape(shape, "fromfunction")
-    wanted = dtypes.user_dtype(dtype, "fromfunction")
+    out_dtype = dtypes.user_dtype(dtype, "fromfunction")
     mapped: Callable[..., Any] = functools.partial(function, **kwargs)
     for axis in reversed(range(len(lengths))):
         mapped = vmap(mapped, in_axes=tuple(0 if i == axis else None for i in range(len(lengths))))
-    return mapped(*(arange(n, dtype=wanted) for n in lengths))
+    return mapped(*(arange(n, dtype=out_dtype) for n in lengths))
 
 
 # --- choosing -------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from ..._operands.index_bounds import READ, WRITE
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure import scatter as ops
-from ..._ops.structure.gather import GatherScatterMode, ScatterDimensionNumbers
+from ..._ops.structure.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
 from ..._ops.structure.numbers import in_dtype
 from ..._trace.trace import Tracer
 from .._creation.from_data import asarray
@@ -27,7 +27,7 @@ from .._elementwise.choose import where
 from .._manipulation.shapes import broadcast_to, reshape
 from .ds import is_window, window
 from .plan import Plan, parse
-from .reading import lay_out as layout_of, read
+from .reading import layout_of, read
 
 if TYPE_CHECKING:
     from ..._api.devices.out_sharding import OutSharding

@@ -70,20 +70,20 @@ def ravel_multi_index(
         if not is_kind(x, "iu"):
             raise DtypeError(f"ravel_multi_index: positions must be integers, got {type_of(x).short}")
     if dtype is None:
-        wanted, _ = promote(
+        out_dtype, _ = promote(
             ((dtypes.canonical(dtypes.int64), True), *((a.dtype, a.weak_type) for a in map(type_of, parts)))
         )
     else:
-        wanted = dtypes.user_dtype(dtype, "ravel_multi_index")
-    if dtypes.kind(wanted) not in "iu":
-        raise DtypeError(f"ravel_multi_index: dtype={wanted.name} is not an integer type", instead="dtype=int")
-    if math.prod(shape) - 1 > dtypes.iinfo(wanted).max:
+        out_dtype = dtypes.user_dtype(dtype, "ravel_multi_index")
+    if dtypes.kind(out_dtype) not in "iu":
+        raise DtypeError(f"ravel_multi_index: dtype={out_dtype.name} is not an integer type", instead="dtype=int")
+    if math.prod(shape) - 1 > dtypes.iinfo(out_dtype).max:
         raise DtypeError(
-            f"ravel_multi_index: dtype={wanted.name} not large enough to hold flattened index for dims={shape}",
+            f"ravel_multi_index: dtype={out_dtype.name} not large enough to hold flattened index for dims={shape}",
             instead="a wider dtype, for example 'int32'",
-            dtype=wanted,
+            dtype=out_dtype,
         )
-    total: Any = to_dtype(0, wanted)
+    total: Any = to_dtype(0, out_dtype)
     for i, (x, n) in enumerate(zip(parts, shape, strict=True)):
         if mode == "raise":
             if isinstance(x, Tracer):
@@ -99,5 +99,5 @@ def ravel_multi_index(
                 )
         x = clip(x, 0, n - 1) if mode == "clip" else remainder(x, n) if mode == "wrap" else x
         below = shape[i + 1 :] if order == "C" else shape[:i]
-        total = total + to_dtype(x, wanted) * math.prod(below)
+        total = total + to_dtype(x, out_dtype) * math.prod(below)
     return own(total)

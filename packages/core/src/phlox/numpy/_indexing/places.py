@@ -43,8 +43,8 @@ def known_count(function: str, mask: Any) -> int:
 def first_places(mask: Any, size: int, fill: Any) -> Any:
     """The positions of the first `size` true elements of a vector, then `fill`."""
     n = type_of(mask).shape[0]
-    places = ops.first_places(mask, size=size, index_dtype=dtypes.canonical(dtypes.int64))
-    return choose(less(places, n), places, to_dtype(fill, type_of(places).dtype))
+    positions = ops.first_places(mask, size=size, index_dtype=dtypes.canonical(dtypes.int64))
+    return choose(less(positions, n), positions, to_dtype(fill, type_of(positions).dtype))
 
 
 def nonzero(
@@ -133,8 +133,8 @@ def argwhere(
            [1, 0]], dtype=int32)
     """
     a = check_one("argwhere", a)
-    found = transpose(stack(nonzero(atleast_1d(a), size=size, fill_value=fill_value)))
-    return found if type_of(a).shape else found[:, :0]
+    indices = transpose(stack(nonzero(atleast_1d(a), size=size, fill_value=fill_value)))
+    return indices if type_of(a).shape else indices[:, :0]
 
 
 def compress(
@@ -186,8 +186,8 @@ def compress(
         size = known_count("compress", mask)
     elif not 0 <= size <= n:
         raise OptionError(f"compress: size={size} for {n} elements", instead=f"a size from 0 to {n}")
-    kept = type_of(a).shape[at]
-    return take(a, first_places(mask, size, np.int32(kept)), at, fill_value=fill_value)
+    length = type_of(a).shape[at]
+    return take(a, first_places(mask, size, np.int32(length)), at, fill_value=fill_value)
 
 
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
@@ -250,9 +250,9 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         raise ShapeError(f"place: {type_of(mask).short} as mask of {type_of(arr).short}")
     if not type_of(vals).size:
         raise ShapeError("place: no values to take from", shapes=[type_of(vals).shape])
-    places = first_places(ravel(as_bool(mask)), count, np.int32(count))
+    positions = first_places(ravel(as_bool(mask)), count, np.int32(count))
     values = to_dtype(_repeated(vals, count), type_of(arr).dtype)
-    return reshape(At(ravel(arr))[places].set(values, mode="drop"), shape)
+    return reshape(At(ravel(arr))[positions].set(values, mode="drop"), shape)
 
 
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:

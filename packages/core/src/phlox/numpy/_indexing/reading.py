@@ -28,7 +28,8 @@ from ..._ops.elementwise import logic
 from ..._ops.elementwise.families import literal
 from ..._ops.random.keys import KeyDtype
 from ..._ops.structure import shape as ops
-from ..._ops.structure.gather import GatherDimensionNumbers, GatherScatterMode, gather
+from ..._ops.structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+from ..._ops.structure.gather import gather
 from ..._ops.structure.slicing import dynamic_slice, slice_
 from ..._xla import key_records
 from ..._xla.array import ArrayImpl
@@ -77,7 +78,7 @@ def read(
     """The elements that a parsed index selects."""
     if mode is None and plan.wraps and "array" not in plan.items and "mask" not in plan.items:
         return _basic(x, dynamic, plan.items)
-    layout = lay_out(type_of(x).shape, plan, list(dynamic))
+    layout = layout_of(type_of(x).shape, plan, list(dynamic))
     if 0 in type_of(x).shape and 0 not in layout.shape:
         raise IndexingError(f"{type_of(x).short} has no elements, but the index asks for {layout.shape}")
     how = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
@@ -182,25 +183,37 @@ class Layout(NamedTuple):
         return insert_new_axes(out, self.kinds)
 
 
-def lay_out(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layout:
-    """The layout of an index with arrays, by NumPy's rules for the position of their axes in the result."""
-    items = plan.items
+class _Result(NamedTuple):
+    """The axes of the result of an index with arrays.
+
+    lengths: of its axes without new ones; `kinds` names each axis, new ones included.
+    batch_start: position of the first axis of the index arrays.
+    window: positions of slices with step 1, which the gather copies as a whole.
+    strided: positions of other slices, by their item of the index.
+    """
+
+    lengths: tuple[int, ...]
+    kinds: tuple[str, ...]
+    batch_start: int
+    window: tuple[int, ...]
+    strided: dict[int, int]
+
+
+def _result_axes(items: Sequence[Item], batch: tuple[int, ...]) -> _Result:
+    """The axes of the result. Those of the index arrays, `batch`, are where the arrays were in the index, or first if
+    the arrays were not adjacent."""
     advanced = [i for i, item in enumerate(items) if item in ("array", "int", "mask")]
-    parts = dict(zip(advanced, dynamic, strict=True))
-    batch = broadcast_shapes(*[type_of(parts[i]).shape for i in advanced]) if advanced else ()
-    together = not advanced or advanced[-1] - advanced[0] + 1 == len(advanced)
+    is_adjacent = not advanced or advanced[-1] - advanced[0] + 1 == len(advanced)
     only_integers = all(items[i] == "int" for i in advanced)
-    # The axes of the index arrays are where the arrays were in the index, or first if the arrays were not adjacent.
-    place = advanced[0] if advanced and (together or only_integers) else 0
+    batch_item = advanced[0] if advanced and (is_adjacent or only_integers) else 0
     kinds: list[str] = []
     lengths: list[int] = []
-    strided: dict[int, int] = {}  # item -> position in the result
+    strided: dict[int, int] = {}
     window: list[int] = []
-    sizes: list[int] = []
-    batch_at = None
+    batch_start = None
     for i, item in enumerate([*items, "end"]):
-        if i == place and batch_at is None:
-            batch_at = len(lengths)
+        if i == batch_item and batch_start is None:
+            batch_start = len(lengths)
             kinds += ["batch"] * len(batch)
             lengths += batch
         if item == "new":
@@ -212,45 +225,53 @@ def lay_out(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layou
                 strided[i] = len(lengths)
             kinds.append("slice")
             lengths.append(item.size)
-    assert batch_at is not None
-    outer = [p for p in range(len(lengths)) if p not in window]  # batch axes of the gather, in order
-    outer_shape = tuple(lengths[p] for p in outer)
+    assert batch_start is not None
+    return _Result(tuple(lengths), tuple(kinds), batch_start, tuple(window), strided)
+
+
+def layout_of(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Layout:
+    """The layout of an index with arrays, by NumPy's rules for the position of their axes in the result."""
+    items = plan.items
+    advanced = [i for i, item in enumerate(items) if item in ("array", "int", "mask")]
+    parts = dict(zip(advanced, dynamic, strict=True))
+    batch = broadcast_shapes(*[type_of(parts[i]).shape for i in advanced]) if advanced else ()
+    result = _result_axes(items, batch)
+    outer = [p for p in range(len(result.lengths)) if p not in result.window]  # batch axes of the gather, in order
+    outer_shape = tuple(result.lengths[p] for p in outer)
     components: list[Any] = []
     axes: list[int] = []
     collapsed: list[int] = []
-    axis = 0
-    for i, item in enumerate(items):
-        if item in ("new", "mask"):
-            continue
+    sizes: list[int] = []
+    for axis, (i, item) in enumerate((i, item) for i, item in enumerate(items) if item not in ("new", "mask")):
         n = shape[axis]
         if isinstance(item, SlicedAxis):
             sizes.append(item.size if item.step == 1 else min_dim(n, 1))
-            if item.step != 1:
-                axis_positions = positions(item.size) * item.step + item.start
-                components.append(_spread(axis_positions, outer_shape, (outer.index(strided[i]),)))
-                axes.append(axis)
-                collapsed.append(axis)
-            elif item.start or item.size != n:
+            if item.step == 1 and not item.start and item.size == n:
+                continue
+            if item.step == 1:
                 components.append(np.int32(item.start))
-                axes.append(axis)
+            else:
+                axis_positions = positions(item.size) * item.step + item.start
+                components.append(_spread(axis_positions, outer_shape, (outer.index(result.strided[i]),)))
+                collapsed.append(axis)
         else:
             part = parts[i]
             # `parse` has already wrapped static positions.
             front = from_front(part, n if plan.wraps and type(part) is not int else None)
-            dims = tuple(outer.index(batch_at + len(batch) - type_of(part).ndim + k) for k in range(type_of(part).ndim))
-            components.append(_spread(front, outer_shape, dims))
-            axes.append(axis)
+            ndim = type_of(part).ndim
+            first = result.batch_start + len(batch) - ndim
+            components.append(_spread(front, outer_shape, tuple(outer.index(first + k) for k in range(ndim))))
             collapsed.append(axis)
             sizes.append(min_dim(n, 1))
-        axis += 1
+        axes.append(axis)
     return Layout(
         _vectors(components, outer_shape),
         tuple(axes),
         tuple(sizes),
         tuple(collapsed),
-        tuple(window),
-        tuple(lengths),
-        tuple(kinds),
+        result.window,
+        result.lengths,
+        result.kinds,
     )
 
 

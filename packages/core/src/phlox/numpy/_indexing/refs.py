@@ -306,20 +306,21 @@ def _checked(ref: Ref | RefView, idx: Any) -> Any:
 
 def _fitting(function: str, ref: Ref | RefView, there: Any, value: Any) -> Any:
     """`value` converted to the dtype and broadcast to the shape of the elements `there`, which it replaces."""
-    aval, given = type_of(there), typeof_value(value)
-    if given is None:
+    aval, value_aval = type_of(there), typeof_value(value)
+    if value_aval is None:
         raise not_an_array(value, f"the value given to {function}")
-    if given.shape != aval.shape:
+    if value_aval.shape != aval.shape:
         raise ShapeError(
-            f"{function}: a value of type {given.short} for elements of type {aval.short} of {ref.aval}",
+            f"{function}: a value of type {value_aval.short} for elements of type {aval.short} of {ref.aval}",
             instead=f"a value of shape {list(aval.shape)}, by phlox.numpy.broadcast_to or phlox.numpy.full",
             expected=aval.shape,
-            got=given.shape,
+            got=value_aval.shape,
         )
-    same_kind = dtypes.kind(given.dtype) == dtypes.kind(aval.dtype) or {*map(_class, (given, aval))} == {"i"}
-    if given.dtype != aval.dtype and not (given.weak_type and same_kind):
+    same_kind = dtypes.kind(value_aval.dtype) == dtypes.kind(aval.dtype) or {*map(_class, (value_aval, aval))} == {"i"}
+    if value_aval.dtype != aval.dtype and not (value_aval.weak_type and same_kind):
         raise DtypeError(
-            f"{function}: a value of dtype {given.dtype} for {ref.aval}", instead=f"value.astype({aval.dtype.name!r})"
+            f"{function}: a value of dtype {value_aval.dtype} for {ref.aval}",
+            instead=f"value.astype({aval.dtype.name!r})",
         )
     return own(to_dtype(value, aval.dtype, ref.aval.weak_type))
 
@@ -371,6 +372,7 @@ def install() -> None:
         "__repr__": _text,
         "unsafe_buffer_pointer": lambda self: get(self).unsafe_buffer_pointer(),
         "sharding": property(lambda self: get(self).sharding, doc="How the array lies on devices."),
+        "format": property(lambda self: get(self).format, doc="The layout of the array, and how it lies on devices."),
         "committed": property(lambda self: True, doc="True: a reference stays where its array is."),
     }
     for name, value in both.items():

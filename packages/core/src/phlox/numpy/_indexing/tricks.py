@@ -87,26 +87,26 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Any, ...]:
     >>> jnp.unravel_index(jnp.array([5, -1]), (2, 3))
     (Array([1, 1], dtype=int32), Array([2, 2], dtype=int32))
     """
-    places = check_one("unravel_index", indices)
-    given: Any = shape
+    flat = check_one("unravel_index", indices)
+    axis_lengths: Any = shape
     try:
-        each = list(given)
+        each = list(axis_lengths)
     except TypeError:  # one number, not a sequence
-        each = [given]
+        each = [axis_lengths]
     lengths = check("unravel_index", *each)
     for length in lengths:
         if type_of(length).shape:
             raise ShapeError("unravel_index: shape should be a scalar or 1D sequence", shapes=[type_of(length).shape])
         if dtypes.kind(type_of(length).dtype) not in "iu":
             raise DtypeError(f"unravel_index: shape holds {type_of(length).short}", instead="integers")
-    found = []
+    coordinates = []
     for length in reversed(lengths):
-        places, inside = divmod(places, length)
-        found.append(inside)
+        flat, inside = divmod(flat, length)
+        coordinates.append(inside)
     # The remaining quotient is nonzero for positions out of bounds: > 0 after the end, < -1 before the beginning.
-    before = np.False_ if dtypes.kind(type_of(places).dtype) == "u" else less(places, -1)
-    behind = greater(places, 0)
-    pairs = zip(lengths, reversed(found), strict=True)
+    before = np.False_ if dtypes.kind(type_of(flat).dtype) == "u" else less(flat, -1)
+    behind = greater(flat, 0)
+    pairs = zip(lengths, reversed(coordinates), strict=True)
     return tuple(where(behind, length - 1, where(before, 0, i)) for length, i in pairs)
 
 

@@ -172,9 +172,9 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: Any) -> Any:
     order = {"dimension": last, "is_stable": True, "num_keys": 1}
     if not compute_uv:
         return rev(sort(s, **order)[0], dimensions=(last,))
-    places = iota(dtype=dtypes.int32, shape=type_of(s).shape, dimension=last)
-    s, places, signs = (rev(x, dimensions=(last,)) for x in sort(s, places, e.sign(w), **order))
-    u = take_along_axis(v, places[..., None, :], axis=-1)
+    order_of = iota(dtype=dtypes.int32, shape=type_of(s).shape, dimension=last)
+    s, order_of, signs = (rev(x, dimensions=(last,)) for x in sort(s, order_of, e.sign(w), **order))
+    u = take_along_axis(v, order_of[..., None, :], axis=-1)
     return SVDResult(u, s, adjoint(u * signs[..., None, :].astype(type_of(u).dtype)))
 
 

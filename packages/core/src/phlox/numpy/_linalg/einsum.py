@@ -133,8 +133,8 @@ def _path(inputs: tuple[str, ...], output: str, shapes: tuple[Any, ...], optimiz
     strategy = list(optimize) if isinstance(optimize, tuple) else _strategy(optimize, len(inputs))
     # The sizes of symbolic dimensions are not known: they are taken as large.
     shapes = tuple(tuple(1000 if is_symbolic(n) else n for n in shape) for shape in shapes)
-    found, _ = contract_path(",".join(inputs) + "->" + output, *shapes, shapes=True, optimize=strategy)
-    return _by_pairs(found, inputs, output, shapes)
+    path, _ = contract_path(",".join(inputs) + "->" + output, *shapes, shapes=True, optimize=strategy)
+    return _by_pairs(path, inputs, output, shapes)
 
 
 def _by_pairs(path: Sequence[Any], inputs: Sequence[str], output: str, shapes: Sequence[Any]) -> Path:
@@ -152,8 +152,8 @@ def _by_pairs(path: Sequence[Any], inputs: Sequence[str], output: str, shapes: S
             for c, n in zip(letters, shape, strict=True):
                 sizes[c] = max(n, sizes.get(c, n))
         later = set(output).union(*(letters for letters, _ in terms.values()))
-        kept = [c for c in sizes if c in later]
-        terms[numbers[-1] + 1] = "".join(kept), tuple(sizes[c] for c in kept)
+        remaining = [c for c in sizes if c in later]
+        terms[numbers[-1] + 1] = "".join(remaining), tuple(sizes[c] for c in remaining)
         return numbers[-1] + 1
 
     for step in path:
@@ -224,8 +224,8 @@ def _einsum(arrays: Any, inputs: Any, output: str, path: Path, precision: Any, p
     return to_dtype(out, preferred) if preferred is not None else out
 
 
-def _in_order(a: Any, letters: str, wanted: str) -> Any:
-    return a if letters == wanted else transpose_op(a, permutation=tuple(letters.index(c) for c in wanted))
+def _in_order(a: Any, letters: str, order: str) -> Any:
+    return a if letters == order else transpose_op(a, permutation=tuple(letters.index(c) for c in order))
 
 
 def _simplify(a: Any, letters: str, later: set[str]) -> tuple[Any, str]:
@@ -281,7 +281,7 @@ def _pair(a: Any, la: str, b: Any, lb: str, order: str, precision: Any, preferre
     if dot is None:
         out = contract(a, b, axes, batches, precision, preferred)
     else:
-        wanted = type_of(a).dtype if preferred is None else preferred
-        out = dot(a, b, (axes, batches), precision, preferred_element_type=wanted)
+        dtype = type_of(a).dtype if preferred is None else preferred
+        out = dot(a, b, (axes, batches), precision, preferred_element_type=dtype)
     out = to_dtype(out, type_of(a).dtype) if preferred is None else out
     return _in_order(out, "".join(batch) + rest_a + rest_b, order), order

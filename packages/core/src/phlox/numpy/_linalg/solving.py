@@ -13,6 +13,7 @@ from ..._api.derivatives.differentiate import jvp
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, OptionError, ShapeError
 from ..._ir import dtypes
+from ..._ir.dimensions import max_dim, value_of
 from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.promotion import promote_inexact
 from ..._ops.elementwise.arithmetic import stop_gradient
@@ -155,7 +156,7 @@ def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
     if m == 0 or n == 0:
         return zeros((*aval.shape[:-2], n, m), aval.dtype)
     if rtol is None:
-        rtol = 10.0 * builtins.max(m, n) * dtypes.finfo(aval.dtype).eps
+        rtol = 10.0 * value_of(max_dim(m, n)) * dtypes.finfo(aval.dtype).eps
     u, s, vh = svd(conj(a), full_matrices=False, hermitian=hermitian)
     rtol = asarray(rtol)[..., None]
     rtol = rtol.reshape((1,) * (type_of(s).ndim - rtol.ndim) + rtol.shape)
@@ -222,7 +223,7 @@ def _lstsq(a: Any, b: Any, rcond: Any, numpy_resid: bool) -> tuple[Any, Any, Any
         s, rank, x = zeros(0, dtype), array(0, int), zeros((n, type_of(columns).shape[1]), dtype)
     else:
         eps = dtypes.finfo(dtype).eps
-        limit = float(eps) * builtins.max(m, n) if rcond is None else where(rcond < 0, eps, rcond)
+        limit = float(eps) * value_of(max_dim(m, n)) if rcond is None else where(rcond < 0, eps, rcond)
         x, rank, s = _minimizer(a, columns, limit)
     if numpy_resid and (rank < n or m <= n):
         residuals = asarray([])
@@ -235,9 +236,9 @@ def _lstsq(a: Any, b: Any, rcond: Any, numpy_resid: bool) -> tuple[Any, Any, Any
 def _truncated(a: Any, b: Any, limit: Any) -> tuple[Any, Any, Any]:
     """The least-squares solution of ``a x = b`` with the smallest norm, the rank and the singular values of `a`."""
     u, s, vh = svd(a, full_matrices=False)
-    kept = (s > 0) & (s >= asarray(limit, type_of(s).dtype) * s[0])
-    inverse = where(kept, 1 / where(kept, s, 1).astype(type_of(a).dtype), 0)
-    return product(adjoint(vh), inverse[:, None] * product(adjoint(u), b)), sum(kept), s
+    is_significant = (s > 0) & (s >= asarray(limit, type_of(s).dtype) * s[0])
+    inverse = where(is_significant, 1 / where(is_significant, s, 1).astype(type_of(a).dtype), 0)
+    return product(adjoint(vh), inverse[:, None] * product(adjoint(u), b)), sum(is_significant), s
 
 
 _minimizer = custom_jvp(_truncated)
@@ -255,7 +256,7 @@ def _minimizer_jvp(primals: tuple[Any, Any, Any], tangents: tuple[Any, Any, Any]
     dx = product(p, db - product(da, x) + product(adjoint(p), product(back, b - product(a, x))))
     dx = dx + product(back, normal) - product(p, product(a, product(back, normal)))
     _, through = jvp(lambda a, b: _truncated(a, b, limit)[0], (a, b), (da, db))
-    zero = builtins.max(type_of(a).shape) * float(dtypes.finfo(type_of(s).dtype).eps)
+    zero = value_of(max_dim(*type_of(a).shape)) * float(dtypes.finfo(type_of(s).dtype).eps)
     cut = (s > zero * s[0]) & (s < asarray(limit, type_of(s).dtype) * s[0])
     dx = where(cut.any(), through, dx)
     return (x, rank, s), (dx, zeros(type_of(rank).shape, dtypes.float0), ds)
@@ -294,7 +295,7 @@ def matrix_rank(
     s = svd(m, full_matrices=False, compute_uv=False, hermitian=hermitian)
     if limit is None:
         dtype = type_of(s).dtype
-        limit = max(s, -1) * dtype.type(builtins.max(type_of(m).shape[-2:])) * dtypes.finfo(dtype).eps
+        limit = max(s, -1) * asarray(value_of(max_dim(*type_of(m).shape[-2:])), dtype) * dtypes.finfo(dtype).eps
     limit = check_one("matrix_rank", limit)
     return sum(s > expand_dims(limit, type_of(limit).ndim), axis=-1)
 
@@ -394,12 +395,12 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     a, b = check("tensorsolve", a, b)
     if axes is not None:
         a = moveaxis(a, tuple(axes), tuple(range(-len(axes), 0)))
-    shape, wanted = type_of(a).shape, type_of(b).shape
-    out = shape[len(wanted) :]
-    if shape[: len(wanted)] != wanted or math.prod(out) != math.prod(wanted):
+    shape, right_shape = type_of(a).shape, type_of(b).shape
+    out = shape[len(right_shape) :]
+    if shape[: len(right_shape)] != right_shape or math.prod(out) != math.prod(right_shape):
         raise ShapeError(
             f"tensorsolve: {type_of(a).short} does not begin with the shape of {type_of(b).short}, "
             "or does not go on with as many elements",
-            shapes=[shape, wanted],
+            shapes=[shape, right_shape],
         )
-    return reshape(solve(reshape(a, (math.prod(wanted), math.prod(out))), ravel(b)), out)
+    return reshape(solve(reshape(a, (math.prod(right_shape), math.prod(out))), ravel(b)), out)

@@ -40,8 +40,8 @@ def matrix_shape(function: str, m: Any) -> tuple[int, int]:
 def _triangle(m: Any, k: int, lower: bool) -> Any:
     rows, columns = matrix_shape("tril" if lower else "triu", m)
     mask = broadcast_to(tri(rows, columns, k if lower else k - 1, bool), type_of(m).shape)
-    kept = mask if lower else logic.not_(mask)
-    return logic.select_n(kept, broadcast_to(literal(m, 0), type_of(m).shape), m)
+    is_inside = mask if lower else logic.not_(mask)
+    return logic.select_n(is_inside, broadcast_to(literal(m, 0), type_of(m).shape), m)
 
 
 @jit(inline=True, static_argnames="k")
@@ -82,8 +82,8 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
 # --- positions ------------------------------------------------------------------------------------------
 
 
-def _positions(found: tuple[np.ndarray, ...]) -> Any:
-    return tuple(asarray(places) for places in found)
+def _positions(coordinates: tuple[np.ndarray, ...]) -> Any:
+    return tuple(asarray(indices) for indices in coordinates)
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> Positions:
@@ -244,8 +244,8 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
            [0., 3.]], dtype=float32)
     """
     if inplace or wrap:
-        given = "inplace=True: arrays do not change" if inplace else "wrap=True"
-        raise UnsupportedError(f"fill_diagonal: {given}", instead="a = fill_diagonal(a, val, inplace=False)")
+        option = "inplace=True: arrays do not change" if inplace else "wrap=True"
+        raise UnsupportedError(f"fill_diagonal: {option}", instead="a = fill_diagonal(a, val, inplace=False)")
     a, val = check("fill_diagonal", a, val)
     shape = type_of(a).shape
     if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) != 1):
@@ -254,8 +254,8 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     if type_of(val).shape:
         val = ravel(val)
         val = tile(val, -(-n // max(type_of(val).shape[0], 1)))[:n]
-    places = arange(n, dtype=np.int32)
-    return asarray(a).at[(places,) * len(shape)].set(val)
+    diagonal = arange(n, dtype=np.int32)
+    return asarray(a).at[(diagonal,) * len(shape)].set(val)
 
 
 @functools.partial(jit, inline=True, static_argnames=("N", "increasing"))

@@ -129,28 +129,28 @@ def delete(
         return _delete_unique(a, obj, at)
     if isinstance(obj, Tracer):
         obj._refuse(ConcretizationTypeError, "delete", "assume_unique_indices=True")
-    places = np.asarray(obj)
-    if places.dtype == bool and places.shape != (n,):
-        raise ShapeError(f"delete: a mask of shape {places.shape} for {n} elements", shapes=[places.shape])
-    if places.dtype.kind not in "biu":
+    positions = np.asarray(obj)
+    if positions.dtype == bool and positions.shape != (n,):
+        raise ShapeError(f"delete: a mask of shape {positions.shape} for {n} elements", shapes=[positions.shape])
+    if positions.dtype.kind not in "biu":
         raise ArgumentError(f"delete: {type_of(obj).short} is no position", instead="integers or bools")
-    return take(a, np.delete(np.arange(index(n)), places), at)
+    return take(a, np.delete(np.arange(index(n)), positions), at)
 
 
 def _delete_unique(a: Any, obj: Any, at: int) -> Any:
     """`delete` for unique positions: kept element i is at position i plus the number of deleted positions before it."""
     n = type_of(a).shape[at]
-    places = ravel(obj)
-    places = sort(_from_front(places, n))
-    count, dtype = type_of(places).shape[0], type_of(places).dtype
-    before = maximum(places - arange(count, dtype=dtype), 0)
+    positions = ravel(obj)
+    positions = sort(_from_front(positions, n))
+    count, dtype = type_of(positions).shape[0], type_of(positions).dtype
+    before = maximum(positions - arange(count, dtype=dtype), 0)
     return take(a, arange(n - count, dtype=dtype) + count_up_to(before, n - count), at)
 
 
-def _from_front(places: Any, n: Any) -> Any:
+def _from_front(positions: Any, n: Any) -> Any:
     """Positions of an axis of length `n`, which may be symbolic, counted from its front and moved into it."""
     n = value_of(n)
-    return clip(where(places < 0, places + n, places), 0, n)
+    return clip(where(positions < 0, positions + n, positions), 0, n)
 
 
 def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:
@@ -177,23 +177,23 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     arr, values = check("insert", arr, values)
     a, at = _flat_or_at("insert", arr, axis)
     n, rank = type_of(a).shape[at], type_of(a).ndim
-    places = check_one("insert", np.arange(index(n))[obj] if isinstance(obj, slice) else obj)
-    if type_of(places).ndim > 1:
-        raise ShapeError(f"insert: positions must be a number or a vector, got {type_of(places).short}")
-    if not is_kind(places, "iu"):
-        raise ArgumentError(f"insert: {type_of(places).short} is no position", instead="integers")
+    positions = check_one("insert", np.arange(index(n))[obj] if isinstance(obj, slice) else obj)
+    if type_of(positions).ndim > 1:
+        raise ShapeError(f"insert: positions must be a number or a vector, got {type_of(positions).short}")
+    if not is_kind(positions, "iu"):
+        raise ArgumentError(f"insert: {type_of(positions).short} is no position", instead="integers")
     values = to_dtype(values, type_of(a).dtype)
     values = reshape(values, (1,) * (rank - type_of(values).ndim) + type_of(values).shape)
-    single = type_of(places).shape in ((), (1,))
-    if not type_of(places).shape:
+    single = type_of(positions).shape in ((), (1,))
+    if not type_of(positions).shape:
         values = moveaxis(values, 0, at)
-    count = type_of(values).shape[at] if single else type_of(places).shape[0]
-    places = broadcast_to(ravel(places), (count,))
+    count = type_of(values).shape[at] if single else type_of(positions).shape[0]
+    positions = broadcast_to(ravel(positions), (count,))
     shape = type_of(a).shape
     values = broadcast_to(values, (*shape[:at], count, *shape[at + 1 :]))
-    places = to_dtype(_from_front(places, n), dtypes.int32)
+    positions = to_dtype(_from_front(positions, n), dtypes.int32)
     # Sort keys: each inserted element is before the element at its position.
-    keys = concatenate([2 * places, 2 * arange(n, dtype=np.int32) + 1])
+    keys = concatenate([2 * positions, 2 * arange(n, dtype=np.int32) + 1])
     return take(concatenate([values, a], at), argsort(keys), at)
 
 
@@ -226,10 +226,10 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
     used = np.asarray(filt != 0)
     index = [slice(None)] * used.ndim
     for at in axes:
-        (places,) = np.nonzero(used.any(axis=tuple(i for i in range(used.ndim) if i != at)))
-        first, last = (int(places[0]), int(places[-1]) + 1) if places.size else (0, 0)
+        (positions,) = np.nonzero(used.any(axis=tuple(i for i in range(used.ndim) if i != at)))
+        first, last = (int(positions[0]), int(positions[-1]) + 1) if positions.size else (0, 0)
         front = first if "f" in trim.lower() else None
         back = last if "b" in trim.lower() else None
-        empty = not places.size and (front is not None or back is not None)
+        empty = not positions.size and (front is not None or back is not None)
         index[at] = slice(0, 0) if empty else slice(front, back)
     return filt[tuple(index)]

@@ -47,13 +47,13 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 _STATISTICS: dict[str, Callable[..., Any]] = {"maximum": max, "minimum": min, "mean": mean, "median": median}
 
 
-def _pairs(function: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
+def _pairs(function: str, widths: Any, rank: int) -> list[tuple[Any, Any]]:
     """A pair for each axis, from one value, one pair, or a pair for each axis."""
-    if hasattr(given, "shape") and given.shape:
-        given = list(given)
-    if not isinstance(given, tuple | list):
-        return [(given, given)] * rank
-    rows = [list(g) if isinstance(g, tuple | list) or np.ndim(g) else g for g in given]
+    if hasattr(widths, "shape") and widths.shape:
+        widths = list(widths)
+    if not isinstance(widths, tuple | list):
+        return [(widths, widths)] * rank
+    rows = [list(g) if isinstance(g, tuple | list) or np.ndim(g) else g for g in widths]
     nested = [isinstance(g, list) for g in rows]
     if len(rows) in (1, 2) and not any(nested):
         return [(rows[0], rows[-1])] * rank
@@ -61,7 +61,7 @@ def _pairs(function: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
         pairs = [(g[0], g[-1]) for g in rows]
         return pairs * rank if len(pairs) == 1 else pairs
     raise ShapeError(
-        f"pad: {function}={given!r} for an array with {rank} axes", instead="(before, after) for each axis"
+        f"pad: {function}={widths!r} for an array with {rank} axes", instead="(before, after) for each axis"
     )
 
 
@@ -193,24 +193,24 @@ def _from_itself(array: Any, widths: Widths, mode: str, odd: bool) -> Any:
                 raise InconclusiveDimensionOperation("pad: reflect_type='odd' along an axis of symbolic length")
             array = take(array, _source(positions(lo + n + hi) - lo, n, mode), axis)
             continue
-        places = np.arange(-lo, n + hi)
+        sources = np.arange(-lo, n + hi)
         if mode == "edge":
-            array = _at_places(array, np.clip(places, 0, n - 1), axis)
+            array = _at_places(array, np.clip(sources, 0, n - 1), axis)
         elif mode == "wrap":
-            array = _at_places(array, places % n, axis)
+            array = _at_places(array, sources % n, axis)
         else:
-            array = _mirrored(array, axis, places, n - 1 if mode == "reflect" and n > 1 else n, odd)
+            array = _mirrored(array, axis, sources, n - 1 if mode == "reflect" and n > 1 else n, odd)
     return to_dtype(array, dtype, weak)
 
 
-def _source(places: Any, n: Any, mode: str) -> Any:
+def _source(positions: Any, n: Any, mode: str) -> Any:
     """The positions in an axis of length `n` that the padded axis has at `places`."""
     if mode == "edge":
-        return clip(places, 0, n - 1)
+        return clip(positions, 0, n - 1)
     if mode == "wrap":
-        return places % n
+        return positions % n
     last = n - 1 if mode == "reflect" else n
-    turn = places % maximum(2 * last, 1)
+    turn = positions % maximum(2 * last, 1)
     return minimum(turn, 2 * last - turn if mode == "reflect" else 2 * last - 1 - turn)
 
 
@@ -218,19 +218,19 @@ def _source(places: Any, n: Any, mode: str) -> Any:
 _PIECES = 8
 
 
-def _at_places(array: Any, places: np.ndarray, axis: int) -> Any:
+def _at_places(array: Any, positions: np.ndarray, axis: int) -> Any:
     """The elements at these positions along `axis`; runs of consecutive positions, up or down, are sliced."""
-    runs = _runs(places)
+    runs = _runs(positions)
     if len(runs) > _PIECES:
-        return take(array, places, axis)
-    return concatenate([_run(array, int(places[a]), int(places[b]), b - a + 1, axis) for a, b in runs], axis)
+        return take(array, positions, axis)
+    return concatenate([_run(array, int(positions[a]), int(positions[b]), b - a + 1, axis) for a, b in runs], axis)
 
 
-def _runs(places: np.ndarray) -> list[tuple[int, int]]:
+def _runs(positions: np.ndarray) -> list[tuple[int, int]]:
     """Start and end of each run; only the first runs if there are too many. An element that could belong to two runs
     belongs to the longer one, so that the array is usually copied as a whole.
     """
-    steps, last = np.diff(places), len(places) - 1
+    steps, last = np.diff(positions), len(positions) - 1
     turns = np.flatnonzero(np.diff(steps)) + 1
 
     def end(a: int) -> int:
@@ -258,26 +258,26 @@ def _run(array: Any, first: int, last: int, count: int, axis: int) -> Any:
     return piece if first < last else _stretch(piece, array, axis, count)
 
 
-def _mirrored(array: Any, axis: int, places: np.ndarray, period: int, odd: bool) -> Any:
+def _mirrored(array: Any, axis: int, positions: np.ndarray, period: int, odd: bool) -> Any:
     """`array` continued by mirror images, one every `period` positions.
 
     With `odd`, an image is also reflected in value about the element at its edge: an element that was greater by d
     becomes less by d. Every second image is therefore shifted by twice the difference of the ends.
     """
     n = type_of(array).shape[axis]
-    image, rest = np.divmod(places, period)
+    image, rest = np.divmod(positions, period)
     mirrored = image % 2 == 1
     here = np.minimum(np.where(mirrored, n - 1 - rest, rest), n - 1)
-    found = _at_places(array, here, axis)
+    elements = _at_places(array, here, axis)
     if not odd:
-        return found
+        return elements
     dtype = type_of(array).dtype
-    shape = tuple(len(places) if i == axis else 1 for i in range(type_of(array).ndim))
+    shape = tuple(len(positions) if i == axis else 1 for i in range(type_of(array).ndim))
     first, last = along(array, axis, 0, 1), along(array, axis, n - 1, n)
     climb = to_dtype(np.where(mirrored, image - 1, image).reshape(shape), dtype)
     sign = to_dtype(np.where(mirrored, -1, 1).reshape(shape), dtype)
     twice = to_dtype(np.where(mirrored, 2, 0).reshape(shape), dtype)
-    return sign * found + twice * last + climb * (last - first)
+    return sign * elements + twice * last + climb * (last - first)
 
 
 def _by_function(array: Any, widths: Widths, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:

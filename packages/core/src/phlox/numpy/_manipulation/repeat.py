@@ -148,8 +148,8 @@ def _roll(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
 def _roll_by(a: Any, shift: Any, axis: int) -> Any:
     """`roll` by a traced number of positions."""
     n = type_of(a).shape[axis]
-    places = iota(dtype=dtypes.int32, shape=(n,), dimension=0)
-    return take(a, remainder(subtract(places, shift), max_dim(n, 1)), axis)
+    indices = iota(dtype=dtypes.int32, shape=(n,), dimension=0)
+    return take(a, remainder(subtract(indices, shift), max_dim(n, 1)), axis)
 
 
 def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:

@@ -509,9 +509,7 @@ def rows_of(function: str, arrays: Any, option: Any = None) -> list[Any]:
             value=option,
         )
     if hasattr(arrays, "shape") and getattr(arrays, "ndim", 0) > 0:
-        from .._indexing.reading import unstack_rows
-
-        arrays = unstack_rows(arrays)
+        arrays = list(arrays)
     if not isinstance(arrays, tuple | list):
         raise ArgumentError(
             f"{function} takes a sequence of arrays, got {type(arrays).__name__}",

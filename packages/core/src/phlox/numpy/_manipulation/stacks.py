@@ -131,8 +131,8 @@ def _depth(arrays: Any) -> int:
         return 0
     depths = {_depth(part) for part in arrays}
     if len(depths) != 1:
-        found = "an empty list" if not arrays else f"lists of depths {sorted(depths)} side by side"
-        raise ShapeError(f"block: {found}", instead="lists of one depth")
+        description = "an empty list" if not arrays else f"lists of depths {sorted(depths)} side by side"
+        raise ShapeError(f"block: {description}", instead="lists of one depth")
     return 1 + depths.pop()
 
 

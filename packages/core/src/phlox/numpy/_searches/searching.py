@@ -66,8 +66,8 @@ def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
 
     def step(i: Any, position: Any) -> Any:
         ahead = position + (top >> to_dtype(i + 1, dtypes.uint32))
-        found = At(a)[ahead - 1].get(mode="clip", wrap_negative_indices=False)
-        passed = ~_before(v, found) if right else _before(found, v)
+        previous = At(a)[ahead - 1].get(mode="clip", wrap_negative_indices=False)
+        passed = ~_before(v, previous) if right else _before(previous, v)
         return choose(passed & (ahead <= n), ahead, position)
 
     position = fori_loop(0, bits, step, zeros(type_of(v).shape, np.uint32), unroll=unrolled)

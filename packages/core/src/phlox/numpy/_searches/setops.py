@@ -29,16 +29,16 @@ def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tu
     n = type_of(x).shape[0]
     count = known_count(function, mask) if size is None else integer(function, "size", size)
     end = to_dtype(value_of(n), dtypes.int32)
-    places = first_places(mask, count, end)
-    missing = places == end
+    positions = first_places(mask, count, end)
+    missing = positions == end
     if size is None:
-        return take(x, places), missing
+        return take(x, positions), missing
     if not n:
         return full(count, 0 if fill is None else fill, type_of(x).dtype), missing
     if not count:
-        return take(x, places), missing
-    instead = take(x, places[0], fill_value=0) if fill is None else to_dtype(fill, type_of(x).dtype)
-    return choose(missing, instead, take(x, places, mode="clip")), missing
+        return take(x, positions), missing
+    instead = take(x, positions[0], fill_value=0) if fill is None else to_dtype(fill, type_of(x).dtype)
+    return choose(missing, instead, take(x, positions, mode="clip")), missing
 
 
 @composed
@@ -107,8 +107,8 @@ def setxor1d(
 def _first(x: Any, values: Any, missing: Any) -> Any:
     """The position of the first occurrence of each value in a vector; the vector's length for `missing` values."""
     order = argsort(x)
-    found = take(order, searchsorted(take(x, order), values), mode="clip")
-    return choose(missing, to_dtype(type_of(x).shape[0], type_of(found).dtype), found)
+    indices = take(order, searchsorted(take(x, order), values), mode="clip")
+    return choose(missing, to_dtype(type_of(x).shape[0], type_of(indices).dtype), indices)
 
 
 @composed
@@ -136,5 +136,5 @@ def intersect1d(
     a, b = promote_dtypes(*check("intersect1d", ar1, ar2))
     a, b = ravel(a), ravel(b)
     both, mask = distinct(concatenate([a, b]))
-    found, missing = _chosen("intersect1d", both, mask & isin(both, a) & isin(both, b), size, fill_value)
-    return (found, _first(a, found, missing), _first(b, found, missing)) if return_indices else found
+    common, missing = _chosen("intersect1d", both, mask & isin(both, a) & isin(both, b), size, fill_value)
+    return (common, _first(a, common, missing), _first(b, common, missing)) if return_indices else common

@@ -140,14 +140,14 @@ def unique(
     n = type_of(a).shape[at]
     a = moveaxis(a, at, 0)
     rest = type_of(a).shape[1:]
-    places = dtypes.canonical(dtypes.int64)
+    index_dtype = dtypes.canonical(dtypes.int64)
     if n == 0:
         if size and fill_value is None:
             raise OptionError("unique of no elements with a size needs something to give", instead="fill_value=...")
-        none = zeros((size or 0,), places)
+        none = zeros((size or 0,), index_dtype)
         fill = to_dtype(0 if fill_value is None else fill_value, type_of(a).dtype)
         values = broadcast_to(fill, (size or 0, *rest))
-        found: list[Any] = [none, zeros(shape if axis is None else (0,), places), none]
+        extras: list[Any] = [none, zeros(shape if axis is None else (0,), index_dtype), none]
     else:
         rows = reshape(a, (n, math.prod(rest)))
         rows, begins, order = _grouped(rows, equal_nan=equal_nan, ordered=return_index or return_inverse)
@@ -155,25 +155,25 @@ def unique(
         end = to_dtype(value_of(n), dtypes.int32)
         starts = first_places(begins, count, end)
         missing = equal(starts, end)
-        first = choose(missing, to_dtype(0, places), starts)
+        first = choose(missing, to_dtype(0, index_dtype), starts)
         values = reshape(take(rows, first, 0), (count, *rest))
         if fill_value is not None:
             column = reshape(missing, (count, *(1,) * len(rest)))
             values = choose(column, to_dtype(fill_value, type_of(a).dtype), values)
-        found = [None, None, None]
+        extras = [None, None, None]
         if return_index:
-            found[0] = take(order, first)
+            extras[0] = take(order, first)
         if return_inverse:
-            number = r.cumsum(begins, dtype=places) - 1
-            inverse = At(zeros((n,), places))[order].set(number)
-            found[1] = reshape(inverse, shape) if axis is None else inverse
+            number = r.cumsum(begins, dtype=index_dtype) - 1
+            inverse = At(zeros((n,), index_dtype))[order].set(number)
+            extras[1] = reshape(inverse, shape) if axis is None else inverse
         if return_counts:
             # If `size` is too small, the last group ends where the next one would begin.
             ends = first_places(begins, count + 1, end)
-            found[2] = ends[1:] - ends[:-1]
+            extras[2] = ends[1:] - ends[:-1]
     values = moveaxis(values, 0, at)
-    wanted = [x for x, yes in zip(found, (return_index, return_inverse, return_counts), strict=True) if yes]
-    return (values, *wanted) if wanted else values
+    results = [x for x, yes in zip(extras, (return_index, return_inverse, return_counts), strict=True) if yes]
+    return (values, *results) if results else values
 
 
 def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueAllResult:
@@ -280,11 +280,11 @@ def isin(
         raise OptionError(f"isin: method={method!r}", instead="'auto', 'compare_all', 'binary_search' or 'sort'")
     few = not surely_at_least(type_of(b).shape[0], _FEW + 1)
     if method == "compare_all" or (method == "auto" and few) or not type_of(b).shape[0]:
-        found = r.any(equal(expand_dims(a, -1), b), -1)
+        is_member = r.any(equal(expand_dims(a, -1), b), -1)
     else:
         b = sort(b)
-        found = equal(take(b, searchsorted(b, a, method="sort" if method == "sort" else "scan"), mode="clip"), a)
-    return logical_not(found) if invert else found
+        is_member = equal(take(b, searchsorted(b, a, method="sort" if method == "sort" else "scan"), mode="clip"), a)
+    return logical_not(is_member) if invert else is_member
 
 
 @composed

@@ -102,6 +102,6 @@ def argsort(
     a = flip(a, at) if descending else a
     n = type_of(a).shape[at]
     positions = iota(dtype=dtypes.canonical(dtypes.int64), shape=type_of(a).shape, dimension=at)
-    _, found = sort_op(a, positions, dimension=at, is_stable=stable, num_keys=1)
-    found = (n - 1) - flip(found, at) if descending else found
-    return found if dtype is None else to_dtype(found, dtypes.user_dtype(dtype, "argsort"))
+    _, permutation = sort_op(a, positions, dimension=at, is_stable=stable, num_keys=1)
+    permutation = (n - 1) - flip(permutation, at) if descending else permutation
+    return permutation if dtype is None else to_dtype(permutation, dtypes.user_dtype(dtype, "argsort"))

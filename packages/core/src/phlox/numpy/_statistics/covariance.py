@@ -92,8 +92,8 @@ def _covariances(
     aweights: Any = None,
     dtype: Any = None,
 ) -> Any:
-    given = check(function, m) if y is None else check(function, m, y)
-    given = promote_inexact(*given)
+    arrays = check(function, m) if y is None else check(function, m, y)
+    arrays = promote_inexact(*arrays)
     if dtype is not None:
         dtype = dtypes.user_dtype(dtype, function)
         if not dtypes.is_inexact(dtype):
@@ -101,9 +101,9 @@ def _covariances(
                 f"{function}: dtype must be a subclass of float or complex, got {dtype.name}",
                 instead="a float or complex dtype",
             )
-        given = [astype(x, dtype) for x in given]
+        arrays = [astype(x, dtype) for x in arrays]
     # A `y` of one row is one variable, whatever `rowvar` is.
-    rows = [_variables(function, x, rowvar or (i > 0 and type_of(x).shape[0] == 1)) for i, x in enumerate(given)]
+    rows = [_variables(function, x, rowvar or (i > 0 and type_of(x).shape[0] == 1)) for i, x in enumerate(arrays)]
     if type_of(rows[0]).shape[0] == 0:
         return zeros((0, 0))
     x = rows[0] if len(rows) == 1 else concatenate(rows)

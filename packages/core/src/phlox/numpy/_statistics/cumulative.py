@@ -60,8 +60,8 @@ def cumulative_sum(
     """
     x = check_one("cumulative_sum", x)
     at = _along("cumulative_sum", x, axis)
-    wanted = r.accumulator(type_of(x).dtype) if dtype is None else dtypes.user_dtype(dtype, "cumulative_sum")
-    out = r.cumsum(x, at, wanted)
+    out_dtype = r.accumulator(type_of(x).dtype) if dtype is None else dtypes.user_dtype(dtype, "cumulative_sum")
+    out = r.cumsum(x, at, out_dtype)
     return _with_first(out, 0, at) if include_initial else out
 
 

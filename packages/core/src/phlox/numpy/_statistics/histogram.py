@@ -165,9 +165,9 @@ def histogramdd(
     flat: Any = 0
     lengths: list[int] = []
     edges: list[Any] = []
-    for i, wanted in enumerate(each):
+    for i, axis_bins in enumerate(each):
         x = sample[:, i]
-        edge = histogram_bin_edges(x, wanted, None if range is None else range[i], weights)
+        edge = histogram_bin_edges(x, axis_bins, None if range is None else range[i], weights)
         place = searchsorted(edge, x, side="right")
         place = choose(equal(x, edge[-1]), place - 1, place)
         count = type_of(edge).shape[0] + 1

@@ -85,11 +85,11 @@ def _extremum(
     """The largest or smallest element that is not nan; nan if all are nan and there is no `initial`."""
     if not is_kind(a, "fc"):
         return reduce(a, axis, None, keepdims, initial, where)
-    found = reduce(_replaced(a, worst(type_of(a).dtype)), axis, None, keepdims, initial, where)
+    out = reduce(_replaced(a, worst(type_of(a).dtype)), axis, None, keepdims, initial, where)
     if initial is not None:
-        return found
+        return out
     nothing = r.all(isnan(a), axis, keepdims=keepdims)
-    return choose(nothing, to_dtype(np.nan, type_of(found).dtype), found)
+    return choose(nothing, to_dtype(np.nan, type_of(out).dtype), out)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
@@ -180,9 +180,9 @@ def nanmean(
     r.no_out("nanmean", out)
     if not is_kind(a, "fc"):
         return r.mean(a, axis, dtype, None, keepdims, where=where)
-    wanted = type_of(a).dtype if dtype is None else dtypes.user_dtype(dtype, "nanmean")
-    total = nansum(a, axis, wanted, keepdims=keepdims, where=where)
-    return to_dtype(divide(total, _counted(a, axis, keepdims, where, wanted)), wanted)
+    out_dtype = type_of(a).dtype if dtype is None else dtypes.user_dtype(dtype, "nanmean")
+    total = nansum(a, axis, out_dtype, keepdims=keepdims, where=where)
+    return to_dtype(divide(total, _counted(a, axis, keepdims, where, out_dtype)), out_dtype)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
@@ -216,8 +216,8 @@ def nanvar(
     """
     a = check_one("nanvar", a)
     r.no_out("nanvar", out)
-    found = r.variance("nanvar", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=False)
-    return found if dtype is None else to_dtype(found, dtypes.user_dtype(dtype, "nanvar"))
+    variance = r.variance("nanvar", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=False)
+    return variance if dtype is None else to_dtype(variance, dtypes.user_dtype(dtype, "nanvar"))
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
@@ -255,8 +255,8 @@ def _position(find: Callable[..., Any], worst: _Limit, a: Any, axis: int | None,
     """The position of the extremum, or -1 if all elements are nan."""
     if not is_kind(a, "fc"):
         return find(a, axis, None, keepdims)
-    found = find(_replaced(a, worst(type_of(a).dtype)), axis, None, keepdims)
-    return choose(r.all(isnan(a), axis, keepdims=keepdims), to_dtype(-1, type_of(found).dtype), found)
+    positions = find(_replaced(a, worst(type_of(a).dtype)), axis, None, keepdims)
+    return choose(r.all(isnan(a), axis, keepdims=keepdims), to_dtype(-1, type_of(positions).dtype), positions)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))

@@ -37,8 +37,8 @@ def _one_axis(a: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
     if len(axes) == 1:
         return a, axes[0]
     a = moveaxis(a, axes, tuple(range(-len(axes), 0)))
-    kept = type_of(a).shape[: type_of(a).ndim - len(axes)]
-    return reshape(a, (*kept, math.prod(type_of(a).shape[len(kept) :]))), len(kept)
+    lengths = type_of(a).shape[: type_of(a).ndim - len(axes)]
+    return reshape(a, (*lengths, math.prod(type_of(a).shape[len(lengths) :]))), len(lengths)
 
 
 def _between(a: Any, place: Any, last: Any, method: str, pick: Any) -> Any:
@@ -60,10 +60,10 @@ def _between(a: Any, place: Any, last: Any, method: str, pick: Any) -> Any:
     return choose(less_equal(fraction, to_dtype(0.5, dtype)), below, above)
 
 
-def _rows(a: Any, axis: int, shape: tuple[int, ...], places: Any) -> Any:
+def _rows(a: Any, axis: int, shape: tuple[int, ...], positions: Any) -> Any:
     """The elements of `a` at these positions along `axis`, by a slice for one position, a gather for several."""
-    found = take(a, reshape(places, shape), axis, mode="clip")
-    return found if shape else expand_dims(found, axis)
+    rows = take(a, reshape(positions, shape), axis, mode="clip")
+    return rows if shape else expand_dims(rows, axis)
 
 
 def _weighted(q: Any, a: Any, weights: Any, gaps: Any) -> Any:
@@ -82,8 +82,8 @@ def _weighted(q: Any, a: Any, weights: Any, gaps: Any) -> Any:
 def _quantile(
     a: Any, q: Any, weights: Any, axes: tuple[int, ...], method: str, keepdims: bool, skip: bool, scale: int
 ) -> Any:
-    wanted = dtypes.to_inexact(type_of(a).dtype)
-    if dtypes.bits(wanted) < 16 or dtypes.bits(type_of(a).dtype) < 8:  # a dtype that is promoted with no other
+    out_dtype = dtypes.to_inexact(type_of(a).dtype)
+    if dtypes.bits(out_dtype) < 16 or dtypes.bits(type_of(a).dtype) < 8:  # a dtype that is promoted with no other
         a = to_dtype(a, dtypes.float32)
     if scale != 1:
         (q,) = promote_inexact(q)
@@ -98,7 +98,7 @@ def _quantile(
     if scale != 1:
         q = divide(q, to_dtype(scale, dtype))
     aval, several = type_of(a), type_of(q).shape
-    kept = tuple(1 if i in axes else n for i, n in enumerate(aval.shape) if keepdims or i not in axes)
+    lengths = tuple(1 if i in axes else n for i, n in enumerate(aval.shape) if keepdims or i not in axes)
     a, axis = _one_axis(a, axes)
     n, after = type_of(a).shape[axis], type_of(a).ndim - 1 - axis
     q = reshape(q, (-1, *[1] * after))  # aligned with that axis
@@ -129,7 +129,7 @@ def _quantile(
             out = _between(a, multiply(q, last), last, method, pick)
         if skip:
             out = choose(equal(count, to_dtype(0, dtype)), to_dtype(np.nan, dtype), out)
-    return to_dtype(reshape(moveaxis(out, axis, 0), several + kept), wanted)
+    return to_dtype(reshape(moveaxis(out, axis, 0), several + lengths), out_dtype)
 
 
 def _checked(

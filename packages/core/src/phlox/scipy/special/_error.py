@@ -14,8 +14,8 @@ from ..._api.jit.jit import jit
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
-from . import _tables as tables
 from ._shared import at_least_single, chebyshev
+from ._tables import DAWSON_LARGE, DAWSON_SMALL, ERFCX
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
@@ -44,7 +44,7 @@ def erfcx(x: ArrayLike) -> Array:
     above = jnp.abs(x)
     # At infinity the quotient would be nan.
     t = jnp.where(above > 1e18, 1, (above - 3.75) / (jnp.where(above > 1e18, 0, above) + 3.75))
-    out = chebyshev(tables.ERFCX, t) / (1 + 2 * above)
+    out = chebyshev(ERFCX, t) / (1 + 2 * above)
     low = jnp.where(x < 0, x, 0)
     out = jnp.where(x < 0, 2 * _exp_square(low) - out, out)
     return jnp.where(x == x, out, jnp.nan).astype(dtype)
@@ -77,9 +77,9 @@ def dawsn(x: ArrayLike) -> Array:
     (x,), dtype = at_least_single("dawsn", x)
     far = jnp.abs(x) > 5
     near = jnp.where(far, 0, x)
-    small = near / (1 + near * near) * chebyshev(tables.DAWSON_SMALL, near * near * (2 / 25) - 1)
+    small = near / (1 + near * near) * chebyshev(DAWSON_SMALL, near * near * (2 / 25) - 1)
     inverse = 1 / jnp.where(far, x, 5)
-    large = 0.5 * inverse * chebyshev(tables.DAWSON_LARGE, 50 * inverse * inverse - 1)
+    large = 0.5 * inverse * chebyshev(DAWSON_LARGE, 50 * inverse * inverse - 1)
     return jnp.where(far, large, small).astype(dtype)
 
 

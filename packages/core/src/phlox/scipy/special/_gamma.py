@@ -16,9 +16,9 @@ from ..._base.errors import DtypeError, OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.promotion import promote_inexact, promoted_inexact
-from . import _tables as tables
 from ._elementary import real_inexact
 from ._shared import chebyshev
+from ._tables import GAMMALN
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
@@ -34,7 +34,7 @@ def _gammaln(x: Any) -> Any:
     y = jnp.where(near, x, 1.5)
     zeros = (y - 1) * (y - 2)
     # The zeros themselves are positive.
-    small = jnp.where(zeros == 0, 0, zeros * chebyshev(tables.GAMMALN, y - 1.6))
+    small = jnp.where(zeros == 0, 0, zeros * chebyshev(GAMMALN, y - 1.6))
     return jnp.where(near, small, lax.lgamma(x))
 
 

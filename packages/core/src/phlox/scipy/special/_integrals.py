@@ -15,8 +15,30 @@ from ..._base.errors import DtypeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promoted_inexact
-from . import _tables as tables
 from ._shared import at_least_single, chebyshev
+from ._tables import (
+    CI_MIDDLE,
+    CI_ROOT,
+    CI_ROOT_REST,
+    CI_ROOTS,
+    CI_SMALL,
+    E1_LARGE,
+    E1_MIDDLE,
+    EI_6,
+    EI_12,
+    EI_24,
+    EI_48,
+    EI_ROOT,
+    EI_ROOT_REST,
+    EI_SMALL,
+    FRESNEL_C,
+    FRESNEL_F,
+    FRESNEL_G,
+    FRESNEL_S,
+    SI_SMALL,
+    SICI_F,
+    SICI_G,
+)
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
@@ -46,8 +68,8 @@ _E1_SERIES = np.array([-((-1.0) ** k) / (k * math.factorial(k)) for k in range(2
 def _exp1(x: Any) -> Any:
     first = jnp.where((x > 0) & (x <= 1), x, 1)
     small = jnp.polyval(_E1_SERIES.astype(type_of(x).dtype), first) - jnp.log(first)
-    middle = chebyshev(tables.E1_MIDDLE, (jnp.clip(x, 1, 4) - 2.5) / 1.5)
-    large = chebyshev(tables.E1_LARGE, 2 * _inverse(x, 4) - 1)
+    middle = chebyshev(E1_MIDDLE, (jnp.clip(x, 1, 4) - 2.5) / 1.5)
+    large = chebyshev(E1_LARGE, 2 * _inverse(x, 4) - 1)
     above = jnp.where(x > 1, x, 1)
     out = jnp.where(x <= 1, small, jnp.exp(-above) / above * jnp.where(x <= 4, middle, large))
     return jnp.where(x > 0, out, jnp.where(x == 0, jnp.inf, jnp.nan))
@@ -62,10 +84,10 @@ def _exp1_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 @custom_jvp
 def _expi(x: Any) -> Any:
     y = jnp.where((x > 0) & (x <= 6), x, 1)
-    small = _from_root(y, chebyshev(tables.EI_SMALL, y / 3 - 1), tables.EI_ROOT, tables.EI_ROOT_REST)
+    small = _from_root(y, chebyshev(EI_SMALL, y / 3 - 1), EI_ROOT, EI_ROOT_REST)
     inverse = 1 / jnp.maximum(x, 6)
-    large = chebyshev(tables.EI_48, 96 * jnp.minimum(inverse, 1 / 48) - 1)
-    for edge, table in ((24, tables.EI_24), (12, tables.EI_12), (6, tables.EI_6)):
+    large = chebyshev(EI_48, 96 * jnp.minimum(inverse, 1 / 48) - 1)
+    for edge, table in ((24, EI_24), (12, EI_12), (6, EI_6)):
         # from 1 / (2 edge) to 1 / edge
         part = chebyshev(table, 4 * edge * jnp.clip(inverse, 0.5 / edge, 1 / edge) - 3)
         large = jnp.where(x <= 2 * edge, part, large)
@@ -209,20 +231,20 @@ def _sici(x: Any) -> tuple[Any, Any]:
     size = jnp.abs(x)
     near = jnp.where(size <= 8, size, 1)
     t = near * near / 32 - 1
-    si = near * chebyshev(tables.SI_SMALL, t)
-    slope = (near + tables.CI_ROOT) * chebyshev(tables.CI_SMALL, t)
-    ci = _from_root(near, slope, tables.CI_ROOT, tables.CI_ROOT_REST)
+    si = near * chebyshev(SI_SMALL, t)
+    slope = (near + CI_ROOT) * chebyshev(CI_SMALL, t)
+    ci = _from_root(near, slope, CI_ROOT, CI_ROOT_REST)
     middle = jnp.clip(size, 2.5, 8)
-    product = chebyshev(tables.CI_MIDDLE, (middle - 5.25) / 2.75)
-    for root, rest in tables.CI_ROOTS:
+    product = chebyshev(CI_MIDDLE, (middle - 5.25) / 2.75)
+    for root, rest in CI_ROOTS:
         high = float(np.asarray(root, type_of(x).dtype))
         # XLA would add constants that are subtracted one after another.
         product = product * (middle - high) - product * (root - high + rest)
     ci = jnp.where(size > 2.5, product, ci)
     inverse = _inverse(size, 8)
     far = jnp.where((size > 8) & (size < jnp.inf), size, 8)
-    f = chebyshev(tables.SICI_F, 2 * inverse * inverse - 1) / far
-    g = chebyshev(tables.SICI_G, 2 * inverse * inverse - 1) / (far * far)
+    f = chebyshev(SICI_F, 2 * inverse * inverse - 1) / far
+    g = chebyshev(SICI_G, 2 * inverse * inverse - 1) / (far * far)
     sin, cos = jnp.sin(far), jnp.cos(far)
     si = jnp.where(size <= 8, si, jnp.where(size == jnp.inf, np.pi / 2, np.pi / 2 - f * cos - g * sin))
     ci = jnp.where(size <= 8, ci, jnp.where(size == jnp.inf, 0, f * sin - g * cos))
@@ -266,11 +288,11 @@ def _fresnel(x: Any) -> tuple[Any, Any]:
     near = jnp.where(size <= edge, size, 1)
     fourth = jnp.square(near * near)
     t = fourth * (2 / edge**4) - 1
-    s, c = near**3 * chebyshev(tables.FRESNEL_S, t), near * chebyshev(tables.FRESNEL_C, t)
+    s, c = near**3 * chebyshev(FRESNEL_S, t), near * chebyshev(FRESNEL_C, t)
     far = jnp.where((size > edge) & (size < 1e15), size, edge)
     inverse = jnp.square(jnp.square(_inverse(size, edge)))
-    f = chebyshev(tables.FRESNEL_F, 2 * inverse - 1) / (np.pi * far)
-    g = chebyshev(tables.FRESNEL_G, 2 * inverse - 1) / (np.pi**2 * far**3)
+    f = chebyshev(FRESNEL_F, 2 * inverse - 1) / (np.pi * far)
+    g = chebyshev(FRESNEL_G, 2 * inverse - 1) / (np.pi**2 * far**3)
     sin, cos = _of_half_square(far)
     s = jnp.where(size <= edge, s, jnp.where(size >= 1e15, 0.5, 0.5 - f * cos - g * sin))
     c = jnp.where(size <= edge, c, jnp.where(size >= 1e15, 0.5, 0.5 + f * sin - g * cos))

@@ -1,0 +1,87 @@
+"""Instructions to the compiler that phlox does not pass on: where to compute, and attributes of operations.
+
+``jax.experimental.compute_on``, ``xla_metadata``, ``scheduling_groups`` and ``shard_alike``. Libraries wrap functions
+in them to save memory or time. Results do not depend on them, so the functions here return what they are given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from phlox.errors import OptionError
+
+_PLACES = ("device_host", "device", "tpu_sparsecore")
+
+
+@contextlib.contextmanager
+def _unchanged() -> Iterator[None]:
+    """A context, and a decorator, that change nothing."""
+    yield
+
+
+def compute_on(
+    f: Callable[..., Any] | str | None = None,
+    *,
+    compute_type: str | None = None,
+    out_memory_spaces: Any = None,
+    compiler_options: Any = None,
+) -> Any:
+    """The function `f`, or a decorator, which JAX runs on another part of the machine.
+
+    Args:
+      f: the function. A string is `compute_type`, as before JAX 0.12; the result is then a context manager too.
+      compute_type: ``"device_host"``, ``"device"``, ``"tpu_sparsecore"`` or ``"gpu_stream:1"``.
+      out_memory_spaces, compiler_options: not used.
+
+    Raises:
+      OptionError: there is no such `compute_type`.
+    """
+    place = f if isinstance(f, str) else compute_type
+    if not isinstance(place, str) or (place not in _PLACES and not place.startswith("gpu_stream:")):
+        raise OptionError(
+            f"Invalid compute type {place}. Current supported values are `device_host`, `device`, `tpu_sparsecore`, "
+            "and `gpu_stream:#`."
+        )
+    return f if callable(f) else _unchanged()
+
+
+def compute_on2(f: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """`compute_on` by its name in JAX 0.10."""
+    return compute_on(f, **options)
+
+
+def set_xla_metadata(x: Any = None, **_attributes: Any) -> Any:
+    """`x`; without it, a context manager."""
+    return _unchanged() if x is None else x
+
+
+def xla_metadata_call(f: Callable[..., Any] | None = None, /, **_attributes: Any) -> Any:
+    """`f`, or a decorator."""
+    return _unchanged() if f is None else f
+
+
+def xla_metadata_call2(f: Callable[..., Any] | None = None, /, metadata: Any = None, **_options: Any) -> Any:
+    """`f`, or a decorator."""
+    return xla_metadata_call(f)
+
+
+def must_fuse_call(_identifier: str) -> Any:
+    """A decorator."""
+    return _unchanged()
+
+
+def fuse_limit() -> Any:
+    """A context manager."""
+    return _unchanged()
+
+
+def scheduling_group(name: str) -> Any:
+    """A decorator."""
+    return _unchanged()
+
+
+def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
+    """`x` and `y`; the compiler chooses their shardings."""
+    return x, y

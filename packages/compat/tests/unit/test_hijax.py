@@ -1,0 +1,144 @@
+"""Values with types of their own, and operations on them, as ``jax.experimental.hijax`` defines them."""
+
+import numpy as np
+import pytest
+
+import phlox
+import phlox.numpy as jnp
+from phlox_compat.jax_internals import _hijax as hijax
+
+
+class Scaled:
+    """An array that is stored as small integers and a scale."""
+
+    def __init__(self, values, scale):
+        self.values, self.scale = values, scale
+
+
+class _Type(hijax.HiType):
+    def __init__(self, parts):
+        self.parts = tuple(parts)
+
+    def __hash__(self):
+        return hash(self.parts)
+
+    def __eq__(self, other):
+        return isinstance(other, _Type) and self.parts == other.parts
+
+    def lo_ty(self):
+        return list(self.parts)
+
+    def lower_val(self, value):
+        return [value.values, value.scale]
+
+    def raise_val(self, values, scale):
+        return Scaled(values, scale)
+
+
+hijax.register_hitype(Scaled, lambda x: _Type(map(hijax.typeof, (x.values, x.scale))))
+
+
+class Cube(hijax.HiPrim):
+    """x ** 3 with a derivative of its own, four times the true one, so that a test sees which rule is used."""
+
+    def __init__(self, aval):
+        self.in_avals, self.out_aval, self.params = (aval,), aval, {}
+        super().__init__()
+
+    def expand(self, x):
+        return x * x * x
+
+
+class CubeByJvp(Cube):
+    def jvp(self, primals, tangents):
+        (x,), (t,) = primals, tangents
+        return self(x), 12 * x * x * t
+
+    def batch(self, axis_data, args, dims):
+        assert axis_data.size == 2
+        return self.expand(args[0]) + 100, dims[0]
+
+
+class CubeByVjp(Cube):
+    def vjp_fwd(self, nzs_in, x):
+        return self(x), x
+
+    def vjp_bwd_retval(self, x, ct):
+        return (12 * x * x * ct,)
+
+
+class CubeByAccumulators(CubeByVjp):
+    def vjp_bwd(self, x, ct, accum):
+        accum.accum(8 * x * x * ct)
+        accum.accum(4 * x * x * ct)
+
+
+class CubeByLinearization(Cube):
+    def lin(self, nzs_in, x):
+        return self(x), x
+
+    def linearized(self, x, tangent):
+        return 12 * x * x * tangent
+
+
+def apply(kind, x):
+    return kind(phlox.typeof(x))(x)
+
+
+@pytest.mark.parametrize("kind", [CubeByJvp, CubeByVjp, CubeByAccumulators, CubeByLinearization])
+def test_the_rules_of_an_operation_are_used(kind):
+    assert apply(kind, jnp.float32(2)) == 8
+    assert phlox.jit(lambda x: apply(kind, x))(2.0) == 8
+    assert phlox.grad(lambda x: apply(kind, x))(2.0) == 48
+    assert phlox.jit(phlox.grad(lambda x: apply(kind, x)))(2.0) == 48
+
+
+def test_an_operation_without_a_rule_says_which_it_needs():
+    with pytest.raises(NotImplementedError, match=r"for grad support, subclass .*Cube.* must implement"):
+        phlox.grad(lambda x: apply(Cube, x))(2.0)
+    with pytest.raises(AttributeError, match=r"self\.in_avals"):
+        hijax.HiPrim()
+
+
+def test_the_batching_rule_is_used():
+    x = jnp.array([1.0, 2.0])
+    np.testing.assert_array_equal(phlox.vmap(lambda x: apply(CubeByJvp, x))(x), [101, 108])
+    np.testing.assert_array_equal(phlox.vmap(lambda x: apply(CubeByVjp, x))(x), [1, 8])
+
+
+def test_values_pass_through_transformations():
+    value = Scaled(jnp.array([1.0, 2.0]), jnp.float32(3))
+
+    def total(x):
+        assert isinstance(x, Scaled)
+        return (x.values * x.scale).sum()
+
+    assert phlox.jit(total)(value) == 9
+    gradient = phlox.grad(total)(value)
+    assert isinstance(gradient, Scaled) and gradient.scale == 3
+    np.testing.assert_array_equal(gradient.values, [3, 3])
+    last, _ = phlox.lax.scan(lambda x, _: (Scaled(x.values + 1, x.scale), None), value, None, length=4)
+    np.testing.assert_array_equal(last.values, [5, 6])
+    assert hijax.typeof(value) == hijax.typeof(last) != hijax.typeof(Scaled(jnp.ones(3), jnp.float32(3)))
+
+
+def test_a_type_without_a_method_says_which_it_needs():
+    with pytest.raises(NotImplementedError, match="autodiff requires HiType to implement the"):
+        hijax.HiType().to_ct_aval()
+
+
+def test_derivatives_made_from_others():
+    class ByPair(CubeByJvp):
+        vjp_fwd, vjp_bwd_retval = hijax.vjp_from_jvp
+        lin, linearized = hijax.linearize_from_jvp
+
+    prim = ByPair(phlox.typeof(jnp.float32(2)))
+    out, residuals = prim.vjp_fwd((True,), jnp.float32(2))
+    assert out == 8 and prim.vjp_bwd_retval(residuals, jnp.float32(1))[0] == 48
+    out, residuals = prim.lin((True,), jnp.float32(2))
+    assert out == 8 and prim.linearized(residuals, jnp.float32(1)) == 48
+
+    class ByLinearization(CubeByLinearization):
+        jvp = hijax.jvp_from_lin
+
+    assert phlox.grad(lambda x: apply(ByLinearization, x))(2.0) == 48

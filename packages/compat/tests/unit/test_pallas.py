@@ -1,0 +1,165 @@
+"""Kernels in interpret mode. tests/libraries/programs/with_pallas.py compares kernels with those of the real jax."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import phlox
+import phlox.numpy as jnp
+from phlox.errors import ArgumentError, OptionError, UnsupportedError
+from phlox_compat.jax_internals import _pallas as pl
+from phlox_compat.jax_internals._pallas import _tpu as pltpu, _triton as plgpu
+
+call = functools.partial(pl.pallas_call, interpret=True)
+
+
+def vector(n, dtype="float32"):
+    return phlox.ShapeDtypeStruct((n,), dtype)
+
+
+def add(x_ref, y_ref, o_ref):
+    o_ref[...] = x_ref[...] + y_ref[...]
+
+
+def test_blocks_that_do_not_fill_the_array():
+    x = jnp.arange(10.0)
+    block = pl.BlockSpec((4,), lambda i: (i,))
+    run = call(add, vector(10), grid=3, in_specs=[block, block], out_specs=block)
+    np.testing.assert_array_equal(run(x, x), 2 * x)
+    np.testing.assert_array_equal(phlox.vmap(run, (0, None))(jnp.stack([x, -x]), x), [2 * x, 0 * x])
+    assert phlox.grad(lambda x: run(x, x).sum())(x).tolist() == [2] * 10
+
+
+def test_the_grid_runs_with_its_last_axis_fastest():
+    def kernel(o_ref, count):
+        @pl.when((pl.program_id(0) == 0) & (pl.program_id(1) == 0))
+        def _():
+            count[0] = 0
+
+        o_ref[pl.program_id(0), pl.program_id(1)] = count[0]
+        count[0] += pl.num_programs(1) // 3
+
+    order = call(
+        kernel,
+        phlox.ShapeDtypeStruct((2, 3), "int32"),
+        grid=(2, 3),
+        scratch_shapes={"count": pltpu.SMEM((1,), "int32")},
+    )()
+    assert order.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_memory_that_nothing_was_written_to():
+    run = call(lambda o_ref, i_ref: None, (vector(2), vector(1, "int32")))
+    floats, integers = run()
+    assert np.isnan(floats).all() and integers[0] == np.iinfo(np.int32).min
+    assert call(lambda x_ref, o_ref: None, vector(2), input_output_aliases={0: 0})(jnp.ones(2)).tolist() == [1, 1]
+    assert call(lambda o_ref: None, [vector(0)], grid=0)()[0].shape == (0,)
+
+
+def test_data_that_chooses_blocks():
+    spec = pltpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1,
+        grid=(3,),
+        in_specs=[pl.BlockSpec((2,), lambda i, order: (order[i],))],
+        out_specs=pl.BlockSpec((2,), lambda i, order: i),
+    )
+    run = call(lambda order, x_ref, o_ref: o_ref.set(x_ref[...]), vector(6), grid_spec=spec)
+    assert run(jnp.array([2, 0, 2]), jnp.arange(6.0)).tolist() == [4, 5, 0, 1, 4, 5]
+
+
+def test_windows_begin_at_any_element():
+    spec = pl.BlockSpec((pl.Element(3, padding=(1, 1)),), lambda i: i)
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = jnp.nansum(x_ref[...])
+
+    out = call(kernel, vector(4), grid=4, in_specs=[spec], out_specs=pl.BlockSpec((None,), lambda i: i))(jnp.ones(4))
+    assert out.tolist() == [2, 3, 3, 2]
+
+
+def test_accesses_with_masks_and_atomic_operations():
+    def kernel(x_ref, o_ref, before_ref):
+        part, mask = pl.ds(3, 4), jnp.arange(4) < 2
+        plgpu.store(o_ref.at[part], plgpu.load(x_ref.at[part], mask=mask, other=0) + 1, mask=mask)
+        before_ref[0] = plgpu.atomic_add(o_ref, 0, 10.0)
+        before_ref[1] = plgpu.atomic_cas(o_ref.at[1], 7.0, 8.0)
+        before_ref[2] = plgpu.atomic_max(o_ref, 2, 5.0)
+        before_ref[3] = plgpu.atomic_xchg(o_ref, 2, 6.0)
+
+    x = jnp.arange(5.0)
+    out, before = call(kernel, (vector(5), vector(4)), input_output_aliases={0: 0})(x)
+    assert out.tolist() == [10, 1, 6, 4, 5] and before.tolist() == [0, 1, 2, 5]
+
+
+def test_copies_and_inner_pipelines():
+    def body(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    block = pl.BlockSpec((2,), lambda i: (i,))
+
+    def kernel(x_ref, o_ref, buffer, semaphore):
+        copy = pltpu.make_async_copy(x_ref.at[pl.ds(0, 4)], buffer, semaphore)
+        copy.start()
+        copy.wait()
+        pltpu.emit_pipeline(body, grid=(2,), in_specs=[block], out_specs=[block])(buffer, o_ref)
+
+    memories = [pltpu.VMEM((4,), "float32"), pltpu.SemaphoreType.DMA]
+    any_memory = pl.BlockSpec(memory_space=pl.ANY)
+    run = pl.pallas_call(kernel, vector(4), in_specs=[any_memory], out_specs=any_memory, scratch_shapes=memories)
+    with pltpu.force_tpu_interpret_mode():
+        assert run(jnp.arange(6.0)).tolist() == [0, 2, 4, 6]
+
+
+def test_loops_and_scopes():
+    def kernel(o_ref):
+        @pl.with_scoped(pltpu.VMEM((2,), "float32"))
+        def scoped(first, scratch):
+            scratch[...] = jnp.zeros_like(scratch)
+
+            @pl.loop(1, 6, step=2)
+            def _(i):
+                scratch[0] += jnp.float32(i)
+
+            scratch[1] = pl.loop(0, 3, init_carry=first)(lambda i, carry: carry * 2)
+            return scratch[...]
+
+        o_ref[...] = scoped(jnp.float32(5))
+
+    assert call(kernel, vector(2))().tolist() == [9, 40]
+
+
+def test_functions_on_arrays():
+    x = jnp.arange(8, dtype=jnp.uint32).reshape(2, 4)
+    bits = pltpu.bitcast(x, jnp.uint16)
+    assert bits.shape == (4, 4) and (pltpu.bitcast(bits, jnp.uint32) == x).all()
+    assert pltpu.roll(x, 1, 1)[0].tolist() == [3, 0, 1, 2]
+    assert pltpu.roll(x, 1, 1, stride=1, stride_axis=0)[1].tolist() == [6, 7, 4, 5]
+    assert pltpu.repeat(x, 2, 0).shape == (4, 4)
+    assert (pl.cdiv(7, 2), pl.align_to(9, 4), pl.next_power_of_2(5), pl.strides_from_shape((2, 3))) == (
+        4,
+        12,
+        8,
+        (3, 1),
+    )
+    assert pl.estimate_cost(lambda x: x @ x, jnp.ones((8, 8))).flops >= 1000
+
+
+def test_mistakes_are_named():
+    x = jnp.ones(4)
+    with pytest.raises(UnsupportedError, match="Only interpret mode is supported"):
+        pl.pallas_call(add, vector(4))(x, x)
+    with pytest.raises(OptionError, match=r"should return None\. It returns int"):
+        call(lambda x_ref, o_ref: 3, vector(4))(x)
+    with pytest.raises(ArgumentError, match="in_specs has 1 entries, for 2 arrays"):
+        call(add, vector(4), in_specs=[pl.BlockSpec()])(x, x)
+    with pytest.raises(OptionError, match="the index_map of input 0 must return 1 values"):
+        call(add, vector(4), grid=2, in_specs=[pl.BlockSpec((2,), lambda i: (i, i)), pl.BlockSpec()])(x, x)
+    with pytest.raises(OptionError, match="the block shape of input 0 must have the same number of dimensions"):
+        call(add, vector(4), grid=2, in_specs=[pl.BlockSpec((2, 2), lambda i: (i, i)), pl.BlockSpec()])(x, x)
+    with pytest.raises(OptionError, match="no kernel of pallas_call runs here"):
+        pl.program_id(0)
+    with pytest.raises(OptionError, match="axis=1 of a grid with 1 axes"):
+        call(lambda o_ref: o_ref.set(pl.program_id(1)), vector(4), grid=2)()
+    with pytest.raises(OptionError, match="a grid_spec beside grid"):
+        pl.pallas_call(add, vector(4), grid_spec=pl.GridSpec(), grid=2)

@@ -1,0 +1,78 @@
+"""Effects under a trace: containers and attributes outside of a function that hold a traced value after its end."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..._base.checks import report
+from ..._trace.trace import Tracer
+from .reads import MISSING, Read, Reader, walk
+
+#: how deep containers are searched, and how many of their items in all
+_DEPTH, _ITEMS = 3, 1000
+_CONTAINERS = (dict, list, tuple, set, frozenset, deque)
+
+
+def check(reader: Reader, fun: Callable[..., Any], name: str) -> None:
+    """Reports the first value outside of the function `name` that holds one of its tracers, which have ended."""
+    seen: set[int] = set()
+    for read in reader.reads:
+        x = walk(fun, read.path, reader.statics)
+        if id(x) in seen or x is MISSING:
+            continue
+        seen.add(id(x))
+        holding = next(_ended(x, _DEPTH, [_ITEMS]), None)
+        if holding is None:
+            continue
+        path, tracer = holding
+        if tracer is x and read.path[-1][0] in ("argument", "static"):
+            continue
+        what = f"{read.text}{path}, outside of the function," if path or tracer is not x else f"{read.text}"
+        report(
+            "effects under a trace",
+            f"{what} holds a traced value {tracer.aval.short} after {name} was traced. The function runs once, for the "
+            "trace, so it is stored once, and has no number",
+            instead=f"return the value from {name}, and store it outside",
+            location=_writer(reader.reads, read).location,
+        )
+        return
+
+
+def _ended(x: Any, depth: int, left: list[int]) -> Iterator[tuple[str, Tracer]]:
+    """(path, tracer) of the tracers in `x` whose trace has ended."""
+    if isinstance(x, Tracer):
+        if not x.owner.live:
+            yield "", x
+        return
+    left[0] -= 1
+    if depth < 0 or left[0] < 0:
+        return
+    if isinstance(x, dict):
+        for key, item in list(x.items()):
+            for path, tracer in _ended(item, depth - 1, left):
+                yield f"[{key!r}]{path}", tracer
+    elif isinstance(x, _CONTAINERS):
+        ordered = isinstance(x, list | tuple | deque)
+        for i, item in enumerate(list(x)):
+            for path, tracer in _ended(item, depth - 1, left):
+                yield (f"[{i}]" if ordered else "") + path, tracer
+    elif not isinstance(x, type) and isinstance(values := _attributes(x), dict):
+        for key, item in list(values.items()):
+            for path, tracer in _ended(item, depth - 1, left):
+                yield f".{key}{path}", tracer
+
+
+def _attributes(x: Any) -> Any:
+    """The attributes stored in an object, without asking its class."""
+    try:
+        return object.__getattribute__(x, "__dict__")
+    except AttributeError:
+        return None
+
+
+def _writer(reads: Sequence[Read], read: Read) -> Read:
+    """The read of the same value, or of a part of it, at which the code writes; `read` if there is none."""
+    size = len(read.path)
+    return next((r for r in reads if r.writes and r.path[:size] == read.path), read)

@@ -1,0 +1,108 @@
+"""The calls of `jit` into the checks: when a function is compiled, when it is traced, and at some calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..._base import monitoring
+from ..._base.checks import is_on, is_strict, report
+from ..._base.source import is_users, user_location
+from ..._xla.compile import observers
+from ..jit.counting import next_sample
+from ..jit.entry import LIMIT, Entry
+from . import effects, made_anew, recompiles, slow_compile, unrolled
+from .explanation import Explanation, explanation
+from .reads import Reader
+from .stale_values import Watch
+
+if TYPE_CHECKING:
+    from ..jit.bodies import Staged
+    from ..jit.bound_call import BoundCall
+    from ..jit.jit_function import JitFunction
+    from ..jit.reference_calls import ReferenceCall
+    from ..jit.traced import Traced
+
+#: how often functions of a code were transformed, and at which number they are next checked, by id of the code
+_transformed: dict[int, tuple[int, int]] = {}
+observers.append(slow_compile.watched)
+_STAGES = (monitoring.TRACE, monitoring.LOWER, monitoring.COMPILE)
+
+
+def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry | ReferenceCall:
+    """Compiles a call of a user's function, notes its cost, and reports recompilation."""
+    store, fun, label = jitted._store, jitted.fun, jitted.parameters.label
+    place = user_location()
+    codes = made_anew.codes_of(fun)
+    watches = is_on() and (place is None or is_users(place.file)) and all(is_users(c.co_filename) for c in codes[-1:])
+    changes = recompiles.repeated(fun, label, store.history, key) if watches else []
+    number = len(store.history) + 1
+    if changes and is_strict():
+        cost = recompiles.cost_text(
+            recompiles.total(one.cost for one in store.history), "The earlier compilations cost"
+        )
+        report("recompiles", recompiles.message(fun, changes, number, cost), instead=changes[0].instead, location=place)
+    spent = recompiles.Cost(store.history[0].cost.counters if store.history else [])
+    if watches and not store.history:
+        made_anew.check(fun, codes, key, spent, place)
+    before = [store.account.seconds.get(event, 0.0) for event in _STAGES]
+    entry = jitted._compile(call)
+    spent.seconds = tuple(store.account.seconds.get(event, 0.0) - t for event, t in zip(_STAGES, before, strict=True))
+    if len(store.history) >= LIMIT:
+        store.history.clear()
+    store.history.append(recompiles.Compilation(key, spent))
+    if changes:
+        cost = recompiles.cost_text(spent.seconds, "This compilation cost")
+        report("recompiles", recompiles.message(fun, changes, number, cost), instead=changes[0].instead, location=place)
+    if type(entry) is Entry:
+        spent.counter = entry.counter
+        spent.counters.append(entry.counter)
+        if entry.watch is not None:
+            entry.counter.check_soon()
+    return entry
+
+
+def traced(jitted: JitFunction, call: BoundCall, program: Traced) -> Watch | None:
+    """Checks a trace of a user's function that has ended. Returns the values from outside that it read."""
+    reader = Reader(jitted.fun, call.statics)
+    if reader.reads:
+        effects.check(reader, jitted.fun, program.closed.jaxpr.name)
+    unrolled.check(program.closed.jaxpr)
+    return values_of(jitted.fun, program, reader)
+
+
+def values_of(fun: Callable[..., Any], program: Traced | Staged, reader: Reader | None = None) -> Watch | None:
+    """The values from outside that the trace `program` of a function read; None if there are none."""
+    reader = reader or Reader(fun)
+    if not reader.reads:
+        return None
+    watch = Watch(reader, fun, program)
+    return watch if watch.values else None
+
+
+def transformed(fun: Callable[..., Any], name: str) -> None:
+    """Checks a user's function after a transformation, or after it became the body of a loop or a branch.
+
+    This happens at each call of an eager `grad`, so only transformations 1, 2, 3, 4, 8, 16, … of one code are checked.
+    """
+    code = next(reversed(made_anew.codes_of(fun)), None)
+    count, due = _transformed.get(id(code), (0, 1))
+    count += 1
+    if count >= due:
+        reader = Reader(fun)
+        if reader.reads:
+            effects.check(reader, fun, name)
+        due = next_sample(count)
+        if len(_transformed) >= LIMIT:
+            _transformed.clear()
+    _transformed[id(code)] = count, due
+
+
+def explain(jitted: JitFunction) -> Explanation:
+    """See `JitFunction.explain`."""
+    return explanation(jitted.fun, jitted.parameters.label, jitted._store.history)
+
+
+def check_limit(jitted: JitFunction, limit: int, key: Any, known: list[Any]) -> None:
+    """Raises `CheckError`: the function is traced more often than `limit`."""
+    recompiles.check_limit(jitted.fun, jitted.parameters.label, limit, key, known, jitted._store.account)

@@ -1,0 +1,81 @@
+"""Functions made anew in a loop: jitted functions with the same code, compiled for the same types on the same line.
+
+Programs are stored with the function. A lambda, an inner function or a bound method made in each turn is a new
+function, and is compiled again. Functions that are called often are no trap: a script may train several networks, one
+after another.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+from ..._base.checks import report
+from ..._base.source import Location, is_users
+from ..jit import arguments
+from .reads import MISSING, inner_function
+from .recompiles import Cost, cost_text, ordinal, total
+
+_MANY = 3
+#: a function that was called so often is not made anew at each call
+_OFTEN = 8
+#: (codes, costs) by ids of codes, types and place of the call
+_known: dict[Any, tuple[list[CodeType], list[Cost]]] = {}
+
+
+def check(fun: Callable[..., Any], codes: list[CodeType], key: Any, cost: Cost, place: Location | None) -> None:
+    """Notes the cost of the first compilation of a function, and reports it if it is the third of the same code.
+
+    Args:
+      fun, codes: the user's function, and the code objects of it and of the functions that it wraps.
+      key: (tree, statics, settings, *types) of the call.
+      cost: the cost of the compilation, which follows.
+      place: the line of the call.
+    """
+    if not codes:
+        return
+    mark = (*map(id, codes), key[0], *(where for where, _, _ in key[1]), *key[2:], *_stack())
+    if len(_known) >= 1024:
+        _known.clear()
+    earlier = _known.setdefault(mark, (codes, []))[1]
+    earlier.append(cost)
+    if len(earlier) < _MANY or any(_calls(other) >= _OFTEN for other in earlier[:-1]):
+        return
+    name = arguments.fun_name(fun)
+    text = cost_text(total(earlier[:-1]), "The earlier compilations cost")
+    report(
+        "recompiles",
+        f"{name} is compiled for the {ordinal(len(earlier))} time for arguments of the same types, as it is a new "
+        f"function each time, made in a loop{text}",
+        instead=f"phlox.jit of {name} once, outside of the loop, with what differs between turns as an argument",
+        location=place,
+    )
+
+
+def _calls(cost: Cost) -> int:
+    """How often the function was called, with arguments of any types."""
+    return sum(counter.calls for counter in cost.counters)
+
+
+def codes_of(fun: Any) -> list[CodeType]:
+    """The code objects of a function and of the functions that it wraps."""
+    codes = []
+    while fun is not MISSING:
+        if isinstance(fun, FunctionType):
+            codes.append(fun.__code__)
+        fun = inner_function(fun)
+    return codes
+
+
+def _stack() -> list[Any]:
+    """The places of the user's frames. Tests that run again with other parameters are at different places."""
+    frames: list[Any] = [os.environ.get("PYTEST_CURRENT_TEST")]
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            frames += [id(frame.f_code), frame.f_lasti]
+        frame = frame.f_back
+    return frames

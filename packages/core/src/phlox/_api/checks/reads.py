@@ -1,0 +1,338 @@
+"""Values from outside that a function reads: globals, closure cells, attributes of ``self`` and of static arguments.
+
+Bytecode tells which names a function loads, and which attributes and constant keys follow. Each such path is walked
+from the function to the object, without running a property. Functions of the user that are called by name are read too.
+Paths hold names only, so that what stores them keeps no object of the user alive.
+"""
+
+from __future__ import annotations
+
+import functools
+import opcode
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+from ..._base.source import Location, is_users
+
+#: one step of a path: ("global", name), ("cell", name), ("attr", name), ("item", key), ("static", position or name),
+#: ("self", ""), ("function", ""), ("argument", position or name)
+Step = tuple[str, Any]
+Path = tuple[Step, ...]
+#: methods that change a list, dict, set or deque
+MUTATORS = frozenset(
+    [
+        "add",
+        "append",
+        "appendleft",
+        "extend",
+        "extendleft",
+        "insert",
+        "put",
+        "setdefault",
+        "update",
+        "__setitem__",
+        "difference_update",
+        "intersection_update",
+        "symmetric_difference_update",
+    ]
+)
+#: how deep functions are followed, and how many of them
+_DEPTH, _FUNCTIONS = 4, 64
+MISSING: Any = object()
+
+
+class Chain(NamedTuple):
+    """Loads in a code object: a name, then attributes and constant keys.
+
+    `kind` is "global", "cell" or "local". `writes` tells whether the instruction after them stores into the last part,
+    or calls a method that changes it.
+    """
+
+    kind: str
+    name: str
+    steps: Path
+    offset: int
+    writes: bool
+
+
+class Read(NamedTuple):
+    """A path from a function to a value that its code loads.
+
+    Attributes:
+      path: the steps from the function.
+      text: the expression in the user's code, as ``self.rate``.
+      code, offset: the instruction, for its line.
+      writes: whether the code stores into the value, or calls a method that changes it.
+    """
+
+    path: Path
+    text: str
+    code: CodeType
+    offset: int
+    writes: bool
+
+    @property
+    def location(self) -> Location:
+        """The line of the instruction."""
+        return Location(self.code, self.offset, ())
+
+
+# -- bytecode
+
+_NAMES = {name: number for number, name in enumerate(opcode.opname)}
+_SKIPPED = {_NAMES.get(name, -1) for name in ("CACHE", "PRECALL", "PUSH_NULL", "RESUME", "NOP", "COPY", "SWAP")}
+_LOCALS = {number for name, number in _NAMES.items() if name.startswith("LOAD_FAST")}
+_CELLS = {_NAMES.get(name, -1) for name in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")}
+_GLOBALS = {_NAMES.get(name, -1) for name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")}
+_ATTRIBUTES = {_NAMES.get(name, -1) for name in ("LOAD_ATTR", "LOAD_METHOD")}
+_STORE_ATTR, _STORE_ITEM, _EXTENDED = (_NAMES[name] for name in ("STORE_ATTR", "STORE_SUBSCR", "EXTENDED_ARG"))
+_ITEM, _CONSTANT = _NAMES.get("BINARY_SUBSCR", -1), _NAMES["LOAD_CONST"]
+_GLOBAL, _SHIFTED_ATTR = _NAMES["LOAD_GLOBAL"], _NAMES["LOAD_ATTR"] if sys.version_info >= (3, 12) else -1
+_STORES = {_NAMES["STORE_GLOBAL"]: "global", _NAMES["STORE_DEREF"]: "cell"}
+_chains: dict[int, tuple[CodeType, list[Chain]]] = {}
+
+
+def chains_of(code: CodeType) -> list[Chain]:
+    """The loads in a code object; cached, as the same functions are traced again and again."""
+    cached = _chains.get(id(code))
+    if cached is None:
+        if len(_chains) >= 4096:
+            _chains.clear()
+        cached = _chains[id(code)] = code, list(_scan(code))  # the code object is stored so that its id stays its own
+    return cached[1]
+
+
+def _scan(code: CodeType) -> Iterator[Chain]:
+    names, consts, fast = code.co_names, code.co_consts, (*code.co_varnames, *_cells(code))
+    chain: Chain | None = None
+    key = MISSING
+    extended = 0
+    raw = code.co_code
+    for offset in range(0, len(raw), 2):
+        op, arg = raw[offset], raw[offset + 1] | extended
+        extended = arg << 8 if op == _EXTENDED else 0
+        if op in _SKIPPED or op == _EXTENDED:
+            continue
+        if op == _CONSTANT and chain is not None:
+            key = consts[arg]
+            continue
+        if chain is not None and op in _ATTRIBUTES and key is MISSING:
+            name = names[arg >> 1 if op == _SHIFTED_ATTR else arg]
+            if name in MUTATORS:
+                yield chain._replace(writes=True)
+                chain = None
+            else:
+                chain = chain._replace(steps=(*chain.steps, ("attr", name)))
+            continue
+        if chain is not None and op == _ITEM and isinstance(key, str | int):
+            chain = chain._replace(steps=(*chain.steps, ("item", key)))
+            key = MISSING
+            continue
+        if chain is not None:
+            if op == _STORE_ATTR:
+                chain = chain._replace(steps=(*chain.steps, ("attr", names[arg])))
+            yield chain._replace(writes=op in (_STORE_ATTR, _STORE_ITEM))
+            chain = None
+        key = MISSING
+        if op in _GLOBALS:
+            chain = Chain("global", names[arg >> 1 if op == _GLOBAL else arg], (), offset, False)
+        elif op in _CELLS:
+            chain = Chain("cell", fast[arg], (), offset, False)
+        elif op in _LOCALS and arg < len(fast):
+            chain = Chain("local", fast[arg], (), offset, False)
+        elif op in _STORES:
+            yield Chain(_STORES[op], names[arg] if op == _NAMES["STORE_GLOBAL"] else fast[arg], (), offset, True)
+
+
+def _cells(code: CodeType) -> tuple[str, ...]:
+    """The names of cells as instructions number them: those that are parameters count among the local variables."""
+    return (*(name for name in code.co_cellvars if name not in code.co_varnames), *code.co_freevars)
+
+
+# -- walking
+
+
+def take(x: Any, step: Step, statics: Mapping[Any, Any]) -> Any:
+    """The object one step further; `MISSING` if there is none. `statics` has the static arguments of the call."""
+    kind, name = step
+    if kind == "attr":
+        return attribute(x, name)
+    if kind == "item":
+        return _item(x, name)
+    if kind == "global":
+        return x.__globals__.get(name, MISSING) if isinstance(x, FunctionType) else MISSING
+    if kind == "cell":
+        return _cell(x, name)
+    if kind == "self":
+        return x.__self__ if isinstance(x, MethodType) else MISSING
+    if kind == "argument":
+        return _argument(x, name)
+    if kind == "static":
+        return statics.get(name, MISSING)
+    return inner_function(x)
+
+
+def walk(fun: Any, path: Path, statics: Mapping[Any, Any]) -> Any:
+    """The object at the end of a path; `MISSING` if a step leads nowhere."""
+    x = fun
+    for step in path:
+        x = take(x, step, statics)
+        if x is MISSING:
+            return MISSING
+    return x
+
+
+def attribute(x: Any, name: str) -> Any:
+    """The attribute of an object, if it is stored in the object or its class: no property is run."""
+    try:
+        values = object.__getattribute__(x, "__dict__")
+    except AttributeError:
+        values = {}
+    if name in values:
+        return values[name]
+    if isinstance(x, ModuleType):
+        return MISSING
+    for parent in x.__mro__ if isinstance(x, type) else type(x).__mro__:
+        value = vars(parent).get(name, MISSING)
+        if value is MISSING:
+            continue
+        if isinstance(value, MemberDescriptorType) or type(value).__name__ == "_tuplegetter":
+            return getattr(x, name, MISSING)
+        if isinstance(value, FunctionType) and not isinstance(x, type):
+            return MethodType(value, x)
+        if isinstance(value, staticmethod | classmethod):
+            return getattr(x, name)
+        return MISSING if hasattr(type(value), "__get__") and not isinstance(value, FunctionType) else value
+    return MISSING
+
+
+def _item(x: Any, key: Any) -> Any:
+    if not isinstance(x, dict | list | tuple):
+        return MISSING
+    try:
+        return x[key]
+    except (LookupError, TypeError):
+        return MISSING
+
+
+def _cell(x: Any, name: str) -> Any:
+    if not isinstance(x, FunctionType) or name not in x.__code__.co_freevars or x.__closure__ is None:
+        return MISSING
+    cell: CellType = x.__closure__[x.__code__.co_freevars.index(name)]
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING
+
+
+def _argument(x: Any, name: Any) -> Any:
+    if not isinstance(x, functools.partial):
+        return MISSING
+    if isinstance(name, str):
+        return x.keywords.get(name, MISSING)
+    return x.args[name] if name < len(x.args) else MISSING
+
+
+def inner_function(x: Any) -> Any:
+    """The function in a method, a partial, a jitted function, or a wrapper with ``__wrapped__``."""
+    if isinstance(x, MethodType):
+        return x.__func__
+    if isinstance(x, functools.partial):
+        return x.func
+    return getattr(x, "__wrapped__", MISSING)
+
+
+# -- functions
+
+
+class Reader:
+    """Collects the reads of a function and of the functions that it calls by name."""
+
+    def __init__(self, fun: Callable[..., Any], statics: Sequence[Any] = ()):
+        self.statics = {where: value for where, _, value in statics}
+        self.reads: list[Read] = []
+        self._seen: set[Any] = set()
+        self._function(fun, (), {}, 0)
+
+    def _function(self, x: Any, path: Path, bound: Mapping[Any, tuple[Path, Any]], depth: int) -> None:
+        """Reads of a callable. `bound` has the path and value of arguments that are known, by position or name."""
+        if depth > _DEPTH:
+            return
+        bound = dict(bound) if path else {w: ((("static", w),), v) for w, v in self.statics.items()}
+        while not isinstance(x, FunctionType) or not is_users(x.__code__.co_filename):
+            if isinstance(x, MethodType):
+                shifted = {w + 1 if isinstance(w, int) else w: v for w, v in bound.items()}
+                bound = {**shifted, 0: ((*path, ("self", "")), x.__self__)}
+            elif isinstance(x, functools.partial):
+                shifted = {w + len(x.args) if isinstance(w, int) else w: v for w, v in bound.items()}
+                items = [*enumerate(x.args), *x.keywords.items()]
+                bound = {**shifted, **{w: ((*path, ("argument", w)), v) for w, v in items}}
+            inner = inner_function(x)
+            if inner is MISSING and not isinstance(x, FunctionType):
+                x, path = attribute(x, "__call__"), (*path, ("attr", "__call__"))
+                if isinstance(x, MethodType):
+                    continue
+                return
+            if inner is MISSING:
+                self._closure(x, path, depth)
+                return
+            x, path = inner, (*path, ("function", ""))
+        mark = (id(x), *(id(v) for _, v in bound.values()))
+        if mark in self._seen or len(self._seen) >= _FUNCTIONS:
+            return
+        self._seen.add(mark)
+        names = x.__code__.co_varnames[: x.__code__.co_argcount]
+        known = {
+            names[w] if isinstance(w, int) else w: v for w, v in bound.items() if w in range(len(names)) or w in names
+        }
+        self._code(x, x.__code__, path, known, depth)
+
+    def _closure(self, x: Any, path: Path, depth: int) -> None:
+        """Reads of the functions that a function of a library calls by its closure, as those of loops do."""
+        for name in x.__code__.co_freevars if isinstance(x, FunctionType) else ():
+            value = _cell(x, name)
+            if isinstance(value, FunctionType | MethodType | functools.partial):
+                self._function(value, (*path, ("cell", name)), {}, depth + 1)
+
+    def _code(
+        self, f: FunctionType, code: CodeType, path: Path, local: dict[str, tuple[Path, Any]], depth: int
+    ) -> None:
+        for chain in chains_of(code):
+            if chain.kind == "global":
+                start = (*path, ("global", chain.name)), f.__globals__.get(chain.name, MISSING)
+            elif chain.name in local:
+                start = local[chain.name]
+            elif chain.kind == "cell":
+                start = (*path, ("cell", chain.name)), _cell(f, chain.name)
+            else:
+                continue
+            if start[1] is not MISSING:
+                self._chain(code, chain, *start, depth)
+        for inner in code.co_consts:
+            if isinstance(inner, CodeType):
+                hidden = inner.co_varnames[: inner.co_argcount + inner.co_kwonlyargcount]
+                self._code(f, inner, path, {k: v for k, v in local.items() if k not in hidden}, depth)
+
+    def _chain(self, code: CodeType, chain: Chain, path: Path, x: Any, depth: int) -> None:
+        text = chain.name
+        for i in range(len(chain.steps) + 1):
+            last = i == len(chain.steps)
+            if isinstance(x, ModuleType):
+                if not is_users(getattr(x, "__file__", None) or ""):
+                    return
+            elif isinstance(x, FunctionType | MethodType | functools.partial):
+                self._function(x, path, {}, depth + 1)
+            else:
+                self.reads.append(Read(path, text, code, chain.offset, last and chain.writes))
+                if last and callable(x) and (call := attribute(x, "__call__")) is not MISSING:
+                    self._function(call, (*path, ("attr", "__call__")), {}, depth + 1)
+            if last:
+                return
+            step = chain.steps[i]
+            x = take(x, step, self.statics)
+            if x is MISSING:
+                return
+            path = (*path, step)
+            text += f".{step[1]}" if step[0] == "attr" else f"[{step[1]!r}]"

@@ -1,0 +1,241 @@
+"""Stale values: what a trace read from outside of the function, as a number or an array, and what is another now.
+
+A compiled program goes on with the values of its trace. The values are compared at calls 2, 3, 4, 8, 16, 32, … . If one
+differs, the function is traced again: only if that gives another program was the value part of it.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ..._base.checks import report
+from ..._ir.dtypes import is_extended
+from ..._ir.jaxpr import ClosedJaxpr
+from ..._xla.array import ArrayImpl
+from ..jit.counting import next_sample
+from .reads import MISSING, Read, Reader, walk
+
+#: fingerprints are computed of NumPy arrays of at most so many bytes
+_SMALL = 1 << 18
+#: leaves of one container that are compared
+_LEAVES = 256
+_IN_PLACE = "was changed in place"
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+class Trace(Protocol):
+    """What was traced: a jitted function, or the body of a loop."""
+
+    @property
+    def closed(self) -> ClosedJaxpr:
+        """The program."""
+
+    @property
+    def consts(self) -> Sequence[Any]:
+        """The arrays that it closes over."""
+
+
+class Value(NamedTuple):
+    """A value at the time of a trace.
+
+    Attributes:
+      kind: its class.
+      plain: a number or string itself; the fingerprint of a NumPy array.
+      array: a weak reference to an array.
+      parts: (key, value) of the parts of a list, tuple or dict.
+    """
+
+    kind: type
+    plain: Any = None
+    array: weakref.ref[Any] | None = None
+    parts: tuple[tuple[Any, Value], ...] | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a number or a string, which cannot change in place."""
+        return self.array is None and self.parts is None
+
+
+def value_of(x: Any, left: list[int] | None = None) -> Value | None:
+    """`x` in comparable form; None if it is no number, no array, and no container of them."""
+    kind = type(x)
+    if kind in _PLAIN or isinstance(x, np.generic):
+        return Value(kind, x)
+    if kind is np.ndarray:
+        return Value(kind, _fingerprint(x), weakref.ref(x))
+    if isinstance(x, ArrayImpl):
+        return Value(kind, None, weakref.ref(x))
+    if kind not in (list, tuple, dict):
+        return None
+    left = left or [_LEAVES]
+    parts = []
+    for key, item in list(x.items()) if kind is dict else enumerate(x):
+        left[0] -= 1
+        part = value_of(item, left) if left[0] > 0 else None
+        if part is not None:
+            parts.append((key, part))
+    return Value(kind, len(x), None, tuple(parts)) if parts else None
+
+
+def _fingerprint(x: np.ndarray) -> Any:
+    if x.nbytes > _SMALL or x.dtype.hasobject:
+        return x.shape, x.dtype
+    return x.shape, x.dtype, zlib.crc32(x.tobytes())
+
+
+def changes(before: Value, now: Any) -> Iterator[tuple[str, str]]:
+    """(path, description) of the parts of `now` that are not what they were."""
+    kind: Any = type(now)
+    if kind is not before.kind:
+        yield "", f"was {_old_text(before)} and is {_text(now)} now"
+    elif before.array is not None:
+        if before.array() is not now:
+            yield "", f"is another array now ({_text(now)})"
+        elif before.plain is not None and _fingerprint(np.asarray(now)) != before.plain:
+            yield "", _IN_PLACE
+    elif before.parts is None:
+        same = before.plain == now or (before.plain != before.plain and now != now)
+        if not same:
+            yield "", f"was {before.plain!r} and is {now!r} now"
+    else:
+        if len(now) != before.plain:
+            yield "", f"had {before.plain} items and has {len(now)} now"
+        for key, part in before.parts:
+            try:
+                item = now[key]
+            except LookupError:
+                continue
+            for path, text in changes(part, item):
+                yield f"[{key!r}]{path}", text
+
+
+def _old_text(value: Value) -> str:
+    return repr(value.plain) if value.is_plain else f"a {value.kind.__name__}"
+
+
+def _text(x: Any) -> str:
+    if isinstance(x, ArrayImpl):
+        is_number = x.aval.size == 1 and not is_extended(x.dtype) and not x.is_deleted()
+        return f"{x.aval.short}, {np.asarray(x).item()!r}" if is_number else x.aval.short
+    if isinstance(x, np.ndarray):
+        return f"{x.dtype}{list(x.shape)}"
+    return repr(x) if isinstance(x, _PLAIN) else f"a {type(x).__name__}"
+
+
+class Watch:
+    """The values from outside that one trace of a function read.
+
+    Attributes:
+      traced: the trace.
+      statics: the static arguments by position or name.
+      values: the value of each path.
+      checked_at: how many times `is_due` was called, and the number at which it is next true.
+    """
+
+    __slots__ = ("checked_at", "statics", "traced", "values")
+
+    def __init__(self, reader: Reader, fun: Callable[..., Any], traced: Trace):
+        self.traced = traced
+        self.statics = reader.statics
+        self.checked_at = 1, 2
+        self.values: dict[Any, tuple[Read, Value]] = {}
+        written = _written(reader, fun)
+        for read in reader.reads:
+            if read.path in self.values or read.path in written:
+                continue
+            x = walk(fun, read.path, self.statics)
+            value = None if id(x) in written else value_of(x)
+            if value is not None and not (read.path[-1][0] in ("static", "argument") and value.is_plain):
+                self.values[read.path] = read, value
+
+    def is_due(self) -> bool:
+        """Whether this use of the trace is one of those at which values are compared."""
+        count, due = self.checked_at[0] + 1, self.checked_at[1]
+        self.checked_at = count, next_sample(count) if count >= due else due
+        return count >= due
+
+    def check(self, fun: Callable[..., Any], retrace: Callable[[], Trace]) -> None:
+        """Reports the values that are others now, if the function traced now is another program."""
+        different = list(self._differences(fun))
+        if not different:
+            return
+        in_place = set()
+        for read, text in different:
+            x = walk(fun, read.path, self.statics)
+            if text.endswith(_IN_PLACE):
+                in_place |= {id(leaf) for leaf in _arrays(x)}
+            value = value_of(x)
+            if value is not None:
+                self.values[read.path] = read, value
+        if not _changes_program(self.traced, retrace, in_place):
+            return
+        read, text = different[0]
+        more = f" ({len(different) - 1} other values, too)" if len(different) > 1 else ""
+        report(
+            "stale values",
+            f"{text} since {self.traced.closed.jaxpr.name} was traced{more}. The compiled program goes on with the "
+            "value of the trace",
+            instead=f"pass {read.text} as an argument",
+            location=read.location,
+        )
+
+    def _differences(self, fun: Callable[..., Any]) -> Iterator[tuple[Read, str]]:
+        for read, value in list(self.values.values()):
+            now = walk(fun, read.path, self.statics)
+            if now is MISSING:
+                continue
+            for path, text in changes(value, now):
+                yield read, f"{read.text}{path} {text}"
+                break
+
+
+def _written(reader: Reader, fun: Callable[..., Any]) -> set[Any]:
+    """The paths that the function itself writes, and the ids of such containers: they are its own counters."""
+    written: set[Any] = set()
+    for read in reader.reads:
+        if read.writes:
+            written.add(read.path)
+            x = walk(fun, read.path, reader.statics)
+            if isinstance(x, list | dict | set):
+                written.add(id(x))
+    return written
+
+
+def _arrays(x: Any) -> Iterator[np.ndarray]:
+    if isinstance(x, np.ndarray):
+        yield x
+    elif isinstance(x, list | tuple | dict):
+        for item in list(x.values()) if isinstance(x, dict) else x:
+            yield from _arrays(item)
+
+
+def _changes_program(traced: Trace, retrace: Callable[[], Trace], in_place: set[int]) -> bool:
+    """Whether the function traced now is another program; True if it cannot be traced any more. `in_place` has the ids
+    of NumPy arrays that were changed in place."""
+    try:
+        again = retrace()
+    except Exception:
+        return True
+    if _program_text(again) != _program_text(traced) or len(again.consts) != len(traced.consts):
+        return True
+    pairs = zip(again.consts, traced.consts, strict=True)
+    return any(id(now) in in_place if now is before else not _equal(now, before) for now, before in pairs)
+
+
+def _program_text(traced: Trace) -> str:
+    return re.sub("0x[0-9a-f]+", "", str(traced.closed.jaxpr))  # addresses of functions among the parameters
+
+
+def _equal(now: Any, before: Any) -> bool:
+    """Whether two closed-over arrays have equal elements; False for large ones."""
+    for x in (now, before):
+        is_array = isinstance(x, np.ndarray) or (isinstance(x, ArrayImpl) and not x.is_deleted())
+        if not is_array or is_extended(x.dtype) or x.nbytes > _SMALL:
+            return False
+    return np.array_equal(np.asarray(now), np.asarray(before))

@@ -1,0 +1,111 @@
+"""Backward rules of `custom_vjp` in further forms: with logs, with accumulators, with rematerialization."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..._base import pytree
+from ..._base.errors import TreeError
+from ..._base.wrapping import wraps
+from ..._ir.avals import ShapedArray
+from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero, add, instantiate
+from ..jit.arguments import fun_name
+from .symbolic import CustomVJPPrimal
+
+
+def drops_logs(bwd: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule without the logs that `bwd` returns beside the cotangents."""
+
+    @wraps(bwd)
+    def rule(*args: Any) -> Any:
+        result = bwd(*args)
+        if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], dict | None):
+            raise TreeError(
+                f"the backward rule {fun_name(bwd)} must return a pair (cotangents, logs); logs is a dict or None",
+                instead="return cotangents, None",
+                path=(),
+                expected="a pair (cotangents, logs)",
+                got=type(result).__name__,
+            )
+        return result[0]
+
+    return rule
+
+
+class GradAccum:
+    """Base class of the accumulators that collect the cotangent of an argument."""
+
+    def __init__(self, aval: ShapedArray, val: Any = None):
+        self.aval = aval
+        self.val = Zero(aval) if val is None else val
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.aval})"
+
+    def accum(self, x: Any) -> None:
+        """Adds a cotangent; None is zero."""
+        if x is None or type(x) is Zero:
+            return
+        self.val = x if type(self.val) is Zero else pytree.tree_map(add, self.val, x)
+
+    def freeze(self) -> Any:
+        """The sum."""
+        return self.val
+
+
+class ValAccum(GradAccum):
+    """Collects a cotangent as a value."""
+
+
+@pytree.register_static
+class _Types:
+    """The types of the arguments, as a part of the residuals that has no arrays."""
+
+    def __init__(self, tree: pytree.PyTreeDef, avals: tuple[ShapedArray, ...]):
+        self.tree, self.avals = tree, avals
+
+    def __hash__(self) -> int:
+        return hash((self.tree, self.avals))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Types) and (self.tree, self.avals) == (other.tree, other.avals)
+
+
+def with_accumulators(
+    fwd: Callable[..., Any], bwd: Callable[..., Any], fixed: tuple[int, ...]
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The rules whose `bwd` adds cotangents to one accumulator for each array of the arguments not in `fixed`."""
+
+    @wraps(fwd)
+    def forward(*args: Any) -> Any:
+        out, residuals = fwd(*args)
+        chosen = {n % len(args) for n in fixed} if args else set()
+        operands = tuple(x for i, x in enumerate(args) if i not in chosen)
+        leaves, tree = pytree.tree_flatten(operands, is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
+        avals = (typeof(x.value if isinstance(x, CustomVJPPrimal) else x) for x in leaves)
+        return out, (residuals, _Types(tree, tuple(aval.tangent() for aval in avals)))
+
+    @wraps(bwd)
+    def backward(*args: Any) -> tuple[Any, ...]:
+        *first, (residuals, types), cotangent = args
+        accums = [ValAccum(aval) for aval in types.avals]
+        bwd(*first, residuals, cotangent, *types.tree.unflatten(accums))
+        sums = [accum.freeze() for accum in accums]
+        sums = [instantiate(x) if type(x) is Zero else x for x in sums]
+        cotangents: tuple[Any, ...] = types.tree.unflatten(sums)
+        return cotangents
+
+    return forward, backward
+
+
+def recomputed(fwd: Callable[..., Any], rem: Callable[..., Any]) -> Callable[..., Any]:
+    """The forward rule that runs `rem` after `fwd`, and saves the residuals of `rem`."""
+
+    @wraps(fwd)
+    def forward(*args: Any) -> tuple[Any, Any]:
+        out, residuals = fwd(*args)
+        return out, rem(residuals, *args)[1]
+
+    return forward

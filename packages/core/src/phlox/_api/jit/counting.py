@@ -1,0 +1,56 @@
+"""Counts the calls of a compiled program, and ends portions of them at the calls where checks do work."""
+
+from __future__ import annotations
+
+import sys
+
+
+class CallCounter:
+    """The number of calls of a program.
+
+    The fast path of calls takes one item of `portion` for each call: this counts it, and costs no more than adding 1 to
+    an attribute. A portion without items sends the call to the general path, which begins the next portion. So checks
+    that do work at calls 2, 3, 4, 8, 16, 32, … cost the other calls nothing.
+
+    Attributes:
+      portion: an iterator with an item for each call until checks are next due.
+    """
+
+    __slots__ = ("_before", "_length", "portion")
+
+    def __init__(self) -> None:
+        self._before = 0
+        self._begin(sys.maxsize)
+
+    def _begin(self, length: int) -> None:
+        self._length = length
+        self.portion = iter(range(length))
+
+    @property
+    def calls(self) -> int:
+        """How often the program was called."""
+        return self._before + self._length - self.portion.__length_hint__()  # type: ignore[attr-defined]
+
+    def check_soon(self) -> None:
+        """Makes checks due at calls 2, 3, 4, 8, 16, … . Called before the first call."""
+        self._begin(1)
+
+    def is_due(self) -> bool:
+        """Whether checks do work at the next call."""
+        return self.portion.__length_hint__() == 0  # type: ignore[attr-defined]
+
+    def renew(self) -> None:
+        """Begins the portion of the next call, after the checks."""
+        self._before = self.calls
+        self._begin(next_sample(self._before + 1) - self._before - 1)
+
+    def count(self) -> None:
+        """Counts a call on the general path."""
+        if next(self.portion, None) is None:
+            self.renew()
+            next(self.portion)
+
+
+def next_sample(call: int) -> int:
+    """The next call after this one at which checks do work: 2, 3, 4, 8, 16, 32, …"""
+    return call + 1 if call < 4 else 1 << call.bit_length()

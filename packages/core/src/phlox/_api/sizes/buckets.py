@@ -1,0 +1,136 @@
+"""Buckets: the lengths that programs are compiled for, one for each range of true lengths.
+
+The default buckets are 8, 32, 128, 256, 512, 768, 1024, 1536, 2048, 2560 … 4096: thirteen for lengths up to 4096. They
+are dense where programs take long, and sparse where a call costs more than the work in it. Mean work is 1.1 times that
+of the exact lengths, if it is proportional to a length up to 4096. With powers of two, which are as many, it is 1.33.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+
+from ..._base.errors import OptionError
+from ..._ops.control.padded_call import Ranges
+
+#: Buckets below the least octave that is divided
+_SMALL = (8, 32, 128, 256, 512)
+#: octaves that begin here are divided into four buckets, those below into two
+_FOUR_BUCKETS = 2048
+#: A name of which lengths are within this factor of those of the first name has buckets that grow with the first's.
+_MAX_RATIO = 16
+
+
+def _octave(length: int) -> tuple[int, int]:
+    """The power of two below `length`, and the distance of buckets up to the next one."""
+    base = 1 << (length - 1).bit_length() - 1
+    return base, base // (4 if base >= _FOUR_BUCKETS else 2)
+
+
+def default_bucket(length: int) -> int:
+    """The least default bucket for a length."""
+    if length <= _SMALL[-1]:
+        return _SMALL[bisect_left(_SMALL, length)]
+    _, step = _octave(length)
+    return -(-length // step) * step
+
+
+def _default_before(bucket: int) -> int:
+    """The default bucket before a default bucket; 0 for the first."""
+    if bucket > _SMALL[-1]:
+        return bucket - _octave(bucket)[1]
+    at = bisect_left(_SMALL, bucket)
+    return _SMALL[at - 1] if at else 0
+
+
+class Buckets:
+    """The lengths that programs are compiled for: a list for all names, lists for some, or the default ones."""
+
+    def __init__(self, buckets: Sequence[int] | Mapping[str, Sequence[int]] | None):
+        by_name = buckets if isinstance(buckets, Mapping) else {}
+        self.by_name = {name: _rising(lengths) for name, lengths in by_name.items()}
+        self.default = None if buckets is None or isinstance(buckets, Mapping) else _rising(buckets)
+
+    def ranges(
+        self, lengths: Mapping[str, int], multiples: Mapping[str, int], together: Collection[frozenset[str]] = ()
+    ) -> Ranges:
+        """The range of each name. Several names that vary have one range for each of the first name's, not for each
+        pair, as long as their lengths are proportional.
+
+        Args:
+          lengths: the length of each name.
+          multiples: numbers that must divide the buckets of some names.
+          together: the names of the axes of one array, for each array. Their lengths are taken to be independent.
+        """
+        ranges: dict[str, tuple[int, int]] = {}
+        first = ""
+        for name, n in lengths.items():
+            multiple = multiples.get(name, 1)
+            if first and self._follows(name, n, lengths[first], frozenset((first, name)), together):
+                ranges[name] = self._following(n, lengths[first], ranges[first], multiple)
+            else:
+                ranges[name] = self._range(name, n, multiple)
+            first = first or name
+        return tuple((name, *ranges[name]) for name in sorted(ranges))
+
+    def _follows(
+        self, name: str, n: int, other: int, pair: frozenset[str], together: Collection[frozenset[str]]
+    ) -> bool:
+        """Whether the bucket of `name`, of length `n`, grows with that of the first name, of length `other`."""
+        is_default = self.default is None and not any(each in self.by_name for each in pair)
+        return (
+            is_default and max(n, other) <= _MAX_RATIO * min(n, other) and not any(pair <= names for names in together)
+        )
+
+    def _following(self, n: int, first: int, first_range: tuple[int, int], multiple: int) -> tuple[int, int]:
+        """The range for the length that `n` has at the end of the first name's range, if both are proportional."""
+        low, high = first_range
+        before, bucket = self._around(None, -(-n * high // first), multiple)
+        return before * low // high + 1, bucket
+
+    def _range(self, name: str, length: int, multiple: int) -> tuple[int, int]:
+        lengths = self.by_name.get(name, self.default)
+        if lengths is not None and length > lengths[-1]:  # above the last bucket each length is its own
+            return length, -(-length // multiple) * multiple
+        before, bucket = self._around(lengths, length, multiple)
+        return before + 1, bucket
+
+    def _around(self, lengths: Sequence[int] | None, length: int, multiple: int) -> tuple[int, int]:
+        """(the bucket before, the bucket) of a length, as multiples of `multiple`."""
+
+        def before(bucket: int) -> int:
+            if lengths is None:
+                return _default_before(bucket)
+            at = bisect_left(lengths, bucket)
+            return lengths[at - 1] if at else 0
+
+        def rounded(bucket: int) -> int:
+            return -(-bucket // multiple) * multiple
+
+        bucket = default_bucket(length) if lengths is None else lengths[bisect_left(lengths, length)]
+        while rounded(before(bucket)) >= length:  # a bucket that is rounded up serves lengths of the next ones too
+            bucket = before(bucket)
+        return rounded(before(bucket)), rounded(bucket)
+
+    def narrow(self, ranges: Ranges, lengths: Mapping[str, int], multiples: Mapping[str, int]) -> Ranges:
+        """The ranges cut to lengths between two powers of two, for decisions of the function that have one answer for
+        these. Those of listed buckets stay as they are."""
+        narrow = []
+        for name, low, high in ranges:
+            power = 1 << max(0, lengths[name] - 1).bit_length()
+            if self.default is None and name not in self.by_name:
+                multiple = multiples.get(name, 1)
+                low, high = max(low, power // 2 + 1), min(high, -(-power // multiple) * multiple)
+            narrow.append((name, low, high))
+        return tuple(narrow)
+
+
+def _rising(lengths: Sequence[int]) -> list[int]:
+    try:
+        numbers = [int(n) for n in lengths]
+    except (TypeError, ValueError):
+        numbers = []
+    if not numbers or numbers[0] < 1 or any(a >= b for a, b in pairwise(numbers)):
+        raise OptionError(f"sizes: buckets are {lengths!r}", instead="positive lengths in rising order")
+    return numbers

@@ -1,0 +1,169 @@
+"""`Runner`, the compiled program of a bucket, and `Plan`, how calls of one size run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..._base import config
+from ..._base.pytree import PyTreeDef
+from ..._ir.avals import ShapedArray
+from ..._ir.jaxpr import hoisted
+from ..._ir.substitution import aval_for
+from ..._ops.control.padded_call import Lengths, cut_on_host, length_array, pad_on_host, padded_program
+from ..._trace.interpret import eval_jaxpr
+from ..._xla.array import ArrayImpl
+from ..jit.bound_call import BoundCall
+from ..jit.calling import function_of
+from ..jit.jit_function import JitFunction
+from ..jit.options import Options, Prefix
+
+if TYPE_CHECKING:
+    from .sized_function import Program
+
+
+class Figures(NamedTuple):
+    """Calls of a program, the elements of their arguments and results, and those of the padded ones."""
+
+    calls: int
+    elements: int
+    padded_elements: int
+
+    @property
+    def padding(self) -> float:
+        """The share of elements that are padding."""
+        return 1 - self.elements / self.padded_elements if self.padded_elements else 0.0
+
+
+class Runner:
+    """The program of a bucket, compiled with the options of `jit`.
+
+    Its arguments are the true lengths and the padded leaves of a call.
+
+    Attributes:
+      ranges: the range of each name of a size.
+      function: the jitted function of padded arrays.
+      length_avals, in_avals: the types of the true lengths, and the padded types of the leaves.
+      out_avals, padded_out_avals: the types of the results, with symbolic lengths and padded.
+      donated: the leaves that the user donates.
+      plans: the plans made from it, which count their calls.
+    """
+
+    def __init__(self, program: Program, options: Options, call: BoundCall, donated: frozenset[int]):
+        closed, self.ranges = program.closed, program.ranges
+        self.out_tree = program.out_tree
+        padded = padded_program(hoisted(closed), self.ranges)
+        count, consts = len(self.ranges), closed.consts
+
+        def body(*values: Any) -> list[Any]:
+            operands = [*values[:count], *consts, *values[count:]]
+            return eval_jaxpr(padded.jaxpr, padded.consts, *operands)
+
+        body.__name__ = body.__qualname__ = closed.jaxpr.name
+        self.length_avals: list[ShapedArray] = padded.in_avals[:count]
+        self.in_avals: list[ShapedArray] = padded.in_avals[count + len(consts) :]
+        self.out_avals: list[ShapedArray] = closed.out_avals
+        self.padded_out_avals: list[ShapedArray] = padded.out_avals
+        self.donated = donated
+        self.function = function_of(JitFunction(body, self._options(options, call, padded.out_avals)))
+        self.plans: list[Plan] = []
+
+    def _options(self, options: Options, call: BoundCall, out_avals: Sequence[ShapedArray]) -> Options:
+        """The options of the function of padded arrays."""
+        count = len(self.ranges)
+        ins, outs = options.in_shardings, options.out_shardings
+        if ins is not None:
+            ins = Prefix.of(((*[None] * count, *ins.spread((call.args, call.kwargs))), None))
+        if outs is not None:
+            outs = Prefix.of(outs.spread(self.out_tree.unflatten(out_avals)))
+        return options._replace(
+            static_argnums=(),
+            static_argnames=(),
+            donate_argnums=tuple(count + i for i in sorted(self.donated)),
+            donate_argnames=(),
+            inline=False,
+            in_shardings=ins,
+            out_shardings=outs,
+            verbatim=("donate",),
+        )
+
+    def plan(self, lengths: Lengths, avals: Sequence[ShapedArray]) -> Plan:
+        """How calls with arguments of these types run."""
+        plan = Plan(self, lengths, avals, self.function)
+        self.plans.append(plan)
+        return plan
+
+    def out_types(self, lengths: Lengths) -> list[ShapedArray]:
+        """The types of results of calls with these lengths."""
+        values = dict(lengths)
+        return [aval_for(a, values) for a in self.out_avals]
+
+    def label(self) -> str:
+        """The sizes of the calls: ``n 9–32``."""
+        texts = [f"{name} {low}–{high}" if low < high else f"{name} {high}" for name, low, high in self.ranges]
+        return ", ".join(texts)
+
+    def figures(self) -> Figures:
+        """The calls up to now."""
+        plans = list(self.plans)
+        return Figures(
+            sum(plan.calls for plan in plans),
+            sum(plan.calls * plan.elements[0] for plan in plans),
+            sum(plan.calls * plan.elements[1] for plan in plans),
+        )
+
+
+class Plan:
+    """How calls of one size run: how their arguments are padded, and their results cut.
+
+    Attributes:
+      numbers: the true lengths, as arrays.
+      pads: for each leaf its padded type; None if it is not padded.
+      cuts: for each result its true shape; None if no result is padded.
+      elements: the numbers of elements of arguments and results, of true and of padded ones.
+      calls: how often it ran.
+    """
+
+    __slots__ = ("_tree", "calls", "cuts", "donated", "elements", "execute", "numbers", "pads")
+
+    def __init__(
+        self, runner: Runner, lengths: Lengths, avals: Sequence[ShapedArray], execute: Callable[..., list[Any]]
+    ):
+        shapes = [a.shape for a in runner.out_types(lengths)]
+        padded = [a.shape for a in runner.padded_out_avals]
+        self.execute = execute
+        self._tree: PyTreeDef = runner.out_tree
+        self.numbers = [length_array(n, config.current().executed) for _, n in lengths]
+        pairs = list(zip(avals, runner.in_avals, strict=True))
+        self.pads = [None if a.shape == p.shape else p for a, p in pairs]
+        self.donated = [i for i in runner.donated if self.pads[i] is not None]
+        is_cut = any(x != y for x, y in zip(shapes, padded, strict=True))
+        self.cuts = shapes if is_cut else None
+        self.elements = (
+            _count([*[a.shape for a in avals], *shapes]),
+            _count([*[p.shape for _, p in pairs], *padded]),
+        )
+        self.calls = 0
+
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """The user's result for the leaves of a call."""
+        self.calls += 1
+        operands = [x if pad is None else pad_on_host(x, pad) for x, pad in zip(leaves, self.pads, strict=True)]
+        results = self.execute(*self.numbers, *operands)
+        for i in self.donated:
+            if type(leaves[i]) is ArrayImpl:
+                leaves[i].delete()
+        if self.cuts is not None:
+            results = [cut_on_host(x, shape) for x, shape in zip(results, self.cuts, strict=True)]
+        return self._tree.unflatten(results)
+
+
+def _count(shapes: Sequence[Sequence[Any]]) -> int:
+    """The number of elements of arrays of these shapes."""
+    total = 0
+    for shape in shapes:
+        count = 1
+        for n in shape:
+            count *= n
+        total += count
+    return total

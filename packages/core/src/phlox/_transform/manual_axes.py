@@ -1,0 +1,50 @@
+"""The axes of `shard_map` along which values vary: how a value is given a type that says so.
+
+Inside of `shard_map`, the type of a value names the mesh axes along which devices may hold different values of it (its
+`vma`). An operation on a value that is equal on all devices and on one that varies gives one that varies. In reverse
+mode the cotangent of a value that is equal on all devices is the sum of what the devices find: `as_varying` adds it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .._ir.avals import ShapedArray
+from .._ir.primitive import primitive
+from .._ir.sharding_types import any_specs
+from .._trace.axes import tracked_axes
+from .._trace.trace import typeof
+from .array_operations import Zero
+from .sharding_types import laid
+
+
+def as_varying(x: Any, aval: ShapedArray) -> Any:
+    """`x`, a value or a cotangent, with the `vma` of `aval`: declared as varying where it does not, summed up over the
+    devices where it varies and must not. A `Zero` stays as it is."""
+    if type(x) is Zero:
+        return x
+    have = typeof(x).vma
+    if have == aval.vma:
+        return x
+    more, less = in_order(aval.vma - have), in_order(have - aval.vma)
+    if more:
+        x = primitive("pvary").bind(x, axes=more)
+    return primitive("psum_invariant").bind(x, axes=less, axis_index_groups=None)[0] if less else x
+
+
+def as_typed(x: Any, aval: ShapedArray) -> Any:
+    """`x`, a value or a cotangent, with the `vma` and the `spec` of `aval`. A `Zero` stays as it is."""
+    return x if type(x) is Zero else laid(as_varying(x, aval), aval)
+
+
+def as_typed_all(xs: list[Any], avals: Iterable[ShapedArray]) -> list[Any]:
+    """`as_typed` of each; `avals` is not read where types have neither."""
+    if not tracked_axes() and not any_specs():
+        return xs
+    return [as_typed(x, a) for x, a in zip(xs, avals, strict=True)]
+
+
+def in_order(axes: frozenset[Any]) -> tuple[Any, ...]:
+    """Axes as a tuple in the order in which they are in scope."""
+    return tuple(axis for axis in tracked_axes() if axis in axes)

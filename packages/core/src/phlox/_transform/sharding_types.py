@@ -1,0 +1,60 @@
+"""Shardings in types, for transformations: how a value is given a type that says how it is split, or does not.
+
+A tangent is split as its primal value is, and so is a cotangent. Most operations give them such types by themselves;
+where one does not, `laid` reshards. See `_ir.sharding_types` for the types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._base import config
+from .._ir import dtypes
+from .._ir.avals import ShapedArray, typeof_value
+from .._ir.primitive import primitive
+from .._ir.sharding_types import any_specs
+
+
+def laid(x: Any, aval: ShapedArray) -> Any:
+    """`x`, split over explicit axes as `aval` is. Anything that is no array stays as it is."""
+    have = typeof_value(x)
+    if have is None or have.spec is aval.spec or have.dtype == dtypes.float0:
+        return x
+    spec = aval.spec or have.spec
+    assert spec is not None
+    entries = aval.spec.partitions if aval.spec is not None else (None,) * have.ndim
+    return primitive("reshard").bind(x, mesh=_with_devices(spec.mesh), spec=entries)
+
+
+def _with_devices(mesh: Any) -> Any:
+    """The mesh of the context, if it has the axes of the abstract mesh; that one otherwise."""
+    context = config.current().mesh
+    known = context is not None and (context.shape_tuple, context.axis_types) == (mesh.shape_tuple, mesh.axis_types)
+    return context if known else mesh
+
+
+def unsplit(x: Any) -> Any:
+    """`x` with a type that says nothing of explicit axes: the compiler decides how it is split.
+
+    Anything that is no array stays as it is, also the placeholders of transposition, which have a type and no value.
+    """
+    have = typeof_value(x)
+    if have is None or have.spec is None or not hasattr(x, "dtype"):
+        return x
+    return primitive("mesh_cast").bind(x, axes=None)
+
+
+def in_auto(transpose: Callable[..., Any]) -> Callable[..., Any]:
+    """The transpose rule `transpose` for primitives whose types can leave open how a result is split.
+
+    The cotangents that it returns are to be split as the operands are, so that nothing is open: the compiler chooses
+    how to get there.
+    """
+
+    def rule(cotangent: Any, *args: Any, **params: Any) -> Any:
+        if not any_specs():
+            return transpose(cotangent, *args, **params)
+        return transpose(unsplit(cotangent), *map(unsplit, args), **params)
+
+    return rule

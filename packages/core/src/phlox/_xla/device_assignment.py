@@ -1,0 +1,185 @@
+"""Where a program runs: its devices and the shardings of its arguments, chosen from the keys of the arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .._base import config
+from .._base.errors import DeviceError
+from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
+from .devices import Device, default_device
+from .mesh import AbstractMesh, Mesh
+from .partition_spec import PartitionSpec
+from .placement import Key, aval_of, context_mesh, is_committed, sharding_of
+from .sharding import (
+    CompilerSharding,
+    HloSharding,
+    NamedSharding,
+    Sharding,
+    from_hlo,
+    interned,
+    one_device_in,
+    single_device,
+)
+
+
+class Plan(NamedTuple):
+    """The devices of a program, whether they are committed, the sharding of each argument, and the mesh (or None)."""
+
+    devices: tuple[Device, ...]
+    committed: bool
+    shardings: tuple[Sharding, ...]
+    mesh: Mesh | None
+
+
+def plan(
+    keys: Sequence[Key],
+    *,
+    device: Device | None = None,
+    mesh: Mesh | AbstractMesh | None = None,
+    shardings: Sequence[Sharding | None] | None = None,
+    out_shardings: Sequence[Sharding | None] | None = None,
+) -> Plan:
+    """Chooses the devices of a program, and the shardings of its arguments, from the keys of the arguments.
+
+    `device`, `mesh`, `shardings` and `out_shardings` (one for each argument or result, or None) are requirements of the
+    program; arguments with a sharding are moved to it. They and the committed arguments must agree on the devices, else
+    a `DeviceError` is raised. Without either, the flag `default_device` decides, and without that the devices of the
+    first argument. An `AbstractMesh`, of the program or of results, gets the devices that are so chosen.
+    """
+    if device is not None:
+        return Plan((device,), True, (single_device(device),) * len(keys), None)
+    requirements: Sequence[Sharding | None] = shardings or [None] * len(keys)
+    results = [s for s in out_shardings or () if s is not None]
+    abstract = [without for s in results if (without := _abstract(s))]
+    results = [s for s in results if not _abstract(s)]
+    if isinstance(mesh, AbstractMesh):
+        abstract, mesh = [mesh, *abstract], None
+    required_devices = _required_devices(keys, requirements, results, mesh)
+    if required_devices is None and (mesh := context_mesh()) is not None:
+        required_devices = tuple(mesh.devices.flat)
+    if required_devices is not None:
+        devices = required_devices
+    elif config.current().default_device is not None or not keys:
+        devices = (default_device(),)
+    else:
+        devices = sharding_of(keys[0]).devices
+    for without in abstract:
+        if without.size != len(devices):
+            raise DeviceError(
+                f"{without} has no devices of its own, and the arguments are on {len(devices)}",
+                instead=f"arguments on {without.size} devices, or a Mesh",
+                mesh=without,
+            )
+    if len(devices) == 1:
+        in_shardings = [r or sharding_of(key) for key, r in zip(keys, requirements, strict=True)]
+        kinds = [s.kind if s.devices == devices else None for s in in_shardings]
+        return Plan(
+            devices, required_devices is not None, tuple(one_device_in(devices[0], kind) for kind in kinds), None
+        )
+    required = mesh is not None or bool(abstract)
+    if mesh is None:
+        known = [s for s in (*requirements, *map(sharding_of, keys), *results) if isinstance(s, NamedSharding)]
+        mesh = known[0].mesh if known else None
+        if abstract:
+            mesh = _with_devices(abstract[0], devices, mesh)
+    return Plan(devices, True, _in_shardings(keys, requirements, devices, mesh, required), mesh)
+
+
+def _required_devices(
+    keys: Sequence[Key], requirements: Sequence[Sharding | None], results: Sequence[Sharding], mesh: Mesh | None
+) -> tuple[Device, ...] | None:
+    """The devices on which the program, its committed arguments and its results agree; None without any of these."""
+    demands: dict[tuple[Device, ...], str] = {}
+    for key, requirement in zip(keys, requirements, strict=True):
+        if requirement is not None:
+            demands.setdefault(requirement.devices, "the program")
+        elif is_committed(key):
+            demands.setdefault(sharding_of(key).devices, aval_of(key).short)
+    for sharding in results:
+        demands.setdefault(sharding.devices, "the results")
+    if mesh is not None:
+        demands.setdefault(tuple(mesh.devices.flat), "the program")
+    if len(demands) > 1:
+        where = "; ".join(f"{who} on {list(devices)}" for devices, who in demands.items())
+        raise DeviceError(
+            f"arguments are committed to different devices: {where}",
+            instead="device_put all of them to one place first",
+            devices=list(demands),
+        )
+    return next(iter(demands), None)
+
+
+def _in_shardings(
+    keys: Sequence[Key],
+    requirements: Sequence[Sharding | None],
+    devices: tuple[Device, ...],
+    mesh: Mesh | None,
+    is_mesh_required: bool,
+) -> tuple[Sharding, ...]:
+    """The sharding of each argument over several devices, by the axes of the mesh where it can be said by them."""
+    replicated: Sharding = (
+        interned(NamedSharding(mesh, PartitionSpec()))
+        if mesh is not None
+        else interned(CompilerSharding(devices, HloSharding.replicate()))
+    )
+    shardings = []
+    for key, requirement in zip(keys, requirements, strict=True):
+        current = sharding_of(key)
+        target = requirement if requirement is not None else current if current.devices == devices else replicated
+        expressed = over(mesh, target, aval_of(key).physical.ndim)
+        shardings.append(replicated if expressed is None and is_mesh_required else expressed or target)
+    return tuple(shardings)
+
+
+def _abstract(sharding: Sharding) -> AbstractMesh | None:
+    """The mesh of the sharding, if it is one without devices."""
+    mesh = sharding.mesh if isinstance(sharding, NamedSharding) else None
+    return mesh if isinstance(mesh, AbstractMesh) else None
+
+
+def bound(sharding: Sharding, where: Plan) -> Sharding:
+    """`sharding`; that of an `AbstractMesh` over the devices of the program."""
+    abstract = _abstract(sharding)
+    if abstract is None or not isinstance(sharding, NamedSharding):
+        return sharding
+    return interned(sharding.update(mesh=_with_devices(abstract, where.devices, where.mesh)))
+
+
+def _with_devices(abstract: AbstractMesh, devices: tuple[Device, ...], known: Mesh | None) -> Mesh:
+    """The mesh `known` if it has the axes of the abstract one, else the devices in their order."""
+    if known is not None and known.shape_tuple == abstract.shape_tuple:
+        return known
+    grid = np.array(devices, dtype=object).reshape(abstract.axis_sizes)
+    return Mesh(grid, abstract.axis_names, abstract.axis_types)
+
+
+def over(mesh: Mesh | None, sharding: Sharding, ndim: int) -> NamedSharding | None:
+    """The same sharding by the axes of `mesh`, or None: the shardings in a program for Shardy name axes of one mesh."""
+    if mesh is None:
+        return None
+    if isinstance(sharding, NamedSharding) and sharding.mesh.is_equivalent_to(mesh):
+        return sharding
+    equivalent = from_hlo(sharding.devices, sharding.hlo(ndim), ndim, mesh)
+    if not isinstance(equivalent, NamedSharding):
+        return None
+    return equivalent if sharding.kind is None else equivalent.with_memory_kind(sharding.kind)
+
+
+def mesh_of(jaxpr: Jaxpr) -> Mesh | AbstractMesh | None:
+    """The first mesh among the parameters of the equations of `jaxpr`, at any depth, with devices if there is one."""
+
+    def find() -> Mesh | AbstractMesh | None:
+        abstract = None
+        for eqn in jaxpr.eqns:
+            inner = jaxprs_in(eqn.params) if eqn.primitive.effects is not None else ()  # all that hold Jaxprs have some
+            for candidate in (eqn.params.get("mesh"), *map(mesh_of, inner)):
+                if isinstance(candidate, Mesh):
+                    return candidate
+                abstract = abstract or candidate
+        return abstract
+
+    return memoized(jaxpr, "mesh", find)

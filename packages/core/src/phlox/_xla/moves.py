@@ -1,0 +1,73 @@
+"""Changes the sharding of arrays.
+
+An array that one process holds completely is moved through host memory, see `transfer.move_buffer`. Where the elements
+are spread over several processes, all of them run a program.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from .._base.errors import DeviceError
+from .._ir.jaxpr import Jaxpr, Var
+from . import transfer
+from .array import Array, wrap
+from .partition_spec import PartitionSpec
+from .placement import Key, aval_of, key_for, sharding_of
+from .program import Program, lower
+from .sharding import CompilerSharding, HloSharding, NamedSharding, Sharding, interned
+
+
+def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
+    """An array with the same elements and this sharding; `array` itself if its key is already the right one."""
+    array._check_alive()
+    here = array.sharding
+    buf = array._buf
+    key = key_for(array.aval, sharding, committed)
+    if key == array._key:
+        return array
+    if here != sharding:
+        if not transfer.is_whole(here, array.aval.physical.shape):
+            return _move_across(array, sharding)
+        buf = transfer.move_buffer(buf, array.aval.physical, here, sharding)
+    return wrap(buf, aval_of(key), key)
+
+
+def _move_across(array: Array, sharding: Sharding) -> Array:
+    """An array with the same elements and this sharding. All processes that hold parts of `array` must call it.
+
+    Raises `DeviceError` if the devices of `sharding` are not those of `array`.
+    """
+    here = array.sharding
+    if set(here.devices) != set(sharding.devices):
+        raise DeviceError(
+            f"an array of type {array.aval.short} spans devices of other processes, {here}; it can be laid out "
+            f"differently there, but not moved to {sharding}",
+            instead="phlox.experimental.multihost_utils.process_allgather(x, tiled=True), in all processes, "
+            "or x.addressable_shards, the parts of this one",
+            aval=array.aval,
+            sharding=here,
+        )
+    if here.devices == sharding.devices:
+        return _program(array._key, sharding).run([array])[0]
+    # A program has one order of devices, that of its argument. For another order the array is replicated first, and
+    # each process takes its parts from the whole array.
+    whole = _program(array._key, replicated(here)).run([array])[0]
+    buf = transfer.move_buffer(whole._buf, array.aval.physical, whole.sharding, sharding)
+    key = key_for(array.aval, sharding, True)
+    return wrap(buf, aval_of(key), key)
+
+
+def replicated(sharding: Sharding) -> Sharding:
+    """The sharding on the same devices in which each device holds all elements."""
+    if isinstance(sharding, NamedSharding):
+        return interned(NamedSharding(sharding.mesh, PartitionSpec()))
+    return interned(CompilerSharding(sharding.devices, HloSharding.replicate()))
+
+
+@functools.lru_cache(256)
+def _program(key: Key, sharding: Sharding) -> Program:
+    """A program that returns its argument, an array with this key, with `sharding`."""
+    x = Var(aval_of(key))
+    same = Jaxpr([], [x], [x], [], name="reshard")
+    return lower(same, "reshard", [key], in_shardings=[sharding_of(key)], out_shardings=[sharding]).compile()

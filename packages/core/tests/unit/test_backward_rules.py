@@ -1,0 +1,60 @@
+"""The further forms of the rules of `custom_vjp` and `custom_gradient`."""
+
+import pytest
+
+import phlox
+import phlox.numpy as jnp
+from phlox.errors import TreeError
+
+
+def test_logs_are_dropped():
+    f = phlox.custom_vjp(lambda x: x**2)
+    f.defvjp_with_logs(lambda x: (x**2, x), lambda x, ct: ((5 * x * ct,), {"ct": ct}))
+    assert phlox.grad(f)(3.0) == 15 and phlox.jit(phlox.grad(f))(3.0) == 15
+    f.defvjp_with_logs(lambda x: (x**2, x), lambda x, ct: (5 * x * ct,))
+    with pytest.raises(TreeError, match="must return a pair"):
+        phlox.grad(f)(3.0)
+
+
+def test_accumulators_add_cotangents():
+    f = phlox.custom_vjp(lambda n, x, tree: x * tree["a"], nondiff_argnums=(0,))
+
+    def backward(n, residuals, ct, x, tree):
+        assert n == 7
+        x.accum(ct * residuals[1]["a"])
+        tree["a"].accum(ct * residuals[0])
+        tree["a"].accum(ct * residuals[0])
+
+    f.defvjp_with_accums(lambda n, x, tree: (x * tree["a"], (x, tree)), backward)
+    gradients = phlox.grad(f, (1, 2))(7, 2.0, {"a": 3.0, "unused": 1.0})
+    assert gradients == (3, {"a": 4, "unused": 0})
+    batch = phlox.vmap(phlox.grad(lambda x: f(7, x, {"a": 3.0})))(jnp.ones(2))
+    assert batch.tolist() == [3, 3]
+
+
+def test_rematerialization_runs_after_the_forward_rule():
+    f = phlox.custom_vjp(jnp.sin)
+    f.defremat(lambda x: (jnp.sin(x), x), lambda res, x: (jnp.sin(x), 10 * res), lambda res, ct: (res * ct,))
+    assert phlox.grad(f)(2.0) == 20 and phlox.grad(phlox.checkpoint(f))(2.0) == 20
+    f.defremat_with_logs(lambda x: (x, x), lambda res, x: (x, x), lambda res, ct: ((0 * ct,), None))
+    assert phlox.grad(f)(2.0) == 20  # the rules that are there stay
+
+
+def test_custom_gradient_with_options():
+    @phlox.custom_gradient(with_logs=True)
+    def f(x):
+        return x**2, lambda ct: ((5 * x * ct,), {"ct": ct})
+
+    @phlox.custom_gradient(remat=True)
+    def g(x):
+        return x**2, lambda x: (x**2, lambda ct: 5 * x * ct)
+
+    assert phlox.grad(f)(3.0) == 15 and phlox.grad(g)(3.0) == 15
+
+
+def test_largest_and_smallest_are_laid_out():
+    mesh = phlox.make_mesh((1,), ("x",))
+    sharding = phlox.NamedSharding(mesh, phlox.P("x"))
+    for reduce, value in ((phlox.lax.reduce_max, 3), (phlox.lax.reduce_min, 1)):
+        result = reduce(jnp.array([[1, 3]]), (1,), out_sharding=sharding)
+        assert result.sharding == sharding and result.tolist() == [value]

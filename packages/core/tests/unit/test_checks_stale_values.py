@@ -1,0 +1,263 @@
+"""Stale values: what a trace read from outside, and what is another now."""
+
+import functools
+import gc
+import types
+import weakref
+
+import numpy as np
+import pytest
+
+import phlox
+import phlox.numpy as jnp
+from check_warnings import told
+from phlox.errors import CheckError
+
+counter = 0.0
+table = np.arange(4)
+params = {"w": jnp.ones(3), "rate": 0.5}
+settings = types.SimpleNamespace(scale=2)
+unused = 1.0
+traces = 0
+
+
+def impure_example(x):
+    return x + counter
+
+
+def change_of_global():
+    global counter
+    f = phlox.jit(impure_example)
+    f(4.0)
+    counter += 10.0
+    f(5.0)
+
+
+def global_read_by_helper():
+    global counter
+    f = phlox.jit(lambda x: impure_example(x) * 2)
+    f(4.0)
+    counter += 10.0
+    f(5.0)
+
+
+def global_read_by_jitted_helper():
+    global counter
+    inner = phlox.jit(impure_example)
+    f = phlox.jit(lambda x: inner(x) * 2)
+    f(4.0)
+    counter += 10.0
+    f(5.0)
+
+
+def scan_body(carry, x):
+    return carry + x * counter, None
+
+
+def body_of_eager_scan():
+    global counter
+    xs = jnp.ones(3)
+    phlox.lax.scan(scan_body, 0.0, xs)
+    counter += 10.0
+    phlox.lax.scan(scan_body, 0.0, xs)
+
+
+def body_of_scan():
+    global counter
+    f = phlox.jit(lambda xs: phlox.lax.scan(scan_body, 0.0, xs)[0])
+    f(jnp.ones(4))
+    counter += 10.0
+    f(jnp.ones(4))
+
+
+def closure_cell():
+    scale = 2.0
+    f = phlox.jit(lambda x: x * scale)
+    f(1.0)
+    scale = 3.0
+    f(1.0)
+
+
+def closed_over_array():
+    weights = jnp.ones(3)
+    f = phlox.jit(lambda x: x * weights)
+    f(1.0)
+    weights = jnp.zeros(3)
+    f(1.0)
+
+
+class Model:
+    def __init__(self):
+        self.rate = 0.1
+        self.step = phlox.jit(self._step)
+
+    def _step(self, x):
+        return x - self.rate
+
+    @functools.partial(phlox.jit, static_argnums=0)
+    def scaled(self, x):
+        return self._step(x) * 2
+
+
+def attribute_of_self():
+    model = Model()
+    model.step(1.0)
+    model.rate = 0.2
+    model.step(1.0)
+
+
+def attribute_of_static_self():
+    model = Model()
+    model.scaled(1.0)
+    model.rate = 0.2
+    model.scaled(1.0)
+
+
+def attribute_of_namespace():
+    f = phlox.jit(lambda x: x * settings.scale)
+    f(1.0)
+    settings.scale += 1
+    f(1.0)
+
+
+def item_of_dict():
+    f = phlox.jit(lambda x: x * params["rate"])
+    f(1.0)
+    params["rate"] += 1.0
+    f(1.0)
+
+
+def parameters_as_global():
+    global params
+    f = phlox.jit(lambda x: phlox.tree.map(lambda w: w * x, params))
+    f(1.0)
+    params = phlox.tree.map(lambda w: w * 2, params)
+    f(1.0)
+
+
+def array_changed_in_place():
+    f = phlox.jit(lambda i: jnp.asarray(table)[i])
+    f(1)
+    table[1] += 5
+    f(1)
+
+
+def operand_changed_in_place():
+    offsets = np.ones(3)
+    f = phlox.jit(lambda x: x + offsets)
+    f(1.0)
+    offsets[0] = 7
+    f(1.0)
+
+
+def list_of_numbers():
+    weights = [1.0, 2.0]
+    f = phlox.jit(lambda x: x * sum(weights))
+    f(1.0)
+    weights.append(3.0)
+    f(1.0)
+
+
+TRAPS = {
+    change_of_global: "counter was",
+    global_read_by_helper: "counter was",
+    global_read_by_jitted_helper: "counter was",
+    body_of_eager_scan: "counter was",
+    body_of_scan: "counter was",
+    closure_cell: "scale was 2.0 and is 3.0 now",
+    closed_over_array: "weights is another array now (f32[3])",
+    attribute_of_self: "self.rate was 0.1 and is 0.2 now",
+    attribute_of_static_self: "self.rate was 0.1 and is 0.2 now",
+    attribute_of_namespace: "settings.scale was",
+    item_of_dict: "params['rate'] was",
+    parameters_as_global: "params['w'] is another array now",
+    array_changed_in_place: "table was changed in place",
+    operand_changed_in_place: "offsets was changed in place",
+    list_of_numbers: "weights had 2 items and has 3 now",
+}
+
+
+@pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.__name__)
+def test_stale_values_are_reported(trap):
+    (text,) = told(trap)
+    for words in ["stale values: ", TRAPS[trap], "goes on with", "as an argument", "test_checks_stale_values.py:"]:
+        assert words in text
+
+
+@pytest.mark.parametrize("trap", [change_of_global, attribute_of_self, array_changed_in_place])
+def test_strict_raises(trap):
+    with phlox.config.scope(checks="strict"), pytest.raises(CheckError, match="goes on with") as raised:
+        trap()
+    assert raised.value.check == "stale values"
+
+
+def test_a_change_is_reported_at_a_later_call():
+    scale = 1.0
+    f = phlox.jit(lambda x: x * scale)
+    for _ in range(5):
+        f(1.0)
+    scale = 2.0
+    assert told(lambda: [f(1.0) for _ in range(2)]) == []
+    assert len(told(lambda: f(1.0))) == 1, "call 8"
+
+
+def own_counter():
+    global traces
+    lengths = []
+
+    @phlox.jit
+    def f(x):
+        global traces
+        traces += 1
+        lengths.append(x.shape)
+        return x
+
+    for shape in ((), (2,), (), (2,)):
+        f(jnp.ones(shape))
+    assert len(lengths) == 2
+
+
+def value_without_part_in_the_program():
+    global unused
+    f = phlox.jit(lambda x: x if x.ndim == 0 else x * unused)
+    f(1.0)
+    unused += 1.0
+    f(1.0)
+
+
+def equal_array():
+    weights = jnp.ones(3)
+    f = phlox.jit(lambda x: x * weights)
+    f(1.0)
+    weights = jnp.ones(3)
+    f(1.0)
+
+
+def values_as_arguments():
+    f = phlox.jit(lambda x, scale: x * scale)
+    for scale in (1.0, 2.0, 3.0):
+        f(1.0, scale)
+
+
+def unchanged_values():
+    model = Model()
+    for _ in range(9):
+        model.step(1.0), model.scaled(1.0)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [own_counter, value_without_part_in_the_program, equal_array, values_as_arguments, unchanged_values],
+)
+def test_ordinary_programs_hear_nothing(program):
+    assert told(program) == []
+
+
+def test_functions_and_what_they_read_can_die():
+    model = Model()
+    model.step(1.0), model.scaled(1.0)
+    alive = weakref.ref(model)
+    Model.scaled.clear_cache()  # static arguments live as long as the program
+    del model
+    gc.collect()
+    assert alive() is None

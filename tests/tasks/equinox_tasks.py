@@ -1,0 +1,259 @@
+"""The tasks of phlox_tasks.py with equinox and optax."""
+
+import csv
+import json
+import os
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.sharding import NamedSharding, PartitionSpec as P
+from task_data import BATCHES, VALID, X_VALID
+
+KEY = jax.random.key(0)
+
+
+def mlp():
+    return eqx.nn.MLP(64, 10, 128, 1, key=KEY)
+
+
+@eqx.filter_value_and_grad
+def loss(model, batch):
+    return optax.softmax_cross_entropy_with_integer_labels(jax.vmap(model)(batch[0]), batch[1]).mean()
+
+
+def make_step(tx):
+    @eqx.filter_jit
+    def step(model, state, batch):
+        value, grads = loss(model, batch)
+        updates, state = tx.update(grads, state, eqx.filter(model, eqx.is_array))
+        return eqx.apply_updates(model, updates), state, value
+
+    return step
+
+
+@eqx.filter_jit
+def correct(model, batch):
+    return (jax.vmap(model)(batch[0]).argmax(-1) == batch[1]).sum()
+
+
+def accuracy(model):
+    return sum(int(correct(model, batch)) for batch in VALID) / sum(len(y) for _, y in VALID)
+
+
+def own_layer(folder):
+    class Scale(eqx.Module):
+        scale: jax.Array
+
+        def __init__(self, size):
+            self.scale = jnp.ones(size)
+
+        def __call__(self, x, *, key=None):
+            return x * self.scale
+
+    first, last = jax.random.split(KEY)
+    layers = [
+        eqx.nn.Linear(64, 128, key=first),
+        Scale(128),
+        eqx.nn.Lambda(jax.nn.relu),
+        eqx.nn.Linear(128, 10, key=last),
+    ]
+    return jax.vmap(eqx.nn.Sequential(layers))(X_VALID).shape
+
+
+def validation(folder):
+    model, tx = mlp(), optax.adam(1e-3)
+    step, state = make_step(tx), tx.init(eqx.filter(model, eqx.is_array))
+    for epoch in range(5):
+        losses = []
+        for batch in BATCHES:
+            model, state, value = step(model, state, batch)
+            losses.append(value)
+        result = accuracy(model)
+        print(f"epoch {epoch + 1}  loss {np.mean(losses):.4g}  eval_accuracy {result:.4g}")
+    return result
+
+
+def best_and_resume(folder):
+    last, best, note = f"{folder}/last.eqx", f"{folder}/best.eqx", f"{folder}/note.json"
+    for epochs in (2, 5):
+        model, tx = mlp(), optax.adam(1e-3)
+        step, state = make_step(tx), tx.init(eqx.filter(model, eqx.is_array))
+        start, highest = 0, 0.0
+        if os.path.exists(note):
+            with open(note) as file:
+                start, highest = json.load(file)
+            model, state = eqx.tree_deserialise_leaves(last, (model, state))
+        for epoch in range(start, epochs):
+            for batch in BATCHES:
+                model, state, _ = step(model, state, batch)
+            if accuracy(model) > highest:
+                highest = accuracy(model)
+                eqx.tree_serialise_leaves(best, model)
+            eqx.tree_serialise_leaves(f"{last}.new", (model, state))
+            os.replace(f"{last}.new", last)
+            with open(note, "w") as file:
+                json.dump([epoch + 1, highest], file)
+    return accuracy(eqx.tree_deserialise_leaves(best, model))
+
+
+def mixed_precision(folder):
+    model, tx = mlp(), optax.adam(1e-3)
+    state = tx.init(eqx.filter(model, eqx.is_array))
+
+    def half(tree):
+        return jax.tree.map(lambda x: x.astype(jnp.float16) if eqx.is_inexact_array(x) else x, tree)
+
+    @eqx.filter_jit
+    def step(model, state, batch, scale, good):
+        def scaled(model):
+            scores = jax.vmap(half(model))(batch[0].astype(jnp.float16))
+            losses = optax.softmax_cross_entropy_with_integer_labels(scores, batch[1])
+            return losses.mean().astype(jnp.float32) * scale
+
+        value, grads = eqx.filter_value_and_grad(scaled)(model)
+        grads = jax.tree.map(lambda g: g / scale, grads)
+        finite = jnp.all(jnp.array([jnp.isfinite(g).all() for g in jax.tree.leaves(grads)]))
+        updates, new_state = tx.update(grads, state)
+        updates = jax.tree.map(lambda u: jnp.where(finite, u, 0), updates)
+        state = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new_state, state)
+        good = jnp.where(finite, good + 1, 0)
+        new_scale = jnp.where(finite, jnp.where(good % 2000 == 0, scale * 2, scale), scale / 2)
+        return eqx.apply_updates(model, updates), state, value / scale, new_scale, good
+
+    scale, good = jnp.float32(2**15), jnp.int32(0)
+    for _ in range(5):
+        losses = []
+        for batch in BATCHES:
+            model, state, value, scale, good = step(model, state, batch, scale, good)
+            losses.append(value)
+    return float(np.mean(losses))
+
+
+def two_optimizers(folder):
+    model = mlp()
+
+    def labels(params):
+        return jax.tree_util.tree_map_with_path(
+            lambda path, _: "sgd" if jax.tree_util.keystr(path).startswith(".layers[0]") else "adam", params
+        )
+
+    tx = optax.partition({"sgd": optax.sgd(1e-2, 0.9), "adam": optax.adam(1e-3)}, labels)
+    step, state = make_step(tx), tx.init(eqx.filter(model, eqx.is_array))
+    for _ in range(5):
+        losses = []
+        for batch in BATCHES:
+            model, state, value = step(model, state, batch)
+            losses.append(value)
+    return float(np.mean(losses))
+
+
+def lora(folder):
+    class Adapted(eqx.Module):
+        layer: eqx.nn.Linear
+        a: jax.Array
+        b: jax.Array
+
+        def __init__(self, layer, rank, key):
+            self.layer = layer
+            self.a = jax.random.normal(key, (rank, layer.in_features)) / layer.in_features**0.5
+            self.b = jnp.zeros((layer.out_features, rank))
+
+        def __call__(self, x, *, key=None):
+            return self.layer(x) + self.b @ (self.a @ x)
+
+    model, tx = mlp(), optax.adam(1e-2)
+    layers = tuple(Adapted(layer, 4, key) for layer, key in zip(model.layers, jax.random.split(KEY), strict=True))
+    model = eqx.tree_at(lambda m: m.layers, model, layers)
+    adapters = eqx.tree_at(
+        lambda m: [x for layer in m.layers for x in (layer.a, layer.b)],
+        jax.tree.map(lambda _: False, model),
+        [True] * 4,
+    )
+    learnt, frozen = eqx.partition(model, adapters)
+    state = tx.init(learnt)
+
+    @eqx.filter_jit
+    def step(learnt, state, batch):
+        def own_loss(learnt):
+            scores = jax.vmap(eqx.combine(learnt, frozen))(batch[0])
+            return optax.softmax_cross_entropy_with_integer_labels(scores, batch[1]).mean()
+
+        value, grads = eqx.filter_value_and_grad(own_loss)(learnt)
+        updates, state = tx.update(grads, state)
+        return eqx.apply_updates(learnt, updates), state, value
+
+    for _ in range(5):
+        losses = []
+        for batch in BATCHES:
+            learnt, state, value = step(learnt, state, batch)
+            losses.append(value)
+    first = eqx.combine(learnt, frozen).layers[0]
+    return float(np.mean(losses)), (first.layer.weight + first.b @ first.a).T.shape
+
+
+def fsdp(folder):
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    model, tx = mlp(), optax.adam(1e-3)
+    step, state = make_step(tx), tx.init(eqx.filter(model, eqx.is_array))
+
+    def shard(path, leaf):
+        split = ".layers[0].weight" in jax.tree_util.keystr(path)
+        return NamedSharding(mesh, P(None, "data") if split else P())
+
+    arrays, rest = eqx.partition((model, state), eqx.is_array)
+    arrays = jax.device_put(arrays, jax.tree_util.tree_map_with_path(shard, arrays))
+    model, state = eqx.combine(arrays, rest)
+    for _ in range(5):
+        losses = []
+        for batch in BATCHES:
+            model, state, value = step(model, state, jax.device_put(batch, NamedSharding(mesh, P("data"))))
+            losses.append(value)
+    return float(np.mean(losses)), model.layers[0].weight.addressable_shards[0].data.T.shape
+
+
+def ema(folder):
+    model, tx = mlp(), optax.adam(1e-3)
+    step, state = make_step(tx), tx.init(eqx.filter(model, eqx.is_array))
+    average = optax.ema(0.999, debias=True)
+    average_state = average.init(eqx.filter(model, eqx.is_array))
+    update = eqx.filter_jit(average.update)
+    for _ in range(5):
+        for batch in BATCHES:
+            model, state, _ = step(model, state, batch)
+            arrays, rest = eqx.partition(model, eqx.is_array)
+            averaged, average_state = update(arrays, average_state)
+        print(accuracy(model), accuracy(eqx.combine(averaged, rest)))
+    return accuracy(eqx.combine(averaged, rest))
+
+
+def log_figures(folder):
+    model, tx = mlp(), optax.adam(1e-3)
+    state = tx.init(eqx.filter(model, eqx.is_array))
+
+    @eqx.filter_jit
+    def step(model, state, batch):
+        value, grads = loss(model, batch)
+        updates, state = tx.update(grads, state)
+        return eqx.apply_updates(model, updates), state, (value, optax.global_norm(grads))
+
+    with open(f"{folder}/log.csv", "w") as table, open(f"{folder}/log.jsonl", "w") as lines:
+        writer = csv.DictWriter(table, ["epoch", "loss", "grad_norm"])
+        writer.writeheader()
+        for epoch in range(5):
+            values = []
+            for batch in BATCHES:
+                model, state, figures = step(model, state, batch)
+                values.append(figures)
+            row = dict(zip(["epoch", "loss", "grad_norm"], [epoch + 1, *np.mean(values, axis=0).tolist()], strict=True))
+            writer.writerow(row)
+            lines.write(json.dumps(row) + "\n")
+            print(row)
+    return len(open(f"{folder}/log.csv").readlines())
+
+
+def surgery(folder):
+    model = eqx.tree_at(lambda m: m.layers[-1], mlp(), eqx.nn.Linear(128, 3, key=jax.random.key(1)))
+    return jax.vmap(model)(X_VALID).shape

@@ -1,0 +1,207 @@
+"""The tasks of phlox_tasks.py with flax nnx, optax and orbax."""
+
+import csv
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import orbax.checkpoint as ocp
+from flax import nnx
+from jax.sharding import NamedSharding, PartitionSpec as P
+from task_data import BATCHES, VALID, X_VALID
+
+
+class MLP(nnx.Module):
+    def __init__(self, rngs, dtype=None):
+        self.first = nnx.Linear(64, 128, rngs=rngs, dtype=dtype)
+        self.last = nnx.Linear(128, 10, rngs=rngs, dtype=dtype)
+
+    def __call__(self, x):
+        return self.last(nnx.relu(self.first(x)))
+
+
+def loss(model, batch):
+    return optax.softmax_cross_entropy_with_integer_labels(model(batch[0]), batch[1]).mean()
+
+
+@nnx.jit
+def step(model, optimizer, batch):
+    value, grads = nnx.value_and_grad(loss)(model, batch)
+    optimizer.update(model, grads)
+    return value
+
+
+@nnx.jit
+def correct(model, batch):
+    return (model(batch[0]).argmax(-1) == batch[1]).sum()
+
+
+def accuracy(model):
+    return sum(int(correct(model, batch)) for batch in VALID) / sum(len(y) for _, y in VALID)
+
+
+def own_layer(folder):
+    class Scale(nnx.Module):
+        def __init__(self, size):
+            self.scale = nnx.Param(jnp.ones(size))
+
+        def __call__(self, x):
+            return x * self.scale[...]
+
+    rngs = nnx.Rngs(0)
+    model = nnx.Sequential(nnx.Linear(64, 128, rngs=rngs), Scale(128), nnx.relu, nnx.Linear(128, 10, rngs=rngs))
+    return model(X_VALID).shape
+
+
+def validation(folder):
+    model = MLP(nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
+    for epoch in range(5):
+        losses = [step(model, optimizer, batch) for batch in BATCHES]
+        result = accuracy(model)
+        print(f"epoch {epoch + 1}  loss {np.mean(losses):.4g}  eval_accuracy {result:.4g}")
+    return result
+
+
+def best_and_resume(folder):
+    options = ocp.CheckpointManagerOptions(max_to_keep=1, best_fn=lambda figures: figures["accuracy"])
+    for epochs in (2, 5):
+        model = MLP(nnx.Rngs(0))
+        optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
+        with (
+            ocp.CheckpointManager(f"{folder}/last", options=ocp.CheckpointManagerOptions(max_to_keep=1)) as last,
+            ocp.CheckpointManager(f"{folder}/best", options=options) as best,
+        ):
+            start = 0
+            if last.latest_step() is not None:
+                start = last.latest_step()
+                saved = last.restore(start, args=ocp.args.StandardRestore(nnx.state((model, optimizer))))
+                nnx.update((model, optimizer), saved)
+            for epoch in range(start, epochs):
+                for batch in BATCHES:
+                    step(model, optimizer, batch)
+                state = nnx.state((model, optimizer))
+                last.save(epoch + 1, args=ocp.args.StandardSave(state))
+                best.save(epoch + 1, args=ocp.args.StandardSave(state), metrics={"accuracy": accuracy(model)})
+            best.wait_until_finished()
+            nnx.update((model, optimizer), best.restore(best.best_step(), args=ocp.args.StandardRestore(state)))
+    return accuracy(model)
+
+
+def mixed_precision(folder):
+    model = MLP(nnx.Rngs(0), dtype=jnp.float16)
+    optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
+
+    @nnx.jit
+    def step(model, optimizer, batch, scale, good):
+        value, grads = nnx.value_and_grad(lambda model: loss(model, batch).astype(jnp.float32) * scale)(model)
+        grads = jax.tree.map(lambda g: g / scale, grads)
+        finite = jnp.all(jnp.array([jnp.isfinite(g).all() for g in jax.tree.leaves(grads)]))
+        old = nnx.state((model, optimizer))
+        optimizer.update(model, grads)
+        new = nnx.state((model, optimizer))
+        nnx.update((model, optimizer), jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, old))
+        good = jnp.where(finite, good + 1, 0)
+        scale = jnp.where(finite, jnp.where(good % 2000 == 0, scale * 2, scale), scale / 2)
+        return value / scale, scale, good
+
+    scale, good = jnp.float32(2**15), jnp.int32(0)
+    for _ in range(5):
+        losses = []
+        for batch in BATCHES:
+            value, scale, good = step(model, optimizer, batch, scale, good)
+            losses.append(value)
+    return float(np.mean(losses))
+
+
+def two_optimizers(folder):
+    model = MLP(nnx.Rngs(0))
+
+    def labels(params):
+        return jax.tree_util.tree_map_with_path(lambda path, _: "sgd" if path[0].key == "first" else "adam", params)
+
+    tx = optax.partition({"sgd": optax.sgd(1e-2, 0.9), "adam": optax.adam(1e-3)}, labels)
+    optimizer = nnx.Optimizer(model, tx, wrt=nnx.Param)
+    for _ in range(5):
+        losses = [step(model, optimizer, batch) for batch in BATCHES]
+    return float(np.mean(losses))
+
+
+def lora(folder):
+    model = MLP(nnx.Rngs(0))
+    model.first = nnx.LoRA(64, 4, 128, base_module=model.first, rngs=nnx.Rngs(1))
+    model.last = nnx.LoRA(128, 4, 10, base_module=model.last, rngs=nnx.Rngs(2))
+    optimizer = nnx.Optimizer(model, optax.adam(1e-2), wrt=nnx.LoRAParam)
+
+    @nnx.jit
+    def step(model, optimizer, batch):
+        value, grads = nnx.value_and_grad(loss, argnums=nnx.DiffState(0, nnx.LoRAParam))(model, batch)
+        optimizer.update(model, grads)
+        return value
+
+    for _ in range(5):
+        losses = [step(model, optimizer, batch) for batch in BATCHES]
+    first = model.first
+    merged = first.base_module.kernel[...] + first.lora_a[...] @ first.lora_b[...]
+    return float(np.mean(losses)), merged.shape
+
+
+def fsdp(folder):
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+
+    def shard(path, leaf):
+        split = "first" in jax.tree_util.keystr(path) and "kernel" in jax.tree_util.keystr(path)
+        return NamedSharding(mesh, P("data") if split else P())
+
+    model = MLP(nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
+    state = nnx.state((model, optimizer))
+    nnx.update((model, optimizer), jax.device_put(state, jax.tree_util.tree_map_with_path(shard, state)))
+    for _ in range(5):
+        losses = [step(model, optimizer, jax.device_put(b, NamedSharding(mesh, P("data")))) for b in BATCHES]
+    return float(np.mean(losses)), model.first.kernel[...].addressable_shards[0].data.shape
+
+
+def ema(folder):
+    model = MLP(nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
+    average = optax.ema(0.999, debias=True)
+    graph, params = nnx.split(model)
+    state = average.init(params)
+    update = jax.jit(average.update)
+    for _ in range(5):
+        for batch in BATCHES:
+            step(model, optimizer, batch)
+            averaged, state = update(nnx.state(model), state)
+        print(accuracy(model), accuracy(nnx.merge(graph, averaged)))
+    return accuracy(nnx.merge(graph, averaged))
+
+
+def log_figures(folder):
+    model = MLP(nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
+
+    @nnx.jit
+    def step(model, optimizer, batch):
+        value, grads = nnx.value_and_grad(loss)(model, batch)
+        optimizer.update(model, grads)
+        return value, optax.global_norm(grads)
+
+    with open(f"{folder}/log.csv", "w") as table, open(f"{folder}/log.jsonl", "w") as lines:
+        writer = csv.DictWriter(table, ["epoch", "loss", "grad_norm"])
+        writer.writeheader()
+        for epoch in range(5):
+            values = np.mean([step(model, optimizer, batch) for batch in BATCHES], axis=0)
+            row = {"epoch": epoch + 1, "loss": float(values[0]), "grad_norm": float(values[1])}
+            writer.writerow(row)
+            lines.write(json.dumps(row) + "\n")
+            print(row)
+    return len(open(f"{folder}/log.csv").readlines())
+
+
+def surgery(folder):
+    model = MLP(nnx.Rngs(0))
+    model.last = nnx.Linear(128, 3, rngs=nnx.Rngs(1))
+    return model(X_VALID).shape
