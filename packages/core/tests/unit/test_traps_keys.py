@@ -120,6 +120,11 @@ SILENT = {
         lambda k: random.normal(lax.cond(True, lambda k: random.split(k)[0], lambda k: k, k))
     ),
     "vmap": _jitted(lambda ks: phlox.vmap(random.normal)(ks), 3),
+    "finished examples": _jitted(
+        lambda ks: phlox.vmap(
+            lambda k, n: lax.while_loop(lambda c: c[2] < n, lambda c: (*_chain(0, c[:2]), c[2] + 1), (k, 0.0, 0))[1]
+        )(ks, jnp.arange(3)), 3
+    ),
     "checkpoint": lambda: phlox.grad(
         phlox.checkpoint(lambda x, k: jnp.sin(jnp.sin(x * random.normal(k))))
     )(2.0, random.key(0)),

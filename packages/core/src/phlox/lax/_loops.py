@@ -27,7 +27,7 @@ from .._base.errors import (
     ShapeError,
     ShardingTypeError,
 )
-from .._base.pytree import PyTreeDef, flatten, treedef_children
+from .._base.pytree import PyTreeDef, flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.dimensions import is_symbolic
@@ -45,7 +45,7 @@ from .._trace.trace import typeof
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
 from .._transform.manual_axes import as_varying
-from ._iterators import report_iterators
+from ._loop_messages import carry_text, difference, parameter_name, report_iterators
 from ._progress import reporter
 from ._scan_options import common_length, unroll_count
 from ._structural import concatenate, reshape
@@ -117,8 +117,8 @@ def _check_carry(
         differences = pytree.differences(in_tree, out_tree)
         unlike = (
             f"{function} body function carry input and carry output must have the same pytree structure, but they "
-            f"differ: the carry that {role} takes and the one it returns, {_typed(body.depth, in_tree, avals)} and "
-            f"{_typed(body.depth, out_tree, s.out_avals)}"
+            f"differ: the carry that {role} takes and the one it returns, {carry_text(body.depth, in_tree, avals)} and "
+            f"{carry_text(body.depth, out_tree, s.out_avals)}"
         )
         instead = ""
         if any(d.got == "None" and len(d.path) == body.depth for d in differences):
@@ -132,7 +132,7 @@ def _check_carry(
     if not differ:
         return
     path, aval, out = differ[0]
-    what = [_difference(body.carry, *one) for one in differ]
+    what = [difference(body.carry, *one) for one in differ]
     description = f"T{what[0][1:]}." if len(what) == 1 else ";\n".join(f"  * {one}" for one in what) + "."
     kind = ShapeError if aval.shape != out.shape else DtypeError if aval.dtype != out.dtype else ShardingTypeError
     raise kind(
@@ -144,40 +144,6 @@ def _check_carry(
         path=path,
         expected=aval,
         got=out,
-    )
-
-
-def _typed(depth: int, tree: PyTreeDef, avals: Sequence[Any]) -> str:
-    """The structure and types of the user's carry, which lies `depth` keys deep in the last part of a loop's carry."""
-    types = [a.short for a in avals]
-    for _ in range(depth):
-        *others, tree = treedef_children(tree)
-        types = types[sum(other.num_leaves for other in others) :]
-    return pytree.typed_text(tree, types[: tree.num_leaves])
-
-
-def _parameter(fun: Callable[..., Any], position: int) -> str:
-    """The name of the function's parameter that is the carry."""
-    signature = arguments.signature_of(fun)
-    names = [*signature.parameters] if signature is not None else []
-    return names[position] if position < len(names) else "carry"
-
-
-def _difference(name: str, path: Any, aval: Any, out: Any) -> str:
-    which = f"component {name}{pytree.keystr(path)}" if path else name
-    parts = [
-        what
-        for what, same in (
-            ("dtypes", aval.dtype == out.dtype),
-            ("shapes", aval.shape == out.shape),
-            ("shardings", aval.spec is out.spec),
-        )
-        if not same
-    ]
-    why = ", and ".join(f"the {what} do not match" for what in parts)
-    return (
-        f"the input carry {which} has type {aval.str_short(False)} but the corresponding output carry component has "
-        f"type {out.str_short(False)}, so {why}"
     )
 
 
@@ -224,7 +190,7 @@ def while_loop(
     Array(64., dtype=float32)
     """
     report_iterators("while_loop", "body_fun", body_fun)
-    named = _Body("while_loop", "body_fun", _parameter(body_fun, 0))
+    named = _Body("while_loop", "body_fun", parameter_name(body_fun, 0))
     check_checkpoints("while_loop", checkpoints)
     if max_steps is None and progress is None:
         return _while_with_refs(cond_fun, body_fun, init_val, named, checkpoints)
@@ -447,7 +413,7 @@ def fori_loop(
             return (_next(i), body_fun(i, x)), None
 
         step.__name__ = arguments.fun_name(body_fun)
-        named = _Body("fori_loop", "body_fun", _parameter(body_fun, 1), depth=1)
+        named = _Body("fori_loop", "body_fun", parameter_name(body_fun, 1), depth=1)
         at_a_time = 1 if unroll is None else unroll
         return _scan_in_segments(step, (first, init_val), None, length, False, at_a_time, named, checkpoints)[0][1]
     if unroll is not None:
@@ -461,7 +427,7 @@ def fori_loop(
         return _next(i), end, body_fun(i, x)
 
     body.__name__ = arguments.fun_name(body_fun)
-    named = _Body("fori_loop", "body_fun", _parameter(body_fun, 1), depth=1)
+    named = _Body("fori_loop", "body_fun", parameter_name(body_fun, 1), depth=1)
     start = (first, to_dtype(upper, dtype, weak), init_val)
     return _while_with_refs(lambda carry: carry[0] < carry[1], body, start, named, checkpoints)[2]
 
@@ -543,7 +509,7 @@ def scan(
     arguments.check_callable("scan", f)
     report_iterators("scan", "f", f)
     check_checkpoints("scan", checkpoints)
-    named = _Body("scan", "f", _parameter(f, 0))
+    named = _Body("scan", "f", parameter_name(f, 0))
     if progress is None:
         return _scan_in_segments(f, init, xs, length, reverse, unroll, named, checkpoints)
     leaves, tree = flatten(xs)

@@ -268,7 +268,9 @@ def key_impl(keys: Key) -> Any:
 
 
 def clone(key: Key) -> Any:
-    """A copy of `key` (as ``jax.random.clone``), of which `debug_key_reuse` does not know how `key` was used.
+    """A copy of `key` (as ``jax.random.clone``), which says that the same numbers are meant.
+
+    The flags `checks` and `debug_key_reuse` do not know that `key` was used.
 
     Args:
       key: keys of any shape, new-style or old-style.

@@ -8,7 +8,7 @@ from typing import Any
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.key_uses import replaces
+from ..._ir.key_uses import makes
 from ..._ir.primitive import Primitive, Unfused, primitive
 from ..._trace.trace import typeof
 from ..._transform import spectra
@@ -176,7 +176,7 @@ select_n = Primitive(
     batch=_select_batch,
     pad=passes,
     extend=lambda params, trailing, *avals: params,
-    keys=replaces,
+    keys=makes,
     nan_checked=False,
     light=True,
     unfused="operation",
