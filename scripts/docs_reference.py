@@ -39,6 +39,7 @@ WORDS = {
     "api/phlox_nn.md": "layers convolution dropout attention embedding normalization",
     "guides/data.md": "dataloader dataset batches shuffle",
     "guides/devices.md": "multi gpu distributed sharding data parallel",
+    "guides/models.md": "hugging face transformers llama gpt bert generate pretrained weights safetensors tokenizer",
     "guides/performance.md": "slow profile benchmark recompilation",
     "guides/training.md": "fit train optimizer learning rate schedule early stopping gradient clipping",
     "tutorial/04-grad.md": "gradient derivative backpropagation",

@@ -68,7 +68,7 @@ def lora(folder):
 def fsdp(folder):
     mesh = keras.distribution.DeviceMesh((8,), ["data"], keras.distribution.list_devices())
     layout = keras.distribution.LayoutMap(mesh)
-    layout["dense.*kernel"] = ("data", None)
+    layout[".*dense.*kernel"] = ("data", None)
     keras.distribution.set_distribution(keras.distribution.ModelParallel(layout_map=layout, batch_dim_name="data"))
     model = mlp()
     model.compile(keras.optimizers.Adam(1e-3), LOSS)

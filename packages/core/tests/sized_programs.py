@@ -1,4 +1,4 @@
-"""Twelve programs as people write them, for arguments of varying length: functions of a module (phlox or jax)."""
+"""Programs as people write them, for arguments of varying length: functions of a module (phlox or jax)."""
 
 from __future__ import annotations
 
@@ -145,6 +145,131 @@ def train_step(m, w, batch, labels):
     value, gradient = m.value_and_grad(loss)(w)
     return w - 0.1 * gradient, value
 
+
+# --- further ones
+
+
+def encoder(m, w, tokens, mask):
+    """A layer of a transformer, in which padded tokens of a batch of texts have no part."""
+    x = tokens
+    scores = m.numpy.einsum("btd,bsd->bts", x @ w[0], x @ w[1]) / 2.0
+    scores = m.numpy.where(mask[:, None], scores, -1e9)
+    x = x + m.nn.softmax(scores) @ (x @ w[2])
+    x = (x - x.mean(-1, keepdims=True)) / m.numpy.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    return (m.nn.gelu(x @ w[3]) * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
+
+
+def _encoder(n, rng):
+    mask = np.arange(n) < rng.integers(1, n + 1, 3)[:, None]
+    return floats(rng, 4, 8, 8) / 3, floats(rng, 3, n, 8), mask
+
+
+def viterbi(m, transitions, scores):
+    """The most likely states of a chain, and the logarithm of the sum over all paths (a conditional random field)."""
+
+    def forward(carry, row):
+        best, total = carry
+        paths = best[:, None] + transitions
+        total = m.nn.logsumexp(total[:, None] + transitions, axis=0) + row
+        return (paths.max(0) + row, total), paths.argmax(0)
+
+    (best, total), back = m.lax.scan(forward, (scores[0], scores[0]), scores[1:])
+    last = best.argmax()
+    _, states = m.lax.scan(lambda state, row: (row[state], row[state]), last, back, reverse=True)
+    return best.max(), m.nn.logsumexp(total), m.numpy.append(states, last)
+
+
+def kalman(m, noise, observations):
+    """A Kalman filter, and the likelihood of the observations."""
+
+    def turn(carry, y):
+        mean, variance = carry
+        variance = variance + noise
+        gain = variance / (variance + 1)
+        likelihood = -0.5 * ((y - mean) ** 2 / (variance + 1) + m.numpy.log(variance + 1))
+        mean = mean + gain * (y - mean)
+        return (mean, (1 - gain) * variance), (mean, likelihood)
+
+    zeros = m.numpy.zeros(observations.shape[1])
+    (_, variance), (means, likelihoods) = m.lax.scan(turn, (zeros, zeros + 1), observations)
+    return means, variance, likelihoods.sum() / observations.shape[0]
+
+
+def contrastive(m, w, images, texts):
+    """The loss of pairs of images and texts, of which each is to find the other among all."""
+    a, b = images @ w[0], texts @ w[1]
+    a, b = (x / m.numpy.linalg.norm(x, axis=1, keepdims=True) for x in (a, b))
+    scores = a @ b.T * 5
+    labels = m.numpy.arange(scores.shape[0])
+    losses = [-m.nn.log_softmax(s, axis=1)[labels, labels].mean() for s in (scores, scores.T)]
+    return (losses[0] + losses[1]) / 2, (scores.argmax(1) == labels).mean()
+
+
+def interpolation(m, knots, values, x):
+    """A linear interpolation, and integrals by the trapezoidal rule."""
+    y = m.numpy.interp(x, knots, values)
+    slopes = m.numpy.diff(values) / m.numpy.diff(knots)
+    areas = m.numpy.cumsum((values[1:] + values[:-1]) / 2 * m.numpy.diff(knots))
+    return y, slopes.max(), areas, m.numpy.trapezoid(values, knots), m.numpy.gradient(values)
+
+
+def principal_components(m, x):
+    x = x - x.mean(0)
+    _, s, v = m.numpy.linalg.svd(x, full_matrices=False)
+    return s**2 / x.shape[0], (x @ v.T) ** 2, m.numpy.cov(x.T)
+
+
+def sinkhorn(m, scale, a, b):
+    """Optimal transport between two clouds of points, by Sinkhorn's iterations on logarithms."""
+    cost = ((a[:, None] - b) ** 2).sum(-1) / scale
+    log_n, log_m = m.numpy.log(float(1) * a.shape[0]), m.numpy.log(float(1) * b.shape[0])
+
+    def turn(_, f_g):
+        f, _ = f_g
+        g = -m.nn.logsumexp(f[:, None] - cost, axis=0) - log_m
+        return -m.nn.logsumexp(g - cost, axis=1) - log_n, g
+
+    f, g = m.lax.fori_loop(0, 10, turn, (m.numpy.zeros(a.shape[0]), m.numpy.zeros(b.shape[0])))
+    plan = m.numpy.exp(f[:, None] + g - cost)
+    return (plan * cost).sum(), plan.sum(0)
+
+
+def beam(m, w, tokens, scores):
+    """A step of a beam search: the best continuations of n candidates."""
+    logits = m.nn.log_softmax(w[tokens[:, -1]], axis=1) + scores[:, None]
+    best, places = m.lax.top_k(logits.reshape(-1), 2)
+    rows, words = places // w.shape[1], places % w.shape[1]
+    return best, m.numpy.concatenate([tokens[rows], words[:, None].astype(tokens.dtype)], axis=1)
+
+
+FURTHER = {
+    "encoder": Sized(encoder, {"tokens": "_, t", "mask": "_, t"}, _encoder),
+    "viterbi": Sized(viterbi, {"scores": "t"}, lambda n, rng: (floats(rng, 5, 5), floats(rng, n + 1, 5)), None),
+    "kalman": Sized(kalman, {"observations": "t"}, lambda n, rng: (np.float32(0.2), floats(rng, n, 3))),
+    "contrastive": Sized(
+        contrastive,
+        {"images": "n", "texts": "n"},
+        lambda n, rng: (floats(rng, 2, 6, 4), floats(rng, n, 6), floats(rng, n, 6)),
+    ),
+    "interpolation": Sized(
+        interpolation,
+        {"knots": "n", "values": "n", "x": "m"},
+        lambda n, rng: (np.cumsum(rng.random(n + 2) + 0.1).astype(np.float32), floats(rng, n + 2), floats(rng, 7)),
+        None,
+    ),
+    "principal components": Sized(
+        principal_components, {"x": "n"}, lambda n, rng: (floats(rng, n + 5, 3) * np.float32([3, 2, 1]),)
+    ),
+    "sinkhorn": Sized(
+        sinkhorn, {"a": "n", "b": "m"}, lambda n, rng: (np.float32(0.7), floats(rng, n, 2), floats(rng, n // 2 + 1, 2))
+    ),
+    "beam": Sized(
+        beam,
+        {"tokens": "n", "scores": "n"},
+        lambda n, rng: (floats(rng, 9, 9), rng.integers(0, 9, (n, 4)).astype(np.int32), floats(rng, n)),
+        None,
+    ),
+}
 
 SIZED = {
     "mlp": Sized(mlp, {"x": "n"}, _mlp),

@@ -32,7 +32,7 @@ def not_named(path, tests):
 
 #: Parameters that one of the two has not: where jax's own modules with one function differ, and what phlox adds.
 ABSENT_OF = {
-    "jit": {"compile_effort"},
+    "jit": {"buckets", "compile_effort", "sizes"},
     "minimize": {"bounds"},
     "array": {"args"},
     "checkpoint": {"concrete"},

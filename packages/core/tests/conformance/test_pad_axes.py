@@ -11,9 +11,10 @@ import pytest
 import phlox
 import phlox.export
 import phlox.numpy as jnp
+from judge import FACTOR
 from phlox._ops.control import padded_call
 from phlox.errors import OptionError, ShapeError, SizesWarning
-from sized_programs import SIZED
+from sized_programs import FURTHER, SIZED
 from symbolic_programs import PROGRAMS, arrays
 
 #: Programs that have no types for symbolic shapes, or raise for other reasons.
@@ -79,10 +80,10 @@ def test_programs(name):
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("name", SIZED)
+@pytest.mark.parametrize("name", SIZED | FURTHER)
 def test_sized_programs(name):
-    """Values and gradients, for lengths of five buckets; no operation is refused."""
-    program, rng = SIZED[name], np.random.default_rng(0)
+    """Values and gradients, for lengths of three buckets; no operation is refused."""
+    program, rng = (SIZED | FURTHER)[name], np.random.default_rng(len(name))
 
     def function(*args):
         return program.function(phlox, *args)
@@ -96,7 +97,7 @@ def test_sized_programs(name):
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", SizesWarning)
-        for n in rng.integers(1, 40, 6):
+        for n in rng.integers(1, 40, max(3, round(4 * FACTOR))):
             args = program.arguments(int(n), rng)
             check_equal(padded(*args), exact(*args), rtol=1e-5, atol=1e-5)
             if program.by is not None:

@@ -50,6 +50,26 @@ def global_read_by_jitted_helper():
     f(5.0)
 
 
+def scan_body(carry, x):
+    return carry + x * counter, None
+
+
+def body_of_eager_scan():
+    global counter
+    xs = jnp.ones(3)
+    phlox.lax.scan(scan_body, 0.0, xs)
+    counter += 10.0
+    phlox.lax.scan(scan_body, 0.0, xs)
+
+
+def body_of_scan():
+    global counter
+    f = phlox.jit(lambda xs: phlox.lax.scan(scan_body, 0.0, xs)[0])
+    f(jnp.ones(4))
+    counter += 10.0
+    f(jnp.ones(4))
+
+
 def closure_cell():
     scale = 2.0
     f = phlox.jit(lambda x: x * scale)
@@ -142,6 +162,8 @@ TRAPS = {
     change_of_global: "counter was",
     global_read_by_helper: "counter was",
     global_read_by_jitted_helper: "counter was",
+    body_of_eager_scan: "counter was",
+    body_of_scan: "counter was",
     closure_cell: "scale was 2.0 and is 3.0 now",
     closed_over_array: "weights is another array now (f32[3])",
     attribute_of_self: "self.rate was 0.1 and is 0.2 now",

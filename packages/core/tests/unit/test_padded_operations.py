@@ -103,7 +103,7 @@ OPERATIONS = {
     "cummax": (lambda x: lax.cummax(x), "n", vector, True),
     "cumprod": (lambda x: jnp.cumprod(x, 0), "n", tall, True),
     "cumlogsumexp": (lambda x: lax.cumlogsumexp(x, reverse=True), "n", vector, True),
-    "reduce": (lambda x: lax.reduce(x, np.float32(2), lambda a, b: a * b, (0,)), "n", tall, True),
+    "reduce": (lambda x: lax.reduce(x, np.float32(2), lambda a, b: a * b, (0,)), "n", tall, False),
     "reduce of pairs": (
         lambda x: lax.reduce(
             (x, jnp.arange(x.shape[0])),
@@ -155,7 +155,7 @@ def test_operation(name):
 def test_undecided_forms_are_refused():
     """For some lengths of the bucket the matrix is tall, for others wide."""
     padded = phlox.pad_axes(lambda x: jnp.linalg.svd(x, compute_uv=False), {"x": "n"}, buckets=[8])
-    with pytest.warns(SizesWarning, match="more rows than columns for some lengths"):
+    with pytest.warns(SizesWarning, match="inconclusive"):
         for n in (3, 7):
             x = tall(n, np.random.default_rng(n))
             check(padded(x), jnp.linalg.svd(x, compute_uv=False), 2e-5)

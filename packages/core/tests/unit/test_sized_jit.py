@@ -1,6 +1,7 @@
 """`jit` with sizes: programs by bucket together with the other options of `jit`."""
 
 import functools
+import os
 import warnings
 
 import numpy as np
@@ -11,6 +12,8 @@ import phlox.numpy as jnp
 from phlox._api.sizes.buckets import Buckets
 from phlox.errors import OptionError, ShapeError, SizesWarning, UnexpectedTracerError
 from phlox.sharding import Mesh, NamedSharding, PartitionSpec
+
+FACTOR = float(os.environ.get("PHLOX_TEST_CASES", "1"))
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +135,9 @@ def test_a_bucket_divides_the_mesh(count):
             x = phlox.device_put(rows(n), split)
             np.testing.assert_allclose(h(x), rows(n)[::-1] - rows(n).mean(0), rtol=1e-5)
             gradient = phlox.grad(lambda x: (h(x) ** 2).sum())(x)
-            np.testing.assert_allclose(gradient, phlox.grad(lambda x: ((x[::-1] - x.mean(0)) ** 2).sum())(rows(n)), rtol=1e-4, atol=1e-2)  # fmt: skip
+            np.testing.assert_allclose(
+                gradient, phlox.grad(lambda x: ((x[::-1] - x.mean(0)) ** 2).sum())(rows(n)), rtol=1e-4, atol=1e-2
+            )
     assert programs(f) <= 3
 
 
@@ -206,6 +211,18 @@ def test_transformations():
         ):
             for a, b in zip(phlox.tree.leaves(transform(sized)), phlox.tree.leaves(transform(loss)), strict=True):
                 np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-5)
+
+
+def test_thirteen_programs_for_random_lengths():
+    f = phlox.jit(lambda w, x: (jnp.tanh(x @ w).mean(), x[::-1].cumsum(0)[-1], x.max()), sizes={"x": "n"})
+    w, rng = np.linspace(-1, 1, 3, dtype=np.float32), np.random.default_rng(0)
+    for n in rng.integers(1, 4097, round(100 * FACTOR)):
+        x = rng.normal(size=(n, 3)).astype(np.float32)
+        mean, total, most = f(w, x)
+        np.testing.assert_allclose(mean, np.tanh(x @ w).mean(), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(total, x.sum(0), rtol=1e-3, atol=1e-3)
+        assert most == x.max()
+    assert programs(f) <= 13
 
 
 def test_a_gradient_has_one_program_for_each_bucket():

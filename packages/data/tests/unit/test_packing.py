@@ -23,7 +23,7 @@ def test_all_texts_are_in_the_rows():
     rows = data.pack(TEXTS, 64, pad=-1)
     assert sorted(unpacked(rows)) == sorted(tuple(text) for text in TEXTS)
     assert (rows["tokens"][rows["segments"] == 0] == -1).all()
-    assert (rows["segments"] == 0).mean() < 0.05
+    assert (rows["segments"] == 0).mean() < 0.1
 
 
 def test_long_texts_are_cut_or_refused():

@@ -106,7 +106,7 @@ def register(model_type: str, build: Callable[[Config], nn.Layer], weights: Rule
     ...         return self.linear(x)
     >>> phlox_models.register("probe", Probe, [("classifier.*", "linear.*")])
     >>> phlox_models.build({"model_type": "probe", "size": 8})
-    Probe(config=Config('probe'))
+    Probe(Config('probe'))
     """
     _ARCHITECTURES[model_type] = Architecture(model_type, build, weights, prefix)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextvars import ContextVar
 from typing import Any
 
 from .config import current
@@ -12,6 +13,8 @@ from .source import Location, user_location, warn
 #: the list of warning filters under which a warning was given, by (check, file, line). `catch_warnings`, and with it
 #: each test of pytest, makes a list of its own, in which the line may warn again.
 _reported: dict[tuple[str, str, int], Any] = {}
+#: while a function is traced anew to compare the trace with an old one, whose parts are not taken from caches either
+retracing: ContextVar[bool] = ContextVar("phlox_retracing", default=False)
 
 
 def is_on() -> bool:

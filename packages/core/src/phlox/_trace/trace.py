@@ -206,6 +206,17 @@ class Tracer(ArrayLike):
             conditions.instead_of(source.user_location(2)),
         )
 
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        if (value := self.concrete()) is not None:
+            return format(value, spec)
+        self._refuse(
+            errors.ConcretizationTypeError,
+            f"Formatting by {spec!r}",
+            "phlox.debug.print('{x}', x=x), which prints when the program runs; or '{}', which shows the type",
+        )
+
     def __int__(self) -> int:
         if (value := self.concrete()) is not None:
             return int(value)

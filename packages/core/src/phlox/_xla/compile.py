@@ -114,24 +114,17 @@ def compile_text(
         return _compiled(
             client, module, device_list, settings, text=text, overrides=overrides, host_callbacks=functions
         )
-    if not only_stored:
-        monitoring.record_event(monitoring.CACHE_ASKED)
     start = time.monotonic()
     attached = (list(callbacks),) if callbacks else ()
     key = _cache_key(text, settings, client, devices)
-    stored = disk.load(key)
-    if stored is not None:
-        try:
-            loaded = client.deserialize_executable(stored, device_list, settings, *attached)
-            if only_stored:
-                monitoring.record_event(monitoring.CACHE_ASKED)
-            monitoring.record_event(monitoring.CACHE_HIT)
-            monitoring.record_event_duration_secs(monitoring.CACHE_READ, time.monotonic() - start)
-            return loaded
-        except JaxRuntimeError:
-            disk.discard(key)  # this jaxlib cannot read it
-    if only_stored:
-        return None
+    loaded = _load(client, key, device_list, settings, *attached)
+    if loaded is not None or not only_stored:
+        monitoring.record_event(monitoring.CACHE_ASKED)
+    if loaded is not None:
+        monitoring.record_event(monitoring.CACHE_HIT)
+        monitoring.record_event_duration_secs(monitoring.CACHE_READ, time.monotonic() - start)
+    if loaded is not None or only_stored:
+        return loaded
     monitoring.record_event(monitoring.CACHE_MISS)
     try:
         shown = text if located is None else located()
@@ -141,10 +134,8 @@ def compile_text(
             client, module, device_list, settings, text=text, overrides=(*advice, *overrides), **more
         )
     except CompilerOptionError as error:
-        refused = {name for name, _ in advice if name in str(error.__context__)}
-        if not refused:  # an option of the user
+        if not _note_refused(advice, error):  # an option of the user
             raise
-        _refused.update(refused)
         return compile_text(
             text,
             devices,
@@ -158,6 +149,25 @@ def compile_text(
     with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
         disk.store(key, client.serialize_executable(executable))
     return executable
+
+
+def _note_refused(advice: Overrides, error: Exception) -> bool:
+    """Whether this XLA refuses an option of `advice`, which is then left out of all programs."""
+    refused = {name for name, _ in advice if name in str(error.__context__)}
+    _refused.update(refused)
+    return bool(refused)
+
+
+def _load(client: Any, key: str, *how: Any) -> Any:
+    """The executable of this key from the disk cache, or None."""
+    stored = disk.load(key)
+    if stored is None:
+        return None
+    try:
+        return client.deserialize_executable(stored, *how)
+    except JaxRuntimeError:
+        disk.discard(key)  # this jaxlib cannot read it
+        return None
 
 
 def _compiled(client: Any, module: Any, *how: Any, text: str, overrides: Overrides, **more: Any) -> Any:

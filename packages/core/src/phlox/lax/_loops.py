@@ -20,7 +20,6 @@ from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import (
     ArgumentError,
-    AxisError,
     ConcretizationTypeError,
     DtypeError,
     InconclusiveDimensionOperation,
@@ -42,11 +41,13 @@ from .._ops.elementwise.families import literal
 from .._ops.elementwise.logic import and_, lt
 from .._ops.structure.shape import own
 from .._trace.refs import AbstractRef, Ref, values, with_captured_refs, with_ref_values, write_all
-from .._trace.trace import Tracer, typeof
+from .._trace.trace import typeof
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
 from .._transform.manual_axes import as_varying
+from ._iterators import report_iterators
 from ._progress import reporter
+from ._scan_options import common_length, unroll_count
 from ._structural import concatenate, reshape
 
 if TYPE_CHECKING:
@@ -222,6 +223,7 @@ def while_loop(
     >>> phlox.grad(lambda x: while_loop(lambda x: x < 100, lambda x: 2 * x, x))(3.0)
     Array(64., dtype=float32)
     """
+    report_iterators("while_loop", "body_fun", body_fun)
     named = _Body("while_loop", "body_fun", _parameter(body_fun, 0))
     check_checkpoints("while_loop", checkpoints)
     if max_steps is None and progress is None:
@@ -419,6 +421,7 @@ def fori_loop(
     Array(10, dtype=int32, weak_type=True)
     """
     arguments.check_callable("fori_loop: body_fun", body_fun)
+    report_iterators("fori_loop", "body_fun", body_fun)
     check_checkpoints("fori_loop", checkpoints)
     for name, bound in (("lower", lower), ("upper", upper)):
         arguments.check_arrays("fori_loop", fori_loop, (bound,), {}, [bound])
@@ -538,6 +541,7 @@ def scan(
     (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
     """
     arguments.check_callable("scan", f)
+    report_iterators("scan", "f", f)
     check_checkpoints("scan", checkpoints)
     named = _Body("scan", "f", _parameter(f, 0))
     if progress is None:
@@ -648,7 +652,7 @@ def _scan(
     carry_tree, xs_tree = pytree.treedef_children(tree)
     count = carry_tree.num_leaves
     steps = common_length(leaves[count:], xs_tree, length)
-    unroll = _unroll(unroll, steps)
+    unroll = unroll_count(unroll, steps)
     row_avals = [row_of(typeof(x)) for x in leaves[count:]]
     avals, body = _settle(
         [typeof(x) for x in leaves[:count]],
@@ -688,52 +692,3 @@ def _scan(
     carry = [own(x) if i in unchanged else next(outs) for i, x in enumerate(start)]
     ys = [own(inputs[v]) if v in inputs else next(outs) for v in outvars[count:]]
     return carry_tree.unflatten(carry), parts[1].unflatten(ys)
-
-
-def _unroll(unroll: Any, steps: int) -> int:
-    """The number of steps in one iteration of the loop, from 1 to `steps`."""
-    _check_known("unroll", "`int` or `bool`", unroll)
-    count = (0 if unroll else 1) if isinstance(unroll, bool) else operator.index(unroll)
-    if count < 0:
-        raise OptionError(f"scan: `unroll` must be a bool or an integer that is not negative, got {unroll}")
-    if is_symbolic(steps):  # unrolling has no effect on the values
-        return 1
-    return min(count or steps, steps) or 1
-
-
-def _check_known(option: str, kind: str, value: Any) -> None:
-    if isinstance(value, Tracer):
-        raise ConcretizationTypeError(
-            f"The `{option}` argument to `scan` expects a concrete {kind} value, "
-            f"got {value.aval.short}, which is traced",
-            instead="a Python number, or an argument that is static (static_argnums)",
-            aval=value.aval,
-        )
-
-
-def common_length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
-    lengths: dict[int, str] = {}
-    for path, x in zip(pytree.named_paths(tree), arrays, strict=True):
-        aval = typeof(x)
-        if not aval.shape:
-            raise AxisError(
-                f"scan got value with no leading axis to scan over: xs{pytree.keystr(path)} is {aval.short}"
-            )
-        if aval.spec is not None and aval.spec.entries[0]:
-            raise ShardingTypeError(
-                f"scan: 0th dimension of all xs should be replicated: xs{pytree.keystr(path)} is {aval.short}",
-                instead="phlox.reshard(x, phlox.P(None, ...)) first",
-                avals=[aval],
-            )
-        lengths.setdefault(aval.shape[0], f"xs{pytree.keystr(path)}: {aval.short}")
-    if length is not None:
-        _check_known("length", "`int`", length)
-        if lengths and [*lengths] != [int(length)]:
-            sizes = [typeof(x).shape[0] for x in arrays]
-            raise ShapeError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {sizes}.")
-        lengths.setdefault(int(length), f"length={length}")
-    if not lengths:
-        raise OptionError("scan: xs has no arrays, so the number of steps is unknown", instead="length=...")
-    if len(lengths) > 1:
-        raise ShapeError(f"scan: first axes of different lengths: {'; '.join(lengths.values())}")
-    return next(iter(lengths))

@@ -11,7 +11,8 @@ from .._api.jit.bodies import operands_of
 from .._base import pytree
 from .._base.errors import OptionError
 from .._trace.trace import typeof
-from ._loops import Tree, common_length, scan
+from ._loops import Tree, scan
+from ._scan_options import common_length
 from ._structural import concatenate, reshape
 
 

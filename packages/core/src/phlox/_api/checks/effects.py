@@ -58,10 +58,18 @@ def _ended(x: Any, depth: int, left: list[int]) -> Iterator[tuple[str, Tracer]]:
         for i, item in enumerate(list(x)):
             for path, tracer in _ended(item, depth - 1, left):
                 yield (f"[{i}]" if ordered else "") + path, tracer
-    elif not isinstance(x, type) and isinstance(values := getattr(x, "__dict__", None), dict):
+    elif not isinstance(x, type) and isinstance(values := _attributes(x), dict):
         for key, item in list(values.items()):
             for path, tracer in _ended(item, depth - 1, left):
                 yield f".{key}{path}", tracer
+
+
+def _attributes(x: Any) -> Any:
+    """The attributes stored in an object, without asking its class."""
+    try:
+        return object.__getattribute__(x, "__dict__")
+    except AttributeError:
+        return None
 
 
 def _writer(reads: Sequence[Read], read: Read) -> Read:

@@ -17,6 +17,7 @@ from .reads import Reader
 from .stale_values import Watch
 
 if TYPE_CHECKING:
+    from ..jit.bodies import Staged
     from ..jit.bound_call import BoundCall
     from ..jit.jit_function import JitFunction
     from ..jit.reference_calls import ReferenceCall
@@ -67,9 +68,15 @@ def traced(jitted: JitFunction, call: BoundCall, program: Traced) -> Watch | Non
     if reader.reads:
         effects.check(reader, jitted.fun, program.closed.jaxpr.name)
     unrolled.check(program.closed.jaxpr)
+    return values_of(jitted.fun, program, reader)
+
+
+def values_of(fun: Callable[..., Any], program: Traced | Staged, reader: Reader | None = None) -> Watch | None:
+    """The values from outside that the trace `program` of a function read; None if there are none."""
+    reader = reader or Reader(fun)
     if not reader.reads:
         return None
-    watch = Watch(reader, jitted.fun, program)
+    watch = Watch(reader, fun, program)
     return watch if watch.values else None
 
 

@@ -72,10 +72,10 @@ def codes_of(fun: Any) -> list[CodeType]:
 
 def _stack() -> list[Any]:
     """The places of the user's frames. Tests that run again with other parameters are at different places."""
-    places: list[Any] = [os.environ.get("PYTEST_CURRENT_TEST")]
+    frames: list[Any] = [os.environ.get("PYTEST_CURRENT_TEST")]
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if is_users(frame.f_code.co_filename):
-            places += [id(frame.f_code), frame.f_lasti]
+            frames += [id(frame.f_code), frame.f_lasti]
         frame = frame.f_back
-    return places
+    return frames

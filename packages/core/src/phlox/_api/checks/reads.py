@@ -267,9 +267,14 @@ class Reader:
                 bound = {**shifted, 0: ((*path, ("self", "")), x.__self__)}
             elif isinstance(x, functools.partial):
                 shifted = {w + len(x.args) if isinstance(w, int) else w: v for w, v in bound.items()}
-                given = [*enumerate(x.args), *x.keywords.items()]
-                bound = {**shifted, **{w: ((*path, ("argument", w)), v) for w, v in given}}
+                items = [*enumerate(x.args), *x.keywords.items()]
+                bound = {**shifted, **{w: ((*path, ("argument", w)), v) for w, v in items}}
             inner = inner_function(x)
+            if inner is MISSING and not isinstance(x, FunctionType):
+                x, path = attribute(x, "__call__"), (*path, ("attr", "__call__"))
+                if isinstance(x, MethodType):
+                    continue
+                return
             if inner is MISSING:
                 self._closure(x, path, depth)
                 return

@@ -73,8 +73,8 @@ class Change(NamedTuple):
         what = {"structure": "the structure of the arguments"}.get(self.kind) or subject.get(self.kind, "") + self.name
         suffix = {"weak type": "weak type", "shape": "shape", "dtype": "dtype", "sharding": "sharding"}.get(self.kind)
         another = f" (another {suffix})" if suffix else ""
-        made = ", an object made anew, which is equal to no other" if self.kind == "identity" else ""
-        return f"{what} is {self.now} and was {', then '.join(reversed(self.before))}{another}{made}"
+        anew = ", an object made anew, which is equal to no other" if self.kind == "identity" else ""
+        return f"{what} is {self.now} and was {', then '.join(reversed(self.before))}{another}{anew}"
 
     @property
     def instead(self) -> str:
@@ -158,7 +158,7 @@ def _leaf_names(fun: Callable[..., Any], tree: Any, static: set[int], count: int
 def _type_text(leaf: Any) -> str:
     aval = aval_of_leaf(leaf)
     number = f" (a Python {leaf.__name__})" if leaf in NUMBERS else " (weakly typed)" if aval.weak_type else ""
-    placement = f" on {leaf.sharding}" if type(leaf) is Placed else ""
+    placement = f" on {getattr(leaf.sharding, 'spec', leaf.sharding)}" if type(leaf) is Placed else ""
     return f"{aval.short}{number}{placement}"
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 import weakref
 import zlib
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ..._base.checks import report
+from ..._ir.dtypes import is_extended
+from ..._ir.jaxpr import ClosedJaxpr
 from ..._xla.array import ArrayImpl
 from ..jit.counting import next_sample
-from ..jit.traced import Traced
 from .reads import MISSING, Read, Reader, walk
 
 #: fingerprints are computed of NumPy arrays of at most so many bytes
@@ -26,6 +27,18 @@ _SMALL = 1 << 18
 _LEAVES = 256
 _IN_PLACE = "was changed in place"
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+class Trace(Protocol):
+    """What was traced: a jitted function, or the body of a loop."""
+
+    @property
+    def closed(self) -> ClosedJaxpr:
+        """The program."""
+
+    @property
+    def consts(self) -> Sequence[Any]:
+        """The arrays that it closes over."""
 
 
 class Value(NamedTuple):
@@ -108,7 +121,7 @@ def _old_text(value: Value) -> str:
 
 def _text(x: Any) -> str:
     if isinstance(x, ArrayImpl):
-        is_number = x.aval.size == 1 and isinstance(x.dtype, np.dtype) and not x.is_deleted()
+        is_number = x.aval.size == 1 and not is_extended(x.dtype) and not x.is_deleted()
         return f"{x.aval.short}, {np.asarray(x).item()!r}" if is_number else x.aval.short
     if isinstance(x, np.ndarray):
         return f"{x.dtype}{list(x.shape)}"
@@ -127,7 +140,7 @@ class Watch:
 
     __slots__ = ("checked_at", "statics", "traced", "values")
 
-    def __init__(self, reader: Reader, fun: Callable[..., Any], traced: Traced):
+    def __init__(self, reader: Reader, fun: Callable[..., Any], traced: Trace):
         self.traced = traced
         self.statics = reader.statics
         self.checked_at = 1, 2
@@ -147,7 +160,7 @@ class Watch:
         self.checked_at = count, next_sample(count) if count >= due else due
         return count >= due
 
-    def check(self, fun: Callable[..., Any], retrace: Callable[[], Traced]) -> None:
+    def check(self, fun: Callable[..., Any], retrace: Callable[[], Trace]) -> None:
         """Reports the values that are others now, if the function traced now is another program."""
         different = list(self._differences(fun))
         if not different:
@@ -202,7 +215,7 @@ def _arrays(x: Any) -> Iterator[np.ndarray]:
             yield from _arrays(item)
 
 
-def _changes_program(traced: Traced, retrace: Callable[[], Traced], in_place: set[int]) -> bool:
+def _changes_program(traced: Trace, retrace: Callable[[], Trace], in_place: set[int]) -> bool:
     """Whether the function traced now is another program; True if it cannot be traced any more. `in_place` has the ids
     of NumPy arrays that were changed in place."""
     try:
@@ -215,12 +228,14 @@ def _changes_program(traced: Traced, retrace: Callable[[], Traced], in_place: se
     return any(id(now) in in_place if now is before else not _equal(now, before) for now, before in pairs)
 
 
-def _program_text(traced: Traced) -> str:
+def _program_text(traced: Trace) -> str:
     return re.sub("0x[0-9a-f]+", "", str(traced.closed.jaxpr))  # addresses of functions among the parameters
 
 
 def _equal(now: Any, before: Any) -> bool:
     """Whether two closed-over arrays have equal elements; False for large ones."""
-    if not all(isinstance(x, ArrayImpl | np.ndarray) for x in (now, before)) or now.nbytes > _SMALL:
-        return False
+    for x in (now, before):
+        is_array = isinstance(x, np.ndarray) or (isinstance(x, ArrayImpl) and not x.is_deleted())
+        if not is_array or is_extended(x.dtype) or x.nbytes > _SMALL:
+            return False
     return np.array_equal(np.asarray(now), np.asarray(before))

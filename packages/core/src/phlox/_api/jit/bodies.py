@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._base import config
+from ..._base.checks import is_on, retracing
 from ..._base.errors import DtypeError, UnsupportedError
 from ..._base.pytree import PyTreeDef, flatten, typed_text
 from ..._ir.avals import ShapedArray
@@ -51,6 +53,7 @@ class Staged:
             jaxpr, self.consts = stage(flat, avals, name=self.name, arg_names=arg_names)
         self.closed = ClosedJaxpr(hoist_consts(jaxpr))
         self.out_tree = trees[0]
+        self.watch: Any = None
 
     @property
     def out_avals(self) -> list[ShapedArray]:
@@ -98,11 +101,22 @@ def staged(
     except TypeError:  # `fun` is not hashable, or does not support weak references
         return Staged(function, role, fun, in_tree, avals, arg_names)
     body = programs.get(key)
-    if body is None:
+    if body is None or retracing.get():
         body = Staged(function, role, fun, in_tree, avals, arg_names)
-        if not any(isinstance(c, Tracer) for c in body.consts):  # tracers are valid for this call only
-            programs[key] = body
+        if not any(isinstance(c, Tracer) for c in body.consts) and not retracing.get():
+            programs[key] = body  # without tracers, which are valid for this call only
+            if is_on():
+                body.watch = _watch(fun, body)
+    elif body.watch is not None and body.watch.is_due():
+        body.watch.check(fun, functools.partial(Staged, function, role, fun, in_tree, avals, arg_names))
     return body
+
+
+def _watch(fun: Callable[..., Any], body: Staged) -> Any:
+    """The values from outside that the function reads, to be compared when it is next taken from the cache."""
+    from ..checks import hooks
+
+    return hooks.values_of(fun, body)
 
 
 def operands_of(function: str, fun: Callable[..., Any], args: Sequence[Any]) -> tuple[list[Any], PyTreeDef]:

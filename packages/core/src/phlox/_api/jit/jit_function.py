@@ -10,10 +10,10 @@ import functools
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._base import config, strictness
+from ..._base.checks import retracing
 from ..._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
 from ..._base.monitoring import TRACE, on, timed
 from ..._base.pytree import PyTreeDef, flatten
@@ -88,8 +88,6 @@ class LoweredCall(NamedTuple):
 
 
 _NONE: frozenset[int] = frozenset()
-#: while a function is traced anew to compare the trace with an old one, whose parts are not taken from caches either
-_retracing: ContextVar[bool] = ContextVar("phlox_retracing", default=False)
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
@@ -281,7 +279,7 @@ class JitFunction:
                 return self._trace(call)
         key = (call.tree, call.statics, settings.traced, axis_env.get(), *avals)
         cached = self._store.traces.get(key)
-        if cached is not None and not (_retracing.get() and not self._is_ours):
+        if cached is not None and not (retracing.get() and not self._is_ours):
             if cached.watch is not None and cached.watch.is_due():
                 cached.watch.check(self.fun, functools.partial(self.retrace, call))
             return cached
@@ -291,7 +289,7 @@ class JitFunction:
         if self._options.max_traces is not None:
             self._check_limit(key)
         traced = self._stage(call, name)
-        if settings.checks != "off" and not self._is_ours and not _retracing.get():
+        if settings.checks != "off" and not self._is_ours and not retracing.get():
             traced = traced._replace(watch=_checks().traced(self, call, traced))
         if settings.debug_key_reuse:
             check_keys(traced.closed.jaxpr)
@@ -320,16 +318,16 @@ class JitFunction:
 
     def retrace(self, call: BoundCall) -> Traced:
         """The function traced anew for this call, with the functions that it calls, to compare it with an old trace."""
-        token = _retracing.set(True)
+        token = retracing.set(True)
         try:
             return self._stage(call, arguments.fun_name(self.fun))
         finally:
-            _retracing.reset(token)
+            retracing.reset(token)
 
     def _check_limit(self, key: Any) -> None:
         """Raises `CheckError` if one more trace is more than `max_traces` allows."""
         known, limit = list(self._store.traces), self._options.max_traces
-        if not _retracing.get() and limit is not None and len(known) >= limit:
+        if not retracing.get() and limit is not None and len(known) >= limit:
             _checks().check_limit(self, limit, key, known)
 
     def _check_call(self, entry: Entry, call: BoundCall) -> None:

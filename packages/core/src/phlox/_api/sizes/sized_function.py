@@ -15,9 +15,11 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..._base import config
 from ..._base.errors import OptionError
-from ..._base.pytree import PyTreeDef
+from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import SymbolicScope, is_symbolic, value_of, variable
 from ..._ir.jaxpr import ClosedJaxpr, hoisted
@@ -31,6 +33,7 @@ from ..export import dimensions as dimensions  # reads the constraints of scopes
 from ..jit import arguments, donation
 from ..jit.bound_call import BoundCall, join_static
 from ..jit.caches import bounded
+from ..jit.entry import NUMBERS
 from ..jit.jit_function import JitFunction
 from ..jit.user_functions import FlatFunction
 from .buckets import Buckets
@@ -66,6 +69,7 @@ class SizedFunction:
     Attributes:
       exact: the function compiled for the size of its arguments; its options are those of all programs.
       plans: how calls run, by the tree, the keys of leaves and the static arguments.
+      fast_plans: the same by keys that are found faster, for calls by position without static arguments.
       runners: the compiled programs, by the same without the lengths of names, and the ranges of these.
       refusals: why the function is compiled for its own size, by the lengths.
     """
@@ -81,6 +85,7 @@ class SizedFunction:
         self.buckets = Buckets(buckets)
         self.names: dict[Any, list[Names]] = {}
         self.plans: dict[Any, Plan | None] = {}
+        self.fast_plans: dict[Any, Plan] = {}
         self.runners: dict[Any, Runner] = {}
         self.programs: dict[Any, Program | None] = {}
         self.refusals: dict[Lengths, Exception] = {}
@@ -102,9 +107,15 @@ class SizedFunction:
         settings = config.current()
         if settings.disable_jit:
             return self.exact(*args, **kwargs)
-        jitted = self.jitted
+        jitted, call_key = self.jitted, None
         if kwargs:
             args, kwargs = jitted.parameters.in_position(args, kwargs)
+        elif not jitted.has_static:
+            leaves, tree = flatten(args)
+            call_key = (settings.called, tree, *map(_fast_key, leaves))
+            plan = self.fast_plans.get(call_key)
+            if plan is not None:
+                return plan.run(leaves)
         call = jitted._bind(args, kwargs)
         call.keys = keys = [x._key if type(x) is ArrayImpl else jitted._leaf_key(x, call) for x in call.leaves]
         key = (call.tree, call.statics, settings.called, *keys)
@@ -114,6 +125,8 @@ class SizedFunction:
             plan = bounded(self.plans)[key] = self.plan(call)
         if plan is None:
             return self.call_exact(args, kwargs)
+        if call_key is not None and all(part is not None for part in call_key):
+            bounded(self.fast_plans)[call_key] = plan
         return plan.run(call.leaves)
 
     def call_traced(self, args: Any, kwargs: Any) -> Any:
@@ -270,6 +283,16 @@ def _tiles(sharding: Any) -> list[int]:
     """The numbers of parts that a sharding makes of axes."""
     spec = getattr(sharding, "spec", None)
     return sharding.tiles(len(spec)) if spec is not None and len(sharding.devices) > 1 else [1]
+
+
+def _fast_key(x: Any) -> Any:
+    """The key of a leaf among `fast_plans`; None for leaves that are read otherwise."""
+    kind = type(x)
+    if kind is ArrayImpl:
+        return x._key
+    if kind is np.ndarray:
+        return x.dtype, x.shape
+    return kind if kind in NUMBERS else None
 
 
 def _is_readable(key: Any) -> bool:

@@ -92,7 +92,7 @@ class SizedJit(SizedFunction):
 
     def clear_cache(self) -> None:
         """Forgets what was traced and compiled for this function."""
-        for cache in (self.plans, self.runners, self.programs, self.refusals):
+        for cache in (self.plans, self.fast_plans, self.runners, self.programs, self.refusals):
             cache.clear()
         self.exact.clear_cache()
 
@@ -110,7 +110,7 @@ class SizedJit(SizedFunction):
         >>> [float(f(jnp.ones(n))) for n in (3, 4, 100)]
         [3.0, 4.0, 100.0]
         >>> print(f.explain())
-        <lambda> has 2 programs for 3 calls; 27% of their elements are padding
+        <lambda> has 2 programs for 3 calls; 25% of their elements are padding
         sizes     calls  padding  compiled
         n 1–8     2      50%      ...
         n 33–128  1      22%      ...

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, cast
 
 from ..._api.devices.out_sharding import lay_out, operands_for
 from ..._api.jit.bodies import program_of_element
 from ..._api.jit.jit import jit
-from ..._base.errors import DtypeError, ShapeError
+from ..._base.errors import ArgumentError, DtypeError, ShapeError
 from ..._base.source import warn
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
@@ -116,6 +116,9 @@ class At:
     def __getitem__(self, index: Index) -> AtIndex:
         return AtIndex(self.array, index)
 
+    def __setitem__(self, index: Index, value: Any) -> NoReturn:
+        raise ArgumentError("x.at[index] = value changes nothing in place", instead="x = x.at[index].set(value)")
+
     def __repr__(self) -> str:
         return f"At({self.array!r})"
 
@@ -133,6 +136,9 @@ class AtIndex:
     def __init__(self, array: Any, index: Any):
         self.array = array
         self.index = index
+
+    def __iadd__(self, value: Any) -> NoReturn:
+        raise ArgumentError("x.at[index] += value changes nothing in place", instead="x = x.at[index].add(value)")
 
     def __repr__(self) -> str:
         return f"AtIndex({self.array!r}, {self.index!r})"
