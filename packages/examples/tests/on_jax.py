@@ -30,6 +30,8 @@ def translated(text):
     text = re.sub(rf"\b({'|'.join(PACKAGES)})\b", rf"\1{ENDING}", text)
     text = re.sub(r"\bphlox\b(?!\.(errors|extend)\b)", "jax", text)
     text = text.replace("phlox.errors.PhloxError", "Exception")
+    # Buckets of lengths, an option of phlox's own jit, which no program uses.
+    text = re.sub(r"(jax\.jit\b[^\n]*?), sizes=[^\n]*\)\n", r"\1)\n", text)
     return text.replace('config.update("', 'config.update("jax_')
 
 
