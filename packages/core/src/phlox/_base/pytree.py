@@ -948,15 +948,15 @@ def _kind(expected: str, got: str) -> str:
 
 
 def tree_error(what: str, differences: list[Difference], instead: str = "") -> TreeError:
-    """A `TreeError` that lists `found`; its attributes describe the first difference.
+    """A `TreeError` that lists `differences`; its attributes describe the first difference.
 
     Args:
       what: the first line of the message.
-      found: the differences of two trees; the message lists the first five.
+      differences: those of two trees; the message lists the first five.
       instead: what to write instead.
 
     Returns:
-      The error, to be raised. Its attribute `differences` is `found`.
+      The error, to be raised. Its attribute `differences` has them.
 
     >>> error = tree_error("these differ", [Difference((DictKey("a"),), "a tuple", "a leaf")])
     >>> error.path, error.expected, error.got
