@@ -12,7 +12,6 @@ from .._base import config, pytree
 from .._base.errors import CheckError
 from .._base.source import Location, user_location
 from .._ir import dtypes
-from .._ops.host.callbacks import Callback, debug_callback
 from .._trace.trace import typeof
 
 
@@ -32,6 +31,8 @@ def check_range(function: str, exact: Callable[..., Any], dtype: Any, *operands:
         return
     if any(dtypes.kind(typeof(x).dtype) not in "biu" for x in operands):
         return
+    from .._ops.host.callbacks import Callback, debug_callback  # strict mode alone pays for them
+
     check = _Check(function, exact, np.dtype(dtype), user_location())
     in_tree = pytree.tree_structure(((0,) * len(operands), {}))
     debug_callback.bind(*operands, callback=Callback(check, in_tree), ordered=False, partitioned=False)

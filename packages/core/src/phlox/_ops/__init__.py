@@ -4,7 +4,7 @@ import functools
 
 from .._ir.primitive import Primitive, primitives
 from .._xla import eager as eager  # installs the function that executes operations when no trace is current
-from .._xla.forms import Forms, provide_forms
+from . import cpu as cpu  # provides the forms of primitives for CPUs
 
 
 def all_primitives() -> dict[str, Primitive]:
@@ -18,15 +18,6 @@ def all_primitives() -> dict[str, Primitive]:
     """
     _import_all()
     return primitives()
-
-
-def _cpu_forms() -> Forms:
-    from .cpu import FORMS  # on demand: no program needs them before it is lowered
-
-    return FORMS
-
-
-provide_forms(_cpu_forms)
 
 
 @functools.cache

@@ -1,18 +1,17 @@
 """Forms: further lowering rules of primitives for CPUs, where the code that XLA makes of an operation is slow or wrong.
 
 The rule `lower` of a primitive is portable. Programs that run on CPUs only have the first `Form` that applies. The
-table of forms is `phlox._ops.cpu`; it is loaded when the first such program is lowered.
+table of forms is `phlox._ops.cpu`; a form is imported when the first program with such an operation is lowered.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .._ir.primitive import Primitive
 from .platforms import cpu_only
-from .text import Function
+from .text import Function, Value
 
 
 class Form(NamedTuple):
@@ -29,20 +28,31 @@ class Form(NamedTuple):
     gain: str
 
 
-Forms = Mapping[Primitive, Sequence[Form]]
+class _Table:
+    """The table of forms: `least` is the number of elements from which on a primitive may have one, by its name."""
 
-_NO_FORMS: Forms = {}
-_loaders: list[Callable[[], Forms]] = []
-
-
-def provide_forms(load: Callable[[], Forms]) -> None:
-    """Sets the function that returns the table. It is called once, when it is needed."""
-    _loaders.append(functools.cache(load))
+    least: Mapping[str, int] = {}
+    load: Callable[[Primitive], Sequence[Form]]
 
 
-def forms_of(f: Function) -> Forms:
-    """The forms that the program may have: none if it may also run elsewhere than on CPUs."""
-    forms: Forms | None = f.module.known.get(forms_of)
-    if forms is None:
-        forms = f.module.known[forms_of] = _loaders[0]() if _loaders and cpu_only(f) else _NO_FORMS
-    return forms
+_table = _Table()
+
+
+def provide_forms(least: Mapping[str, int], load: Callable[[Primitive], Sequence[Form]]) -> None:
+    """Sets the table of forms.
+
+    Args:
+      least: for the name of each primitive with forms the least number of elements of an operand. No program with
+        fewer elements loads them.
+      load: ``load(primitive)``, the forms of a primitive, in the order in which they are tried.
+    """
+    _table.least, _table.load = least, load
+
+
+def form_for(f: Function, primitive: Primitive, operands: Sequence[Value], params: dict[str, Any]) -> Any:
+    """The lowering rule of the first form that applies; None for the portable rule."""
+    least = _table.least.get(primitive.name)
+    if least is None or max(x.aval.size for x in operands) < least or not cpu_only(f):
+        return None
+    forms = _table.load(primitive)
+    return next((form.write for form in forms if form.applies(f, *operands, **params)), None)

@@ -17,7 +17,7 @@ from .._ir.effects import ordered
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error
 from .constant_nan import may_know_nan
-from .forms import forms_of
+from .forms import form_for
 from .text import TOKEN, Function, Module, Value, quoted
 
 
@@ -73,7 +73,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
     def read(v: Atom) -> Value:
         return f.number(v.val, v.aval.physical) if isinstance(v, Literal) else env[v]
 
-    locate, explicit, forms = f.module.locations, f.module.explicit, forms_of(f)
+    locate, explicit = f.module.locations, f.module.explicit
     with Replay() as replay:
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
@@ -83,9 +83,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
             rule = primitive.lower or primitive.rule("lower")
             # A primitive without a rule `extend` has no PRNG keys among its operands: its rule `types` refuses them.
             params = eqn.params if primitive.extend is None else _physical_params(eqn)
-            if primitive in forms:
-                rows = forms[primitive]
-                rule = next((form.write for form in rows if form.applies(f, *operands, **params)), rule)
+            rule = form_for(f, primitive, operands, params) or rule
             if locate:
                 around = f.label
                 f.source = eqn.source_info

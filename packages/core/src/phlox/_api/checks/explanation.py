@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -72,6 +71,8 @@ class Explanation:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        import html  # only notebooks need it
+
         head = "".join(f"<th>{html.escape(cell)}</th>" for cell in _HEADS)
         rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._cells()]
         body = "".join(f"<tr>{row}</tr>" for row in rows)

@@ -12,7 +12,6 @@ from ..._xla.compile import observers
 from ..jit.counting import next_sample
 from ..jit.entry import LIMIT, Entry
 from . import effects, made_anew, recompiles, slow_compile, unrolled
-from .explanation import Explanation, explanation
 from .reads import Reader
 from .stale_values import Watch
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from ..jit.jit_function import JitFunction
     from ..jit.reference_calls import ReferenceCall
     from ..jit.traced import Traced
+    from .explanation import Explanation
 
 #: how often functions of a code were transformed, and at which number they are next checked, by id of the code
 _transformed: dict[int, tuple[int, int]] = {}
@@ -100,6 +100,8 @@ def transformed(fun: Callable[..., Any], name: str) -> None:
 
 def explain(jitted: JitFunction) -> Explanation:
     """See `JitFunction.explain`."""
+    from .explanation import explanation  # asked for by people, not by programs
+
     return explanation(jitted.fun, jitted.parameters.label, jitted._store.history)
 
 

@@ -1,28 +1,68 @@
 """The table of forms: what programs for CPUs have in place of the portable lowering rule of a primitive.
 
-A row is a `Form`: the condition, the rule that writes it, and what was measured. The first row that applies counts, so
-that the kernels of phlox-kernels come first. The figures are from two cores of x86-64; `./bench kernels` measures them
-again, and docs/performance.md has the table.
+A row is a `Form` in one of the modules here: the condition, the rule that writes it, and what was measured. The first
+row that applies counts, so that the kernels of phlox-kernels come first. The figures are from two cores of x86-64;
+`./bench kernels` measures them again, and docs/performance.md has the table.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
+from typing import TYPE_CHECKING, NamedTuple
+
 from ..._ir.primitive import Primitive
-from ..._xla.forms import Form
-from . import depthwise, extrema, functions, kernels, packed_sort, positions, prefixes, top_k
+from ..._xla.forms import Form, provide_forms
 
-_TABLES: tuple[dict[Primitive, list[Form]], ...] = (
-    kernels.FORMS,
-    functions.FORMS,
-    extrema.FORMS,
-    positions.FORMS,
-    prefixes.FORMS,
-    packed_sort.FORMS,
-    top_k.FORMS,
-    depthwise.FORMS,
-)
+if TYPE_CHECKING:  # `_load` imports them by name; packagers look for import statements
+    from . import (  # noqa: F401
+        depthwise,
+        extrema,
+        functions,
+        kernels,
+        packed_sort,
+        positions,
+        prefixes,
+        top_k,
+    )
 
-FORMS: dict[Primitive, list[Form]] = {}
-for table in _TABLES:
-    for primitive, rows in table.items():
-        FORMS.setdefault(primitive, []).extend(rows)
+
+class _Rows(NamedTuple):
+    """Where the forms of a primitive are.
+
+    Attributes:
+      modules: names of the modules, in the order in which their forms are tried.
+      least: the number of elements of an operand from which on there is a form. Smaller programs import none.
+    """
+
+    modules: tuple[str, ...]
+    least: int
+
+
+_FUNCTIONS = _Rows(("functions",), 1024)
+_RUNNING = _Rows(("kernels", "prefixes"), 256)
+_POSITIONS = _Rows(("kernels", "positions"), 256)
+_REDUCTIONS = _Rows(("kernels", "extrema"), 4096)
+TABLE = {
+    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh"), _FUNCTIONS),
+    **dict.fromkeys(("cbrt", "pow", "rem"), _FUNCTIONS),
+    **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin"), _RUNNING),
+    **dict.fromkeys(("argmax", "argmin"), _POSITIONS),
+    **dict.fromkeys(("reduce_max", "reduce_min"), _REDUCTIONS),
+    **dict.fromkeys(("max", "min"), _Rows(("extrema",), 4096)),
+    "cumlogsumexp": _Rows(("prefixes",), 1 << 17),
+    "sort": _Rows(("kernels", "packed_sort"), 2),
+    "top_k": _Rows(("kernels", "top_k"), 1),
+    "first_places": _Rows(("kernels",), 256),
+    "conv_general_dilated": _Rows(("depthwise",), 4096),
+}
+
+
+@functools.cache
+def _load(primitive: Primitive) -> tuple[Form, ...]:
+    """The forms of a primitive; none for a user's primitive of the same name."""
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in TABLE[primitive.name].modules]
+    return tuple(form for module in modules for form in module.FORMS.get(primitive, ()))
+
+
+provide_forms({name: rows.least for name, rows in TABLE.items()}, _load)
