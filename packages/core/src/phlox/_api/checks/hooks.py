@@ -34,7 +34,12 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry | Referenc
     store, fun, label = jitted._store, jitted.fun, jitted.parameters.label
     place = user_location()
     codes = made_anew.codes_of(fun)
-    watches = is_on() and (place is None or is_users(place.file)) and all(is_users(c.co_filename) for c in codes[-1:])
+    watches = (
+        jitted.reports_recompiles
+        and is_on()
+        and (place is None or is_users(place.file))
+        and all(is_users(c.co_filename) for c in codes[-1:])
+    )
     changes = recompiles.repeated(fun, label, store.history, key) if watches else []
     number = len(store.history) + 1
     if changes and is_strict():

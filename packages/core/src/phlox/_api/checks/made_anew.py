@@ -14,6 +14,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from ..._base.checks import report
+from ..._base.interning import forgettable
 from ..._base.source import Location, is_users
 from ..jit import arguments
 from .reads import MISSING, inner_function
@@ -23,7 +24,7 @@ _MANY = 3
 #: a function that was called so often is not made anew at each call
 _OFTEN = 8
 #: (codes, costs) by ids of codes, types and place of the call
-_known: dict[Any, tuple[list[CodeType], list[Cost]]] = {}
+_known: dict[Any, tuple[list[CodeType], list[Cost]]] = forgettable({})
 
 
 def check(fun: Callable[..., Any], codes: list[CodeType], key: Any, cost: Cost, place: Location | None) -> None:

@@ -98,13 +98,14 @@ class JitFunction:
       fun: the user's function.
       calls: fast paths by call key, see `Caches`.
       has_static: whether some arguments are static.
+      reports_recompiles: whether the flag `checks` reports that the function is compiled many times.
       unspecialized: holds the function that the user calls, until that gets generated code. The reference is weak, as
         the function refers to this object.
     """
 
     __slots__ = (
         "__weakref__", "_generated_for", "_is_ours", "_options", "_parameters", "_resolved", "_store", "calls", "fun",
-        "has_static", "unspecialized",
+        "has_static", "reports_recompiles", "unspecialized",
     )  # fmt: skip
 
     def __init__(self, fun: Callable[..., Any], options: Options):
@@ -113,6 +114,7 @@ class JitFunction:
         self._is_ours = str(getattr(fun, "__module__", "")).startswith(_PACKAGE)
         self._store: Caches = caches_for(fun, options)
         self.calls = self._store.calls
+        self.reports_recompiles = True
         self.unspecialized: list[weakref.ref[Any]] = []
         self._parameters: Parameters | None = None
         self._generated_for: Parameters | None = None

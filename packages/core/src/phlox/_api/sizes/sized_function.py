@@ -78,6 +78,7 @@ class SizedFunction:
         self.function = function
         self.exact = exact
         self.jitted: JitFunction = exact._jit
+        self.jitted.reports_recompiles = False  # a `SizesWarning` says why each size is compiled
         self.fun = self.jitted.fun
         self.examples = Examples() if sizes == AUTO else None
         self.specs: dict[str, Any] = {} if sizes == AUTO else parse_sizes(self.fun, sizes)
