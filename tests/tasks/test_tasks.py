@@ -33,14 +33,14 @@ TASKS = {
 GPT2_TASKS = ("load_weights", "generate")
 #: what a library does not have
 ABSENT = {("keras", "two_optimizers")}
-RUN = """
+RUN = f"""
 import importlib, json, sys, tempfile
 library, gpt2, *names = sys.argv[1:]
 module = importlib.import_module(library + "_tasks")
-results = {}
+results = {{}}
 for name in names:
     with tempfile.TemporaryDirectory() as folder:
-        results[name] = getattr(module, name)(gpt2 if name in ("load_weights", "generate") else folder)
+        results[name] = getattr(module, name)(gpt2 if name in {GPT2_TASKS} else folder)
 print(json.dumps(results, default=lambda array: array.tolist() if hasattr(array, "tolist") else list(array)))
 """
 
