@@ -101,7 +101,7 @@ def best_and_resume(folder):
 
 
 def mixed_precision(folder):
-    model, tx = mlp(), optax.adam(1e-3)
+    model, tx = mlp(), optax.apply_if_finite(optax.adam(1e-3), 1000)
     state = tx.init(eqx.filter(model, eqx.is_array))
 
     def half(tree):
@@ -110,18 +110,13 @@ def mixed_precision(folder):
     @eqx.filter_jit
     def step(model, state, batch, scale, good):
         def scaled(model):
-            scores = jax.vmap(half(model))(batch[0].astype(jnp.float16))
-            losses = optax.softmax_cross_entropy_with_integer_labels(scores, batch[1])
+            losses = optax.softmax_cross_entropy_with_integer_labels(jax.vmap(half(model))(half(batch[0])), batch[1])
             return losses.mean().astype(jnp.float32) * scale
 
         value, grads = eqx.filter_value_and_grad(scaled)(model)
-        grads = jax.tree.map(lambda g: g / scale, grads)
-        finite = jnp.all(jnp.array([jnp.isfinite(g).all() for g in jax.tree.leaves(grads)]))
-        updates, new_state = tx.update(grads, state)
-        updates = jax.tree.map(lambda u: jnp.where(finite, u, 0), updates)
-        state = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new_state, state)
-        good = jnp.where(finite, good + 1, 0)
-        new_scale = jnp.where(finite, jnp.where(good % 2000 == 0, scale * 2, scale), scale / 2)
+        updates, state = tx.update(jax.tree.map(lambda g: g / scale, grads), state)
+        good = jnp.where(state.last_finite, good + 1, 0)
+        new_scale = jnp.where(good == 0, scale / 2, jnp.where(good % 2000 == 0, scale * 2, scale))
         return eqx.apply_updates(model, updates), state, value / scale, new_scale, good
 
     scale, good = jnp.float32(2**15), jnp.int32(0)

@@ -10,6 +10,7 @@ import numpy as np
 import optax
 import orbax.checkpoint as ocp
 from flax import nnx
+from flax.training.dynamic_scale import DynamicScale
 from jax.sharding import NamedSharding, PartitionSpec as P
 from safetensors.numpy import load_file
 from task_data import BATCHES, NEW_TOKENS, TOKENS, VALID, X_VALID
@@ -93,27 +94,21 @@ def best_and_resume(folder):
 
 
 def mixed_precision(folder):
-    model = MLP(nnx.Rngs(0), dtype=jnp.float16)
-    optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
+    model, scale = MLP(nnx.Rngs(0), dtype=jnp.float16), DynamicScale()
+    optimizer = nnx.Optimizer(model, optax.apply_if_finite(optax.adam(1e-3), 1000), wrt=nnx.Param)
 
     @nnx.jit
-    def step(model, optimizer, batch, scale, good):
-        value, grads = nnx.value_and_grad(lambda model: loss(model, batch).astype(jnp.float32) * scale)(model)
-        grads = jax.tree.map(lambda g: g / scale, grads)
-        finite = jnp.all(jnp.array([jnp.isfinite(g).all() for g in jax.tree.leaves(grads)]))
-        old = nnx.state((model, optimizer))
+    def step(model, optimizer, batch, scale):
+        graph, params = nnx.split(model)
+        half_loss = scale.value_and_grad(lambda params: loss(nnx.merge(graph, params), batch).astype(jnp.float32))
+        scale, _, value, grads = half_loss(params)
         optimizer.update(model, grads)
-        new = nnx.state((model, optimizer))
-        nnx.update((model, optimizer), jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, old))
-        good = jnp.where(finite, good + 1, 0)
-        scale = jnp.where(finite, jnp.where(good % 2000 == 0, scale * 2, scale), scale / 2)
-        return value / scale, scale, good
+        return value, scale
 
-    scale, good = jnp.float32(2**15), jnp.int32(0)
     for _ in range(5):
         losses = []
         for batch in BATCHES:
-            value, scale, good = step(model, optimizer, batch, scale, good)
+            value, scale = step(model, optimizer, batch, scale)
             losses.append(value)
     return float(np.mean(losses))
 
