@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.sharding import NamedSharding, PartitionSpec as P
-from task_data import BATCHES, VALID, X_VALID
+from safetensors.numpy import load_file
+from task_data import BATCHES, NEW_TOKENS, TOKENS, VALID, X_VALID
 
 KEY = jax.random.key(0)
 
@@ -100,7 +101,7 @@ def best_and_resume(folder):
 
 
 def mixed_precision(folder):
-    model, tx = mlp(), optax.adam(1e-3)
+    model, tx = mlp(), optax.apply_if_finite(optax.adam(1e-3), 1000)
     state = tx.init(eqx.filter(model, eqx.is_array))
 
     def half(tree):
@@ -109,18 +110,13 @@ def mixed_precision(folder):
     @eqx.filter_jit
     def step(model, state, batch, scale, good):
         def scaled(model):
-            scores = jax.vmap(half(model))(batch[0].astype(jnp.float16))
-            losses = optax.softmax_cross_entropy_with_integer_labels(scores, batch[1])
+            losses = optax.softmax_cross_entropy_with_integer_labels(jax.vmap(half(model))(half(batch[0])), batch[1])
             return losses.mean().astype(jnp.float32) * scale
 
         value, grads = eqx.filter_value_and_grad(scaled)(model)
-        grads = jax.tree.map(lambda g: g / scale, grads)
-        finite = jnp.all(jnp.array([jnp.isfinite(g).all() for g in jax.tree.leaves(grads)]))
-        updates, new_state = tx.update(grads, state)
-        updates = jax.tree.map(lambda u: jnp.where(finite, u, 0), updates)
-        state = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new_state, state)
-        good = jnp.where(finite, good + 1, 0)
-        new_scale = jnp.where(finite, jnp.where(good % 2000 == 0, scale * 2, scale), scale / 2)
+        updates, state = tx.update(jax.tree.map(lambda g: g / scale, grads), state)
+        good = jnp.where(state.last_finite, good + 1, 0)
+        new_scale = jnp.where(good == 0, scale / 2, jnp.where(good % 2000 == 0, scale * 2, scale))
         return eqx.apply_updates(model, updates), state, value / scale, new_scale, good
 
     scale, good = jnp.float32(2**15), jnp.int32(0)
@@ -257,3 +253,68 @@ def log_figures(folder):
 def surgery(folder):
     model = eqx.tree_at(lambda m: m.layers[-1], mlp(), eqx.nn.Linear(128, 3, key=jax.random.key(1)))
     return jax.vmap(model)(X_VALID).shape
+
+
+class Block(eqx.Module):
+    ln_1: eqx.nn.LayerNorm
+    attn: dict[str, eqx.nn.Linear]
+    ln_2: eqx.nn.LayerNorm
+    mlp: dict[str, eqx.nn.Linear]
+    heads: int = eqx.field(static=True)
+
+    def __init__(self, config):
+        size, epsilon, self.heads = config["n_embd"], config["layer_norm_epsilon"], config["n_head"]
+        self.ln_1 = eqx.nn.LayerNorm(size, epsilon)
+        self.attn = {"c_attn": eqx.nn.Linear(size, 3 * size, key=KEY), "c_proj": eqx.nn.Linear(size, size, key=KEY)}
+        self.ln_2 = eqx.nn.LayerNorm(size, epsilon)
+        self.mlp = {"c_fc": eqx.nn.Linear(size, 4 * size, key=KEY), "c_proj": eqx.nn.Linear(4 * size, size, key=KEY)}
+
+    def __call__(self, x):
+        qkv = jax.vmap(lambda row: self.attn["c_attn"](self.ln_1(row)))(x).reshape(len(x), 3, self.heads, -1)
+        y = jax.nn.dot_product_attention(*jnp.moveaxis(qkv, 1, 0), is_causal=True)
+        x = x + jax.vmap(self.attn["c_proj"])(y.reshape(x.shape))
+        return x + jax.vmap(lambda row: self.mlp["c_proj"](jax.nn.gelu(self.mlp["c_fc"](self.ln_2(row)))))(x)
+
+
+class GPT2(eqx.Module):
+    wte: eqx.nn.Embedding
+    wpe: eqx.nn.Embedding
+    h: list[Block]
+    ln_f: eqx.nn.LayerNorm
+
+    def __init__(self, config):
+        self.wte = eqx.nn.Embedding(config["vocab_size"], config["n_embd"], key=KEY)
+        self.wpe = eqx.nn.Embedding(config["n_positions"], config["n_embd"], key=KEY)
+        self.h = [Block(config) for _ in range(config["n_layer"])]
+        self.ln_f = eqx.nn.LayerNorm(config["n_embd"], config["layer_norm_epsilon"])
+
+    def __call__(self, tokens):
+        x = self.wte.weight[tokens] + self.wpe.weight[: len(tokens)]
+        for block in self.h:
+            x = block(x)
+        return jax.vmap(self.ln_f)(x) @ self.wte.weight.T
+
+
+def load_gpt2(folder):
+    with open(f"{folder}/config.json") as file:
+        model = GPT2(json.load(file))
+    tensors = load_file(f"{folder}/model.safetensors")
+
+    def tensor(path, _):
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
+        value = jnp.asarray(tensors[f"transformer.{name}"])
+        return value.T if ".c_" in name else value
+
+    return jax.tree_util.tree_map_with_path(tensor, model)
+
+
+def load_weights(folder):
+    return jax.vmap(load_gpt2(folder))(TOKENS)
+
+
+def generate(folder):
+    model, length = jax.vmap(load_gpt2(folder)), TOKENS.shape[1]
+    tokens = jnp.pad(TOKENS, ((0, 0), (0, NEW_TOKENS)))
+    for n in range(length, length + NEW_TOKENS):
+        tokens = tokens.at[:, n].set(model(tokens)[:, n - 1].argmax(-1))
+    return tokens

@@ -1,11 +1,14 @@
-"""The tasks of phlox_tasks.py with Keras on JAX. Two optimizers by path are not possible without a training loop."""
+"""The tasks of phlox_tasks.py with Keras on JAX."""
 
+import json
 import os
 
 os.environ["KERAS_BACKEND"] = "jax"
 
 import keras
-from task_data import X_VALID, Y_VALID, X, Y
+import numpy as np
+from safetensors.numpy import load_file
+from task_data import NEW_TOKENS, TOKENS, X_VALID, Y_VALID, X, Y
 
 LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
@@ -53,6 +56,14 @@ def mixed_precision(folder):
     history = model.fit(X, Y, 64, epochs=5, verbose=2).history
     keras.mixed_precision.set_global_policy("float32")
     return history["loss"][-1]
+
+
+def two_optimizers(folder):
+    model = mlp()
+    first = {f"{model.layers[0].path}/.*": keras.optimizers.SGD(1e-2, 0.9)}
+    by_path = keras.optimizers.OptimizerMap(keras.optimizers.Adam(1e-3), first)
+    model.compile(keras.optimizers.MultiOptimizer(by_path), LOSS)
+    return model.fit(X, Y, 64, epochs=5, verbose=2).history["loss"][-1]
 
 
 def lora(folder):
@@ -104,3 +115,41 @@ def surgery(folder):
     old = mlp()
     model = keras.Sequential([*old.layers[:-1], keras.layers.Dense(3)])
     return model(X_VALID).shape
+
+
+def load_gpt2(folder):
+    with open(f"{folder}/config.json") as file:
+        config = json.load(file)
+    size, heads, epsilon = config["n_embd"], config["n_head"], config["layer_norm_epsilon"]
+    tokens = keras.Input((None,), dtype="int32")
+    wte = keras.layers.ReversibleEmbedding(config["vocab_size"], size, name="wte")
+    positions = keras.ops.cumsum(keras.ops.ones_like(tokens), 1) - 1
+    x = wte(tokens) + keras.layers.Embedding(config["n_positions"], size, name="wpe")(positions)
+    for n in range(config["n_layer"]):
+        y = keras.layers.LayerNormalization(epsilon=epsilon, name=f"h.{n}.ln_1")(x)
+        y = keras.layers.Dense(3 * size, name=f"h.{n}.attn.c_attn")(y)
+        qkv = keras.layers.Reshape((-1, 3, heads, size // heads))(y)
+        y = keras.ops.dot_product_attention(*keras.ops.unstack(qkv, 3, 2), is_causal=True)
+        x = x + keras.layers.Dense(size, name=f"h.{n}.attn.c_proj")(keras.layers.Reshape((-1, size))(y))
+        y = keras.layers.LayerNormalization(epsilon=epsilon, name=f"h.{n}.ln_2")(x)
+        y = keras.activations.gelu(keras.layers.Dense(4 * size, name=f"h.{n}.mlp.c_fc")(y), approximate=True)
+        x = x + keras.layers.Dense(size, name=f"h.{n}.mlp.c_proj")(y)
+    x = keras.layers.LayerNormalization(epsilon=epsilon, name="ln_f")(x)
+    model = keras.Model(tokens, wte(x, reverse=True))
+    tensors = load_file(f"{folder}/model.safetensors")
+    for layer in model.layers:
+        names = [f"transformer.{layer.name}.{kind}" for kind in ("weight", "bias")]
+        layer.set_weights([tensors[name] for name in names if name in tensors])
+    return model
+
+
+def load_weights(folder):
+    return load_gpt2(folder)(TOKENS)
+
+
+def generate(folder):
+    model, length = load_gpt2(folder), TOKENS.shape[1]
+    tokens = np.pad(TOKENS, ((0, 0), (0, NEW_TOKENS)))
+    for n in range(length, length + NEW_TOKENS):
+        tokens[:, n] = keras.ops.argmax(model(tokens)[:, n - 1], -1)
+    return tokens

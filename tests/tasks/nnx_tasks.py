@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +10,10 @@ import numpy as np
 import optax
 import orbax.checkpoint as ocp
 from flax import nnx
+from flax.training.dynamic_scale import DynamicScale
 from jax.sharding import NamedSharding, PartitionSpec as P
-from task_data import BATCHES, VALID, X_VALID
+from safetensors.numpy import load_file
+from task_data import BATCHES, NEW_TOKENS, TOKENS, VALID, X_VALID
 
 
 class MLP(nnx.Module):
@@ -91,27 +94,21 @@ def best_and_resume(folder):
 
 
 def mixed_precision(folder):
-    model = MLP(nnx.Rngs(0), dtype=jnp.float16)
-    optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
+    model, scale = MLP(nnx.Rngs(0), dtype=jnp.float16), DynamicScale()
+    optimizer = nnx.Optimizer(model, optax.apply_if_finite(optax.adam(1e-3), 1000), wrt=nnx.Param)
 
     @nnx.jit
-    def step(model, optimizer, batch, scale, good):
-        value, grads = nnx.value_and_grad(lambda model: loss(model, batch).astype(jnp.float32) * scale)(model)
-        grads = jax.tree.map(lambda g: g / scale, grads)
-        finite = jnp.all(jnp.array([jnp.isfinite(g).all() for g in jax.tree.leaves(grads)]))
-        old = nnx.state((model, optimizer))
+    def step(model, optimizer, batch, scale):
+        graph, params = nnx.split(model)
+        half_loss = scale.value_and_grad(lambda params: loss(nnx.merge(graph, params), batch).astype(jnp.float32))
+        scale, _, value, grads = half_loss(params)
         optimizer.update(model, grads)
-        new = nnx.state((model, optimizer))
-        nnx.update((model, optimizer), jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, old))
-        good = jnp.where(finite, good + 1, 0)
-        scale = jnp.where(finite, jnp.where(good % 2000 == 0, scale * 2, scale), scale / 2)
-        return value / scale, scale, good
+        return value, scale
 
-    scale, good = jnp.float32(2**15), jnp.int32(0)
     for _ in range(5):
         losses = []
         for batch in BATCHES:
-            value, scale, good = step(model, optimizer, batch, scale, good)
+            value, scale = step(model, optimizer, batch, scale)
             losses.append(value)
     return float(np.mean(losses))
 
@@ -205,3 +202,58 @@ def surgery(folder):
     model = MLP(nnx.Rngs(0))
     model.last = nnx.Linear(128, 3, rngs=nnx.Rngs(1))
     return model(X_VALID).shape
+
+
+class Block(nnx.Module):
+    def __init__(self, config, rngs):
+        size, epsilon, self.heads = config["n_embd"], config["layer_norm_epsilon"], config["n_head"]
+        self.ln_1 = nnx.LayerNorm(size, epsilon=epsilon, rngs=rngs)
+        self.attn = nnx.Dict(c_attn=nnx.Linear(size, 3 * size, rngs=rngs), c_proj=nnx.Linear(size, size, rngs=rngs))
+        self.ln_2 = nnx.LayerNorm(size, epsilon=epsilon, rngs=rngs)
+        self.mlp = nnx.Dict(c_fc=nnx.Linear(size, 4 * size, rngs=rngs), c_proj=nnx.Linear(4 * size, size, rngs=rngs))
+
+    def __call__(self, x):
+        qkv = self.attn.c_attn(self.ln_1(x)).reshape(*x.shape[:2], 3, self.heads, -1)
+        y = jax.nn.dot_product_attention(*jnp.moveaxis(qkv, 2, 0), is_causal=True)
+        x = x + self.attn.c_proj(y.reshape(x.shape))
+        return x + self.mlp.c_proj(nnx.gelu(self.mlp.c_fc(self.ln_2(x))))
+
+
+class GPT2(nnx.Module):
+    def __init__(self, config, rngs):
+        size = config["n_embd"]
+        self.wte = nnx.Embed(config["vocab_size"], size, rngs=rngs)
+        self.wpe = nnx.Embed(config["n_positions"], size, rngs=rngs)
+        self.h = nnx.List([Block(config, rngs) for _ in range(config["n_layer"])])
+        self.ln_f = nnx.LayerNorm(size, epsilon=config["layer_norm_epsilon"], rngs=rngs)
+
+    def __call__(self, tokens):
+        x = self.wte(tokens) + self.wpe(jnp.arange(tokens.shape[1]))
+        for block in self.h:
+            x = block(x)
+        return self.wte.attend(self.ln_f(x))
+
+
+def load_gpt2(folder):
+    with open(f"{folder}/config.json") as file:
+        model = GPT2(json.load(file), nnx.Rngs(0))
+    tensors = load_file(f"{folder}/model.safetensors")
+
+    def tensor(path, _):
+        name = ".".join(["transformer", *map(str, path)])
+        return tensors[re.sub(r"\.(kernel|scale|embedding)$", ".weight", name)]
+
+    nnx.update(model, nnx.map_state(tensor, nnx.state(model)))
+    return model
+
+
+def load_weights(folder):
+    return load_gpt2(folder)(TOKENS)
+
+
+def generate(folder):
+    model, length = load_gpt2(folder), TOKENS.shape[1]
+    tokens = jnp.pad(TOKENS, ((0, 0), (0, NEW_TOKENS)))
+    for n in range(length, length + NEW_TOKENS):
+        tokens = tokens.at[:, n].set(model(tokens)[:, n - 1].argmax(-1))
+    return tokens

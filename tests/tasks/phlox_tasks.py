@@ -1,9 +1,10 @@
-"""Ten tasks with phlox_nn and phlox_optim. Each function is complete; its lines are counted in docs/networks.md."""
+"""Twelve tasks with phlox_nn, phlox_optim and phlox_models. Each function is complete; its lines are counted in docs/networks.md."""
 
-from task_data import BATCHES, VALID, X_VALID
+from task_data import BATCHES, NEW_TOKENS, TOKENS, VALID, X_VALID
 
 import phlox
 import phlox.numpy as jnp
+import phlox_models
 import phlox_nn as nn
 import phlox_optim as optim
 from phlox.sharding import PartitionSpec as P
@@ -99,3 +100,13 @@ def log_figures(folder):
 def surgery(folder):
     model = nn.replace(MODEL, "layers/1", nn.Linear(128, 3))
     return model.apply(model.init(KEY, reuse=MODEL.init(KEY)), X_VALID).shape
+
+
+def load_weights(folder):
+    model, params = phlox_models.load(folder)
+    return model.apply(params, TOKENS)
+
+
+def generate(folder):
+    model, params = phlox_models.load(folder)
+    return phlox_models.generate(model, params, TOKENS, max_new_tokens=NEW_TOKENS)
