@@ -324,7 +324,7 @@ custom_jvp_call = Primitive(
     show=_custom_jvp_show,
     checked=_custom_jvp_checked,
     program="call_jaxpr",
-    derived_later=True,
+    has_user_derivative=True,
 )
 
 # --- custom_vjp -----------------------------------------------------------------------------------------
@@ -509,7 +509,7 @@ custom_vjp_call = Primitive(
     show=_custom_vjp_show,
     checked=_custom_vjp_checked,
     program="call_jaxpr",
-    derived_later=True,
+    has_user_derivative=True,
 )
 
 # --- the linear part of a custom_vjp: it can only be transposed -----------------------------------------

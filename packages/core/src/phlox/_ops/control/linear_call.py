@@ -152,5 +152,5 @@ linear_call = Primitive(
     effects=effects_inside,
     nan_checked=True,
     program="callee",
-    derived_later=True,
+    has_user_derivative=True,
 )

@@ -40,7 +40,7 @@ def needs_mask(jaxpr: Jaxpr) -> bool:
 def _eqn_needs_mask(eqn: JaxprEqn) -> bool:
     # The rules of custom_jvp, custom_vjp and linear_call have no jaxpr yet, so they count as if they had a loop.
     primitive = eqn.primitive
-    return primitive.unbounded or primitive.derived_later or any(map(needs_mask, jaxprs_in(eqn.params)))
+    return primitive.unbounded or primitive.has_user_derivative or any(map(needs_mask, jaxprs_in(eqn.params)))
 
 
 def masked_jaxpr(closed: ClosedJaxpr, mask: ShapedArray) -> ClosedJaxpr:
