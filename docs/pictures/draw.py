@@ -217,9 +217,9 @@ def devices() -> None:
 PICTURES: list[Callable[[], None]] = [broadcast, keys, jit, grad, vmap, scan, training, batches, devices]
 
 
-def main(names: list[str]) -> None:
+def main(pictures: list[Callable[[], None]], names: list[str]) -> None:
     """Draws the pictures with these names, or all."""
-    for draw in PICTURES:
+    for draw in pictures:
         if not names or draw.__name__ in names:
             draw()
             file = FOLDER / f"{draw.__name__}.svg"
@@ -229,4 +229,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(PICTURES, sys.argv[1:])

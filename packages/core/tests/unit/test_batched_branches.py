@@ -487,6 +487,86 @@ def with_batching_rule(f):
     return fun
 
 
+def with_saved_residuals(f):
+    fun = phlox.custom_vjp(f)
+    fun.defvjp(lambda x: (f(x), f(x)), lambda y, ct: (ct * y,), optimize_remat=True)
+    return fun
+
+
+def solved_by(f):
+    def fun(x):
+        known = lax.stop_gradient(x)
+        return lax.custom_linear_solve(lambda v: 2 * v, x, lambda _, b: f(b), lambda _, b: f(known) * b)
+
+    return fun
+
+
+def on_devices(f):
+    mesh = phlox.make_mesh((1,), ("x",), axis_types=(phlox.sharding.AxisType.Auto,))
+    return phlox.shard_map(f, mesh=mesh, in_specs=phlox.P(), out_specs=phlox.P())
+
+
+@pytest.mark.parametrize("wrap", [with_saved_residuals, solved_by, on_devices])
+def test_loops_in_operations_of_a_branch_end(wrap: Any) -> None:
+    """Loops that would not end for the rows of the other branch, in `remat_opt` and other holders of programs."""
+    fun = lambda x: lax.cond(x < 10, wrap(up), wrap(down), x)
+    x = START.astype(np.float32)
+    check(fun, x)
+    if wrap is not on_devices:  # its loops have no derivative of their own here: 10, whatever x is
+        expected = by_rows(phlox.grad(fun), x)
+        for gradient in (
+            phlox.vmap(phlox.grad(fun)),
+            phlox.vmap(phlox.grad(phlox.checkpoint(fun))),
+            phlox.grad(lambda x: phlox.vmap(fun)(x).sum()),
+        ):
+            np.testing.assert_allclose(gradient(x), expected, rtol=1e-5)
+
+
+def with_rule_of_vjp(f):
+    fun = phlox.custom_vjp(lambda x: x)
+    fun.defvjp(lambda x: (x, x), lambda x, ct: (ct * f(x),))
+    return fun
+
+
+def with_rule_of_jvp(f):
+    fun = phlox.custom_jvp(lambda x: x)
+    fun.defjvp(lambda primals, tangents: (primals[0], f(primals[0]) * tangents[0]))
+    return fun
+
+
+def with_rule_of_transpose(f):
+    linear = phlox.custom_derivatives.linear_call
+    return lambda x: linear(lambda r, y: y, lambda r, ct: ct * f(r), lax.stop_gradient(x), x)
+
+
+@pytest.mark.parametrize("wrap", [with_rule_of_vjp, with_rule_of_jvp, with_rule_of_transpose])
+def test_loops_in_rules_of_a_branch_end(wrap: Any) -> None:
+    """The function has no loop, its derivative has one."""
+    fun = lambda x: lax.cond(x < 10, wrap(up), wrap(down), x)
+    x = START.astype(np.float32)
+    expected = by_rows(phlox.grad(fun), x)
+    np.testing.assert_allclose(expected, 10)
+    for gradient in (
+        phlox.vmap(phlox.grad(fun)),
+        phlox.grad(lambda x: phlox.vmap(fun)(x).sum()),
+        phlox.jit(phlox.grad(lambda x: phlox.vmap(phlox.checkpoint(fun))(x).sum())),
+    ):
+        np.testing.assert_allclose(gradient(x), expected)
+
+
+def test_a_loop_for_each_element_of_a_reduction_is_refused() -> None:
+    x, zero = np.float32([3, 17]), np.float32(0)
+    combine = lambda a, b: up(jnp.maximum(a, b))
+    reductions = {
+        "reduce": lambda x: lax.reduce(x, zero, combine, (0,)),
+        "reduce_window": lambda x: lax.reduce_window(x, zero, combine, (2,), (1,), "VALID"),
+        "apply": lambda x: x.at[jnp.arange(2)].apply(up),
+    }
+    for fun in reductions.values():
+        with pytest.raises(phlox.errors.UnsupportedError, match="a while_loop in"):
+            phlox.jit(fun)(x)
+
+
 @pytest.mark.parametrize("wrap", ["linear_call", "composite", "checkpoint", "custom_vmap"])
 def test_loops_in_calls_of_a_branch_end(wrap):
     """A loop that would not end for the rows of the other branch."""

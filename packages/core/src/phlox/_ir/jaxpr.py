@@ -389,6 +389,15 @@ def jaxprs_in(params: dict[str, Any]) -> list[Jaxpr]:
     return jaxprs
 
 
+def has_unbounded_loop(jaxpr: Jaxpr) -> bool:
+    """Whether the jaxpr, or one inside of it, contains a loop whose number of turns depends on values."""
+
+    def search() -> bool:
+        return any(e.primitive.unbounded or any(map(has_unbounded_loop, jaxprs_in(e.params))) for e in jaxpr.eqns)
+
+    return bool(memoized(jaxpr, "has unbounded loop", search))
+
+
 def effects_inside(params: dict[str, Any]) -> Effects:
     """The effects of the Jaxprs among the parameters: the rule `effects` of primitives that hold Jaxprs."""
     return no_effects.union(*[jaxpr.effects for jaxpr in jaxprs_in(params)])

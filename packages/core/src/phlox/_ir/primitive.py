@@ -132,6 +132,8 @@ class Primitive:
       transposes_zeros: whether the rule `transpose` is also called where all cotangents of the results are zero, as the
         others that it returns may not be.
       unbounded: whether the operation is a loop whose number of turns depends on values, and which may never end.
+      has_user_derivative: whether its derivative is a user's function, which is traced when the operation is
+        differentiated, and may contain such loops.
       unfused: whether XLA's older emitter of CPU loops suffices for a program of this operation alone: "operation" if
         its results have the same bits as those of the newer emitter, "layout" if the operation only becomes part of the
         loop of another one; None: the newer emitter is needed. See `_xla.cpu_emitter`.
@@ -150,6 +152,7 @@ class Primitive:
         "transposes_zeros",
         "typed",
         "unbounded",
+        "has_user_derivative",
         "unfused",
         *_RULES,
     )
@@ -199,6 +202,7 @@ class Primitive:
         operation: str | None = None,
         transposes_zeros: bool = False,
         unbounded: bool = False,
+        has_user_derivative: bool = False,
         **rules: Callable[..., Any] | None,
     ):
         unknown = set(rules) - set(_RULES)
@@ -215,6 +219,7 @@ class Primitive:
         self.operation = operation
         self.transposes_zeros = transposes_zeros
         self.unbounded = unbounded
+        self.has_user_derivative = has_user_derivative
         for rule in _RULES:
             setattr(self, rule, rules.get(rule))
         #: compiled programs of this one operation, by the keys of the operands and the parameters

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .._base.errors import PhloxError
+from .._base.errors import PhloxError, UnsupportedError
 from .._base.source import Location, Replay, replays, scope_text
 from .._ir.avals import ShapedArray
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import ordered
-from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, has_unbounded_loop
 from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error
 from .constant_nan import may_know_nan
 from .forms import form_for
@@ -103,6 +103,20 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
             else:
                 env[outvars[0]] = results
     return [read(v) for v in jaxpr.outvars]
+
+
+def lower_computation(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Value]:
+    """As `lower_jaxpr`, for the computation of single elements in a reduction or a scatter.
+
+    Raises `UnsupportedError` if it contains a ``while_loop``.
+    """
+    if has_unbounded_loop(jaxpr):  # XLA's fusion of such a computation fails a check, which ends the process
+        raise UnsupportedError(
+            f"a while_loop in {jaxpr.name or 'the function'}, which combines or changes the elements of an array in a "
+            "reduction or a scatter",
+            instead="vmap of the function over the elements, or scan for a reduction",
+        )
+    return lower_jaxpr(f, jaxpr, inputs)
 
 
 def _split(f: Function, eqn: JaxprEqn, results: Any) -> Any:

@@ -32,7 +32,7 @@ from ..random.keys import is_key, random_clone
 from ..structure.shape import broadcast_in_dim
 from .call import Steps, axes_used, call
 from .division import Divided, Policy, divide
-from .masked import has_unbounded_loop, masked_jaxpr
+from .masked import masked_jaxpr, needs_mask
 from .split import split, splits
 
 Branches = tuple[ClosedJaxpr, ...]
@@ -266,7 +266,7 @@ def _batch_choice(
         inputs, dims = _only_chosen(axis, chosen, operands, in_dims)
         if number:  # of each example one branch counts, so that no key is used twice
             inputs = [random_clone.bind(x) if is_key(typeof(x)) else x for x in inputs]
-        if has_unbounded_loop(branch.jaxpr):  # for rows that do not take the branch it might never end
+        if needs_mask(branch.jaxpr):  # for rows that do not take the branch a loop might never end
             branch = masked_jaxpr(branch, typeof(chosen).without_axis(0))
             inputs, dims = [chosen, *inputs], (0, *dims)
         derived, out_dims = batch_jaxpr(branch, axis, dims)

@@ -324,6 +324,7 @@ custom_jvp_call = Primitive(
     show=_custom_jvp_show,
     checked=_custom_jvp_checked,
     program="call_jaxpr",
+    has_user_derivative=True,
 )
 
 # --- custom_vjp -----------------------------------------------------------------------------------------
@@ -508,6 +509,7 @@ custom_vjp_call = Primitive(
     show=_custom_vjp_show,
     checked=_custom_vjp_checked,
     program="call_jaxpr",
+    has_user_derivative=True,
 )
 
 # --- the linear part of a custom_vjp: it can only be transposed -----------------------------------------

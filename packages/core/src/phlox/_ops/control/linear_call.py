@@ -152,4 +152,5 @@ linear_call = Primitive(
     effects=effects_inside,
     nan_checked=True,
     program="callee",
+    has_user_derivative=True,
 )

@@ -28,18 +28,19 @@ from ..._xla.text import Function, Value
 from ..reductions.reduce import reduce_or
 
 
-def has_unbounded_loop(jaxpr: Jaxpr) -> bool:
-    """Whether the jaxpr, or one inside of it, contains a loop whose number of turns depends on values."""
+def needs_mask(jaxpr: Jaxpr) -> bool:
+    """Whether the jaxpr or its derivative may contain a loop whose number of turns depends on values."""
 
     def search() -> bool:
-        return any(is_unbounded(eqn) for eqn in jaxpr.eqns)
+        return any(map(_eqn_needs_mask, jaxpr.eqns))
 
-    return bool(memoized(jaxpr, "has unbounded loop", search))
+    return bool(memoized(jaxpr, "needs mask", search))
 
 
-def is_unbounded(eqn: JaxprEqn) -> bool:
-    """Whether the equation is a loop whose number of turns depends on values, or contains one."""
-    return eqn.primitive.unbounded or any(map(has_unbounded_loop, jaxprs_in(eqn.params)))
+def _eqn_needs_mask(eqn: JaxprEqn) -> bool:
+    # The rules of custom_jvp, custom_vjp and linear_call have no jaxpr yet, so they count as if they had a loop.
+    primitive = eqn.primitive
+    return primitive.unbounded or primitive.has_user_derivative or any(map(needs_mask, jaxprs_in(eqn.params)))
 
 
 def masked_jaxpr(closed: ClosedJaxpr, mask: ShapedArray) -> ClosedJaxpr:
@@ -79,7 +80,7 @@ def run_masked(mask: Any, fun: Callable[..., Sequence[Any]], *args: Any) -> list
 def _masked_run(mask: Any) -> Callable[[JaxprEqn, list[Any]], Any]:
     def run(eqn: JaxprEqn, values: list[Any]) -> Any:
         rule = eqn.primitive.masked
-        if rule is None or not is_unbounded(eqn):
+        if rule is None or not _eqn_needs_mask(eqn):
             return eqn.primitive.bind(*values, **eqn.params)
         return rule(mask, *values, **eqn.params)
 

@@ -13,11 +13,13 @@ from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoisted
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.trace import typeof
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import batch_jaxpr
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .call import axes_used, jit_p
+from .masked import mask_after_constants
 
 
 def _eager(*args: Any, fwd_jaxpr: ClosedJaxpr, fun_jaxpr: ClosedJaxpr, num_fun_consts: int, num_consts: int) -> Any:
@@ -77,6 +79,26 @@ def _batch(
     return outs, out_dims
 
 
+def _masked(
+    mask: Any, *args: Any, fwd_jaxpr: ClosedJaxpr, fun_jaxpr: ClosedJaxpr, num_fun_consts: int, num_consts: int
+) -> list[Any]:
+    """The mask is the first operand of the function and of its forward rule, after the constants of both."""
+    fixed, aval = num_fun_consts + num_consts, typeof(mask)
+    fun, fwd = mask_after_constants(fun_jaxpr, aval, num_fun_consts), mask_after_constants(fwd_jaxpr, aval, num_consts)
+    return remat_opt.bind(
+        *fun.consts,
+        *args[:num_fun_consts],
+        *fwd.consts,
+        *args[num_fun_consts:fixed],
+        mask,
+        *args[fixed:],
+        fwd_jaxpr=hoisted(fwd),
+        fun_jaxpr=hoisted(fun),
+        num_fun_consts=len(fun.consts) + num_fun_consts,
+        num_consts=len(fwd.consts) + num_consts,
+    )
+
+
 def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     params = eqn.params
     fun: ClosedJaxpr = params["fun_jaxpr"]
@@ -104,6 +126,7 @@ remat_opt = Primitive(
     batch=_batch,
     pad=lambda padding, eqn, *args: padding.run(eqn.params["fwd_jaxpr"], args[eqn.params["num_fun_consts"] :]),
     extend=lambda params, trailing, *avals: params,
+    masked=_masked,
     eager=_eager,
     axes=lambda params: axes_used(params["fwd_jaxpr"]),
     effects=effects_inside,

@@ -17,6 +17,7 @@ from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoisted
 from ..._ir.primitive import Primitive, sharding_in_types
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add, instantiate, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import batch_jaxpr
@@ -26,6 +27,7 @@ from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..control.call import axes_used
+from ..control.masked import masked_jaxpr
 from ..control.turns import spread_carry
 from ..elementwise.arithmetic import neg
 
@@ -137,6 +139,16 @@ def _batch(
     return outs, out_dims
 
 
+def _masked(mask: Any, *args: Any, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
+    """The mask is a constant of each jaxpr: solvers and products with the matrix may contain loops."""
+    consts, b = _split(args, const_lengths)
+    programs = LinearSolve.of(lambda closed: masked_jaxpr(closed, typeof(mask)), jaxprs)
+    known = LinearSolve(
+        *([] if new is None else [*new.consts, mask, *old] for new, old in zip(programs, consts, strict=True))
+    )
+    return _bind(known, b, LinearSolve.of(hoisted, programs))
+
+
 def _axes(params: dict[str, Any]) -> set[Any]:
     return {name for closed in params["jaxprs"] if closed is not None for name in axes_used(closed)}
 
@@ -155,6 +167,7 @@ linear_solve = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
+    masked=_masked,
     pad=_pad,
     extend=lambda params, trailing, *avals: params,
     eager=_eager,

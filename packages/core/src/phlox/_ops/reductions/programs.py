@@ -28,7 +28,7 @@ from ..._transform.jaxprs import jvp_jaxpr
 from ..._transform.jvp import JVPTrace, push_forward
 from ..._transform.linearize import LinearizeTrace
 from ..._transform.padding import Padding, passes
-from ..._xla.lower import lower_jaxpr
+from ..._xla.lower import lower_computation
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.logic import and_, or_, select_n
 from ..structure.shape import pad, reshape, squeeze, transpose
@@ -44,7 +44,7 @@ def _region(f: Function, jaxpr: ClosedJaxpr, scalars: Sequence[ShapedArray]) -> 
 
     def body(g: Function, *args: Value) -> list[Value]:
         constants = [g.constant(np.asarray(c), typeof(c)) for c in jaxpr.consts]
-        return lower_jaxpr(g, jaxpr.jaxpr, [*constants, *args])
+        return lower_computation(g, jaxpr.jaxpr, [*constants, *args])
 
     return f.region([*scalars, *scalars], body)
 

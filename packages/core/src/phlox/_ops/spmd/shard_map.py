@@ -34,6 +34,7 @@ from ..._xla.partition_spec import PartitionSpec, axes_of, tiles
 from ..._xla.program import spec_text
 from ..._xla.text import Function, Value, quoted
 from ..control.call import axes_used
+from ..control.masked import masked_jaxpr
 from ..elementwise.arithmetic import div
 from ..elementwise.families import literal
 from ..structure.shape import reshape
@@ -398,6 +399,23 @@ def _batch(
     return bind(derived, args, mesh, specs, out, manual, check_vma), out_dims
 
 
+def _masked(
+    mask: Any,
+    *args: Any,
+    jaxpr: ClosedJaxpr,
+    mesh: Mesh,
+    in_specs: Specs,
+    out_specs: Specs,
+    manual: Names,
+    check_vma: bool,
+) -> list[Any]:
+    """The mask is equal on all devices."""
+    spec = PartitionSpec()
+    with inside(mesh, manual, check_vma):
+        program = masked_jaxpr(jaxpr, part_aval(typeof(mask), mesh, spec, manual))
+    return bind(program, [mask, *args], mesh, (spec, *in_specs), out_specs, manual, check_vma)
+
+
 def _checked(
     checks: Any,
     *args: Any,
@@ -451,6 +469,7 @@ shard_map = Primitive(
     transpose=_transpose,
     batch=_batch,
     extend=lambda params, trailing, *avals: params,
+    masked=_masked,
     expose=_expose,
     effects=effects_inside,
     axes=lambda params: axes_used(params["jaxpr"]) - set(params["manual"]),

@@ -20,7 +20,7 @@ from ..._transform.array_operations import Zero, insert_axis, instantiate, move_
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import is_linear
-from ..._xla.lower import lower_jaxpr
+from ..._xla.lower import lower_computation
 from ..._xla.text import Function, Value, flag, ints
 from ..elementwise.arithmetic import add, div, mul
 from ..elementwise.families import literal
@@ -108,7 +108,7 @@ def _scatter_sharding(
 
 #: the computation of each scatter: how an element of the operand and one of the updates are combined
 _COMBINE: dict[str, Any] = {
-    "scatter-apply": lambda g, old, new, func: lower_jaxpr(g, func.jaxpr, [old])[0],
+    "scatter-apply": lambda g, old, new, func: lower_computation(g, func.jaxpr, [old])[0],
     "scatter": lambda g, old, new: new,
     "scatter-add": lambda g, old, new: g.same(
         "stablehlo.or" if new.aval.dtype == dtypes.bool_ else "stablehlo.add", old, new
