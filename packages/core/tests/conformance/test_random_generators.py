@@ -11,7 +11,6 @@ import scipy.stats
 
 import phlox
 import phlox.extend.random
-from phlox._xla import form
 
 IMPLS = ("rbg", "unsafe_rbg", "threefry2x32")
 
@@ -178,7 +177,7 @@ def test_truncated_normal_is_differentiable_in_its_bounds():
         same(lambda m, at=at: slope(m, at))
 
 
-def test_the_form_of_jax_gives_the_same_bits(monkeypatch):
+def test_the_lowering_of_jax_gives_the_same_bits():
     """As a loop, which `phlox.as_jax` asks for, so that XLA rounds what follows as in JAX."""
 
     def draws(key):
@@ -192,11 +191,11 @@ def test_the_form_of_jax_gives_the_same_bits(monkeypatch):
         )
 
     usual = phlox.jit(draws)(phlox.random.key(3))
-    monkeypatch.setitem(form._largest, "size", 100)
-    loops = phlox.jit(lambda key: draws(key))
-    assert "stablehlo.while" in loops.lower(phlox.random.key(3)).as_text()
-    for a, b in zip(usual, loops(phlox.random.key(3)), strict=True):
-        np.testing.assert_array_equal(a, b)
+    with phlox.config.scope(jaxlike_lowering_size=100):
+        loops = phlox.jit(lambda key: draws(key))
+        assert "stablehlo.while" in loops.lower(phlox.random.key(3)).as_text()
+        for a, b in zip(usual, loops(phlox.random.key(3)), strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 # --- the streams without jax_threefry_partitionable
