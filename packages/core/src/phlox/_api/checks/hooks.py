@@ -11,6 +11,7 @@ from ..._base.source import is_users, user_location
 from ..._xla.compile import observers
 from ..jit.counting import next_sample
 from ..jit.entry import LIMIT, Entry
+from ..jit.user_functions import check_returned
 from . import effects, made_anew, recompiles, slow_compile, unrolled
 from .explanation import Explanation, explanation
 from .reads import Reader
@@ -68,6 +69,7 @@ def traced(jitted: JitFunction, call: BoundCall, program: Traced) -> Watch | Non
     if reader.reads:
         effects.check(reader, jitted.fun, program.closed.jaxpr.name)
     unrolled.check(program.closed.jaxpr)
+    check_returned(jitted.fun, program.out_tree)
     return values_of(jitted.fun, program, reader)
 
 
