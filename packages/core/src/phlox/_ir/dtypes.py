@@ -186,7 +186,8 @@ def too_large(x: int, dtype: Dtype, where: str = "") -> NumberRangeError:
     shown = str(x) if -(2**128) < x < 2**128 else f"of {x.bit_length()} bits"
     return NumberRangeError(
         f"{where}Python int {shown} too large to convert to {dtype.name}",
-        instead="an array of another dtype, as in phlox.numpy.uint32(...), or a float",
+        instead="an array of another dtype, as in phlox.numpy.uint32(...), or a float; 64 bits need "
+        "phlox.config.update('enable_x64', True)",
         value=x,
         dtype=dtype,
     )

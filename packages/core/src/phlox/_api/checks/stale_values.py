@@ -175,8 +175,10 @@ class Watch:
                 self.values[read.path] = read, value
         if not _changes_program(self.traced, retrace, in_place):
             return
-        read, text = different[0]
-        more = f" ({len(different) - 1} other values, too)" if len(different) > 1 else ""
+        exact = _most_exact(different)
+        read, text = exact[0]
+        others = len(exact) - 1
+        more = f" ({others} other {'value' if others == 1 else 'values'}, too)" if others else ""
         report(
             "stale values",
             f"{text} since {self.traced.closed.jaxpr.name} was traced{more}. The compiled program goes on with the "
@@ -193,6 +195,12 @@ class Watch:
             for path, text in changes(value, now):
                 yield read, f"{read.text}{path} {text}"
                 break
+
+
+def _most_exact(different: Sequence[tuple[Read, str]]) -> list[tuple[Read, str]]:
+    """`different` without values of which a part is there too: ``settings`` beside ``settings["rate"]``."""
+    paths = {read.path[:end] for read, _ in different for end in range(len(read.path))}
+    return [(read, text) for read, text in different if read.path not in paths]
 
 
 def _written(reader: Reader, fun: Callable[..., Any]) -> set[Any]:
