@@ -210,7 +210,7 @@ checks = State(
     example=""">>> with phlox.checks("strict"):
     ...     jnp.arange(3)[5]
     Traceback (most recent call last):
-    CheckError: index 5 is out of bounds for axis 0 with size 3 of an array of shape (3,): the nearest element is read...
+    CheckError: index 5 is out of bounds for axis 0 with size 3 of an array of shape (3,)...
     """,
 )
 check_tracer_leaks = State("check_tracer_leaks")

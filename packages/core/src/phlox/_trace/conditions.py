@@ -75,6 +75,8 @@ def _of(node: ast.AST, span: Span) -> str:
         return "a & b, a | b (phlox.numpy.logical_and, logical_or), and phlox.lax.cond for what follows from it"
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return "~a (phlox.numpy.logical_not)"
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+        return "phlox.numpy.isin(x, phlox.numpy.array(values))"
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
         return "(a < b) & (b < c)"
     return ""

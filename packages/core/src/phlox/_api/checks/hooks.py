@@ -76,7 +76,7 @@ def traced(jitted: JitFunction, call: BoundCall, program: Traced) -> Watch | Non
 def values_of(fun: Callable[..., Any], program: Traced | Staged, reader: Reader | None = None) -> Watch | None:
     """The values from outside that the trace `program` of a function read; None if there are none."""
     reader = reader or Reader(fun)
-    if not reader.reads:
+    if not reader.reads and not reader.functions:
         return None
     watch = Watch(reader, fun, program)
     return watch if watch.values else None
