@@ -281,6 +281,23 @@ def test_a_change_is_reported_at_a_later_call():
     assert len(told(lambda: f(1.0))) == 1, "call 8"
 
 
+def counter_of_object():
+    class Model:
+        def __init__(self):
+            self.calls, self.counts = 0, {"calls": 0}
+
+        def __call__(self, x):
+            self.calls += 1
+            self.counts["calls"] += len(x.shape) + 1
+            return x * 2
+
+    model = Model()
+    f = phlox.jit(model)
+    for shape in ((), (2,), (), (2,)):
+        f(jnp.ones(shape))
+    assert model.calls == 2
+
+
 def own_counter():
     global traces
     lengths = []
@@ -347,6 +364,7 @@ def unchanged_values():
     "program",
     [
         own_counter,
+        counter_of_object,
         value_without_part_in_the_program,
         equal_array,
         equal_helper,

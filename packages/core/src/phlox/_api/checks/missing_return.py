@@ -91,9 +91,12 @@ def _nodes(node: ast.AST) -> Iterator[ast.AST]:
 def _last_variable(definition: _Definition, function: FunctionType) -> str | None:
     """The local variable that the last statement assigns; no later statement can read it."""
     last = definition.body[-1]
-    target = last.targets[0] if isinstance(last, ast.Assign) else getattr(last, "target", None)
-    is_assignment = isinstance(last, ast.Assign | ast.AnnAssign | ast.AugAssign) and isinstance(target, ast.Name)
-    if not is_assignment or target.id.startswith("_") or target.id not in function.__code__.co_varnames:
+    if not isinstance(last, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        return None
+    target = last.targets[0] if isinstance(last, ast.Assign) else last.target
+    if not isinstance(target, ast.Name) or target.id not in function.__code__.co_varnames:
+        return None
+    if target.id.startswith("_"):  # the result of a call that is not used
         return None
     calls = [node for node in ast.walk(last) if isinstance(node, ast.Call)]
     return None if any(_is_callback(call, function) for call in calls) else target.id

@@ -43,6 +43,8 @@ MUTATORS = frozenset(
 )
 #: how deep functions are followed, and how many of them
 _DEPTH, _FUNCTIONS = 4, 64
+#: among so many loads before a store is the one of an augmented assignment
+_AUGMENTED = 8
 MISSING: Any = object()
 #: classes of default values that can change in place
 _MUTABLE = (list, dict, set, deque, np.ndarray)
@@ -114,6 +116,7 @@ def chains_of(code: CodeType) -> list[Chain]:
 def _scan(code: CodeType) -> Iterator[Chain]:
     names, consts, fast = code.co_names, code.co_consts, (*code.co_varnames, *_cells(code))
     chain: Chain | None = None
+    earlier: list[Chain] = []
     key = MISSING
     extended = 0
     raw = code.co_code
@@ -141,7 +144,14 @@ def _scan(code: CodeType) -> Iterator[Chain]:
             if op == _STORE_ATTR:
                 chain = chain._replace(steps=(*chain.steps, ("attr", names[arg])))
             yield chain._replace(writes=op in (_STORE_ATTR, _STORE_ITEM))
+            earlier.append(chain)
             chain = None
+        elif op in (_STORE_ATTR, _STORE_ITEM):  # that of `self.count += 1`, whose chain ended at the operator
+            for load in earlier[-_AUGMENTED:]:
+                if op == _STORE_ATTR and load.steps[-1:] == (("attr", names[arg]),):
+                    yield load._replace(writes=True)
+                elif op == _STORE_ITEM and load.steps and load.steps[-1][0] == "item":  # a write to the container
+                    yield load._replace(steps=load.steps[:-1], writes=True)
         key = MISSING
         if op in _GLOBALS:
             chain = Chain("global", names[arg >> 1 if op == _GLOBAL else arg], (), offset, False)
