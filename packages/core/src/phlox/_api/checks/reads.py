@@ -148,9 +148,10 @@ def _scan(code: CodeType) -> Iterator[Chain]:
             chain = None
         elif op in (_STORE_ATTR, _STORE_ITEM):  # that of `self.count += 1`, whose chain ended at the operator
             for load in earlier[-_AUGMENTED:]:
-                if op == _STORE_ATTR and load.steps[-1:] == (("attr", names[arg]),):
+                end = load.steps[-1] if load.steps else ("", "")
+                if end == ("attr", names[arg]) if op == _STORE_ATTR else end[0] == "item":
                     yield load._replace(writes=True)
-                elif op == _STORE_ITEM and load.steps and load.steps[-1][0] == "item":  # a write to the container
+                if op == _STORE_ITEM and end[0] == "item":  # the container is written, too
                     yield load._replace(steps=load.steps[:-1], writes=True)
         key = MISSING
         if op in _GLOBALS:
