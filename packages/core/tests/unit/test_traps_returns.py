@@ -107,6 +107,9 @@ def test_functions_without_return_are_reported(name):
     (text,) = told(lambda: phlox.vmap(function)(X))
     assert text.startswith("missing return: ") and "returned None" in text and "test_traps_returns.py:" in text
     assert words in text
+    line = int(text.split("(line ")[1].split(")")[0])
+    with open(__file__) as file:
+        assert file.readlines()[line - 1].startswith("    ")
 
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)

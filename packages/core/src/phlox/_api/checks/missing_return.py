@@ -7,9 +7,11 @@ Only functions written with ``def`` in a file or a notebook are checked. Their s
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
+import textwrap
+import tokenize
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -40,7 +42,8 @@ def check(fun: Callable[..., Any]) -> None:
     if definition is None:
         return
     name = function.__name__
-    place = f"the end of {name} (line {definition.end_lineno})"
+    last_line = function.__code__.co_firstlineno - 1 + (definition.end_lineno or 1)
+    place = f"the end of {name} (line {last_line})"
     if any(isinstance(node, ast.Return) and node.value is not None for node in _nodes(definition)):
         happens, instead = "a path through it ends without a return statement", f"return a value at {place}, too"
     else:
@@ -63,21 +66,12 @@ def _innermost(fun: Any) -> FunctionType | None:
 def _definition(function: FunctionType) -> _Definition | None:
     """The statement that defines the function; None for lambdas, and if the source cannot be read."""
     code = function.__code__
-    definition = _definitions("".join(linecache.getlines(code.co_filename, function.__globals__))).get(
-        code.co_firstlineno
-    )
-    return definition if definition is not None and definition.name == code.co_name else None
-
-
-@lru_cache(maxsize=16)
-def _definitions(source: str) -> dict[int, _Definition]:
-    """The definitions of functions by their first lines, which are those of decorators."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:  # a cell of a notebook with commands of IPython
-        return {}
-    definitions = (node for node in ast.walk(tree) if isinstance(node, _Definition))
-    return {min([node.lineno, *(d.lineno for d in node.decorator_list)]): node for node in definitions}
+    lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
+    try:  # only these lines, because the rest need not be Python: cells of notebooks have commands of IPython
+        statement = ast.parse(textwrap.dedent("".join(inspect.getblock(lines)))).body[0]
+    except (SyntaxError, LookupError, tokenize.TokenError):
+        return None
+    return statement if isinstance(statement, _Definition) and statement.name == code.co_name else None
 
 
 def _nodes(node: ast.AST) -> Iterator[ast.AST]:
