@@ -3,6 +3,7 @@
 import collections
 import functools
 
+import numpy as np
 import pytest
 
 import phlox
@@ -94,6 +95,40 @@ def stored_in_static_self():
     Model().logged(X)
 
 
+def stored_in_default():
+    def step(x, seen=[]):  # noqa: B006
+        seen.append(x)  # the line
+        return x
+
+    phlox.jit(step)(X)
+
+
+def stored_in_default_of_helper():
+    def note(x, *, seen={}):  # noqa: B006
+        seen["x"] = x  # the line
+        return x
+
+    phlox.grad(lambda x: note(x))(1.0)
+
+
+def stored_in_cache():
+    @functools.lru_cache
+    def table(n):
+        return jnp.ones(n)
+
+    phlox.jit(lambda x: x + table(3))(X)  # the line
+
+
+def stored_in_cache_of_method():
+    class Basis:
+        @functools.cache  # noqa: B019
+        def vectors(self, n):
+            return (jnp.eye(n), n)
+
+    basis = Basis()
+    phlox.jit(lambda x: basis.vectors(3)[0] @ x)(X)  # the line
+
+
 def eager_gradient():
     values = []
 
@@ -141,6 +176,10 @@ TRAPS = {
     added_by_helper: "seen[0][0]",
     stored_in_self: "self.loss",
     stored_in_static_self: "self.log['loss'][0]",
+    stored_in_default: "seen[0]",
+    stored_in_default_of_helper: "seen['x']",
+    stored_in_cache: "table (its cache)",
+    stored_in_cache_of_method: "basis.vectors (its cache)",
     eager_gradient: "values[0]",
     under_vmap: "values[0]",
     body_of_scan: "states[0]",
@@ -152,7 +191,7 @@ TRAPS = {
 def test_effects_are_reported(trap):
     history.clear()
     (text,) = told(trap)
-    for words in ["effects under a trace: ", TRAPS[trap], "a traced value f32", "return the value"]:
+    for words in ["effects under a trace: ", TRAPS[trap], "a traced value f32", "return"]:
         assert words in text
     line = int(text.split("test_checks_effects.py:")[1].split(" ")[0])
     with open(__file__) as file:
@@ -188,6 +227,15 @@ def emptied_container():
     step(X)
 
 
+def cache_of_host_values():
+    @functools.cache
+    def table(n):
+        return np.ones(n)
+
+    table(2)
+    phlox.jit(lambda x: x + table(3))(X)
+
+
 def auxiliary_values():
     def loss(x):
         y = x * 2
@@ -220,7 +268,14 @@ def tracers_of_a_running_trace():
 
 @pytest.mark.parametrize(
     "program",
-    [local_containers, emptied_container, auxiliary_values, numbers_and_shapes, tracers_of_a_running_trace],
+    [
+        local_containers,
+        emptied_container,
+        cache_of_host_values,
+        auxiliary_values,
+        numbers_and_shapes,
+        tracers_of_a_running_trace,
+    ],
 )
 def test_ordinary_programs_hear_nothing(program):
     assert told(program) == []

@@ -39,6 +39,13 @@ KNOWN = {
     "take of the flattened": (lambda: jnp.take(M, 12), 12, 0),
     "take, method": (lambda: M.take(np.array([3, 4]), axis=1), 4, 1),
     "take_along_axis": (lambda: jnp.take_along_axis(M, np.array([[5], [0], [1]]), 1), 5, 1),
+    "put": (lambda: jnp.put(X, 10, 1.0, inplace=False), 10, 0),
+    "put of the flattened": (lambda: jnp.put(M, np.array([3, 12]), 1.0, inplace=False), 12, 0),
+    "put_along_axis": (lambda: jnp.put_along_axis(M, np.array([[0], [4], [1]]), 1.0, 1, inplace=False), 4, 1),
+    "put_along_axis of the flattened": (lambda: jnp.put_along_axis(M, np.array([12]), 1.0, None, inplace=False), 12, 0),
+    "insert": (lambda: jnp.insert(X, 11, 1.0), 11, 0),
+    "insert from the end": (lambda: jnp.insert(X, -11, 1.0), -11, 0),
+    "insert at several": (lambda: jnp.insert(M, np.array([0, 5]), 1.0, axis=1), 5, 1),
     "dynamic_slice": (lambda: lax.dynamic_slice(X, (9,), (3,)), 9, 0),
     "dynamic_slice_in_dim": (lambda: lax.dynamic_slice_in_dim(M, 2, 3, axis=1), 2, 1),
     "dynamic_update_slice": (lambda: lax.dynamic_update_slice(X, jnp.ones(3), (8,)), 8, 0),
@@ -60,6 +67,9 @@ COMPUTED = {
     "set": lambda i: X.at[i].set(1.0),
     "take": lambda i: jnp.take(X, i),
     "take_along_axis": lambda i: jnp.take_along_axis(X, i[None], 0),
+    "put": lambda i: jnp.put(X, i, 1.0, inplace=False),
+    "put_along_axis": lambda i: jnp.put_along_axis(X, i[None], 1.0, 0, inplace=False),
+    "insert": lambda i: jnp.insert(X, i, 1.0),
     "dynamic_slice": lambda i: lax.dynamic_slice(X, (i,), (3,)),
     "dynamic_index_in_dim": lambda i: lax.dynamic_index_in_dim(X, i),
     "dynamic_update_slice": lambda i: lax.dynamic_update_slice(X, jnp.ones(2), (i,)),
@@ -70,10 +80,17 @@ COMPUTED = {
 }
 
 SILENT = {
+    "insert at the ends": lambda: (jnp.insert(X, 10, 1.0), jnp.insert(X, -10, 1.0), jnp.insert(X, slice(5, 20), 1.0)),
+    "put inside": lambda: (
+        jnp.put(M, 11, 1.0, inplace=False), jnp.put(X, -10, 1.0, inplace=False),
+        jnp.put_along_axis(X, np.array([-1, 9]), 1.0, 0, inplace=False),
+    ),
     "inside": lambda: (X[9], X[-10], M[2, -4], X[np.array([0, 9])], X.at[9].set(1.0), jnp.take(X, -10)),
     "modes": lambda: (
         X.at[10].set(1.0, mode="drop"), X.at[10].get(mode="fill"), X.at[10].get(mode="clip"),
         jnp.take(X, 10, mode="clip"), jnp.take(X, 12, mode="wrap"),
+        jnp.put(X, 10, 1.0, mode="clip", inplace=False), jnp.put(X, 12, 1.0, mode="wrap", inplace=False),
+        jnp.put_along_axis(X, np.array([12]), 1.0, 0, mode="drop", inplace=False),
     ),
     "slices to the end": lambda: (X[10:], X[5:20], X[:0], X[8:8], X[-20:3], X[20:2:-1]),
     "computed": lambda: (X[jnp.array([12])], X.at[jnp.array(12)].set(1.0), jnp.take(X, jnp.array(12))),

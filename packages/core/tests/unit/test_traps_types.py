@@ -87,6 +87,40 @@ def test_named_64_bit_types(name):
     assert any("explicit_x64_dtypes" in str(w.message) for w in caught)
 
 
+WIDE = phlox.ShapeDtypeStruct((2,), "float64")
+#: functions of 64-bit types that make no array, and the 64-bit type
+DESCRIBED = {
+    "eval_shape": (lambda: phlox.eval_shape(lambda x: x, WIDE).dtype, "float64"),
+    "eval_shape, jitted": (lambda: phlox.eval_shape(phlox.jit(lambda x: x + 1), WIDE).dtype, "float64"),
+    "lower": (lambda: phlox.jit(lambda x: x + 1).lower(WIDE).out_info.dtype, "float64"),
+    "make_jaxpr": (lambda: phlox.make_jaxpr(lambda x: x + 1)(WIDE).out_avals[0].dtype, "float64"),
+    "result_type": (lambda: jnp.result_type("float64"), "float64"),
+    "result_type of several": (lambda: jnp.result_type(np.int64, jnp.ones(2, "int32")), "int64"),
+    "result_type of a dtype": (lambda: jnp.result_type(np.dtype("complex128"), 1.0), "complex128"),
+    "dtypes.result_type": (lambda: phlox.dtypes.result_type("uint64"), "uint64"),
+}
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_64_bit_types_of_descriptions(name):
+    make, dtype = DESCRIBED[name]
+    with config.scope(explicit_x64_dtypes="allow"):
+        assert make() == dtype
+    with config.scope(explicit_x64_dtypes="error"), pytest.raises(errors.DtypeError, match="is not available"):
+        make()
+    with pytest.warns(UserWarning, match="explicit_x64_dtypes"):
+        assert make().itemsize * 2 == np.dtype(dtype).itemsize
+
+
+@pytest.mark.parametrize("mode", ["warn", "error"])
+def test_64_bit_types_of_values_become_32_bits_silently(mode):
+    values = [np.ones(2), np.float64(1.0), WIDE, float, None]
+    with config.scope(explicit_x64_dtypes=mode), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [jnp.result_type(x) for x in values] == ["float32"] * len(values)
+        assert jnp.zeros_like(WIDE).dtype == lax.full_like(WIDE, 0).dtype == jnp.asarray(np.ones(2)).dtype == "float32"
+
+
 def test_random_numbers_of_64_bits_are_those_of_64_bit_mode():
     def draw():
         key = random.key(3)

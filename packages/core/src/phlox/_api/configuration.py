@@ -204,6 +204,15 @@ debug_nans = State(
     """,
 )
 debug_infs = State("debug_infs")
+checks = State(
+    "checks",
+    "'default' warns of traps, once for each line; 'strict' raises; 'off' looks for none",
+    example=""">>> with phlox.checks("strict"):
+    ...     jnp.arange(3)[5]
+    Traceback (most recent call last):
+    CheckError: index 5 is out of bounds for axis 0 with size 3 of an array of shape (3,)...
+    """,
+)
 check_tracer_leaks = State("check_tracer_leaks")
 enable_checks = State("enable_checks")
 log_compiles = State("log_compiles")

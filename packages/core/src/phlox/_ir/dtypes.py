@@ -186,7 +186,8 @@ def too_large(x: int, dtype: Dtype, where: str = "") -> NumberRangeError:
     shown = str(x) if -(2**128) < x < 2**128 else f"of {x.bit_length()} bits"
     return NumberRangeError(
         f"{where}Python int {shown} too large to convert to {dtype.name}",
-        instead="an array of another dtype, as in phlox.numpy.uint32(...), or a float",
+        instead="an array of another dtype, as in phlox.numpy.uint32(...), or a float; 64 bits need "
+        "phlox.config.update('enable_x64', True)",
         value=x,
         dtype=dtype,
     )
@@ -264,10 +265,10 @@ def to_inexact(dtype: Dtype) -> Dtype:
     """`dtype` if floating or complex, else float32, or float64 for 64-bit integers."""
     if is_inexact(dtype):
         return dtype
-    return _apply_x64_mode(float64) if dtype.itemsize == 8 else float32
+    return apply_x64_mode(float64) if dtype.itemsize == 8 else float32
 
 
-def _apply_x64_mode(dtype: Dtype) -> Dtype:
+def apply_x64_mode(dtype: Dtype) -> Dtype:
     """`dtype` if the flag `explicit_x64_dtypes` allows 64 bits, else its canonical form."""
     return dtype if config.current().explicit_x64_dtypes == "allow" else canonical(dtype)
 
@@ -281,7 +282,7 @@ def to_complex(dtype: Dtype) -> Dtype:
     """The complex type that values of `dtype` convert to."""
     if _kind.get(dtype) == "c":
         return dtype
-    return complex128 if _apply_x64_mode(dtype) in (float64, int64, uint64) else complex64
+    return complex128 if apply_x64_mode(dtype) in (float64, int64, uint64) else complex64
 
 
 _SHORT = (("uint", "u"), ("int", "i"), ("complex", "c"), ("bfloat", "bf"), ("float", "f"))

@@ -8,8 +8,10 @@ functions make use of what happens out of bounds.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import sys
+from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +19,12 @@ import numpy as np
 from .._base import checks, config, pytree
 from .._base.errors import CheckError, IndexingError
 from .._base.source import Location, is_internal, user_location
+from .._ir.avals import typeof_value
 from .._ir.dimensions import is_symbolic
 from .._ops.host.callbacks import Callback, debug_callback
 from .._trace.trace import Tracer
+from .._xla.array import ArrayImpl
+from .checks import canonical_axis
 
 _CHECK = "index out of bounds"
 
@@ -35,6 +40,8 @@ class Access(NamedTuple):
 READ = Access("the nearest element is read", "x.at[i].get(mode='clip' or 'fill')", reads=True)
 WRITE = Access("nothing is written", "x.at[i].set(value, mode='drop')")
 FILL = Access("nan, or the smallest integer, is returned", "mode='clip' or 'fill'", reads=True)
+PUT = Access("the value is written to the nearest element", "mode='clip'")
+INSERT = Access("the value is inserted at the nearest end", "phlox.numpy.clip(i, 0, size)")
 MOVE = Access("the slice is moved so that it lies inside", "phlox.numpy.clip(start, 0, size - length)")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -50,14 +57,24 @@ _ENTRANCES = (
     os.path.join(_PACKAGE, "lax", "_conveniences.py"),
     __file__,
 )
+#: (file, function) of those that check indices, in files whose other functions index for themselves
+_ENTRANCE_FUNCTIONS = {
+    (os.path.join(_PACKAGE, "numpy", "_indexing", "places.py"), "put"),
+    (os.path.join(_PACKAGE, "numpy", "_indexing", "places.py"), "put_along_axis"),
+    (os.path.join(_PACKAGE, "numpy", "_manipulation", "edit.py"), "insert"),
+}
 
 
 def _is_from_user() -> bool:
     """Whether the index is part of an expression of the user."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename in _ENTRANCES:
+    while frame.f_back is not None and _is_entrance(frame.f_code):
         frame = frame.f_back
     return not is_internal(frame.f_code.co_filename)
+
+
+def _is_entrance(code: CodeType) -> bool:
+    return code.co_filename in _ENTRANCES or (code.co_filename, code.co_name) in _ENTRANCE_FUNCTIONS
 
 
 def check(i: Any, axis: int, shape: tuple[Any, ...], access: Access, wraps: bool = True, length: int = 1) -> None:
@@ -69,7 +86,7 @@ def check(i: Any, axis: int, shape: tuple[Any, ...], access: Access, wraps: bool
       shape: shape of the array.
       access: what the index is for.
       wraps: whether negative indices count from the end.
-      length: number of elements that are selected from the index on.
+      length: number of elements that are selected from the index on. With 0 the index may be the size of the axis.
 
     Raises:
       IndexingError: a Python integer is out of bounds, and the flag `check_static_indices` is on.
@@ -93,6 +110,22 @@ def check(i: Any, axis: int, shape: tuple[Any, ...], access: Access, wraps: bool
         )
     if checks.is_on() and _is_from_user():
         _report(first, _Check(axis, shape, access, wraps, length, user_location()))
+
+
+def check_positions(
+    function: str, a: Any, indices: Any, axis: int | None, access: Access, wraps: bool = True, length: int = 1
+) -> None:
+    """Checks the indices of a function along an axis of `a` (None: of the flattened array); see `check`.
+
+    Returns at once if they are an array of phlox that is not traced, and checks are not strict.
+    """
+    if type(indices) is ArrayImpl and not checks.is_strict():
+        return
+    aval = typeof_value(a)
+    if aval is None or typeof_value(indices) is None or not isinstance(axis, int | None):
+        return  # which raises an error
+    shape = aval.shape if axis is not None else (math.prod(aval.shape),)
+    check(indices, canonical_axis(axis or 0, len(shape), function), shape, access, wraps, length)
 
 
 def report_slice(part: slice, axis: int, shape: tuple[int, ...], access: Access) -> None:
@@ -135,7 +168,7 @@ class _Check:
     def texts(self, index: int) -> tuple[str, str]:
         """What is reported of an index, and what to write instead."""
         n, effect = self.shape[self.axis], self.access.effect
-        what = f"index {index}" if self.length == 1 else f"a slice of length {self.length} from index {index} on"
+        what = f"index {index}" if self.length <= 1 else f"a slice of length {self.length} from index {index} on"
         valid = f"an index from {-n if self.wraps else 0} to {n - self.length}"
         message = (
             f"{what} is out of bounds for axis {self.axis} with size {n} of an array of shape {self.shape}: {effect}"

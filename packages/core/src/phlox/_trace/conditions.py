@@ -1,4 +1,4 @@
-"""The advice in errors about Python conditions on traced values, which depends on the kind of statement."""
+"""The advice in errors about Python conditions and integers of traced values, which depends on the statement."""
 
 from __future__ import annotations
 
@@ -25,15 +25,32 @@ Span = tuple[int, int, int, int]
 
 def instead_of(where: Location | None) -> str:
     """What the user can write instead of the condition at `where`; a general text if its source cannot be read."""
+    tree, span = _source_of(where)
+    written = "" if tree is None or span is None else _written_for(tree, span)
+    return f"{written}; {_STATIC}" if written else _OTHERWISE
+
+
+def instead_of_integer(where: Location | None) -> str:
+    """What the user can write where Python needs an integer, as in ``range(n)``, at the call or index at `where`."""
+    tree, span = _source_of(where)
+    for node in () if tree is None else ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and _span(node) == span:
+            if node.func.id == "range":
+                return f"phlox.lax.fori_loop(0, n, body, start); {_STATIC}"
+        elif isinstance(node, ast.Subscript) and _span(node) == span:
+            return f"phlox.numpy.array(values)[i], or phlox.lax.switch(i, functions) to choose a function; {_STATIC}"
+    return "index an array, not a list; mark shape arguments static with static_argnums"
+
+
+def _source_of(where: Location | None) -> tuple[ast.AST | None, Span | None]:
+    """The syntax tree of the file of a location, and the range of its expression there; None if one is not known."""
     span = None if where is None else where.span
     if where is None or span is None:
-        return _OTHERWISE
+        return None, None
     try:
-        tree = ast.parse("".join(linecache.getlines(where.file)))
+        return ast.parse("".join(linecache.getlines(where.file))), span
     except (SyntaxError, ValueError):  # not Python: a notebook cell with magics, or a file that has changed since
-        return _OTHERWISE
-    written = _written_for(tree, span)
-    return f"{written}; {_STATIC}" if written else _OTHERWISE
+        return None, None
 
 
 def _written_for(tree: ast.AST, span: Span) -> str:
@@ -58,6 +75,8 @@ def _of(node: ast.AST, span: Span) -> str:
         return "a & b, a | b (phlox.numpy.logical_and, logical_or), and phlox.lax.cond for what follows from it"
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return "~a (phlox.numpy.logical_not)"
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+        return "phlox.numpy.isin(x, phlox.numpy.array(values))"
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
         return "(a < b) & (b < c)"
     return ""

@@ -230,7 +230,7 @@ class _Analysis:
         return bool(np.any(used if positions is None or not np.ndim(used) else used[positions]))
 
     def problem(self, eqn: JaxprEqn, number: int, first: Location | None) -> None:
-        name = eqn.params.get("name", eqn.primitive.name)
+        name = eqn.params.get("name", eqn.primitive.name).lstrip("_")  # `normal` calls a jitted function `_normal`
         what = f"In {name}, argument {number} is already consumed: {eqn.invars[number].aval.short}"
         self.problems.append(Problem(what + (f", first used at {first}" if first else ""), eqn.source_info))
 

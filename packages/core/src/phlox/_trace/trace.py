@@ -232,10 +232,12 @@ class Tracer(ArrayLike):
         check_index(self.aval)
         if (value := self.concrete()) is not None:
             return operator.index(value)
+        from . import conditions  # only this error needs it
+
         self._refuse(
             errors.TracerIntegerConversionError,
             "The __index__() method was called on traced array with shape {type}. A Python index or range",
-            "index an array, not a list; mark shape arguments static with static_argnums",
+            conditions.instead_of_integer(source.user_location(2)),
         )
 
     def __array__(self, *_args: Any, **_kwargs: Any) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 from .._api.devices.out_sharding import takes_out_sharding
 from .._api.devices.transfers import own_sharding, placed
 from .._api.jit.jit import jit
+from .._api.jit.programs import dtype_like
 from .._base import checks
 from .._base.docstrings import docs_from
 from .._base.errors import IndexingError, ShapeError
@@ -105,7 +106,7 @@ def full_like(
     x = check_one("full_like", np.asarray(x) if isinstance(x, list | tuple) else x)
     aval = type_of(x)
     value = check_one("full_like", fill_value)
-    out_dtype = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full_like")
+    out_dtype = dtype_like(x, aval) if dtype is None else dtypes.user_dtype(dtype, "full_like")
     refuse_complex("full_like", value, out_dtype)
     value = to_dtype(in_dtype(value, out_dtype), out_dtype)
     lengths = aval.shape if shape is None else as_shape(shape, "full_like")

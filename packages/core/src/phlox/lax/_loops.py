@@ -625,7 +625,8 @@ def _scan(
         lambda types: staged("scan", "f", f, tree, [*types, *row_avals]),
     )
     if body.out_tree.node_data() is None or body.out_tree.node_data()[0] not in (tuple, list):
-        got = body.out_avals[0].str_short(False) if pytree.describe(body.out_tree) == "a leaf" else body.out_tree
+        is_leaf = pytree.describe(body.out_tree) == "a leaf"
+        got = body.out_avals[0].str_short(False) if is_leaf else body.typed_result()
         what = f"scan body output must be a pair, got {got}."
         instead = body.advice("f", "carry, y") or "return carry, None"
         raise ArgumentError(f"{what} f ({body.name}) returns (carry, y)", instead=instead)

@@ -8,6 +8,7 @@ from typing import Any
 from .._api.batching.vmap import vmap
 from .._api.jit import arguments
 from .._api.jit.bodies import operands_of
+from .._api.jit.user_functions import check_returned
 from .._base import pytree
 from .._base.errors import OptionError
 from .._trace.trace import typeof
@@ -40,7 +41,9 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
     if batch_size is None:
 
         def step(_: Any, x: Any) -> Any:
-            return (), f(x)
+            out = f(x)
+            check_returned(f, pytree.tree_structure(out))
+            return (), out
 
         step.__name__ = arguments.fun_name(f)
         return scan(step, (), xs)[1]

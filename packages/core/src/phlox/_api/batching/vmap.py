@@ -21,7 +21,7 @@ from ..._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
 from ..._transform.sharding_types import laid
 from ..jit import arguments
 from ..jit.reference_arguments import check_distinct, find_refs
-from ..jit.user_functions import FlatFunction, user_call
+from ..jit.user_functions import FlatFunction, check_returned, user_call
 from .mappable import any_mappable, is_mappable, is_spec, run_mapped
 
 Axes = Any  # int | None | pytree of them
@@ -98,6 +98,7 @@ def vmap(
         with within(_VMAP), no_leaks(arguments.fun_name(fun), fun):
             axis = BatchAxis(size, axis_name, spmd, _explicit(avals, dims) if any_specs() else None)
             outs, out_dims = run_batched(flat, axis, leaves, dims)
+        check_returned(fun, flat.out_tree)
         expected_dims = flat_axes("vmap out_axes", out_axes, flat.out_tree)
         for i, (dim, want) in enumerate(zip(out_dims, expected_dims, strict=True)):
             if dim is not None and want is None and not sum_match:

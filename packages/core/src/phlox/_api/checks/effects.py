@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..._base.checks import report
 from ..._trace.trace import Tracer
-from .reads import MISSING, Read, Reader, walk
+from .reads import CACHED, MISSING, Read, Reader, walk
 
 #: how deep containers are searched, and how many of their items in all
 _DEPTH, _ITEMS = 3, 1000
@@ -30,11 +31,14 @@ def check(reader: Reader, fun: Callable[..., Any], name: str) -> None:
         if tracer is x and read.path[-1][0] in ("argument", "static"):
             continue
         what = f"{read.text}{path}, outside of the function," if path or tracer is not x else f"{read.text}"
+        instead = f"return the value from {name}, and store it outside"
+        if isinstance(x, CACHED):
+            instead = f"call {read.text} before {name} is traced; or let it return arrays of NumPy, or have no cache"
         report(
             "effects under a trace",
             f"{what} holds a traced value {tracer.aval.short} after {name} was traced. The function runs once, for the "
             "trace, so it is stored once, and has no number",
-            instead=f"return the value from {name}, and store it outside",
+            instead=instead,
             location=_writer(reader.reads, read).location,
         )
         return
@@ -49,7 +53,11 @@ def _ended(x: Any, depth: int, left: list[int]) -> Iterator[tuple[str, Tracer]]:
     left[0] -= 1
     if depth < 0 or left[0] < 0:
         return
-    if isinstance(x, dict):
+    if isinstance(x, CACHED):  # its keys and results are no attributes
+        for item in gc.get_referents(x):
+            if isinstance(item, (Tracer, *_CONTAINERS)):
+                yield from ((" (its cache)", tracer) for _, tracer in _ended(item, depth - 1, left))
+    elif isinstance(x, dict):
         for key, item in list(x.items()):
             for path, tracer in _ended(item, depth - 1, left):
                 yield f"[{key!r}]{path}", tracer

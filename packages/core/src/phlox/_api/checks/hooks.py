@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from ..._base import monitoring
@@ -11,8 +12,9 @@ from ..._base.source import is_users, user_location
 from ..._xla.compile import observers
 from ..jit.counting import next_sample
 from ..jit.entry import LIMIT, Entry
+from ..jit.user_functions import check_returned
 from . import effects, made_anew, recompiles, slow_compile, unrolled
-from .reads import Reader
+from .reads import MISSING, Reader, inner_function
 from .stale_values import Watch
 
 if TYPE_CHECKING:
@@ -23,8 +25,9 @@ if TYPE_CHECKING:
     from ..jit.traced import Traced
     from .explanation import Explanation
 
-#: how often functions of a code were transformed, and at which number they are next checked, by id of the code
-_transformed: dict[int, tuple[int, int]] = {}
+#: (code, how often functions of it were transformed, at which number they are next checked) by id of the code, which is
+#: stored so that its id stays its own
+_transformed: dict[int, tuple[CodeType | None, int, int]] = {}
 observers.append(slow_compile.watched)
 _STAGES = (monitoring.TRACE, monitoring.LOWER, monitoring.COMPILE)
 
@@ -73,13 +76,14 @@ def traced(jitted: JitFunction, call: BoundCall, program: Traced) -> Watch | Non
     if reader.reads:
         effects.check(reader, jitted.fun, program.closed.jaxpr.name)
     unrolled.check(program.closed.jaxpr)
+    check_returned(jitted.fun, program.out_tree)
     return values_of(jitted.fun, program, reader)
 
 
 def values_of(fun: Callable[..., Any], program: Traced | Staged, reader: Reader | None = None) -> Watch | None:
     """The values from outside that the trace `program` of a function read; None if there are none."""
     reader = reader or Reader(fun)
-    if not reader.reads:
+    if not reader.reads and not reader.functions:
         return None
     watch = Watch(reader, fun, program)
     return watch if watch.values else None
@@ -90,8 +94,8 @@ def transformed(fun: Callable[..., Any], name: str) -> None:
 
     This happens at each call of an eager `grad`, so only transformations 1, 2, 3, 4, 8, 16, … of one code are checked.
     """
-    code = next(reversed(made_anew.codes_of(fun)), None)
-    count, due = _transformed.get(id(code), (0, 1))
+    code = _users_code(fun)
+    _, count, due = _transformed.get(id(code), (code, 0, 1))
     count += 1
     if count >= due:
         reader = Reader(fun)
@@ -100,7 +104,21 @@ def transformed(fun: Callable[..., Any], name: str) -> None:
         due = next_sample(count)
         if len(_transformed) >= LIMIT:
             _transformed.clear()
-    _transformed[id(code)] = count, due
+    _transformed[id(code)] = code, count, due
+
+
+def _users_code(fun: Any, depth: int = 3) -> CodeType | None:
+    """The code of the user's function in `fun`, which may be one of phlox that closes over it, as loops have."""
+    code: CodeType | None = None
+    while fun is not MISSING:
+        if isinstance(fun, FunctionType):
+            code = fun.__code__
+            if not is_users(code.co_filename) and depth:  # cells equal to `CellType()` have no value yet
+                cells = (cell.cell_contents for cell in fun.__closure__ or () if cell != CellType())
+                inner = (_users_code(x, depth - 1) for x in cells if isinstance(x, FunctionType | MethodType))
+                code = next((c for c in inner if c is not None and is_users(c.co_filename)), code)
+        fun = inner_function(fun)
+    return code
 
 
 def explain(jitted: JitFunction) -> Explanation:

@@ -10,14 +10,17 @@ from __future__ import annotations
 import functools
 import opcode
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..._base.source import Location, is_users
 
 #: one step of a path: ("global", name), ("cell", name), ("attr", name), ("item", key), ("static", position or name),
-#: ("self", ""), ("function", ""), ("argument", position or name)
+#: ("self", ""), ("function", ""), ("argument", position or name), ("default", name of the parameter)
 Step = tuple[str, Any]
 Path = tuple[Step, ...]
 #: methods that change a list, dict, set or deque
@@ -40,7 +43,13 @@ MUTATORS = frozenset(
 )
 #: how deep functions are followed, and how many of them
 _DEPTH, _FUNCTIONS = 4, 64
+#: among so many loads before a store is the one of an augmented assignment
+_AUGMENTED = 8
 MISSING: Any = object()
+#: classes of default values that can change in place
+_MUTABLE = (list, dict, set, deque, np.ndarray)
+#: the class of functions decorated with `functools.lru_cache` or `functools.cache`
+CACHED = type(functools.lru_cache(lambda: None))
 
 
 class Chain(NamedTuple):
@@ -107,6 +116,7 @@ def chains_of(code: CodeType) -> list[Chain]:
 def _scan(code: CodeType) -> Iterator[Chain]:
     names, consts, fast = code.co_names, code.co_consts, (*code.co_varnames, *_cells(code))
     chain: Chain | None = None
+    earlier: list[Chain] = []
     key = MISSING
     extended = 0
     raw = code.co_code
@@ -134,7 +144,15 @@ def _scan(code: CodeType) -> Iterator[Chain]:
             if op == _STORE_ATTR:
                 chain = chain._replace(steps=(*chain.steps, ("attr", names[arg])))
             yield chain._replace(writes=op in (_STORE_ATTR, _STORE_ITEM))
+            earlier.append(chain)
             chain = None
+        elif op in (_STORE_ATTR, _STORE_ITEM):  # that of `self.count += 1`, whose chain ended at the operator
+            for load in earlier[-_AUGMENTED:]:
+                end = load.steps[-1] if load.steps else ("", "")
+                if end == ("attr", names[arg]) if op == _STORE_ATTR else end[0] == "item":
+                    yield load._replace(writes=True)
+                if op == _STORE_ITEM and end[0] == "item":  # the container is written, too
+                    yield load._replace(steps=load.steps[:-1], writes=True)
         key = MISSING
         if op in _GLOBALS:
             chain = Chain("global", names[arg >> 1 if op == _GLOBAL else arg], (), offset, False)
@@ -171,6 +189,8 @@ def take(x: Any, step: Step, statics: Mapping[Any, Any]) -> Any:
         return _argument(x, name)
     if kind == "static":
         return statics.get(name, MISSING)
+    if kind == "default":
+        return defaults(x).get(name, MISSING) if isinstance(x, FunctionType) else MISSING
     return inner_function(x)
 
 
@@ -204,6 +224,8 @@ def attribute(x: Any, name: str) -> Any:
             return MethodType(value, x)
         if isinstance(value, staticmethod | classmethod):
             return getattr(x, name)
+        if isinstance(value, CACHED):
+            return value
         return MISSING if hasattr(type(value), "__get__") and not isinstance(value, FunctionType) else value
     return MISSING
 
@@ -235,6 +257,13 @@ def _argument(x: Any, name: Any) -> Any:
     return x.args[name] if name < len(x.args) else MISSING
 
 
+def defaults(f: FunctionType) -> dict[str, Any]:
+    """The default values of a function by the names of its parameters."""
+    names = f.__code__.co_varnames[: f.__code__.co_argcount]
+    values = f.__defaults__ or ()
+    return {**dict(zip(names[len(names) - len(values) :], values, strict=True)), **(f.__kwdefaults__ or {})}
+
+
 def inner_function(x: Any) -> Any:
     """The function in a method, a partial, a jitted function, or a wrapper with ``__wrapped__``."""
     if isinstance(x, MethodType):
@@ -248,11 +277,15 @@ def inner_function(x: Any) -> Any:
 
 
 class Reader:
-    """Collects the reads of a function and of the functions that it calls by name."""
+    """Collects the reads of a function and of the functions that it calls by name.
+
+    `reads` has the values, `functions` the functions that are read.
+    """
 
     def __init__(self, fun: Callable[..., Any], statics: Sequence[Any] = ()):
         self.statics = {where: value for where, _, value in statics}
         self.reads: list[Read] = []
+        self.functions: list[Read] = []
         self._seen: set[Any] = set()
         self._function(fun, (), {}, 0)
 
@@ -287,7 +320,9 @@ class Reader:
         known = {
             names[w] if isinstance(w, int) else w: v for w, v in bound.items() if w in range(len(names)) or w in names
         }
-        self._code(x, x.__code__, path, known, depth)
+        mutable = {k: v for k, v in defaults(x).items() if isinstance(v, _MUTABLE)}
+        unbound = {name: ((*path, ("default", name)), value) for name, value in mutable.items()}
+        self._code(x, x.__code__, path, {**unbound, **known}, depth)
 
     def _closure(self, x: Any, path: Path, depth: int) -> None:
         """Reads of the functions that a function of a library calls by its closure, as those of loops do."""
@@ -323,6 +358,10 @@ class Reader:
                 if not is_users(getattr(x, "__file__", None) or ""):
                     return
             elif isinstance(x, FunctionType | MethodType | functools.partial):
+                self.functions.append(Read(path, text, code, chain.offset, False))
+                self._function(x, path, {}, depth + 1)
+            elif isinstance(x, CACHED):
+                self.reads.append(Read(path, text, code, chain.offset, False))
                 self._function(x, path, {}, depth + 1)
             else:
                 self.reads.append(Read(path, text, code, chain.offset, last and chain.writes))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ..._base import config
 from ..._base.errors import CheckError
+from ..._base.pytree import treedef_children
 from ..._base.source import user_location
 from ..._xla.placement import Placed
 from ..jit import arguments
@@ -131,7 +132,7 @@ class _Part(NamedTuple):
 def _parts(fun: Callable[..., Any], label: Label, key: Key) -> dict[tuple[str, str], _Part]:
     """The parts of a key by (kind, name)."""
     tree, statics, settings, *leaves = key
-    parts = {("structure", ""): _Part(tree, _short(str(tree)), tree)}
+    parts = {("structure", ""): _Part(tree, _short(_structure_text(tree)), tree)}
     for where, kind, value in statics:
         name = str(label(where) if isinstance(where, int) else where)
         parts["static", name] = _Part((kind, value), _static_text(value), value)
@@ -143,6 +144,14 @@ def _parts(fun: Callable[..., Any], label: Label, key: Key) -> dict[tuple[str, s
         sharding = leaf.sharding if type(leaf) is Placed else None
         parts["leaf", name] = _Part((aval, sharding), _type_text(leaf), leaf)
     return parts
+
+
+def _structure_text(tree: Any) -> str:
+    """The structures of the arguments, as ``{'x': *}, scale=*``."""
+    args, kwargs = treedef_children(tree)
+    named = zip(kwargs.node_data()[1], treedef_children(kwargs), strict=True)
+    parts = [*(("", child) for child in treedef_children(args)), *((f"{name}=", child) for name, child in named)]
+    return ", ".join(name + str(child).removeprefix("PyTreeDef(").removesuffix(")") for name, child in parts)
 
 
 def _leaf_names(fun: Callable[..., Any], tree: Any, static: set[int], count: int) -> list[str]:

@@ -6,15 +6,18 @@ differs, the function is traced again: only if that gives another program was th
 
 from __future__ import annotations
 
+import functools
 import re
 import weakref
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ..._base.checks import report
+from ..._base.source import is_users
 from ..._ir.dtypes import is_extended
 from ..._ir.jaxpr import ClosedJaxpr
 from ..._xla.array import ArrayImpl
@@ -47,7 +50,7 @@ class Value(NamedTuple):
     Attributes:
       kind: its class.
       plain: a number or string itself; the fingerprint of a NumPy array.
-      array: a weak reference to an array.
+      array: a weak reference to an array, or to a function.
       parts: (key, value) of the parts of a list, tuple or dict.
     """
 
@@ -63,8 +66,12 @@ class Value(NamedTuple):
 
 
 def value_of(x: Any, left: list[int] | None = None) -> Value | None:
-    """`x` in comparable form; None if it is no number, no array, and no container of them."""
+    """`x` in comparable form; None if it is no number, no array, no function, and no container of them."""
     kind = type(x)
+    if kind is MethodType:
+        return value_of(x.__func__)
+    if kind is FunctionType or kind is functools.partial:
+        return Value(kind, None, weakref.ref(x))
     if kind in _PLAIN or isinstance(x, np.generic):
         return Value(kind, x)
     if kind is np.ndarray:
@@ -91,12 +98,14 @@ def _fingerprint(x: np.ndarray) -> Any:
 
 def changes(before: Value, now: Any) -> Iterator[tuple[str, str]]:
     """(path, description) of the parts of `now` that are not what they were."""
+    if isinstance(now, MethodType):
+        now = now.__func__
     kind: Any = type(now)
     if kind is not before.kind:
         yield "", f"was {_old_text(before)} and is {_text(now)} now"
     elif before.array is not None:
         if before.array() is not now:
-            yield "", f"is another array now ({_text(now)})"
+            yield "", f"is another {'function' if callable(now) else 'array'} now ({_text(now)})"
         elif before.plain is not None and _fingerprint(np.asarray(now)) != before.plain:
             yield "", _IN_PLACE
     elif before.parts is None:
@@ -125,6 +134,9 @@ def _text(x: Any) -> str:
         return f"{x.aval.short}, {np.asarray(x).item()!r}" if is_number else x.aval.short
     if isinstance(x, np.ndarray):
         return f"{x.dtype}{list(x.shape)}"
+    if isinstance(x, FunctionType):
+        is_own = is_users(x.__code__.co_filename)
+        return f"{x.__qualname__} of line {x.__code__.co_firstlineno}" if is_own else x.__qualname__
     return repr(x) if isinstance(x, _PLAIN) else f"a {type(x).__name__}"
 
 
@@ -146,7 +158,7 @@ class Watch:
         self.checked_at = 1, 2
         self.values: dict[Any, tuple[Read, Value]] = {}
         written = _written(reader, fun)
-        for read in reader.reads:
+        for read in (*reader.reads, *reader.functions):
             if read.path in self.values or read.path in written:
                 continue
             x = walk(fun, read.path, self.statics)
@@ -175,13 +187,18 @@ class Watch:
                 self.values[read.path] = read, value
         if not _changes_program(self.traced, retrace, in_place):
             return
-        read, text = different[0]
-        more = f" ({len(different) - 1} other values, too)" if len(different) > 1 else ""
+        exact = _most_exact(different)
+        read, text = exact[0]
+        others = len(exact) - 1
+        more = f" ({others} other {'value' if others == 1 else 'values'}, too)" if others else ""
+        name = self.traced.closed.jaxpr.name
+        is_function = callable(walk(fun, read.path, self.statics))
         report(
             "stale values",
-            f"{text} since {self.traced.closed.jaxpr.name} was traced{more}. The compiled program goes on with the "
-            "value of the trace",
-            instead=f"pass {read.text} as an argument",
+            f"{text} since {name} was traced{more}. The compiled program goes on with the value of the trace",
+            instead=f"jit {name} again after {read.text} is replaced, or pass {read.text} as a static argument"
+            if is_function
+            else f"pass {read.text} as an argument",
             location=read.location,
         )
 
@@ -193,6 +210,12 @@ class Watch:
             for path, text in changes(value, now):
                 yield read, f"{read.text}{path} {text}"
                 break
+
+
+def _most_exact(different: Sequence[tuple[Read, str]]) -> list[tuple[Read, str]]:
+    """`different` without values of which a part is there too: ``settings`` beside ``settings["rate"]``."""
+    paths = {read.path[:end] for read, _ in different for end in range(len(read.path))}
+    return [(read, text) for read, text in different if read.path not in paths]
 
 
 def _written(reader: Reader, fun: Callable[..., Any]) -> set[Any]:

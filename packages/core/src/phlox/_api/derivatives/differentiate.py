@@ -27,7 +27,7 @@ from ..._transform.linearize import linearize as linearize_flat
 from ..._transform.manual_axes import as_typed_all
 from ..._transform.transpose import Linear, Unwanted, backward_pass
 from ..jit import arguments
-from ..jit.user_functions import FlatFunction
+from ..jit.user_functions import FlatFunction, check_returned
 
 _JVP, _TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
 
@@ -150,6 +150,7 @@ def jvp(
         outs, out_tangents = jvp_flat(_named(flat), leaves, checked)
     out, aux = flat.split(outs)
     out_tree = flat.out_tree
+    check_returned(fun, out_tree)
     tangent_results = [_result(t, typeof(x)) for t, x in zip(out_tangents, out, strict=False)]
     result = out_tree.unflatten(out), out_tree.unflatten(tangent_results)
     return (*result, aux) if has_aux else result
@@ -218,6 +219,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_
     with no_leaks(arguments.fun_name(fun), fun):
         linearization = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
     out, aux = flat.split(linearization.outputs)
+    check_returned(fun, flat.out_tree)
     count = len(out)
     jaxpr = linearization.jaxpr.replace(outvars=linearization.jaxpr.outvars[: sum(linearization.nonzero[:count])])
     form = _Form(
@@ -454,6 +456,7 @@ def vjp(
     refuse_reduce_axes("vjp", reduce_axes)
     _refuse_in_nzs("vjp", in_nzs)
     out, pullback, aux = pull_back(fun, primals, has_aux, "vjp")
+    check_returned(fun, pullback.out_tree)
     result = pullback.out_tree.unflatten(out), pullback
     return (*result, aux) if has_aux else result
 

@@ -392,9 +392,13 @@ def jacrev(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)
         _check_inputs("jacrev", lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
-        vjp_result = vjp(partial, *chosen, has_aux=has_aux)
-        leaves, tree = flatten(vjp_result[0])
-        pullback = vjp_result[1]
+        leaves, pullback, aux = pull_back(partial, chosen, has_aux, "jacrev")
+        tree = pullback.out_tree
+        if tree == tree_structure(None):
+            raise DerivativeError(
+                f"A function that returns None has no Jacobian: {arguments.fun_name(fun)} returned None",
+                instead="return the result at the end of the function",
+            )
         _check_output("jacrev", fun, [typeof_value(x) for x in leaves], holomorphic)
         stacked = vmap(lambda *cts: pullback(tree.unflatten(cts)))(*_basis(leaves))
         inputs, chosen_tree = flatten(tuple(chosen))
@@ -405,7 +409,7 @@ def jacrev(
                 for b in (chosen_tree.unflatten([block[i] for block in blocks]) for i in range(len(leaves)))
             ]
         )
-        return (result, vjp_result[2]) if has_aux else result
+        return (result, aux) if has_aux else result
 
     return jacobian
 

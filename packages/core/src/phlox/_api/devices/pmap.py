@@ -34,7 +34,7 @@ from ..jit import arguments
 from ..jit.calling import function_of
 from ..jit.jit_function import JitFunction
 from ..jit.options import Options, Prefix
-from ..jit.user_functions import FlatFunction, user_call
+from ..jit.user_functions import FlatFunction, check_returned, user_call
 from .process_parts import of_this_process, over_all_processes
 
 if TYPE_CHECKING:
@@ -323,6 +323,7 @@ def _map(function: _ParallelFunction, args: tuple[Any, ...], kwargs: dict[str, A
     with only_axes((*axis_env.get(), (name, mesh.size))):
         names = functools.partial(arguments.leaf_names, fun, positional, kwargs)
         jaxpr, consts = stage(on_slice, avals, name=arguments.fun_name(fun), arg_names=names)
+    check_returned(fun, flat.out_tree)
     closed = ClosedJaxpr(hoist_consts(jaxpr))
     shadowed = name != _NO_NAME and any(known == name for known, _ in axis_env.get())
     if shadowed and name in axes_used(closed):  # transformations could not tell the two axes apart

@@ -161,19 +161,28 @@ def as_ref(x: Any) -> Any:
 def as_struct(x: Any) -> Any:
     """`x`; or a `ShapeDtypeStruct` if `x` is no array but has a shape and a dtype.
 
-    As for arrays, 64-bit dtypes become 32-bit ones unless `enable_x64` is set.
+    As for arrays, 64-bit dtypes become 32-bit ones unless `enable_x64` is set, or `explicit_x64_dtypes` allows those of
+    a `ShapeDtypeStruct`.
     """
     if type(x) is ShapedArray:
         return struct_of(x)
     known = type(x) is ShapeDtypeStruct
     if not known and (typeof_value(x) is not None or not (hasattr(x, "shape") and hasattr(x, "dtype"))):
         return x
-    dtype = dtypes.canonical(dtypes.as_dtype(x.dtype))
+    dtype = dtypes.user_dtype(x.dtype, "ShapeDtypeStruct") if known else dtypes.canonical(dtypes.as_dtype(x.dtype))
     if known and dtype == x.dtype:
         return x
     return ShapeDtypeStruct(
         x.shape, dtype, weak_type=getattr(x, "weak_type", False), sharding=getattr(x, "sharding", None)
     )
+
+
+def dtype_like(x: Any, aval: ShapedArray) -> Any:
+    """The dtype of a new array like `x`, which has the type `aval`.
+
+    An array of 64 bits keeps them. A `ShapeDtypeStruct` is a description: its array is made under the current flags.
+    """
+    return dtypes.apply_x64_mode(aval.dtype) if type(x) is ShapeDtypeStruct else aval.dtype
 
 
 def described(leaves: Sequence[Any]) -> list[Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..._base.checks import is_on
 from ..._base.errors import TreeError
-from ..._base.pytree import PyTreeDef, flatten
+from ..._base.pytree import PyTreeDef, flatten, tree_structure
 from ..._base.tracebacks import trim
 from ..._ir.avals import typeof_value
 from . import arguments
@@ -52,6 +53,14 @@ class FlatFunction:
         arrays = iter(outs[count:])
         aux = [x if typeof_value(x) is None else next(arrays) for x in self.aux]
         return list(outs[:count]), self.aux_tree.unflatten(aux)
+
+
+def check_returned(fun: Callable[..., Any], out_tree: PyTreeDef) -> None:
+    """Reports a user's function that returned None because its ``return`` is missing; see `checks.missing_return`."""
+    if not out_tree.num_leaves and is_on() and out_tree == tree_structure(None):
+        from ..checks import missing_return
+
+        missing_return.check(fun)
 
 
 def user_call(function: Callable[..., Any]) -> Callable[..., Any]:

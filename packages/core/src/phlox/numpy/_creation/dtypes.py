@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from ..._api.jit.programs import dtype_like
 from ..._base.errors import ArgumentError, DtypeError, OptionError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
@@ -175,7 +176,7 @@ def iinfo(int_type: DTypeLike) -> Any:
 
 def common_type(*args: Any) -> tuple[Any, bool]:
     """The result of `result_type`, and whether it is weakly typed."""
-    return promote(tuple(_typed(x) for x in args))
+    return promote(tuple(_typed(x, is_explicit=True) for x in args))
 
 
 def result_type(*args: ArrayLike | DTypeLike | None) -> Any:
@@ -187,10 +188,11 @@ def result_type(*args: ArrayLike | DTypeLike | None) -> Any:
         dtype.
 
     Returns:
-      A dtype; 64-bit types become 32-bit unless x64 mode is on.
+      A dtype; 64-bit types become 32-bit ones unless x64 mode is on, or the flag `explicit_x64_dtypes` is "allow".
 
     Raises:
       ArgumentError: an argument is not one of these, or there are no arguments.
+      DtypeError: a 64-bit dtype is given, and `explicit_x64_dtypes` is "error".
 
     >>> result_type(np.int32(1), 2.0), result_type("float16", 1.0)
     (dtype('float32'), dtype('float16'))
@@ -220,15 +222,21 @@ def scalar_type_of(x: Any) -> type:
     return python_type
 
 
-def _typed(x: Any) -> tuple[Any, bool]:
+def _typed(x: Any, is_explicit: bool = False) -> tuple[Any, bool]:
+    """The dtype and weak type of an array, number or dtype.
+
+    With `is_explicit`, the flag `explicit_x64_dtypes` decides what becomes of a 64-bit dtype of NumPy or its name.
+    """
     if any(x is kind for kind in (int, float, complex)):  # not ==, because `float64` of this package equals float
         return dtypes.python_scalar_dtype(x), True
     if x is None:
         return dtypes.canonical(dtypes.float64), False
     if isinstance(x, str | type | np.dtype | dtypes.ExtendedDtype):
+        if is_explicit and (isinstance(x, str | np.dtype) or (isinstance(x, type) and issubclass(x, np.generic))):
+            return dtypes.user_dtype(x, "result_type"), False
         return dtypes.canonical(dtypes.as_dtype(x)), False
     aval = type_of(check("result_type", x)[0])
-    return aval.dtype, aval.weak_type
+    return dtype_like(x, aval), aval.weak_type
 
 
 def can_cast(from_: DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._api.devices.transfers import own_sharding, placed
 from ..._api.jit.jit import jit
+from ..._api.jit.programs import dtype_like
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from ..._ir import dtypes
@@ -192,7 +193,7 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, de
         a = a.aval.inner_aval
     model = a if isinstance(a, ShapedArray) else check_one(function, a)
     aval = model if isinstance(model, ShapedArray) else type_of(model)
-    out_dtype = aval.dtype if dtype is None else dtypes.user_dtype(dtype, function)
+    out_dtype = dtype_like(a, aval) if dtype is None else dtypes.user_dtype(dtype, function)
     weak = dtype is None and aval.weak_type
     lengths = aval.shape if shape is None else as_shape(shape, function)
     if device is None and not weak and model is not aval:

@@ -242,6 +242,9 @@ def _from_list(x: Any, dtype: Any) -> Any:
         value = np.array(x, dtype=dtype if all(isinstance(v, int) for v in leaves) else None)
     except ValueError as error:
         raise ShapeError(f"array: {error}", instead="lists of equal lengths") from None
+    except OverflowError:
+        limits = dtypes.iinfo(dtype)
+        raise dtypes.too_large(next(v for v in leaves if not limits.min <= v <= limits.max), dtype, "array: ") from None
     return _from_host(_checked(value, dtype))
 
 

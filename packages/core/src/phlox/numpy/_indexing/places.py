@@ -16,6 +16,7 @@ from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError,
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
+from ..._operands.index_bounds import PUT, WRITE, check_positions
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import places as ops
 from ..._trace.trace import Tracer
@@ -283,6 +284,8 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
         raise UnsupportedError("put: mode='raise' is not supported", instead="mode='clip' or 'wrap'")
     if mode not in (None, "clip", "wrap"):
         raise OptionError(f"put: mode={mode!r}", instead="None, 'clip' or 'wrap'")
+    if mode is None:
+        check_positions("put", a, ind, None, PUT)
     shape, count = type_of(a).shape, type_of(a).size
     if not type_of(ind).size or not type_of(v).size:
         return reshape(a, shape)
@@ -296,7 +299,6 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     return reshape(At(ravel(a))[ind].set(values, mode="drop"), shape)
 
 
-@functools.partial(jit, inline=True, static_argnames=("axis", "inplace", "mode"))
 def put_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,
@@ -327,8 +329,15 @@ def put_along_axis(
     Array([[1, 9],
            [9, 4]], dtype=int32)
     """
-    arr, indices, values = check("put_along_axis", arr, indices, values)
     _not_in_place("put_along_axis", inplace)
+    if mode is None:
+        check_positions("put_along_axis", arr, indices, axis, WRITE)
+    return _put_along_axis(arr, indices, values, axis, mode)
+
+
+@functools.partial(jit, inline=True, static_argnames=("axis", "mode"))
+def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, mode: str | None) -> Any:
+    arr, indices, values = check("put_along_axis", arr, indices, values)
     shape = type_of(arr).shape
     flat = ravel(arr) if axis is None else arr
     if axis is None:

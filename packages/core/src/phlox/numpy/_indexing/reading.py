@@ -7,7 +7,6 @@ not in the plan, so that ``x[i]`` in a Python loop compiles once.) `at.py` write
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,11 +16,10 @@ from ..._api.jit.jit import jit
 from ..._base import config
 from ..._base.errors import ArgumentError, ConcretizationTypeError, IndexingError, ShapeError, UnsupportedError
 from ..._ir import dtypes
-from ..._ir.avals import typeof_value
 from ..._ir.dimensions import max_dim, min_dim
 from ..._ir.primitive import current_trace
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
-from ..._operands.index_bounds import FILL, READ, check as check_index
+from ..._operands.index_bounds import FILL, READ, check_positions
 from ..._operands.indices import from_front, positions
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import logic
@@ -32,7 +30,6 @@ from ..._ops.structure.dimension_numbers import GatherDimensionNumbers, GatherSc
 from ..._ops.structure.gather import gather
 from ..._ops.structure.slicing import dynamic_slice, slice_
 from ..._xla import key_records
-from ..._xla.array import ArrayImpl
 from .._elementwise.binary import maximum
 from .._manipulation.shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
 from .ds import is_window, window
@@ -303,15 +300,6 @@ def _vectors(components: list[Any], outer: tuple[int, ...]) -> Any:
 # --- functions ------------------------------------------------------------------------------------------
 
 
-def _check_indices(function: str, a: Any, indices: Any, axis: int | None, wraps: bool = True) -> None:
-    """Checks that indices along an axis (None: of the flattened array) are inside, see `index_bounds`."""
-    aval = typeof_value(a)
-    if aval is None or typeof_value(indices) is None or not isinstance(axis, int | None):
-        return  # which raises an error
-    shape = aval.shape if axis is not None else (math.prod(aval.shape),)
-    check_index(indices, canonical_axis(axis or 0, len(shape), function), shape, FILL, wraps)
-
-
 def take(
     a: ArrayLike,
     indices: ArrayLike,
@@ -349,8 +337,8 @@ def take(
     >>> jnp.take(jnp.array([4, 5, 6]), jnp.array([2, 0]))
     Array([6, 4], dtype=int32)
     """
-    if mode is None and (type(indices) is not ArrayImpl or config.current().checks == "strict"):
-        _check_indices("take", a, indices, axis)
+    if mode is None:
+        check_positions("take", a, indices, axis, FILL)
     return _take(a, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value)
 
 
@@ -463,8 +451,8 @@ def take_along_axis(
     >>> jnp.take_along_axis(x, jnp.argsort(x), 1)
     Array([[1, 2, 3]], dtype=int32)
     """
-    if mode is None and (type(indices) is not ArrayImpl or config.current().checks == "strict"):
-        _check_indices("take_along_axis", arr, indices, axis, wrap_negative_indices is not False)
+    if mode is None:
+        check_positions("take_along_axis", arr, indices, axis, FILL, wrap_negative_indices is not False)
     return _take_along_axis(arr, indices, axis, mode, fill_value, wrap_negative_indices=wrap_negative_indices)
 
 

@@ -15,6 +15,7 @@ from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError,
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic, value_of
 from ..._operands.checks import as_shape, canonical_axes, canonical_axis, check, check_one, type_of
+from ..._operands.index_bounds import INSERT, check_positions
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
 from .._creation.fill import arange, zeros
@@ -176,12 +177,18 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     """
     arr, values = check("insert", arr, values)
     a, at = _flat_or_at("insert", arr, axis)
-    n, rank = type_of(a).shape[at], type_of(a).ndim
+    n = type_of(a).shape[at]
     positions = check_one("insert", np.arange(index(n))[obj] if isinstance(obj, slice) else obj)
     if type_of(positions).ndim > 1:
         raise ShapeError(f"insert: positions must be a number or a vector, got {type_of(positions).short}")
     if not is_kind(positions, "iu"):
         raise ArgumentError(f"insert: {type_of(positions).short} is no position", instead="integers")
+    check_positions("insert", a, positions, at, INSERT, length=0)
+    return _insert(a, positions, values, at)
+
+
+def _insert(a: Any, positions: Any, values: Any, at: int) -> Any:
+    n, rank = type_of(a).shape[at], type_of(a).ndim
     values = to_dtype(values, type_of(a).dtype)
     values = reshape(values, (1,) * (rank - type_of(values).ndim) + type_of(values).shape)
     single = type_of(positions).shape in ((), (1,))
