@@ -248,3 +248,15 @@ def test_explain():
     assert "<td>x: f32[4], n=3</td>" in table._repr_html_()
     f.clear_cache()
     assert f.explain().rows == []
+
+
+def test_functions_of_references_are_counted_too():
+    def add(ref, x):
+        ref[...] = ref[...] + x
+        return ref[...] * 2
+
+    f = phlox.jit(add)
+    for n in range(1, 5):
+        f(phlox.new_ref(jnp.zeros(3)), jnp.ones((n, 1)).sum(0) if n < 3 else np.float32(n))
+        f(phlox.new_ref(jnp.zeros(n)), jnp.ones(n))
+    assert "a reference" in str(f.explain())

@@ -73,12 +73,12 @@ def test_pmap_finds_the_batches_in_place(eight, axis_name, monkeypatch):
 
     assert ready(np.zeros(8)).sharding == next(iter(data.batches(X, 16, devices=eight))).sharding
 
-    from phlox._xla import program
+    from phlox._xla import moves
 
     def moved(*_args, **_kwargs):
         raise AssertionError("pmap moved a batch")
 
-    monkeypatch.setattr(program, "move", moved)
+    monkeypatch.setattr(moves, "move", moved)
     step = phlox.pmap(lambda batch: batch[0].sum() + batch[1].sum(), axis_name=axis_name)
     total = sum(float(jnp.sum(step(batch))) for batch in data.batches((X, Y), 16, devices=eight))
     assert total == X.sum() + Y.sum()

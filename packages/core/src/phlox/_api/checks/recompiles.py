@@ -16,6 +16,7 @@ from ..._base import config
 from ..._base.errors import CheckError
 from ..._base.pytree import treedef_children
 from ..._base.source import user_location
+from ..._trace.refs import AbstractRef, Ref
 from ..._xla.placement import Placed
 from ..jit import arguments
 from ..jit.counting import CallCounter
@@ -140,6 +141,9 @@ def _parts(fun: Callable[..., Any], label: Label, key: Key) -> dict[tuple[str, s
         parts["setting", name] = _Part(value, repr(value), value)
     names = _leaf_names(fun, tree, {where for where, _, _ in statics if isinstance(where, int)}, len(leaves))
     for name, leaf in zip(names, leaves, strict=True):
+        if leaf is Ref or type(leaf) is AbstractRef:  # references of all types have one kind of key
+            parts["reference", name] = _Part(None, "a reference", None)
+            continue
         aval = aval_of_leaf(leaf)
         sharding = leaf.sharding if type(leaf) is Placed else None
         parts["leaf", name] = _Part((aval, sharding), _type_text(leaf), leaf)
@@ -296,6 +300,6 @@ class _Values(NamedTuple):
 def type_of_call(fun: Callable[..., Any], label: Label, key: Key) -> str:
     """The arguments of a call, as ``x: f32[3], n=2``."""
     parts = _parts(fun, label, key)
-    shown = [f"{name}: {part.text}" for (kind, name), part in parts.items() if kind == "leaf"]
+    shown = [f"{name}: {part.text}" for (kind, name), part in parts.items() if kind in ("leaf", "reference")]
     shown = shown if len(shown) <= 4 else [*shown[:3], f"{len(shown) - 3} more"]
     return ", ".join([*shown, *(f"{name}={part.text}" for (kind, name), part in parts.items() if kind == "static")])

@@ -536,11 +536,12 @@ class JitFunction:
     def explain(self) -> Explanation:
         """The compiled programs of this function, as a table: types, times, calls, and why each was compiled.
 
-        >>> f = phlox.jit(lambda x: x + 1)
+        >>> import operator
+        >>> f = phlox.jit(operator.neg)
         >>> float(f(1) + f(2) + f(3.0))
-        9.0
+        -6.0
         >>> [(row.types, row.calls) for row in f.explain().rows]
-        [('x: i32[] (a Python int)', 2), ('x: f32[] (a Python float)', 1)]
+        [('a: i32[] (a Python int)', 2), ('a: f32[] (a Python float)', 1)]
         """
         return _checks().explain(self)
 
