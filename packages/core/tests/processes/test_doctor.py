@@ -124,7 +124,7 @@ def test_a_wrong_result_is_named():
     failed = [line for line in lines if "FAILED" in line]
     assert [line.split()[0] for line in failed] == ["sort"] * len(WRONG)
     assert all(line.endswith(message) for line, message in zip(failed, WRONG.values(), strict=True)), failed
-    assert lines.count("exit status 1") == lines.count("1 of 9 checks failed.") == len(WRONG)
+    assert lines.count("exit status 1") == lines.count("1 of 10 checks failed.") == len(WRONG)
 
 
 def test_installed_plugins(tmp_path):

@@ -8,7 +8,6 @@ code object and the instruction offset, and computes the line when it is read.
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import linecache
 import os
@@ -91,20 +90,17 @@ def is_internal(filename: str) -> bool:
     return known
 
 
-@functools.cache
-def _library_folders() -> tuple[str, ...]:
-    """The folders of Python's own modules and of installed packages."""
-    import sysconfig  # here, to keep `import phlox` fast
-
-    paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    return tuple({path + os.sep for path in paths if path})
+#: the folder of Python's own modules
+_STDLIB = os.path.dirname(os.__file__) + os.sep
+#: folders of installed packages, wherever they are
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
 def is_users(filename: str) -> bool:
     """True when `filename` belongs to the user's program: not to phlox, Python, or an installed package."""
-    if is_internal(filename):
+    if is_internal(filename) or filename.startswith(_STDLIB):
         return False
-    return not filename.startswith(_library_folders()) and f"{os.sep}site-packages{os.sep}" not in filename
+    return not any(folder in filename for folder in _INSTALLED)
 
 
 def is_inside(trace: TracebackType | None) -> bool:

@@ -147,7 +147,7 @@ def _svd(x: Any) -> Any:
 
 def _extrema(x: Any) -> Any:
     """The maximum, its position and the running sums, which phlox-kernels computes where it is installed."""
-    return jnp.max(x), jnp.argmax(x), jnp.cumsum(x)
+    return jnp.max(x), jnp.argmax(x).astype("int32"), jnp.cumsum(x)
 
 
 def _scan(xs: Any) -> Any:
