@@ -202,7 +202,7 @@ NO_VALUES = {
     "device_put_replicated", "device_put_sharded", "Infer",
     "Key", "UnreducedKind",  # types
     "broadcast_prefix", "itemsize_bits", "fixed_point",  # not in jax
-    "record", "tag", "show", "explain_memory", "explain_sharding", "where_time",  # not in jax
+    "record", "tag", "show", "explain_memory", "explain_sharding", "where_time", "checks",  # not in jax
 }  # fmt: skip
 
 
