@@ -32,7 +32,12 @@ def not_named(path, tests):
 
 #: Parameters that one of the two has not: where jax's own modules with one function differ, and what phlox adds.
 ABSENT_OF = {
-    "jit": {"buckets", "compile_effort", "sizes"},
+    "jit": {"buckets", "checks", "compile_effort", "max_traces", "sizes"},
+    "cond": {"batching"},
+    "switch": {"batching"},
+    "fori_loop": {"checkpoints", "progress"},
+    "scan": {"checkpoints", "progress"},
+    "while_loop": {"checkpoints", "max_steps", "progress"},
     "minimize": {"bounds"},
     "array": {"args"},
     "checkpoint": {"concrete"},
@@ -48,6 +53,7 @@ if jax.__version_info__ < (0, 12):
     ABSENT_OF |= {
         "beta": {"method"},
         "chisquare": {"method"},
+        "custom_gradient": {"remat", "with_logs"},
         "empty_ref": {"pin"},
         "erfc": {"accuracy"},
         "gamma": {"method"},
@@ -59,6 +65,8 @@ if jax.__version_info__ < (0, 12):
         "new_ref": {"pin"},
         "one_hot": {"out_sharding"},
         "poisson": {"method"},
+        "reduce_max": {"out_sharding"},
+        "reduce_min": {"out_sharding"},
         "top_k": {"is_stable"},
         "vjp": {"saveable_args", "in_nzs"},
     }
