@@ -174,7 +174,7 @@ def run(options: argparse.Namespace) -> None:
     mean = data.train["image"].mean(0)
     result: dict[str, Any] = examine(state.params, data.test, mean, exam_key)
     some = data.test["image"][:5]
-    seen = np.asarray(phlox.random.uniform(exam_key, some.shape)).argsort(1).argsort(1) < 24
+    seen = np.asarray(phlox.random.uniform(phlox.random.clone(exam_key), some.shape)).argsort(1).argsort(1) < 24
     _, ink = answers(state.params, some, seen)
     result["pictures"] = list(zip(np.where(seen, some, np.nan), np.asarray(ink), some, strict=True))
     few, share = SHOWN[2], result["accuracy"][2]

@@ -190,7 +190,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
             rows.append({"steps": (number + 1) * STEPS * options.carts, "return": returns})
             if (number + 1) % max(1, options.rounds // 10) == 0:
                 shown.row(str(number + 1), f"{rows[-1]['steps']:,}", f"{returns:.1f}")
-    after, paths = look(params, exam)
+    after, paths = look(params, phlox.random.clone(exam))  # from the same states as before
     return {"rounds": rows, "before": np.asarray(before), "after": np.asarray(after), "paths": np.asarray(paths)}
 
 

@@ -8,13 +8,31 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import phlox
 import phlox_nn as nn
 from phlox.errors import ArgumentError
 
 from ._config import Config
+
+if TYPE_CHECKING:  # `architecture` imports them by name; packagers look for import statements
+    from . import (  # noqa: F401
+        bert,
+        clip,
+        convnext,
+        gpt2,
+        gptj,
+        llama,
+        mlp_mixer,
+        perceiver,
+        resnet,
+        t5,
+        unet,
+        vae,
+        vit,
+        whisper,
+    )
 
 #: Rules from names in the file to names in the model, as the argument `rename` of `phlox_nn.load_torch`:
 #: (pattern in the file, pattern in the model), or several patterns for a tensor that is their concatenation, or None
