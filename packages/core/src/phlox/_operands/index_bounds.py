@@ -7,7 +7,6 @@ functions make use of what happens out of bounds.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import sys
@@ -16,15 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base import checks, config, pytree
+from .._base import checks, config
 from .._base.errors import CheckError, IndexingError
 from .._base.source import Location, is_internal, user_location
 from .._ir.avals import typeof_value
 from .._ir.dimensions import is_symbolic
-from .._ops.host.callbacks import Callback, debug_callback
 from .._trace.trace import Tracer
 from .._xla.array import ArrayImpl
 from .checks import canonical_axis
+from .runtime_checks import check_when_run
 
 _CHECK = "index out of bounds"
 
@@ -148,8 +147,7 @@ def is_outside(part: slice, n: int) -> bool:
     return bool(start > n and (stop is None or stop > n)) or bool(start < -n and stop is not None and stop < -n)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Check:
+class _Check(NamedTuple):
     """The check of one index expression; its call, with the values of the index, raises `CheckError`."""
 
     axis: int
@@ -186,8 +184,7 @@ def _check_values(check: _Check, i: Any) -> None:
     if not isinstance(i, Tracer):
         check(i)
         return
-    in_tree = pytree.tree_structure(((0,), {}))
-    debug_callback.bind(i, callback=Callback(check, in_tree), ordered=False, partitioned=False)
+    check_when_run(check, i)
 
 
 def _first_outside(i: Any, n: int, wraps: bool, length: int) -> int | None:

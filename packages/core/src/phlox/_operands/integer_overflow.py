@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base import config, pytree
+from .._base import config
 from .._base.errors import CheckError
 from .._base.source import Location, user_location
 from .._ir import dtypes
 from .._trace.trace import typeof
+from .runtime_checks import check_when_run
 
 
 def check_range(function: str, exact: Callable[..., Any], dtype: Any, *operands: Any) -> None:
@@ -31,15 +31,11 @@ def check_range(function: str, exact: Callable[..., Any], dtype: Any, *operands:
         return
     if any(dtypes.kind(typeof(x).dtype) not in "biu" for x in operands):
         return
-    from .._ops.host.callbacks import Callback, debug_callback  # strict mode alone pays for them
-
     check = _Check(function, exact, np.dtype(dtype), user_location())
-    in_tree = pytree.tree_structure(((0,) * len(operands), {}))
-    debug_callback.bind(*operands, callback=Callback(check, in_tree), ordered=False, partitioned=False)
+    check_when_run(check, *operands)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Check:
+class _Check(NamedTuple):
     """The check of one operation; its call, with the values of the operands, raises `CheckError`."""
 
     function: str

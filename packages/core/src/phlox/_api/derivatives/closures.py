@@ -23,7 +23,6 @@ from ..._transform.transpose import Linear, backward_pass
 from ..jit.bodies import Staged, operands_of
 from ..jit.programs import as_struct
 from ..jit.user_functions import user_call
-from .backward_rules import drops_logs
 from .custom import custom_vjp
 from .differentiate import refuse_reduce_axes
 
@@ -109,6 +108,8 @@ def custom_gradient(
         if remat:
             out, rule = rule(*args)
         if with_logs:
+            from .backward_rules import drops_logs  # few rules have logs
+
             rule = drops_logs(rule)
         leaves, tree = operands_of("custom_gradient", fun, (out,))
         program = Staged("custom_gradient", "the rule", rule, tree, [typeof(x).tangent() for x in leaves])

@@ -29,7 +29,6 @@ from ..._transform.jvp import JVPTrace, by_rule
 from ..._transform.linearize import LinearizeTrace, TangentTrace
 from ..jit import arguments
 from ..jit.reference_arguments import find_refs, merged
-from .backward_rules import drops_logs, recomputed, with_accumulators
 from .decorated import Decorated, no_rule, positional
 from .rule_results import Result, RuleName, checked_tangents, flat_cotangents, pair_of
 from .symbolic import CustomVJPPrimal, residual, shown
@@ -390,6 +389,8 @@ class custom_vjp(_Custom[P, R]):
         >>> phlox.grad(f)(0.0)
         Array(10., dtype=float32, weak_type=True)
         """
+        from .backward_rules import drops_logs  # few rules have logs or accumulators
+
         self.defvjp(fwd, drops_logs(bwd), symbolic_zeros, optimize_remat)
 
     def defvjp_with_accums(
@@ -409,6 +410,8 @@ class custom_vjp(_Custom[P, R]):
         >>> phlox.grad(f)(0.0)
         Array(10., dtype=float32, weak_type=True)
         """
+        from .backward_rules import with_accumulators
+
         self.defvjp(*with_accumulators(fwd, bwd, self.nondiff_argnums), symbolic_zeros, optimize_remat)
 
     def defremat(self, fwd: Callable[..., Any], rem: Callable[..., Any], bwd: Callable[..., Any]) -> None:
@@ -421,6 +424,8 @@ class custom_vjp(_Custom[P, R]):
         >>> phlox.grad(f)(0.0)
         Array(1., dtype=float32, weak_type=True)
         """
+        from .backward_rules import recomputed
+
         if self.fwd is None:
             self.defvjp(recomputed(fwd, rem), bwd)
 
@@ -434,6 +439,8 @@ class custom_vjp(_Custom[P, R]):
         >>> phlox.grad(f)(0.0)
         Array(1., dtype=float32, weak_type=True)
         """
+        from .backward_rules import drops_logs
+
         self.defremat(fwd, rem, drops_logs(bwd))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
