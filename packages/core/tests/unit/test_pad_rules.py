@@ -6,6 +6,7 @@ import pytest
 
 import phlox
 import phlox.export
+from padding_poison import poison  # noqa: F401  (a fixture of all tests here)
 from phlox._ir.avals import shaped
 from phlox._ir.dimensions import SymbolicScope, is_symbolic, variable
 from phlox._ir.jaxpr import ClosedJaxpr, hoisted, jaxprs_in
@@ -23,16 +24,6 @@ REFUSED = {
     *("tridiagonal", "tridiagonal_solve", "dce_sink", "composite"),
 }
 RANGES = (("n", 2, 8),)
-
-
-@pytest.fixture(autouse=True)
-def poison(monkeypatch):
-    def value(dtype):
-        if dtype.kind in "iu":
-            return np.iinfo(dtype).max
-        return True if dtype.kind == "b" else np.asarray(np.nan, dtype)
-
-    monkeypatch.setattr(padded_call, "padding_value", value)
 
 
 def cases():

@@ -9,22 +9,12 @@ import pytest
 import phlox
 import phlox.export
 import phlox.numpy as jnp
+from padding_poison import poison  # noqa: F401  (a fixture of all tests here)
 from phlox import lax
-from phlox._ops.control import padded_call
 from phlox.errors import SizesWarning
 
 #: how many lengths are tried
 LENGTHS = (5, 7, 8, 20, 33)[: max(2, round(2 * float(os.environ.get("PHLOX_TEST_CASES", "1"))))]
-
-
-@pytest.fixture(autouse=True)
-def poison(monkeypatch):
-    def value(dtype):
-        if dtype.kind in "iu":
-            return np.iinfo(dtype).max
-        return True if dtype.kind == "b" else np.asarray(np.nan, dtype)
-
-    monkeypatch.setattr(padded_call, "padding_value", value)
 
 
 def square(n, rng):

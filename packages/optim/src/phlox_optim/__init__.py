@@ -33,7 +33,7 @@ from ._step import Step as Step, make_step as make_step
 
 # The types of the names below, which `__getattr__` returns when a program runs.
 if _TYPE_CHECKING:
-    from ._tested import (
+    from ._optax_types import (
         EmptyState as EmptyState,
         GradientTransformation as GradientTransformation,
         OptState as OptState,

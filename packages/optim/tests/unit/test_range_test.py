@@ -61,7 +61,7 @@ def test_wrong_arguments(options, message):
 
 
 def test_types_are_those_of_the_signatures():
-    tree = ast.parse((Path(optim.__file__).parent / "_tested.pyi").read_text())
+    tree = ast.parse((Path(optim.__file__).parent / "_optax_types.pyi").read_text())
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     assert functions.keys() == {name for name in optim._TESTED if inspect.isfunction(getattr(optim, name))}
     for name, node in functions.items():
