@@ -16,6 +16,8 @@ MODULES = ["phlox_models", *(f"phlox_models.{module.name}" for module in pkgutil
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_docstrings(name):
+    if name.endswith("._tokens"):
+        pytest.importorskip("tokenizers", reason="its example makes a tokenizer of that library")
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
 

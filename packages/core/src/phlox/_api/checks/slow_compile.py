@@ -28,7 +28,8 @@ def watched(jaxpr: Jaxpr, name: str) -> Iterator[None]:
         return
     timer = threading.Timer(SECONDS, _warn, (jaxpr, name, user_location()))
     timer.daemon = True  # it must not keep a process that was interrupted alive
-    timer.start()
+    with contextlib.suppress(RuntimeError):  # Python starts no thread when it is about to end
+        timer.start()
     try:
         yield
     finally:
