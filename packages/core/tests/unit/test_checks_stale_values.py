@@ -197,6 +197,18 @@ def method_replaced():
     f(1.0)
 
 
+def method_replaced_in_its_class():
+    class Layer:
+        def step(self, x):
+            return x * 2
+
+    layer = Layer()
+    f = phlox.jit(lambda x: layer.step(x))
+    f(1.0)
+    Layer.step = lambda self, x: x
+    f(1.0)
+
+
 def default_changed_in_place():
     def scaled(x, options={"scale": 1.0}):  # noqa: B006
         return x * options["scale"]
@@ -236,6 +248,7 @@ TRAPS = {
     jitted_helper_replaced: "inner is another function now",
     function_as_attribute: "layer.activation is another function now (cos)",
     method_replaced: "model._step is another function now",
+    method_replaced_in_its_class: "layer.step is another function now",
     default_changed_in_place: "options['scale'] was 1.0 and is 2.0 now",
     default_of_keyword: "scales[0] was 1.0 and is 2.0 now",
     read_by_cached_helper: "counter was",
