@@ -63,7 +63,23 @@ def _chain(i, carry):
     return key, total + random.normal(now)
 
 
+LIBRARY = """
+def dropout(x, key):
+    return x * random.bernoulli(key, 0.5)
+
+def path(key):
+    return random.normal(key) + random.normal(key) + lax.fori_loop(0, 3, lambda i, x: x + random.normal(key), 0.0)
+"""
+#: the functions of a package that is installed
+library = {"random": random, "lax": lax}
+exec(compile(LIBRARY, "/env/lib/site-packages/library/layers.py", "exec"), library)
+dropout, path = library["dropout"], library["path"]
+
+
 REPORTED = {
+    "two layers of a library": _jitted(lambda k: dropout(1.0, k) + dropout(2.0, k)),
+    "a layer of a library, then a draw": _jitted(lambda k: dropout(1.0, k) + random.normal(k)),
+    "two paths of a library": _jitted(lambda k: phlox.grad(lambda x: x * (path(k) + path(k)))(1.0)),
     "draws": _two(random.normal, random.normal),
     "other samplers": _two(random.uniform, lambda k: random.choice(k, 5)),
     "draw and split": _two(random.normal, random.split),
@@ -95,6 +111,7 @@ REPORTED = {
 }  # fmt: skip
 
 SILENT = {
+    "a library's own second use": _jitted(lambda k: phlox.grad(lambda x: x * path(k))(1.0)),
     "chain": lambda: _chain(0, _chain(0, (random.key(0), 0.0))),
     "parts": lambda: [random.normal(k) for k in random.split(random.key(0), 3)],
     "indexed parts": lambda: [random.normal(ks[i]) for ks in [random.split(random.key(0), 3)] for i in (0, 1, -1)],

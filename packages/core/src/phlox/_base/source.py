@@ -187,14 +187,18 @@ def is_replaying() -> bool:
 
 
 class Location:
-    """A place in the user's program: file, line and function, which are computed lazily; and its name scope."""
+    """A place in the user's program: file, line and function, which are computed lazily; and its name scope.
 
-    __slots__ = ("code", "offset", "scope")
+    In an installed package, `caller` may be the user's line from which the package was called; see `with_caller`.
+    """
 
-    def __init__(self, code: CodeType, offset: int, scope: tuple[str, ...] = ()):
+    __slots__ = ("caller", "code", "offset", "scope")
+
+    def __init__(self, code: CodeType, offset: int, scope: tuple[str, ...] = (), caller: Location | None = None):
         self.code = code
         self.offset = offset
         self.scope = scope
+        self.caller = caller
 
     @property
     def file(self) -> str:
@@ -295,9 +299,19 @@ def user_location(depth: int = 1) -> Location | None:
         if not known:
             return Location(code, frame.f_lasti, scope.get())
         if replayed is not None and id(code) in _replaying:
-            return Location(replayed.code, replayed.offset, scope.get())
+            return Location(replayed.code, replayed.offset, scope.get(), replayed.caller)
         frame = frame.f_back
     return None
+
+
+def with_caller(location: Location) -> Location:
+    """The location of the current operation with its `caller`, if it is in an installed package."""
+    if location.caller is None and not is_users(location.file):
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and not is_users(frame.f_code.co_filename):
+            frame = frame.f_back
+        location.caller = frame and Location(frame.f_code, frame.f_lasti)
+    return location
 
 
 def warn(message: str, category: type[Warning]) -> None:

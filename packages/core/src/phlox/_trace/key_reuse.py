@@ -33,16 +33,23 @@ def is_key(x: Any) -> bool:
 
 
 class Problem(NamedTuple):
-    """A key that is used twice: what an error says of it."""
+    """A key that is used twice: what an error says of it.
+
+    `is_librarys` tells that one call of an installed package uses the key twice. A library may do so on purpose, as a
+    Brownian tree that gives the same path each time, and its user cannot change it.
+    """
 
     what: str
     where: Location | None
     instead: str = INSTEAD
+    is_librarys: bool = False
 
     def tell(self) -> None:
         """Raises `KeyReuseError` if the flag `debug_key_reuse` is on; else reports to `checks`."""
         if config.current().debug_key_reuse:
             raise KeyReuseError(self.what, where=self.where, instead=self.instead)
+        if self.is_librarys and not checks.is_strict():
+            return
         checks.report("key used twice", self.what, instead=self.instead, location=self.where)
 
 
@@ -129,7 +136,8 @@ class _Analysis:
             if primitive.keys is not None:
                 return primitive.keys(eqn, self.uses_of)
         except KeyReuseError as error:
-            self.problems.append(Problem(error.what, error.where, error.instead or INSTEAD))
+            is_librarys = error.where is not None and error.where.caller is not None
+            self.problems.append(Problem(error.what, _of_user(error.where), error.instead or INSTEAD, is_librarys))
             return KeyUses(fresh=tuple(range(len(eqn.outvars))))
         if primitive.program is not None:
             return self.uses_of(eqn.params[primitive.program])
@@ -232,7 +240,10 @@ class _Analysis:
     def problem(self, eqn: JaxprEqn, number: int, first: Location | None) -> None:
         name = eqn.params.get("name", eqn.primitive.name).lstrip("_")  # `normal` calls a jitted function `_normal`
         what = f"In {name}, argument {number} is already consumed: {eqn.invars[number].aval.short}"
-        self.problems.append(Problem(what + (f", first used at {first}" if first else ""), eqn.source_info))
+        again, before = _of_user(eqn.source_info), _of_user(first)
+        what += f", first used at {before}" if before else ""
+        is_librarys = again is not eqn.source_info and before is not first and _same(again, before)
+        self.problems.append(Problem(what, again, is_librarys=is_librarys))
 
     def reading(self) -> Reading:
         jaxpr = self.jaxpr
@@ -251,6 +262,16 @@ class _Analysis:
             tuple((i, o, positions) for i, o, positions in of_inputs if positions is not None),
         )
         return Reading(uses, tuple(self.problems))
+
+
+def _of_user(where: Location | None) -> Location | None:
+    """The user's line at or around a location."""
+    return where.caller or where if where is not None else None
+
+
+def _same(one: Location | None, other: Location | None) -> bool:
+    """Whether two locations are one call in one line."""
+    return one is not None and other is not None and one.code is other.code and one.offset == other.offset
 
 
 def _size(v: Any) -> int | None:
