@@ -82,6 +82,19 @@ def test_last_place_of_powers():
     np.testing.assert_array_equal(np.signbit(got[wanted == 0]), np.signbit(wanted[wanted == 0]))
 
 
+@pytest.mark.parametrize("exponent", [-3.5, -2.5, -1.5, -0.5, 1.5, 2.5, 3.5])
+def test_last_place_of_powers_by_a_root(exponent):
+    x = 2.0 ** np.random.default_rng(7).uniform(-120, 120, 20_000)
+    few = [0, -0.0, 1, -1, -3e38, 3e38, 2.0**-126, np.inf, -np.inf, np.nan]
+    x = np.concatenate([x, few]).astype(np.float32)
+    with np.errstate(all="ignore"):
+        wanted = np.power(x.astype(np.float64), exponent)
+    normal = ~(np.abs(wanted) < np.finfo(np.float32).tiny) | (wanted == 0)
+    got = np.asarray(phlox.jit(lambda x: x**exponent)(x))
+    assert _units(got[normal], wanted[normal]).max() < 0.501
+    np.testing.assert_array_equal(np.signbit(got[wanted == 0]), False)
+
+
 def test_powers_that_are_products_keep_the_operation():
     for exponent, kept in [(2.0, True), (0.5, True), (-1.0, True), (1.5, False)]:
         power = phlox.jit(lambda x, y=exponent: phlox.lax.pow(x, jnp.full_like(x, y)))

@@ -364,6 +364,21 @@ def power(x: Formula, y: Formula) -> Formula:
     return (x.equals(1.0) | y.equals(0.0) | ends).where(1.0, out)
 
 
+@functools.cache
+def power_of_root(exponent: float) -> Function32:
+    """The function that computes x**exponent for half of an odd number, by a square root and products in float64"""
+
+    def power_by_root(x: Formula, _: Formula) -> Formula:
+        wide = _double((x.equals(0.0) | x.equals(-math.inf)).where(abs(x), x))
+        base = wide if exponent > 0 else 1.0 / wide
+        out = sqrt(base)
+        for _ in range(int(abs(exponent))):
+            out = out * base
+        return _single(out)
+
+    return power_by_root
+
+
 # --- cbrt, remainder ------------------------------------------------------------------------------------
 
 #: A third of the bits of a float32, and this, are those of its cube root to within a twentieth.

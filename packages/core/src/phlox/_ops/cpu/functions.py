@@ -18,6 +18,7 @@ from .float32 import (
     hyperbolic_cosine,
     hyperbolic_sine,
     power,
+    power_of_root,
     remainder,
     sine,
     tangent,
@@ -26,10 +27,24 @@ from .unless_nan import unless_nan
 
 #: exponents that XLA turns into products, quotients and roots
 _SIMPLE_POWERS = (-1, 0, 0.5, 1, 2, 3)
+#: exponents of which a square root and at most three products make the power
+_ROOTS = (-3.5, -2.5, -1.5, -0.5, 1.5, 2.5, 3.5)
 
 
 def _is_general_power(f: Function, x: Value, y: Value) -> bool:
     return not (isinstance(y, Number) and y.value in _SIMPLE_POWERS)
+
+
+def _is_power_of_root(f: Function, x: Value, y: Value) -> bool:
+    return isinstance(y, Number) and y.value in _ROOTS
+
+
+def _power_of_root_form() -> Form:
+    def write(f: Function, x: Value, y: Value) -> Value:
+        return float32_form(power_of_root(float(y.value)), "").write(f, x, y)
+
+    applies = float32_form(power, "", _is_power_of_root).applies
+    return Form(applies, write, "1e6: 0.2 of XLA's time; errors of 0.5 ulp")
 
 
 def _remainder_form() -> Form:
@@ -65,6 +80,6 @@ FORMS: dict[Primitive, list[Form]] = {
     t.sinh: [float32_form(hyperbolic_sine, "1e6: 0.5 of XLA's time; errors of 0.501 ulp, XLA's 8.6")],
     t.cosh: [float32_form(hyperbolic_cosine, "1e6: as fast as XLA's; errors of 0.501 ulp")],
     cbrt: [float32_form(cube_root, "1e6: 0.02 of XLA's time")],
-    pow_: [float32_form(power, "1e6: 0.45 of XLA's time; errors of 0.501 ulp", _is_general_power)],
+    pow_: [_power_of_root_form(), float32_form(power, "1e6: 0.45 of XLA's time; errors of 0.501 ulp", _is_general_power)],
     rem: [_remainder_form()],
 }
