@@ -77,6 +77,7 @@ dropout, path = library["dropout"], library["path"]
 
 
 REPORTED = {
+    "layers of a library, eagerly": _two(lambda k: dropout(1.0, k), lambda k: dropout(2.0, k)),
     "two layers of a library": _jitted(lambda k: dropout(1.0, k) + dropout(2.0, k)),
     "a layer of a library, then a draw": _jitted(lambda k: dropout(1.0, k) + random.normal(k)),
     "two paths of a library": _jitted(lambda k: phlox.grad(lambda x: x * (path(k) + path(k)))(1.0)),

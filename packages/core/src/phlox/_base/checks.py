@@ -8,7 +8,7 @@ from typing import Any
 
 from .config import current
 from .errors import CheckError, CheckWarning
-from .source import Location, user_location, warn
+from .source import Location, user_location, warn, with_caller
 
 #: the list of warning filters under which a warning was given, by (check, file, line). `catch_warnings`, and with it
 #: each test of pytest, makes a list of its own, in which the line may warn again.
@@ -34,7 +34,7 @@ def report(check: str, message: str, *, instead: str, location: Location | None 
       check: the name of the check, as "recompiles".
       message: what happened, in the user's terms.
       instead: what to write instead.
-      location: the user's line; the innermost line outside of phlox by default.
+      location: the user's line; by default the innermost one, also if that calls an installed package.
 
     Raises:
       CheckError: in strict mode.
@@ -42,7 +42,8 @@ def report(check: str, message: str, *, instead: str, location: Location | None 
     mode = current().checks
     if mode == "off":
         return
-    location = location or user_location(2)
+    if location is None and (location := user_location(2)) is not None:
+        location = with_caller(location).caller or location
     if mode == "strict":
         raise CheckError(message, where=location, instead=instead, check=check)
     key = (check, location.file, location.line) if location else (check, message, 0)

@@ -335,4 +335,5 @@ def warn(message: str, category: type[Warning]) -> None:
         frame = frame.f_back
     names = frame.f_globals
     registry = names.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry)
+    module = names.get("__name__") or frame.f_code.co_filename  # Python drops warnings whose module is None
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, module, registry)

@@ -368,7 +368,7 @@ def power(x: Formula, y: Formula) -> Formula:
 def power_of_root(exponent: float) -> Function32:
     """The function that computes x**exponent for half of an odd number, by a square root and products in float64"""
 
-    def power_by_root(x: Formula, _: Formula) -> Formula:
+    def power_by_root(x: Formula, y: Formula) -> Formula:
         wide = _double((x.equals(0.0) | x.equals(-math.inf)).where(abs(x), x))
         base = wide if exponent > 0 else 1.0 / wide
         out = sqrt(base)

@@ -40,7 +40,7 @@ def _is_power_of_root(f: Function, x: Value, y: Value) -> bool:
 
 
 def _power_of_root_form() -> Form:
-    def write(f: Function, x: Value, y: Value) -> Value:
+    def write(f: Function, x: Value, y: Number) -> Value:
         return float32_form(power_of_root(float(y.value)), "").write(f, x, y)
 
     applies = float32_form(power, "", _is_power_of_root).applies
@@ -80,6 +80,9 @@ FORMS: dict[Primitive, list[Form]] = {
     t.sinh: [float32_form(hyperbolic_sine, "1e6: 0.5 of XLA's time; errors of 0.501 ulp, XLA's 8.6")],
     t.cosh: [float32_form(hyperbolic_cosine, "1e6: as fast as XLA's; errors of 0.501 ulp")],
     cbrt: [float32_form(cube_root, "1e6: 0.02 of XLA's time")],
-    pow_: [_power_of_root_form(), float32_form(power, "1e6: 0.45 of XLA's time; errors of 0.501 ulp", _is_general_power)],
+    pow_: [
+        _power_of_root_form(),
+        float32_form(power, "1e6: 0.45 of XLA's time; errors of 0.501 ulp", _is_general_power),
+    ],
     rem: [_remainder_form()],
 }
