@@ -1,4 +1,7 @@
-"""./bench [--quick] [CASE ...]: measures, prints tables, and writes out/bench.json and out/bench.png."""
+"""./bench [--quick] [CASE ...]: measures, prints tables, and writes out/bench.json and out/bench.png.
+
+./bench --native table measures the kernels beside all libraries, and writes docs/kernels.md.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from .case import PROGRAMS, Case, load
 from .measure import OPTIONAL, ROOT, counts, has, measure, set_platform, told
 from .picture import draw
 from .report import Report, console, gross
+from .table import write_table
 
 
 def chosen(cases: dict[str, Case], names: list[str], quick: bool) -> list[Case]:
@@ -32,13 +36,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--platform", default="cpu", help="where jax and phlox compute, such as cuda (default: cpu)")
     parser.add_argument("--out", type=Path, default=ROOT / "out", help="folder for the results")
     given = parser.parse_args(arguments)
+    OPTIONAL.extend([given.native] if given.native else [])
+    if given.cases == ["table"]:
+        return write_table(given.python, given.rounds or 9)
     cases = chosen(load(), given.cases, given.quick)
     if given.list:
         print(*[c.name for c in cases], sep="\n")
         return
     if given.platform != "cpu":
         set_platform(given.platform)
-    OPTIONAL.extend([given.native] if given.native else [])
     console.print("phlox", "with" if has(given.python, "phlox_kernels") else "without", "the kernels of phlox-kernels")
     report = Report()
     for done in measure(cases, given.python, given.rounds or (5 if given.quick else 25)):

@@ -29,6 +29,8 @@ _ENVIRONMENT = {
 }
 #: Folders with packages that phlox uses where they are installed.
 OPTIONAL: list[str] = []
+#: phlox with the packages of `OPTIONAL`, where it is measured beside phlox without them.
+NATIVE = "phlox with kernels"
 
 
 def set_platform(platform: str) -> None:
@@ -37,27 +39,32 @@ def set_platform(platform: str) -> None:
     _ENVIRONMENT["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "")
 
 
-def environment(**more: str) -> dict[str, str]:
+def environment(optional: bool = True, **more: str) -> dict[str, str]:
     packages = ROOT / "packages"
     sources = [str(packages / name / "src") for name in ("core", "compat", "nn", "models", "optim", "data")]
-    paths = [str(ROOT), *sources, str(packages / "examples" / "tests"), *OPTIONAL]
+    paths = [str(ROOT), *sources, str(packages / "examples" / "tests"), *(OPTIONAL if optional else ())]
     found = {**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths), **more}
     # Installed libraries come with their bytecode; phlox's sources write theirs when they first run.
     found.pop("PYTHONDONTWRITEBYTECODE", None)
     return found
 
 
-class Worker:
-    """One process of one library."""
+def module_of(library: str) -> str:
+    """The name by which the worker imports a library."""
+    return "phlox" if library == NATIVE else library
 
-    def __init__(self, python: str, library: str):
+
+class Worker:
+    """One process of one library; `optional` tells whether it finds the packages of `OPTIONAL`."""
+
+    def __init__(self, python: str, library: str, optional: bool = True):
         self.library = library
         self.process = subprocess.Popen(
-            [python, "-W", "ignore", "-m", "benchmarks.worker", library],
+            [python, "-W", "ignore", "-m", "benchmarks.worker", module_of(library)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment(),
+            env=environment(optional),
         )
 
     def ask(self, order: str, name: str) -> dict[str, Any]:
@@ -140,7 +147,11 @@ def _run_process(python: str, case: Case, library: str, folder: str) -> float:
     env = {name: value.replace("FOLDER", f"{folder}/{library}") for name, value in case.environment}
     program = case.make.replace("LIBRARY", library)
     done = subprocess.run(
-        [python, "-W", "ignore", "-c", program], env=environment(**env), capture_output=True, text=True, check=False
+        [python, "-W", "ignore", "-c", program],
+        env=environment(True, **env),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"status {done.returncode}")
@@ -150,9 +161,10 @@ def _run_process(python: str, case: Case, library: str, folder: str) -> float:
 def measure(cases: list[Case], python: str = sys.executable, rounds: int = 15) -> Iterator[Measurement]:
     """Measures the cases one after the other; each is yielded when it is done."""
     platform = _ENVIRONMENT["PHLOX_PLATFORMS"]
-    # The cases of torch and NumPy hold their arrays on the CPU.
-    known = ("jax", "phlox", "torch", "torch.compile", "numpy") if platform == "cpu" else BOTH
-    libraries = [x for x in known if has(python, x.partition(".")[0])]
+    both_phlox = any(NATIVE in case.libraries for case in cases)
+    # The cases of other libraries hold their arrays on the CPU.
+    known = ("jax", "phlox", NATIVE, "torch", "torch.compile", "numpy", "numba") if platform == "cpu" else BOTH
+    libraries = [x for x in known if has(python, module_of(x).partition(".")[0])]
     workers: dict[str, Worker] = {}
     try:
         for case in cases:
@@ -173,7 +185,10 @@ def measure(cases: list[Case], python: str = sys.executable, rounds: int = 15) -
                             if case.process:
                                 samples = [_run_process(python, case, library, folder)]
                             else:
-                                worker = workers.get(library) or workers.setdefault(library, Worker(python, library))
+                                worker = workers.get(library)
+                                if worker is None:
+                                    optional = library == NATIVE or not both_phlox
+                                    worker = workers[library] = Worker(python, library, optional)
                                 reply = worker.ask("turn", case.name)
                                 if "error" in reply:
                                     raise RuntimeError(reply["error"])

@@ -6,6 +6,7 @@ What torch and NumPy take shows what is possible.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ import numpy as np
 from .. import models
 from ..case import BOTH, CASES, Case
 
+#: The line of this file in which each case is stated.
+LINES: dict[str, int] = {}
 #: A kernel of phlox and jax: of the library and of arrays.
 Kernel = Callable[..., Any]
 
@@ -30,23 +33,34 @@ def kernel(
     *arrays: np.ndarray,
     torch: Kernel | None = None,
     numpy: Kernel | None = None,
+    numba: Callable[..., Any] | None = None,
     budget: float | None = 1.05,
 ) -> None:
-    """States the case of a kernel; `torch` and `numpy` are the same there, of that library and of its arrays."""
+    """States the case of a kernel.
+
+    `torch` and `numpy` are the same there, of that library and of its arrays; `numba` is the function of arrays that it
+    compiles.
+    """
 
     def make(m: Any) -> Any:
         if m.__name__ == "numpy":
             assert numpy is not None
             return lambda: numpy(m, *arrays)
-        if m.__name__ == "torch":
+        if m.__name__ == "numba":
+            compiled = m.njit(numba)
+            return lambda: compiled(*arrays)
+        if m.__name__ in ("torch", "torch.compile"):
             assert torch is not None
             tensors = [m.torch.as_tensor(x) for x in arrays]
-            return lambda: torch(m.torch, *tensors)
+            run_torch = m.compile(lambda *tensors: torch(m.torch, *tensors))
+            return lambda: run_torch(*tensors)
         given = [m.numpy.asarray(x) for x in arrays]
         run = m.jit(lambda *arrays: f(m, *arrays))
         return lambda: m.block_until_ready(run(*given))
 
-    libraries = (*BOTH, *(("torch",) if torch else ()), *(("numpy",) if numpy else ()))
+    others = {"torch": torch, "numpy": numpy, "numba": numba}
+    libraries = (*BOTH, *(name for name, f in others.items() if f))
+    LINES[f"kernels/{name}"] = sys._getframe(1).f_lineno
     CASES[f"kernels/{name}"] = Case(f"kernels/{name}", make, libraries=libraries, budget=budget, quick=False)
 
 
@@ -186,6 +200,68 @@ for _op in ("cholesky", "qr", "eigh"):
            torch=lambda t, x, op=_op: getattr(t.linalg, op)(x),
            numpy=lambda n, x, op=_op: getattr(n.linalg, op)(x))  # fmt: skip
 
+_MATRICES, _VECTOR = models.array(1000, 8, 8), models.array(1000)
+_BYTES = _DRAWN.integers(-128, 127, (2, 512, 512)).astype(np.int8)
+kernel(
+    "matrix times vector",
+    lambda m, a, x: a @ x,
+    _ROWS,
+    _VECTOR,
+    torch=lambda t, a, x: a @ x,
+    numpy=lambda n, a, x: a @ x,
+)
+kernel(
+    "matmul 512",
+    lambda m, a, b: a @ b,
+    models.array(512, 512),
+    models.array(512, 512),
+    torch=lambda t, a, b: a @ b,
+    numpy=lambda n, a, b: a @ b,
+)
+kernel(
+    "1000 products of 8 x 8",
+    lambda m, a, b: a @ b,
+    _MATRICES,
+    _MATRICES,
+    torch=lambda t, a, b: a @ b,
+    numpy=lambda n, a, b: a @ b,
+)
+kernel(
+    "matmul 512, int8 to int32",
+    lambda m, a, b: m.lax.dot(a, b, preferred_element_type=np.int32),
+    *_BYTES,
+    torch=lambda t, a, b: t._int_mm(a, b),
+)
+kernel(
+    "conv 3x3, NHWC",
+    lambda m, x, w: m.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")),
+    np.ascontiguousarray(_IMAGES.transpose(0, 2, 3, 1)),
+    np.ascontiguousarray(_KERNELS.transpose(2, 3, 1, 0)),
+    torch=lambda t, x, w: t.nn.functional.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), padding=1),
+)
+kernel(
+    "transpose of 4 axes",
+    lambda m, x: m.numpy.transpose(x, (0, 2, 3, 1)) + 0,
+    _IMAGES,
+    torch=lambda t, x: x.permute(0, 2, 3, 1).contiguous(),
+    numpy=lambda n, x: x.transpose(0, 2, 3, 1).copy(),
+)
+kernel(
+    "rows by index",
+    lambda m, x, i: x[i],
+    _FLAT.reshape(10_000, 100),
+    _WHOLE[:10_000] % 10_000,
+    torch=lambda t, x, i: x[i],
+    numpy=lambda n, x, i: x[i],
+)
+kernel(
+    "sums of rows by index",
+    lambda m, x, i: m.numpy.zeros((100, 100)).at[i].add(x),
+    _FLAT.reshape(10_000, 100),
+    _FEW[:10_000],
+    torch=lambda t, x, i: t.zeros(100, 100).index_add_(0, i, x),
+)
+
 # --- random numbers -------------------------------------------------------------------------------------
 
 kernel("uniform 1e6", lambda m: m.random.uniform(m.random.key(0), (1_000_000,)), torch=lambda t: t.rand(1_000_000),
@@ -219,4 +295,73 @@ def _lorenz(m: Any, starts: Any) -> Any:
     return m.vmap(lambda s: m.lax.scan(step, s, None, length=500))(starts)
 
 
+_TURNS = 100_000
+
+
+def _garch(m: Any, returns: Any) -> Any:
+    """The likelihood of a series whose variance follows it."""
+
+    def step(carry: Any, r: Any) -> Any:
+        total, variance = carry
+        return (total + m.numpy.log(variance) + r * r / variance, 0.1 + 0.1 * r * r + 0.8 * variance), None
+
+    return m.lax.scan(step, (m.numpy.float32(0), m.numpy.float32(1)), returns)[0][0]
+
+
+def _garch_numba(returns: Any) -> Any:
+    total, variance = np.float32(0), np.float32(1)
+    for i in range(len(returns)):
+        r = returns[i]
+        total += np.log(variance) + r * r / variance
+        variance = np.float32(0.1) + np.float32(0.1) * r * r + np.float32(0.8) * variance
+    return total
+
+
+def _filtered(m: Any, series: Any) -> Any:
+    """A Kalman filter of one number, with each estimate as a result."""
+
+    def step(carry: Any, observed: Any) -> Any:
+        state, variance = carry
+        gain = (variance + 0.1) / (variance + 1.1)
+        state = state + gain * (observed - state)
+        return (state, (1 - gain) * (variance + 0.1)), state
+
+    return m.lax.scan(step, (m.numpy.float32(0), m.numpy.float32(1)), series)[1]
+
+
+def _filtered_numba(series: Any) -> Any:
+    state, variance, one, more = np.float32(0), np.float32(1), np.float32(1), np.float32(0.1)
+    out = np.empty_like(series)
+    for i in range(len(series)):
+        gain = (variance + more) / (variance + more + one)
+        state = state + gain * (series[i] - state)
+        variance = (one - gain) * (variance + more)
+        out[i] = state
+    return out
+
+
+def _orbit(m: Any, point: Any) -> Any:
+    """How often the orbit of z² + c, which starts again at 0, leaves the circle of radius 2."""
+
+    def turn(i: Any, carry: Any) -> Any:
+        x, y, count = carry
+        x, y = x * x - y * y + point[0], 2 * x * y + point[1]
+        left = x * x + y * y > 4
+        return m.numpy.where(left, 0.0, x), m.numpy.where(left, 0.0, y), count + left
+
+    return m.lax.fori_loop(0, _TURNS, turn, (m.numpy.float32(0), m.numpy.float32(0), 0))[2]
+
+
+def _orbit_numba(point: Any) -> Any:
+    x, y, count = np.float32(0), np.float32(0), 0
+    for _ in range(_TURNS):
+        x, y = x * x - y * y + point[0], np.float32(2) * x * y + point[1]
+        if x * x + y * y > np.float32(4):
+            x, y, count = np.float32(0), np.float32(0), count + 1
+    return count
+
+
+kernel("a loop over scalars: GARCH", _garch, _FLAT[:_TURNS], numba=_garch_numba)
+kernel("a loop over scalars: Kalman filter", _filtered, _FLAT[:_TURNS], numba=_filtered_numba)
+kernel("a loop over scalars: orbit", _orbit, np.array([-0.5, 0.55], np.float32), numba=_orbit_numba)
 kernel("Runge-Kutta steps, 64 trajectories", _lorenz, models.array(64, 3))
