@@ -97,8 +97,8 @@ def _summary(done: list[Measurement]) -> str:
     twice, slower = sum(ratio >= 2 for ratio in known), sum(ratio > 1.05 for ratio in to_jax)
     best, jax = _mean(known), _mean(to_jax)
     return (
-        f"In the geometric mean over {len(known)} kernels phlox with phlox-kernels takes {best:.2f} of the time of the best "
-        f"other library, and {jax:.2f} of jax's. {twice} take twice the best or more; {slower} take more than 1.05 of "
+        f"In the geometric mean over {len(known)} kernels phlox with phlox-kernels takes {best:.2f} of the time of the "
+        f"best other library, and {jax:.2f} of jax's. {twice} take twice the best or more; {slower} take more than 1.05 of "
         "jax's time.\n"
     )
 
