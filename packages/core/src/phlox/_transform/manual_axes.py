@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._ir.avals import ShapedArray
-from .._ir.primitive import primitive
+from .._ir.jaxpr import Jaxpr
+from .._ir.primitive import current_trace, primitive
 from .._ir.sharding_types import any_specs
 from .._trace.axes import tracked_axes
+from .._trace.refs import accesses
 from .._trace.trace import typeof
 from .array_operations import Zero
 from .sharding_types import laid
@@ -31,6 +33,20 @@ def as_varying(x: Any, aval: ShapedArray) -> Any:
     if more:
         x = primitive("pvary").bind(x, axes=more)
     return primitive("psum_invariant").bind(x, axes=less, axis_index_groups=None)[0] if less else x
+
+
+def widen_refs(jaxpr: Jaxpr) -> bool:
+    """Makes the references that the step of a loop writes vary along all axes along which their new values do.
+
+    Returns whether one did not.
+    """
+    trace, has_widened = current_trace.get(), False
+    for ref, new in accesses(jaxpr).written.items():
+        value = ref.read(trace)
+        if more := new.aval.vma - value.aval.vma:
+            ref.write(trace, as_varying(value, value.aval.varying(value.aval.vma | more)))
+            has_widened = True
+    return has_widened
 
 
 def as_typed(x: Any, aval: ShapedArray) -> Any:

@@ -20,7 +20,7 @@ from ..._transform.array_operations import sum_axes
 from ..._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
 from ..._transform.sharding_types import laid
 from ..jit import arguments
-from ..jit.reference_arguments import check_distinct, find_refs
+from ..jit.references import check_distinct, find_refs
 from ..jit.user_functions import FlatFunction, check_returned, user_call
 from .mappable import any_mappable, is_mappable, is_spec, run_mapped
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..jit.bodies import Staged
     from ..jit.bound_call import BoundCall
     from ..jit.jit_function import JitFunction
-    from ..jit.reference_calls import ReferenceCall
+    from ..jit.references import ReferenceCall
     from ..jit.traced import Traced
     from .explanation import Explanation
 

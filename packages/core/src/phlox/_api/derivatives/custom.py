@@ -28,7 +28,7 @@ from ..._transform.batch import BatchTrace, in_batch_of
 from ..._transform.jvp import JVPTrace, by_rule
 from ..._transform.linearize import LinearizeTrace, TangentTrace
 from ..jit import arguments
-from ..jit.reference_arguments import find_refs, merged
+from ..jit.references import find_refs, merged
 from .decorated import Decorated, no_rule, positional
 from .rule_results import Result, RuleName, checked_tangents, flat_cotangents, pair_of
 from .symbolic import CustomVJPPrimal, residual, shown
@@ -87,7 +87,8 @@ class _Custom(Decorated[P, R]):
             trees.append(tree)
             return outs
 
-        jaxpr, consts = stage(flat, [typeof(x) for x in leaves], name=arguments.fun_name(self.fun))
+        avals = [typeof(x) for x in leaves]
+        jaxpr, consts = stage(flat, avals, name=arguments.fun_name(self.fun), may_use_refs=True)
         return ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0]
 
     def _at_once(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -18,8 +18,9 @@ from ..._ops.structure.shape import convert_element_type
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.leaks import no_leaks
+from ..._trace.refs import captured_refs, is_reusable, is_valid_for
 from ..._trace.staging import stage
-from ..._trace.trace import Tracer, typeof
+from ..._trace.trace import typeof
 from ..._transform.manual_axes import as_typed_all
 from . import arguments
 
@@ -50,7 +51,8 @@ class Staged:
 
         self.name = arguments.fun_name(fun)
         with no_leaks(self.name, fun):
-            jaxpr, self.consts = stage(flat, avals, name=self.name, arg_names=arg_names)
+            jaxpr, self.consts = stage(flat, avals, name=self.name, arg_names=arg_names, may_use_refs=True)
+        self.refs = captured_refs(jaxpr)
         self.closed = ClosedJaxpr(hoist_consts(jaxpr))
         self.out_tree = trees[0]
         self.watch: Any = None
@@ -101,10 +103,11 @@ def staged(
     except TypeError:  # `fun` is not hashable, or does not support weak references
         return Staged(function, role, fun, in_tree, avals, arg_names)
     body = programs.get(key)
-    if body is None or retracing.get():
+    if body is None or retracing.get() or (body.refs and not is_valid_for(body.refs, body.closed.jaxpr)):
         body = Staged(function, role, fun, in_tree, avals, arg_names)
-        if not any(isinstance(c, Tracer) for c in body.consts) and not retracing.get():
-            programs[key] = body  # without tracers, which are valid for this call only
+        # Tracers, and references that a trace made, are valid for this call only.
+        if not retracing.get() and is_reusable(body.consts, body.refs):
+            programs[key] = body
             if is_on():
                 body.watch = _watch(fun, body)
     elif body.watch is not None and body.watch.is_due():
@@ -139,7 +142,7 @@ def strong_results(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
                 for x, ask in zip(outs, strong, strict=True)
             ]
 
-        return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name)[0])
+        return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name, may_use_refs=True)[0])
 
     return memoized(closed.jaxpr, ("strong", tuple(strong)), make)
 
@@ -154,7 +157,7 @@ def varying_results(closed: ClosedJaxpr, vma: Sequence[frozenset[Any]]) -> Close
         def fun(*xs: Any) -> list[Any]:
             return as_typed_all(eval_jaxpr(closed.jaxpr, closed.consts, *xs), expected)
 
-        return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name)[0])
+        return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name, may_use_refs=True)[0])
 
     return memoized(closed.jaxpr, ("varying", tuple(vma), axis_env.get()), make)
 
@@ -163,7 +166,7 @@ def program_of_element(name: str, func: Callable[[Any], Any], aval: ShapedArray)
     """`func` as a program on one element of an array of type `aval`, which returns one element of the same dtype."""
     element = aval.update(shape=())
     program = staged(name, "func", func, flatten((element,))[1], [element])
-    if program.consts:
+    if program.consts or program.refs:
         raise UnsupportedError(f"{name}: func uses arrays from outside", instead="numbers")
     out = program.closed.out_avals
     if [(a.shape, a.dtype) for a in out] != [((), element.dtype)]:

@@ -13,7 +13,7 @@ from ..._xla.program import Program
 from .arguments import fun_name
 from .entry import LIMIT, Entry, FastPath
 from .options import Options
-from .reference_calls import ReferenceCall
+from .references import ReferenceCall
 
 
 class Stats(NamedTuple):
@@ -48,25 +48,22 @@ class Caches:
       traces: Jaxprs, by types of arguments.
       entries: compiled calls, by types and placements; a call by position and one by name share an entry.
       calls: fast paths, by (fingerprint of settings, call key), and by the call key alone for the latest settings.
-      reference_calls: calls of functions that use references.
       history: the compilations of these entries, for `explain` and reports of recompilation.
       account: times and counts of events, for `stats`.
     """
 
-    __slots__ = ("__weakref__", "account", "calls", "entries", "history", "reference_calls", "traces")
+    __slots__ = ("__weakref__", "account", "calls", "entries", "history", "traces")
 
     def __init__(self) -> None:
         self.traces: dict[Any, Any] = {}
         self.entries: dict[Any, Entry | ReferenceCall] = {}
         self.calls: dict[Any, FastPath] = {}
-        self.reference_calls: dict[Any, ReferenceCall] = {}
         self.history: list[Any] = []
         self.account = monitoring.Account()
 
     def clear(self) -> None:
         with _changing:
             self.traces.clear()
-            self.reference_calls.clear()
             self.entries.clear()
             self.calls.clear()
             self.history.clear()

@@ -19,8 +19,9 @@ from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray, typeof_value
 from ..._ir.dimensions import is_symbolic
 from ..._ir.jaxpr import ClosedJaxpr
+from ..._ir.primitive import current_trace
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.refs import Ref
+from ..._trace.refs import Ref, write_all
 from ..._trace.trace import Tracer, not_an_array
 from ..._xla import analysis as inspection
 from ..._xla.array import ArrayImpl
@@ -131,7 +132,7 @@ class Call:
         hidden: int = 0,
     ):
         self.in_tree = bound.tree
-        self.in_avals = bound.avals
+        self.in_avals = bound.types
         #: returns the path of each leaf in the user's terms
         self.names = bound.names
         self.donated = donated
@@ -195,8 +196,16 @@ class Traced(Stage):
       fun_name: the name of the function.
     """
 
-    def __init__(self, call: Call, closed: ClosedJaxpr, consts: list[Any], lower: Callable[[], Lowered]):
+    def __init__(
+        self,
+        call: Call,
+        closed: ClosedJaxpr,
+        consts: list[Any],
+        lower: Callable[[], Lowered],
+        written: Sequence[int] = (),
+    ):
         super().__init__(call)
+        self._written = written
         count = len(consts)
         jaxpr = closed.jaxpr
         opened = jaxpr.replace(constvars=jaxpr.invars[:count], invars=jaxpr.invars[count:])
@@ -211,7 +220,11 @@ class Traced(Stage):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = _checked_leaves(self._call, f"the traced function {self.fun_name}", args, kwargs)
-        return self.out_tree.unflatten(eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *leaves))
+        refs, width = [x for x in leaves if type(x) is Ref], self.out_tree.num_leaves
+        operands = [x.read(current_trace.get()) if type(x) is Ref else x for x in leaves]
+        outs = eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *operands)
+        write_all([refs[i] for i in self._written], outs[width:])
+        return self.out_tree.unflatten(outs[:width])
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """The next stage.
@@ -348,7 +361,8 @@ class Compiled(Stage):
         for i, key, expected in zip(
             call.used_indices, lowering.keys[call.hidden :], lowering.where.shardings[call.hidden :], strict=True
         ):
-            x = leaves[i]
+            if i >= len(leaves) or type(x := leaves[i]) is Ref:
+                continue
             if type(x) is not ArrayImpl:
                 if type(key) is Placed:  # lowered for an array that lies elsewhere than new ones
                     leaves[i] = move(as_array(x), sharding_of(key), committed=is_committed(key))
