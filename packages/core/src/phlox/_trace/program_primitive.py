@@ -12,9 +12,10 @@ from typing import Any
 
 from .._base.errors import RefError
 from .._ir.effects import RefEffect
-from .._ir.jaxpr import ClosedJaxpr, Var, jaxprs_in, memoized
-from .._ir.primitive import Primitive
-from .refs import Accesses, accesses, values, write_all
+from .._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, jaxprs_in, memoized
+from .._ir.primitive import Primitive, primitive
+from .axes import tracked_axes
+from .refs import Accesses, Ref, accesses, values, write_all
 
 _REF = RefEffect()
 
@@ -32,6 +33,12 @@ class RefValues:
         self.written = list(written)
         self.read = [*dict.fromkeys(ref for state in states for ref in state.values if ref not in written)]
         self.types = {ref: var.aval for state in states for ref, var in state.values.items()}
+        self.keeps_types = False
+
+    def keep_types(self) -> RefValues:
+        """Requires that new values have the types of the old ones, as in loops and branches."""
+        self.keeps_types = True
+        return self
 
     def refuse_writes(self, what: str) -> None:
         """Raises `RefError` if a reference is written."""
@@ -51,17 +58,35 @@ class RefValues:
             inputs = {ref: state.values.get(ref) or Var(self.types[ref]) for ref in (*self.read, *self.written)}
             read, written = [inputs[ref] for ref in self.read], [inputs[ref] for ref in self.written]
             new = [state.written.get(ref, inputs[ref]) for ref in self.written] if results else []
+            eqns = list(state.eqns)
+            if self.keeps_types:
+                new = [self._as_before(ref, x, eqns) for ref, x in zip(self.written, new, strict=results)]
             return closed.replace(
                 jaxpr=jaxpr.replace(
                     invars=[*read, *jaxpr.invars[:position], *written, *jaxpr.invars[position:]],
                     outvars=[*new, *jaxpr.outvars],
-                    eqns=state.eqns,
+                    eqns=eqns,
                 )
             )
 
         result: ClosedJaxpr = memoized(
-            closed.jaxpr, ("references", *self.read, None, *self.written, position, results), make
+            closed.jaxpr, ("references", *self.read, None, *self.written, position, results, self.keeps_types), make
         )
+        return result
+
+    def _as_before(self, ref: Ref, new: Atom, eqns: list[JaxprEqn]) -> Atom:
+        """The new value with the type of the old one: inside of `shard_map` it may have to vary along more axes."""
+        expected = self.types[ref]
+        if not new.aval.vma <= expected.vma or new.aval.spec != expected.spec:
+            raise RefError(
+                f"{self.name}: a reference has a value of type {expected.short}, and gets one of type {new.aval.short}",
+                instead="a start value that varies, or is split, along the same mesh axes",
+            )
+        if new.aval.vma == expected.vma:
+            return new
+        result, more = Var(expected), expected.vma - new.aval.vma
+        axes = tuple(axis for axis in tracked_axes() if axis in more)
+        eqns.append(JaxprEqn([new], [result], primitive("pvary"), {"axes": axes}))
         return result
 
 

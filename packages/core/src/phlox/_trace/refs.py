@@ -173,19 +173,19 @@ def _refuse_access(*_: Any, ref: Ref, aval: ShapedArray) -> NoReturn:
     raise captured([ref], "")
 
 
-ref_read = _Access(
-    "ref_read",
-    types=lambda ref, aval: aval,
-    lower=_refuse_access,
-    effects=lambda params: frozenset([_EFFECT]),
-)
-ref_write = _Access(
-    "ref_write",
-    multiple_results=True,
-    types=lambda new, ref, aval: [],
-    lower=_refuse_access,
-    effects=lambda params: frozenset([_EFFECT]),
-)
+def _access(name: str, **rules: Any) -> _Access:
+    return _Access(
+        name,
+        lower=_refuse_access,
+        effects=lambda params: frozenset([_EFFECT]),
+        show=lambda eqn, printer: {"ref": eqn.params["ref"].aval},
+        nan_checked=False,
+        **rules,
+    )
+
+
+ref_read = _access("ref_read", types=lambda ref, aval: aval)
+ref_write = _access("ref_write", types=lambda new, ref, aval: [], multiple_results=True)
 
 
 class Accesses(NamedTuple):

@@ -35,15 +35,16 @@ def as_varying(x: Any, aval: ShapedArray) -> Any:
     return primitive("psum_invariant").bind(x, axes=less, axis_index_groups=None)[0] if less else x
 
 
-def widen_refs(jaxpr: Jaxpr) -> bool:
-    """Makes the references that the step of a loop writes vary along all axes along which their new values do.
+def widen_refs(jaxpr: Jaxpr, axes: frozenset[Any] = frozenset()) -> bool:
+    """Makes references that a program uses vary along `axes`, and along those along which new values of them do.
 
-    Returns whether one did not.
+    Returns whether one did not. Then the program must be traced again.
     """
-    trace, has_widened = current_trace.get(), False
-    for ref, new in accesses(jaxpr).written.items():
-        value = ref.read(trace)
-        if more := new.aval.vma - value.aval.vma:
+    trace, state, has_widened = current_trace.get(), accesses(jaxpr), False
+    for ref in state.values:
+        value, new = ref.read(trace), state.written.get(ref)
+        more = axes | (frozenset() if new is None else new.aval.vma)
+        if not more <= value.aval.vma:
             ref.write(trace, as_varying(value, value.aval.varying(value.aval.vma | more)))
             has_widened = True
     return has_widened

@@ -29,7 +29,7 @@ from .._trace.axes import axis_env
 from .._trace.interpret import as_function, eval_jaxpr
 from .._trace.trace import Tracer, typeof
 from .._transform.jaxprs import restage
-from .._transform.manual_axes import as_varying
+from .._transform.manual_axes import as_varying, widen_refs
 
 if TYPE_CHECKING:
     from ..typing import ArrayLike
@@ -206,6 +206,8 @@ def choice(
         leaves = [_apart(x, apart) for x in leaves]
     avals = [typeof(x) for x in leaves]
     staged_branches = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
+    while any(widen_refs(one.closed.jaxpr, apart) for one in staged_branches.values()):
+        staged_branches = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
     programs = [staged_branches[i] for i in range(len(funs))]
     first = programs[0]
     for role, other in zip(roles[1:], programs[1:], strict=True):

@@ -32,6 +32,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.dimensions import is_symbolic
 from .._ir.jaxpr import ClosedJaxpr, memoized
+from .._ir.primitive import current_trace
 from .._ir.promotion import promote
 from .._operands.promotion import to_dtype
 from .._ops.control import loop, scan as scanning
@@ -254,8 +255,8 @@ def _while(
             f"{got or go_on.typed_result()}",
             instead=go_on.advice("cond_fun", "a bool"),
         )
-    while not all(go_on.out_avals[0].vma <= a.vma for a in avals):  # devices stop after different numbers of turns
-        stops = go_on.out_avals[0].vma
+    # Devices may stop after different numbers of turns.
+    while widen_refs(body.closed.jaxpr, stops := go_on.out_avals[0].vma) or not all(stops <= a.vma for a in avals):
         avals, body = _settle(
             [a.varying(a.vma | stops) for a in avals],
             lambda types: staged("while_loop", "body_fun", body_fun, tree, types),
@@ -552,6 +553,7 @@ def _scan_refs(
         rows, rest = both
         parts = [Ref(AbstractRef(typeof(row)), row) for row in rows]
         out = f(carry, merged(tree, mine, parts, rest))
+        check_distinct("scan", refs, current_trace.get().captured)
         return (out[0], (out[1], values(parts))) if _is_pair(out) else out
 
     step.__name__ = arguments.fun_name(f)

@@ -31,7 +31,7 @@ class BoundCall:
       statics: the static arguments.
       leaves, tree: the leaves and the treedef of (args, kwargs).
       keys: the key of each leaf, set before the call is looked up or traced: an array key (type and placement), a type,
-        the class of a Python number; for a reference the class `Ref`.
+        the class of a Python number; for a reference a `RefKey`.
       ref_indices: indices of the leaves that are values of references; see `take_refs`.
     """
 

@@ -13,7 +13,6 @@ from ..._xla.program import Program
 from .arguments import fun_name
 from .entry import LIMIT, Entry, FastPath
 from .options import Options
-from .references import ReferenceCall
 
 
 class Stats(NamedTuple):
@@ -56,7 +55,7 @@ class Caches:
 
     def __init__(self) -> None:
         self.traces: dict[Any, Any] = {}
-        self.entries: dict[Any, Entry | ReferenceCall] = {}
+        self.entries: dict[Any, Entry] = {}
         self.calls: dict[Any, FastPath] = {}
         self.history: list[Any] = []
         self.account = monitoring.Account()
@@ -68,7 +67,7 @@ class Caches:
             self.calls.clear()
             self.history.clear()
 
-    def keep(self, key: Any, entry: Entry | ReferenceCall, fun: Callable[..., Any]) -> Entry | ReferenceCall:
+    def keep(self, key: Any, entry: Entry, fun: Callable[..., Any]) -> Entry:
         """Stores an entry and returns it, or the one that another thread has stored meanwhile: fast paths may refer to
         that. If its program was compiled quickly, one of the optimized program replaces it later; `fun` is for
         messages."""
@@ -76,7 +75,7 @@ class Caches:
             self.entries.clear()
             self.calls.clear()
         stored = self.entries.setdefault(key, entry)
-        if stored is entry and type(entry) is Entry and entry.program.optimized is not None:
+        if stored is entry and entry.program.optimized is not None:
             # Only weak references go to the thread, so that the function and its programs can die meanwhile.
             entry.program.replace_later(entry, fun_name(fun), functools.partial(_replace, weakref.ref(self), key))
         return stored
@@ -90,7 +89,7 @@ class Caches:
 
     def stats(self) -> Stats:
         """See `Stats`."""
-        entries, seconds = [e for e in list(self.entries.values()) if type(e) is Entry], self.account.seconds
+        entries, seconds = list(self.entries.values()), self.account.seconds
         return Stats(
             len(entries),
             sum(entry.runs() for entry in entries),

@@ -24,7 +24,17 @@ from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoist_consts, jaxprs_in, memoized, 
 from ..._ops.control.call import jit_p
 from ..._trace.axes import axis_env
 from ..._trace.leaks import no_leaks, when_ended
-from ..._trace.refs import AbstractRef, Ref, accesses, captured_refs, is_reusable, is_valid_for, with_values, write_all
+from ..._trace.refs import (
+    AbstractRef,
+    Ref,
+    accesses,
+    captured_refs,
+    is_reusable,
+    is_valid_for,
+    values,
+    with_values,
+    write_all,
+)
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, check_live
 from ..._xla.array import Array, ArrayImpl
@@ -51,7 +61,7 @@ from .programs import (
     with_shardings,
     with_static,
 )  # fmt: skip
-from .references import ReferenceCall, ReferenceEntry, check_distinct, replaced
+from .references import ReferenceEntry, RefKey, check_distinct, replaced
 from .traced import Traced
 
 if TYPE_CHECKING:
@@ -83,16 +93,15 @@ class LoweredCall(NamedTuple):
     narrow: dict[int, Any]
     written: list[int]
 
-    def entry(self, program: Program) -> Entry | ReferenceEntry:
+    def entry(self, program: Program) -> Entry:
         """The entry that calls the compiled `program`."""
         hidden, keys, out_tree, refs = Hidden(self.consts), self.call.keys, self.traced.out_tree, self.traced.refs
         if self.written:
             out_tree = treedef_tuple([out_tree, tree_structure([0] * len(self.written))])
-        entry = Entry(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.narrow)
-        entry.watch = self.traced.watch
-        if not refs and not self.call.ref_indices:
-            return entry
-        return ReferenceEntry(entry, self.traced.closed.jaxpr.name, refs, self.written)
+        kind = ReferenceEntry if refs or self.call.ref_indices else Entry
+        entry = kind(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.narrow)
+        entry.watch, entry.captured, entry.written = self.traced.watch, refs, self.written
+        return entry
 
 
 _NONE: frozenset[int] = frozenset()
@@ -193,7 +202,7 @@ class JitFunction:
         """The number of compiled programs; JAX's jitted functions have a method of this name."""
         return len(self._store.entries)
 
-    def explain_failure(self, entry: Entry | ReferenceCall, args: Any, kwargs: Any) -> None:
+    def explain_failure(self, entry: Entry, args: Any, kwargs: Any) -> None:
         """Raises an error that names the deleted array or the too large number, if that is why a run failed."""
         entry.hidden.explain_failure()
         call = self._bind(args, kwargs)
@@ -221,6 +230,8 @@ class JitFunction:
             entry = self._store.keep(key, self._compile_checked(key, call), self.fun)
         elif type(entry) is Entry and entry.counter.is_due():
             self._check_call(entry, call)
+        if type(entry) is ReferenceEntry:
+            entry = entry.for_values(lambda: self._compile(call))
         if call_key is not None and type(entry) is Entry:
             order = call_order((call.args, call.kwargs), iter(range(len(call.leaves))))
             fingerprint = settings.called
@@ -230,8 +241,6 @@ class JitFunction:
             if self._store.entries.get(key) is not entry:  # replaced, or cleared, by another thread meanwhile
                 self._store.forget_calls(entry)
         try:
-            if isinstance(entry, ReferenceCall):
-                return self._reference_entry(entry, call).run(call.leaves)
             return entry.run(call.leaves)
         except FAILURES:
             self.explain_failure(entry, args, kwargs)
@@ -247,7 +256,7 @@ class JitFunction:
             message = f"a traced value of type {x.aval.short} left its transformation"
             raise UnexpectedTracerError(message, aval=x.aval, live=x.owner.live)
         if kind is Ref:
-            return Ref
+            return RefKey(values([x])[0]._key)
         aval = typeof_value(x)
         if aval is None or type(x) is ShapeDtypeStruct:
             call.check_arrays(values=True)
@@ -318,8 +327,8 @@ class JitFunction:
         written: list[int] = []
 
         def flat(*tracers: Any) -> list[Any]:
-            values = [tracers[i] for i in call.ref_indices]
-            refs = outer or [Ref(AbstractRef(x.aval), x) for x in values]
+            start = [tracers[i] for i in call.ref_indices]
+            refs = outer or [Ref(AbstractRef(x.aval), x) for x in start]
             positional, keywords = call.arguments_of(replaced(tracers, call.ref_indices, refs))
             out = strictness.run(self._is_ours, self.fun, positional, keywords)
             leaves, tree = flatten(out)
@@ -327,7 +336,7 @@ class JitFunction:
             trees.append(tree)
             if outer:
                 return leaves
-            written.extend(i for i, (ref, x) in enumerate(zip(refs, values, strict=True)) if ref.value is not x)
+            written.extend(i for i, (ref, x) in enumerate(zip(refs, start, strict=True)) if ref.value is not x)
             return [*leaves, *[refs[i].value for i in written]]
 
         with on(self._store.account), timed(TRACE, "tracing %s for jit", name), no_leaks(name):
@@ -362,39 +371,21 @@ class JitFunction:
         checks = self._options.checks
         return config.scope(checks=checks) if checks is not None else contextlib.nullcontext()
 
-    def _compile_checked(self, key: Any, call: BoundCall) -> Entry | ReferenceCall:
+    def _compile_checked(self, key: Any, call: BoundCall) -> Entry:
         """As `_compile`, with the checks of functions of the user."""
         if self._is_ours:
             return self._compile(call)
         with self._with_checks():
             return _checks().compiled(self, key, call)
 
-    def _compile(self, call: BoundCall) -> Entry | ReferenceCall:
-        """The call compiled; a `ReferenceCall` if the function uses references."""
-        reference_call = ReferenceCall()
-        if any(key is Ref for key in call.keys):
-            self._reference_entry(reference_call, call)
-            return reference_call
-        entry = self._compiled(call, reference_call)
-        return entry if type(entry) is Entry else reference_call
-
-    def _compiled(self, call: BoundCall, reference_call: ReferenceCall) -> Entry | ReferenceEntry:
-        """The call compiled; an entry of a program that uses references is added to `reference_call`."""
-        options = self._options
+    def _compile(self, call: BoundCall) -> Entry:
+        call, options = copy.copy(call), self._options
+        if call.take_refs():
+            call.keys = [key.key if type(key) is RefKey else key for key in call.keys]
         with on(self._store.account):
             lowered = self._lower(call)
             program = lowered.lowering.compile_for_calls(options.compiler_options, options.compile_effort)
-        entry = lowered.entry(program)
-        if type(entry) is ReferenceEntry:
-            reference_call.add(call, lowered.call, entry)
-        return entry
-
-    def _reference_entry(self, reference_call: ReferenceCall, call: BoundCall) -> Entry | ReferenceEntry:
-        """The entry for a call with the values that its references have now."""
-        call = copy.copy(call)
-        if call.take_refs():
-            call.keys = [x._key if type(x) is ArrayImpl else self._leaf_key(x, call) for x in call.leaves]
-        return reference_call.entry(call) or self._compiled(call, reference_call)
+        return lowered.entry(program)
 
     def _lower(self, call: BoundCall) -> LoweredCall:
         """The call traced and lowered.

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from ..._base.errors import RefError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import wraps
 from ..._trace.refs import Ref, values, write_all
-from .entry import LIMIT, Entry, Hidden
-
-if TYPE_CHECKING:
-    from .bound_call import BoundCall
+from .entry import Entry
 
 
 def find_refs(leaves: Sequence[Any]) -> tuple[int, ...]:
@@ -20,7 +17,7 @@ def find_refs(leaves: Sequence[Any]) -> tuple[int, ...]:
     return tuple(i for i, x in enumerate(leaves) if isinstance(x, Ref))
 
 
-def check_distinct(function: str, refs: Sequence[Ref], captured: Sequence[Ref] = ()) -> None:
+def check_distinct(function: str, refs: Sequence[Ref], captured: Collection[Ref] = ()) -> None:
     """Raises `RefError` if a reference occurs twice: the program would hold its value as two separate arrays."""
     for i, ref in enumerate(refs):
         if any(ref is other for other in refs[:i]):
@@ -31,28 +28,54 @@ def check_distinct(function: str, refs: Sequence[Ref], captured: Sequence[Ref] =
             )
 
 
+class ArrayTree(NamedTuple):
+    """The structure of a tree of arrays and references: its leaves are the arrays, and it holds the references."""
+
+    tree: PyTreeDef
+    ref_indices: tuple[int, ...]
+    refs: list[Ref]
+
+    def unflatten(self, arrays: Iterable[Any]) -> Any:
+        """The tree with these arrays."""
+        return merged(self.tree, self.ref_indices, self.refs, arrays)
+
+    def blank(self) -> Any:
+        """The tree with 0 for each array, and None for each reference."""
+        zeros = [0] * (self.tree.num_leaves - len(self.refs))
+        return merged(self.tree, self.ref_indices, [None] * len(self.refs), zeros)
+
+
+def flatten_arrays(tree: Any) -> tuple[list[Any], ArrayTree]:
+    """The arrays of a tree, and its structure with its references."""
+    leaves, treedef = flatten(tree)
+    indices = find_refs(leaves)
+    arrays = [x for i, x in enumerate(leaves) if i not in indices] if indices else leaves
+    return arrays, ArrayTree(treedef, indices, [leaves[i] for i in indices])
+
+
 def closed_over(
     funs: Sequence[Callable[..., Any]], operands: tuple[Any, ...]
 ) -> tuple[list[Callable[..., Any]], tuple[Any, ...]]:
     """`funs` changed to close over the references among the operands, and the operands without those."""
-    leaves, tree = flatten(operands)
-    ref_indices = find_refs(leaves)
-    if not ref_indices:
+    arrays, tree = flatten_arrays(operands)
+    if not tree.refs:
         return list(funs), operands
-    check_distinct("operands", [leaves[i] for i in ref_indices])
+    check_distinct("operands", tree.refs)
 
     def wrapped(fun: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(fun)
         def filled(*rest: Any) -> Any:
-            return fun(*merged(tree, ref_indices, [leaves[i] for i in ref_indices], rest))
+            return fun(*tree.unflatten(rest))
 
         return filled
 
-    return [wrapped(f) for f in funs], tuple(x for i, x in enumerate(leaves) if i not in ref_indices)
+    return [wrapped(f) for f in funs], tuple(arrays)
 
 
-def merged(tree: PyTreeDef, ref_indices: Sequence[int], refs: Sequence[Any], rest: Sequence[Any]) -> Any:
+def merged(tree: PyTreeDef, ref_indices: Sequence[int], refs: Sequence[Any], rest: Iterable[Any]) -> Any:
     """The tree whose leaves are `refs` at the indices `ref_indices`, and `rest` elsewhere."""
+    if not ref_indices:
+        return tree.unflatten(rest)
     ref_values, others = iter(refs), iter(rest)
     return tree.unflatten([next(ref_values) if i in ref_indices else next(others) for i in range(tree.num_leaves)])
 
@@ -63,56 +86,40 @@ def replaced(leaves: Sequence[Any], indices: Sequence[int], items: Sequence[Any]
     return [by_index.get(i, x) for i, x in enumerate(leaves)] if indices else list(leaves)
 
 
-class ReferenceEntry(NamedTuple):
+class RefKey(NamedTuple):
+    """The key of a leaf that is a reference: that of its value."""
+
+    key: Any
+
+
+class ReferenceEntry(Entry):
     """A compiled call of a function that uses references.
 
     The program takes the values of `captured`, the closed-over references, after the arguments. It returns the new
-    values of the references with the numbers `written` after the result; see `LoweredCall`.
+    values of the references with the numbers `written` after the result; see `LoweredCall`. For values of `captured`
+    with other keys there are `others`, by these keys.
     """
 
-    entry: Entry
-    name: str
-    captured: tuple[Ref, ...]
-    written: Sequence[int]
+    __slots__ = ()
+
+    def for_values(self, make: Callable[[], Entry]) -> Entry:
+        """The entry for the values that the closed-over references have now; `make` compiles one."""
+        keys = tuple([x._key for x in values(self.captured)])
+        if keys == tuple(self.keys[len(self.keys) - len(keys) :]):
+            return self
+        if keys not in self.others:
+            self.others[keys] = make()
+        return self.others[keys]
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """The user's result for leaves in pytree order; the references get their new values."""
         indices = find_refs(leaves)
         passed = [leaves[i] for i in indices]
-        check_distinct(self.name, passed, self.captured)
-        result = self.entry.run([*replaced(leaves, indices, values(passed)), *values(self.captured)])
+        check_distinct("jit", passed, self.captured)
+        result = super().run([*replaced(leaves, indices, values(passed)), *values(self.captured)])
         if not self.written:
             return result
         refs = [*passed, *self.captured]
         result, new = result
         write_all([refs[i] for i in self.written], new)
         return result
-
-
-class ReferenceCall:
-    """The compiled calls of a function that uses references, for one kind of arguments; cached in place of an `Entry`.
-
-    The kind of arguments does not include the types of references, nor the placement of their values.
-    """
-
-    __slots__ = ("captured", "entries")
-
-    #: no hidden arrays: the entries have them
-    hidden = Hidden(())
-
-    def __init__(self) -> None:
-        #: the references that the function closes over, by the keys of the arguments
-        self.captured: dict[tuple[Any, ...], tuple[Ref, ...]] = {}
-        #: by the keys of the arguments, then of the values of these references
-        self.entries: dict[tuple[Any, ...], ReferenceEntry] = {}
-
-    def entry(self, call: BoundCall) -> ReferenceEntry | None:
-        """The entry for a call with the values that the references have now; None if there is none."""
-        return self.entries.get(tuple(call.with_values_of(self.captured.get(tuple(call.keys), ())).keys))
-
-    def add(self, call: BoundCall, whole: BoundCall, entry: ReferenceEntry) -> None:
-        """Adds the entry of a call; `whole` is the call with the values of closed-over references as last leaves."""
-        if len(self.entries) >= LIMIT:
-            self.entries.clear()
-        self.captured[tuple(call.keys)] = entry.captured
-        self.entries[tuple(whole.keys)] = entry

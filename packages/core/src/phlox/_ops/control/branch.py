@@ -376,7 +376,7 @@ def _pad(padding: Padding, eqn: JaxprEqn, index: Any, *operands: Any) -> list[An
 
 def _cond_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     operands = [*values(refs.read), *values(refs.written), *args[1:]]
-    return [args[0], *operands], {**params, "branches": tuple(map(refs.program, params["branches"]))}
+    return [args[0], *operands], {**params, "branches": tuple(map(refs.keep_types().program, params["branches"]))}
 
 
 cond = ProgramPrimitive(

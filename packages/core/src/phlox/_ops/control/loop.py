@@ -470,7 +470,7 @@ def _while_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any
     changes = {
         "cond_jaxpr": refs.program(params["cond_jaxpr"], first, results=False),
         "cond_nconsts": first + more,
-        "body_jaxpr": refs.program(params["body_jaxpr"], start - first),
+        "body_jaxpr": refs.keep_types().program(params["body_jaxpr"], start - first),
         "body_nconsts": start - first + more,
     }
     args = [*read, *args[:first], *read, *args[first:start], *values(refs.written), *args[start:]]

@@ -572,7 +572,7 @@ def _scan_pass_refs(refs: RefValues, args: Sequence[Any], params: Params) -> tup
     """References that are written become parts of the carry, the others constants."""
     first = params["num_consts"]
     changes = {
-        "jaxpr": refs.program(params["jaxpr"], first),
+        "jaxpr": refs.keep_types().program(params["jaxpr"], first),
         "num_consts": first + len(refs.read),
         "num_carry": params["num_carry"] + len(refs.written),
     }

@@ -444,7 +444,7 @@ def _scan_states_pass_refs(
 ) -> tuple[list[Any], dict[str, Any]]:
     """Only the step, a user's backward rule, uses references."""
     o = _split(args, params["lengths"])
-    changes = {"step_jaxpr": refs.program(params["step_jaxpr"], len(o.step_consts))}
+    changes = {"step_jaxpr": refs.keep_types().program(params["step_jaxpr"], len(o.step_consts))}
     step_consts, carry = [*values(refs.read), *o.step_consts], [*values(refs.written), *o.carry]
     o = o._replace(step_consts=step_consts, carry=carry)
     return [x for part in o for x in part], {**params, **changes, "lengths": tuple(map(len, o))}
