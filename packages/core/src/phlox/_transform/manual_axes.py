@@ -35,15 +35,18 @@ def as_varying(x: Any, aval: ShapedArray) -> Any:
     return primitive("psum_invariant").bind(x, axes=less, axis_index_groups=None)[0] if less else x
 
 
-def widen_refs(jaxpr: Jaxpr, axes: frozenset[Any] = frozenset()) -> bool:
-    """Makes references that a program uses vary along `axes`, and along those along which new values of them do.
+def widen_refs(jaxpr: Jaxpr, axes: frozenset[Any] = frozenset(), read_too: bool = False) -> bool:
+    """Makes references that a program writes vary along `axes`, and along those along which their new values do.
 
-    Returns whether one did not. Then the program must be traced again.
+    With `read_too`, those that it only reads vary along `axes` too. Returns whether one did not vary so. Then the
+    program must be traced again.
     """
     trace, state, has_widened = current_trace.get(), accesses(jaxpr), False
     for ref in state.values:
-        value, new = ref.read(trace), state.written.get(ref)
-        more = axes | (frozenset() if new is None else new.aval.vma)
+        value = ref.read(trace)
+        more = axes if read_too or ref in state.written else frozenset()
+        if ref in state.written:
+            more |= state.written[ref].aval.vma
         if not more <= value.aval.vma:
             ref.write(trace, as_varying(value, value.aval.varying(value.aval.vma | more)))
             has_widened = True

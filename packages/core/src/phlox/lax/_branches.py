@@ -27,6 +27,7 @@ from .._ops.elementwise import logic
 from .._ops.structure.shape import own
 from .._trace.axes import axis_env
 from .._trace.interpret import as_function, eval_jaxpr
+from .._trace.refs import Ref, accesses, values, write_all
 from .._trace.trace import Tracer, typeof
 from .._transform.jaxprs import restage
 from .._transform.manual_axes import as_varying, widen_refs
@@ -206,7 +207,11 @@ def choice(
         leaves = [_apart(x, apart) for x in leaves]
     avals = [typeof(x) for x in leaves]
     staged_branches = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
-    while any(widen_refs(one.closed.jaxpr, apart) for one in staged_branches.values()):
+    read: dict[Ref, Any] = {}
+    if apart:
+        refs = [ref for one in staged_branches.values() for ref in one.refs]
+        read = dict(zip(refs, values(refs), strict=True))
+    while any(widen_refs(one.closed.jaxpr, apart, True) for one in staged_branches.values()):
         staged_branches = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
     programs = [staged_branches[i] for i in range(len(funs))]
     first = programs[0]
@@ -234,6 +239,9 @@ def choice(
         opened = [_opened(program, consts) for consts, program in zip(consts_of, closed, strict=True)]
         consts, branches = branch.with_shared_constants(opened, order)
     outs = iter(branch.cond.bind(index, *consts, *leaves, **branch.options(branches, batching)))
+    for ref, value in read.items():
+        if not any(ref in accesses(one.closed.jaxpr).written for one in programs):
+            write_all([ref], [value])  # which does not vary outside of the branches
     return first.out_tree.unflatten([next(outs) if place is None else own(leaves[place]) for place in returned])
 
 
