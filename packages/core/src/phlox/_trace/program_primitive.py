@@ -11,13 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base.errors import RefError
-from .._ir.effects import RefEffect
 from .._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, jaxprs_in, memoized
 from .._ir.primitive import Primitive, primitive
 from .axes import tracked_axes
-from .refs import Accesses, Ref, accesses, values, write_all
-
-_REF = RefEffect()
+from .refs import Accesses, Ref, accesses, uses_refs, values, write_all
 
 
 class RefValues:
@@ -104,15 +101,10 @@ class ProgramPrimitive(Primitive):
         self.pass_refs = pass_refs
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        jaxprs = jaxprs_in(params)
-        for jaxpr in jaxprs:
-            if _REF in jaxpr.effects:
-                break
-        else:
-            return super().bind(*args, **params)
-        refs = RefValues(self.name, list(map(accesses, jaxprs)))
-        args, params = self.pass_refs(refs, args, params)
-        outs = super().bind(*args, **params)
+        if not uses_refs(params):
+            return self.apply(args, params)
+        refs = RefValues(self.name, [accesses(jaxpr) for jaxpr in jaxprs_in(params)])
+        outs = self.apply(*self.pass_refs(refs, args, params))
         write_all(refs.written, outs[: len(refs.written)])
         return outs[len(refs.written) :]
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from .._base.errors import RefError
 from .._ir.avals import ShapedArray
-from .._ir.effects import RefEffect
-from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Var, memoized
+from .._ir.effects import Effects, RefEffect
+from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Var, jaxprs_in, memoized
 from .._ir.primitive import Primitive, current_trace
 from .trace import Tracer, leaked
 
@@ -153,6 +153,8 @@ def captured(refs: Iterable[Ref], name: str) -> RefError:
 
 
 _EFFECT = RefEffect()
+#: whether a program has ever used references from outside
+_any = False
 
 
 class _Access(Primitive):
@@ -173,11 +175,17 @@ def _refuse_access(*_: Any, ref: Ref, aval: ShapedArray) -> NoReturn:
     raise captured([ref], "")
 
 
+def _access_effects(params: dict[str, Any]) -> Effects:
+    global _any
+    _any = True
+    return frozenset([_EFFECT])
+
+
 def _access(name: str, **rules: Any) -> _Access:
     return _Access(
         name,
         lower=_refuse_access,
-        effects=lambda params: frozenset([_EFFECT]),
+        effects=_access_effects,
         show=lambda eqn, printer: {"ref": eqn.params["ref"].aval},
         nan_checked=False,
         **rules,
@@ -228,6 +236,11 @@ def with_values(jaxpr: Jaxpr) -> Jaxpr:
     state = accesses(jaxpr)
     invars, outvars = [*jaxpr.invars, *state.values.values()], [*jaxpr.outvars, *state.written.values()]
     return jaxpr.replace(invars=invars, outvars=outvars, eqns=state.eqns)
+
+
+def uses_refs(params: dict[str, Any]) -> bool:
+    """Whether a program among the parameters of an operation uses references from outside."""
+    return _any and any(_EFFECT in jaxpr.effects for jaxpr in jaxprs_in(params))
 
 
 def captured_refs(jaxpr: Jaxpr) -> tuple[Ref, ...]:

@@ -66,10 +66,11 @@ class BoundCall:
     def take_refs(self) -> list[Ref]:
         """Puts the values of the references among the leaves in their place; returns the references."""
         self.ref_indices = find_refs(self.leaves)
+        if not self.ref_indices:
+            return []
         refs = [self.leaves[i] for i in self.ref_indices]
-        if refs:
-            check_distinct(arguments.fun_name(self.fun), refs)
-            self.leaves = replaced(self.leaves, self.ref_indices, values(refs))
+        check_distinct(arguments.fun_name(self.fun), refs)
+        self.leaves = replaced(self.leaves, self.ref_indices, values(refs))
         return refs
 
     def with_values_of(self, refs: Sequence[Ref]) -> BoundCall:

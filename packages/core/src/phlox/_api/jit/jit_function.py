@@ -462,8 +462,10 @@ class JitFunction:
         if in_shardings is not None and not self._options.moves_arguments:
             operands = constrained(operands, in_shardings.spread((call.args, call.kwargs)))
         outs = jit_p.bind(*traced.consts, *operands, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
-        write_all([refs[i] for i in traced.written], outs[traced.out_tree.num_leaves :])
-        outs = outs[: traced.out_tree.num_leaves]
+        if traced.written:
+            width = traced.out_tree.num_leaves
+            write_all([refs[i] for i in traced.written], outs[width:])
+            outs = outs[:width]
         if out_shardings is not None:
             outs = constrained(outs, out_shardings.spread(traced.result()))
         return traced.out_tree.unflatten(outs)

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 from ..._base.errors import RefError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import wraps
-from ..._trace.refs import Ref, values, write_all
+from ..._ir.primitive import current_trace
+from ..._trace.refs import Ref, values
 from .entry import Entry
 
 
 def find_refs(leaves: Sequence[Any]) -> tuple[int, ...]:
     """Returns the indices of the leaves that are references."""
-    return tuple(i for i, x in enumerate(leaves) if isinstance(x, Ref))
+    return tuple([i for i, x in enumerate(leaves) if type(x) is Ref])
 
 
 def check_distinct(function: str, refs: Sequence[Ref], captured: Collection[Ref] = ()) -> None:
@@ -82,8 +83,10 @@ def merged(tree: PyTreeDef, ref_indices: Sequence[int], refs: Sequence[Any], res
 
 def replaced(leaves: Sequence[Any], indices: Sequence[int], items: Sequence[Any]) -> list[Any]:
     """The leaves with `items` at these indices."""
-    by_index = dict(zip(indices, items, strict=True))
-    return [by_index.get(i, x) for i, x in enumerate(leaves)] if indices else list(leaves)
+    result = list(leaves)
+    for i, x in zip(indices, items, strict=True):
+        result[i] = x
+    return result
 
 
 class RefKey(NamedTuple):
@@ -113,13 +116,13 @@ class ReferenceEntry(Entry):
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """The user's result for leaves in pytree order; the references get their new values."""
-        indices = find_refs(leaves)
-        passed = [leaves[i] for i in indices]
+        trace, passed = current_trace.get(), [x for x in leaves if type(x) is Ref]
         check_distinct("jit", passed, self.captured)
-        result = super().run([*replaced(leaves, indices, values(passed)), *values(self.captured)])
+        result = super().run([x.read(trace) if type(x) is Ref else x for x in (*leaves, *self.captured)])
         if not self.written:
             return result
         refs = [*passed, *self.captured]
         result, new = result
-        write_all([refs[i] for i in self.written], new)
+        for i, value in zip(self.written, new, strict=True):
+            refs[i].write(trace, value)
         return result
