@@ -16,6 +16,9 @@ from .._ir.primitive import Primitive, primitive
 from .axes import tracked_axes
 from .refs import Accesses, Ref, accesses, uses_refs, values, write_all
 
+#: the operands and the parameters of an operation
+Operands = tuple[Sequence[Any], dict[str, Any]]
+
 
 class RefValues:
     """The references that the programs of one operation use.
@@ -114,7 +117,7 @@ class ProgramPrimitive(Primitive):
 def call_with_refs(name: str) -> Callable[..., Any]:
     """The rule `pass_refs` of primitives that run their parameter `name`, a program, once on their operands."""
 
-    def rule(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    def rule(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
         return [*values(refs.read), *values(refs.written), *args], {**params, name: refs.program(params[name])}
 
     return rule

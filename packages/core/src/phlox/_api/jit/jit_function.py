@@ -407,8 +407,8 @@ class JitFunction:
             whole = with_values(whole)
         keys = call.keys
         # The shardings of references are not the user's, who names those of arguments and results.
-        ins = ins and [*ins, *[None] * len(refs)]
-        outs = outs and [*outs, *[None] * len(written)]
+        ins = None if ins is None else [*ins, *[None] * len(refs)]
+        outs = None if outs is None else [*outs, *[None] * len(written)]
         jaxpr, used = prune(whole)
         watches_keys = config.current().debug_key_reuse
         if watches_keys:  # what is drawn and not used counts, too

@@ -17,7 +17,7 @@ from ..._ir.key_uses import KeyUses, any_of
 from ..._ir.primitive import sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env, tracked_axes
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.program_primitive import ProgramPrimitive, RefValues
+from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
 from ..._trace.refs import values
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate, zeros
@@ -374,7 +374,7 @@ def _pad(padding: Padding, eqn: JaxprEqn, index: Any, *operands: Any) -> list[An
     return bind_branches(index, branches, operands, eqn.params.get("batching"))
 
 
-def _cond_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def _cond_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
     operands = [*values(refs.read), *values(refs.written), *args[1:]]
     return [args[0], *operands], {**params, "branches": tuple(map(refs.keep_types().program, params["branches"]))}
 

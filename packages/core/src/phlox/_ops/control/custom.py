@@ -15,7 +15,7 @@ from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.program_primitive import ProgramPrimitive, RefValues
+from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
 from ..._trace.refs import values
 from ..._trace.staging import stage
 from ..._trace.trace import recorder, typeof
@@ -67,7 +67,7 @@ def _axes(params: dict[str, Any]) -> set[Any]:
     return axes_used(params["call_jaxpr"])
 
 
-def _pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def _pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
     """The values become constants of the function. It writes none, as its rules return its results only."""
     refs.refuse_writes(f"the function of a {refs.name}")
     changes = {

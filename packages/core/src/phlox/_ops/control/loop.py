@@ -29,7 +29,7 @@ from ..._ir.key_uses import KeyUses, repeated
 from ..._ir.primitive import sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.program_primitive import ProgramPrimitive, RefValues
+from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
 from ..._trace.refs import accesses, values
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate
@@ -460,7 +460,7 @@ def _pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
     return _bind(cond, args[:first], body, args[first:both], args[both:], **params)
 
 
-def _while_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def _while_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
     """References that are written become parts of the carry, the others constants of both programs."""
     if accesses(params["cond_jaxpr"].jaxpr).written:
         refs.refuse_writes("the condition of a loop")

@@ -33,7 +33,7 @@ from ..._ir.key_uses import KeyUses, repeated
 from ..._ir.primitive import sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.program_primitive import ProgramPrimitive, RefValues
+from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
 from ..._trace.refs import values
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
@@ -568,7 +568,7 @@ def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
     return KeyUses(rows, tuple(uses.unused), uses.passed)
 
 
-def _scan_pass_refs(refs: RefValues, args: Sequence[Any], params: Params) -> tuple[list[Any], Params]:
+def _scan_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
     """References that are written become parts of the carry, the others constants."""
     first = params["num_consts"]
     changes = {

@@ -19,7 +19,7 @@ from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoisted, memoize
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.program_primitive import ProgramPrimitive, RefValues
+from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
 from ..._trace.refs import values
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
@@ -439,9 +439,7 @@ common_count = Primitive(
 )
 
 
-def _scan_states_pass_refs(
-    refs: RefValues, args: Sequence[Any], params: dict[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
+def _scan_states_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
     """Only the step, a user's backward rule, uses references."""
     o = _split(args, params["lengths"])
     changes = {"step_jaxpr": refs.keep_types().program(params["step_jaxpr"], len(o.step_consts))}

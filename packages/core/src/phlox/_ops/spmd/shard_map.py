@@ -22,7 +22,7 @@ from ..._ir.primitive import sharding_in_types
 from ..._ir.sharding_types import entries_of, spec_over
 from ..._trace.axes import axis_env, only_axes
 from ..._trace.interpret import as_function, eval_jaxpr
-from ..._trace.program_primitive import ProgramPrimitive, RefValues, call_with_refs
+from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues, call_with_refs
 from ..._trace.refs import accesses
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, insert_axis
@@ -459,9 +459,7 @@ def _keys(eqn: Any, uses_of: Any) -> KeyUses:
     return uses._replace(consumed=tuple((i, True) for i, _ in uses.consumed))
 
 
-def _shard_map_pass_refs(
-    refs: RefValues, args: Sequence[Any], params: dict[str, Any]
-) -> tuple[Sequence[Any], dict[str, Any]]:
+def _shard_map_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
     """Each device has the whole values, and must write the same ones."""
     for ref, new in accesses(params["jaxpr"].jaxpr).written.items():
         if new.aval.vma & frozenset(params["manual"]):
