@@ -230,22 +230,9 @@ def accesses(jaxpr: Jaxpr) -> Accesses:
     return result
 
 
-def with_values(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with the values of the references that it uses as its last inputs, and the new ones as its last
-    outputs."""
-    state = accesses(jaxpr)
-    invars, outvars = [*jaxpr.invars, *state.values.values()], [*jaxpr.outvars, *state.written.values()]
-    return jaxpr.replace(invars=invars, outvars=outvars, eqns=state.eqns)
-
-
 def uses_refs(params: dict[str, Any]) -> bool:
     """Whether a program among the parameters of an operation uses references from outside."""
     return _any and any(_EFFECT in jaxpr.effects for jaxpr in jaxprs_in(params))
-
-
-def captured_refs(jaxpr: Jaxpr) -> tuple[Ref, ...]:
-    """The references from outside that a program uses."""
-    return tuple(accesses(jaxpr).values)
 
 
 def is_reusable(consts: Iterable[Any], refs: Iterable[Ref]) -> bool:

@@ -18,7 +18,7 @@ from ..._ops.structure.shape import convert_element_type
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.leaks import no_leaks
-from ..._trace.refs import captured_refs, is_reusable, is_valid_for
+from ..._trace.refs import accesses, is_reusable, is_valid_for
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.manual_axes import as_typed_all
@@ -52,7 +52,7 @@ class Staged:
         self.name = arguments.fun_name(fun)
         with no_leaks(self.name, fun):
             jaxpr, self.consts = stage(flat, avals, name=self.name, arg_names=arg_names, may_use_refs=True)
-        self.refs = captured_refs(jaxpr)
+        self.refs = tuple(accesses(jaxpr).values)
         self.closed = ClosedJaxpr(hoist_consts(jaxpr))
         self.out_tree = trees[0]
         self.watch: Any = None

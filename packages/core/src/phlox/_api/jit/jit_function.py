@@ -28,11 +28,9 @@ from ..._trace.refs import (
     AbstractRef,
     Ref,
     accesses,
-    captured_refs,
     is_reusable,
     is_valid_for,
     values,
-    with_values,
     write_all,
 )
 from ..._trace.staging import stage
@@ -343,7 +341,7 @@ class JitFunction:
             jaxpr, consts = stage(flat, call.avals, name=name, arg_names=call.names, may_use_refs=True)
         narrow = dtypes_of_integers(jaxpr) if self._is_ours else {}
         closed = ClosedJaxpr(hoist_consts(jaxpr))
-        return Traced(closed, consts, trees[0], narrow, captured_refs(jaxpr), tuple(written))
+        return Traced(closed, consts, trees[0], narrow, tuple(accesses(jaxpr).values), tuple(written))
 
     def retrace(self, call: BoundCall) -> Traced:
         """The function traced anew for this call, with the functions that it calls, to compare it with an old trace."""
@@ -402,9 +400,10 @@ class JitFunction:
         donated = donation.leaves(self.options, call) if self._has_donated else _NONE
         consts, whole, written = [as_array(c) for c in traced.consts], traced.closed.jaxpr, list(traced.written)
         if refs:
-            call = call.with_values_of(refs)
-            written += [len(call.ref_indices) + i for i, ref in enumerate(refs) if ref in accesses(whole).written]
-            whole = with_values(whole)
+            call, state = call.with_values_of(refs), accesses(whole)
+            written += [len(call.ref_indices) + refs.index(ref) for ref in state.written]
+            invars, outvars = [*whole.invars, *state.values.values()], [*whole.outvars, *state.written.values()]
+            whole = whole.replace(invars=invars, outvars=outvars, eqns=state.eqns)
         keys = call.keys
         # The shardings of references are not the user's, who names those of arguments and results.
         ins = None if ins is None else [*ins, *[None] * len(refs)]
@@ -504,7 +503,7 @@ class JitFunction:
         signature = stages.Call(
             call.without_values(), donated, traced.out_tree, traced.out_avals, self._options.out_shardings
         )
-        return stages.Traced(signature, traced.closed, traced.consts, lambda: self._lowered(call), traced.written)
+        return stages.Traced(signature, traced.closed, traced.consts, lambda: self._lowered(call))
 
     def _lowered(self, call: BoundCall) -> stages.Lowered:
         # Arguments that lie nowhere yet are expected where `in_shardings` puts them, so that calls move none twice.

@@ -19,9 +19,8 @@ from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray, typeof_value
 from ..._ir.dimensions import is_symbolic
 from ..._ir.jaxpr import ClosedJaxpr
-from ..._ir.primitive import current_trace
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.refs import Ref, write_all
+from ..._trace.refs import Ref
 from ..._trace.trace import Tracer, not_an_array
 from ..._xla import analysis as inspection
 from ..._xla.array import ArrayImpl
@@ -196,16 +195,8 @@ class Traced(Stage):
       fun_name: the name of the function.
     """
 
-    def __init__(
-        self,
-        call: Call,
-        closed: ClosedJaxpr,
-        consts: list[Any],
-        lower: Callable[[], Lowered],
-        written: Sequence[int] = (),
-    ):
+    def __init__(self, call: Call, closed: ClosedJaxpr, consts: list[Any], lower: Callable[[], Lowered]):
         super().__init__(call)
-        self._written = written
         count = len(consts)
         jaxpr = closed.jaxpr
         opened = jaxpr.replace(constvars=jaxpr.invars[:count], invars=jaxpr.invars[count:])
@@ -220,11 +211,9 @@ class Traced(Stage):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = _checked_leaves(self._call, f"the traced function {self.fun_name}", args, kwargs)
-        refs, width = [x for x in leaves if type(x) is Ref], self.out_tree.num_leaves
-        operands = [x.read(current_trace.get()) if type(x) is Ref else x for x in leaves]
-        outs = eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *operands)
-        write_all([refs[i] for i in self._written], outs[width:])
-        return self.out_tree.unflatten(outs[:width])
+        if any(type(x) is Ref for x in leaves):
+            return self.lower().compile()(*args, **kwargs)
+        return self.out_tree.unflatten(eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *leaves))
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """The next stage.
