@@ -265,6 +265,21 @@ def test_values_on_other_devices():
     assert len(traced) == 1
 
 
+def test_keys_in_references():
+    r = new_ref(phlox.random.key(0))
+
+    @jit
+    def draw():
+        r[...], key = phlox.random.split(r[...])
+        return phlox.random.normal(key)
+
+    again = jit(lambda: phlox.random.normal(r[...]) + phlox.random.uniform(r[...]))
+    with phlox.debug_key_reuse(True):
+        assert draw() != draw()
+        with pytest.raises(errors.KeyReuseError):
+            again()
+
+
 def test_where_references_are_refused():
     r = new_ref(X)
     custom = phlox.custom_vjp(lambda x: r[0] * x)
@@ -277,6 +292,8 @@ def test_where_references_are_refused():
         jit(writes)(2.0)
     with pytest.raises(errors.RefError, match="from outside"):
         lax.reduce(X, np.float32(0), lambda a, b: a + b + r[0], (0,))
+    with pytest.raises(errors.RefError, match="from outside"):
+        lax.custom_linear_solve(lambda x: x * r[0], X, lambda _, b: b / 2, symmetric=True)
     with pytest.raises(errors.ExportError, match="Ref"):
         phlox.export.export(jit(lambda x: x + r[0]))(1.0)
     with pytest.raises(errors.RefError, match="passed and closed over"):

@@ -16,6 +16,7 @@ from .._base.errors import RefError
 from .._ir.avals import ShapedArray
 from .._ir.effects import Effects, RefEffect
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Var, jaxprs_in, memoized
+from .._ir.key_uses import KeyUses
 from .._ir.primitive import Primitive, current_trace
 from .trace import Tracer, leaked
 
@@ -187,6 +188,7 @@ def _access(name: str, **rules: Any) -> _Access:
         lower=_refuse_access,
         effects=_access_effects,
         show=lambda eqn, printer: {"ref": eqn.params["ref"].aval},
+        keys=lambda eqn, uses_of: KeyUses(fresh=tuple(range(len(eqn.outvars)))),
         nan_checked=False,
         **rules,
     )

@@ -85,12 +85,9 @@ def vmap(
         check_in_axes("vmap", in_axes, len(args))
         axes = [*flat_axes("vmap in_axes", in_axes, args), *[0] * (len(leaves) - _count(args))]
         # A reference with a mapped axis becomes one reference for each example; the others are passed unchanged.
-        ref_indices = find_refs(leaves)
-        mapped_refs = [i for i in ref_indices if axes[i] is not None]
+        mapped_refs = _mapped_refs(leaves, axes)
         refs = [leaves[i] for i in mapped_refs]
-        if ref_indices:
-            check_distinct("vmap", [leaves[i] for i in ref_indices])
-            leaves = replaced(leaves, mapped_refs, values(refs))
+        leaves = replaced(leaves, mapped_refs, values(refs))
         # Arguments that are not mapped need not be arrays; the checks see a 0 in their place.
         mapped = [x if d is not None or typeof_value(x) is not None else 0 for x, d in zip(leaves, axes, strict=True)]
         avals = arguments.check_arrays("vmap", fun, args, kwargs, mapped)
@@ -135,6 +132,13 @@ def _explicit(avals: Sequence[Any], dims: Sequence[int | None]) -> Spec | None:
     for entry, aval in aval_of_entry.items():
         return spec_over(aval.spec.mesh, [entry]) if aval.spec is not None else None
     return None
+
+
+def _mapped_refs(leaves: Sequence[Any], axes: Sequence[int | None]) -> list[int]:
+    """The indices of references with a mapped axis. Raises if a reference occurs twice among the leaves."""
+    indices = find_refs(leaves)
+    check_distinct("vmap", [leaves[i] for i in indices])
+    return [i for i in indices if axes[i] is not None]
 
 
 def _with_mappables(

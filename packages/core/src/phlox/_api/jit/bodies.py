@@ -28,7 +28,10 @@ missing: Any = object()
 
 
 class Staged:
-    """A user's function as a Jaxpr, which takes `consts` as its first arguments, with the treedef of its result."""
+    """A user's function as a Jaxpr, which takes `consts` as its first arguments, with the treedef of its result.
+
+    `refs` are the references from outside that it uses; without `may_use_refs` they are refused.
+    """
 
     def __init__(
         self,
@@ -38,6 +41,7 @@ class Staged:
         in_tree: PyTreeDef,
         avals: Sequence[Any],
         arg_names: Callable[[], Sequence[str]] | None = None,
+        may_use_refs: bool = False,
     ):
         arguments.check_callable(f"{function}: {role}", fun)
         trees: list[PyTreeDef] = []
@@ -51,7 +55,7 @@ class Staged:
 
         self.name = arguments.fun_name(fun)
         with no_leaks(self.name, fun):
-            jaxpr, self.consts = stage(flat, avals, name=self.name, arg_names=arg_names, may_use_refs=True)
+            jaxpr, self.consts = stage(flat, avals, name=self.name, arg_names=arg_names, may_use_refs=may_use_refs)
         self.refs = tuple(accesses(jaxpr).values)
         self.closed = ClosedJaxpr(hoist_consts(jaxpr))
         self.out_tree = trees[0]
@@ -93,7 +97,8 @@ def staged(
     avals: Sequence[Any],
     arg_names: Callable[[], Sequence[str]] | None = None,
 ) -> Staged:
-    """`fun` as a Jaxpr, traced once for each tuple of argument types. The cache dies with `fun`.
+    """`fun` as a Jaxpr, traced once for each tuple of argument types, which may use references. The cache dies with
+    `fun`.
 
     `arg_names` returns the user's names of the arguments; error messages call it when they need them.
     """
@@ -101,17 +106,17 @@ def staged(
     try:
         programs = _known.setdefault(fun, {})
     except TypeError:  # `fun` is not hashable, or does not support weak references
-        return Staged(function, role, fun, in_tree, avals, arg_names)
+        return Staged(function, role, fun, in_tree, avals, arg_names, True)
     body = programs.get(key)
     if body is None or retracing.get() or (body.refs and not is_valid_for(body.refs, body.closed.jaxpr)):
-        body = Staged(function, role, fun, in_tree, avals, arg_names)
+        body = Staged(function, role, fun, in_tree, avals, arg_names, True)
         # Tracers, and references that a trace made, are valid for this call only.
         if not retracing.get() and is_reusable(body.consts, body.refs):
             programs[key] = body
             if is_on():
                 body.watch = _watch(fun, body)
     elif body.watch is not None and body.watch.is_due():
-        body.watch.check(fun, functools.partial(Staged, function, role, fun, in_tree, avals, arg_names))
+        body.watch.check(fun, functools.partial(Staged, function, role, fun, in_tree, avals, arg_names, True))
     return body
 
 

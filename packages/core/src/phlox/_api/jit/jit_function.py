@@ -228,8 +228,9 @@ class JitFunction:
             entry = self._store.keep(key, self._compile_checked(key, call), self.fun)
         elif type(entry) is Entry and entry.counter.is_due():
             self._check_call(entry, call)
-        if type(entry) is ReferenceEntry:
-            entry = entry.for_values(lambda: self._compile(call))
+        if type(entry) is ReferenceEntry and (more := entry.other_keys()) is not None:
+            key = (*key, *more)
+            entry = self._store.entries.get(key) or self._store.keep(key, self._compile(call), self.fun)
         if call_key is not None and type(entry) is Entry:
             order = call_order((call.args, call.kwargs), iter(range(len(call.leaves))))
             fingerprint = settings.called

@@ -99,20 +99,15 @@ class ReferenceEntry(Entry):
     """A compiled call of a function that uses references.
 
     The program takes the values of `captured`, the closed-over references, after the arguments. It returns the new
-    values of the references with the numbers `written` after the result; see `LoweredCall`. For values of `captured`
-    with other keys there are `others`, by these keys.
+    values of the references with the numbers `written` after the result; see `LoweredCall`.
     """
 
     __slots__ = ()
 
-    def for_values(self, make: Callable[[], Entry]) -> Entry:
-        """The entry for the values that the closed-over references have now; `make` compiles one."""
-        keys = tuple([x._key for x in values(self.captured)])
-        if keys == tuple(self.keys[len(self.keys) - len(keys) :]):
-            return self
-        if keys not in self.others:
-            self.others[keys] = make()
-        return self.others[keys]
+    def other_keys(self) -> list[Any] | None:
+        """The keys of the values that the closed-over references have now; None if the program is for these."""
+        keys = [x._key for x in values(self.captured)]
+        return None if keys == self.keys[len(self.keys) - len(keys) :] else keys
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """The user's result for leaves in pytree order; the references get their new values."""
