@@ -69,9 +69,9 @@ class RefValues:
                 )
             )
 
-        result: ClosedJaxpr = memoized(
-            closed.jaxpr, ("references", *self.read, None, *self.written, position, results, self.keeps_types), make
-        )
+        types = [self.types[ref] for ref in (*self.read, *self.written)]
+        key = ("references", *self.read, None, *self.written, *types, position, results, self.keeps_types)
+        result: ClosedJaxpr = memoized(closed.jaxpr, key, make)
         return result
 
     def _as_before(self, ref: Ref, new: Atom, eqns: list[JaxprEqn]) -> Atom:
