@@ -22,11 +22,11 @@ ABSENT = {
     "create_token_p": "as `after_all_p`",
     "device_put_p": "inside of programs only layout over a mesh can be said: `reshard_p`",
     "empty2_p": "`lax.empty` makes zeros",
-    "get_p": "references are state of the trace, not operations",
+    "get_p": "`ref_read_p`: a program reads a reference once, where it begins",
     "ragged_all_to_all_p": "the function is composed of `all_gather_p`: the compiler has it on GPUs and TPUs alone",
     "scatter_sub_p": "`scatter_add_p` of what is negated",
     "stack_p": "`concatenate_p` of reshaped arrays",
-    "swap_p": "as `get_p`",
+    "swap_p": "`ref_write_p`: a program writes a reference once, where it ends",
     "tile_p": "`broadcast_in_dim_p` and `reshape_p`",
     "unstack_p": "slices",
 }

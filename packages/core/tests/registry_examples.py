@@ -648,6 +648,8 @@ ELSEWHERE = {
     "check": "test_debugging.py, and conformance/test_checkify.py",
     "custom_lin": "test_custom.py (it can only be transposed)",
     "padded_call": "conformance/test_pad_axes.py (its Jaxpr has symbolic shapes)",
+    "ref_read": "test_references.py (it records an access, and is none of an array)",
+    "ref_write": "test_references.py (it records an access, and is none of an array)",
 }
 
 #: Structural primitives that carry PRNG keys: (arguments, parameters).

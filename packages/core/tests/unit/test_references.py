@@ -115,19 +115,191 @@ def test_references_in_other_orders_of_transformations():
     np.testing.assert_allclose(r[...], 4 * X)
 
 
+def adds_to(ref):
+    """x -> 2 x, whose backward rule adds cotangent * x to the reference."""
+
+    @phlox.custom_vjp
+    def double(x):
+        return x * 2
+
+    double.defvjp(lambda x: (x * 2, x), lambda x, ct: (ref.addupdate(ct * x) or ct * 2,))
+    return double
+
+
+BACKWARD = {
+    "scan": lambda f, x: lax.scan(lambda c, a: (jnp.sin(f(c) * a), None), x, X)[0],
+    "reversed scan": lambda f, x: lax.scan(lambda c, a: (c, jnp.sin(f(x) * a)), 0, X, reverse=True)[1].sum(),
+    "scan with checkpoints": lambda f, x: lax.scan(lambda c, a: (jnp.sin(f(c) * a), None), x, X, checkpoints=2)[0],
+    "while_loop": lambda f, x: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.sin(f(c[1]))), (0, x))[1],
+    "fori_loop": lambda f, x: lax.fori_loop(0, 3, lambda i, c: jnp.sin(f(c)), x),
+    "cond": lambda f, x: lax.cond(x > 0, lambda x: jnp.sin(f(x)), lambda x: x, x),
+    "switch": lambda f, x: lax.switch(1, [lambda x: x, lambda x: jnp.sin(f(x)), lambda x: f(f(x))], x),
+    "checkpoint": lambda f, x: phlox.checkpoint(lambda x: jnp.sin(f(jnp.cos(x))))(x),
+    "jit": lambda f, x: jit(lambda x: jnp.sin(f(x)))(x),
+    "jit of scan": lambda f, x: jit(lambda x: lax.scan(lambda c, a: (jnp.sin(f(c) * a), None), x, X)[0])(x),
+    "scan of checkpoint": lambda f, x: lax.scan(
+        phlox.checkpoint(lambda c, a: (jnp.sin(f(c) * a), None)), x, X
+    )[0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_backward_rules_write_inside_of_programs(name):
+    """Each run of the rule adds to the reference, as in the same computation in Python."""
+    ref = new_ref(jnp.zeros(()))
+    f = adds_to(ref)
+    program = BACKWARD[name]
+    with phlox.disable_jit():
+        expected = grad(lambda x: _in_python(name, f, x))(0.7), ref[...]
+    ref[...] = jnp.zeros(())
+    for transformed in (grad(lambda x: program(f, x)), jit(grad(lambda x: program(f, x)))):
+        np.testing.assert_allclose((transformed(0.7), ref[...]), expected, rtol=1e-5)
+        ref[...] = jnp.zeros(())
+
+
+def _in_python(name, f, x):
+    if "reversed" in name:
+        return sum(jnp.sin(f(x) * a) for a in X)
+    if "scan" in name:
+        for a in X:
+            x = jnp.sin(f(x) * a)
+        return x
+    if name == "checkpoint":
+        return jnp.sin(f(jnp.cos(x)))
+    for _ in range(3 if "loop" in name else 1):
+        x = jnp.sin(f(x))
+    return x
+
+
+def test_a_backward_rule_writes_to_the_argument_of_an_inner_jit():
+    @phlox.custom_vjp
+    def double(ref, x):
+        return x * 2
+
+    double.defvjp(lambda ref, x: (x * 2, (ref, x)), lambda kept, ct: (kept[0].addupdate(ct * kept[1]), ct * 2))
+    inner = jit(lambda ref, x: double(ref, x).sum())
+    r, s = new_ref(jnp.zeros(3)), new_ref(jnp.zeros(3))
+    np.testing.assert_array_equal(grad(lambda x: inner(r, x) + inner(s, x * 2))(X), np.full(3, 6))
+    np.testing.assert_array_equal((r[...], s[...]), (X, 2 * X))
+    np.testing.assert_array_equal(jit(lambda r, x: grad(inner, 1)(r, x))(s, X), np.full(3, 2))
+    np.testing.assert_array_equal(s[...], 3 * X)
+
+
+def test_references_and_shardings():
+    mesh = phlox.make_mesh((2,), ("i",))
+    whole, split = (phlox.NamedSharding(mesh, spec) for spec in (P(), P("i")))
+    r = new_ref(X)
+    f = jit(lambda x: r.addupdate(x, 0) or x + r[0], out_shardings=whole)
+    assert [float(f(1.0)) for _ in range(3)] == [2.5, 3.5, 4.5]
+    g = jit(lambda q, x: q.addupdate(x.sum(), 0) or x * q[1], in_shardings=(None, split), out_shardings=split)
+    for _ in range(2):
+        assert g(r, jnp.ones(4)).sharding == split
+    np.testing.assert_array_equal(r[...], [11.5, 1.5, 2.5])
+    h = jit(lambda q, x: q.addupdate(x, 0), donate_argnums=0)
+    assert h(r, 1.0) is None and r[0] == 12.5
+
+
+def test_references_in_shard_map():
+    mesh = phlox.make_mesh((2,), ("i",))
+    r = new_ref(X)
+
+    def on_devices(f):
+        return phlox.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P("i"))
+
+    x = np.arange(1.0, 5.0, dtype=np.float32)
+    f = on_devices(lambda x: r.addupdate(lax.psum(x.sum(), "i"), 0) or x * r[1])
+    for g in (f, jit(f)):
+        np.testing.assert_array_equal(g(x), x * 1.5)
+    assert r[0] == 20.5
+    with pytest.raises(errors.RefError, match="psum"):
+        on_devices(lambda x: r.addupdate(x.sum(), 0) or x)(x)
+
+    def sums(x):
+        """Made on each device, and written in loops and branches that differ between devices."""
+        total, count = new_ref(jnp.zeros(())), new_ref(0)
+        lax.scan(lambda c, a: (total.addupdate(a), None), None, x)
+        lax.cond(x[0] > 2, lambda: total.addupdate(r[1]), lambda: count.set(5))
+        lax.while_loop(lambda n: n < x[0], lambda n: count.addupdate(1) or n + 1, 0.0)
+        return jnp.stack([total[...], count[...].astype(float)])
+
+    for g in (on_devices(sums), jit(on_devices(sums))):
+        np.testing.assert_array_equal(g(x), [3, 6, 8.5, 3])
+    derivative = jit(grad(lambda x: on_devices(sums)(x).sum()))
+    np.testing.assert_array_equal(derivative(x), np.ones(4))
+
+
+def test_references_in_jaxprs():
+    r = new_ref(X)
+    closed = phlox.make_jaxpr(lambda x: r.addupdate(x, 0) or r[1])(1.0)
+    assert "ref_read[ref=Ref{float32[3]}]" in str(closed) and "ref_write[ref=Ref{float32[3]}]" in str(closed)
+    for run in (phlox.core.eval_jaxpr, jit(lambda *args: phlox.core.eval_jaxpr(closed.jaxpr, *args))):
+        args = (closed.consts, 1.0)
+        assert (run(closed.jaxpr, *args) if run is phlox.core.eval_jaxpr else run(*args)) == [1.5]
+    assert r[0] == 2.5
+
+
+def test_references_of_loop_conditions():
+    r, s = new_ref(0), new_ref(3)
+    f = lambda n: lax.while_loop(lambda c: (c < n) & (r[...] < s[...]), lambda c: r.addupdate(1) or c + 1, 0)
+    assert (f(10), jit(f)(10), r[...]) == (3, 0, 3)
+    s[...] = 100
+    assert (jit(f)(10), r[...]) == (10, 13)
+    with pytest.raises(errors.RefError, match="condition"):
+        lax.while_loop(lambda c: r.addupdate(1) or c < 3, lambda c: c + 1, 0)
+
+
+def test_values_on_other_devices():
+    """A program is compiled for where the values are; the function is traced once."""
+    devices, traced = phlox.devices()[:2], []
+    r = new_ref(X)
+
+    @jit
+    def step(x):
+        traced.append(0)
+        r.addupdate(x, 0)
+
+    for place in (*devices, *devices):
+        r[...] = phlox.device_put(X, place)
+        step(1.0)
+        assert r[0] == 1.5 and r.sharding.device_set == {place}
+    assert len(traced) == 1
+
+
+def test_keys_in_references():
+    r = new_ref(phlox.random.key(0))
+
+    @jit
+    def draw():
+        r[...], key = phlox.random.split(r[...])
+        return phlox.random.normal(key)
+
+    again = jit(lambda: phlox.random.normal(r[...]) + phlox.random.uniform(r[...]))
+    with phlox.debug_key_reuse(True):
+        assert draw() != draw()
+        with pytest.raises(errors.KeyReuseError):
+            again()
+
+
 def test_where_references_are_refused():
     r = new_ref(X)
     custom = phlox.custom_vjp(lambda x: r[0] * x)
-    custom.defvjp(lambda x: (x, None), lambda _, ct: (ct,))
+    custom.defvjp(lambda x: (x * r[0], None), lambda _, ct: (ct,))
     with pytest.raises(errors.RefError, match=r"Ref\{float32\[3\]\}"):
         grad(jit(custom))(2.0)
+    writes = phlox.custom_vjp(lambda x: r.addupdate(x, 0) or x)
+    writes.defvjp(lambda x: (x, None), lambda _, ct: (ct,))
+    with pytest.raises(errors.RefError, match="custom_vjp_call writes"):
+        jit(writes)(2.0)
     with pytest.raises(errors.RefError, match="from outside"):
-        phlox.make_jaxpr(lambda: r[0])()
-    mesh = phlox.make_mesh((2,), ("i",))
-    with pytest.raises(errors.RefError):
-        phlox.shard_map(lambda x: x + r[0], mesh=mesh, in_specs=P("i"), out_specs=P("i"))(np.ones(2, np.float32))
-    with pytest.raises(errors.RefError, match="shardings"):
-        jit(lambda x: x + r[0], out_shardings=phlox.NamedSharding(mesh, P()))(1.0)
+        lax.reduce(X, np.float32(0), lambda a, b: a + b + r[0], (0,))
+    with pytest.raises(errors.RefError, match="from outside"):
+        lax.custom_linear_solve(lambda x: x * r[0], X, lambda _, b: b / 2, symmetric=True)
+    with pytest.raises(errors.ExportError, match="Ref"):
+        phlox.export.export(jit(lambda x: x + r[0]))(1.0)
+    with pytest.raises(errors.RefError, match="passed and closed over"):
+        lax.scan(lambda c, row: (c + row[...] + r[0], None), 0.0, r)
+    with pytest.raises(errors.RefError, match="passed and closed over"):
+        jit(lambda x: jit(lambda a: a[0] + r[0] + x)(r))(1.0)
     with pytest.raises(errors.RefError, match="passed twice"):
         vmap(lambda a, b: a[...] + b[...])(r, r)
     with pytest.raises(errors.RefError, match="new_ref"):

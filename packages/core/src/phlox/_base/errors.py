@@ -49,7 +49,6 @@
     ├── RefusedError (RuntimeError)            a call that a flag forbids, a second profile, record in a trace
     ├── IndexingError (IndexError, TypeError)   an invalid index
     ├── RefError (ValueError)                  an invalid use of a reference
-    │   └── CapturedRefsError                  … from outside of the traced function that uses it
     ├── UncheckedError (ValueError)            a `check` in a compiled program without `checkify`
     ├── MissingNameError (AttributeError, NotImplementedError) a library uses a name of jax that phlox lacks
     ├── MissingImportError (ModuleNotFoundError) … in an import statement
@@ -82,7 +81,6 @@ __all__ = [
     "AxisSizeError",
     "BackendError",
     "CallbackError",
-    "CapturedRefsError",
     "CheckError",
     "CheckRuntimeWarning",
     "CheckWarning",
@@ -526,16 +524,6 @@ class RefusedError(PhloxError, RuntimeError):
 
 class RefError(PhloxError, ValueError):
     """An invalid use of a reference (`phlox.Ref`): it is returned, passed twice, or indexed out of bounds."""
-
-
-class CapturedRefsError(RefError):
-    """A traced function uses references from outside, and the transformation cannot pass their values in and out.
-
-    Attribute `refs` holds the references. Fix: pass the array in and return the new one; or use ``freeze(ref)`` outside
-    of the function.
-    """
-
-    refs: Any
 
 
 class UncheckedError(PhloxError, ValueError):

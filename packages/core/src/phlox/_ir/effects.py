@@ -46,6 +46,10 @@ class OrderedIOEffect(IOEffect):
     ordered = True
 
 
+class RefEffect(Effect):
+    """A read or write of a reference from outside of the program."""
+
+
 Effects = frozenset[Effect]
 no_effects: Effects = frozenset()
 

@@ -239,6 +239,11 @@ class Primitive:
 
     __call__ = bind
 
+    def apply(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """``bind(*args, **params)``, for rules and subclasses that have both as they are."""
+        trace = current_trace.get()
+        return _execute(self, args, params) if trace is None else trace.process(self, args, params)
+
     @property
     def impl(self) -> Callable[..., Any]:
         """The function that executes the operation eagerly, as ``impl(*args, **params)``."""

@@ -1,22 +1,24 @@
 """Mutable references: a `Ref` holds an array of one type, which can be replaced.
 
-Jaxprs stay pure: there is no primitive for references. A reference belongs to the trace that was current when it was
-made, its `home`. Under that trace, a write replaces the value, which may be a tracer. Inner traces pass reads and
-writes on to their parent. A `JaxprTrace` cannot do so, because its operations run later: it records which outer
-references the function uses, and `stage` raises `CapturedRefsError` at the end. The caller of `stage` then stages the
-function again with the values of these references as additional inputs and outputs (see `with_ref_values` and
-`with_captured_refs`) and writes the new values back: they become carries of a loop, results of a branch, arguments and
-results of a jitted function.
+A reference belongs to the trace that was current when it was made, its `home`. Under that trace, a write replaces the
+value, which may be a tracer. Inner traces pass reads and writes on to their parent. A `JaxprTrace` cannot do so,
+because its operations run later. It records that the program reads an outer reference where it begins (`ref_read`), and
+writes the new value where it ends (`ref_write`). An operation that holds such a program takes the value as an operand
+and returns the new one, see `_trace.program_primitive`: no program inside of an operation has equations of these two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, NoReturn
 
-from .._base.errors import CapturedRefsError, PhloxError
+from .._base.errors import RefError
 from .._ir.avals import ShapedArray
-from .._ir.primitive import current_trace
+from .._ir.effects import Effects, RefEffect
+from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Var, jaxprs_in, memoized
+from .._ir.key_uses import KeyUses
+from .._ir.primitive import Primitive, current_trace
+from .trace import Tracer, leaked
 
 
 class AbstractRef:
@@ -106,7 +108,7 @@ class Ref:
         if trace is self.home:
             return self.value
         if trace is None:
-            raise self._leaked()
+            raise leaked(self)
         return trace.read_ref(self)
 
     def write(self, trace: Any, value: Any) -> None:
@@ -114,7 +116,7 @@ class Ref:
         if trace is self.home:
             self.value = value
         elif trace is None:
-            raise self._leaked()
+            raise leaked(self)
         else:
             trace.write_ref(self, value)
 
@@ -124,40 +126,8 @@ class Ref:
         if self.home is not None and self.home.recorder() is self.home:
             self.freed = function
 
-    def _leaked(self) -> PhloxError:
-        from .trace import leaked  # trace.py calls the methods above
 
-        return leaked(self)
-
-
-def captured(refs: Sequence[Ref], name: str) -> CapturedRefsError:
-    """The error that lists the outer references which a traced function uses."""
-    types = ", ".join(str(ref.aval) for ref in refs)
-    return CapturedRefsError(
-        f"{name or 'a traced function'} uses references from outside ({types}), "
-        "which this transformation does not pass in and out",
-        instead="pass the array in and return the new one; or freeze(ref) around the function",
-        refs=refs,
-    )
-
-
-def with_ref_values(fun: Callable[..., Any], refs: Sequence[Ref]) -> Callable[..., Any]:
-    """``pure(state, *args) = (fun(*args), new state)``: `fun` with the values of `refs` as input and output.
-
-    `pure` must be called under a `JaxprTrace`.
-    """
-
-    def pure(state: Sequence[Any], *args: Any, **kwargs: Any) -> tuple[Any, list[Any]]:
-        trace = current_trace.get()
-        trace.refs.update(zip(refs, state, strict=True))
-        out = fun(*args, **kwargs)
-        return out, [ref.read(trace) for ref in refs]
-
-    pure.__name__ = getattr(fun, "__name__", "f")
-    return pure
-
-
-def values(refs: Sequence[Ref]) -> list[Any]:
+def values(refs: Iterable[Ref]) -> list[Any]:
     """The current values of the references."""
     trace = current_trace.get()
     return [ref.read(trace) for ref in refs]
@@ -170,17 +140,112 @@ def write_all(refs: Sequence[Ref], state: Sequence[Any]) -> None:
         ref.write(trace, value)
 
 
-def with_captured_refs(run: Callable[[Sequence[Ref]], Any]) -> Any:
-    """The result of ``run(refs)``, where `refs` are all outer references that the functions staged by `run` use.
+# --- references from outside of a recorded program ------------------------------------------------------
 
-    They are not known beforehand: `run` is called again with more references each time it raises `CapturedRefsError`.
+
+def captured(refs: Iterable[Ref], name: str) -> RefError:
+    """The error for a program that uses references from outside, and whose user does not pass their values."""
+    types = ", ".join(str(ref.aval) for ref in refs)
+    return RefError(
+        f"{name or 'a traced function'} uses references from outside ({types}), "
+        "which this transformation does not pass in and out",
+        instead="pass the array in and return the new one; or freeze(ref) around the function",
+    )
+
+
+_EFFECT = RefEffect()
+#: whether a program has ever used references from outside
+_any = False
+
+
+class _Access(Primitive):
+    """A read or a write of a reference. Bound, it accesses the reference and records nothing."""
+
+    __slots__ = ()
+
+    def bind(self, *value: Any, ref: Ref, aval: ShapedArray) -> Any:
+        if not value:
+            return ref.read(current_trace.get())
+        ref.write(current_trace.get(), *value)
+        return []
+
+    __call__ = bind
+
+
+def _refuse_access(*_: Any, ref: Ref, aval: ShapedArray) -> NoReturn:
+    raise captured([ref], "")
+
+
+def _access_effects(params: dict[str, Any]) -> Effects:
+    global _any
+    _any = True
+    return frozenset([_EFFECT])
+
+
+def _access(name: str, **rules: Any) -> _Access:
+    return _Access(
+        name,
+        lower=_refuse_access,
+        effects=_access_effects,
+        show=lambda eqn, printer: {"ref": eqn.params["ref"].aval},
+        keys=lambda eqn, uses_of: KeyUses(fresh=tuple(range(len(eqn.outvars)))),
+        nan_checked=False,
+        **rules,
+    )
+
+
+ref_read = _access("ref_read", types=lambda ref, aval: aval)
+ref_write = _access("ref_write", types=lambda new, ref, aval: [], multiple_results=True)
+
+
+class Accesses(NamedTuple):
+    """The references from outside that a program uses, and the program without its reads and writes.
+
+    Attributes:
+      values: the variable of the value of each reference.
+      written: the new value of each reference that is written.
+      eqns: the other equations.
     """
-    refs: tuple[Ref, ...] = ()
-    while True:
-        try:
-            return run(refs)
-        except CapturedRefsError as error:
-            new = [ref for ref in error.refs if ref not in refs]
-            if not new:
-                raise
-            refs = (*refs, *new)
+
+    values: dict[Ref, Var]
+    written: dict[Ref, Atom]
+    eqns: list[JaxprEqn]
+
+
+def accesses(jaxpr: Jaxpr) -> Accesses:
+    """The references from outside that a program uses."""
+    if _EFFECT not in jaxpr.effects:
+        return Accesses({}, {}, jaxpr.eqns)
+
+    def find() -> Accesses:
+        state = Accesses({}, {}, [])
+        for eqn in jaxpr.eqns:
+            if eqn.primitive is ref_read:
+                state.values[eqn.params["ref"]] = eqn.outvars[0]
+            elif eqn.primitive is ref_write:
+                state.written[eqn.params["ref"]] = eqn.invars[0]
+            else:
+                state.eqns.append(eqn)
+        return state
+
+    result: Accesses = memoized(jaxpr, "accesses", find)
+    return result
+
+
+def uses_refs(params: dict[str, Any]) -> bool:
+    """Whether a program among the parameters of an operation uses references from outside."""
+    return _any and any(_EFFECT in jaxpr.effects for jaxpr in jaxprs_in(params))
+
+
+def is_reusable(consts: Iterable[Any], refs: Iterable[Ref]) -> bool:
+    """Whether a program that closes over these constants and references may be cached: none belongs to a trace."""
+    return not any(isinstance(c, Tracer) for c in consts) and all(ref.home is None for ref in refs)
+
+
+def is_valid_for(refs: Sequence[Ref], jaxpr: Jaxpr) -> bool:
+    """Whether the program, recorded earlier, still fits the types of the references that it uses.
+
+    The types of their values may change in the axes of a mesh along which values vary or are split.
+    """
+    variables = accesses(jaxpr).values
+    return all(x.aval == variables[ref].aval for ref, x in zip(refs, values(refs), strict=True))

@@ -20,8 +20,8 @@ from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 from .._ir.key_uses import has_key_types
 from .._ir.primitive import Primitive
 from .checks import check_jaxpr
-from .refs import Ref, captured
-from .trace import ArrayLike, Trace, Tracer, check_live, not_an_array, typeof
+from .refs import Ref, captured, ref_read, ref_write
+from .trace import ArrayLike, Trace, Tracer, check_live, not_an_array
 
 _SCALARS = (int, float, bool, complex)
 
@@ -50,8 +50,9 @@ class JaxprTrace(Trace):
         self.invars: list[Var] = []
         self.constants: dict[int, Var] = {}
         self.consts: list[Any] = []
+        #: the current values of references from outside, and their values where the program begins
         self.refs: dict[Ref, Any] = {}
-        self.captured: list[Ref] = []
+        self.captured: dict[Ref, JaxprTracer] = {}
 
     def argument(self, aval: ShapedArray) -> JaxprTracer:
         """Adds an input to the Jaxpr; returns its tracer."""
@@ -111,19 +112,24 @@ class JaxprTrace(Trace):
 
     def read_ref(self, ref: Ref) -> Any:
         if ref not in self.refs:
-            # An unbound variable stands for the value: `jaxpr` raises `CapturedRefsError`, so this Jaxpr is never used.
-            self.refs[ref] = JaxprTracer(self, Var(typeof(ref.read(self.parent))))
-            self.captured.append(ref)
+            aval = ref.read(self.parent).aval
+            var = Var(aval)
+            self.eqns.append(JaxprEqn([], [var], ref_read, {"ref": ref, "aval": aval}, source.user_location(2)))
+            self.refs[ref] = self.captured[ref] = JaxprTracer(self, var)
         return self.refs[ref]
 
     def write_ref(self, ref: Ref, value: Any) -> None:
         self.read_ref(ref)
         self.refs[ref] = value
 
-    def jaxpr(self, outputs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+    def jaxpr(self, outputs: Sequence[Any], may_use_refs: bool = True) -> tuple[Jaxpr, list[Any]]:
         """The recorded Jaxpr with these outputs, and the values of its constants."""
-        if self.captured:
+        if self.captured and not may_use_refs:
             raise captured(self.captured, self.name)
+        for ref, value in self.captured.items():
+            if self.refs[ref] is not value:
+                params = {"ref": ref, "aval": value.aval}
+                self.eqns.append(JaxprEqn([self.atom(self.refs[ref])], [], ref_write, params))
         outvars = [self.atom(x) for x in outputs]
         constvars = list(self.constants.values())
         jaxpr = Jaxpr(constvars, self.invars, outvars, self.eqns, name=self.name)
@@ -162,12 +168,15 @@ def stage(
     *,
     name: str = "",
     arg_names: Callable[[], Sequence[str]] | None = None,
+    may_use_refs: bool = False,
 ) -> tuple[Jaxpr, list[Any]]:
     """Records `fun`, which takes one tracer for each of `in_avals` and returns a flat sequence of values.
 
     `arg_names` is called for the user's names of the arguments when an error message needs them. Returns the Jaxpr and
-    the values of its constants, which may be tracers of an outer trace. Raises `CapturedRefsError` if `fun` uses
-    references that were made outside.
+    the values of its constants, which may be tracers of an outer trace.
+
+    With `may_use_refs`, the Jaxpr may read and write references that were made outside: it becomes a parameter of a
+    `ProgramPrimitive`, or is evaluated. Otherwise raises `RefError` if `fun` uses such references.
     """
     trace = JaxprTrace(name, arg_names)
     tracers = [trace.argument(aval) for aval in in_avals]
@@ -175,6 +184,6 @@ def stage(
     # that calls the Jaxpr records the scopes around the call.
     token = source.scope.set(())
     try:
-        return trace.jaxpr(trace.run(fun, *tracers))
+        return trace.jaxpr(trace.run(fun, *tracers), may_use_refs)
     finally:
         source.scope.reset(token)

@@ -19,9 +19,13 @@ from .manual_axes import as_typed_all
 from .transpose import Linear, backward_pass
 
 
-def restage(fun: Any, in_avals: Sequence[Any], like: Jaxpr) -> ClosedJaxpr:
-    """Stages flat `fun` as a Jaxpr with the name of `like`. `fun` must close over concrete values only."""
-    jaxpr, consts = stage(fun, in_avals, name=like.name)
+def restage(fun: Any, in_avals: Sequence[Any], like: Jaxpr, may_use_refs: bool = False) -> ClosedJaxpr:
+    """Stages flat `fun` as a Jaxpr with the name of `like`. `fun` must close over concrete values only.
+
+    `may_use_refs` as for `stage`. Users' backward rules use references when a program is transposed. Other rules must
+    not, as they run before the program does.
+    """
+    jaxpr, consts = stage(fun, in_avals, name=like.name, may_use_refs=may_use_refs)
     return ClosedJaxpr(jaxpr, consts)
 
 
@@ -139,7 +143,7 @@ def transpose_jaxpr(
 
         in_avals = [aval for aval, is_lin in zip(closed.in_avals, linear, strict=True) if not is_lin]
         in_avals += [aval for aval, has in zip(closed.out_avals, nonzero, strict=True) if has]
-        return restage(fun, in_avals, closed.jaxpr), present
+        return restage(fun, in_avals, closed.jaxpr, may_use_refs=True), present
 
     return memoized(closed.jaxpr, ("transpose", linear, nonzero, keep, axis_env.get()), make)
 

@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._ir.avals import ShapedArray
-from .._ir.primitive import primitive
+from .._ir.jaxpr import Jaxpr
+from .._ir.primitive import current_trace, primitive
 from .._ir.sharding_types import any_specs
 from .._trace.axes import tracked_axes
+from .._trace.refs import accesses
 from .._trace.trace import typeof
 from .array_operations import Zero
 from .sharding_types import laid
@@ -31,6 +33,24 @@ def as_varying(x: Any, aval: ShapedArray) -> Any:
     if more:
         x = primitive("pvary").bind(x, axes=more)
     return primitive("psum_invariant").bind(x, axes=less, axis_index_groups=None)[0] if less else x
+
+
+def widen_refs(jaxpr: Jaxpr, axes: frozenset[Any] = frozenset(), read_too: bool = False) -> bool:
+    """Makes references that a program writes vary along `axes`, and along those along which their new values do.
+
+    With `read_too`, those that it only reads vary along `axes` too. Returns whether one did not vary so. Then the
+    program must be traced again.
+    """
+    trace, state, has_widened = current_trace.get(), accesses(jaxpr), False
+    for ref in state.values:
+        value = ref.read(trace)
+        more = axes if read_too or ref in state.written else frozenset()
+        if ref in state.written:
+            more |= state.written[ref].aval.vma
+        if not more <= value.aval.vma:
+            ref.write(trace, as_varying(value, value.aval.varying(value.aval.vma | more)))
+            has_widened = True
+    return has_widened
 
 
 def as_typed(x: Any, aval: ShapedArray) -> Any:

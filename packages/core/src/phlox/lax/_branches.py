@@ -14,7 +14,7 @@ import numpy as np
 
 from .._api.jit import arguments
 from .._api.jit.bodies import Staged, missing, operands_of, staged, strong_results, varying_results
-from .._api.jit.reference_arguments import closed_over
+from .._api.jit.references import closed_over
 from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, ShardingTypeError
@@ -26,11 +26,11 @@ from .._ops.control import branch
 from .._ops.elementwise import logic
 from .._ops.structure.shape import own
 from .._trace.axes import axis_env
-from .._trace.interpret import eval_jaxpr
-from .._trace.refs import Ref, values, with_captured_refs, with_ref_values, write_all
+from .._trace.interpret import as_function, eval_jaxpr
+from .._trace.refs import Ref, accesses, values, write_all
 from .._trace.trace import Tracer, typeof
 from .._transform.jaxprs import restage
-from .._transform.manual_axes import as_varying
+from .._transform.manual_axes import as_varying, widen_refs
 
 if TYPE_CHECKING:
     from ..typing import ArrayLike
@@ -195,41 +195,24 @@ def choice(
     order: Sequence[int] | None = None,
     batching: branch.Batching = None,
 ) -> Any:
-    """Traces the branches, in this `order` if given, and binds `cond`. References become operands and results."""
+    """Traces the branches, in this `order` if given, and binds `cond`."""
     if batching not in (None, "select", "split"):
         raise OptionError(f"{function}: batching={batching!r}", instead="'select', 'split' or None")
     originals, order = funs, range(len(funs)) if order is None else order
     funs, operands = closed_over(funs, operands)
 
-    def run(refs: Sequence[Ref]) -> Any:
-        if not refs:
-            leaves, tree = operands_of(function, originals[-1], operands)
-            return _branches(function, funs, roles, index, leaves, tree, order, batching)
-        leaves, tree = operands_of(function, originals[-1], (values(refs), *operands))
-        out, state = _branches(
-            function, [with_ref_values(f, refs) for f in funs], roles, index, leaves, tree, order, batching
-        )
-        write_all(refs, state)
-        return out
-
-    return with_captured_refs(run)
-
-
-def _branches(
-    function: str,
-    funs: Sequence[Callable[..., Any]],
-    roles: Sequence[str],
-    index: Any,
-    leaves: list[Any],
-    tree: Any,
-    order: Sequence[int],
-    batching: branch.Batching,
-) -> Any:
+    leaves, tree = operands_of(function, originals[-1], operands)
     apart = typeof(index).vma
     if apart:  # devices take different branches: what a derivative adds up over all of them, it must add up outside
         leaves = [_apart(x, apart) for x in leaves]
     avals = [typeof(x) for x in leaves]
     staged_branches = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
+    read: dict[Ref, Any] = {}
+    if apart:
+        refs = [ref for one in staged_branches.values() for ref in one.refs]
+        read = dict(zip(refs, values(refs), strict=True))
+    while any(widen_refs(one.closed.jaxpr, apart, True) for one in staged_branches.values()):
+        staged_branches = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
     programs = [staged_branches[i] for i in range(len(funs))]
     first = programs[0]
     for role, other in zip(roles[1:], programs[1:], strict=True):
@@ -256,6 +239,9 @@ def _branches(
         opened = [_opened(program, consts) for consts, program in zip(consts_of, closed, strict=True)]
         consts, branches = branch.with_shared_constants(opened, order)
     outs = iter(branch.cond.bind(index, *consts, *leaves, **branch.options(branches, batching)))
+    for ref, value in read.items():
+        if not any(ref in accesses(one.closed.jaxpr).written for one in programs):
+            write_all([ref], [value])  # which does not vary outside of the branches
     return first.out_tree.unflatten([next(outs) if place is None else own(leaves[place]) for place in returned])
 
 
@@ -300,7 +286,7 @@ def _apart(x: Any, axes: frozenset[Any]) -> Any:
 def _taking_apart(program: ClosedJaxpr, axes: frozenset[Any]) -> ClosedJaxpr:
     """The branch with inputs that vary along `axes`."""
     avals = [a.varying(a.vma | axes) for a in program.in_avals]
-    make = lambda: restage(lambda *xs: eval_jaxpr(program.jaxpr, [], *xs), avals, program.jaxpr)  # noqa: E731
+    make = lambda: restage(as_function(program), avals, program.jaxpr, may_use_refs=True)  # noqa: E731
     return memoized(program.jaxpr, ("taking apart", tuple(avals), axis_env.get()), make)
 
 

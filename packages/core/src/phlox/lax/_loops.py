@@ -15,7 +15,7 @@ import numpy as np
 from .._api.derivatives.remat import checkpoint
 from .._api.jit import arguments
 from .._api.jit.bodies import Staged, operands_of, staged
-from .._api.jit.reference_arguments import check_distinct, find_refs, merged
+from .._api.jit.references import check_distinct, find_refs, merged
 from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import (
@@ -32,6 +32,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.dimensions import is_symbolic
 from .._ir.jaxpr import ClosedJaxpr, memoized
+from .._ir.primitive import current_trace
 from .._ir.promotion import promote
 from .._operands.promotion import to_dtype
 from .._ops.control import loop, scan as scanning
@@ -40,11 +41,11 @@ from .._ops.elementwise.arithmetic import add
 from .._ops.elementwise.families import literal
 from .._ops.elementwise.logic import and_, lt
 from .._ops.structure.shape import own
-from .._trace.refs import AbstractRef, Ref, values, with_captured_refs, with_ref_values, write_all
+from .._trace.refs import AbstractRef, Ref, values, write_all
 from .._trace.trace import typeof
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
-from .._transform.manual_axes import as_varying
+from .._transform.manual_axes import as_varying, widen_refs
 from ._loop_messages import carry_text, difference, parameter_name, report_iterators
 from ._progress import reporter
 from ._scan_options import common_length, unroll_count
@@ -73,7 +74,7 @@ def _settle(avals: list[ShapedArray], run: Callable[[list[ShapedArray]], Staged]
     avals, step = (wider, run(wider)) if wider != avals else (avals, first)
     while True:  # inside of shard_map: what varies between devices after a step may do so before the next one
         wider = [a.varying(a.vma | out.vma) for a, out in zip(avals, step.out_avals, strict=False)]
-        if len(wider) < len(avals) or wider == avals:
+        if not widen_refs(step.closed.jaxpr) and (len(wider) < len(avals) or wider == avals):
             return avals, step
         avals, step = wider, run(wider)
 
@@ -193,7 +194,7 @@ def while_loop(
     named = _Body("while_loop", "body_fun", parameter_name(body_fun, 0))
     check_checkpoints("while_loop", checkpoints)
     if max_steps is None and progress is None:
-        return _while_with_refs(cond_fun, body_fun, init_val, named, checkpoints)
+        return _while(cond_fun, body_fun, init_val, named, checkpoints)
     if max_steps is not None:
         if operator.index(max_steps) < 0:
             raise OptionError(f"while_loop: max_steps={max_steps} is negative")
@@ -213,7 +214,7 @@ def while_loop(
         test = cond_fun(both[1])
         return test if max_steps is None else and_(lt(both[0], np.int32(max_steps)), test)
 
-    return _while_with_refs(goes_on, step, (np.int32(0), init_val), named.inside(), checkpoints)[1]
+    return _while(goes_on, step, (np.int32(0), init_val), named.inside(), checkpoints)[1]
 
 
 def check_checkpoints(function: str, checkpoints: int | None) -> None:
@@ -222,31 +223,6 @@ def check_checkpoints(function: str, checkpoints: int | None) -> None:
         raise OptionError(
             f"{function}: checkpoints={checkpoints} is less than 2", instead="2 or more; None for the default"
         )
-
-
-def _while_with_refs(
-    cond_fun: Callable[[Carry], Any],
-    body_fun: Callable[[Carry], Carry],
-    init_val: Carry,
-    named: _Body,
-    checkpoints: int | None,
-) -> Carry:
-    def run(refs: Sequence[Ref]) -> Carry:
-        if not refs:
-            return _while(cond_fun, body_fun, init_val, named, checkpoints)
-        go_on, turn = with_ref_values(cond_fun, refs), with_ref_values(body_fun, refs)
-
-        def step(both: Any) -> Any:
-            out, state = turn(*both)
-            return state, out
-
-        step.__name__ = arguments.fun_name(body_fun)
-        start = (values(refs), init_val)
-        state, out = _while(lambda both: go_on(*both)[0], step, start, named.inside(), checkpoints)
-        write_all(refs, state)
-        return out
-
-    return with_captured_refs(run)
 
 
 def _what(condition: Staged) -> str:
@@ -279,8 +255,8 @@ def _while(
             f"{got or go_on.typed_result()}",
             instead=go_on.advice("cond_fun", "a bool"),
         )
-    while not all(go_on.out_avals[0].vma <= a.vma for a in avals):  # devices stop after different numbers of turns
-        stops = go_on.out_avals[0].vma
+    # Devices may stop after different numbers of turns.
+    while widen_refs(body.closed.jaxpr, stops := go_on.out_avals[0].vma) or not all(stops <= a.vma for a in avals):
         avals, body = _settle(
             [a.varying(a.vma | stops) for a in avals],
             lambda types: staged("while_loop", "body_fun", body_fun, tree, types),
@@ -429,7 +405,7 @@ def fori_loop(
     body.__name__ = arguments.fun_name(body_fun)
     named = _Body("fori_loop", "body_fun", parameter_name(body_fun, 1), depth=1)
     start = (first, to_dtype(upper, dtype, weak), init_val)
-    return _while_with_refs(lambda carry: carry[0] < carry[1], body, start, named, checkpoints)[2]
+    return _while(lambda carry: carry[0] < carry[1], body, start, named, checkpoints)[2]
 
 
 def _next(i: Any) -> Any:
@@ -541,13 +517,13 @@ def _scan_in_segments(
     leaves, tree = flatten(xs)
     steps = 0 if checkpoints is None else common_length(leaves, tree, length)
     if checkpoints is None or is_symbolic(steps) or steps <= checkpoints:
-        return _scan_with_refs(f, init, xs, length, reverse, unroll, named)
+        return _scan(f, init, xs, length, reverse, unroll, named)
     size = -(-steps // checkpoints)
     count, rest = divmod(steps, size)
 
     @checkpoint
     def segment(carry: Carry, rows: Tree) -> tuple[Carry, Tree]:
-        return _scan_with_refs(f, carry, rows, None if leaves else size, reverse, unroll, named)
+        return _scan(f, carry, rows, None if leaves else size, reverse, unroll, named)
 
     first = rest if reverse else 0  # where the segments begin: the last steps to be done are the rest
     rows = [x[first : first + count * size] for x in leaves]
@@ -557,33 +533,8 @@ def _scan_in_segments(
     if not rest:
         return carry, ys
     rows = [x[:rest] if reverse else x[count * size :] for x in leaves]
-    carry, last = _scan_with_refs(f, carry, tree.unflatten(rows), rest, reverse, unroll, named)
+    carry, last = _scan(f, carry, tree.unflatten(rows), rest, reverse, unroll, named)
     return carry, pytree.tree_map(lambda a, b: concatenate([b, a] if reverse else [a, b], 0), ys, last)
-
-
-def _scan_with_refs(
-    f: Callable[..., Any], init: Carry, xs: Tree, length: int | None, reverse: bool, unroll: Any, named: _Body
-) -> tuple[Carry, Tree]:
-    leaves, xs_tree = flatten(xs)
-    mine = find_refs(leaves)
-    if mine:
-        return _scan_refs(f, init, leaves, xs_tree, mine, (length, reverse, unroll))
-
-    def run(refs: Sequence[Ref]) -> tuple[Carry, Tree]:
-        if not refs:
-            return _scan(f, init, xs, length, reverse, unroll, named)
-        pure = with_ref_values(f, refs)
-
-        def step(both: Any, x: Any) -> Any:
-            out, state = pure(*both, x)
-            return ((state, out[0]), out[1]) if _is_pair(out) else out
-
-        step.__name__ = arguments.fun_name(f)
-        (state, carry), ys = _scan(step, (values(refs), init), xs, length, reverse, unroll, named.inside())
-        write_all(refs, state)
-        return carry, ys
-
-    return with_captured_refs(run)
 
 
 def _is_pair(out: Any) -> bool:
@@ -602,6 +553,7 @@ def _scan_refs(
         rows, rest = both
         parts = [Ref(AbstractRef(typeof(row)), row) for row in rows]
         out = f(carry, merged(tree, mine, parts, rest))
+        check_distinct("scan", refs, current_trace.get().captured)
         return (out[0], (out[1], values(parts))) if _is_pair(out) else out
 
     step.__name__ = arguments.fun_name(f)
@@ -614,6 +566,9 @@ def _scan_refs(
 def _scan(
     f: Callable[..., Any], init: Carry, xs: Tree, length: int | None, reverse: bool, unroll: Any, named: _Body
 ) -> tuple[Carry, Tree]:
+    leaves, xs_tree = flatten(xs)
+    if ref_indices := find_refs(leaves):
+        return _scan_refs(f, init, leaves, xs_tree, ref_indices, (length, reverse, unroll))
     leaves, tree = operands_of("scan", f, (init, xs))
     carry_tree, xs_tree = pytree.treedef_children(tree)
     count = carry_tree.num_leaves

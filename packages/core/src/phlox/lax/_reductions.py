@@ -19,6 +19,7 @@ from .._ops.elementwise import arithmetic as e
 from .._ops.reductions import programs as folding, reduce as _reduce
 from .._ops.windows import pooling
 from .._ops.windows.geometry import dilated, padtype_to_pads, positions
+from .._trace.refs import captured
 from .._trace.trace import Tracer
 from . import _elementwise as words
 
@@ -106,6 +107,8 @@ def _program(function: str, computation: Callable[..., Any], starts: Sequence[An
             f"{function} output must have the same tree structure as the operands: {program.out_tree} and {tree}",
             instead=program.advice("computation", "the combined elements"),
         )
+    if program.refs:
+        raise captured(program.refs, program.name)
     inner, count = program.closed.jaxpr, len(program.consts)
 
     def make() -> ClosedJaxpr:

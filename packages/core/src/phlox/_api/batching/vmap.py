@@ -20,7 +20,7 @@ from ..._transform.array_operations import sum_axes
 from ..._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
 from ..._transform.sharding_types import laid
 from ..jit import arguments
-from ..jit.reference_arguments import check_distinct, find_refs
+from ..jit.references import check_distinct, find_refs, replaced
 from ..jit.user_functions import FlatFunction, check_returned, user_call
 from .mappable import any_mappable, is_mappable, is_spec, run_mapped
 
@@ -84,9 +84,10 @@ def vmap(
         leaves, in_tree = flatten((args, kwargs))
         check_in_axes("vmap", in_axes, len(args))
         axes = [*flat_axes("vmap in_axes", in_axes, args), *[0] * (len(leaves) - _count(args))]
-        ref_indices = find_refs(leaves)
-        if ref_indices:
-            return _with_refs(fun, leaves, in_tree, axes, ref_indices, (out_axes, axis_name, axis_size))
+        # A reference with a mapped axis becomes one reference for each example; the others are passed unchanged.
+        mapped_refs = _mapped_refs(leaves, axes)
+        refs = [leaves[i] for i in mapped_refs]
+        leaves = replaced(leaves, mapped_refs, values(refs))
         # Arguments that are not mapped need not be arrays; the checks see a 0 in their place.
         mapped = [x if d is not None or typeof_value(x) is not None else 0 for x, d in zip(leaves, axes, strict=True)]
         avals = arguments.check_arrays("vmap", fun, args, kwargs, mapped)
@@ -95,18 +96,24 @@ def vmap(
             raise _nothing_mapped(args, kwargs, avals)
         dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
         flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree)
+
+        def of_example(*xs: Any) -> list[Any]:
+            inside = [Ref(AbstractRef(typeof(xs[i])), xs[i]) for i in mapped_refs]
+            return [*flat(*replaced(xs, mapped_refs, inside)), *values(inside)]
+
         with within(_VMAP), no_leaks(arguments.fun_name(fun), fun):
             axis = BatchAxis(size, axis_name, spmd, _explicit(avals, dims) if any_specs() else None)
-            outs, out_dims = run_batched(flat, axis, leaves, dims)
+            outs, out_dims = run_batched(of_example if refs else flat, axis, leaves, dims)
         check_returned(fun, flat.out_tree)
-        expected_dims = flat_axes("vmap out_axes", out_axes, flat.out_tree)
+        expected_dims = [*flat_axes("vmap out_axes", out_axes, flat.out_tree), *[dims[i] for i in mapped_refs]]
         for i, (dim, want) in enumerate(zip(out_dims, expected_dims, strict=True)):
             if dim is not None and want is None and not sum_match:
                 path = pytree.named_paths(flat.out_tree)[i]
                 raise _unplaced(pytree.keystr(path), dim, axis_name, typeof(outs[i]).short)
-        return flat.out_tree.unflatten(
-            [_place(x, d, want, axis) for x, d, want in zip(outs, out_dims, expected_dims, strict=True)]
-        )
+        placed = [_place(x, d, want, axis) for x, d, want in zip(outs, out_dims, expected_dims, strict=True)]
+        width = len(placed) - len(refs)
+        write_all(refs, placed[width:])
+        return flat.out_tree.unflatten(placed[:width])
 
     return batched
 
@@ -127,37 +134,11 @@ def _explicit(avals: Sequence[Any], dims: Sequence[int | None]) -> Spec | None:
     return None
 
 
-def _with_refs(
-    fun: Callable[..., Any],
-    leaves: list[Any],
-    tree: PyTreeDef,
-    axes: Sequence[Any],
-    ref_indices: Sequence[int],
-    options: Any,
-) -> Any:
-    """A call with references, which are the leaves `ref_indices`.
-
-    A reference with a mapped axis becomes one reference for each example; the others are passed unchanged.
-    """
-    out_axes, axis_name, axis_size = options
-    refs = [leaves[i] for i in ref_indices]
-    check_distinct("vmap", refs)
-    mapped = [i for i in ref_indices if axes[i] is not None]
-    rest = [i for i in range(len(leaves)) if i not in ref_indices]
-
-    def pure(state: list[Any], others: list[Any]) -> tuple[Any, list[Any]]:
-        inside = dict(zip(mapped, [Ref(AbstractRef(typeof(x)), x) for x in state], strict=True))
-        inner_leaves = {**dict(zip(rest, others, strict=True)), **inside}
-        args, kwargs = tree.unflatten([inner_leaves.get(i, x) for i, x in enumerate(leaves)])
-        return fun(*args, **kwargs), values(list(inside.values()))
-
-    pure.__name__ = arguments.fun_name(fun)
-    dims = [axes[i] for i in mapped]
-    call = vmap(pure, (dims, [axes[i] for i in rest]), (out_axes, dims), axis_name, axis_size)
-    outer = [leaves[i] for i in mapped]
-    out, state = call(values(outer), [leaves[i] for i in rest])
-    write_all(outer, state)
-    return out
+def _mapped_refs(leaves: Sequence[Any], axes: Sequence[int | None]) -> list[int]:
+    """The indices of references with a mapped axis. Raises if a reference occurs twice among the leaves."""
+    indices = find_refs(leaves)
+    check_distinct("vmap", [leaves[i] for i in indices])
+    return [i for i in indices if axes[i] is not None]
 
 
 def _with_mappables(

@@ -17,7 +17,7 @@ class Row(NamedTuple):
     Attributes:
       types: the arguments of its calls, as ``x: f32[3], n=2``.
       trace, lower, compile: times in milliseconds.
-      calls: how often it ran; None if it is not counted, as for functions that use references.
+      calls: how often it ran; None if it is not compiled yet.
       reason: how the arguments differ from earlier ones.
     """
 

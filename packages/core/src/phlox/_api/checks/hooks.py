@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ..jit.bodies import Staged
     from ..jit.bound_call import BoundCall
     from ..jit.jit_function import JitFunction
-    from ..jit.reference_calls import ReferenceCall
     from ..jit.traced import Traced
     from .explanation import Explanation
 
@@ -32,7 +31,7 @@ observers.append(slow_compile.watched)
 _STAGES = (monitoring.TRACE, monitoring.LOWER, monitoring.COMPILE)
 
 
-def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry | ReferenceCall:
+def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry:
     """Compiles a call of a user's function, notes its cost, and reports recompilation."""
     store, fun, label = jitted._store, jitted.fun, jitted.parameters.label
     place = user_location()
@@ -62,11 +61,10 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry | Referenc
     if changes:
         cost = recompiles.cost_text(spent.seconds, "This compilation cost")
         report("recompiles", recompiles.message(fun, changes, number, cost), instead=changes[0].instead, location=place)
-    if type(entry) is Entry:
-        spent.counter = entry.counter
-        spent.counters.append(entry.counter)
-        if entry.watch is not None:
-            entry.counter.check_soon()
+    spent.counter = entry.counter
+    spent.counters.append(entry.counter)
+    if entry.watch is not None:
+        entry.counter.check_soon()
     return entry
 
 

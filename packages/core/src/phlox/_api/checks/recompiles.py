@@ -16,11 +16,12 @@ from ..._base import config
 from ..._base.errors import CheckError
 from ..._base.pytree import treedef_children
 from ..._base.source import user_location
-from ..._trace.refs import AbstractRef, Ref
+from ..._trace.refs import AbstractRef
 from ..._xla.placement import Placed
 from ..jit import arguments
 from ..jit.counting import CallCounter
 from ..jit.entry import NUMBERS, aval_of_leaf
+from ..jit.references import RefKey
 
 #: (treedef of the arguments, static arguments, fingerprint of settings, *keys of the leaves)
 Key = tuple[Any, ...]
@@ -36,7 +37,7 @@ class Cost:
 
     Attributes:
       seconds: (tracing, lowering, compiling).
-      counter: counts the calls of the program; None until it is compiled, and for functions that use references.
+      counter: counts the calls of the program; None until it is compiled.
       counters: the counters of all programs of the function.
     """
 
@@ -141,7 +142,7 @@ def _parts(fun: Callable[..., Any], label: Label, key: Key) -> dict[tuple[str, s
         parts["setting", name] = _Part(value, repr(value), value)
     names = _leaf_names(fun, tree, {where for where, _, _ in statics if isinstance(where, int)}, len(leaves))
     for name, leaf in zip(names, leaves, strict=True):
-        if leaf is Ref or type(leaf) is AbstractRef:  # references of all types have one kind of key
+        if type(leaf) in (RefKey, AbstractRef):  # a report names the types of arrays only
             parts["reference", name] = _Part(None, "a reference", None)
             continue
         aval = aval_of_leaf(leaf)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..._base import pytree
 from ..._base.errors import DerivativeError, TreeError, UnexpectedTracerError, UnsupportedError
 from ..._base.pytree import PyTreeDef, flatten
-from ..._base.wrapping import P, R, wraps
+from ..._base.wrapping import P, R
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
 from ..._ir.primitive import Primitive, current_trace
@@ -28,7 +28,7 @@ from ..._transform.batch import BatchTrace, in_batch_of
 from ..._transform.jvp import JVPTrace, by_rule
 from ..._transform.linearize import LinearizeTrace, TangentTrace
 from ..jit import arguments
-from ..jit.reference_arguments import find_refs, merged
+from ..jit.references import ArrayTree, flatten_arrays
 from .decorated import Decorated, no_rule, positional
 from .rule_results import Result, RuleName, checked_tangents, flat_cotangents, pair_of
 from .symbolic import CustomVJPPrimal, residual, shown
@@ -76,7 +76,7 @@ class _Custom(Decorated[P, R]):
         return [x if i in chosen else next(values) for i, x in enumerate(args)]
 
     def _stage(
-        self, args: Sequence[Any], in_tree: PyTreeDef, leaves: Sequence[Any]
+        self, args: Sequence[Any], in_tree: ArrayTree, leaves: Sequence[Any]
     ) -> tuple[ClosedJaxpr, list[Any], PyTreeDef]:
         trees: list[PyTreeDef] = []
 
@@ -87,7 +87,8 @@ class _Custom(Decorated[P, R]):
             trees.append(tree)
             return outs
 
-        jaxpr, consts = stage(flat, [typeof(x) for x in leaves], name=arguments.fun_name(self.fun))
+        avals = [typeof(x) for x in leaves]
+        jaxpr, consts = stage(flat, avals, name=arguments.fun_name(self.fun), may_use_refs=True)
         return ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0]
 
     def _at_once(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -98,15 +99,19 @@ class _Custom(Decorated[P, R]):
 
     #: "custom_jvp" or "custom_vjp"
     kind: str
+    #: whether differentiated arguments may be references
+    takes_refs = False
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         outer = current_trace.get()
         if runs_at_once(outer, args, kwargs):
             return self._at_once(args, kwargs)
         args = self._fixed(positional(self.fun, args, kwargs, self.kind))  # type: ignore[assignment]
-        leaves, in_tree = flatten(tuple(self._split(args)[1]))
-        if ref_indices := find_refs(leaves):
-            return self._closed_over(args, in_tree, leaves, ref_indices)
+        leaves, in_tree = flatten_arrays(tuple(self._split(args)[1]))
+        if in_tree.refs and not self.takes_refs:
+            raise not_an_array(
+                in_tree.refs[0], f"an argument of the {self.kind} function {arguments.fun_name(self.fun)}"
+            )
         trace = _concerned(leaves)
         if trace is not outer or isinstance(trace, JVPTrace):
             token = current_trace.set(trace)
@@ -129,20 +134,16 @@ class _Custom(Decorated[P, R]):
         """The arguments, with the derivatives of non-differentiated ones stopped or refused."""
         raise NotImplementedError
 
-    def _closed_over(self, args: Sequence[Any], in_tree: PyTreeDef, leaves: Sequence[Any], where: Sequence[int]) -> Any:
-        """The result of the call, with references among the differentiated arguments, at the leaves `where`."""
-        raise not_an_array(leaves[where[0]], f"an argument of the {self.kind} function {arguments.fun_name(self.fun)}")
-
     def _skips_the_function(self) -> bool:
         """Whether differentiation needs only the rules, not a Jaxpr of the function."""
         return True
 
-    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree) -> Any:
         """The result under a `JVPTrace`, computed by the rules; the function is not traced."""
         raise NotImplementedError
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: Result
+        self, args: Sequence[Any], leaves: Any, in_tree: ArrayTree, closed: ClosedJaxpr, consts: Any, result: Result
     ) -> list[Any]:
         """The flat result of the call as one operation, with the Jaxpr `closed` of the function."""
         raise NotImplementedError
@@ -262,12 +263,12 @@ class custom_jvp(_Custom[P, R]):
         chosen = self._chosen(args)
         return tuple(_without_derivative(x) if i in chosen else x for i, x in enumerate(args))
 
-    def _rule(self, args: Sequence[Any], in_tree: PyTreeDef, result: Result) -> Rule:
+    def _rule(self, args: Sequence[Any], in_tree: ArrayTree, result: Result) -> Rule:
         assert self.jvp is not None
         rule = self._flat_rule(self._split(args)[0], in_tree, result)
         return Rule(rule, arguments.fun_name(self.jvp), self.symbolic_zeros)
 
-    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree) -> Any:
         result = Result()
         rule = self._rule(args, in_tree, result)
         outs = by_rule(leaves, lambda primals, tangents: rule.call(primals, rule.given(tangents)))
@@ -275,12 +276,12 @@ class custom_jvp(_Custom[P, R]):
         return result.tree.unflatten(outs)
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: Result
+        self, args: Sequence[Any], leaves: Any, in_tree: ArrayTree, closed: ClosedJaxpr, consts: Any, result: Result
     ) -> list[Any]:
         rule = self._rule(args, in_tree, result)
         return _bind(custom_jvp_call, [*consts, *leaves], closed, len(consts), jvp=rule)
 
-    def _flat_rule(self, fixed: list[Any], in_tree: PyTreeDef, known: Result) -> Callable[..., Any]:
+    def _flat_rule(self, fixed: list[Any], in_tree: ArrayTree, known: Result) -> Callable[..., Any]:
         jvp = self.jvp
         assert jvp is not None
         names = RuleName("jvp", arguments.fun_name(jvp), arguments.fun_name(self.fun))
@@ -334,6 +335,7 @@ class custom_vjp(_Custom[P, R]):
     """
 
     kind = "custom_vjp"
+    takes_refs = True
     fwd: Callable[..., Any] | None = None
     bwd: Callable[..., Any] | None = None
     symbolic_zeros: bool = False
@@ -460,47 +462,15 @@ class custom_vjp(_Custom[P, R]):
     def _skips_the_function(self) -> bool:
         return not self.optimize_remat
 
-    def _closed_over(self, args: Sequence[Any], in_tree: PyTreeDef, leaves: Sequence[Any], where: Sequence[int]) -> Any:
-        refs = [leaves[i] for i in where]
-        fwd, bwd, num_fixed = self.fwd, self.bwd, len(self.nondiff_argnums)
-        assert fwd is not None and bwd is not None
-        saved: list[Any] = []
-
-        def complete(xs: Sequence[Any]) -> list[Any]:
-            return self._filled(xs, merged(in_tree, where, refs, flatten(tuple(self._split(xs)[1]))[0]))
-
-        def run(*xs: Any) -> Any:
-            return self.fun(*complete(xs))
-
-        @wraps(fwd)
-        def forward(*xs: Any) -> Any:
-            result = fwd(*complete(xs))
-            if not isinstance(result, tuple | list) or len(result) != 2:
-                return result  # refused by the function that asks for a pair
-            residuals, tree = flatten(result[1])
-            ref_indices = find_refs(residuals)
-            saved[:] = tree, ref_indices, [residuals[i] for i in ref_indices]
-            return result[0], [x for i, x in enumerate(residuals) if i not in ref_indices]
-
-        @wraps(bwd)
-        def backward(*xs: Any) -> Any:
-            tree, ref_indices, residual_refs = saved
-            return bwd(*xs[:num_fixed], merged(tree, ref_indices, residual_refs, xs[num_fixed]), xs[-1])
-
-        twin = custom_vjp(wraps(self.fun)(run), self.nondiff_argnums)
-        twin.defvjp(forward, backward, self.symbolic_zeros, self.optimize_remat)
-        without = in_tree.unflatten(None if i in where else x for i, x in enumerate(leaves))
-        return twin(*self._filled(args, without))
-
-    def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef, result: Result) -> list[Rule]:
-        residual_trees: list[PyTreeDef] = []
+    def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree, result: Result) -> list[Rule]:
+        residual_trees: list[ArrayTree] = []
         in_avals = [typeof(x) for x in leaves]
         fwd = self._flat_fwd(args, in_tree, result, residual_trees)
         bwd = self._flat_bwd(self._split(args)[0], in_tree, in_avals, result, residual_trees)
         names = (arguments.fun_name(rule) for rule in (self.fwd, self.bwd) if rule is not None)
         return [Rule(rule, name, self.symbolic_zeros) for rule, name in zip((fwd, bwd), names, strict=True)]
 
-    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree) -> Any:
         result = Result()
         fwd, bwd = self._rules(args, leaves, in_tree, result)
         outs = by_rule(leaves, functools.partial(custom_vjp_forward, fwd, bwd))
@@ -508,7 +478,7 @@ class custom_vjp(_Custom[P, R]):
         return result.tree.unflatten(outs)
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, result: Result
+        self, args: Sequence[Any], leaves: Any, in_tree: ArrayTree, closed: ClosedJaxpr, consts: Any, result: Result
     ) -> list[Any]:
         fwd, bwd = self._rules(args, leaves, in_tree, result)
         if self.optimize_remat:
@@ -518,9 +488,9 @@ class custom_vjp(_Custom[P, R]):
     def _flat_fwd(
         self,
         args: Sequence[Any],
-        in_tree: PyTreeDef,
+        in_tree: ArrayTree,
         known: Result,
-        residual_trees: list[PyTreeDef],
+        residual_trees: list[ArrayTree],
     ) -> Callable[..., Any]:
         fwd, symbolic = self.fwd, self.symbolic_zeros
         assert fwd is not None
@@ -535,7 +505,7 @@ class custom_vjp(_Custom[P, R]):
             result = fwd(*self._filled(args, in_tree.unflatten(leaves)))
             primal_out, saved = pair_of(result, names)
             outs, tree = flatten(primal_out)
-            residuals, residual_tree = flatten(saved)
+            residuals, residual_tree = flatten_arrays(saved)
             arguments.check_outputs(fwd, result, [*outs, *residuals])
             known.check(outs, tree, names)
             residual_trees[:] = [residual_tree]
@@ -546,10 +516,10 @@ class custom_vjp(_Custom[P, R]):
     def _flat_bwd(
         self,
         fixed: list[Any],
-        in_tree: PyTreeDef,
+        in_tree: ArrayTree,
         in_avals: Sequence[ShapedArray],
         known: Result,
-        residual_trees: list[PyTreeDef],
+        residual_trees: list[ArrayTree],
     ) -> Callable[..., Any]:
         bwd, name = self.bwd, arguments.fun_name(self.fun)
         assert bwd is not None
@@ -558,7 +528,7 @@ class custom_vjp(_Custom[P, R]):
             assert known.tree is not None
             cotangent = known.tree.unflatten(map(shown, cotangents))
             result = bwd(*fixed, residual_trees[0].unflatten(map(residual, residuals)), cotangent)
-            example = in_tree.unflatten([0] * in_tree.num_leaves)
+            example = in_tree.blank()
             if not isinstance(result, tuple | list) or len(result) != len(example):
                 raise TreeError(
                     f"Custom VJP bwd rule of {name} must produce a tuple with a cotangent for each of the "

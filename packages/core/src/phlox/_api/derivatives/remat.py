@@ -18,13 +18,13 @@ from ..._ops.control.division import Offloadable, Policy, Recompute, Saveable
 from ..._ops.control.remat import checkpoint as checkpoint_p, described, name_p
 from ..._ops.linalg.dot import dot_general
 from ..._ops.structure.shape import own
-from ..._trace.refs import Ref, values, with_captured_refs, with_ref_values, write_all
+from ..._trace.refs import Ref
 from ..._trace.trace import typeof
 from ..jit import arguments
 from ..jit.bodies import operands_of, staged
 from ..jit.caches import bounded
 from ..jit.programs import make_jaxpr
-from ..jit.reference_arguments import closed_over
+from ..jit.references import closed_over
 from ..jit.user_functions import user_call
 from .differentiate import vjp
 
@@ -91,38 +91,28 @@ def checkpoint(
         apart = prevent_cse if isinstance(prevent_cse, bool) else _apart(prevent_cse, by_place, by_name)
         (called,), call_args = closed_over([called], (*by_place, *by_name.values()))
 
-        def labels(refs: int) -> list[str]:
+        def labels() -> list[str]:
             """Names of the operands for error messages."""
             every = arguments.leaf_names(fun, by_place, by_name, fixed)
             arrays = [not isinstance(x, Ref) for x in flatten((tuple(by_place), by_name))[0]]
-            return ["a reference"] * refs + only(every, arrays)
+            return only(every, arrays)
 
-        def run(refs: Sequence[Ref]) -> Any:
-            pure, operands = (
-                (with_ref_values(called, refs), (values(refs), *call_args)) if refs else (called, call_args)
-            )
-            result = _bind(fun, pure, operands, functools.partial(labels, len(refs)), apart, policy)
-            if not refs:
-                return result
-            write_all(refs, result[1])
-            return result[0]
-
-        return with_captured_refs(run)
+        return _bind(fun, called, call_args, labels, apart, policy)
 
     return checkpointed
 
 
 def _bind(
     fun: Callable[..., Any],
-    pure: Callable[..., Any],
+    called: Callable[..., Any],
     operands: tuple[Any, ...],
     labels: Callable[[], list[str]],
     prevent_cse: bool | tuple[bool, ...],
     policy: Policy | None,
 ) -> Any:
-    """Stages `pure`, the form of `fun` without references, and calls it as one `checkpoint` operation."""
+    """Stages `called`, which is `fun` for these operands, and calls it as one `checkpoint` operation."""
     leaves, tree = operands_of("checkpoint", fun, operands)
-    program = staged("checkpoint", arguments.fun_name(fun), pure, tree, [typeof(x) for x in leaves], labels)
+    program = staged("checkpoint", arguments.fun_name(fun), called, tree, [typeof(x) for x in leaves], labels)
     if not isinstance(prevent_cse, bool):
         hidden = len(program.consts) + len(leaves) - len(prevent_cse)
         prevent_cse = (False,) * hidden + prevent_cse

@@ -288,7 +288,7 @@ class _Program:
             for x, spec in zip(arrays, array_specs, strict=True)
         ]
         with spmd.inside(self.mesh, manual, self.check_vma):
-            jaxpr, consts = stage(on_parts, avals, name=self.__name__)
+            jaxpr, consts = stage(on_parts, avals, name=self.__name__, may_use_refs=True)
         in_specs = (*[PartitionSpec()] * len(consts), *array_specs)
         closed = ClosedJaxpr(hoist_consts(jaxpr))
         outs = spmd.bind(closed, [*consts, *arrays], self.mesh, in_specs, tuple(out_specs), manual, self.check_vma)

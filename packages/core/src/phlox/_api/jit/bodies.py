@@ -18,8 +18,9 @@ from ..._ops.structure.shape import convert_element_type
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.leaks import no_leaks
+from ..._trace.refs import accesses, is_reusable, is_valid_for
 from ..._trace.staging import stage
-from ..._trace.trace import Tracer, typeof
+from ..._trace.trace import typeof
 from ..._transform.manual_axes import as_typed_all
 from . import arguments
 
@@ -27,7 +28,10 @@ missing: Any = object()
 
 
 class Staged:
-    """A user's function as a Jaxpr, which takes `consts` as its first arguments, with the treedef of its result."""
+    """A user's function as a Jaxpr, which takes `consts` as its first arguments, with the treedef of its result.
+
+    `refs` are the references from outside that it uses; without `may_use_refs` they are refused.
+    """
 
     def __init__(
         self,
@@ -37,6 +41,7 @@ class Staged:
         in_tree: PyTreeDef,
         avals: Sequence[Any],
         arg_names: Callable[[], Sequence[str]] | None = None,
+        may_use_refs: bool = False,
     ):
         arguments.check_callable(f"{function}: {role}", fun)
         trees: list[PyTreeDef] = []
@@ -50,7 +55,8 @@ class Staged:
 
         self.name = arguments.fun_name(fun)
         with no_leaks(self.name, fun):
-            jaxpr, self.consts = stage(flat, avals, name=self.name, arg_names=arg_names)
+            jaxpr, self.consts = stage(flat, avals, name=self.name, arg_names=arg_names, may_use_refs=may_use_refs)
+        self.refs = tuple(accesses(jaxpr).values)
         self.closed = ClosedJaxpr(hoist_consts(jaxpr))
         self.out_tree = trees[0]
         self.watch: Any = None
@@ -91,7 +97,8 @@ def staged(
     avals: Sequence[Any],
     arg_names: Callable[[], Sequence[str]] | None = None,
 ) -> Staged:
-    """`fun` as a Jaxpr, traced once for each tuple of argument types. The cache dies with `fun`.
+    """`fun` as a Jaxpr, traced once for each tuple of argument types, which may use references. The cache dies with
+    `fun`.
 
     `arg_names` returns the user's names of the arguments; error messages call it when they need them.
     """
@@ -99,16 +106,17 @@ def staged(
     try:
         programs = _known.setdefault(fun, {})
     except TypeError:  # `fun` is not hashable, or does not support weak references
-        return Staged(function, role, fun, in_tree, avals, arg_names)
+        return Staged(function, role, fun, in_tree, avals, arg_names, True)
     body = programs.get(key)
-    if body is None or retracing.get():
-        body = Staged(function, role, fun, in_tree, avals, arg_names)
-        if not any(isinstance(c, Tracer) for c in body.consts) and not retracing.get():
-            programs[key] = body  # without tracers, which are valid for this call only
+    if body is None or retracing.get() or (body.refs and not is_valid_for(body.refs, body.closed.jaxpr)):
+        body = Staged(function, role, fun, in_tree, avals, arg_names, True)
+        # Tracers, and references that a trace made, are valid for this call only.
+        if not retracing.get() and is_reusable(body.consts, body.refs):
+            programs[key] = body
             if is_on():
                 body.watch = _watch(fun, body)
     elif body.watch is not None and body.watch.is_due():
-        body.watch.check(fun, functools.partial(Staged, function, role, fun, in_tree, avals, arg_names))
+        body.watch.check(fun, functools.partial(Staged, function, role, fun, in_tree, avals, arg_names, True))
     return body
 
 
@@ -139,7 +147,7 @@ def strong_results(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
                 for x, ask in zip(outs, strong, strict=True)
             ]
 
-        return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name)[0])
+        return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name, may_use_refs=True)[0])
 
     return memoized(closed.jaxpr, ("strong", tuple(strong)), make)
 
@@ -154,7 +162,7 @@ def varying_results(closed: ClosedJaxpr, vma: Sequence[frozenset[Any]]) -> Close
         def fun(*xs: Any) -> list[Any]:
             return as_typed_all(eval_jaxpr(closed.jaxpr, closed.consts, *xs), expected)
 
-        return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name)[0])
+        return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name, may_use_refs=True)[0])
 
     return memoized(closed.jaxpr, ("varying", tuple(vma), axis_env.get()), make)
 
@@ -163,7 +171,7 @@ def program_of_element(name: str, func: Callable[[Any], Any], aval: ShapedArray)
     """`func` as a program on one element of an array of type `aval`, which returns one element of the same dtype."""
     element = aval.update(shape=())
     program = staged(name, "func", func, flatten((element,))[1], [element])
-    if program.consts:
+    if program.consts or program.refs:
         raise UnsupportedError(f"{name}: func uses arrays from outside", instead="numbers")
     out = program.closed.out_avals
     if [(a.shape, a.dtype) for a in out] != [((), element.dtype)]:

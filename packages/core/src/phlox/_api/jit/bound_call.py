@@ -9,12 +9,14 @@ from typing import Any
 from ..._base.errors import DeviceError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray
-from ..._trace.refs import AbstractRef
+from ..._trace.refs import AbstractRef, Ref, values
+from ..._xla.array import ArrayImpl
 from ..._xla.placement import Placed
 from ..._xla.program import has_sharding
 from . import arguments
 from .entry import aval_of_leaf
 from .options import Options
+from .references import check_distinct, find_refs, replaced
 
 #: the static arguments of a call in hashable form: ((position or name, class, value), …)
 Statics = tuple[tuple[int | str, type, Any], ...]
@@ -29,10 +31,11 @@ class BoundCall:
       statics: the static arguments.
       leaves, tree: the leaves and the treedef of (args, kwargs).
       keys: the key of each leaf, set before the call is looked up or traced: an array key (type and placement), a type,
-        the class of a Python number; for a reference the class `Ref`, or its type in a stage.
+        the class of a Python number; for a reference a `RefKey`.
+      ref_indices: indices of the leaves that are values of references; see `take_refs`.
     """
 
-    __slots__ = ("args", "fun", "keys", "kwargs", "leaves", "statics", "tree")
+    __slots__ = ("args", "fun", "keys", "kwargs", "leaves", "ref_indices", "statics", "tree")
     args: Any
     kwargs: Any
     keys: Sequence[Any]
@@ -45,11 +48,36 @@ class BoundCall:
         self.leaves: Any
         self.tree: PyTreeDef
         self.leaves, self.tree = flatten((args, kwargs))
+        self.ref_indices: tuple[int, ...] = ()
 
     @property
-    def avals(self) -> list[Any]:
+    def avals(self) -> list[ShapedArray]:
         """The abstract value of each leaf."""
-        return [key if type(key) is AbstractRef else aval_of_leaf(key) for key in self.keys]
+        return list(map(aval_of_leaf, self.keys))
+
+    @property
+    def types(self) -> list[Any]:
+        """The type of each leaf, which for a reference is an `AbstractRef`."""
+        types: list[Any] = self.avals
+        for i in self.ref_indices:
+            types[i] = AbstractRef(types[i])
+        return types
+
+    def take_refs(self) -> list[Ref]:
+        """Puts the values of the references among the leaves in their place; returns the references."""
+        self.ref_indices = find_refs(self.leaves)
+        if not self.ref_indices:
+            return []
+        refs = [self.leaves[i] for i in self.ref_indices]
+        check_distinct(arguments.fun_name(self.fun), refs)
+        self.leaves = replaced(self.leaves, self.ref_indices, values(refs))
+        return refs
+
+    def with_values_of(self, refs: Sequence[Ref]) -> BoundCall:
+        """The same call with the values of closed-over references as further leaves."""
+        call = copy.copy(self)
+        call.keys = [*self.keys, *[x._key if type(x) is ArrayImpl else x.aval for x in values(refs)]]
+        return call
 
     @property
     def static_positions(self) -> set[int]:

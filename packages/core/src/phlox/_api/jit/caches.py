@@ -13,7 +13,6 @@ from ..._xla.program import Program
 from .arguments import fun_name
 from .entry import LIMIT, Entry, FastPath
 from .options import Options
-from .reference_calls import ReferenceCall
 
 
 class Stats(NamedTuple):
@@ -48,30 +47,27 @@ class Caches:
       traces: Jaxprs, by types of arguments.
       entries: compiled calls, by types and placements; a call by position and one by name share an entry.
       calls: fast paths, by (fingerprint of settings, call key), and by the call key alone for the latest settings.
-      reference_calls: calls of functions that use references.
       history: the compilations of these entries, for `explain` and reports of recompilation.
       account: times and counts of events, for `stats`.
     """
 
-    __slots__ = ("__weakref__", "account", "calls", "entries", "history", "reference_calls", "traces")
+    __slots__ = ("__weakref__", "account", "calls", "entries", "history", "traces")
 
     def __init__(self) -> None:
         self.traces: dict[Any, Any] = {}
-        self.entries: dict[Any, Entry | ReferenceCall] = {}
+        self.entries: dict[Any, Entry] = {}
         self.calls: dict[Any, FastPath] = {}
-        self.reference_calls: dict[Any, ReferenceCall] = {}
         self.history: list[Any] = []
         self.account = monitoring.Account()
 
     def clear(self) -> None:
         with _changing:
             self.traces.clear()
-            self.reference_calls.clear()
             self.entries.clear()
             self.calls.clear()
             self.history.clear()
 
-    def keep(self, key: Any, entry: Entry | ReferenceCall, fun: Callable[..., Any]) -> Entry | ReferenceCall:
+    def keep(self, key: Any, entry: Entry, fun: Callable[..., Any]) -> Entry:
         """Stores an entry and returns it, or the one that another thread has stored meanwhile: fast paths may refer to
         that. If its program was compiled quickly, one of the optimized program replaces it later; `fun` is for
         messages."""
@@ -79,7 +75,7 @@ class Caches:
             self.entries.clear()
             self.calls.clear()
         stored = self.entries.setdefault(key, entry)
-        if stored is entry and type(entry) is Entry and entry.program.optimized is not None:
+        if stored is entry and entry.program.optimized is not None:
             # Only weak references go to the thread, so that the function and its programs can die meanwhile.
             entry.program.replace_later(entry, fun_name(fun), functools.partial(_replace, weakref.ref(self), key))
         return stored
@@ -93,7 +89,7 @@ class Caches:
 
     def stats(self) -> Stats:
         """See `Stats`."""
-        entries, seconds = [e for e in list(self.entries.values()) if type(e) is Entry], self.account.seconds
+        entries, seconds = list(self.entries.values()), self.account.seconds
         return Stats(
             len(entries),
             sum(entry.runs() for entry in entries),

@@ -31,7 +31,7 @@ def leaves(options: Options, call: BoundCall) -> frozenset[int]:
         if name in options.donate_argnames:
             donated += range(leaf, leaf + width)
         leaf += width
-    return frozenset(donated)
+    return frozenset(donated).difference(call.ref_indices)
 
 
 def usable(

@@ -14,6 +14,7 @@ from ..._base.pytree import PyTreeDef, flatten, reader
 from ..._ir.avals import ShapedArray, scalar_aval
 from ..._ir.dtypes import Dtype, float0
 from ..._ops.structure.shape import copy
+from ..._trace.refs import Ref
 from ..._xla.array import Array, ArrayImpl, wrap, wrap_all
 from ..._xla.compile import JaxRuntimeError
 from ..._xla.host_values import scalar
@@ -176,11 +177,12 @@ class Entry:
       counter: counts the calls; all entries of a program share it.
       watch: the values from outside that checks compare, see `checks.stale_values`.
       others: entries of the same program for leaves in other orders or of other kinds.
+      captured, written: of a program that uses references, see `references.ReferenceEntry`.
     """
 
     __slots__ = (
-        "__weakref__", "arranges", "aval", "counter", "donated", "execute", "finish", "handlers", "hidden", "key",
-        "keys", "narrow", "others", "out_tree", "prepare", "program", "used_indices", "watch",
+        "__weakref__", "arranges", "aval", "captured", "counter", "donated", "execute", "finish", "handlers", "hidden",
+        "key", "keys", "narrow", "others", "out_tree", "prepare", "program", "used_indices", "watch", "written",
     )  # fmt: skip
     finish: Callable[[list[Any]], Any] | None
     aval: Any
@@ -199,6 +201,8 @@ class Entry:
         self.program = program
         self.counter = CallCounter()
         self.watch: Any = None
+        self.captured: Sequence[Ref] = ()
+        self.written: Sequence[int] = ()
         self.hidden = hidden
         self.used_indices = used_indices
         self.keys = keys
@@ -227,12 +231,14 @@ class Entry:
 
     def with_program(self, program: Program) -> Entry:
         """The entry of another program of the same calls; it goes on counting them."""
-        entry = Entry(program, self.hidden, self.used_indices, self.keys, self.out_tree, self.donated, self.narrow)
+        kind = type(self)
+        entry = kind(program, self.hidden, self.used_indices, self.keys, self.out_tree, self.donated, self.narrow)
         return self._shared(entry)
 
     def _shared(self, entry: Entry) -> Entry:
         """Another entry of the same calls, which it counts with this one."""
         entry.counter, entry.watch = self.counter, self.watch
+        entry.captured, entry.written = self.captured, self.written
         return entry
 
     def for_leaves(self, leaves: Sequence[Any], order: Sequence[int]) -> Entry:

@@ -6,34 +6,43 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._base import config, strictness
 from ..._base.checks import retracing
-from ..._base.errors import CapturedRefsError, RefError, UnexpectedTracerError
+from ..._base.errors import UnexpectedTracerError
 from ..._base.monitoring import TRACE, on, timed
-from ..._base.pytree import PyTreeDef, flatten
+from ..._base.pytree import PyTreeDef, flatten, tree_structure, treedef_tuple
 from ..._base.tracebacks import trim
 from ..._ir.avals import scalar_aval, typeof_value
-from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, prune, with_literals
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoist_consts, jaxprs_in, memoized, prune, with_literals
 from ..._ops.control.call import jit_p
 from ..._trace.axes import axis_env
 from ..._trace.leaks import no_leaks, when_ended
-from ..._trace.refs import Ref
+from ..._trace.refs import (
+    AbstractRef,
+    Ref,
+    accesses,
+    is_reusable,
+    is_valid_for,
+    values,
+    write_all,
+)
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, check_live
 from ..._xla.array import Array, ArrayImpl
 from ..._xla.host_values import as_array, as_literal
 from ..._xla.placement import aval_of, is_committed, key_for
 from ..._xla.program import Lowering, Program, explain_failure, lower
-from . import arguments, donation, reference_arguments as references
+from . import arguments, donation
 from .bound_call import BoundCall, bind, join_static
 from .caches import Caches, Stats, bounded, caches_for
-from .calling import FAILURES, MAX_ARRAYS, function_of, specialize
+from .calling import FAILURES, MAX_ARRAYS, specialize
 from .entry import NUMBERS, Entry, Hidden, call_order
 from .misses import check_miss
 from .narrowing import check_all, dtypes_of_integers
@@ -50,7 +59,7 @@ from .programs import (
     with_shardings,
     with_static,
 )  # fmt: skip
-from .reference_calls import ReferenceCall
+from .references import ReferenceEntry, RefKey, check_distinct, replaced
 from .traced import Traced
 
 if TYPE_CHECKING:
@@ -62,12 +71,14 @@ class LoweredCall(NamedTuple):
     """A call lowered to text.
 
     Attributes:
-      call: the call.
+      call: the call, with the values of the closed-over references as its last leaves.
       consts: the closed-over arrays that the program takes before the user's arguments.
       used_indices: indices of the leaves that the program reads.
       donated: indices of the leaves that the user donates.
       reusable: those of them whose buffers the program can reuse.
       narrow: as of `traced`, for the leaves that are Python integers.
+      written: numbers of the references whose new values the program returns after the result: first count those
+        among the arguments, then the closed-over ones.
     """
 
     lowering: Lowering
@@ -78,12 +89,16 @@ class LoweredCall(NamedTuple):
     donated: frozenset[int]
     reusable: frozenset[int]
     narrow: dict[int, Any]
+    written: list[int]
 
     def entry(self, program: Program) -> Entry:
         """The entry that calls the compiled `program`."""
-        hidden, keys, out_tree = Hidden(self.consts), self.call.keys, self.traced.out_tree
-        entry = Entry(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.narrow)
-        entry.watch = self.traced.watch
+        hidden, keys, out_tree, refs = Hidden(self.consts), self.call.keys, self.traced.out_tree, self.traced.refs
+        if self.written:
+            out_tree = treedef_tuple([out_tree, tree_structure([0] * len(self.written))])
+        kind = ReferenceEntry if refs or self.call.ref_indices else Entry
+        entry = kind(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.narrow)
+        entry.watch, entry.captured, entry.written = self.traced.watch, refs, self.written
         return entry
 
 
@@ -120,9 +135,6 @@ class JitFunction:
         self._generated_for: Parameters | None = None
         self._resolved: Options | None = None
         self.has_static = bool(options.static_argnums or options.static_argnames)
-
-    #: whether references that the function uses are passed in and out as values, see `reference_calls`
-    _threads_refs = True
 
     @property
     def parameters(self) -> Parameters:
@@ -188,7 +200,7 @@ class JitFunction:
         """The number of compiled programs; JAX's jitted functions have a method of this name."""
         return len(self._store.entries)
 
-    def explain_failure(self, entry: Entry | ReferenceCall, args: Any, kwargs: Any) -> None:
+    def explain_failure(self, entry: Entry, args: Any, kwargs: Any) -> None:
         """Raises an error that names the deleted array or the too large number, if that is why a run failed."""
         entry.hidden.explain_failure()
         call = self._bind(args, kwargs)
@@ -216,6 +228,9 @@ class JitFunction:
             entry = self._store.keep(key, self._compile_checked(key, call), self.fun)
         elif type(entry) is Entry and entry.counter.is_due():
             self._check_call(entry, call)
+        if type(entry) is ReferenceEntry and (more := entry.other_keys()) is not None:
+            key = (*key, *more)
+            entry = self._store.entries.get(key) or self._store.keep(key, self._compile(call), self.fun)
         if call_key is not None and type(entry) is Entry:
             order = call_order((call.args, call.kwargs), iter(range(len(call.leaves))))
             fingerprint = settings.called
@@ -240,7 +255,7 @@ class JitFunction:
             message = f"a traced value of type {x.aval.short} left its transformation"
             raise UnexpectedTracerError(message, aval=x.aval, live=x.owner.live)
         if kind is Ref:
-            return Ref
+            return RefKey(values([x])[0]._key)
         aval = typeof_value(x)
         if aval is None or type(x) is ShapeDtypeStruct:
             call.check_arrays(values=True)
@@ -274,13 +289,15 @@ class JitFunction:
 
     def _trace(self, call: BoundCall) -> Traced:
         """The function traced for leaves of the types of this call, from the cache if possible."""
-        settings, avals = config.current(), call.avals
+        settings, types = config.current(), call.types
         checks = self._options.checks
         if checks is not None and checks != settings.checks:
             with config.scope(checks=checks):
                 return self._trace(call)
-        key = (call.tree, call.statics, settings.traced, axis_env.get(), *avals)
+        key = (call.tree, call.statics, settings.traced, axis_env.get(), *types)
         cached = self._store.traces.get(key)
+        if cached is not None and cached.refs and not is_valid_for(cached.refs, cached.closed.jaxpr):
+            cached = None
         if cached is not None and not (retracing.get() and not self._is_ours):
             if cached.watch is not None and cached.watch.is_due():
                 cached.watch.check(self.fun, functools.partial(self.retrace, call))
@@ -295,28 +312,37 @@ class JitFunction:
             traced = traced._replace(watch=_checks().traced(self, call, traced))
         if settings.debug_key_reuse:
             check_keys(traced.closed.jaxpr)
-        if not any(isinstance(c, Tracer) for c in traced.consts):
-            # A Jaxpr that closes over tracers is valid for this one call only.
+        if is_reusable(traced.consts, traced.refs):
             bounded(self._store.traces)[key] = traced
         return traced
 
-    def _stage(self, call: BoundCall, name: str) -> Traced:
-        """The function traced for leaves of the types of this call."""
+    def _stage(self, call: BoundCall, name: str, outer: Sequence[Ref] = ()) -> Traced:
+        """The function traced for leaves of the types of this call.
+
+        The function gets new references for those among its arguments, or the references `outer` themselves: then the
+        trace is valid for these alone.
+        """
         trees: list[PyTreeDef] = []
+        written: list[int] = []
 
         def flat(*tracers: Any) -> list[Any]:
-            positional, keywords = call.arguments_of(tracers)
+            start = [tracers[i] for i in call.ref_indices]
+            refs = outer or [Ref(AbstractRef(x.aval), x) for x in start]
+            positional, keywords = call.arguments_of(replaced(tracers, call.ref_indices, refs))
             out = strictness.run(self._is_ours, self.fun, positional, keywords)
             leaves, tree = flatten(out)
             arguments.check_outputs(self.fun, out, leaves)
             trees.append(tree)
-            return leaves
+            if outer:
+                return leaves
+            written.extend(i for i, (ref, x) in enumerate(zip(refs, start, strict=True)) if ref.value is not x)
+            return [*leaves, *[refs[i].value for i in written]]
 
         with on(self._store.account), timed(TRACE, "tracing %s for jit", name), no_leaks(name):
-            jaxpr, consts = stage(flat, call.avals, name=name, arg_names=call.names)
+            jaxpr, consts = stage(flat, call.avals, name=name, arg_names=call.names, may_use_refs=True)
         narrow = dtypes_of_integers(jaxpr) if self._is_ours else {}
-        traced = Traced(ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0], narrow)
-        return traced
+        closed = ClosedJaxpr(hoist_consts(jaxpr))
+        return Traced(closed, consts, trees[0], narrow, tuple(accesses(jaxpr).values), tuple(written))
 
     def retrace(self, call: BoundCall) -> Traced:
         """The function traced anew for this call, with the functions that it calls, to compare it with an old trace."""
@@ -344,60 +370,49 @@ class JitFunction:
         checks = self._options.checks
         return config.scope(checks=checks) if checks is not None else contextlib.nullcontext()
 
-    def _compile_checked(self, key: Any, call: BoundCall) -> Entry | ReferenceCall:
+    def _compile_checked(self, key: Any, call: BoundCall) -> Entry:
         """As `_compile`, with the checks of functions of the user."""
         if self._is_ours:
             return self._compile(call)
         with self._with_checks():
             return _checks().compiled(self, key, call)
 
-    def _compile(self, call: BoundCall) -> Entry | ReferenceCall:
-        """The call compiled; a `ReferenceCall` if the function uses references."""
-        if any(key is Ref for key in call.keys):
-            return self._reference_call(call)
-        try:
-            with on(self._store.account):
-                lowered = self._lower(call)
-                options = self._options
-                program = lowered.lowering.compile_for_calls(options.compiler_options, options.compile_effort)
-        except CapturedRefsError:
-            if not self._threads_refs:
-                raise
-            return self._reference_call(call)
+    def _compile(self, call: BoundCall) -> Entry:
+        call, options = copy.copy(call), self._options
+        if call.take_refs():
+            call.keys = [key.key if type(key) is RefKey else key for key in call.keys]
+        with on(self._store.account):
+            lowered = self._lower(call)
+            program = lowered.lowering.compile_for_calls(options.compiler_options, options.compile_effort)
         return lowered.entry(program)
-
-    def _reference_call(self, call: BoundCall) -> ReferenceCall:
-        ref_indices = references.find_refs(call.leaves)
-        key = (call.tree, call.statics, ref_indices)
-        entry = self._store.reference_calls.get(key)
-        if entry is None:
-            entry = ReferenceCall(call.without_values(), self._pure, ref_indices)
-            bounded(self._store.reference_calls)[key] = entry
-        return entry
-
-    def _pure(self, fun: Callable[..., Any]) -> Callable[..., Any]:
-        """A jitted function of the pure function `fun`, with the options of this one."""
-        options = self._options
-        prefixes = [prefix for prefix in (options.in_shardings, options.out_shardings) if prefix is not None]
-        if any(sharding is not None for prefix in prefixes for sharding in prefix.leaves):
-            raise RefError("a jitted function with shardings uses references", instead="reshard inside of the function")
-        names = ("keep_unused", "device", "compiler_options", "compile_effort", "checks", "max_traces")
-        return function_of(_PureFunction(fun, Options(**{name: getattr(options, name) for name in names})))
 
     def _lower(self, call: BoundCall) -> LoweredCall:
         """The call traced and lowered.
 
         Uncommitted scalars among the closed-over arrays become literals of the program, the others its first arguments.
         """
-        traced, keys, options = self._trace(call), call.keys, self._options
+        traced, options = self._trace(call), self._options
+        refs = traced.refs
         in_shardings, out_shardings = options.in_shardings, options.out_shardings
         ins = in_shardings.spread((call.args, call.kwargs)) if in_shardings is not None else None
         outs = out_shardings.spread(traced.result()) if out_shardings is not None else None
-        consts = [as_array(c) for c in traced.consts]
-        jaxpr, used = prune(traced.closed.jaxpr)
+        if ins is not None and not options.moves_arguments:
+            call.check_shardings(ins)
+        donated = donation.leaves(self.options, call) if self._has_donated else _NONE
+        consts, whole, written = [as_array(c) for c in traced.consts], traced.closed.jaxpr, list(traced.written)
+        if refs:
+            call, state = call.with_values_of(refs), accesses(whole)
+            written += [len(call.ref_indices) + refs.index(ref) for ref in state.written]
+            invars, outvars = [*whole.invars, *state.values.values()], [*whole.outvars, *state.written.values()]
+            whole = whole.replace(invars=invars, outvars=outvars, eqns=state.eqns)
+        keys = call.keys
+        # The shardings of references are not the user's, who names those of arguments and results.
+        ins = None if ins is None else [*ins, *[None] * len(refs)]
+        outs = None if outs is None else [*outs, *[None] * len(written)]
+        jaxpr, used = prune(whole)
         watches_keys = config.current().debug_key_reuse
         if watches_keys:  # what is drawn and not used counts, too
-            jaxpr = traced.closed.jaxpr
+            jaxpr = whole
         if options.keep_unused or watches_keys:
             used = [True] * len(used)
         offset = len(consts)
@@ -408,9 +423,6 @@ class JitFunction:
         used_indices = [i for i in range(len(keys)) if used[offset + i]]
         used_consts = [c for c, u in zip(consts, used, strict=False) if u]
         invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
-        if ins is not None and not options.moves_arguments:
-            call.check_shardings(ins)
-        donated = donation.leaves(self.options, call) if self._has_donated else _NONE
         usable = donation.usable(donated, used_indices, len(used_consts), invars, jaxpr.outvars) if donated else _NONE
         leaf_types = [scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in used_indices]
         lowering = lower(
@@ -419,14 +431,14 @@ class JitFunction:
             [*[c._key for c in used_consts], *leaf_types],
             device=options.device,
             donated=usable,
-            results=traced.result_paths(),
+            results=[*traced.result_paths(), *["a reference"] * len(written)],
             in_shardings=None if ins is None else [None] * len(used_consts) + [ins[i] for i in used_indices],
             out_shardings=outs,
             repeatable=not self._is_ours,
         )
         reusable = frozenset(used_indices[i - len(used_consts)] for i in usable)
         narrow = {i: dtype for i, dtype in traced.narrow.items() if keys[i] is int}
-        return LoweredCall(lowering, traced, call, used_consts, used_indices, donated, reusable, narrow)
+        return LoweredCall(lowering, traced, call, used_consts, used_indices, donated, reusable, narrow, written)
 
     # -- inside another transformation
 
@@ -437,22 +449,23 @@ class JitFunction:
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
         call = self._bind(args, kwargs)
-        ref_indices = references.find_refs(call.leaves)
-        if ref_indices or (call.tree, call.statics, ref_indices) in self._store.reference_calls:
-            return self._reference_call(call).run(call.leaves)
+        refs = call.take_refs()
         call.keys = call.check_arrays()
-        try:
-            traced = self._trace(call)
-        except CapturedRefsError:
-            if not self._threads_refs:
-                raise
-            return self._reference_call(call).run(call.leaves)
+        traced = self._trace(call)
+        if refs:
+            check_distinct(traced.closed.jaxpr.name, refs, traced.refs)
+            if has_backward_rule(traced.closed.jaxpr):  # it may write to the references later: it must see these
+                traced = self._stage(call, traced.closed.jaxpr.name, refs)
         check_all(traced.narrow, call.leaves)
         operands = described(call.leaves)
         in_shardings, out_shardings = self._options.in_shardings, self._options.out_shardings
         if in_shardings is not None and not self._options.moves_arguments:
             operands = constrained(operands, in_shardings.spread((call.args, call.kwargs)))
         outs = jit_p.bind(*traced.consts, *operands, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
+        if traced.written:
+            width = traced.out_tree.num_leaves
+            write_all([refs[i] for i in traced.written], outs[width:])
+            outs = outs[:width]
         if out_shardings is not None:
             outs = constrained(outs, out_shardings.spread(traced.result()))
         return traced.out_tree.unflatten(outs)
@@ -480,21 +493,17 @@ class JitFunction:
         """The function traced or lowered (`stage` is "trace" or "lower") for these arguments."""
         call = self._bind(args, kwargs)
         call.leaves = [as_ref(x) for x in call.leaves]
-        try:
-            if not references.find_refs(call.leaves):
-                call.leaves = [as_struct(x) for x in call.leaves]
-                call.keys = [key_of(x, aval) for x, aval in zip(call.leaves, call.check_arrays(), strict=True)]
-                return self._traced(call) if stage == "trace" else self._lowered(call)
-        except CapturedRefsError:
-            if not self._threads_refs:
-                raise
-        return self._reference_call(call).stage(stage, call.leaves)
+        call.take_refs()
+        call.leaves = [as_struct(x) for x in call.leaves]
+        call.keys = [key_of(x, aval) for x, aval in zip(call.leaves, call.check_arrays(), strict=True)]
+        return self._traced(call) if stage == "trace" else self._lowered(call)
 
     def _traced(self, call: BoundCall) -> stages.Traced:
         traced, stages = self._trace(call), _stages()
         donated = donation.leaves(self.options, call) if self._has_donated else _NONE
-        out_shardings, out_avals = self._options.out_shardings, traced.closed.out_avals
-        signature = stages.Call(call.without_values(), donated, traced.out_tree, out_avals, out_shardings)
+        signature = stages.Call(
+            call.without_values(), donated, traced.out_tree, traced.out_avals, self._options.out_shardings
+        )
         return stages.Traced(signature, traced.closed, traced.consts, lambda: self._lowered(call))
 
     def _lowered(self, call: BoundCall) -> stages.Lowered:
@@ -507,7 +516,7 @@ class JitFunction:
             ]
         lowered, stages = self._lower(call.with_keys(keys)), _stages()
         traced, hidden = lowered.traced, len(lowered.consts)
-        out_avals, out_shardings = traced.closed.out_avals, self._options.out_shardings
+        out_avals, out_shardings = traced.out_avals, self._options.out_shardings
         signature = stages.Call(
             call.without_values(), lowered.donated, traced.out_tree, out_avals, out_shardings, lowered.used_indices,
             hidden,
@@ -550,6 +559,18 @@ class JitFunction:
         self._store.clear()
 
 
+def has_backward_rule(jaxpr: Jaxpr) -> bool:
+    """Whether a program, or one inside of it, calls a function with a backward rule of the user's."""
+
+    def search() -> bool:
+        return any(
+            eqn.primitive.name == "custom_vjp_call" or any(map(has_backward_rule, jaxprs_in(eqn.params)))
+            for eqn in jaxpr.eqns
+        )
+
+    return bool(memoized(jaxpr, "has backward rule", search))
+
+
 def check_keys(jaxpr: Any) -> None:
     """Raises `KeyReuseError` if a Jaxpr uses a PRNG key twice; imports the analysis, which only this flag needs."""
     from ..._trace.key_reuse import check
@@ -576,13 +597,3 @@ def _stages() -> Any:
     from . import stages
 
     return stages
-
-
-class _PureFunction(JitFunction):
-    """The pure function made from one that uses references.
-
-    If it finds a reference that its maker did not pass, the error reaches the `ReferenceCall`, which makes a new one.
-    """
-
-    __slots__ = ()
-    _threads_refs = False

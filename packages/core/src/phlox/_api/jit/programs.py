@@ -17,7 +17,7 @@ from ..._ops.spmd import reshard
 from ..._ops.structure.shape import own
 from ..._trace.axes import AxisName, axis_env, only_axes
 from ..._trace.leaks import no_leaks
-from ..._trace.refs import AbstractRef, Ref, values, with_captured_refs, with_ref_values
+from ..._trace.refs import AbstractRef, Ref
 from ..._trace.staging import stage
 from ..._trace.trace import recorder, typeof
 from ..._transform.array_operations import zeros
@@ -27,7 +27,7 @@ from ..._xla.placement import Key, key_for
 from ..devices.meshes import named
 from . import arguments
 from .options import Prefix
-from .reference_arguments import closed_over, find_refs
+from .references import closed_over, find_refs
 from .user_functions import FlatFunction
 
 
@@ -217,7 +217,7 @@ def _staged(
     flat.fun.__name__ = arguments.fun_name(fun)
     names = functools.partial(arguments.leaf_names, fun, args, kwargs)
     with no_leaks(arguments.fun_name(fun), fun):
-        jaxpr, consts = stage(flat, avals, name=arguments.fun_name(fun), arg_names=names)
+        jaxpr, consts = stage(flat, avals, name=arguments.fun_name(fun), arg_names=names, may_use_refs=True)
     return ClosedJaxpr(jaxpr, consts), flat.out_tree
 
 
@@ -332,12 +332,9 @@ def shapes_of(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     leaves, tree = flatten((args, kwargs))
     args, kwargs = tree.unflatten([as_ref(x) for x in leaves])
 
-    def run(refs: Sequence[Ref]) -> Any:
-        if not refs and not find_refs(flatten((args, kwargs))[0]):
-            closed, out_tree = _staged(fun, args, kwargs, "eval_shape")
-            return out_tree.unflatten([struct_of(a) for a in closed.out_avals])
+    if find_refs(flatten((args, kwargs))[0]):
         (called,), operands = closed_over([lambda a, k: fun(*a, **k)], (args, kwargs))
-        closed, out_tree = _staged(with_ref_values(called, refs), (values(refs), *operands), {}, "eval_shape")
-        return out_tree.unflatten([struct_of(a) for a in closed.out_avals])[0]
-
-    return with_captured_refs(run)
+        closed, out_tree = _staged(called, operands, {}, "eval_shape")
+    else:
+        closed, out_tree = _staged(fun, args, kwargs, "eval_shape")
+    return out_tree.unflatten([struct_of(a) for a in closed.out_avals])

@@ -131,7 +131,7 @@ class Call:
         hidden: int = 0,
     ):
         self.in_tree = bound.tree
-        self.in_avals = bound.avals
+        self.in_avals = bound.types
         #: returns the path of each leaf in the user's terms
         self.names = bound.names
         self.donated = donated
@@ -211,6 +211,8 @@ class Traced(Stage):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = _checked_leaves(self._call, f"the traced function {self.fun_name}", args, kwargs)
+        if any(type(x) is Ref for x in leaves):
+            return self.lower().compile()(*args, **kwargs)
         return self.out_tree.unflatten(eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *leaves))
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
@@ -348,7 +350,8 @@ class Compiled(Stage):
         for i, key, expected in zip(
             call.used_indices, lowering.keys[call.hidden :], lowering.where.shardings[call.hidden :], strict=True
         ):
-            x = leaves[i]
+            if i >= len(leaves) or type(x := leaves[i]) is Ref:
+                continue
             if type(x) is not ArrayImpl:
                 if type(key) is Placed:  # lowered for an array that lies elsewhere than new ones
                     leaves[i] = move(as_array(x), sharding_of(key), committed=is_committed(key))

@@ -6,26 +6,36 @@ from typing import Any, NamedTuple
 
 from ..._base import pytree
 from ..._base.pytree import PyTreeDef
+from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr
+from ..._trace.refs import Ref
 
 
 class Traced(NamedTuple):
     """A function traced for one kind of arguments: its Jaxpr, closed-over values, and the treedef of its result.
 
     The Jaxpr takes `consts` as its first arguments. `narrow` has the dtypes that must hold the leaves which are Python
-    integers, by leaf index; see `narrowing`. `watch` has the values from outside that the trace read, if any are to be
-    compared later; see `checks.stale_values`.
+    integers, by leaf index; see `narrowing`. `refs` are the references from outside that it uses. Of the references
+    among the arguments, it writes those with the numbers `written`, and returns their new values after the result.
+    `watch` has the values from outside that the trace read, if any are to be compared later; see `checks.stale_values`.
     """
 
     closed: ClosedJaxpr
     consts: list[Any]
     out_tree: PyTreeDef
     narrow: dict[int, Any]
+    refs: tuple[Ref, ...] = ()
+    written: tuple[int, ...] = ()
     watch: Any = None
 
     def result(self) -> Any:
         """The result with abstract values as leaves, since constructors of users' pytree classes may read shapes."""
-        return self.out_tree.unflatten(self.closed.out_avals)
+        return self.out_tree.unflatten(self.out_avals)
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of the leaves of the result."""
+        return self.closed.out_avals[: self.out_tree.num_leaves]
 
     def result_paths(self) -> list[str]:
         """The path of each leaf of the result: ``result['loss']``."""

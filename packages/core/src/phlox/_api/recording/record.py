@@ -11,7 +11,7 @@ from ..._base.errors import ArgumentError, OptionError, RefusedError, Unsupporte
 from ..._base.pytree import flatten, keystr, tree_leaves_with_path
 from ..._ir.jaxpr import ClosedJaxpr, hoisted
 from ..._ir.primitive import primitive, tracing
-from ..._trace.refs import Ref
+from ..._trace.refs import Ref, accesses
 from ..._trace.steps import Section, Step, Value, bodies
 from ..._xla.array import ArrayImpl
 from ..._xla.host_values import as_array
@@ -326,7 +326,7 @@ def record(fun: Callable[..., Any]) -> Callable[..., Recording]:
 def _leaves(traced: Any, jitted: Any, args: Any, kwargs: Any) -> list[Any]:
     """The arrays among the arguments, without static ones."""
     leaves = jitted._jit._bind(args, kwargs).leaves if hasattr(jitted, "_jit") else flatten((args, kwargs))[0]
-    if len(traced.jaxpr.jaxpr.invars) != len(leaves) or any(type(x) is Ref for x in leaves):
+    if accesses(traced.jaxpr.jaxpr).values or any(type(x) is Ref for x in leaves):
         raise UnsupportedError(
             "record of a function that uses references from outside",
             instead="pass the array in, phlox.freeze(ref), and return the new one",

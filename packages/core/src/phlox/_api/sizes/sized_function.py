@@ -35,6 +35,7 @@ from ..jit.bound_call import BoundCall, join_static
 from ..jit.caches import bounded
 from ..jit.entry import NUMBERS
 from ..jit.jit_function import JitFunction
+from ..jit.references import RefKey
 from ..jit.user_functions import FlatFunction
 from .buckets import Buckets
 from .runner import Plan, Runner
@@ -160,7 +161,7 @@ class SizedFunction:
 
     def plan(self, call: BoundCall) -> Plan | None:
         """How calls like this one run; None if the function is compiled for the size of its arguments."""
-        if any(key is Ref for key in call.keys) or not all(map(_is_readable, call.keys)):
+        if any(type(key) is RefKey for key in call.keys) or not all(map(_is_readable, call.keys)):
             return None
         sizes = self.sizes(call)
         program = None if sizes is None else self.program(call, sizes)

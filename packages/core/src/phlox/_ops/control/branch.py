@@ -14,9 +14,11 @@ from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered, refuse_io
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, dependent_outputs, effects_inside, memoized, narrowed, only
 from ..._ir.key_uses import KeyUses, any_of
-from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
+from ..._ir.primitive import sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env, tracked_axes
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
+from ..._trace.refs import values
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis
@@ -372,8 +374,14 @@ def _pad(padding: Padding, eqn: JaxprEqn, index: Any, *operands: Any) -> list[An
     return bind_branches(index, branches, operands, eqn.params.get("batching"))
 
 
-cond = Primitive(
+def _cond_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
+    operands = [*values(refs.read), *values(refs.written), *args[1:]]
+    return [args[0], *operands], {**params, "branches": tuple(map(refs.keep_types().program, params["branches"]))}
+
+
+cond = ProgramPrimitive(
     "cond",
+    pass_refs=_cond_pass_refs,
     multiple_results=True,
     types=_types,
     vma=vma_in_types,

@@ -22,8 +22,9 @@ from ..._ir.jaxpr import (
     narrowed,
     only,
 )
-from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
+from ..._ir.primitive import sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.program_primitive import ProgramPrimitive, call_with_refs
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill
@@ -203,8 +204,9 @@ def _jit_show(eqn: Any, printer: Any) -> dict[str, Any]:
     return {name: eqn.params[name] for name in ("name", "jaxpr")}
 
 
-jit_p = Primitive(
+jit_p = ProgramPrimitive(
     "jit",
+    pass_refs=call_with_refs("jaxpr"),
     multiple_results=True,
     types=_jit_types,
     vma=vma_in_types,

@@ -15,6 +15,8 @@ from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
+from ..._trace.refs import values
 from ..._trace.staging import stage
 from ..._trace.trace import recorder, typeof
 from ..._transform.array_operations import Zero, instantiate, sum_axes
@@ -63,6 +65,16 @@ def _lower(f: Function, *args: Value, call_jaxpr: ClosedJaxpr, **_: Any) -> list
 
 def _axes(params: dict[str, Any]) -> set[Any]:
     return axes_used(params["call_jaxpr"])
+
+
+def _pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
+    """The values become constants of the function. It writes none, as its rules return its results only."""
+    refs.refuse_writes(f"the function of a {refs.name}")
+    changes = {
+        "call_jaxpr": refs.program(params["call_jaxpr"]),
+        "num_consts": params["num_consts"] + len(refs.read),
+    }
+    return [*values(refs.read), *args], {**params, **changes}
 
 
 def _refuse_closed_over(tangents: Sequence[Any], kind: str, name: str) -> None:
@@ -305,8 +317,9 @@ def _custom_jvp_show(eqn: Any, printer: Any) -> dict[str, Any]:
     return {**shown, "symbolic_zeros": params["jvp"].symbolic_zeros}
 
 
-custom_jvp_call = Primitive(
+custom_jvp_call = ProgramPrimitive(
     "custom_jvp_call",
+    pass_refs=_pass_refs,
     multiple_results=True,
     types=_types,
     vma=vma_in_types,
@@ -491,8 +504,9 @@ def _custom_vjp_show(eqn: Any, printer: Any) -> dict[str, Any]:
     return {**shown, "symbolic_zeros": params["bwd"].symbolic_zeros}
 
 
-custom_vjp_call = Primitive(
+custom_vjp_call = ProgramPrimitive(
     "custom_vjp_call",
+    pass_refs=_pass_refs,
     multiple_results=True,
     types=_types,
     vma=vma_in_types,

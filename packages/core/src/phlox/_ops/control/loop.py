@@ -26,9 +26,11 @@ from ..._ir.jaxpr import (
     prune,
 )
 from ..._ir.key_uses import KeyUses, repeated
-from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
+from ..._ir.primitive import sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
+from ..._trace.refs import accesses, values
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis
@@ -458,8 +460,26 @@ def _pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
     return _bind(cond, args[:first], body, args[first:both], args[both:], **params)
 
 
-while_p = Primitive(
+def _while_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
+    """References that are written become parts of the carry, the others constants of both programs."""
+    if accesses(params["cond_jaxpr"].jaxpr).written:
+        refs.refuse_writes("the condition of a loop")
+    first, more = params["cond_nconsts"], len(refs.read)
+    start = first + params["body_nconsts"]
+    read = values(refs.read)
+    changes = {
+        "cond_jaxpr": refs.program(params["cond_jaxpr"], first, results=False),
+        "cond_nconsts": first + more,
+        "body_jaxpr": refs.keep_types().program(params["body_jaxpr"], start - first),
+        "body_nconsts": start - first + more,
+    }
+    args = [*read, *args[:first], *read, *args[first:start], *values(refs.written), *args[start:]]
+    return args, {**params, **changes}
+
+
+while_p = ProgramPrimitive(
     "while",
+    pass_refs=_while_pass_refs,
     multiple_results=True,
     types=_types,
     vma=vma_in_types,

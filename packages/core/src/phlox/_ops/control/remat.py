@@ -31,6 +31,7 @@ from ..._ir.key_uses import KeyUses
 from ..._ir.primitive import Primitive, primitive, sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues, call_with_refs
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill
 from ..._transform.batch import BatchAxis, Dim
@@ -244,8 +245,16 @@ def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
     return KeyUses() if eqn.params["differentiated"] else uses_of(eqn.params["jaxpr"])
 
 
-checkpoint = Primitive(
+def _remat2_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
+    args, params = call_with_refs("jaxpr")(refs, args, params)
+    if not isinstance(params["prevent_cse"], bool):
+        params["prevent_cse"] = (False,) * (len(args) - len(params["prevent_cse"])) + params["prevent_cse"]
+    return args, params
+
+
+checkpoint = ProgramPrimitive(
     "remat2",
+    pass_refs=_remat2_pass_refs,
     multiple_results=True,
     types=_types,
     vma=vma_in_types,

@@ -30,9 +30,11 @@ from ..._ir.jaxpr import (
     prune,
 )
 from ..._ir.key_uses import KeyUses, repeated
-from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
+from ..._ir.primitive import sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
+from ..._trace.refs import values
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate, zeros
@@ -566,8 +568,21 @@ def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
     return KeyUses(rows, tuple(uses.unused), uses.passed)
 
 
-scan = Primitive(
+def _scan_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
+    """References that are written become parts of the carry, the others constants."""
+    first = params["num_consts"]
+    changes = {
+        "jaxpr": refs.keep_types().program(params["jaxpr"], first),
+        "num_consts": first + len(refs.read),
+        "num_carry": params["num_carry"] + len(refs.written),
+    }
+    args = [*values(refs.read), *args[:first], *values(refs.written), *args[first:]]
+    return args, {**params, **changes}
+
+
+scan = ProgramPrimitive(
     "scan",
+    pass_refs=_scan_pass_refs,
     multiple_results=True,
     types=_types,
     vma=vma_in_types,

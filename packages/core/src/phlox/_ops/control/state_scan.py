@@ -19,6 +19,8 @@ from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoisted, memoize
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
+from ..._trace.refs import values
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate, zeros
@@ -437,8 +439,18 @@ common_count = Primitive(
 )
 
 
-scan_states = Primitive(
+def _scan_states_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
+    """Only the step, a user's backward rule, uses references."""
+    o = _split(args, params["lengths"])
+    changes = {"step_jaxpr": refs.keep_types().program(params["step_jaxpr"], len(o.step_consts))}
+    step_consts, carry = [*values(refs.read), *o.step_consts], [*values(refs.written), *o.carry]
+    o = o._replace(step_consts=step_consts, carry=carry)
+    return [x for part in o for x in part], {**params, **changes, "lengths": tuple(map(len, o))}
+
+
+scan_states = ProgramPrimitive(
     "scan_states",
+    pass_refs=_scan_states_pass_refs,
     multiple_results=True,
     types=_types,
     vma=vma_in_types,

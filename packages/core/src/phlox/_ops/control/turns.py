@@ -185,7 +185,7 @@ def backward_step(
         *[a for a, lin in zip(xs_avals, xs_lin, strict=True) if not lin],
         *[a for a, has in zip(ys_avals, ys_has, strict=True) if has],
     ]
-    return restage(fun, avals, jaxpr.jaxpr)
+    return restage(fun, avals, jaxpr.jaxpr, may_use_refs=True)
 
 
 def present(tangents: Sequence[Any]) -> list[Any]:

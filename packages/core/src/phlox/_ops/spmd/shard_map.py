@@ -13,15 +13,17 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..._base import config
-from ..._base.errors import EffectError, OptionError, ShapeError, ShardingTypeError
+from ..._base.errors import EffectError, OptionError, RefError, ShapeError, ShardingTypeError
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoist_consts
 from ..._ir.key_uses import KeyUses
-from ..._ir.primitive import Primitive, sharding_in_types
+from ..._ir.primitive import sharding_in_types
 from ..._ir.sharding_types import entries_of, spec_over
 from ..._trace.axes import axis_env, only_axes
 from ..._trace.interpret import as_function, eval_jaxpr
+from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues, call_with_refs
+from ..._trace.refs import accesses
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, insert_axis
 from ..._transform.batch import BatchAxis, Dim
@@ -364,7 +366,7 @@ def _transpose(
                 for x, spec in zip(outs, result_specs, strict=True)
             ]
 
-        program = restage(adjusted, derived.in_avals, jaxpr.jaxpr)
+        program = restage(adjusted, derived.in_avals, jaxpr.jaxpr, may_use_refs=True)
     operands = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
     operand_cotangents = iter(
         bind(program, operands, mesh, (*arg_specs, *ct_specs), tuple(result_specs), manual, check_vma)
@@ -457,8 +459,25 @@ def _keys(eqn: Any, uses_of: Any) -> KeyUses:
     return uses._replace(consumed=tuple((i, True) for i, _ in uses.consumed))
 
 
-shard_map = Primitive(
+def _shard_map_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
+    """Each device has the whole values, and must write the same ones."""
+    for ref, new in accesses(params["jaxpr"].jaxpr).written.items():
+        if new.aval.vma & frozenset(params["manual"]):
+            raise RefError(
+                f"shard_map: a value of type {new.aval.short}, which may differ between devices, was written to a "
+                f"reference of type {ref.aval} from outside",
+                instead="psum or pmean of the value; or a result with the axis in out_specs",
+            )
+    args, params = call_with_refs("jaxpr")(refs, args, params)
+    whole = PartitionSpec()
+    params["in_specs"] = (whole,) * (len(args) - len(params["in_specs"])) + params["in_specs"]
+    params["out_specs"] = (whole,) * len(refs.written) + params["out_specs"]
+    return args, params
+
+
+shard_map = ProgramPrimitive(
     "shard_map",
+    pass_refs=_shard_map_pass_refs,
     multiple_results=True,
     types=_types,
     sharding=sharding_in_types,

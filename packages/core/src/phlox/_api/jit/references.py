@@ -1,0 +1,123 @@
+"""References among the arguments of transformed functions, and calls of compiled programs with their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ..._base.errors import RefError
+from ..._base.pytree import PyTreeDef, flatten
+from ..._base.wrapping import wraps
+from ..._ir.primitive import current_trace
+from ..._trace.refs import Ref, values
+from .entry import Entry
+
+
+def find_refs(leaves: Sequence[Any]) -> tuple[int, ...]:
+    """Returns the indices of the leaves that are references."""
+    return tuple([i for i, x in enumerate(leaves) if type(x) is Ref])
+
+
+def check_distinct(function: str, refs: Sequence[Ref], captured: Collection[Ref] = ()) -> None:
+    """Raises `RefError` if a reference occurs twice: the program would hold its value as two separate arrays."""
+    for i, ref in enumerate(refs):
+        if any(ref is other for other in refs[:i]):
+            raise RefError(f"{function}: the same reference of type {ref.aval} is passed twice", instead="pass it once")
+        if any(ref is other for other in captured):
+            raise RefError(
+                f"{function}: a reference of type {ref.aval} is both passed and closed over", instead="pass it alone"
+            )
+
+
+class ArrayTree(NamedTuple):
+    """The structure of a tree of arrays and references: its leaves are the arrays, and it holds the references."""
+
+    tree: PyTreeDef
+    ref_indices: tuple[int, ...]
+    refs: list[Ref]
+
+    def unflatten(self, arrays: Iterable[Any]) -> Any:
+        """The tree with these arrays."""
+        return merged(self.tree, self.ref_indices, self.refs, arrays)
+
+    def blank(self) -> Any:
+        """The tree with 0 for each array, and None for each reference."""
+        zeros = [0] * (self.tree.num_leaves - len(self.refs))
+        return merged(self.tree, self.ref_indices, [None] * len(self.refs), zeros)
+
+
+def flatten_arrays(tree: Any) -> tuple[list[Any], ArrayTree]:
+    """The arrays of a tree, and its structure with its references."""
+    leaves, treedef = flatten(tree)
+    indices = find_refs(leaves)
+    arrays = [x for i, x in enumerate(leaves) if i not in indices] if indices else leaves
+    return arrays, ArrayTree(treedef, indices, [leaves[i] for i in indices])
+
+
+def closed_over(
+    funs: Sequence[Callable[..., Any]], operands: tuple[Any, ...]
+) -> tuple[list[Callable[..., Any]], tuple[Any, ...]]:
+    """`funs` changed to close over the references among the operands, and the operands without those."""
+    arrays, tree = flatten_arrays(operands)
+    if not tree.refs:
+        return list(funs), operands
+    check_distinct("operands", tree.refs)
+
+    def wrapped(fun: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(fun)
+        def filled(*rest: Any) -> Any:
+            return fun(*tree.unflatten(rest))
+
+        return filled
+
+    return [wrapped(f) for f in funs], tuple(arrays)
+
+
+def merged(tree: PyTreeDef, ref_indices: Sequence[int], refs: Sequence[Any], rest: Iterable[Any]) -> Any:
+    """The tree whose leaves are `refs` at the indices `ref_indices`, and `rest` elsewhere."""
+    if not ref_indices:
+        return tree.unflatten(rest)
+    ref_values, others = iter(refs), iter(rest)
+    return tree.unflatten([next(ref_values) if i in ref_indices else next(others) for i in range(tree.num_leaves)])
+
+
+def replaced(leaves: Sequence[Any], indices: Sequence[int], items: Sequence[Any]) -> list[Any]:
+    """The leaves with `items` at these indices."""
+    result = list(leaves)
+    for i, x in zip(indices, items, strict=True):
+        result[i] = x
+    return result
+
+
+class RefKey(NamedTuple):
+    """The key of a leaf that is a reference: that of its value."""
+
+    key: Any
+
+
+class ReferenceEntry(Entry):
+    """A compiled call of a function that uses references.
+
+    The program takes the values of `captured`, the closed-over references, after the arguments. It returns the new
+    values of the references with the numbers `written` after the result; see `LoweredCall`.
+    """
+
+    __slots__ = ()
+
+    def other_keys(self) -> list[Any] | None:
+        """The keys of the values that the closed-over references have now; None if the program is for these."""
+        keys = [x._key for x in values(self.captured)]
+        return None if keys == self.keys[len(self.keys) - len(keys) :] else keys
+
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """The user's result for leaves in pytree order; the references get their new values."""
+        trace, passed = current_trace.get(), [x for x in leaves if type(x) is Ref]
+        check_distinct("jit", passed, self.captured)
+        result = super().run([x.read(trace) if type(x) is Ref else x for x in (*leaves, *self.captured)])
+        if not self.written:
+            return result
+        refs = [*passed, *self.captured]
+        result, new = result
+        for i, value in zip(self.written, new, strict=True):
+            refs[i].write(trace, value)
+        return result
