@@ -166,7 +166,7 @@ class SizedFunction:
         program = None if sizes is None else self.program(call, sizes)
         if sizes is None or program is None:
             return None
-        return self.runner(call, sizes, program).plan(tuple(sorted(sizes.lengths.items())), call.avals)
+        return self.runner(call, sizes, program).plan(tuple(sorted(sizes.lengths.items())), call.keys)
 
     def runner(self, call: BoundCall, sizes: Sizes, program: Program) -> Runner:
         """The compiled program for calls like this one."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..._base import pytree
+from ..._base import config, pytree
 from ..._base.errors import ShapeError, UnexpectedTracerError
 from ..._base.pytree import flatten
 from ..._base.wrapping import COMPILED, wraps
 from ..._ir.avals import ShapedArray, typeof_value
 from ..._ir.primitive import tracing
 from ..._trace.trace import Tracer, not_an_array
+from ..._xla.array import ArrayImpl
 from ..jit import stages
 from ..jit.arguments import fun_name
 from ..jit.bound_call import BoundCall
@@ -200,9 +201,11 @@ class _Compiled(stages.Compiled):
             if aval is None:
                 raise not_an_array(x, "an argument")
             avals.append(aval)
-        plan = self._plans.get(tuple(avals))
+        keys = [x._key if type(x) is ArrayImpl else aval for x, aval in zip(leaves, avals, strict=True)]
+        plan_key = (config.current().executed, *keys)
+        plan = self._plans.get(plan_key)
         if plan is None:
-            plan = self._plans[tuple(avals)] = Plan(self._runner, self._lengths(avals), avals, self._inner)
+            plan = self._plans[plan_key] = Plan(self._runner, self._lengths(avals), keys, self._inner)
         return plan.run(leaves)
 
     def _lengths(self, avals: Sequence[ShapedArray]) -> tuple[tuple[str, int], ...]:
