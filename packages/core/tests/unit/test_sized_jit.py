@@ -149,15 +149,15 @@ def test_stages():
     assert lowered.out_info[0].shape == (20, 2)
     assert "32x3" in lowered.as_text()
     compiled = lowered.compile()
-    for n in (9, 20, 32):
+    for n in (17, 20, 32):
         products, total = compiled(w, rows(n))
         np.testing.assert_allclose(products, rows(n) @ w)
         np.testing.assert_allclose(total, rows(n).sum())
-    with pytest.raises(ShapeError, match=r"argument x is f32\[33,3\].*n 9–32"):
+    with pytest.raises(ShapeError, match=r"argument x is f32\[33,3\].*n 17–32"):
         compiled(w, rows(33))
     with pytest.raises(UnexpectedTracerError):
         phlox.grad(lambda w: compiled(w, rows(9))[1])(w)
-    assert f.trace(w, rows(9)).lower().as_text() == lowered.as_text()
+    assert f.trace(w, rows(17)).lower().as_text() == lowered.as_text()
     assert f.eval_shape(w, rows(9))[0].shape == (9, 2)
 
 
@@ -165,9 +165,9 @@ def test_explanation():
     f = phlox.jit(lambda x: x * 2, sizes={"x": "n"})
     for n in (4, 4, 32):
         f(np.ones(n, np.float32))
-    assert f.explain().rows[0][:3] == ("n 1–8", "2", "50%")
-    assert f.explain().rows[1][:3] == ("n 9–32", "1", "0%")
-    assert f.explain().title == "<lambda> has 2 programs for 3 calls; 17% of their elements are padding"
+    assert f.explain().rows[0][:3] == ("n 1–16", "2", "75%")
+    assert f.explain().rows[1][:3] == ("n 17–32", "1", "0%")
+    assert f.explain().title == "<lambda> has 2 programs for 3 calls; 38% of their elements are padding"
     assert f.stats().calls == 3
     f.clear_cache()
     assert programs(f) == 0

@@ -33,8 +33,8 @@ def pad_axes(
         tuple. An axis of the name ``_`` or None does not vary. Axes of one name have one length. Of a tree of arrays
         each leaf has these axes; a dict of names fits a dict of arrays. ``"auto"`` names the leading axis of each leaf
         after its length.
-      buckets: the lengths to compile for, in rising order, or such a list for each name. None: thirteen up to 4096,
-        dense where programs take long.
+      buckets: the lengths to compile for, in rising order, or such a list for each name. None: powers of
+        two from 16 to 1024, then thirteen in all up to 4096, which are denser.
 
     Returns:
       A function that is called as `fun` is.

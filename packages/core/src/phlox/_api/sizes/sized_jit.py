@@ -111,10 +111,10 @@ class SizedJit(SizedFunction):
         >>> [float(f(jnp.ones(n))) for n in (3, 4, 100)]
         [3.0, 4.0, 100.0]
         >>> print(f.explain())
-        <lambda> has 2 programs for 3 calls; 25% of their elements are padding
+        <lambda> has 2 programs for 3 calls; 33% of their elements are padding
         sizes     calls  padding  compiled
-        n 1–8     2      50%      ...
-        n 33–128  1      22%      ...
+        n 1–16    2      74%      ...
+        n 65–128  1      22%      ...
         """
         from ..recording.answers import Table
 
