@@ -33,8 +33,8 @@ def pad_axes(
         tuple. An axis of the name ``_`` or None does not vary. Axes of one name have one length. Of a tree of arrays
         each leaf has these axes; a dict of names fits a dict of arrays. ``"auto"`` names the leading axis of each leaf
         after its length.
-      buckets: the lengths to compile for, in rising order, or such a list for each name. None: powers of
-        two from 16 to 1024, then thirteen in all up to 4096, which are denser.
+      buckets: the lengths to compile for, in rising order, or such a list for each name. None: the
+        powers of two from 16 to 1024, then 1536, 2048, 2560, 3072, 3584 and 4096, and so on.
 
     Returns:
       A function that is called as `fun` is.

@@ -210,19 +210,15 @@ class _Compiled(stages.Compiled):
 
     def _lengths(self, avals: Sequence[ShapedArray]) -> tuple[tuple[str, int], ...]:
         """The lengths of a call. Raises `ShapeError` for arguments of other types than those of the bucket."""
-        ranges = {name: (low, high) for name, low, high in self._runner.ranges}
+        lengths = find_lengths(lambda: None, avals, self._names, self._call.names)
+        outside = {name for name, low, high in self._runner.ranges if not low <= lengths[name] <= high}
         for i, (aval, padded, axes) in enumerate(zip(avals, self._runner.in_avals, self._names, strict=True)):
-            shape = (
-                *[None if name else n for name, n in zip(axes, aval.shape, strict=False)],
-                *aval.shape[len(axes) :],
+            named = [size is not None for size in axes] + [False] * (aval.ndim - len(axes))
+            fits = aval.ndim == padded.ndim and all(
+                is_named or n == m for is_named, n, m in zip(named, aval.shape, padded.shape, strict=True)
             )
-            fits = len(shape) == padded.ndim and all(n in (None, m) for n, m in zip(shape, padded.shape, strict=True))
-            outside = [
-                name
-                for name, n in zip(axes, aval.shape, strict=False)
-                if name and not ranges[name][0] <= n <= ranges[name][1]
-            ]
-            if not fits or outside or aval.dtype != padded.dtype:
+            is_outside = any(size is not None and size.name in outside for size in axes)
+            if not fits or is_outside or aval.dtype != padded.dtype:
                 where = self._call.names()[i]
                 raise ShapeError(
                     f"Argument types differ from the types for which this compiled function was compiled: argument "
@@ -231,5 +227,4 @@ class _Compiled(stages.Compiled):
                     argument=where,
                     shapes=[padded.shape, aval.shape],
                 )
-        lengths = find_lengths(lambda: None, avals, self._names, self._call.names)
         return tuple(sorted(lengths.items()))

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._base import config
-from ..._base.errors import SizesError, SizesWarning
-from ..._base.source import warn
+from ..._base.errors import PhloxError, SizesError, SizesWarning
+from ..._base.source import location_in, warn
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
@@ -135,9 +135,16 @@ def _exact(jaxpr: ClosedJaxpr, lengths: Lengths) -> ClosedJaxpr:
 
 def warn_of_refusal(name: str, error: Exception, function: str = "pad_axes") -> None:
     """Warns that a function is compiled for each size."""
-    what, where = getattr(error, "what", str(error)), getattr(error, "where", None)
-    place = f", at {where}" if where is not None else ""
-    warn(f"{function}: {name} is compiled for each size of its arguments: {what}{place}", SizesWarning)
+    error = as_refusal(error)
+    place = f", at {error.where}" if error.where is not None else ""
+    warn(f"{function}: {name} is compiled for each size of its arguments: {error.what}{place}", SizesWarning)
+
+
+def as_refusal(error: Exception) -> PhloxError:
+    """The error without its traceback, whose frames hold tracers. An error of Python gets the line that it is from."""
+    if isinstance(error, PhloxError):
+        return error.with_traceback(None)
+    return SizesError(f"{type(error).__name__}: {error}", where=location_in(error.__traceback__))
 
 
 # --- rules ----------------------------------------------------------------------------------------------
