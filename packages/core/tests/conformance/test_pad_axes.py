@@ -176,9 +176,9 @@ def test_one_program_for_each_bucket():
             x, y = np.ones((n, 2), np.float32), np.ones(m, np.float32)
             total, length = padded(x, y=y)
             assert (total.tolist(), int(length)) == ([n * m] * 2, n)
-    assert len(traces) == 2  # (1-10, 3-4) and (11-100, 3-4)
+    assert len(traces) == 3  # 1, 2-10 and 11-100
     padded(np.ones((101, 2), np.float32), np.ones(3, np.float32))
-    assert len(traces) == 3
+    assert len(traces) == 4
 
 
 def test_trees_and_keywords():

@@ -90,10 +90,10 @@ def test_methods_and_static_objects():
 def test_donated_arguments_are_deleted():
     step = phlox.jit(lambda state, x: state + x.sum(0), sizes={"x": "n"}, donate_argnums=0)
     state = jnp.zeros(3)
-    for n in (3, 5, 20):
+    for n in (3, 5, 40):
         before, state = state, step(state, rows(n))
         assert before.is_deleted()
-    np.testing.assert_allclose(state, sum(rows(n).sum(0) for n in (3, 5, 20)))
+    np.testing.assert_allclose(state, sum(rows(n).sum(0) for n in (3, 5, 40)))
 
     shift = phlox.jit(lambda x: x + 1, sizes={"x": "n"}, donate_argnames="x")
     for n in (5, 8):  # padded, and the length of a bucket
@@ -144,30 +144,30 @@ def test_a_bucket_divides_the_mesh(count):
 def test_stages():
     f = phlox.jit(lambda w, x: (x @ w, x.sum()), sizes={"x": "n"})
     w = np.ones((3, 2), np.float32)
-    lowered = f.lower(w, phlox.ShapeDtypeStruct((20, 3), np.float32))
-    assert lowered.in_avals[0][1].shape == (20, 3)
-    assert lowered.out_info[0].shape == (20, 2)
-    assert "32x3" in lowered.as_text()
+    lowered = f.lower(w, phlox.ShapeDtypeStruct((40, 3), np.float32))
+    assert lowered.in_avals[0][1].shape == (40, 3)
+    assert lowered.out_info[0].shape == (40, 2)
+    assert "64x3" in lowered.as_text()
     compiled = lowered.compile()
-    for n in (17, 20, 32):
+    for n in (33, 40, 64):
         products, total = compiled(w, rows(n))
         np.testing.assert_allclose(products, rows(n) @ w)
         np.testing.assert_allclose(total, rows(n).sum())
-    with pytest.raises(ShapeError, match=r"argument x is f32\[33,3\].*n 17–32"):
-        compiled(w, rows(33))
+    with pytest.raises(ShapeError, match=r"argument x is f32\[65,3\].*n 33–64"):
+        compiled(w, rows(65))
     with pytest.raises(UnexpectedTracerError):
         phlox.grad(lambda w: compiled(w, rows(9))[1])(w)
-    assert f.trace(w, rows(17)).lower().as_text() == lowered.as_text()
+    assert f.trace(w, rows(40)).lower().as_text() == lowered.as_text()
     assert f.eval_shape(w, rows(9))[0].shape == (9, 2)
 
 
 def test_explanation():
     f = phlox.jit(lambda x: x * 2, sizes={"x": "n"})
-    for n in (4, 4, 32):
+    for n in (4, 4, 64):
         f(np.ones(n, np.float32))
-    assert f.explain().rows[0][:3] == ("n 1–16", "2", "75%")
-    assert f.explain().rows[1][:3] == ("n 17–32", "1", "0%")
-    assert f.explain().title == "<lambda> has 2 programs for 3 calls; 38% of their elements are padding"
+    assert f.explain().rows[0][:3] == ("n 2–32", "2", "88%")
+    assert f.explain().rows[1][:3] == ("n 33–64", "1", "0%")
+    assert f.explain().title == "<lambda> has 2 programs for 3 calls; 44% of their elements are padding"
     assert f.stats().calls == 3
     f.clear_cache()
     assert programs(f) == 0
@@ -177,7 +177,7 @@ def test_explanation():
 def test_refusals_are_explained():
     f = phlox.jit(lambda x: jnp.fft.fft(x).real, sizes={"x": "n"})
     with pytest.warns(SizesWarning, match=r"jit: <lambda>.*fft of c64\[n\].*test_sized_jit") as caught:
-        for n in (5, 6, 20):
+        for n in (5, 6, 40):
             np.testing.assert_allclose(f(np.ones(n, np.float32)), np.fft.fft(np.ones(n)).real, atol=1e-5)
     assert len(caught) == 1
     assert f.explain().rows[0][0] == "3 sizes of their own"
@@ -254,7 +254,7 @@ def test_decisions_of_python_narrow_the_bucket():
 def test_marked_leading_axes():
     f = phlox.jit(lambda w, x, y: ((x @ w - y["a"]) ** 2).mean(), sizes={"x": "auto", "y": "auto"})
     w = np.ones(3, np.float32)
-    for n in (3, 5, 6, 20):
+    for n in (3, 5, 6, 40):
         y = np.ones(n, np.float32)
         np.testing.assert_allclose(f(w, rows(n), {"a": y}), ((rows(n) @ w - y) ** 2).mean(), rtol=1e-6)
     assert programs(f) == 2
@@ -263,7 +263,7 @@ def test_marked_leading_axes():
 def test_axes_by_example():
     """What differs between two calls varies. The first call has a program of its own."""
     f = phlox.jit(lambda w, x: (x @ w).sum(), sizes="auto")
-    for n in (3, 5, 6, 7, 20):
+    for n in (3, 5, 6, 7, 40):
         np.testing.assert_allclose(f(np.ones(3, np.float32), rows(n)), rows(n).sum(), rtol=1e-6)
     assert programs(f) == 3
 

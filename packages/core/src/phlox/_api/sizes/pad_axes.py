@@ -34,7 +34,7 @@ def pad_axes(
         each leaf has these axes; a dict of names fits a dict of arrays. ``"auto"`` names the leading axis of each leaf
         after its length.
       buckets: the lengths to compile for, in rising order, or such a list for each name. None: the
-        powers of two from 16 to 1024, then 1536, 2048, 2560, 3072, 3584 and 4096, and so on.
+        powers of two from 32 to 1024, then 1536, 2048, 2560, 3072, 3584 and 4096, and so on.
 
     Returns:
       A function that is called as `fun` is.

@@ -101,7 +101,7 @@ class Runner:
         return [aval_for(a, values) for a in self.out_avals]
 
     def label(self) -> str:
-        """The sizes of the calls: ``n 17–32``."""
+        """The sizes of the calls: ``n 33–64``."""
         texts = [f"{name} {low}–{high}" if low < high else f"{name} {high}" for name, low, high in self.ranges]
         return ", ".join(texts)
 

@@ -111,9 +111,9 @@ class SizedJit(SizedFunction):
         >>> [float(f(jnp.ones(n))) for n in (3, 4, 100)]
         [3.0, 4.0, 100.0]
         >>> print(f.explain())
-        <lambda> has 2 programs for 3 calls; 33% of their elements are padding
+        <lambda> has 2 programs for 3 calls; 44% of their elements are padding
         sizes     calls  padding  compiled
-        n 1–16    2      74%      ...
+        n 2–32    2      86%      ...
         n 65–128  1      22%      ...
         """
         from ..recording.answers import Table
