@@ -4,8 +4,8 @@
     python -m benchmarks.sizes first              time of the first 100 calls, divided by jax's
     python -m benchmarks.sizes run lstm graph     the same of some programs
 
-The programs are those of packages/core/tests/sized_programs.py. Both sides take turns, so that the noise of the machine
-meets both. `first` starts a process for each side, without the cache on disk.
+The programs are those of packages/core/tests/sized_programs.py. All times are CPU time of the process, which other
+programs on the machine change little. `first` starts a process for each side, without the cache on disk.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ sys.path.insert(0, str(ROOT / "packages" / "core" / "tests"))
 from sized_programs import SIZED
 
 MAX_LENGTH = 4096
+#: calls of one length, of which the fastest counts, and seconds that they should take
+MIN_TURNS, MAX_TURNS, MAX_SECONDS = 3, 40, 0.3
 #: calls that are made with new lengths, and how many of them jax makes: its time is extrapolated
-FIRST, FIRST_OF_JAX = 100, 20
+FIRST, FIRST_OF_JAX = 100, 12
 
 
 def main() -> None:
@@ -39,7 +41,6 @@ def main() -> None:
     parser.add_argument("what", choices=["run", "first", "worker"])
     parser.add_argument("programs", nargs="*", help="names of programs (default: all)")
     parser.add_argument("--lengths", type=int, default=40, help="run: number of lengths")
-    parser.add_argument("--rounds", type=int, default=3, help="run: calls of each length, of which the fastest counts")
     options = parser.parse_args()
     if options.what == "worker":
         library, name, count = options.programs
@@ -47,12 +48,12 @@ def main() -> None:
         return
     for name in options.programs or SIZED:
         if options.what == "run":
-            print(compare_run_time(name, options.lengths, options.rounds), flush=True)
+            print(compare_run_time(name, options.lengths), flush=True)
         else:
             print(compare_first_calls(name), flush=True)
 
 
-def compare_run_time(name: str, count: int, rounds: int) -> str:
+def compare_run_time(name: str, count: int) -> str:
     """The run time over lengths that are spread evenly, with sizes and of programs of exact length."""
     import phlox
 
@@ -65,10 +66,12 @@ def compare_run_time(name: str, count: int, rounds: int) -> str:
     for arguments in calls:
         phlox.block_until_ready([sized(*arguments), exact(*arguments)])
     best = np.full((2, count), np.inf)
-    for _ in range(rounds):
-        for i, arguments in enumerate(calls):
-            for side, f in enumerate((sized, exact)):
-                best[side, i] = min(best[side, i], _seconds(phlox, f, arguments))
+    for i, arguments in enumerate(calls):
+        end = time.perf_counter() + MAX_SECONDS
+        for turn in range(MAX_TURNS):
+            if turn < MIN_TURNS or time.perf_counter() < end:
+                for side, f in enumerate((sized, exact)):
+                    best[side, i] = min(best[side, i], _seconds(phlox, f, arguments))
     ratio, short = best[0].sum() / best[1].sum(), best[0, 0] / best[1, 0]
     return (
         f"{name:18} {ratio:5.2f} of {best[1].mean() * 1e3:8.2f} ms a call; {sized._cache_size()} programs; "
@@ -77,9 +80,9 @@ def compare_run_time(name: str, count: int, rounds: int) -> str:
 
 
 def _seconds(m: Any, f: Callable[..., Any], arguments: Sequence[Any]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     m.block_until_ready(f(*arguments))
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def first_calls(library: str, name: str, count: int) -> list[float]:

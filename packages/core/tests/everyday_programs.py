@@ -206,15 +206,11 @@ def recurrences(m, x):
 
 
 EVERYDAY = {
-    "ctc": Sized(
-        ctc, {"logits": "t", "labels": "k"}, lambda n, rng: (floats(rng, 2 * n + 6, 7), 1 + integers(rng, n))
-    ),
+    "ctc": Sized(ctc, {"logits": "t", "labels": "k"}, lambda n, rng: (floats(rng, 2 * n + 6, 7), 1 + integers(rng, n))),
     "edit distance": Sized(
         edit_distance, {"a": "n", "b": "k"}, lambda n, rng: (integers(rng, n), integers(rng, n // 2 + 1)), None
     ),
-    "time warping": Sized(
-        time_warping, {"a": "n", "b": "k"}, lambda n, rng: (floats(rng, n), floats(rng, n // 2 + 1))
-    ),
+    "time warping": Sized(time_warping, {"a": "n", "b": "k"}, lambda n, rng: (floats(rng, n), floats(rng, n // 2 + 1))),
     "decoder": Sized(decoder, {"x": "n"}, lambda n, rng: (floats(rng, n, 8), floats(rng, 5, 8, 8) / 3)),
     "text cnn": Sized(
         text_cnn, {"tokens": "n"}, lambda n, rng: (floats(rng, 3, 4, 5), integers(rng, n), floats(rng, 6, 4))

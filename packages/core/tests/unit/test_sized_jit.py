@@ -184,6 +184,39 @@ def test_refusals_are_explained():
     assert "fft" in f.explain().title
 
 
+def test_refusals_name_the_line_of_any_error():
+    for function, match in (
+        (lambda x: x.sum() / len(x), r"len\(\) of f32\[n\].*test_sized_jit"),
+        (lambda x: x * x.shape[0].bit_length(), "AttributeError.*test_sized_jit"),
+    ):
+        f = phlox.jit(function, sizes={"x": "n"})
+        with pytest.warns(SizesWarning, match=match):
+            np.testing.assert_allclose(f(np.arange(5, dtype=np.float32)), function(np.arange(5, dtype=np.float32)))
+
+
+# --- lengths that follow others
+
+
+def test_lengths_that_follow_a_name():
+    def advantage(rewards, values):
+        return rewards + values[1:] - values[:-1]
+
+    f = phlox.jit(advantage, sizes={"rewards": "n", "values": "n + 1"})
+    pairs = phlox.jit(lambda x, y: (x.reshape(-1, 2) * y[:, None]).sum(1), sizes={"x": "2*n", "y": "n"})
+    for n in (1, 2, 7, 40):
+        rewards, values = rows(n, 1)[:, 0], rows(n + 1, 1)[:, 0] ** 2
+        np.testing.assert_allclose(f(rewards, values), advantage(rewards, values))
+        x, y = rows(2 * n, 1)[:, 0], rewards
+        np.testing.assert_allclose(pairs(x, y), (x.reshape(-1, 2) * y[:, None]).sum(1))
+        gradient = phlox.grad(lambda v: (f(rewards, v) ** 2).sum())(values)  # noqa: B023  (called at once)
+        np.testing.assert_allclose(gradient, phlox.grad(lambda v: (advantage(rewards, v) ** 2).sum())(values))  # noqa: B023
+    assert programs(f) == programs(pairs) == 3
+    with pytest.raises(ShapeError, match=r"2\*n cannot be 5, as in x"):
+        pairs(rows(5, 1)[:, 0], np.ones(2, np.float32))
+    with pytest.raises(ShapeError, match="n is 3 in rewards and 2 in values"):
+        f(np.ones(3, np.float32), np.ones(3, np.float32))
+
+
 # --- transformations around and inside
 
 
@@ -227,7 +260,7 @@ def test_thirteen_programs_for_random_lengths():
 
 def test_a_gradient_has_one_program_for_each_bucket():
     f = phlox.jit(phlox.value_and_grad(lambda w, x: jnp.tanh(x @ w).mean()), sizes={"x": "n"})
-    for n in range(3, 30):
+    for n in range(3, 40):
         value, gradient = f(np.ones(3, np.float32), rows(n) / 100)
         assert np.isfinite(value) and np.isfinite(np.asarray(gradient)).all()
     assert programs(f) == 2
@@ -273,6 +306,7 @@ def test_axes_by_example():
     [
         {"sizes": {"z": "n"}},
         {"sizes": {}},
+        {"sizes": {"x": "n + m"}},
         {"sizes": {"x": "n"}, "buckets": [3, 2]},
         {"sizes": {"x": "n"}, "buckets": {"n": []}},
         {"sizes": {"x": "n"}, "static_argnames": "x"},

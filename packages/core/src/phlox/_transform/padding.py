@@ -54,6 +54,8 @@ class Padding:
         self._capacities: dict[Any, int] = {}
         #: values of the programs that are being written, by their traces: polynomials of lengths, and masks
         self._values: dict[Any, Any] = {}
+        #: arrays and their filled forms, by their traces and ids
+        self._filled: dict[Any, tuple[Any, Any]] = {}
 
     # -- programs
 
@@ -73,6 +75,10 @@ class Padding:
             return self.run(eqn.params[eqn.primitive.program], args)
         if eqn.primitive.pad is None:
             refuse(eqn, "it has no rule for padded axes")
+        # An array whose padding was filled is read in this form from then on: two forms of it would be two arrays in
+        # memory, where XLA otherwise fills in the pass that computes the array.
+        trace = tracing()
+        args = [self._filled.get((trace, id(x)), (x, x))[1] for x in args]
         return eqn.primitive.pad(self, eqn, *args)
 
     # -- lengths
@@ -174,7 +180,9 @@ class Padding:
             return x
         scalar = value if hasattr(value, "aval") else np.asarray(value, aval.dtype)[()]
         other = _bind("broadcast_in_dim", scalar, shape=self.shape(aval.shape), broadcast_dimensions=())
-        return _bind("select_n", self.inside(aval, axes), other, x)
+        filled = _bind("select_n", self.inside(aval, axes), other, x)
+        self._filled[tracing(), id(x)] = x, filled  # `x` stays alive, so that no other array gets its id
+        return filled
 
     def fit(self, x: Any, aval: ShapedArray) -> Any:
         """`x` with the padded shape of `aval`: cut off, or longer by anything, at the ends of its axes."""

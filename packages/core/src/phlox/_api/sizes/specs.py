@@ -139,8 +139,9 @@ def find_lengths(
     first: dict[str, int] = {}
     for i, (aval, axes) in enumerate(zip(avals, names, strict=True)):
         if len(axes) > aval.ndim:
+            axis_names = ", ".join(map(str, axes))
             raise ShapeError(
-                f"sizes: {fun_name(fun)} needs the axes {', '.join(map(str, axes))} of {labels()[i]}, which is {aval.short}",
+                f"sizes: {fun_name(fun)} needs the axes {axis_names} of {labels()[i]}, which is {aval.short}",
                 shapes=[aval.shape],
             )
         for size, length in zip(axes, aval.shape, strict=False):
