@@ -208,8 +208,8 @@ def test_lengths_that_follow_a_name():
         np.testing.assert_allclose(f(rewards, values), advantage(rewards, values))
         x, y = rows(2 * n, 1)[:, 0], rewards
         np.testing.assert_allclose(pairs(x, y), (x.reshape(-1, 2) * y[:, None]).sum(1))
-        gradient = phlox.grad(lambda v: (f(rewards, v) ** 2).sum())(values)  # noqa: B023  (called at once)
-        np.testing.assert_allclose(gradient, phlox.grad(lambda v: (advantage(rewards, v) ** 2).sum())(values))  # noqa: B023
+        gradient = phlox.grad(lambda v: (f(rewards, v) ** 2).sum())(values)
+        np.testing.assert_allclose(gradient, phlox.grad(lambda v: (advantage(rewards, v) ** 2).sum())(values))
     assert programs(f) == programs(pairs) == 3
     with pytest.raises(ShapeError, match=r"2\*n cannot be 5, as in x"):
         pairs(rows(5, 1)[:, 0], np.ones(2, np.float32))
