@@ -112,7 +112,7 @@ OPERATIONS = {
     "convolution by spectra": (lambda x: phlox.scipy.signal.fftconvolve(x, jnp.arange(3.0), "same"), "n", vector, True),
     "linspace": (lambda x: jnp.linspace(x[0], 1.0, x.shape[0]), "n", vector, True),
     "polynomial of any degree": (lambda x: jnp.polyval(x, 0.5), "n", vector, True),
-    "polyfit": (lambda x: jnp.polyfit(jnp.arange(1.0 * x.shape[0]) / 9, x, 1), "n", vector, True),
+    "polyfit": (lambda x: jnp.polyfit(jnp.arange(x.shape[0]) / 9, x, 1), "n", vector, True),
     "compress": (lambda x: jnp.compress(x > 0, x, size=3), "n", vector, False),
     "fft of rows": (lambda x: jnp.abs(jnp.fft.fft(x, axis=1)), "n", tall, True),
     "strided sums": (lambda x: lax.reduce_window(x, 0.0, lax.add, (4,), (3,), "SAME"), "n", vector, True),

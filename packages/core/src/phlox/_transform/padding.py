@@ -24,12 +24,11 @@ import numpy as np
 
 from .._base.errors import SizesError
 from .._ir import dtypes
-from .._ir.avals import ShapedArray
+from .._ir.avals import ShapedArray, shaped
 from .._ir.bounds import bounds
 from .._ir.dimensions import Operation, evaluated, is_symbolic, names_in
 from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in, memoized
 from .._ir.primitive import primitive, tracing
-from .._ir.substitution import aval_for
 from .._trace.interpret import eval_jaxpr
 from .._trace.trace import typeof
 from .jaxprs import restage
@@ -106,8 +105,7 @@ class Padding:
 
     def aval(self, aval: ShapedArray) -> ShapedArray:
         """The type of the padded array."""
-        values = _Capacities(self)
-        return aval_for(aval, values) if is_padded(aval) else aval
+        return shaped(self.shape(aval.shape), aval.dtype, aval.weak_type) if is_padded(aval) else aval
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
         """A value that a program computes once, though many equations read it."""
@@ -199,22 +197,6 @@ class Padding:
         longer = _bind("pad", x, np.asarray(end, typeof(x).dtype)[()], padding_config=widths)
         starts = [start if i == axis else np.int32(0) for i in range(len(shape))]
         return _bind("dynamic_slice", longer, *starts, slice_sizes=shape)
-
-
-class _Capacities(Mapping[str, Any]):
-    """The buckets of names, as `evaluated` reads them."""
-
-    def __init__(self, padding: Padding):
-        self.padding = padding
-
-    def __getitem__(self, name: str) -> int:
-        return self.padding.ranges[name][1]
-
-    def __iter__(self) -> Any:
-        return iter(self.padding.ranges)
-
-    def __len__(self) -> int:
-        return len(self.padding.ranges)
 
 
 def _bind(name: str, *args: Any, **params: Any) -> Any:
