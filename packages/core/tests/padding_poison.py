@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from phlox._ops.control import padded_call
+from phlox._ops.control import host_padding
 
 
 @pytest.fixture(autouse=True)
@@ -15,4 +15,4 @@ def poison(monkeypatch):
             return np.iinfo(dtype).max
         return True if dtype.kind == "b" else np.asarray(np.nan, dtype)
 
-    monkeypatch.setattr(padded_call, "padding_value", value)
+    monkeypatch.setattr(host_padding, "padding_value", value)

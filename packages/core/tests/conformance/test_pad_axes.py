@@ -11,12 +11,14 @@ import pytest
 import phlox
 import phlox.export
 import phlox.numpy as jnp
+from everyday_programs import EVERYDAY
 from judge import FACTOR
 from padding_poison import poison  # noqa: F401  (a fixture of all tests here)
 from phlox.errors import OptionError, ShapeError, SizesWarning
 from sized_programs import FURTHER, SIZED
 from symbolic_programs import PROGRAMS, arrays
 
+ALL = SIZED | FURTHER | EVERYDAY
 #: Programs that have no types for symbolic shapes, or raise for other reasons.
 REFUSED = {"split", "polynomials", "range"}
 RAISE = {"bad reshape", "bad product", "bad sum"}
@@ -68,10 +70,10 @@ def test_programs(name):
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("name", SIZED | FURTHER)
+@pytest.mark.parametrize("name", ALL)
 def test_sized_programs(name):
     """Values and gradients, for lengths of three buckets; no operation is refused."""
-    program, rng = (SIZED | FURTHER)[name], np.random.default_rng(len(name))
+    program, rng = ALL[name], np.random.default_rng(len(name))
 
     def function(*args):
         return program.function(phlox, *args)
@@ -85,7 +87,7 @@ def test_sized_programs(name):
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", SizesWarning)
-        for n in rng.integers(1, 40, max(3, round(4 * FACTOR))):
+        for n in [1, 32, *rng.integers(2, 40, max(1, round(2 * FACTOR)))]:
             args = program.arguments(int(n), rng)
             check_equal(padded(*args), exact(*args), rtol=1e-5, atol=1e-5)
             if program.by is not None:
@@ -176,9 +178,9 @@ def test_one_program_for_each_bucket():
             x, y = np.ones((n, 2), np.float32), np.ones(m, np.float32)
             total, length = padded(x, y=y)
             assert (total.tolist(), int(length)) == ([n * m] * 2, n)
-    assert len(traces) == 2  # (1-10, 3-4) and (11-100, 3-4)
+    assert len(traces) == 3  # 1, 2-10 and 11-100
     padded(np.ones((101, 2), np.float32), np.ones(3, np.float32))
-    assert len(traces) == 3
+    assert len(traces) == 4
 
 
 def test_trees_and_keywords():

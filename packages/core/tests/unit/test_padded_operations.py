@@ -9,6 +9,7 @@ import pytest
 import phlox
 import phlox.export
 import phlox.numpy as jnp
+import phlox.scipy.signal
 from padding_poison import poison  # noqa: F401  (a fixture of all tests here)
 from phlox import lax
 from phlox.errors import SizesWarning
@@ -108,6 +109,12 @@ OPERATIONS = {
     "strided convolution": (lambda x: window(x, 3, 2), "n", vector, True),
     "convolution of long strides": (lambda x: window(x, 2, 3, "SAME_LOWER"), "n", vector, False),
     "strided maxima": (lambda x: lax.reduce_window(x, -np.inf, lax.max, (3,), (2,), "SAME"), "n", vector, False),
+    "convolution by spectra": (lambda x: phlox.scipy.signal.fftconvolve(x, jnp.arange(3.0), "same"), "n", vector, True),
+    "linspace": (lambda x: jnp.linspace(x[0], 1.0, x.shape[0]), "n", vector, True),
+    "polynomial of any degree": (lambda x: jnp.polyval(x, 0.5), "n", vector, True),
+    "polyfit": (lambda x: jnp.polyfit(jnp.arange(x.shape[0]) / 9, x, 1), "n", vector, True),
+    "compress": (lambda x: jnp.compress(x > 0, x, size=3), "n", vector, False),
+    "fft of rows": (lambda x: jnp.abs(jnp.fft.fft(x, axis=1)), "n", tall, True),
     "strided sums": (lambda x: lax.reduce_window(x, 0.0, lax.add, (4,), (3,), "SAME"), "n", vector, True),
 }
 

@@ -90,10 +90,10 @@ def test_methods_and_static_objects():
 def test_donated_arguments_are_deleted():
     step = phlox.jit(lambda state, x: state + x.sum(0), sizes={"x": "n"}, donate_argnums=0)
     state = jnp.zeros(3)
-    for n in (3, 5, 20):
+    for n in (3, 5, 40):
         before, state = state, step(state, rows(n))
         assert before.is_deleted()
-    np.testing.assert_allclose(state, sum(rows(n).sum(0) for n in (3, 5, 20)))
+    np.testing.assert_allclose(state, sum(rows(n).sum(0) for n in (3, 5, 40)))
 
     shift = phlox.jit(lambda x: x + 1, sizes={"x": "n"}, donate_argnames="x")
     for n in (5, 8):  # padded, and the length of a bucket
@@ -144,30 +144,30 @@ def test_a_bucket_divides_the_mesh(count):
 def test_stages():
     f = phlox.jit(lambda w, x: (x @ w, x.sum()), sizes={"x": "n"})
     w = np.ones((3, 2), np.float32)
-    lowered = f.lower(w, phlox.ShapeDtypeStruct((20, 3), np.float32))
-    assert lowered.in_avals[0][1].shape == (20, 3)
-    assert lowered.out_info[0].shape == (20, 2)
-    assert "32x3" in lowered.as_text()
+    lowered = f.lower(w, phlox.ShapeDtypeStruct((40, 3), np.float32))
+    assert lowered.in_avals[0][1].shape == (40, 3)
+    assert lowered.out_info[0].shape == (40, 2)
+    assert "64x3" in lowered.as_text()
     compiled = lowered.compile()
-    for n in (9, 20, 32):
+    for n in (33, 40, 64):
         products, total = compiled(w, rows(n))
         np.testing.assert_allclose(products, rows(n) @ w)
         np.testing.assert_allclose(total, rows(n).sum())
-    with pytest.raises(ShapeError, match=r"argument x is f32\[33,3\].*n 9–32"):
-        compiled(w, rows(33))
+    with pytest.raises(ShapeError, match=r"argument x is f32\[65,3\].*n 33–64"):
+        compiled(w, rows(65))
     with pytest.raises(UnexpectedTracerError):
         phlox.grad(lambda w: compiled(w, rows(9))[1])(w)
-    assert f.trace(w, rows(9)).lower().as_text() == lowered.as_text()
+    assert f.trace(w, rows(40)).lower().as_text() == lowered.as_text()
     assert f.eval_shape(w, rows(9))[0].shape == (9, 2)
 
 
 def test_explanation():
     f = phlox.jit(lambda x: x * 2, sizes={"x": "n"})
-    for n in (4, 4, 32):
+    for n in (4, 4, 64):
         f(np.ones(n, np.float32))
-    assert f.explain().rows[0][:3] == ("n 1–8", "2", "50%")
-    assert f.explain().rows[1][:3] == ("n 9–32", "1", "0%")
-    assert f.explain().title == "<lambda> has 2 programs for 3 calls; 17% of their elements are padding"
+    assert f.explain().rows[0][:3] == ("n 2–32", "2", "88%")
+    assert f.explain().rows[1][:3] == ("n 33–64", "1", "0%")
+    assert f.explain().title == "<lambda> has 2 programs for 3 calls; 44% of their elements are padding"
     assert f.stats().calls == 3
     f.clear_cache()
     assert programs(f) == 0
@@ -177,11 +177,44 @@ def test_explanation():
 def test_refusals_are_explained():
     f = phlox.jit(lambda x: jnp.fft.fft(x).real, sizes={"x": "n"})
     with pytest.warns(SizesWarning, match=r"jit: <lambda>.*fft of c64\[n\].*test_sized_jit") as caught:
-        for n in (5, 6, 20):
+        for n in (5, 6, 40):
             np.testing.assert_allclose(f(np.ones(n, np.float32)), np.fft.fft(np.ones(n)).real, atol=1e-5)
     assert len(caught) == 1
     assert f.explain().rows[0][0] == "3 sizes of their own"
     assert "fft" in f.explain().title
+
+
+def test_refusals_name_the_line_of_any_error():
+    for function, match in (
+        (lambda x: x.sum() / len(x), r"len\(\) of f32\[n\].*test_sized_jit"),
+        (lambda x: x * x.shape[0].bit_length(), "AttributeError.*test_sized_jit"),
+    ):
+        f = phlox.jit(function, sizes={"x": "n"})
+        with pytest.warns(SizesWarning, match=match):
+            np.testing.assert_allclose(f(np.arange(5, dtype=np.float32)), function(np.arange(5, dtype=np.float32)))
+
+
+# --- lengths that follow others
+
+
+def test_lengths_that_follow_a_name():
+    def advantage(rewards, values):
+        return rewards + values[1:] - values[:-1]
+
+    f = phlox.jit(advantage, sizes={"rewards": "n", "values": "n + 1"})
+    pairs = phlox.jit(lambda x, y: (x.reshape(-1, 2) * y[:, None]).sum(1), sizes={"x": "2*n", "y": "n"})
+    for n in (1, 2, 7, 40):
+        rewards, values = rows(n, 1)[:, 0], rows(n + 1, 1)[:, 0] ** 2
+        np.testing.assert_allclose(f(rewards, values), advantage(rewards, values))
+        x, y = rows(2 * n, 1)[:, 0], rewards
+        np.testing.assert_allclose(pairs(x, y), (x.reshape(-1, 2) * y[:, None]).sum(1))
+        gradient = phlox.grad(lambda v: (f(rewards, v) ** 2).sum())(values)
+        np.testing.assert_allclose(gradient, phlox.grad(lambda v: (advantage(rewards, v) ** 2).sum())(values))
+    assert programs(f) == programs(pairs) == 3
+    with pytest.raises(ShapeError, match=r"2\*n cannot be 5, as in x"):
+        pairs(rows(5, 1)[:, 0], np.ones(2, np.float32))
+    with pytest.raises(ShapeError, match="n is 3 in rewards and 2 in values"):
+        f(np.ones(3, np.float32), np.ones(3, np.float32))
 
 
 # --- transformations around and inside
@@ -227,7 +260,7 @@ def test_thirteen_programs_for_random_lengths():
 
 def test_a_gradient_has_one_program_for_each_bucket():
     f = phlox.jit(phlox.value_and_grad(lambda w, x: jnp.tanh(x @ w).mean()), sizes={"x": "n"})
-    for n in range(3, 30):
+    for n in range(3, 40):
         value, gradient = f(np.ones(3, np.float32), rows(n) / 100)
         assert np.isfinite(value) and np.isfinite(np.asarray(gradient)).all()
     assert programs(f) == 2
@@ -254,7 +287,7 @@ def test_decisions_of_python_narrow_the_bucket():
 def test_marked_leading_axes():
     f = phlox.jit(lambda w, x, y: ((x @ w - y["a"]) ** 2).mean(), sizes={"x": "auto", "y": "auto"})
     w = np.ones(3, np.float32)
-    for n in (3, 5, 6, 20):
+    for n in (3, 5, 6, 40):
         y = np.ones(n, np.float32)
         np.testing.assert_allclose(f(w, rows(n), {"a": y}), ((rows(n) @ w - y) ** 2).mean(), rtol=1e-6)
     assert programs(f) == 2
@@ -263,7 +296,7 @@ def test_marked_leading_axes():
 def test_axes_by_example():
     """What differs between two calls varies. The first call has a program of its own."""
     f = phlox.jit(lambda w, x: (x @ w).sum(), sizes="auto")
-    for n in (3, 5, 6, 7, 20):
+    for n in (3, 5, 6, 7, 40):
         np.testing.assert_allclose(f(np.ones(3, np.float32), rows(n)), rows(n).sum(), rtol=1e-6)
     assert programs(f) == 3
 
@@ -273,6 +306,7 @@ def test_axes_by_example():
     [
         {"sizes": {"z": "n"}},
         {"sizes": {}},
+        {"sizes": {"x": "n + m"}},
         {"sizes": {"x": "n"}, "buckets": [3, 2]},
         {"sizes": {"x": "n"}, "buckets": {"n": []}},
         {"sizes": {"x": "n"}, "static_argnames": "x"},

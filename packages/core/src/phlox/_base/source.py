@@ -314,6 +314,16 @@ def with_caller(location: Location) -> Location:
     return location
 
 
+def location_in(trace: TracebackType | None) -> Location | None:
+    """The location of the innermost frame of a traceback that `user_location` would return; None if there is none."""
+    location = None
+    while trace is not None:
+        if not is_internal(trace.tb_frame.f_code.co_filename):
+            location = Location(trace.tb_frame.f_code, trace.tb_lasti)
+        trace = trace.tb_next
+    return location
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """As `warnings.warn`, with the user's line as the location of the warning (see `user_location`).
 

@@ -416,14 +416,15 @@ def value_of(n: Any) -> Any:
     return n.as_value() if type(n) is SymbolicDim else n
 
 
-def surely_at_least(n: Any, least: int) -> bool:
-    """Whether a length is at least `least`, for all values if it is symbolic: where two forms compute the same, and one
-    is for long axes."""
-    if type(n) is not SymbolicDim:
-        return bool(n >= least)
+def surely_at_least(n: Any, least: Any) -> bool:
+    """Whether a length is at least `least`, for all values of those that are symbolic: where two forms compute the
+    same, and one is for long axes."""
+    difference = n - least
+    if type(difference) is not SymbolicDim:
+        return bool(difference >= 0)
     from .bounds import bounds
 
-    return bool(bounds(n)[0] >= least)
+    return bool(bounds(difference)[0] >= 0)
 
 
 def max_dim(x: Any, y: Any) -> Any:

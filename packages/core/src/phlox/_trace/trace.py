@@ -146,7 +146,14 @@ class ArrayLike(ArrayMethods):
     def __len__(self) -> int:
         if not self.aval.shape:
             raise errors.ShapeError("len() of an array without axes", shapes=[()])
-        return self.aval.shape[0]
+        n = self.aval.shape[0]
+        if type(n) is not int:  # Python takes no other result of len
+            raise errors.InconclusiveDimensionOperation(
+                f"len() of {self.aval.short} is one number for all lengths, which x.shape[0] need not be",
+                instead="x.shape[0]",
+                dimension=n,
+            )
+        return n
 
 
 def _refused_method(name: str) -> Callable[..., NoReturn]:

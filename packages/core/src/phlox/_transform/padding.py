@@ -24,12 +24,11 @@ import numpy as np
 
 from .._base.errors import SizesError
 from .._ir import dtypes
-from .._ir.avals import ShapedArray
+from .._ir.avals import ShapedArray, shaped
 from .._ir.bounds import bounds
 from .._ir.dimensions import Operation, evaluated, is_symbolic, names_in
 from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in, memoized
 from .._ir.primitive import primitive, tracing
-from .._ir.substitution import aval_for
 from .._trace.interpret import eval_jaxpr
 from .._trace.trace import typeof
 from .jaxprs import restage
@@ -54,6 +53,8 @@ class Padding:
         self._capacities: dict[Any, int] = {}
         #: values of the programs that are being written, by their traces: polynomials of lengths, and masks
         self._values: dict[Any, Any] = {}
+        #: arrays and their filled forms, by their traces and ids
+        self._filled: dict[Any, tuple[Any, Any]] = {}
 
     # -- programs
 
@@ -73,6 +74,10 @@ class Padding:
             return self.run(eqn.params[eqn.primitive.program], args)
         if eqn.primitive.pad is None:
             refuse(eqn, "it has no rule for padded axes")
+        # An array whose padding was filled is read in this form from then on: two forms of it would be two arrays in
+        # memory, where XLA otherwise fills in the pass that computes the array.
+        trace = tracing()
+        args = [self._filled.get((trace, id(x)), (x, x))[1] for x in args]
         return eqn.primitive.pad(self, eqn, *args)
 
     # -- lengths
@@ -100,8 +105,7 @@ class Padding:
 
     def aval(self, aval: ShapedArray) -> ShapedArray:
         """The type of the padded array."""
-        values = _Capacities(self)
-        return aval_for(aval, values) if is_padded(aval) else aval
+        return shaped(self.shape(aval.shape), aval.dtype, aval.weak_type) if is_padded(aval) else aval
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
         """A value that a program computes once, though many equations read it."""
@@ -174,7 +178,9 @@ class Padding:
             return x
         scalar = value if hasattr(value, "aval") else np.asarray(value, aval.dtype)[()]
         other = _bind("broadcast_in_dim", scalar, shape=self.shape(aval.shape), broadcast_dimensions=())
-        return _bind("select_n", self.inside(aval, axes), other, x)
+        filled = _bind("select_n", self.inside(aval, axes), other, x)
+        self._filled[tracing(), id(x)] = x, filled  # `x` stays alive, so that no other array gets its id
+        return filled
 
     def fit(self, x: Any, aval: ShapedArray) -> Any:
         """`x` with the padded shape of `aval`: cut off, or longer by anything, at the ends of its axes."""
@@ -191,22 +197,6 @@ class Padding:
         longer = _bind("pad", x, np.asarray(end, typeof(x).dtype)[()], padding_config=widths)
         starts = [start if i == axis else np.int32(0) for i in range(len(shape))]
         return _bind("dynamic_slice", longer, *starts, slice_sizes=shape)
-
-
-class _Capacities(Mapping[str, Any]):
-    """The buckets of names, as `evaluated` reads them."""
-
-    def __init__(self, padding: Padding):
-        self.padding = padding
-
-    def __getitem__(self, name: str) -> int:
-        return self.padding.ranges[name][1]
-
-    def __iter__(self) -> Any:
-        return iter(self.padding.ranges)
-
-    def __len__(self) -> int:
-        return len(self.padding.ranges)
 
 
 def _bind(name: str, *args: Any, **params: Any) -> Any:

@@ -56,14 +56,14 @@ def clean_bools(host: np.ndarray) -> np.ndarray:
     return np.asarray(host.view(np.uint8) != 0) if is_dirty else host
 
 
-def buffer_maker(aval: ShapedArray, sharding: Sharding, kind: Any) -> Callable[[Any], Any]:
+def buffer_maker(aval: ShapedArray, sharding: Sharding, kind: Any, share: bool = False) -> Callable[[Any], Any]:
     """A faster `put_buffer` for many values of one kind: a class, or the dtype of NumPy arrays.
 
     It is valid while the settings of the transfer guard stay as they are.
     """
     if not transfer_guard.is_allowed("host_to_device"):
-        return lambda x: put_buffer(x, aval, sharding)
-    put = _host_to_device(aval, sharding)
+        return lambda x: put_buffer(x, aval, sharding, share)
+    put = _host_to_device(aval, sharding, share)
     return put if isinstance(kind, np.dtype) and kind == aval.dtype else lambda x: put(np.asarray(x, aval.dtype))
 
 

@@ -1,8 +1,11 @@
 """Buckets: the lengths that programs are compiled for, one for each range of true lengths.
 
-The default buckets are 8, 32, 128, 256, 512, 768, 1024, 1536, 2048, 2560 … 4096: thirteen for lengths up to 4096. They
-are dense where programs take long, and sparse where a call costs more than the work in it. Mean work is 1.1 times that
-of the exact lengths, if it is proportional to a length up to 4096. With powers of two, which are as many, it is 1.33.
+The default buckets are 1, the powers of two from 32 to 1024, then 1536, 2048, 2560, 3072, 3584 and 4096: thirteen for
+lengths up to 4096. Mean work is 1.11 times that of the exact lengths if it is proportional to a length up to 4096, and
+1.19 times if it grows with the square. Powers of two, which are as many, cost 1.33 and 1.71.
+
+The length 1 has a bucket of its own, also beside a list of buckets: an axis of length 1 broadcasts, and many functions
+treat it in another way. PyTorch's symbolic shapes do the same.
 """
 
 from __future__ import annotations
@@ -14,34 +17,28 @@ from itertools import pairwise
 from ..._base.errors import OptionError
 from ..._ops.control.padded_call import Ranges
 
-#: Buckets below the least octave that is divided
-_SMALL = (8, 32, 128, 256, 512)
-#: octaves that begin here are divided into four buckets, those below into two
-_FOUR_BUCKETS = 2048
+#: The least bucket above 1: shorter arrays take no less time
+_LEAST = 32
+#: octaves that begin here are divided into four buckets, those from the other number on into two
+_FOUR_BUCKETS, _TWO_BUCKETS = 2048, 1024
 #: A name of which lengths are within this factor of those of the first name has buckets that grow with the first's.
 _MAX_RATIO = 16
 
 
-def _octave(length: int) -> tuple[int, int]:
-    """The power of two below `length`, and the distance of buckets up to the next one."""
+def _step(length: int) -> int:
+    """The distance of default buckets between the powers of two around `length`."""
     base = 1 << (length - 1).bit_length() - 1
-    return base, base // (4 if base >= _FOUR_BUCKETS else 2)
+    return base // (4 if base >= _FOUR_BUCKETS else 2 if base >= _TWO_BUCKETS else 1)
 
 
 def default_bucket(length: int) -> int:
     """The least default bucket for a length."""
-    if length <= _SMALL[-1]:
-        return _SMALL[bisect_left(_SMALL, length)]
-    _, step = _octave(length)
-    return -(-length // step) * step
+    return _LEAST if length <= _LEAST else -(-length // _step(length)) * _step(length)
 
 
 def _default_before(bucket: int) -> int:
     """The default bucket before a default bucket; 0 for the first."""
-    if bucket > _SMALL[-1]:
-        return bucket - _octave(bucket)[1]
-    at = bisect_left(_SMALL, bucket)
-    return _SMALL[at - 1] if at else 0
+    return 0 if bucket <= _LEAST else bucket - _step(bucket)
 
 
 class Buckets:
@@ -79,22 +76,23 @@ class Buckets:
     ) -> bool:
         """Whether the bucket of `name`, of length `n`, grows with that of the first name, of length `other`."""
         is_default = self.default is None and not any(each in self.by_name for each in pair)
-        return (
-            is_default and max(n, other) <= _MAX_RATIO * min(n, other) and not any(pair <= names for names in together)
-        )
+        is_proportional = n > 1 and max(n, other) <= _MAX_RATIO * min(n, other)
+        return is_default and is_proportional and not any(pair <= names for names in together)
 
     def _following(self, n: int, first: int, first_range: tuple[int, int], multiple: int) -> tuple[int, int]:
         """The range for the length that `n` has at the end of the first name's range, if both are proportional."""
         low, high = first_range
         before, bucket = self._around(None, -(-n * high // first), multiple)
-        return before * low // high + 1, bucket
+        return max(before * low // high + 1, _least(multiple)), bucket
 
     def _range(self, name: str, length: int, multiple: int) -> tuple[int, int]:
+        if length < _least(multiple):
+            return length, length
         lengths = self.by_name.get(name, self.default)
         if lengths is not None and length > lengths[-1]:  # above the last bucket each length is its own
             return length, -(-length // multiple) * multiple
         before, bucket = self._around(lengths, length, multiple)
-        return before + 1, bucket
+        return max(before + 1, _least(multiple)), bucket
 
     def _around(self, lengths: Sequence[int] | None, length: int, multiple: int) -> tuple[int, int]:
         """(the bucket before, the bucket) of a length, as multiples of `multiple`."""
@@ -124,6 +122,11 @@ class Buckets:
                 low, high = max(low, power // 2 + 1), min(high, -(-power // multiple) * multiple)
             narrow.append((name, low, high))
         return tuple(narrow)
+
+
+def _least(multiple: int) -> int:
+    """The least length in a bucket of several lengths. A length of 1 is padded only where devices share the axis."""
+    return 2 if multiple == 1 else 1
 
 
 def _rising(lengths: Sequence[int]) -> list[int]:

@@ -30,11 +30,11 @@ def pad_axes(
     Args:
       fun: function of arrays and pytrees of them.
       sizes: for each parameter whose axes vary in length the names of its leading axes: ``"n"``, ``"batch, n"`` or a
-        tuple. An axis of the name ``_`` or None does not vary. Axes of one name have one length. Of a tree of arrays
-        each leaf has these axes; a dict of names fits a dict of arrays. ``"auto"`` names the leading axis of each leaf
-        after its length.
-      buckets: the lengths to compile for, in rising order, or such a list for each name. None: thirteen up to 4096,
-        dense where programs take long.
+        tuple. An axis of the name ``_`` or None does not vary. Axes of one name have one length; ``"n + 1"`` and
+        ``"2*n"`` are lengths that follow it. Of a tree of arrays each leaf has these axes; a dict of names fits a dict
+        of arrays. ``"auto"`` names the leading axis of each leaf after its length.
+      buckets: the lengths to compile for, in rising order, or such a list for each name. None: the powers of two from
+        32 to 1024, then 1536, 2048, 2560, 3072, 3584 and 4096, and so on. The length 1 always has its own program.
 
     Returns:
       A function that is called as `fun` is.

@@ -10,11 +10,13 @@ from ..._base.pytree import PyTreeDef
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import hoisted
 from ..._ir.substitution import aval_for
-from ..._ops.control.padded_call import Lengths, cut_on_host, length_array, pad_on_host, padded_program
+from ..._ops.control.host_padding import cutter, length_array, padder
+from ..._ops.control.padded_call import Lengths, padded_program
 from ..._trace.interpret import eval_jaxpr
 from ..._xla.array import ArrayImpl
 from ..jit.bound_call import BoundCall
 from ..jit.calling import function_of
+from ..jit.entry import aval_of_leaf
 from ..jit.jit_function import JitFunction
 from ..jit.options import Options, Prefix
 
@@ -87,9 +89,9 @@ class Runner:
             verbatim=("donate",),
         )
 
-    def plan(self, lengths: Lengths, avals: Sequence[ShapedArray]) -> Plan:
-        """How calls with arguments of these types run."""
-        plan = Plan(self, lengths, avals, self.function)
+    def plan(self, lengths: Lengths, keys: Sequence[Any]) -> Plan:
+        """How calls with arguments of these keys run."""
+        plan = Plan(self, lengths, keys, self.function)
         self.plans.append(plan)
         return plan
 
@@ -99,7 +101,7 @@ class Runner:
         return [aval_for(a, values) for a in self.out_avals]
 
     def label(self) -> str:
-        """The sizes of the calls: ``n 9–32``."""
+        """The sizes of the calls: ``n 33–64``."""
         texts = [f"{name} {low}–{high}" if low < high else f"{name} {high}" for name, low, high in self.ranges]
         return ", ".join(texts)
 
@@ -114,47 +116,53 @@ class Runner:
 
 
 class Plan:
-    """How calls of one size run: how their arguments are padded, and their results cut.
+    """How calls with arguments of some keys run: how their arguments are padded, and their results cut.
 
     Attributes:
       numbers: the true lengths, as arrays.
-      pads: for each leaf its padded type; None if it is not padded.
-      cuts: for each result its true shape; None if no result is padded.
+      pads: a function for each leaf that is padded, and the number of its operand.
+      shapes: the true shape of each result.
+      cuts: a function for each result that is cut, and its number; None before the first call.
       elements: the numbers of elements of arguments and results, of true and of padded ones.
       calls: how often it ran.
     """
 
-    __slots__ = ("_tree", "calls", "cuts", "donated", "elements", "execute", "numbers", "pads")
+    __slots__ = (
+        "_settings", "_tree", "calls", "cuts", "donated", "elements", "execute", "numbers", "pads", "shapes",
+    )  # fmt: skip
 
-    def __init__(
-        self, runner: Runner, lengths: Lengths, avals: Sequence[ShapedArray], execute: Callable[..., list[Any]]
-    ):
-        shapes = [a.shape for a in runner.out_types(lengths)]
-        padded = [a.shape for a in runner.padded_out_avals]
+    def __init__(self, runner: Runner, lengths: Lengths, keys: Sequence[Any], execute: Callable[..., list[Any]]):
         self.execute = execute
         self._tree: PyTreeDef = runner.out_tree
-        self.numbers = [length_array(n, config.current().executed) for _, n in lengths]
-        pairs = list(zip(avals, runner.in_avals, strict=True))
-        self.pads = [None if a.shape == p.shape else p for a, p in pairs]
-        self.donated = [i for i in runner.donated if self.pads[i] is not None]
-        is_cut = any(x != y for x, y in zip(shapes, padded, strict=True))
-        self.cuts = shapes if is_cut else None
-        self.elements = (
-            _count([*[a.shape for a in avals], *shapes]),
-            _count([*[p.shape for _, p in pairs], *padded]),
-        )
+        self._settings = settings = config.current().executed
+        self.numbers = [length_array(n, settings) for _, n in lengths]
+        shapes, padded = [aval_of_leaf(key).shape for key in keys], [a.shape for a in runner.in_avals]
+        longer = [i for i, (shape, other) in enumerate(zip(shapes, padded, strict=True)) if shape != other]
+        self.pads = [(len(lengths) + i, padder(keys[i], runner.in_avals[i], settings)) for i in longer]
+        self.donated = [i for i in longer if i in runner.donated]
+        self.shapes = [a.shape for a in runner.out_types(lengths)]
+        self.cuts: list[tuple[int, Callable[[Any], Any]]] | None = None
+        self.elements = _count([*shapes, *self.shapes]), _count([*padded, *[a.shape for a in runner.padded_out_avals]])
         self.calls = 0
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """The user's result for the leaves of a call."""
         self.calls += 1
-        operands = [x if pad is None else pad_on_host(x, pad) for x, pad in zip(leaves, self.pads, strict=True)]
-        results = self.execute(*self.numbers, *operands)
+        operands = [*self.numbers, *leaves]
+        for i, pad in self.pads:
+            operands[i] = pad(operands[i])
+        results = self.execute(*operands)
         for i in self.donated:
             if type(leaves[i]) is ArrayImpl:
                 leaves[i].delete()
-        if self.cuts is not None:
-            results = [cut_on_host(x, shape) for x, shape in zip(results, self.cuts, strict=True)]
+        if self.cuts is None:
+            self.cuts = [
+                (i, cutter(x._key, shape, self._settings))
+                for i, (x, shape) in enumerate(zip(results, self.shapes, strict=True))
+                if x.shape != shape
+            ]
+        for i, cut in self.cuts:
+            results[i] = cut(results[i])
         return self._tree.unflatten(results)
 
 

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._base import config
-from ..._base.errors import OptionError
+from ..._base.errors import OptionError, PhloxError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import SymbolicScope, is_symbolic, value_of, variable
 from ..._ir.jaxpr import ClosedJaxpr, hoisted
-from ..._ops.control.padded_call import Lengths, Ranges, padded_call, padded_program, warn_of_refusal
+from ..._ops.control.padded_call import Lengths, Ranges, as_refusal, padded_call, padded_program, warn_of_refusal
 from ..._trace.refs import Ref
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer
@@ -54,7 +54,7 @@ class Sizes(NamedTuple):
     """The sizes of a call.
 
     Attributes:
-      names: the names of the leading axes of each leaf.
+      names: the sizes of the leading axes of each leaf.
       lengths: the length of each name, in the order of the leaves.
       multiples: numbers that must divide the bucket of a name, because arrays are split over devices.
     """
@@ -90,8 +90,8 @@ class SizedFunction:
         self.fast_plans: dict[Any, Plan] = {}
         self.runners: dict[Any, Runner] = {}
         self.programs: dict[Any, Program | None] = {}
-        self.refusals: dict[Lengths, Exception] = {}
-        self.refusal: Exception | None = None
+        self.refusals: dict[Lengths, PhloxError] = {}
+        self.refusal: PhloxError | None = None
         self.has_warned = False
 
     def _check_static(self) -> None:
@@ -167,7 +167,7 @@ class SizedFunction:
         program = None if sizes is None else self.program(call, sizes)
         if sizes is None or program is None:
             return None
-        return self.runner(call, sizes, program).plan(tuple(sorted(sizes.lengths.items())), call.avals)
+        return self.runner(call, sizes, program).plan(tuple(sorted(sizes.lengths.items())), call.keys)
 
     def runner(self, call: BoundCall, sizes: Sizes, program: Program) -> Runner:
         """The compiled program for calls like this one."""
@@ -191,12 +191,16 @@ class SizedFunction:
             specs = self.names[key]
         names = named_by_length(specs, avals)
         lengths = find_lengths(self.fun, avals, names, call.names)
-        if not lengths or any(is_symbolic(n) or n == 0 for n in lengths.values()):  # symbolic lengths are at least 1
+        if not lengths or any(is_symbolic(n) or n < 1 for n in lengths.values()):  # symbolic lengths are at least 1
             return None
-        return Sizes(names, lengths, self._multiples(call, names, avals))
+        multiples = self._multiples(call, names, avals)
+        return None if multiples is None else Sizes(names, lengths, multiples)
 
-    def _multiples(self, call: BoundCall, names: Sequence[Names], avals: Sequence[ShapedArray]) -> dict[str, int]:
-        """The numbers that must divide the buckets of names, because devices share the axes."""
+    def _multiples(
+        self, call: BoundCall, names: Sequence[Names], avals: Sequence[ShapedArray]
+    ) -> dict[str, int] | None:
+        """The numbers that must divide the buckets of names, because devices share the axes. None if they share axes of
+        lengths such as n + 1, for which there are no such buckets."""
         options = self.jitted._options
         shardings: list[Any] = [key.sharding if type(key) is Placed else None for key in call.keys]
         if options.in_shardings is not None:
@@ -205,12 +209,14 @@ class SizedFunction:
         multiples: dict[str, int] = {}
         for sharding, axes, aval in zip(shardings, names, avals, strict=True):
             if sharding is not None and len(sharding.devices) > 1:
-                for name, parts in zip(axes, sharding.tiles(aval.ndim), strict=False):
-                    if name is not None:
-                        multiples[name] = math.lcm(multiples.get(name, 1), parts)
+                for size, parts in zip(axes, sharding.tiles(aval.ndim), strict=False):
+                    if size is not None:
+                        if size.offset % parts:
+                            return None
+                        multiples[size.name] = math.lcm(multiples.get(size.name, 1), parts)
         if options.out_shardings is not None:
             parts = math.lcm(*[n for s in options.out_shardings.leaves if s is not None for n in _tiles(s)])
-            multiples |= {name: math.lcm(multiples.get(name, 1), parts) for axes in names for name in axes if name}
+            multiples |= {s.name: math.lcm(multiples.get(s.name, 1), parts) for axes in names for s in axes if s}
         return multiples
 
     # -- programs
@@ -221,7 +227,7 @@ class SizedFunction:
 
     def program(self, call: BoundCall, sizes: Sizes) -> Program | None:
         """The program for the sizes of a call; None if there is none."""
-        together = [frozenset(filter(None, axes)) for axes in sizes.names if len(axes) > 1]
+        together = [frozenset(size.name for size in axes if size) for axes in sizes.names if len(axes) > 1]
         ranges = self.buckets.ranges(sizes.lengths, sizes.multiples, together)
         narrow = self.buckets.narrow(ranges, sizes.lengths, sizes.multiples)
         for each in dict.fromkeys((ranges, narrow)):
@@ -260,7 +266,7 @@ class SizedFunction:
             closed = ClosedJaxpr(*stage(values, types, name=arguments.fun_name(self.fun)))
             padded_program(hoisted(closed), ranges)
         except Exception as error:  # if the function itself fails, the call with its own size says why
-            self.refusal = error.with_traceback(None)  # whose frames hold tracers
+            self.refusal = as_refusal(error)
             return None
         return Program(closed, flat.out_tree, ranges)
 
@@ -272,11 +278,11 @@ def symbolic_types(avals: Sequence[ShapedArray], names: Sequence[Names], ranges:
         [f"{name} {sign} {n}" for name, low, high in varying for sign, n in ((">=", low), ("<=", high))]
     )
     scope.decides = True  # a branch that some lengths do not take would give them wrong results
-    symbols: dict[str | None, Any] = {name: high for name, _, high in ranges}
+    symbols: dict[str, Any] = {name: high for name, _, high in ranges}
     symbols |= {name: variable(name, scope) for name, *_ in varying}
     types = []
     for aval, axes in zip(avals, names, strict=True):
-        shape = [symbols.get(name, n) for name, n in zip(axes, aval.shape, strict=False)]
+        shape = [size.length(symbols[size.name]) if size else n for size, n in zip(axes, aval.shape, strict=False)]
         types.append(shaped((*shape, *aval.shape[len(axes) :]), aval.dtype, aval.weak_type))
     return types
 
@@ -304,5 +310,5 @@ def _is_readable(key: Any) -> bool:
 
 def _type_key(aval: ShapedArray, axes: Names) -> Any:
     """The type without the lengths of its named axes."""
-    shape = tuple(name or n for name, n in zip(axes, aval.shape, strict=False))
+    shape = tuple(size or n for size, n in zip(axes, aval.shape, strict=False))
     return shape, aval.shape[len(axes) :], aval.dtype, aval.weak_type

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..._base import pytree
+from ..._base import config, pytree
 from ..._base.errors import ShapeError, UnexpectedTracerError
 from ..._base.pytree import flatten
 from ..._base.wrapping import COMPILED, wraps
 from ..._ir.avals import ShapedArray, typeof_value
 from ..._ir.primitive import tracing
 from ..._trace.trace import Tracer, not_an_array
+from ..._xla.array import ArrayImpl
 from ..jit import stages
 from ..jit.arguments import fun_name
 from ..jit.bound_call import BoundCall
@@ -110,10 +111,10 @@ class SizedJit(SizedFunction):
         >>> [float(f(jnp.ones(n))) for n in (3, 4, 100)]
         [3.0, 4.0, 100.0]
         >>> print(f.explain())
-        <lambda> has 2 programs for 3 calls; 25% of their elements are padding
+        <lambda> has 2 programs for 3 calls; 44% of their elements are padding
         sizes     calls  padding  compiled
-        n 1–8     2      50%      ...
-        n 33–128  1      22%      ...
+        n 2–32    2      86%      ...
+        n 65–128  1      22%      ...
         """
         from ..recording.answers import Table
 
@@ -200,26 +201,24 @@ class _Compiled(stages.Compiled):
             if aval is None:
                 raise not_an_array(x, "an argument")
             avals.append(aval)
-        plan = self._plans.get(tuple(avals))
+        keys = [x._key if type(x) is ArrayImpl else aval for x, aval in zip(leaves, avals, strict=True)]
+        plan_key = (config.current().executed, *keys)
+        plan = self._plans.get(plan_key)
         if plan is None:
-            plan = self._plans[tuple(avals)] = Plan(self._runner, self._lengths(avals), avals, self._inner)
+            plan = self._plans[plan_key] = Plan(self._runner, self._lengths(avals), keys, self._inner)
         return plan.run(leaves)
 
     def _lengths(self, avals: Sequence[ShapedArray]) -> tuple[tuple[str, int], ...]:
         """The lengths of a call. Raises `ShapeError` for arguments of other types than those of the bucket."""
-        ranges = {name: (low, high) for name, low, high in self._runner.ranges}
+        lengths = find_lengths(lambda: None, avals, self._names, self._call.names)
+        outside = {name for name, low, high in self._runner.ranges if not low <= lengths[name] <= high}
         for i, (aval, padded, axes) in enumerate(zip(avals, self._runner.in_avals, self._names, strict=True)):
-            shape = (
-                *[None if name else n for name, n in zip(axes, aval.shape, strict=False)],
-                *aval.shape[len(axes) :],
+            named = [size is not None for size in axes] + [False] * (aval.ndim - len(axes))
+            fits = aval.ndim == padded.ndim and all(
+                is_named or n == m for is_named, n, m in zip(named, aval.shape, padded.shape, strict=True)
             )
-            fits = len(shape) == padded.ndim and all(n in (None, m) for n, m in zip(shape, padded.shape, strict=True))
-            outside = [
-                name
-                for name, n in zip(axes, aval.shape, strict=False)
-                if name and not ranges[name][0] <= n <= ranges[name][1]
-            ]
-            if not fits or outside or aval.dtype != padded.dtype:
+            is_outside = any(size is not None and size.name in outside for size in axes)
+            if not fits or is_outside or aval.dtype != padded.dtype:
                 where = self._call.names()[i]
                 raise ShapeError(
                     f"Argument types differ from the types for which this compiled function was compiled: argument "
@@ -228,5 +227,4 @@ class _Compiled(stages.Compiled):
                     argument=where,
                     shapes=[padded.shape, aval.shape],
                 )
-        lengths = find_lengths(lambda: None, avals, self._names, self._call.names)
         return tuple(sorted(lengths.items()))

@@ -1,22 +1,50 @@
-"""Sizes as users specify them: names of axes."""
+"""Sizes as users specify them: names of axes, and lengths such as ``2*n + 1``."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._base import pytree
 from ..._base.errors import OptionError, ShapeError, TreeError
 from ..._base.pytree import PyTreeDef
 from ..._ir.avals import ShapedArray
+from ..._ir.dimensions import is_symbolic
 from ..jit.arguments import fun_name, signature_of
 from ..jit.bound_call import Statics, join_static
 
-#: the name of each leading axis of an array, or None
-Names = tuple[str | None, ...]
 #: the spec of arrays whose leading axis varies, and is named after its length in a call
 AUTO = "auto"
+_SIZE = re.compile(r"(?:(?P<factor>[1-9]\d*)\s*\*\s*)?(?P<name>[^\W\d]\w*)\s*(?P<offset>[+-]\s*\d+)?")
+
+
+class Size(NamedTuple):
+    """The length of an axis: `factor` times the length that `name` stands for, plus `offset`."""
+
+    name: str
+    factor: int = 1
+    offset: int = 0
+
+    def length(self, n: Any) -> Any:
+        """The length of the axis where that of the name is `n`."""
+        return n * self.factor + self.offset
+
+    def solve(self, length: Any) -> Any:
+        """The length of the name where that of the axis is `length`; None if there is none."""
+        rest = length - self.offset
+        if self.factor == 1:
+            return rest
+        return None if is_symbolic(rest) or rest % self.factor else rest // self.factor
+
+    def __str__(self) -> str:
+        return (f"{self.factor}*" if self.factor > 1 else "") + self.name + (f"{self.offset:+}" if self.offset else "")
+
+
+#: the size of each leading axis of an array, or None
+Names = tuple[Size | None, ...]
+_AUTO_NAMES: Names = (Size(AUTO),)
 
 
 def parse_sizes(fun: Callable[..., Any], sizes: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,11 +67,16 @@ def _parse(parameter: str, spec: Any) -> Any:
     entries = spec.split(",") if isinstance(spec, str) else spec
     if not isinstance(entries, Sequence) or not all(isinstance(e, str | None) for e in entries):
         raise OptionError(f"sizes: the sizes of {parameter} are {spec!r}", instead="names of axes, such as 'batch, n'")
-    names = [None if e is None or e.strip() == "_" else e.strip() for e in entries]
-    for name in names:
-        if name is not None and not name.isidentifier():
-            raise OptionError(f"sizes: {name!r}, in the sizes of {parameter}, is no name", instead="'n', '_' or None")
-    return tuple(names)
+    return tuple(None if e is None or e.strip() == "_" else _parse_size(parameter, e.strip()) for e in entries)
+
+
+def _parse_size(parameter: str, text: str) -> Size:
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise OptionError(
+            f"sizes: {text!r}, in the sizes of {parameter}, is no name", instead="'n', '2*n + 1', '_' or None"
+        )
+    return Size(match["name"], int(match["factor"] or 1), int((match["offset"] or "0").replace(" ", "")))
 
 
 def leaf_names(
@@ -71,8 +104,8 @@ def named_by_length(names: Sequence[Names], avals: Sequence[ShapedArray]) -> lis
     numbers: dict[Any, int] = {}
     result = list(names)
     for i, (axes, aval) in enumerate(zip(names, avals, strict=True)):
-        if axes == (AUTO,):
-            result[i] = (f"n{numbers.setdefault(aval.shape[0], len(numbers))}",) if aval.ndim else ()
+        if axes == _AUTO_NAMES:
+            result[i] = (Size(f"n{numbers.setdefault(aval.shape[0], len(numbers))}"),) if aval.ndim else ()
     return result
 
 
@@ -95,7 +128,7 @@ class Examples:
         first = self.first.setdefault(key, lengths)
         varying = self.varying.setdefault(key, set())
         varying |= {i for i, (n, other) in enumerate(zip(lengths, first, strict=True)) if n != other}
-        return [(AUTO,) if i in varying else () for i in range(len(avals))]
+        return [_AUTO_NAMES if i in varying else () for i in range(len(avals))]
 
 
 def find_lengths(
@@ -106,13 +139,17 @@ def find_lengths(
     first: dict[str, int] = {}
     for i, (aval, axes) in enumerate(zip(avals, names, strict=True)):
         if len(axes) > aval.ndim:
+            axis_names = ", ".join(map(str, axes))
             raise ShapeError(
-                f"sizes: {fun_name(fun)} needs the axes {axes} of {labels()[i]}, which is {aval.short}",
+                f"sizes: {fun_name(fun)} needs the axes {axis_names} of {labels()[i]}, which is {aval.short}",
                 shapes=[aval.shape],
             )
-        for name, n in zip(axes, aval.shape, strict=False):
-            if name is None:
+        for size, length in zip(axes, aval.shape, strict=False):
+            if size is None:
                 continue
+            n, name = size.solve(length), size.name
+            if n is None:
+                raise ShapeError(f"sizes: {size} cannot be {length}, as in {labels()[i]}", shapes=[aval.shape])
             if lengths.setdefault(name, n) != n:
                 raise ShapeError(
                     f"sizes: {name} is {lengths[name]} in {labels()[first[name]]} and {n} in {labels()[i]}",

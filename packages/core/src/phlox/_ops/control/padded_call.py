@@ -9,15 +9,12 @@ padded.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..._base import config
-from ..._base.errors import SizesError, SizesWarning
-from ..._base.source import warn
+from ..._base.errors import PhloxError, SizesError, SizesWarning
+from ..._base.source import location_in, warn
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
@@ -30,13 +27,11 @@ from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
 from ..._transform.padding import Padding
 from ..._transform.transpose import is_linear
-from ..._xla.array import Array, logical, physical, put
-from ..._xla.host_values import as_array, operand
+from ..._xla.array import Array
 from ..._xla.lower import lower_jaxpr
-from ..._xla.partition_spec import PartitionSpec
-from ..._xla.sharding import CompilerSharding, HloSharding, NamedSharding, Sharding
 from ..._xla.text import Function, Value
 from .call import axes_used, call, decomposes, jit_p, narrow_call
+from .host_padding import cut_on_host, length_array, pad_on_host
 
 #: (name, length) for each name of a size
 Lengths = tuple[tuple[str, int], ...]
@@ -114,12 +109,6 @@ class _Runner:
         return True
 
 
-@functools.lru_cache(8192)
-def length_array(n: int, settings: Any) -> Array:
-    """A length as an array that programs read, for these settings. A transfer takes 10 microseconds."""
-    return as_array(np.int32(n))
-
-
 def _eager(*args: Any, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> list[Any]:
     memo, key = jaxpr.jaxpr.memo, ("runner", ranges)
     runner = memo.get(key)
@@ -146,83 +135,16 @@ def _exact(jaxpr: ClosedJaxpr, lengths: Lengths) -> ClosedJaxpr:
 
 def warn_of_refusal(name: str, error: Exception, function: str = "pad_axes") -> None:
     """Warns that a function is compiled for each size."""
-    what, where = getattr(error, "what", str(error)), getattr(error, "where", None)
-    place = f", at {where}" if where is not None else ""
-    warn(f"{function}: {name} is compiled for each size of its arguments: {what}{place}", SizesWarning)
+    error = as_refusal(error)
+    place = f", at {error.where}" if error.where is not None else ""
+    warn(f"{function}: {name} is compiled for each size of its arguments: {error.what}{place}", SizesWarning)
 
 
-#: The alignment of memory that XLA on CPUs uses as it is; other memory is copied.
-_ALIGNMENT = 64
-
-
-def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An uninitialized array at an aligned address."""
-    size = math.prod(shape) * dtype.itemsize
-    memory = np.empty(size + _ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % _ALIGNMENT
-    return np.ndarray(shape, dtype, memory, start)
-
-
-def padding_value(dtype: np.dtype) -> Any:
-    """The value of padding in arguments. Results do not depend on it."""
-    return 0
-
-
-def pad_on_host(x: Any, aval: ShapedArray) -> Array:
-    """`x`, an array or an operand that becomes one, longer at the ends of its axes: of the padded type `aval`."""
-    is_numpy = type(x) is np.ndarray
-    x = x if is_numpy else operand(x)
-    shape = aval.shape
-    if x.shape == shape:
-        return operand(x)
-    words = x if is_numpy else physical(x)
-    host = np.asarray(words, aval.dtype) if is_numpy else np.asarray(words)
-    whole = _aligned((*shape, *host.shape[len(shape) :]), host.dtype)
-    n = host.shape[0]
-    if host.shape[1:] == whole.shape[1:]:  # the usual case, in a third of the time
-        whole[:n] = host
-        whole[n:] = padding_value(host.dtype)
-        return put(whole, aval, share=True) if is_numpy else _placed(x, words, whole, shape)
-    inside: tuple[slice, ...] = ()
-    for axis, (n, size) in enumerate(zip(host.shape, shape, strict=False)):
-        if n != size:  # behind the end of each axis, within the earlier ones
-            whole[(*inside, *[slice(None)] * (axis - len(inside)), slice(n, None))] = padding_value(host.dtype)
-            inside = (*inside, *[slice(None)] * (axis - len(inside)), slice(n))
-    whole[inside] = host
-    return put(whole, aval, share=True) if is_numpy else _placed(x, words, whole, shape)
-
-
-def cut_on_host(x: Array, shape: tuple[int, ...]) -> Array:
-    """The beginning of `x` along each axis. Leading rows share the memory of `x` on CPUs."""
-    if x.aval.shape == shape:
-        return x
-    words = physical(x)
-    part = np.asarray(words)[tuple(map(slice, shape))]
-    if not part.flags.c_contiguous:
-        whole, part = part, _aligned(part.shape, part.dtype)
-        part[...] = whole
-    return _placed(x, words, part, shape)
-
-
-def _placed(x: Array, words: Array, host: np.ndarray, shape: tuple[int, ...]) -> Array:
-    """The array of this shape with the elements `host`, on the devices of `x`. `words` are the elements of `x`."""
-    aval = shaped(host.shape, words.aval.dtype, words.aval.weak_type)
-    sharding = x.sharding
-    if len(sharding.devices) > 1:
-        sharding = _divisible(sharding, host.shape)
-    array = put(host, aval, sharding, committed=x.committed, share=True)
-    return array if words is x else logical(array, shaped(shape, x.aval.dtype))
-
-
-def _divisible(sharding: Sharding, shape: tuple[int, ...]) -> Sharding:
-    """`sharding`; axes that it does not split into equal parts are on each device as a whole."""
-    tiles = sharding.tiles(len(shape))
-    if not any(n % parts for n, parts in zip(shape, tiles, strict=True)):
-        return sharding
-    if isinstance(sharding, NamedSharding):
-        entries = [None if n % parts else e for e, n, parts in zip(sharding.spec, shape, tiles, strict=False)]
-        return sharding.update(spec=PartitionSpec(*entries))
-    return CompilerSharding(sharding.devices, HloSharding.replicate())
+def as_refusal(error: Exception) -> PhloxError:
+    """The error without its traceback, whose frames hold tracers. An error of Python gets the line that it is from."""
+    if isinstance(error, PhloxError):
+        return error.with_traceback(None)
+    return SizesError(f"{type(error).__name__}: {error}", where=location_in(error.__traceback__))
 
 
 # --- rules ----------------------------------------------------------------------------------------------

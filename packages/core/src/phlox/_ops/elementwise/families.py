@@ -220,6 +220,7 @@ def unary(
     show: Callable[..., Any] | None = None,
     eager: Callable[..., Any] | None = None,
     keys: Callable[..., Any] | None = None,
+    pad: Callable[..., Any] = passes,
     nan_checked: bool | None = None,
     light: bool = False,
     unfused: Unfused | None = None,
@@ -242,6 +243,7 @@ def unary(
       show: ``show(eqn, printer)``, the parameters that a printed program shows; None for all.
       eager: the function that computes the result when no trace is current; None for the compiled operation.
       keys: how it uses PRNG keys, see `Primitive`; None where it takes none.
+      pad: the rule for padded axes.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
       unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
@@ -280,7 +282,7 @@ def unary(
         spectral=lambda *args, **params: follow(prim, *args, **params),
         transpose=None if transpose is None else transposed,
         batch=lambda axis, args, dims, **params: (prim.bind(*args, **params), dims[0]),
-        pad=passes,
+        pad=pad,
         show=show,
         eager=eager,
         keys=keys,

@@ -63,7 +63,8 @@ def polyfit(
         raise OptionError(f"polyfit: deg={deg}", instead="a degree that is not negative")
     if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
         raise ShapeError(f"polyfit: takes a vector x and as many rows of y, got {x.aval.short} and {y.aval.short}")
-    tolerance = len(x) * float(dtypes.finfo(dtypes.to_inexact(x.dtype)).eps) if rcond is None else float(rcond)
+    n = x.shape[0]
+    tolerance = n * float(dtypes.finfo(dtypes.to_inexact(x.dtype)).eps) if rcond is None else float(rcond)
     powers, values = vander(x, order), y
     if w is not None:
         (w,) = promote_inexact(*check("polyfit", w))
@@ -86,11 +87,11 @@ def polyfit(
     if isinstance(cov, str) and cov == "unscaled":
         factor = asarray(np.float32(1))
     else:
-        if len(x) <= order:
+        if n <= order:
             raise OptionError(
-                f"polyfit: {len(x)} points say nothing of the spread of {order} coefficients",
+                f"polyfit: {n} points say nothing of the spread of {order} coefficients",
                 instead="cov='unscaled', or more points",
             )
-        factor = divide(residuals, len(x) - order)
+        factor = divide(residuals, n - order)
     factor = factor if factor.ndim else factor[None]
     return coefficients, multiply(spread, factor) if y.ndim == 1 else multiply(spread[:, :, None], factor)

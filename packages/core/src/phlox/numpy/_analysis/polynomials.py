@@ -12,7 +12,7 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
-from ..._ir.dimensions import surely_at_least
+from ..._ir.dimensions import is_symbolic, surely_at_least
 from ..._operands.checks import check, integer, type_of
 from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
 from .._creation.fill import arange, ones, zeros
@@ -58,10 +58,13 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
 
 @functools.partial(jit, static_argnames="unroll")
 def _polyval(p: Any, x: Any, unroll: int | None) -> Any:
-    from ...lax import broadcast_to_rank, polynomial  # here, as `phlox.numpy` does not wait for lax
+    from ...lax import broadcast_to_rank, polynomial, scan  # here, as `phlox.numpy` does not wait for lax
 
     p, x = promote_dtypes(p, x)
     shape = broadcast_shapes(type_of(p).shape[1:], type_of(x).shape)
+    if is_symbolic(_length(p)):  # no list of coefficients has that length
+        start = broadcast_to(to_dtype(0, type_of(x).dtype), shape)
+        return scan(lambda y, coefficient: (add(multiply(y, x), coefficient), None), start, p)[0]
     coefficients = [p[i] for i in range(_length(p))][::-1]
     if not coefficients:
         return broadcast_to(to_dtype(0, type_of(x).dtype), shape)

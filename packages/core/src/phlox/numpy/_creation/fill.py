@@ -15,7 +15,7 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped, typeof_value
-from ..._ir.dimensions import is_symbolic, max_dim
+from ..._ir.dimensions import is_symbolic, max_dim, surely_at_least, value_of
 from ..._ir.primitive import current_trace
 from ..._ir.promotion import promote
 from ..._operands.checks import as_shape, canonical_axis, check, check_one, integer, refuse_complex, type_of
@@ -30,6 +30,7 @@ from ..._xla import transfer_guard
 from ..._xla.array import put
 from ..._xla.sharding import Sharding
 from .._elementwise.binary import add, divide, multiply, subtract
+from .._elementwise.choose import where
 from .._elementwise.unary import floor
 from .._manipulation.shapes import broadcast_arrays, broadcast_to, expand_dims, reshape
 from .from_data import asarray
@@ -477,7 +478,10 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
             multiply(expand_dims(last, at), part),
         )
         if endpoint:
-            out = ops.concatenate(out, expand_dims(last, at), dimension=at)
+            final = expand_dims(last, at)
+            if not surely_at_least(num, 2):  # a symbolic length, for which `num == 1` is False
+                final = where(value_of(num) == 1, expand_dims(first, at), final)
+            out = ops.concatenate(out, final, dimension=at)
     if dtypes.kind(dtype) in "iu":
         out = floor(out)
     return to_dtype(out, dtype), ops.own(step)

@@ -15,6 +15,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
+from ..._ir.dimensions import value_of
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
 from ..._operands.index_bounds import PUT, WRITE, check_positions
 from ..._operands.promotion import to_dtype
@@ -187,8 +188,8 @@ def compress(
         size = known_count("compress", mask)
     elif not 0 <= size <= n:
         raise OptionError(f"compress: size={size} for {n} elements", instead=f"a size from 0 to {n}")
-    length = type_of(a).shape[at]
-    return take(a, first_places(mask, size, np.int32(length)), at, fill_value=fill_value)
+    beyond = to_dtype(value_of(type_of(a).shape[at]), np.dtype(np.int32))
+    return take(a, first_places(mask, size, beyond), at, fill_value=fill_value)
 
 
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
@@ -251,7 +252,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         raise ShapeError(f"place: {type_of(mask).short} as mask of {type_of(arr).short}")
     if not type_of(vals).size:
         raise ShapeError("place: no values to take from", shapes=[type_of(vals).shape])
-    positions = first_places(ravel(as_bool(mask)), count, np.int32(count))
+    positions = first_places(ravel(as_bool(mask)), count, to_dtype(value_of(count), np.dtype(np.int32)))
     values = to_dtype(_repeated(vals, count), type_of(arr).dtype)
     return reshape(At(ravel(arr))[positions].set(values, mode="drop"), shape)
 

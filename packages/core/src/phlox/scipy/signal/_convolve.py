@@ -13,6 +13,7 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import OptionError, ShapeError, UnsupportedError
 from ..._base.strictness import lenient
 from ..._ir import dtypes
+from ..._ir.bounds import bounds
 from ..._operands.checks import canonical_axes, check, check_one, type_of
 from ..._operands.promotion import promote_inexact
 
@@ -67,8 +68,13 @@ def _direct(in1: Any, in2: Any, ranges: Any, precision: Any) -> Any:
     return lax.conv_general_dilated(in1[None, None], kernel, strides, padding, precision=precision)[0, 0]
 
 
-def _fast(n: int) -> int:
-    """The least length of at least `n` without prime factors above 5, for which Fourier transforms are fastest."""
+def _fast(n: Any) -> int:
+    """The least length of at least `n` without prime factors above 5, for which Fourier transforms are fastest.
+
+    That of the largest value if `n` is symbolic: a transform of a longer array has the same result.
+    """
+    largest = bounds(n)[1]
+    n = int(n if largest == math.inf else largest)
     best = 1 << (n - 1).bit_length()
     power5 = 1
     while power5 < best:
