@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,76 +12,8 @@ import phlox_nn as nn
 
 from ._architecture import register
 from ._config import Config
-
-
-def time_features(times: Any, features: int, longest: float = 10000.0) -> Any:
-    """Cosines and sines of times (n,), with `features` / 2 wavelengths from 2 pi to 2 pi `longest`: (n, features).
-
-    >>> time_features(jnp.array([0, 5]), 8).shape
-    (2, 8)
-    """
-    half = features // 2
-    angles = jnp.asarray(times, jnp.float32)[:, None] * jnp.exp(-math.log(longest) * jnp.arange(half) / half)
-    return jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=-1)
-
-
-class ResidualBlock(nn.Layer):
-    """Two convolutions, with what is known of the time added between them. Keeps height and width.
-
-    Args:
-      in_features, out_features: the number of channels before and after.
-      time_features: the length of the vectors of time; None for a block without them.
-      groups: of the norms; it divides both numbers of channels.
-      dropout: the fraction that is dropped in training before the second convolution.
-    """
-
-    in_features: int
-    out_features: int
-    time_features: int | None = None
-    groups: int = 32
-    dropout: float = 0.0
-
-    def parts(self) -> Mapping[str, Any]:
-        ins, outs = self.in_features, self.out_features
-        # A block begins as its shortcut, as the last convolution begins with zeros.
-        last = nn.Conv(outs, outs, (3, 3), weight_init=nn.initializers.zeros)
-        parts = {
-            "norm1": nn.GroupNorm(ins, groups=self.groups),
-            "conv1": nn.Conv(ins, outs, (3, 3)),
-            "norm2": nn.GroupNorm(outs, groups=self.groups),
-            "dropping": nn.Dropout(self.dropout),
-            "conv2": last,
-        }
-        parts |= {"time": nn.Linear(self.time_features, outs)} if self.time_features else {}
-        return parts | ({"shortcut": nn.Conv(ins, outs, (1, 1))} if ins != outs else {})
-
-    def __call__(self, x: Any, time: Any = None) -> Any:
-        y = self.conv1(nn.silu(self.norm1(x)))
-        y = y if time is None else y + self.time(nn.silu(time))[:, None, None, :]
-        y = self.conv2(self.dropping(nn.silu(self.norm2(y))))
-        return y + (self.shortcut(x) if hasattr(self, "shortcut") else x)
-
-
-class ImageAttention(nn.Layer):
-    """Attention between all positions of a feature map (n, height, width, features), added to it.
-
-    Args:
-      features: the number of channels.
-      num_heads: the number of heads.
-      groups: of the norm.
-    """
-
-    features: int
-    num_heads: int = 1
-    groups: int = 32
-
-    def parts(self) -> Mapping[str, Any]:
-        attention = nn.MultiHeadAttention(self.features, self.num_heads)
-        return {"norm": nn.GroupNorm(self.features, groups=self.groups), "attention": attention}
-
-    def __call__(self, x: Any) -> Any:
-        y = self.norm(x).reshape((len(x), -1, self.features))
-        return x + self.attention(y).reshape(x.shape)
+from ._image_blocks import ImageAttention as ImageAttention, ResidualBlock as ResidualBlock
+from ._sinusoids import time_features as time_features
 
 
 class UNet(nn.Layer):
