@@ -1,11 +1,14 @@
-"""The blocks of convolutional networks that map images to images, which `unet` and `vae` share."""
+"""The blocks of convolutional networks that map images to images, which U-Nets and autoencoders share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import phlox.numpy as jnp
 import phlox_nn as nn
+
+from ._encoder import Attention
 
 
 class ResidualBlock(nn.Layer):
@@ -16,6 +19,7 @@ class ResidualBlock(nn.Layer):
       time_features: the length of the vectors of time; None for a block without them.
       groups: of the norms; it divides both numbers of channels.
       dropout: the fraction that is dropped in training before the second convolution.
+      epsilon: of the norms.
     """
 
     in_features: int
@@ -23,15 +27,16 @@ class ResidualBlock(nn.Layer):
     time_features: int | None = None
     groups: int = 32
     dropout: float = 0.0
+    epsilon: float = 1e-5
 
     def parts(self) -> Mapping[str, Any]:
         ins, outs = self.in_features, self.out_features
         # A block begins as its shortcut, as the last convolution begins with zeros.
         last = nn.Conv(outs, outs, (3, 3), weight_init=nn.initializers.zeros)
         parts = {
-            "norm1": nn.GroupNorm(ins, groups=self.groups),
+            "norm1": nn.GroupNorm(ins, self.epsilon, groups=self.groups),
             "conv1": nn.Conv(ins, outs, (3, 3)),
-            "norm2": nn.GroupNorm(outs, groups=self.groups),
+            "norm2": nn.GroupNorm(outs, self.epsilon, groups=self.groups),
             "dropping": nn.Dropout(self.dropout),
             "conv2": last,
         }
@@ -51,17 +56,23 @@ class ImageAttention(nn.Layer):
     Args:
       features: the number of channels.
       num_heads: the number of heads.
-      groups: of the norm.
+      groups, epsilon: of the norm.
     """
 
     features: int
     num_heads: int = 1
     groups: int = 32
+    epsilon: float = 1e-5
 
     def parts(self) -> Mapping[str, Any]:
-        attention = nn.MultiHeadAttention(self.features, self.num_heads)
-        return {"norm": nn.GroupNorm(self.features, groups=self.groups), "attention": attention}
+        norm = nn.GroupNorm(self.features, self.epsilon, groups=self.groups)
+        return {"norm": norm, "attention": Attention(self.features, self.num_heads)}
 
     def __call__(self, x: Any) -> Any:
         y = self.norm(x).reshape((len(x), -1, self.features))
         return x + self.attention(y).reshape(x.shape)
+
+
+def doubled(x: Any) -> Any:
+    """Feature maps (n, height, width, features) with each position twice along height and width."""
+    return jnp.repeat(jnp.repeat(x, 2, axis=1), 2, axis=2)
