@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from tasks.run_tasks import GPT2_TASKS
 
 HERE = Path(__file__).parent

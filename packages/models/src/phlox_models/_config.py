@@ -161,7 +161,7 @@ class Config(Mapping[str, Any]):
         for name, value in values.items():
             if name in self and self[name] != value:
                 raise ArgumentError(
-                    f"config.json: {name!r} is {self[name]!r:.60}, which phlox_models does not have for a {self.model_type}",
+                    f"config.json: {name!r} is {self[name]!r:.60}, which phlox_models lacks for a {self.model_type}",
                     instead=f"a model with {name}={value!r}",
                     name=name,
                 )
