@@ -9,7 +9,6 @@ import phlox_nn as nn
 import phlox_optim as optim
 from phlox.sharding import PartitionSpec as P
 from phlox_optim import logging, metrics
-from phlox_optim.checkpoint import CheckpointManager
 
 KEY = phlox.random.key(0)
 MODEL = nn.MLP((64, 128, 10), nn.relu)
@@ -51,10 +50,8 @@ def validation(folder):
 def best_and_resume(folder):
     step = optim.make_step(LOSS, optim.adam(1e-3))
     for epochs in (2, 5):  # the second run goes on
-        train = step.init(MODEL.init(KEY))
-        with CheckpointManager(folder, max_to_keep=1) as last:
-            best = optim.Best("eval_accuracy", "max")
-            done = optim.fit(train, step, BATCHES, epochs=epochs, evaluate=EVALUATE, checkpoints=last, best=best)
+        train, best = step.init(MODEL.init(KEY)), optim.Best("eval_accuracy", "max")
+        done = optim.fit(train, step, BATCHES, epochs=epochs, evaluate=EVALUATE, checkpoints=folder, best=best)
     return EVALUATE(done.best)["eval_accuracy"]
 
 

@@ -18,6 +18,7 @@ from ._config import Config
 
 if TYPE_CHECKING:  # `architecture` imports them by name; packagers look for import statements
     from . import (  # noqa: F401
+        autoencoder_kl,
         bert,
         clip,
         convnext,
@@ -74,6 +75,8 @@ class Architecture(NamedTuple):
 
 #: the module of each architecture, by `model_type`
 _MODULES = {
+    "AutoencoderKL": "autoencoder_kl",
+    "UNet2DModel": "unet",
     "bert": "bert",
     "clip": "clip",
     "clip_text_model": "clip",

@@ -76,12 +76,16 @@ class Config(Mapping[str, Any]):
         return isinstance(other, Config) and self._text == other._text
 
     def __repr__(self) -> str:
-        return f"Config({self.get('model_type')!r})"
+        return f"Config({self.get(self._type_entry)!r})"
 
     @property
     def model_type(self) -> str:
-        """Hugging Face's name of the architecture."""
-        return self.text("model_type")
+        """Hugging Face's name of the architecture: `model_type`, or in files of diffusers `_class_name`."""
+        return self.text(self._type_entry)
+
+    @property
+    def _type_entry(self) -> str:
+        return "_class_name" if "_class_name" in self and "model_type" not in self else "model_type"
 
     @property
     def labels(self) -> int:
@@ -152,6 +156,16 @@ class Config(Mapping[str, Any]):
         """A configuration inside of this one, such as that of the text model of CLIP."""
         return Config(self._checked(name, _REQUIRED, "an object", lambda x: isinstance(x, Mapping)))
 
+    def check_fixed(self, values: Mapping[str, Any]) -> None:
+        """Raises `ArgumentError` for an entry with another value than this one, the only one that is implemented."""
+        for name, value in values.items():
+            if name in self and self[name] != value:
+                raise ArgumentError(
+                    f"config.json: {name!r} is {self[name]!r:.60}, which phlox_models lacks for a {self.model_type}",
+                    instead=f"a model with {name}={value!r}",
+                    name=name,
+                )
+
     def _checked(self, name: str, default: Any, kind: str, is_valid: Callable[[Any], bool]) -> Any:
         value = self.get(name)
         if value is None and default is not _REQUIRED:
@@ -159,7 +173,7 @@ class Config(Mapping[str, Any]):
         if value is None or not is_valid(value):
             problem = "is missing" if value is None else f"is {value!r:.60}"
             raise ArgumentError(
-                f"config.json: {name!r} {problem}, but a model of type {self.get('model_type')!r} needs {kind}",
+                f"config.json: {name!r} {problem}, but a model of type {self.get(self._type_entry)!r} needs {kind}",
                 instead=f'"{name}": {kind}, as in the config.json of the model\'s authors',
                 name=name,
             )

@@ -18,9 +18,9 @@ from phlox import random
 from phlox.errors import ArgumentError
 
 from . import _beams
-from ._language import init_cache
+from ._language import cache_dtype, init_cache
 from ._prompts import Prompts, bucket, prompts
-from ._sampling import Sampling, choose, penalized, sampling
+from ._sampling import Sampling, choose, penalized, sampling, seen_tokens
 
 
 class Ends(NamedTuple):
@@ -202,20 +202,6 @@ def _programs(model: Any, structure: Sampling) -> tuple[Any, Any]:
         return cache, advance(logits, state, ends, numbers)
 
     return first, following
-
-
-def seen_tokens(tokens: Any, mask: Any, vocabulary: int, structure: Sampling) -> Any:
-    """Whether each token is in each text, bool (batch, vocabulary); an empty array if nothing asks for it."""
-    if structure.repetition_penalty is None:
-        return jnp.zeros((len(tokens), 0), bool)
-    seen = jnp.zeros((len(tokens), vocabulary), bool)
-    return seen.at[jnp.arange(len(tokens))[:, None], jnp.where(mask, tokens, vocabulary)].set(True, mode="drop")
-
-
-def cache_dtype(params: Any) -> Any:
-    """The dtype of keys and values: the widest of the floating-point parameters."""
-    dtypes = {x.dtype for x in phlox.tree.leaves(params)}
-    return jnp.result_type(*(dtype for dtype in dtypes if jnp.issubdtype(dtype, jnp.floating)))
 
 
 def _ends(model: Any, eos: Any, stop: Sequence[Sequence[int]]) -> Ends:

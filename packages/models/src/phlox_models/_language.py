@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import phlox
 import phlox.numpy as jnp
 import phlox_nn as nn
 from phlox.errors import ArgumentError
@@ -208,3 +209,9 @@ def init_cache(model: Any, batch: int, length: int, dtype: Any = jnp.float32) ->
 
     mask, index = jnp.zeros((batch, length), bool), jnp.zeros((), jnp.int32)
     return {"keys": empty(), "values": empty(), "mask": mask, "index": index}
+
+
+def cache_dtype(params: Any) -> Any:
+    """The dtype of keys and values: the widest of the floating-point parameters."""
+    dtypes = {x.dtype for x in phlox.tree.leaves(params)}
+    return jnp.result_type(*(dtype for dtype in dtypes if jnp.issubdtype(dtype, jnp.floating)))

@@ -102,3 +102,11 @@ def restricted(logits: Any, structure: Sampling, numbers: dict[str, Any]) -> Any
         least = jnp.max(logits, axis=-1, keepdims=True) + jnp.log(numbers["min_p"])
         logits = jnp.where(logits < least, -jnp.inf, logits)
     return logits
+
+
+def seen_tokens(tokens: Any, mask: Any, vocabulary: int, structure: Sampling) -> Any:
+    """Whether each token is in each text, bool (batch, vocabulary); an empty array if nothing asks for it."""
+    if structure.repetition_penalty is None:
+        return jnp.zeros((len(tokens), 0), bool)
+    seen = jnp.zeros((len(tokens), vocabulary), bool)
+    return seen.at[jnp.arange(len(tokens))[:, None], jnp.where(mask, tokens, vocabulary)].set(True, mode="drop")

@@ -9,6 +9,7 @@ import numpy as np
 
 import phlox
 import phlox.numpy as jnp
+import phlox_nn as nn
 from phlox.errors import ShapeError
 
 
@@ -81,3 +82,15 @@ def mel_filters(num_mels: int, window: int, sampling_rate: int) -> np.ndarray[An
     falling = (edges[2:] - frequencies) / (edges[2:] - edges[1:-1])
     weights: np.ndarray[Any, Any] = np.maximum(0, np.minimum(rising, falling)) * 2 / (edges[2:] - edges[:-2])
     return weights
+
+
+def check_log_mel(layer: nn.Layer, features: Any, frames: int, num_mels: int) -> None:
+    """Raises `ShapeError` unless the features have the shape (n, frames, num_mels)."""
+    shape = jnp.shape(features)
+    if shape[-2:] != (frames, num_mels):
+        raise ShapeError(
+            f"Whisper takes log-mel features (n, {frames}, {num_mels}), got {shape}",
+            instead="phlox_models.whisper.log_mel(waveforms), or transposed features of Hugging Face",
+            shapes=[shape],
+            layer=layer.path,
+        )

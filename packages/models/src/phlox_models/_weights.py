@@ -129,7 +129,7 @@ def save(name: Folder, model: Any, params: Any) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     # Weights first: a folder with a config.json is complete.
     rename = architecture(config).rename(model)
-    file = folder / "model.safetensors"
+    file = folder / ("diffusion_pytorch_model.safetensors" if "_class_name" in config else "model.safetensors")
     nn.save_safetensors(model, params, file.with_suffix(".partial"), rename=rename)
     os.replace(file.with_suffix(".partial"), file)
     (folder / "config.json").write_text(json.dumps(dict(config), indent=2, sort_keys=True) + "\n")
@@ -153,7 +153,7 @@ def _read_config(folder: Path) -> Config:
         ) from None
     if not isinstance(entries, Mapping):
         raise ArgumentError(f"{str(file)!r} has no JSON object, but a {type(entries).__name__}")
-    if "model_type" not in entries:
+    if "model_type" not in entries and "_class_name" not in entries:
         raise ArgumentError(
             f"{str(file)!r} does not say which architecture it is for",
             instead='"model_type": "gpt2", or another of phlox_models.model_types()',

@@ -22,6 +22,8 @@ import phlox.numpy as jnp
 import phlox_nn as nn
 from phlox import lax
 
+from ._unit import unit as unit
+
 
 class Head(nn.Layer):
     """The projector or the predictor: a linear layer, batch normalization, ReLU, and a linear layer.
@@ -99,17 +101,6 @@ def regression_loss(predictions: Any, projections: Any) -> Any:
     Array([0., 2.], dtype=float32)
     """
     return 2 - 2 * jnp.sum(unit(predictions) * lax.stop_gradient(unit(projections)), axis=-1)
-
-
-def unit(x: Any) -> Any:
-    """Vectors of the last axis, divided by their norms; vectors of zeros stay as they are.
-
-    >>> unit(jnp.array([3.0, 4.0]))
-    Array([0.6, 0.8], dtype=float32)
-    """
-    # As torch.nn.functional.normalize: the bound keeps the derivative finite.
-    squares = jnp.sum(jnp.square(x), axis=-1, keepdims=True)
-    return x * lax.rsqrt(jnp.maximum(squares, 1e-24))
 
 
 def byol_loss(

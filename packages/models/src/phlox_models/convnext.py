@@ -5,32 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import phlox.numpy as jnp
 import phlox_nn as nn
 
 from ._architecture import register
 from ._config import Config
-
-
-class ResponseNorm(nn.Layer):
-    """Global response normalization of version 2: ``weight * x * n + bias + x``.
-
-    n is the norm of each channel over height and width, divided by the mean of the channels' norms.
-
-    Args:
-      features: the number of channels.
-    """
-
-    features: int
-
-    def parameters(self) -> Mapping[str, Any]:
-        return dict.fromkeys(("weight", "bias"), (nn.initializers.zeros, (1, 1, 1, self.features)))
-
-    def __call__(self, x: Any) -> Any:
-        squares = jnp.sum(jnp.square(x), axis=(-3, -2), keepdims=True)
-        # The derivative of the root at 0 is infinite, and a channel is exactly 0 behind a ReLU.
-        norms = jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1)), 0)
-        return self.weight * (x * (norms / (norms.mean(-1, keepdims=True) + 1e-6))) + self.bias + x
+from ._names.convnext import rules
+from ._response_norm import ResponseNorm as ResponseNorm
 
 
 class ConvNeXtBlock(nn.Layer):
@@ -150,18 +130,5 @@ class ConvNeXt(nn.Layer):
         return tuple(states)
 
 
-for _name in ("convnext", "convnextv2"):
-    _block = f"{_name}.encoder.stages.*.layers.*."
-    _weights = [
-        (f"{_name}.embeddings.patch_embeddings.*", "patches.*"),
-        (f"{_name}.embeddings.layernorm.*", "first_norm.*"),
-        (f"{_name}.encoder.stages.*.downsampling_layer.*", "stages.*.halving.*"),
-        (_block + "dwconv.*", "stages.*.blocks.*.depthwise.*"),
-        (_block + "layernorm.*", "stages.*.blocks.*.norm.*"),
-        (_block + "pwconv1.*", "stages.*.blocks.*.up.*"),
-        (_block + "pwconv2.*", "stages.*.blocks.*.down.*"),
-        (_block + "grn.*", "stages.*.blocks.*.response.*"),
-        (_block + "layer_scale_parameter", "stages.*.blocks.*.scale"),
-        (f"{_name}.layernorm.*", "norm.*"),
-    ]
-    register(_name, ConvNeXt, _weights, prefix=f"{_name}.")
+for _model_type in ("convnext", "convnextv2"):
+    register(_model_type, ConvNeXt, rules(_model_type), prefix=f"{_model_type}.")

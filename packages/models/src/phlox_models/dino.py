@@ -13,7 +13,7 @@ import phlox.numpy as jnp
 import phlox_nn as nn
 from phlox import lax
 
-from .byol import unit
+from ._unit import unit
 
 
 class Head(nn.Layer):

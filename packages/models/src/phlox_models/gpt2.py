@@ -11,6 +11,7 @@ from ._architecture import register
 from ._attention import Attention, Span
 from ._config import Config
 from ._language import LanguageModel
+from ._names.gpt2 import RULES
 
 
 class Block(nn.Layer):
@@ -69,23 +70,4 @@ class GPT2(LanguageModel):
         return self.dropping(self.tokens(tokens) + self.positions(span.positions))
 
 
-# GPT-2's matrices lie as (in, out) in the file.
-WEIGHTS = [
-    ("transformer.wte.*", "tokens.*"),
-    ("transformer.wpe.*", "positions.*"),
-    ("transformer.h.*.ln_1.*", "blocks.*.norm1.*"),
-    (
-        "transformer.h.*.attn.c_attn.*",
-        ["blocks.*.attention.query.*", "blocks.*.attention.key.*", "blocks.*.attention.value.*"],
-        "transposed",
-    ),
-    ("transformer.h.*.attn.c_proj.*", "blocks.*.attention.out.*", "transposed"),
-    ("transformer.h.*.attn.bias", None),  # masks, in older files
-    ("transformer.h.*.attn.masked_bias", None),
-    ("transformer.h.*.ln_2.*", "blocks.*.norm2.*"),
-    ("transformer.h.*.mlp.c_fc.*", "blocks.*.mlp.layers.0.*", "transposed"),
-    ("transformer.h.*.mlp.c_proj.*", "blocks.*.mlp.layers.1.*", "transposed"),
-    ("transformer.ln_f.*", "norm.*"),
-    ("lm_head.*", "unembed.*"),
-]
-register("gpt2", GPT2, WEIGHTS, prefix="transformer.")
+register("gpt2", GPT2, RULES, prefix="transformer.")

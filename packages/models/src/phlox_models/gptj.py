@@ -11,6 +11,7 @@ from ._architecture import register
 from ._attention import Attention, Span
 from ._config import Config
 from ._language import LanguageModel
+from ._names.gptj import RULES
 from ._rotary import Rotary, frequencies
 
 
@@ -73,19 +74,4 @@ class GPTJ(LanguageModel):
         return self.dropping(self.tokens(tokens))
 
 
-WEIGHTS = [
-    ("transformer.wte.*", "tokens.*"),
-    ("transformer.h.*.ln_1.*", "blocks.*.norm.*"),
-    ("transformer.h.*.attn.q_proj.*", "blocks.*.attention.query.*"),
-    ("transformer.h.*.attn.k_proj.*", "blocks.*.attention.key.*"),
-    ("transformer.h.*.attn.v_proj.*", "blocks.*.attention.value.*"),
-    ("transformer.h.*.attn.out_proj.*", "blocks.*.attention.out.*"),
-    ("transformer.h.*.attn.bias", None),  # masks and positions, in older files
-    ("transformer.h.*.attn.masked_bias", None),
-    ("transformer.h.*.attn.embed_positions", None),
-    ("transformer.h.*.mlp.fc_in.*", "blocks.*.mlp.layers.0.*"),
-    ("transformer.h.*.mlp.fc_out.*", "blocks.*.mlp.layers.1.*"),
-    ("transformer.ln_f.*", "norm.*"),
-    ("lm_head.*", "unembed.*"),
-]
-register("gptj", GPTJ, WEIGHTS, prefix="transformer.")
+register("gptj", GPTJ, RULES, prefix="transformer.")

@@ -14,6 +14,7 @@ import phlox_nn as nn
 from ._architecture import register
 from ._config import Config
 from ._encoder import check_patches, num_patches, pair
+from ._names.mlp_mixer import RULES
 
 
 class MixerBlock(nn.Layer):
@@ -86,9 +87,4 @@ class MLPMixer(nn.Layer):
         return self.head(jnp.mean(x, axis=1)) if hasattr(self, "head") else x
 
 
-_WEIGHTS = [
-    ("stem.proj.*", "stem.*"),
-    *((f"blocks.*.mlp_tokens.fc{n}.*", f"blocks.*.patches.layers.{n - 1}.*") for n in (1, 2)),
-    *((f"blocks.*.mlp_channels.fc{n}.*", f"blocks.*.channels.layers.{n - 1}.*") for n in (1, 2)),
-]
-register("mlp-mixer", MLPMixer, _WEIGHTS)
+register("mlp-mixer", MLPMixer, RULES)

@@ -11,6 +11,7 @@ import phlox_nn as nn
 from ._architecture import register
 from ._config import Config
 from ._encoder import check_patches
+from ._names.perceiver import RULES
 from ._perceiver_layers import PerceiverLayer, QueryDecoder, fourier_features
 from ._statistics import WithStatistics
 
@@ -145,35 +146,4 @@ class Perceiver(WithStatistics):
         return jnp.concatenate([x, jnp.broadcast_to(positions, (len(x), *positions.shape))], axis=-1)
 
 
-_WEIGHTS: list[tuple[Any, ...]] = [
-    ("perceiver.embeddings.latents", "latents"),
-    ("perceiver.input_preprocessor.embeddings.*", "tokens.*"),
-    ("perceiver.input_preprocessor.position_embeddings.weight", "token_positions.weight"),
-    ("perceiver.input_preprocessor.position_embeddings.position_embeddings", "positions"),
-    ("perceiver.input_preprocessor.positions_projection.*", "projection.*"),
-    ("perceiver.input_preprocessor.convnet_1x1.*", "pixels.*"),
-    ("perceiver.input_preprocessor.convnet.conv.*", "conv.*"),
-    ("perceiver.input_preprocessor.convnet.batchnorm.*", "norm.*"),
-    ("embedding_decoder.bias", "bias"),
-]
-for _theirs, _ours in (
-    ("perceiver.encoder.cross_attention", "reading"),
-    ("perceiver.encoder.self_attends.*", "blocks.*"),
-    ("perceiver.decoder.decoder.decoding_cross_attention", "classifier.attention"),
-    ("perceiver.decoder.decoding_cross_attention", "text_decoder.attention"),
-):
-    _WEIGHTS += [
-        (f"{_theirs}.attention.self.layernorm1.*", f"{_ours}.norm1.*"),
-        (f"{_theirs}.attention.self.layernorm2.*", f"{_ours}.context_norm.*"),
-        *((f"{_theirs}.attention.self.{_map}.*", f"{_ours}.{_map}.*") for _map in ("query", "key", "value")),
-        (f"{_theirs}.attention.output.dense.*", f"{_ours}.out.*"),
-        (f"{_theirs}.layernorm.*", f"{_ours}.norm2.*"),
-        (f"{_theirs}.mlp.dense1.*", f"{_ours}.mlp.layers.0.*"),
-        (f"{_theirs}.mlp.dense2.*", f"{_ours}.mlp.layers.1.*"),
-    ]
-for _theirs, _ours in (("perceiver.decoder.decoder", "classifier"), ("perceiver.decoder", "text_decoder")):
-    _WEIGHTS += [
-        (f"{_theirs}.output_position_encodings.position_embeddings", f"{_ours}.queries"),
-        (f"{_theirs}.final_layer.*", f"{_ours}.linear.*"),
-    ]
-register("perceiver", Perceiver, _WEIGHTS, prefix="perceiver.")
+register("perceiver", Perceiver, RULES, prefix="perceiver.")

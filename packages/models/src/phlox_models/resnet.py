@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import phlox_nn as nn
-from phlox.errors import ArgumentError
 
 from ._architecture import register
 from ._config import Config
+from ._names.resnet import RULES
 from ._statistics import WithStatistics
+from ._torchvision import resnet_config
 
 
 def _conv(ins: int, outs: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv:
@@ -124,20 +125,6 @@ class ResNet(WithStatistics):
         return tuple(states)
 
 
-#: (depths, layer type, groups, width per group) by the name in torchvision
-_SIZES = {
-    "resnet18": ([2, 2, 2, 2], "basic", 1, 64),
-    "resnet34": ([3, 4, 6, 3], "basic", 1, 64),
-    "resnet50": ([3, 4, 6, 3], "bottleneck", 1, 64),
-    "resnet101": ([3, 4, 23, 3], "bottleneck", 1, 64),
-    "resnet152": ([3, 8, 36, 3], "bottleneck", 1, 64),
-    "resnext50_32x4d": ([3, 4, 6, 3], "bottleneck", 32, 4),
-    "resnext101_32x8d": ([3, 4, 23, 3], "bottleneck", 32, 8),
-    "wide_resnet50_2": ([3, 4, 6, 3], "bottleneck", 1, 128),
-    "wide_resnet101_2": ([3, 4, 23, 3], "bottleneck", 1, 128),
-}
-
-
 def resnet(name: str, labels: int = 1000) -> ResNet:
     """The model of this name in torchvision: ``phlox_nn.load_torch(resnet("resnet50"), state_dict)`` reads its weights.
 
@@ -152,26 +139,7 @@ def resnet(name: str, labels: int = 1000) -> ResNet:
     >>> sum(x.size for x in phlox.tree.leaves(phlox.eval_shape(resnet("resnet50").init, phlox.random.key(0))))
     25557032
     """
-    if name not in _SIZES:
-        raise ArgumentError(f"there is no ResNet {name!r}", instead=f"one of {', '.join(_SIZES)}", name=name)
-    depths, kind, groups, width = _SIZES[name]
-    widths = [n * (4 if kind == "bottleneck" else 1) for n in (64, 128, 256, 512)]
-    entries: dict[str, Any] = {"model_type": "resnet", "depths": depths, "hidden_sizes": widths, "layer_type": kind}
-    entries |= {"groups": groups, "width_per_group": width, "num_labels": labels}
-    return ResNet(Config(entries))
+    return ResNet(resnet_config(name, labels))
 
 
-_WEIGHTS = [
-    ("classifier.1.*", "fc.*"),
-    ("resnet.embedder.embedder.convolution.*", "conv1.*"),
-    ("resnet.embedder.embedder.normalization.*", "bn1.*"),
-]
-# Hugging Face counts from 0, torchvision from 1. Tensors with torchvision's names fit without a rule.
-for _stage in range(8):
-    _theirs, _ours = f"resnet.encoder.stages.{_stage}.layers.*.", f"layer{_stage + 1}.*."
-    for _n in range(3):
-        _WEIGHTS.append((f"{_theirs}layer.{_n}.convolution.*", f"{_ours}conv{_n + 1}.*"))
-        _WEIGHTS.append((f"{_theirs}layer.{_n}.normalization.*", f"{_ours}bn{_n + 1}.*"))
-    _WEIGHTS.append((f"{_theirs}shortcut.convolution.*", f"{_ours}downsample.0.*"))
-    _WEIGHTS.append((f"{_theirs}shortcut.normalization.*", f"{_ours}downsample.1.*"))
-register("resnet", ResNet, _WEIGHTS, prefix="resnet.")
+register("resnet", ResNet, RULES, prefix="resnet.")

@@ -16,7 +16,7 @@ from phlox import random
 
 from ._architecture import register
 from ._config import Config
-from .unet import ResidualBlock
+from ._image_blocks import ResidualBlock
 
 
 class VAEOutput(NamedTuple):

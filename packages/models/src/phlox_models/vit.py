@@ -11,6 +11,7 @@ import phlox_nn as nn
 from ._architecture import register
 from ._config import Config
 from ._encoder import Attention, Block, check_patches, num_patches, pair
+from ._names.vit import rules
 
 
 class ViT(nn.Layer):
@@ -104,19 +105,5 @@ class ViT(nn.Layer):
         return tuple(states)
 
 
-for _name in ("vit", "deit"):
-    _layer = f"{_name}.encoder.layer.*."
-    _weights = [
-        (f"{_name}.embeddings.patch_embeddings.projection.*", "patches.*"),
-        (f"{_name}.embeddings.position_embeddings", "positions"),
-        (f"{_name}.embeddings.*_token", "*_token"),
-        (_layer + "layernorm_before.*", "blocks.*.norm1.*"),
-        (_layer + "layernorm_after.*", "blocks.*.norm2.*"),
-        (_layer + "attention.output.dense.*", "blocks.*.attention.out.*"),
-        (_layer + "attention.attention.*", "blocks.*.attention.*"),
-        (_layer + "intermediate.dense.*", "blocks.*.mlp.layers.0.*"),
-        (_layer + "output.dense.*", "blocks.*.mlp.layers.1.*"),
-        (f"{_name}.layernorm.*", "norm.*"),
-        (f"{_name}.pooler.dense.*", "pooler.*"),
-    ]
-    register(_name, ViT, _weights, prefix=f"{_name}.")
+for _model_type in ("vit", "deit"):
+    register(_model_type, ViT, rules(_model_type), prefix=f"{_model_type}.")

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 import phlox.numpy as jnp
 import phlox_nn as nn
 from phlox import lax
-from phlox.errors import ShapeError
 
 from ._architecture import register
 from ._config import Config
 from ._encoder import Attention, Block
-from ._sound import log_mel as log_mel
+from ._names.whisper import RULES
+from ._sinusoids import sinusoids
+from ._sound import check_log_mel, log_mel as log_mel
 
 #: the maps of Whisper's attention that have a bias; a bias of the keys would not change the result
 _BIASED = ("query", "value", "out")
-
-
-def _sinusoids(key: Any, shape: Sequence[int], dtype: Any = jnp.float32) -> Any:
-    """The initializer of the encoder's positions: sines and cosines of wavelengths from 2 pi to 20000 pi."""
-    length, features = shape
-    speeds = np.exp(-np.log(10000) / (features // 2 - 1) * np.arange(features // 2))
-    angles = np.arange(length)[:, None] * speeds
-    return jnp.asarray(np.concatenate([np.sin(angles), np.cos(angles)], axis=1), dtype)
 
 
 class DecoderBlock(Block):
@@ -59,7 +50,7 @@ class Encoder(nn.Layer):
         return {
             "conv1": nn.Conv(c.integer("num_mel_bins", 80), n, (3,), padding=1),
             "conv2": nn.Conv(n, n, (3,), strides=2, padding=1),
-            "positions": nn.Embedding(c.integer("max_source_positions", 1500), n, _sinusoids),
+            "positions": nn.Embedding(c.integer("max_source_positions", 1500), n, sinusoids),
             "dropping": nn.Dropout(c.number("dropout", 0.0)),
             "blocks": _blocks(c, Block, "encoder", causal=False),
             "norm": nn.LayerNorm(n),
@@ -67,14 +58,7 @@ class Encoder(nn.Layer):
 
     def __call__(self, features: Any) -> Any:
         length = self.positions.num_embeddings
-        expected = (2 * length, self.conv1.in_features)
-        if jnp.shape(features)[-2:] != expected:
-            raise ShapeError(
-                f"Whisper takes log-mel features (n, {expected[0]}, {expected[1]}), got {jnp.shape(features)}",
-                instead="phlox_models.whisper.log_mel(waveforms), or transposed features of Hugging Face",
-                shapes=[jnp.shape(features)],
-                layer=self.path,
-            )
+        check_log_mel(self, features, 2 * length, self.conv1.in_features)
         x = nn.gelu(self.conv1(features), approximate=False)
         x = nn.gelu(self.conv2(x), approximate=False)
         x = self.dropping(x + lax.stop_gradient(self.positions(jnp.arange(length))))
@@ -157,23 +141,4 @@ class Whisper(nn.Layer):
         return states if is_decoder else self.decoder.tokens.attend(states)
 
 
-_WEIGHTS: list[tuple[Any, ...]] = [("proj_out.weight", None)]
-for _side in ("encoder", "decoder"):
-    _theirs, _ours = f"model.{_side}.layers.*", f"{_side}.blocks.*"
-    for _part, _attention in (("self_attn", "attention"), ("encoder_attn", "cross_attention")):
-        _WEIGHTS += [
-            (f"{_theirs}.{_part}.{n[0]}_proj.*", f"{_ours}.{_attention}.{n}.*") for n in ("query", "key", "value")
-        ]
-        _WEIGHTS += [(f"{_theirs}.{_part}.out_proj.*", f"{_ours}.{_attention}.out.*")]
-    _WEIGHTS += [
-        (f"{_theirs}.self_attn_layer_norm.*", f"{_ours}.norm1.*"),
-        (f"{_theirs}.encoder_attn_layer_norm.*", f"{_ours}.cross_norm.*"),
-        (f"{_theirs}.final_layer_norm.*", f"{_ours}.norm2.*"),
-        (f"{_theirs}.fc1.*", f"{_ours}.mlp.layers.0.*"),
-        (f"{_theirs}.fc2.*", f"{_ours}.mlp.layers.1.*"),
-        (f"model.{_side}.embed_positions.*", f"{_side}.positions.*"),
-        (f"model.{_side}.embed_tokens.*", f"{_side}.tokens.*"),
-        (f"model.{_side}.layer_norm.*", f"{_side}.norm.*"),
-    ]
-_WEIGHTS += [("model.encoder.conv*", "encoder.conv*")]
-register("whisper", Whisper, _WEIGHTS, prefix="model.")
+register("whisper", Whisper, RULES, prefix="model.")

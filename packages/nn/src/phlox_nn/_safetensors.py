@@ -84,7 +84,7 @@ def stored(file: FileName) -> Iterator[Stored]:
     """The tensors in a file, in the files of an index, or in a folder."""
     path = FilePath(file)
     if path.is_dir():
-        names = [stem + ending for stem in ("model.safetensors", "pytorch_model.bin") for ending in ("", ".index.json")]
+        names = [stem + ending for stem in _STEMS for ending in ("", ".index.json")]
         path = next((path / name for name in names if (path / name).exists()), path / names[0])
     if path.name.endswith(".json"):
         yield from _of_index(path)
@@ -151,6 +151,8 @@ _DTYPES = dict(
         *("F8_E4M3 float8_e4m3fn", "F8_E5M2 float8_e5m2", "F8_E8M0 float8_e8m0fnu"),
     )
 )
+#: the files of weights in a folder, as transformers and diffusers write them, the first that exists
+_STEMS = ("model.safetensors", "diffusion_pytorch_model.safetensors", "pytorch_model.bin")
 #: the longest header or index, in bytes; the format's own limit
 _LONGEST_HEADER = 100_000_000
 

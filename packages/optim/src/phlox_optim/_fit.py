@@ -10,6 +10,7 @@ import dataclasses
 import datetime
 import inspect
 import itertools
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -97,9 +98,9 @@ def fit(
         figure that it is given: the parameters' (``eval_loss``) or their average's (``eval_ema_loss``).
       plateau: called with the history after each epoch: a factor of all updates, see `ReduceOnPlateau`.
       best: keeps the state with the best value of a figure, see `Best`.
-      checkpoints: a `CheckpointManager`. If it has a step, training continues from the latest one, with bitwise equal
-        results if `batches` are the same again. `epochs` counts from the very beginning, and may be higher than before.
-        Saved after each epoch, and when training ends.
+      checkpoints: a `CheckpointManager`, or a folder, which keeps the latest step only. If it has a step, training
+        continues from the latest one, with bitwise equal results if `batches` are the same again. `epochs` counts from
+        the very beginning, and may be higher than before. Saved after each epoch, and when training ends.
       save_every: the number of steps after which to save too.
       max_time: seconds, or a timedelta, after which training ends and is saved.
       log: functions of a step's number and metrics, called after each epoch; see `phlox_optim.logging`.
@@ -181,7 +182,9 @@ class _Run:
     kept: Any = None
 
     def start(self, rules: Any, stack: contextlib.ExitStack) -> None:
-        """Distributes the state over the mesh, and goes on from the latest checkpoint."""
+        """Distributes the state over the mesh, opens the checkpoints, and goes on from the latest one."""
+        if isinstance(self.checkpoints, str | os.PathLike):
+            self.checkpoints = _latest(self.checkpoints, stack)
         if self.plateau is not None:
             if not isinstance(self.step, Step):
                 raise ArgumentError("fit: plateau needs a step of make_step", instead="optim.make_step(loss, tx)")
@@ -201,10 +204,7 @@ class _Run:
         if self.best is not None:
             self.best_checkpoints = self.best.checkpoints
             if self.best_checkpoints is None and self.checkpoints is not None:
-                from .checkpoint import CheckpointManager
-
-                folder = f"{self.checkpoints.directory}-best"
-                self.best_checkpoints = stack.enter_context(CheckpointManager(folder, max_to_keep=1))
+                self.best_checkpoints = _latest(f"{self.checkpoints.directory}-best", stack)
         self.number = int(getattr(self.state, "step", 0))
 
     def train(
@@ -303,6 +303,13 @@ class _Run:
         """Saves the state and the progress, if there are checkpoints."""
         if self.checkpoints is not None and int(self.state.step) not in self.checkpoints.all_steps():
             self.checkpoints.save(int(self.state.step), {"train": self._stored(), "fit": self.place.text()})
+
+
+def _latest(folder: str | os.PathLike[str], stack: contextlib.ExitStack) -> Any:
+    """A manager of checkpoints that keeps the latest one, until the stack is closed."""
+    from .checkpoint import CheckpointManager  # imports orbax
+
+    return stack.enter_context(CheckpointManager(folder, max_to_keep=1))
 
 
 def _check_counts(**counts: Any) -> None:

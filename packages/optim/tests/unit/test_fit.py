@@ -99,6 +99,20 @@ def test_going_on_is_the_same_as_not_stopping(tmp_path, form, at):
     assert rows(done.history) == rows(whole.history)
 
 
+@pytest.mark.parametrize("kind", [str, lambda path: path])
+def test_checkpoints_may_be_a_folder(tmp_path, kind):
+    folder = tmp_path / "last"
+    for epochs in (1, 3):
+        options = {"epochs": epochs, "checkpoints": kind(folder), "best": optim.Best("loss"), "progress": False}
+        done = optim.fit(start(), STEP, batches(), **options)
+        with CheckpointManager(folder) as checkpoints:
+            assert checkpoints.all_steps() == [int(done.state.step)]
+    whole = optim.fit(start(), STEP, batches(), epochs=3, best=optim.Best("loss"), progress=False)
+    assert rows(done.history) == rows(whole.history)
+    same(done.state, whole.state)
+    same(done.best, whole.best)
+
+
 def test_ctrl_c_saves_and_ends(tmp_path):
     def step(train, batch):
         if int(train.step) == 6:
