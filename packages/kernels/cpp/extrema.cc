@@ -19,28 +19,26 @@ namespace ffi = xla::ffi;
 template <typename Order, bool kTies, typename W = typename Order::Word>
 struct Ranks {
   using Word = W;
+  Order order;
   W flipped;  // the bits that make the order of integers that of the ranks
   W rank(W bits) const {
-    const W ordered = W((kTies ? Order::key(bits) : Order::total(bits)) ^ flipped);
-    return W(ordered | W(W(0) - W(Order::nan(bits))));  // without a branch, or loops are not made vectors of
+    const W ordered = W((kTies ? order.key(bits) : order.total(bits)) ^ flipped);
+    return W(ordered | W(W(0) - W(order.nan(bits))));  // without a branch, or loops are not made vectors of
   }
   W value(W rank) const {
-    const bool nan = Order::nan(Order::bits(W(~W(0)))) && rank == W(~W(0));
-    return Order::bits(nan ? rank : W(rank ^ flipped));
+    const bool nan = order.nan(order.bits(W(~W(0)))) && rank == W(~W(0));
+    return order.bits(nan ? rank : W(rank ^ flipped));
   }
 };
 
-// Calls `f(ranks)` with the ranks of elements of `type`. Those of integers differ by the bits that are flipped only.
-template <bool kTies, bool kLargest, typename F>
-ffi::Error with_ranks(ffi::DataType type, const F& f) {
+// Calls `f(ranks)` with the ranks of elements of `type`.
+template <bool kTies, typename F>
+ffi::Error with_ranks(ffi::DataType type, bool largest, const F& f) {
   return with_order(type, [&](auto order) {
     using Order = decltype(order);
     using Word = typename Order::Word;
-    constexpr Word flipped = kLargest ? 0 : Word(~Word(0));
-    if constexpr (std::is_base_of_v<Unsigned<Word>, Order>)
-      f(Ranks<Unsigned<Word>, false>{Word(Order::key(0) ^ flipped)});
-    else
-      f(Ranks<Order, kTies>{flipped});
+    constexpr bool ties = kTies && !std::is_same_v<Integer<Word>, Order>;
+    f(Ranks<Order, ties>{order, largest ? Word(0) : Word(~Word(0))});
   });
 }
 
@@ -139,15 +137,14 @@ void columns_of(Threads& threads, R ranks, const Word* in, size_t blocks, size_t
   }
 }
 
-template <bool kLargest>
-ffi::Error position(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
+ffi::Error position(bool largest, ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
   if (out->element_count() == 0) return ffi::Error::Success();
   const size_t rows = out->element_count(), length = x.element_count() / rows;
   const size_t bytes = ffi::ByteWidth(out->element_type());
   if (bytes != 4 && bytes != 8) return refused("positions are integers of 32 or 64 bits");
   if (length == 0 || x.element_count() != rows * length) return refused("positions in rows, of which each has elements");
   Threads threads(pool, x.element_count(), kWorthIt);
-  return with_ranks<true, kLargest>(x.element_type(), [&](auto ranks) {
+  return with_ranks<true>(x.element_type(), largest, [&](auto ranks) {
     using Word = typename decltype(ranks)::Word;
     auto in = reinterpret_cast<const Word*>(x.untyped_data());
     rows_of(threads, ranks, in, rows, length, [&](size_t row, Found<Word> found) {
@@ -161,15 +158,15 @@ ffi::Error position(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::Any
 }
 
 // `inner`: how many elements of the result come from neighbours, element for element.
-template <bool kLargest>
-ffi::Error extremum(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out, int64_t inner) {
+ffi::Error extremum(bool largest, ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
+                    int64_t inner) {
   if (out->element_count() == 0) return ffi::Error::Success();
   const size_t count = out->element_count(), length = x.element_count() / count, stride = inner;
   if (length == 0 || x.element_count() != count * length || inner <= 0 || count % stride != 0)
     return refused("extrema of rows or columns, of which each has elements");
   if (out->element_type() != x.element_type()) return refused("extrema have the type of the operand");
   Threads threads(pool, x.element_count(), kWorthIt);
-  return with_ranks<false, kLargest>(x.element_type(), [&](auto ranks) {
+  return with_ranks<false>(x.element_type(), largest, [&](auto ranks) {
     using Word = typename decltype(ranks)::Word;
     auto in = reinterpret_cast<const Word*>(x.untyped_data());
     auto to = reinterpret_cast<Word*>(out->untyped_data());
@@ -180,14 +177,24 @@ ffi::Error extremum(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::Any
   });
 }
 
+template <bool kLargest>
+ffi::Error position_of(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
+  return position(kLargest, pool, x, out);
+}
+
+template <bool kLargest>
+ffi::Error extremum_of(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out, int64_t inner) {
+  return extremum(kLargest, pool, x, out, inner);
+}
+
 }  // namespace
 }  // namespace phlox_kernels
 
-PHLOX_KERNELS_HANDLER(phlox_kernels_argmax_1, phlox_kernels::position<true>,
+PHLOX_KERNELS_HANDLER(phlox_kernels_argmax_1, phlox_kernels::position_of<true>,
                       .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>());
-PHLOX_KERNELS_HANDLER(phlox_kernels_argmin_1, phlox_kernels::position<false>,
+PHLOX_KERNELS_HANDLER(phlox_kernels_argmin_1, phlox_kernels::position_of<false>,
                       .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>());
-PHLOX_KERNELS_HANDLER(phlox_kernels_max_1, phlox_kernels::extremum<true>,
+PHLOX_KERNELS_HANDLER(phlox_kernels_max_1, phlox_kernels::extremum_of<true>,
                       .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>().Attr<int64_t>("inner"));
-PHLOX_KERNELS_HANDLER(phlox_kernels_min_1, phlox_kernels::extremum<false>,
+PHLOX_KERNELS_HANDLER(phlox_kernels_min_1, phlox_kernels::extremum_of<false>,
                       .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>().Attr<int64_t>("inner"));
