@@ -152,7 +152,7 @@ def _extrema(x: Any) -> Any:
 
 
 def _selection(x: Any) -> Any:
-    """The positions of the largest and of the positive elements, and a histogram, by kernels where they are installed."""
+    """Positions of the largest and of the positive elements, and a histogram, by kernels where they are installed."""
     positions = (jnp.nonzero(x > 0, size=100)[0], jnp.bincount(jnp.abs(x).astype("int32"), length=4))
     return lax.top_k(x, 10)[1], *(part.astype("int32") for part in positions)
 
