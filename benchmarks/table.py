@@ -98,8 +98,8 @@ def _summary(done: list[Measurement]) -> str:
     best, jax = _mean(known), _mean(to_jax)
     return (
         f"In the geometric mean over {len(known)} kernels phlox with phlox-kernels takes {best:.2f} of the time of the "
-        f"best other library, and {jax:.2f} of jax's. {twice} take twice the best or more; {slower} take more than 1.05 "
-        "of jax's time.\n"
+        f"best other library, and {jax:.2f} of jax's. {twice} take twice the best or more; {slower} take more than "
+        "1.05 of jax's time.\n"
     )
 
 

@@ -149,13 +149,21 @@ for _op in ("sum", "max", "var"):  # max looks a second time, for nan, which it 
                torch=lambda t, x, a=_axis, op=_torch: getattr(t, op)(x, a),
                numpy=lambda n, x, a=_axis, op=_op: getattr(n, op)(x, a))  # fmt: skip
 kernel("softmax rows", lambda m, x: m.nn.softmax(x, 1), _ROWS, torch=lambda t, x: t.softmax(x, 1))
+for _name, _indices in (("segment_sum", _FEW), ("segment_sum, sorted", np.sort(_FEW))):
+    kernel(
+        _name,
+        lambda m, x, i: m.ops.segment_sum(x, i, 100),
+        _FLAT,
+        _indices,
+        torch=lambda t, x, i: t.zeros(100).index_add_(0, i, x),
+        numpy=lambda n, x, i: n.bincount(i, x),
+    )
 kernel(
-    "segment_sum",
-    lambda m, x, i: m.ops.segment_sum(x, i, 100),
-    _FLAT,
+    "unique with counts",
+    lambda m, x: m.numpy.unique(x, size=100, return_counts=True),
     _FEW,
-    torch=lambda t, x, i: t.zeros(100).index_add_(0, i, x),
-    numpy=lambda n, x, i: n.bincount(i, x),
+    torch=lambda t, x: t.unique(x, return_counts=True),
+    numpy=lambda n, x: n.unique(x, return_counts=True),
 )
 
 # --- elementwise ----------------------------------------------------------------------------------------

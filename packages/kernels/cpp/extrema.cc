@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "handler.h"
@@ -19,28 +21,32 @@ namespace ffi = xla::ffi;
 template <typename Order, bool kTies, typename W = typename Order::Word>
 struct Ranks {
   using Word = W;
+  static constexpr bool kFloats = !std::is_same_v<Integer<W>, Order>;
+  Order order;
   W flipped;  // the bits that make the order of integers that of the ranks
   W rank(W bits) const {
-    const W ordered = W((kTies ? Order::key(bits) : Order::total(bits)) ^ flipped);
-    return W(ordered | W(W(0) - W(Order::nan(bits))));  // without a branch, or loops are not made vectors of
+    const W ordered = W((kTies ? order.key(bits) : order.total(bits)) ^ flipped);
+    return W(ordered | W(W(0) - W(order.nan(bits))));  // without a branch, or loops are not made vectors of
   }
   W value(W rank) const {
-    const bool nan = Order::nan(Order::bits(W(~W(0)))) && rank == W(~W(0));
-    return Order::bits(nan ? rank : W(rank ^ flipped));
+    const bool nan = order.nan(order.bits(W(~W(0)))) && rank == W(~W(0));
+    return order.bits(nan ? rank : W(rank ^ flipped));
+  }
+  // Whether no other bits have the same rank.
+  bool exact(W bits) const {
+    if constexpr (kTies) return !order.nan(bits) && !order.zero(bits);
+    return !order.nan(bits);
   }
 };
 
-// Calls `f(ranks)` with the ranks of elements of `type`. Those of integers differ by the bits that are flipped only.
-template <bool kTies, bool kLargest, typename F>
-ffi::Error with_ranks(ffi::DataType type, const F& f) {
+// Calls `f(ranks)` with the ranks of elements of `type`.
+template <bool kTies, typename F>
+ffi::Error with_ranks(ffi::DataType type, bool largest, const F& f) {
   return with_order(type, [&](auto order) {
     using Order = decltype(order);
     using Word = typename Order::Word;
-    constexpr Word flipped = kLargest ? 0 : Word(~Word(0));
-    if constexpr (std::is_base_of_v<Unsigned<Word>, Order>)
-      f(Ranks<Unsigned<Word>, false>{Word(Order::key(0) ^ flipped)});
-    else
-      f(Ranks<Order, kTies>{flipped});
+    constexpr bool ties = kTies && !std::is_same_v<Integer<Word>, Order>;
+    f(Ranks<Order, ties>{order, largest ? Word(0) : Word(~Word(0))});
   });
 }
 
@@ -55,7 +61,7 @@ constexpr size_t kWorthIt = 1 << 18;
 
 // Lanes are what compilers make vectors of.
 template <typename R, typename Word = typename R::Word>
-PHLOX_KERNELS_CLONED Found<Word> highest(R ranks, const Word* row, size_t begin, size_t end) {
+PHLOX_KERNELS_CLONED Found<Word> highest_rank(R ranks, const Word* row, size_t begin, size_t end) {
   constexpr size_t kLanes = 256 / sizeof(Word);
   Found<Word> found{0, begin};
   for (size_t block = begin; block < end; block += kBlock) {
@@ -72,15 +78,90 @@ PHLOX_KERNELS_CLONED Found<Word> highest(R ranks, const Word* row, size_t begin,
   return found;
 }
 
-template <typename R, typename Word = typename R::Word>
-PHLOX_KERNELS_CLONED size_t first(R ranks, const Word* row, Found<Word> found, size_t end) {
-  constexpr size_t kStep = 16;
-  size_t i = found.block;
-  for (; i + kStep <= end; i += kStep) {
-    unsigned any = 0;
-    for (size_t j = 0; j < kStep; ++j) any |= ranks.rank(row[i + j]) == found.rank;
-    if (any) break;
+// The largest of numbers, with `sign` flipped, and the start of the first block that has it, by the processor's comparison
+// of floats: a quarter of the instructions of ranks. Returns whether that is the highest rank, which it is if there is no
+// nan, and the largest number is not one of those that may count as zero.
+template <typename Word>
+using Number = std::conditional_t<sizeof(Word) == 4, float, double>;
+
+template <typename Word>
+PHLOX_KERNELS_CLONED bool largest_number(const Word* row, size_t begin, size_t end, Word sign, Float<Word> order,
+                                         Found<Word>* found) {
+  using T = Number<Word>;
+  constexpr size_t kLanes = 128 / sizeof(Word);
+  if (end - begin < kLanes) return false;
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  T best = -kInfinity;
+  size_t best_block = begin;
+  for (size_t block = begin; block < end; block += kBlock) {
+    const size_t stop = std::min(block + kBlock, end);
+    T most[kLanes];
+    Word nans[kLanes] = {};
+    std::fill_n(most, kLanes, -kInfinity);
+    auto look = [&](size_t i) {
+      for (size_t k = 0; k < kLanes; ++k) {
+        const Word bits = row[i + k] ^ sign;
+        T x;
+        std::memcpy(&x, &bits, sizeof x);
+        most[k] = x > most[k] ? x : most[k];
+        nans[k] |= Word(x != x);
+      }
+    };
+    size_t i = block;
+    for (; i + kLanes <= stop; i += kLanes) look(i);
+    if (i < stop) look(stop - kLanes);  // some a second time, which does not matter
+    for (size_t half = kLanes / 2; half > 0; half /= 2)
+      for (size_t k = 0; k < half; ++k) {
+        most[k] = most[k + half] > most[k] ? most[k + half] : most[k];
+        nans[k] |= nans[k + half];
+      }
+    const T largest = most[0];
+    const Word any = nans[0];
+    if (any) return false;
+    if (largest > best) {
+      best = largest;
+      best_block = block;
+    }
   }
+  Word bits;
+  std::memcpy(&bits, &best, sizeof bits);
+  *found = {Word(bits ^ sign), best_block};
+  return !order.zero(bits);
+}
+
+template <typename R, typename Word = typename R::Word>
+Found<Word> highest(R ranks, const Word* row, size_t begin, size_t end) {
+  if constexpr (R::kFloats && sizeof(Word) >= 4) {
+    Found<Word> found;
+    if (largest_number(row, begin, end, Word(ranks.flipped & kTop<Word>), ranks.order, &found))
+      return {ranks.rank(found.rank), found.block};
+  }
+  return highest_rank(ranks, row, begin, end);
+}
+
+// The position of the first element with these bits, which is not before `begin`; `end - 1` if there is none.
+template <typename Word>
+PHLOX_KERNELS_CLONED size_t first_equal(const Word* row, Word bits, size_t begin, size_t end) {
+  constexpr size_t kStep = 128 / sizeof(Word);
+  if (end - begin < kStep) {
+    while (begin + 1 < end && row[begin] != bits) ++begin;
+    return begin;
+  }
+  for (size_t i = begin;; i = std::min(i + kStep, end - kStep)) {
+    Word any = 0;
+    for (size_t j = 0; j < kStep; ++j) any |= Word(row[i + j] == bits);
+    if (!any && i + kStep < end) continue;
+    Word first = kStep - 1;
+    for (size_t j = 0; j < kStep; ++j) first = std::min(first, row[i + j] == bits ? Word(j) : Word(kStep - 1));
+    return i + first;
+  }
+}
+
+template <typename R, typename Word = typename R::Word>
+size_t first(R ranks, const Word* row, Found<Word> found, size_t end) {
+  const Word bits = ranks.value(found.rank);
+  if (ranks.exact(bits)) return first_equal(row, bits, found.block, end);
+  size_t i = found.block;
   while (i + 1 < end && ranks.rank(row[i]) != found.rank) ++i;
   return i;
 }
@@ -139,15 +220,14 @@ void columns_of(Threads& threads, R ranks, const Word* in, size_t blocks, size_t
   }
 }
 
-template <bool kLargest>
-ffi::Error position(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
+ffi::Error position(bool largest, ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
   if (out->element_count() == 0) return ffi::Error::Success();
   const size_t rows = out->element_count(), length = x.element_count() / rows;
   const size_t bytes = ffi::ByteWidth(out->element_type());
   if (bytes != 4 && bytes != 8) return refused("positions are integers of 32 or 64 bits");
   if (length == 0 || x.element_count() != rows * length) return refused("positions in rows, of which each has elements");
   Threads threads(pool, x.element_count(), kWorthIt);
-  return with_ranks<true, kLargest>(x.element_type(), [&](auto ranks) {
+  return with_ranks<true>(x.element_type(), largest, [&](auto ranks) {
     using Word = typename decltype(ranks)::Word;
     auto in = reinterpret_cast<const Word*>(x.untyped_data());
     rows_of(threads, ranks, in, rows, length, [&](size_t row, Found<Word> found) {
@@ -161,15 +241,15 @@ ffi::Error position(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::Any
 }
 
 // `inner`: how many elements of the result come from neighbours, element for element.
-template <bool kLargest>
-ffi::Error extremum(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out, int64_t inner) {
+ffi::Error extremum(bool largest, ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
+                    int64_t inner) {
   if (out->element_count() == 0) return ffi::Error::Success();
   const size_t count = out->element_count(), length = x.element_count() / count, stride = inner;
   if (length == 0 || x.element_count() != count * length || inner <= 0 || count % stride != 0)
     return refused("extrema of rows or columns, of which each has elements");
   if (out->element_type() != x.element_type()) return refused("extrema have the type of the operand");
   Threads threads(pool, x.element_count(), kWorthIt);
-  return with_ranks<false, kLargest>(x.element_type(), [&](auto ranks) {
+  return with_ranks<false>(x.element_type(), largest, [&](auto ranks) {
     using Word = typename decltype(ranks)::Word;
     auto in = reinterpret_cast<const Word*>(x.untyped_data());
     auto to = reinterpret_cast<Word*>(out->untyped_data());
@@ -180,14 +260,24 @@ ffi::Error extremum(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::Any
   });
 }
 
+template <bool kLargest>
+ffi::Error position_of(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
+  return position(kLargest, pool, x, out);
+}
+
+template <bool kLargest>
+ffi::Error extremum_of(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out, int64_t inner) {
+  return extremum(kLargest, pool, x, out, inner);
+}
+
 }  // namespace
 }  // namespace phlox_kernels
 
-PHLOX_KERNELS_HANDLER(phlox_kernels_argmax_1, phlox_kernels::position<true>,
+PHLOX_KERNELS_HANDLER(phlox_kernels_argmax_1, phlox_kernels::position_of<true>,
                       .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>());
-PHLOX_KERNELS_HANDLER(phlox_kernels_argmin_1, phlox_kernels::position<false>,
+PHLOX_KERNELS_HANDLER(phlox_kernels_argmin_1, phlox_kernels::position_of<false>,
                       .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>());
-PHLOX_KERNELS_HANDLER(phlox_kernels_max_1, phlox_kernels::extremum<true>,
+PHLOX_KERNELS_HANDLER(phlox_kernels_max_1, phlox_kernels::extremum_of<true>,
                       .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>().Attr<int64_t>("inner"));
-PHLOX_KERNELS_HANDLER(phlox_kernels_min_1, phlox_kernels::extremum<false>,
+PHLOX_KERNELS_HANDLER(phlox_kernels_min_1, phlox_kernels::extremum_of<false>,
                       .Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>().Attr<int64_t>("inner"));

@@ -21,9 +21,18 @@
 #define PHLOX_KERNELS_CLONED
 #endif
 
+// What such a function calls without making it a part of each of its versions.
+#define PHLOX_KERNELS_NOT_INLINED __attribute__((noinline))
+
+#if defined(_WIN32)
+#define PHLOX_KERNELS_EXPORTED __declspec(dllexport)
+#else
+#define PHLOX_KERNELS_EXPORTED __attribute__((visibility("default")))
+#endif
+
 // A handler is found by its name, which therefore changes with its operands, results or attributes.
-#define PHLOX_KERNELS_HANDLER(name, function, signature)                                     \
-  extern "C" __attribute__((visibility("default"))) XLA_FFI_Error* name(XLA_FFI_CallFrame*); \
+#define PHLOX_KERNELS_HANDLER(name, function, signature)                    \
+  extern "C" PHLOX_KERNELS_EXPORTED XLA_FFI_Error* name(XLA_FFI_CallFrame*); \
   XLA_FFI_DEFINE_HANDLER_SYMBOL(name, (function), xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>() signature)
 
 namespace phlox_kernels {
@@ -46,40 +55,30 @@ xla::ffi::Error with_order(xla::ffi::DataType type, const F& f) try {
   switch (type) {
     case xla::ffi::PRED:
     case xla::ffi::U8:
-      f(Unsigned<uint8_t>());
+    case xla::ffi::S8:
+      f(Integer<uint8_t>{type == xla::ffi::S8 ? kTop<uint8_t> : uint8_t(0)});
       break;
     case xla::ffi::U16:
-      f(Unsigned<uint16_t>());
+    case xla::ffi::S16:
+      f(Integer<uint16_t>{type == xla::ffi::S16 ? kTop<uint16_t> : uint16_t(0)});
       break;
     case xla::ffi::U32:
-      f(Unsigned<uint32_t>());
+    case xla::ffi::S32:
+      f(Integer<uint32_t>{type == xla::ffi::S32 ? kTop<uint32_t> : uint32_t(0)});
       break;
     case xla::ffi::U64:
-      f(Unsigned<uint64_t>());
-      break;
-    case xla::ffi::S8:
-      f(Signed<uint8_t>());
-      break;
-    case xla::ffi::S16:
-      f(Signed<uint16_t>());
-      break;
-    case xla::ffi::S32:
-      f(Signed<uint32_t>());
-      break;
     case xla::ffi::S64:
-      f(Signed<uint64_t>());
+      f(Integer<uint64_t>{type == xla::ffi::S64 ? kTop<uint64_t> : uint64_t(0)});
       break;
     case xla::ffi::F16:
-      f(Float<uint16_t, 0x7C00, 1>());
-      break;
     case xla::ffi::BF16:
-      f(Float<uint16_t, 0x7F80, 0x0080, 0x7FC0>());
+      f(type == xla::ffi::F16 ? Float<uint16_t>{0x7C00, 1, 0} : Float<uint16_t>{0x7F80, 0x0080, 0x7FC0});
       break;
     case xla::ffi::F32:
-      f(Float<uint32_t, 0x7F800000, 0x00800000>());
+      f(Float<uint32_t>{0x7F800000, 0x00800000, 0});
       break;
     case xla::ffi::F64:
-      f(Float<uint64_t, 0x7FF0000000000000, 0x0010000000000000>());
+      f(Float<uint64_t>{0x7FF0000000000000, 0x0010000000000000, 0});
       break;
     default:
       return refused("elements of this type have no order");

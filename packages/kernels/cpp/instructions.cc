@@ -2,7 +2,7 @@
 #include "handler.h"
 
 // The name of the instruction set, for people.
-extern "C" __attribute__((visibility("default"))) const char* phlox_kernels_instructions() {
+extern "C" PHLOX_KERNELS_EXPORTED const char* phlox_kernels_instructions() {
 #ifdef PHLOX_KERNELS_HAS_CLONES
   __builtin_cpu_init();
   if (__builtin_cpu_supports("x86-64-v4")) return "x86-64-v4 (AVX-512)";

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include "handler.h"
+
 namespace phlox_kernels {
 
 constexpr size_t kVectorBytes = 64;
@@ -41,7 +43,7 @@ inline void merge_lanes(V* rows, size_t length, size_t start, size_t size) {
 
 // Sorts each lane. Parts are merged as soon as both are sorted, while they are in the processor's nearest cache.
 template <typename V>
-inline void sort_lanes(V* rows, size_t length) {
+PHLOX_KERNELS_CLONED void sort_lanes(V* rows, size_t length) {
   size_t whole = 2;
   while (whole < length) whole *= 2;
   for (size_t end = 2; end <= whole; end += 2)

@@ -15,41 +15,37 @@ namespace phlox_kernels {
 template <typename W>
 constexpr W kTop = W(W(1) << (std::numeric_limits<W>::digits - 1));
 
+// Integers: signed ones have the highest bit in `flipped`, unsigned ones no bit.
 template <typename W>
-struct Unsigned {
+struct Integer {
   using Word = W;
-  static W key(W bits) { return bits; }
-  static W bits(W key) { return key; }
-  static W total(W bits) { return bits; }
+  W flipped;
+  W key(W bits) const { return bits ^ flipped; }
+  W bits(W key) const { return key ^ flipped; }
+  W total(W bits) const { return key(bits); }
   static bool nan(W) { return false; }
   static bool lossy(W) { return false; }
   static void restore(const W*, W*, size_t, size_t) {}
 };
 
+// infinity: the bits of infinity. least: those of the smallest number that is not taken for zero. quiet_bits: bits of nans;
+// if they are not 0, all nans of the result have these and their sign.
 template <typename W>
-struct Signed : Unsigned<W> {
-  static W key(W bits) { return bits ^ kTop<W>; }
-  static W total(W bits) { return key(bits); }
-  static W bits(W key) { return key ^ kTop<W>; }
-};
-
-// kInfinity: the bits of infinity. kLeast: those of the smallest number that is not taken for zero. kQuiet: bits of nans; if
-// it is not 0, all nans of the result have these and their sign.
-template <typename W, W kInfinity, W kLeast, W kQuiet = 0>
 struct Float {
   using Word = W;
-  static bool nan(W bits) { return W(bits & ~kTop<W>) > kInfinity; }
-  static bool zero(W bits) { return W(bits & ~kTop<W>) < kLeast; }
+  W infinity, least, quiet_bits;
+  bool nan(W bits) const { return W(bits & ~kTop<W>) > infinity; }
+  bool zero(W bits) const { return W(bits & ~kTop<W>) < least; }
   // Whether the key does not say which bits it came from.
-  static bool lossy(W bits) { return int(nan(bits)) | int(zero(bits) && bits != 0); }
-  static W quiet(W bits) { return kQuiet ? W((bits & kTop<W>) | kQuiet) : bits; }
+  bool lossy(W bits) const { return int(nan(bits)) | int(zero(bits) && bits != 0); }
+  W quiet(W bits) const { return quiet_bits ? W((bits & kTop<W>) | quiet_bits) : bits; }
   // The key in the total order of IEEE 754, in which -0.0 is below 0.0, and nans are above and below all numbers.
-  static W total(W bits) {
+  W total(W bits) const {
     bits = nan(bits) ? quiet(bits) : bits;
     const W sign = W(W(0) - W(bits >> (std::numeric_limits<W>::digits - 1)));  // all bits, or none
     return W(bits ^ (sign | kTop<W>));
   }
-  static W key(W bits) {
+  W key(W bits) const {
     W ordered = zero(bits) ? kTop<W> : total(bits);
     return nan(bits) ? W(~W(0)) : ordered;
   }
@@ -57,7 +53,7 @@ struct Float {
 
   // Writes the zeros and nans of a row to their places in the sorted row, in the order in which they are in `in`. No more
   // than the row has places for, as memory that is shared with the host may have changed since it was sorted.
-  static void restore(const W* in, W* out, size_t length, size_t stride) {
+  void restore(const W* in, W* out, size_t length, size_t stride) const {
     size_t below = 0, nans = 0;
     for (size_t i = 0; i < length; ++i) {
       W bits = in[i * stride];

@@ -27,9 +27,15 @@ class Threads {
   // Throws std::bad_alloc if a turn did.
   template <typename Turn>
   void run(size_t count, const Turn& turn) {
+    run_turns(count, [](const void* turn, size_t i) { (*static_cast<const Turn*>(turn))(i); }, &turn);
+  }
+
+ private:
+  // Compiled once, for turns of all types.
+  void run_turns(size_t count, void (*call)(const void* turn, size_t i), const void* turn) {
     size_t helpers = std::min(count_, count) - (count > 0);
     if (helpers == 0) {
-      for (size_t i = 0; i < count; ++i) turn(i);
+      for (size_t i = 0; i < count; ++i) call(turn, i);
       return;
     }
     struct State {
@@ -40,10 +46,10 @@ class Threads {
     };
     // Helpers that start late find no turn left; `turn` is gone by then, and only the state is looked at.
     auto state = std::make_shared<State>();
-    auto work = [state, count, turn = &turn] {
+    auto work = [state, count, call, turn] {
       for (size_t i; (i = state->next.fetch_add(1)) < count;) {
         try {
-          (*turn)(i);
+          call(turn, i);
         } catch (const std::bad_alloc&) {
           state->failed = true;
         }
@@ -60,7 +66,6 @@ class Threads {
     if (state->failed) throw std::bad_alloc();
   }
 
- private:
   xla::ffi::ThreadPool& pool_;
   size_t count_;
 };

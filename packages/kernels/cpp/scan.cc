@@ -111,47 +111,44 @@ struct Product {
 };
 
 // Floats become integers that order alike, -0.0 below 0.0, and nan beyond all others: once a nan, always a nan. Integers
-// need not be compared with themselves, and it does not matter which of two equal ones stays.
-template <typename T, bool kLargest>
+// need not be compared with themselves, and it does not matter which of two equal ones stays. Minima are the maxima of
+// numbers whose bits are all flipped.
+template <typename T>
 struct Extremum {
   using In = T;
   using Chain = std::conditional_t<std::is_floating_point_v<T>, std::conditional_t<sizeof(T) == 4, int32_t, int64_t>, T>;
   using Total = Chain;
   using Limits = std::numeric_limits<Chain>;
-  static constexpr Chain kStart = kLargest ? Limits::min() : Limits::max();
-  static constexpr Chain kNan = kLargest ? Limits::max() : Limits::min();
+  static constexpr Chain kStart = Limits::min();
+  static constexpr Chain kNan = Limits::max();
   static constexpr bool kEnds = false;
+  Chain flipped;  // no bits for maxima, all bits for minima
   // Its own inverse: the bits of negative numbers but the sign change.
   static Chain mirrored(Chain bits) { return bits ^ (bits >> Limits::digits & Limits::max()); }
-  static Chain load(T x) {
+  Chain load(T x) const {
     if constexpr (!std::is_floating_point_v<T>) {
-      return x;
+      return x ^ flipped;
     } else {
       Chain bits;
       std::memcpy(&bits, &x, sizeof bits);
-      const Chain key = mirrored(bits);
+      const Chain key = mirrored(bits) ^ flipped;
       return x != x ? kNan : key;
     }
   }
-  static T store(Chain key) {
+  T store(Chain key) const {
     if constexpr (!std::is_floating_point_v<T>) {
-      return key;
+      return key ^ flipped;
     } else {
-      const Chain bits = mirrored(key);
+      const Chain bits = mirrored(key ^ flipped);
       T x;
       std::memcpy(&x, &bits, sizeof x);
       return key == kNan ? std::numeric_limits<T>::quiet_NaN() : x;
     }
   }
-  static Chain next(Chain chain, Chain x) { return kLargest ? std::max(chain, x) : std::min(chain, x); }
+  static Chain next(Chain chain, Chain x) { return std::max(chain, x); }
   static Total join(Total a, Total b) { return next(a, b); }
   static Chain chain(Total total) { return total; }
 };
-
-template <typename T>
-using Maximum = Extremum<T, true>;
-template <typename T>
-using Minimum = Extremum<T, false>;
 
 // Elements of each chain are read and written a tile at a time: rows whose lengths are powers of two would push each other
 // out of the processor's cache if one element of each was read in turn.
@@ -159,23 +156,22 @@ constexpr size_t kTile = 32;
 
 // All chains have the same length. Reversed chains go from the last element to the first. Sets `ended` of each chain that
 // has a result which is an end.
-template <typename Op, bool kReverse, size_t kCount, typename T = typename Op::In, typename Chain = typename Op::Chain>
-inline void run_tiles(const T* const* in, T* const* out, const Chain* chains, size_t length, bool* ended) {
-  Chain c[kCount], tile[kCount][kTile];
-  for (size_t k = 0; k < kCount; ++k) c[k] = chains[k];
+template <typename Op, typename T = typename Op::In, typename Chain = typename Op::Chain>
+PHLOX_KERNELS_CLONED void run_chains(Op op, const T* const* in, T* const* out, const Chain* chains, size_t length,
+                                     bool reverse, bool* ended) {
+  Chain c[kChains], tile[kChains * kTile];
+  for (size_t k = 0; k < kChains; ++k) c[k] = chains[k];
   for (size_t done = 0; done < length; done += kTile) {
-    const size_t width = std::min(kTile, length - done), at = kReverse ? length - done - width : done;
-    for (size_t k = 0; k < kCount; ++k)
-      for (size_t i = 0; i < width; ++i) tile[k][i] = Op::load(in[k][at + i]);
-    for (size_t i = 0; i < width; ++i)
-      for (size_t k = 0; k < kCount; ++k) {
-        Chain& x = tile[k][kReverse ? width - 1 - i : i];
-        x = c[k] = Op::next(c[k], x);
-      }
-    for (size_t k = 0; k < kCount; ++k) {
+    const size_t width = std::min(kTile, length - done), at = reverse ? length - done - width : done;
+    for (size_t k = 0; k < kChains; ++k)
+      for (size_t i = 0; i < width; ++i) tile[k * kTile + i] = op.load(in[k][at + i]);
+    Chain* x = reverse ? tile + width - 1 : tile;
+    for (size_t i = 0; i < width; ++i, x += reverse ? -1 : 1)
+      for (size_t k = 0; k < kChains; ++k) x[k * kTile] = c[k] = Op::next(c[k], x[k * kTile]);
+    for (size_t k = 0; k < kChains; ++k) {
       unsigned ends = 0;
       for (size_t i = 0; i < width; ++i) {
-        const T result = out[k][at + i] = Op::store(tile[k][i]);
+        const T result = out[k][at + i] = op.store(tile[k * kTile + i]);
         if constexpr (Op::kEnds) ends |= Op::ends(result);
       }
       if (ends) ended[k] = true;
@@ -183,22 +179,22 @@ inline void run_tiles(const T* const* in, T* const* out, const Chain* chains, si
   }
 }
 
-template <typename Op, bool kReverse, typename T = typename Op::In, typename Chain = typename Op::Chain>
-PHLOX_KERNELS_CLONED void run_chains(const T* const* in, T* const* out, const Chain* chains, size_t length,
-                                     bool* ended) {
-  run_tiles<Op, kReverse, kChains>(in, out, chains, length, ended);
-}
-
-template <typename Op, bool kReverse, typename T = typename Op::In, typename Chain = typename Op::Chain>
-PHLOX_KERNELS_CLONED void run_chain(const T* in, T* out, Chain chain, size_t length, bool* ended) {
-  run_tiles<Op, kReverse, 1>(&in, &out, &chain, length, ended);
+// The few elements that are left of a row.
+template <typename Op, typename T = typename Op::In, typename Chain = typename Op::Chain>
+void run_chain(Op op, const T* in, T* out, Chain chain, size_t length, bool reverse, bool* ended) {
+  for (size_t i = 0; i < length; ++i) {
+    const size_t at = reverse ? length - 1 - i : i;
+    chain = Op::next(chain, op.load(in[at]));
+    const T result = out[at] = op.store(chain);
+    if constexpr (Op::kEnds) *ended |= Op::ends(result);
+  }
 }
 
 // Computes a row again after its first result that is an end, in the type of the elements.
-template <typename Op, bool kReverse, typename T = typename Op::In>
-void run_from_end(const T* in, T* out, size_t length) {
+template <typename Op, typename T = typename Op::In>
+void run_from_end(const T* in, T* out, size_t length, bool reverse) {
   if constexpr (Op::kEnds) {
-    auto at = [=](size_t i) { return kReverse ? length - 1 - i : i; };
+    auto at = [=](size_t i) { return reverse ? length - 1 - i : i; };
     size_t i = 0;
     while (i < length && !Op::ends(out[at(i)])) ++i;
     if (i == length) return;
@@ -208,15 +204,15 @@ void run_from_end(const T* in, T* out, size_t length) {
 
 // The result of a chain over all elements.
 template <typename Op, typename T = typename Op::In, typename Chain = typename Op::Chain>
-PHLOX_KERNELS_CLONED Chain total_of_chain(const T* in, size_t length) {
+PHLOX_KERNELS_CLONED Chain total_of_chain(Op op, const T* in, size_t length) {
   constexpr size_t kLanes = 32;
   Chain c[kLanes];
   std::fill_n(c, kLanes, Op::kStart);
   size_t i = 0;
   for (; i + kLanes <= length; i += kLanes)
-    for (size_t k = 0; k < kLanes; ++k) c[k] = Op::next(c[k], Op::load(in[i + k]));
+    for (size_t k = 0; k < kLanes; ++k) c[k] = Op::next(c[k], op.load(in[i + k]));
   Chain all = Op::kStart;
-  for (; i < length; ++i) all = Op::next(all, Op::load(in[i]));
+  for (; i < length; ++i) all = Op::next(all, op.load(in[i]));
   for (size_t k = 0; k < kLanes; ++k) all = Op::next(all, c[k]);
   return all;
 }
@@ -250,11 +246,11 @@ inline PHLOX_KERNELS_CLONED Scaled scaled_product(const float* in, size_t length
 }
 
 template <typename Op, typename T = typename Op::In>
-typename Op::Total total(const T* in, size_t length) {
+typename Op::Total total(Op op, const T* in, size_t length) {
   if constexpr (std::is_same_v<typename Op::Total, Scaled>)
     return scaled_product(in, length);
   else
-    return total_of_chain<Op>(in, length);
+    return total_of_chain(op, in, length);
 }
 
 template <typename Op>
@@ -266,16 +262,16 @@ typename Op::Total nothing() {
 }
 
 // One row, in parts beside each other: after their totals, each part has chains of its own.
-template <typename Op, bool kReverse, typename T = typename Op::In, typename Chain = typename Op::Chain>
-void scan_row(Threads& threads, size_t parts, const T* in, T* out, size_t length) {
+template <typename Op, typename T = typename Op::In, typename Chain = typename Op::Chain>
+void scan_row(Op op, Threads& threads, size_t parts, const T* in, T* out, size_t length, bool reverse) {
   using Total = typename Op::Total;
   const size_t chains = parts * kChains, step = length / chains, rest = length - chains * step;
   // In the direction of the scan the rest comes last.
-  const size_t first = kReverse ? rest : 0, last = kReverse ? 0 : chains * step;
-  auto start = [=](size_t i) { return first + (kReverse ? chains - 1 - i : i) * step; };
+  const size_t first = reverse ? rest : 0, last = reverse ? 0 : chains * step;
+  auto start = [=](size_t i) { return first + (reverse ? chains - 1 - i : i) * step; };
   auto totals = memory<Total>(chains);
   threads.run(parts, [=, t = totals.get()](size_t part) {
-    for (size_t i = part * kChains; i < (part + 1) * kChains; ++i) t[i] = total<Op>(in + start(i), step);
+    for (size_t i = part * kChains; i < (part + 1) * kChains; ++i) t[i] = total(op, in + start(i), step);
   });
   Total before = nothing<Op>();
   for (size_t i = 0; i < chains; ++i) before = Op::join(before, std::exchange(totals[i], before));
@@ -290,19 +286,19 @@ void scan_row(Threads& threads, size_t parts, const T* in, T* out, size_t length
       to[k] = out + start(part * kChains + k);
       starts[k] = Op::chain(t[part * kChains + k]);
     }
-    run_chains<Op, kReverse>(from, to, starts, step, ended + part * kChains);
+    run_chains(op, from, to, starts, step, reverse, ended + part * kChains);
   });
-  run_chain<Op, kReverse>(in + last, out + last, Op::chain(before), rest, &ended[chains]);
+  run_chain(op, in + last, out + last, Op::chain(before), rest, reverse, &ended[chains]);
   if (std::any_of(ended.get(), ended.get() + chains + 1, [](bool end) { return end; }))
-    run_from_end<Op, kReverse>(in, out, length);
+    run_from_end<Op>(in, out, length, reverse);
 }
 
-template <typename Op, bool kReverse, typename T = typename Op::In, typename Chain = typename Op::Chain>
-void scan_rows(Threads& threads, const T* in, T* out, size_t rows, size_t length) {
+template <typename Op, typename T = typename Op::In, typename Chain = typename Op::Chain>
+void scan_rows(Op op, Threads& threads, const T* in, T* out, size_t rows, size_t length, bool reverse) {
   if (length >= kWorthIt && rows < threads.count() * kChains) {
     const size_t parts = std::min(threads.count(), length / kWorthIt + 1);
     for (size_t row = 0; row < rows; ++row)
-      scan_row<Op, kReverse>(threads, parts, in + row * length, out + row * length, length);
+      scan_row(op, threads, parts, in + row * length, out + row * length, length, reverse);
     return;
   }
   const size_t groups = rows / kChains;
@@ -317,69 +313,64 @@ void scan_rows(Threads& threads, const T* in, T* out, size_t rows, size_t length
         to[k] = out + (turn * kChains + k) * length;
         chains[k] = Op::kStart;
       }
-      run_chains<Op, kReverse>(from, to, chains, length, ended);
+      run_chains(op, from, to, chains, length, reverse, ended);
       for (size_t k = 0; k < kChains; ++k)
-        if (ended[k]) run_from_end<Op, kReverse>(from[k], to[k], length);
+        if (ended[k]) run_from_end<Op>(from[k], to[k], length, reverse);
       return;
     }
     const size_t row = groups * kChains + turn - groups;
-    scan_row<Op, kReverse>(threads, 1, in + row * length, out + row * length, length);
+    scan_row(op, threads, 1, in + row * length, out + row * length, length, reverse);
   });
 }
 
-template <template <typename> class Op, typename T>
-void scan_typed(Threads& threads, ffi::AnyBuffer x, ffi::AnyBuffer out, size_t rows, size_t length, bool reverse) {
-  auto from = reinterpret_cast<const T*>(x.untyped_data());
-  auto to = reinterpret_cast<T*>(out.untyped_data());
-  if (reverse)
-    scan_rows<Op<T>, true>(threads, from, to, rows, length);
-  else
-    scan_rows<Op<T>, false>(threads, from, to, rows, length);
+// The operand and the result of a call.
+struct Call {
+  const void* in;
+  void* out;
+  size_t rows, length;
+  bool reverse;
+};
+
+template <typename Op, typename T = typename Op::In>
+bool scan_with(Op op, Threads& threads, const Call& call) {
+  scan_rows(op, threads, static_cast<const T*>(call.in), static_cast<T*>(call.out), call.rows, call.length, call.reverse);
+  return true;
 }
 
-// Sums and products: of float32, and of integers as unsigned ones.
-template <template <typename> class Op, typename... Args>
-bool scan_numbers(ffi::DataType type, Args&&... args) {
+// Sums and products: of float32, and of integers as unsigned ones. Returns whether there are such of `type`.
+template <template <typename> class Op>
+bool scan_numbers(ffi::DataType type, Threads& threads, const Call& call) {
   switch (type) {
     case ffi::S8:
     case ffi::U8:
-      scan_typed<Op, uint8_t>(args...);
-      return true;
+      return scan_with(Op<uint8_t>(), threads, call);
     case ffi::S16:
     case ffi::U16:
-      scan_typed<Op, uint16_t>(args...);
-      return true;
+      return scan_with(Op<uint16_t>(), threads, call);
     case ffi::S32:
     case ffi::U32:
-      scan_typed<Op, uint32_t>(args...);
-      return true;
+      return scan_with(Op<uint32_t>(), threads, call);
     case ffi::S64:
     case ffi::U64:
-      scan_typed<Op, uint64_t>(args...);
-      return true;
+      return scan_with(Op<uint64_t>(), threads, call);
     case ffi::F32:
-      scan_typed<Op, float>(args...);
-      return true;
+      return scan_with(Op<float>(), threads, call);
     default:
       return false;
   }
 }
 
-template <template <typename> class Op, typename... Args>
-bool scan_extrema(ffi::DataType type, Args&&... args) {
+bool scan_extrema(bool largest, ffi::DataType type, Threads& threads, const Call& call) {
+  const int flipped = largest ? 0 : -1;
   switch (type) {
     case ffi::S32:
-      scan_typed<Op, int32_t>(args...);
-      return true;
+      return scan_with(Extremum<int32_t>{flipped}, threads, call);
     case ffi::S64:
-      scan_typed<Op, int64_t>(args...);
-      return true;
+      return scan_with(Extremum<int64_t>{flipped}, threads, call);
     case ffi::F32:
-      scan_typed<Op, float>(args...);
-      return true;
+      return scan_with(Extremum<float>{flipped}, threads, call);
     case ffi::F64:
-      scan_typed<Op, double>(args...);
-      return true;
+      return scan_with(Extremum<double>{flipped}, threads, call);
     default:
       return false;
   }
@@ -392,20 +383,18 @@ ffi::Error scan(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuff
   if (x.element_count() == 0) return ffi::Error::Success();
   Threads threads(pool, x.element_count(), kWorthIt);
   const size_t length = x.dimensions().back(), rows = x.element_count() / length;
-  auto with = [&](auto&& scanned) { return scanned(x.element_type(), threads, x, *out, rows, length, reverse); };
+  const Call call{x.untyped_data(), out->untyped_data(), rows, length, reverse != 0};
   bool done = false;
   switch (operation) {
     case kSum:
-      done = with([](auto&&... args) { return scan_numbers<Sum>(args...); });
+      done = scan_numbers<Sum>(x.element_type(), threads, call);
       break;
     case kProduct:
-      done = with([](auto&&... args) { return scan_numbers<Product>(args...); });
+      done = scan_numbers<Product>(x.element_type(), threads, call);
       break;
     case kMaximum:
-      done = with([](auto&&... args) { return scan_extrema<Maximum>(args...); });
-      break;
     case kMinimum:
-      done = with([](auto&&... args) { return scan_extrema<Minimum>(args...); });
+      done = scan_extrema(operation == kMaximum, x.element_type(), threads, call);
       break;
   }
   if (done) return ffi::Error::Success();

@@ -24,23 +24,25 @@ namespace ffi = xla::ffi;
 // Values: the elements themselves.
 template <typename Order>
 struct Values {
+  Order order;
   using Word = typename Order::Word;
   using Out = Word;
   using Short = Word;
   using Long = Word;
   static constexpr bool kInNetwork = true;
   static constexpr int kLow = 0, kHigh = 8 * sizeof(Word);
-  static bool lossy(Word bits) { return Order::lossy(bits); }
-  static void restore(const Word* in, Word* out, size_t length, size_t stride) {
-    Order::restore(in, out, length, stride);
+  bool lossy(Word bits) const { return order.lossy(bits); }
+  void restore(const Word* in, Word* out, size_t length, size_t stride) const {
+    order.restore(in, out, length, stride);
   }
-  static Word pack(Word bits, size_t, Word) { return Order::key(bits); }
-  static Word unpack(Word key) { return Order::bits(key); }
+  Word pack(Word bits, size_t, Word) const { return order.key(bits); }
+  Word unpack(Word key) const { return order.bits(key); }
 };
 
 // Positions: those of the elements, in stable order. A key and its position share an integer where they fit.
 template <typename Order>
 struct Positions {
+  Order order;
   using Word = typename Order::Word;
   using Out = uint32_t;
   using Short = std::conditional_t<sizeof(Word) <= 2, uint32_t, uint64_t>;
@@ -50,10 +52,10 @@ struct Positions {
   static bool lossy(Word) { return false; }
   static void restore(const Word*, uint32_t*, size_t, size_t) {}
   template <typename E>
-  static E pack(Word bits, size_t i, E) {
-    return E(Order::key(bits)) << 4 * sizeof(E) | E(i);
+  E pack(Word bits, size_t i, E) const {
+    return E(order.key(bits)) << 4 * sizeof(E) | E(i);
   }
-  static Keyed pack(Word bits, size_t i, Keyed) { return {Order::key(bits), uint32_t(i)}; }
+  Keyed pack(Word bits, size_t i, Keyed) const { return {order.key(bits), uint32_t(i)}; }
   template <typename E>
   static uint32_t unpack(E x) {
     return x & ((E(1) << 4 * sizeof(E)) - 1);
@@ -75,7 +77,7 @@ struct Rows {
 
 // Sorts as many rows as a vector has lanes, from row `first` on; where there are fewer, the last one fills the lanes.
 template <typename Kind, typename Word = typename Kind::Word, typename Out = typename Kind::Out>
-PHLOX_KERNELS_CLONED void sort_short(const Rows& rows, size_t first, const Word* in, Out* out) {
+PHLOX_KERNELS_CLONED void sort_short(Kind kind, const Rows& rows, size_t first, const Word* in, Out* out) {
   using E = typename Kind::Short;
   constexpr size_t kCount = kLanes<E>;
   size_t used = std::min(kCount, rows.count - first), start[kCount];
@@ -85,8 +87,8 @@ PHLOX_KERNELS_CLONED void sort_short(const Rows& rows, size_t first, const Word*
   E* packed = reinterpret_cast<E*>(vectors.get());
   bool lossy = false;
   auto load = [&](Word bits, size_t i, E& to) {
-    lossy |= Kind::lossy(bits);
-    to = Kind::pack(bits, i, E());
+    lossy |= kind.lossy(bits);
+    to = kind.pack(bits, i, E());
   };
   if (adjacent) {
     for (size_t i = 0; i < rows.length; ++i)
@@ -101,24 +103,24 @@ PHLOX_KERNELS_CLONED void sort_short(const Rows& rows, size_t first, const Word*
   if (adjacent) {
     for (size_t i = 0; i < rows.length; ++i)
       for (size_t lane = 0; lane < kCount; ++lane)
-        out[start[0] + i * rows.stride + lane] = Kind::unpack(packed[i * kCount + lane]);
+        out[start[0] + i * rows.stride + lane] = kind.unpack(packed[i * kCount + lane]);
   } else {
     for (size_t lane = 0; lane < used; ++lane)
       for (size_t i = 0; i < rows.length; ++i)
-        out[start[lane] + i * rows.stride] = Kind::unpack(packed[i * kCount + lane]);
+        out[start[lane] + i * rows.stride] = kind.unpack(packed[i * kCount + lane]);
   }
   if (lossy)
     for (size_t lane = 0; lane < used; ++lane)
-      Kind::restore(in + start[lane], out + start[lane], rows.length, rows.stride);
+      kind.restore(in + start[lane], out + start[lane], rows.length, rows.stride);
 }
 
 // Packs the elements of a row from `begin` to `end`; returns whether keys of some do not say which bits they came from.
 template <typename Kind, typename Word, typename E>
-PHLOX_KERNELS_CLONED bool pack_part(const Word* in, size_t stride, size_t begin, size_t end, E* to) {
+PHLOX_KERNELS_CLONED bool pack_part(Kind kind, const Word* in, size_t stride, size_t begin, size_t end, E* to) {
   bool lossy = false;
   auto pack = [&](size_t i, Word bits) {
-    lossy |= Kind::lossy(bits);
-    to[i] = Kind::pack(bits, i, E());
+    lossy |= kind.lossy(bits);
+    to[i] = kind.pack(bits, i, E());
   };
   if (stride == 1)
     for (size_t i = begin; i < end; ++i) pack(i, in[i]);
@@ -129,7 +131,7 @@ PHLOX_KERNELS_CLONED bool pack_part(const Word* in, size_t stride, size_t begin,
 
 // Sorts one row, in `parts` parts beside each other.
 template <typename Kind, typename Word = typename Kind::Word, typename Out = typename Kind::Out>
-void sort_long(Threads& threads, size_t parts, const Rows& rows, size_t row, const Word* in, Out* out) {
+void sort_long(Kind kind, Threads& threads, size_t parts, const Rows& rows, size_t row, const Word* in, Out* out) {
   using E = typename Kind::Long;
   in += rows.start(row);
   out += rows.start(row);
@@ -137,14 +139,14 @@ void sort_long(Threads& threads, size_t parts, const Rows& rows, size_t row, con
   auto packed = memory<E>(2 * length);  // one block: the C library keeps it, while it returns two to the system
   std::atomic<bool> any_lossy{false};
   threads.run(parts, [=, to = packed.get(), &any_lossy](size_t part) {
-    if (pack_part<Kind>(in, stride, length * part / parts, length * (part + 1) / parts, to)) any_lossy = true;
+    if (pack_part(kind, in, stride, length * part / parts, length * (part + 1) / parts, to)) any_lossy = true;
   });
   E* sorted = radix_sort<Kind::kLow, Kind::kHigh>(threads, parts, packed.get(), packed.get() + length, length);
   threads.run(parts, [=](size_t part) {
     for (size_t i = length * part / parts; i < length * (part + 1) / parts; ++i)
-      out[i * stride] = Kind::unpack(sorted[i]);
+      out[i * stride] = kind.unpack(sorted[i]);
   });
-  if (any_lossy) Kind::restore(in, out, length, stride);
+  if (any_lossy) kind.restore(in, out, length, stride);
 }
 
 // In longer rows digits are faster than the network, whose work for each element grows; so are they if most lanes are unused.
@@ -153,18 +155,18 @@ constexpr size_t kLeastPart = 1 << 17;
 constexpr size_t kWorthIt = 1 << 14;
 
 template <typename Kind, typename Word = typename Kind::Word, typename Out = typename Kind::Out>
-void sort_rows(Threads& threads, const Rows& rows, const Word* in, Out* out) {
+void sort_rows(Kind kind, Threads& threads, const Rows& rows, const Word* in, Out* out) {
   constexpr size_t kCount = kLanes<typename Kind::Short>;
   if constexpr (Kind::kInNetwork) {
     if (rows.length <= kLongestInNetwork && rows.count > kCount / 4) {
       size_t groups = (rows.count + kCount - 1) / kCount;
-      return threads.run(groups, [&](size_t i) { sort_short<Kind>(rows, i * kCount, in, out); });
+      return threads.run(groups, [&](size_t i) { sort_short(kind, rows, i * kCount, in, out); });
     }
   }
   if (rows.count >= threads.count())
-    return threads.run(rows.count, [&](size_t i) { sort_long<Kind>(threads, 1, rows, i, in, out); });
+    return threads.run(rows.count, [&](size_t i) { sort_long(kind, threads, 1, rows, i, in, out); });
   size_t parts = std::min(threads.count(), rows.length / kLeastPart + 1);
-  for (size_t i = 0; i < rows.count; ++i) sort_long<Kind>(threads, parts, rows, i, in, out);
+  for (size_t i = 0; i < rows.count; ++i) sort_long(kind, threads, parts, rows, i, in, out);
 }
 
 // --- handlers ----------------------------------------------------------------------------------------------
@@ -184,7 +186,7 @@ ffi::Error sorted(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBu
     fits = ffi::ByteWidth(out->element_type()) == sizeof(typename K::Out);
     if (!fits) return;
     auto in = reinterpret_cast<const typename K::Word*>(x.untyped_data());
-    sort_rows<K>(threads, rows, in, reinterpret_cast<typename K::Out*>(out->untyped_data()));
+    sort_rows(K{order}, threads, rows, in, reinterpret_cast<typename K::Out*>(out->untyped_data()));
   });
   return fits ? error : refused("sorted elements are as wide as the operand's, and positions have 32 bits");
 }

@@ -27,9 +27,9 @@ struct Groups {
   Word most[kGroups] = {};
   size_t grouped;
 
-  Groups(const Word* row, size_t length) : grouped(length / kGroups * kGroups) {
+  Groups(Order order, const Word* row, size_t length) : grouped(length / kGroups * kGroups) {
     for (size_t i = 0; i < grouped; i += kGroups)
-      for (size_t j = 0; j < kGroups; ++j) most[j] = std::max(most[j], Order::total(row[i + j]));
+      for (size_t j = 0; j < kGroups; ++j) most[j] = std::max(most[j], order.total(row[i + j]));
   }
 
   // The k-th largest of the maxima: at least k elements are not below it. It is found by comparing all pairs, a vector at a
@@ -43,20 +43,28 @@ struct Groups {
   }
 };
 
+// Compiled once: no vector instruction makes these faster.
+PHLOX_KERNELS_NOT_INLINED void select_largest(uint64_t* found, size_t k, size_t count) {
+  std::nth_element(found, found + k - 1, found + count, std::greater<uint64_t>());
+}
+PHLOX_KERNELS_NOT_INLINED void sort_descending(uint64_t* found, size_t count) {
+  std::sort(found, found + count, std::greater<uint64_t>());
+}
+
 // Elements that may be among the largest are collected in a buffer for a few times k. When it is full, the k largest of them
 // stay, and from then on only elements above the least of these are collected: few, which a vector at a time is searched for.
 // If k is small, the buffer has room for k, and each element goes to its place there; of rows that are not too long, only
 // groups are looked at that have one of the k largest maxima.
 template <typename Order, typename Word = typename Order::Word>
-PHLOX_KERNELS_CLONED void largest(const Word* row, size_t length, size_t k, Word* values, int32_t* positions) {
+PHLOX_KERNELS_CLONED void largest(Order order, const Word* row, size_t length, size_t k, Word* values, int32_t* positions) {
   constexpr size_t kBlock = 64 / sizeof(Word);
   const bool in_order = k <= kMostInOrder;
   const size_t room = in_order ? k : std::min(length, 2 * k);
   auto found = memory<uint64_t>(room);
   // Keys above positions counted from the end: larger is larger, and of equal elements the first.
-  auto pack = [=](size_t i) { return uint64_t(Order::total(row[i])) << 32 | uint32_t(length - i); };
+  auto pack = [=](size_t i) { return uint64_t(order.total(row[i])) << 32 | uint32_t(length - i); };
   auto keep_largest = [&](size_t count) {
-    std::nth_element(found.get(), found.get() + k - 1, found.get() + count, std::greater<uint64_t>());
+    select_largest(found.get(), k, count);
   };
   size_t count = 0, i = 0;
   Word least = 0;
@@ -83,28 +91,28 @@ PHLOX_KERNELS_CLONED void largest(const Word* row, size_t length, size_t k, Word
     for (size_t j = 0; j < kGroups; ++j)
       if (groups.most[j] >= bound)
         for (size_t at = j; at < groups.grouped; at += kGroups)
-          if (Order::total(row[at]) >= bound) collect(at);
+          if (order.total(row[at]) >= bound) collect(at);
     i = groups.grouped;
   };
   if (k <= kMostInOrder / 2 && length >= 256 && length <= kLongest)
-    collect_from_groups(Groups<Order, 64>(row, length));
+    collect_from_groups(Groups<Order, 64>(order, row, length));
   else if (in_order && length >= 512 && length <= kLongest)
-    collect_from_groups(Groups<Order, 128>(row, length));
+    collect_from_groups(Groups<Order, 128>(order, row, length));
   if (i == 0)
     for (; i < room; ++i) collect(i);
   while (i < length) {
     const size_t end = std::min(i + kBlock, length);
     Word above = 0;
-    for (size_t at = i; at < end; ++at) above |= Word(Order::total(row[at]) > least);
+    for (size_t at = i; at < end; ++at) above |= Word(order.total(row[at]) > least);
     if (above)
       for (size_t at = i; at < end; ++at)
-        if (Order::total(row[at]) > least) collect(at);
+        if (order.total(row[at]) > least) collect(at);
     i = end;
   }
   if (count > k) keep_largest(count);
-  if (!in_order) std::sort(found.get(), found.get() + k, std::greater<uint64_t>());
+  if (!in_order) sort_descending(found.get(), k);
   for (size_t j = 0; j < k; ++j) {
-    values[j] = Order::bits(Word(found[j] >> 32));
+    values[j] = order.bits(Word(found[j] >> 32));
     positions[j] = int32_t(length - uint32_t(found[j]));
   }
 }
@@ -129,7 +137,7 @@ ffi::Error top_k(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuf
       const size_t turns = std::min(rows, threads.count() * 8);
       threads.run(turns, [&](size_t turn) {
         for (size_t row = rows * turn / turns; row < rows * (turn + 1) / turns; ++row)
-          largest<Order>(reinterpret_cast<const Word*>(x.untyped_data()) + row * length, length, k,
+          largest(order, reinterpret_cast<const Word*>(x.untyped_data()) + row * length, length, k,
                          reinterpret_cast<Word*>(values->untyped_data()) + row * k,
                          reinterpret_cast<int32_t*>(positions->untyped_data()) + row * k);
       });

@@ -29,6 +29,7 @@ XLA_FFI_Error* phlox_kernels_max_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_min_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_scan_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_places_1(XLA_FFI_CallFrame*);
+XLA_FFI_Error* phlox_kernels_scatter_add_1(XLA_FFI_CallFrame*);
 }
 
 // The runtime's error is opaque to handlers.
@@ -144,10 +145,11 @@ inline const XLA_FFI_Api* runtime() {
 }
 
 // Calls a handler; returns the message of its error, which is empty if there is none. Attributes are sorted by name.
-inline std::string call(XLA_FFI_Error* (*handler)(XLA_FFI_CallFrame*), Memory& operand,
+inline std::string call(XLA_FFI_Error* (*handler)(XLA_FFI_CallFrame*), const std::vector<Memory*>& operands,
                         const std::vector<Memory*>& results, std::map<std::string, int64_t> attributes = {}) {
-  XLA_FFI_ArgType arg_type = XLA_FFI_ArgType_BUFFER;
-  void* arg = operand.buffer();
+  std::vector<XLA_FFI_ArgType> arg_types(operands.size(), XLA_FFI_ArgType_BUFFER);
+  std::vector<void*> args;
+  for (Memory* operand : operands) args.push_back(operand->buffer());
   std::vector<XLA_FFI_RetType> ret_types(results.size(), XLA_FFI_RetType_BUFFER);
   std::vector<void*> rets;
   for (Memory* result : results) rets.push_back(result->buffer());
@@ -169,11 +171,16 @@ inline std::string call(XLA_FFI_Error* (*handler)(XLA_FFI_CallFrame*), Memory& o
   frame.struct_size = XLA_FFI_CallFrame_STRUCT_SIZE;
   frame.api = runtime();
   frame.stage = XLA_FFI_ExecutionStage_EXECUTE;
-  frame.args = {XLA_FFI_Args_STRUCT_SIZE, nullptr, 1, &arg_type, &arg};
+  frame.args = {XLA_FFI_Args_STRUCT_SIZE, nullptr, int64_t(args.size()), arg_types.data(), args.data()};
   frame.rets = {XLA_FFI_Rets_STRUCT_SIZE, nullptr, int64_t(rets.size()), ret_types.data(), rets.data()};
   frame.attrs = {XLA_FFI_Attrs_STRUCT_SIZE, nullptr, int64_t(count), types.data(), names.data(), values.data()};
   std::unique_ptr<XLA_FFI_Error> error(handler(&frame));
   return error ? error->message : "";
+}
+
+inline std::string call(XLA_FFI_Error* (*handler)(XLA_FFI_CallFrame*), Memory& operand,
+                        const std::vector<Memory*>& results, std::map<std::string, int64_t> attributes = {}) {
+  return call(handler, std::vector<Memory*>{&operand}, results, std::move(attributes));
 }
 
 #endif  // PHLOX_KERNELS_TESTS_HANDLERS_H_

@@ -172,6 +172,32 @@ void positions(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) 
     }
 }
 
+// Sums of the elements of `x` at indices of which many are beyond the operand, beside those of a plain loop. `width`: so many
+// elements for each index.
+void sums(Type type, Memory& x, size_t count, size_t width, size_t offset) {
+  constexpr int64_t kSums = 7;
+  for (Type index : {kInt32, kInt64}) {
+    Memory indices(index, {int64_t(count), 1}, offset / type.bytes * index.bytes);
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t far[] = {-1, kSums, index.bytes == 4 ? INT32_MIN : INT64_MIN, index.bytes == 4 ? INT32_MAX : INT64_MAX};
+      const int64_t at = generator() % 8 ? int64_t(i / 5 + generator() % 3) % kSums : far[generator() % 4];
+      const int32_t narrow = int32_t(at);
+      std::memcpy(indices.data() + i * index.bytes, index.bytes == 4 ? (void*)&narrow : (void*)&at, index.bytes);
+    }
+    Memory operand(type, {kSums, int64_t(width)}, offset), out(type, {kSums, int64_t(width)}, offset);
+    fill(operand, kZeros);
+    accepted(call(phlox_kernels_scatter_add_1, {&operand, &indices, &x}, {&out}));
+    if (type.type != XLA_FFI_DataType_U32) continue;
+    std::vector<uint32_t> expected(kSums * width);
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t at = index.bytes == 4 ? indices.at<int32_t>(i) : indices.at<int64_t>(i);
+      if (at >= 0 && at < kSums)
+        for (size_t j = 0; j < width; ++j) expected[at * width + j] += x.at<uint32_t>(i * width + j);
+    }
+    for (size_t i = 0; i < kSums * width; ++i) require(out.at<uint32_t>(i) == expected[i], "not the sum");
+  }
+}
+
 void run_all(Type type, std::vector<int64_t> shape, Bytes bytes, size_t offset) {
   where = std::string(type.name) + "[" + std::to_string(shape[0]) + "," + std::to_string(shape[1]) + "], bytes " +
           std::to_string(bytes) + ", offset " + std::to_string(offset);
@@ -182,6 +208,9 @@ void run_all(Type type, std::vector<int64_t> shape, Bytes bytes, size_t offset) 
   extrema(type, x, shape, offset);
   running(type, x, shape, offset);
   positions(type, x, shape, offset);
+  if (type.bytes < 4) return;
+  sums(type, x, size_t(shape[0]), size_t(shape[1]), offset);
+  sums(type, x, size_t(shape[0] * shape[1]), 1, offset);
 }
 
 // Running sums and products beside those of one chain of float32.
@@ -248,6 +277,14 @@ void mistakes() {
   refuses(call(phlox_kernels_places_1, mask, {&few}));
   refuses(call(phlox_kernels_places_1, mask, {&narrow}));
   refuses(call(phlox_kernels_places_1, x, {&more}));
+  Memory four(kInt32, {4}), wide(kInt64, {4});
+  fill(four, kRandom);
+  refuses(call(phlox_kernels_scatter_add_1, {&x, &four, &small}, {&x}));
+  refuses(call(phlox_kernels_scatter_add_1, {&x, &four, &x}, {&many}));
+  refuses(call(phlox_kernels_scatter_add_1, {&x, &x, &x}, {&x}));
+  refuses(call(phlox_kernels_scatter_add_1, {&x, &four, &more}, {&x}));
+  refuses(call(phlox_kernels_scatter_add_1, {&none, &four, &x}, {&none}));
+  refuses(call(phlox_kernels_scatter_add_1, {&mask, &wide, &narrow}, {&mask}));
 }
 
 }  // namespace

@@ -118,6 +118,7 @@ def _checks() -> list[Check]:
             (unsorted.max(), largest, *_single(sums)),
             1e-5,
         ),
+        Check("selection", _selection, (unsorted,), _selected(unsorted), 0.0),
         Check("PRNG", _random_bits, (np.array([7, 42], np.uint32),), (_threefry_bits(7, 42, 1000),), 0.0),
         Check("scan", _scan, (steps,), _single(_recurrence(steps)), 1e-5),
     ]
@@ -148,6 +149,18 @@ def _svd(x: Any) -> Any:
 def _extrema(x: Any) -> Any:
     """The maximum, its position and the running sums, which phlox-kernels computes where it is installed."""
     return jnp.max(x), jnp.argmax(x).astype("int32"), jnp.cumsum(x)
+
+
+def _selection(x: Any) -> Any:
+    """Positions of the largest and of the positive elements, and a histogram, by kernels where they are installed."""
+    positions = (jnp.nonzero(x > 0, size=100)[0], jnp.bincount(jnp.abs(x).astype("int32"), length=4))
+    return lax.top_k(x, 10)[1], *(part.astype("int32") for part in positions)
+
+
+def _selected(x: np.ndarray) -> tuple[np.ndarray, ...]:
+    positions = np.argsort(-x, kind="stable")[:10], np.flatnonzero(x > 0)[:100]
+    counts = np.bincount(np.abs(x).astype(int))[:4]
+    return tuple(part.astype(np.int32) for part in (*positions, counts))
 
 
 def _scan(xs: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .._base import config
 from .._base.source import warn
@@ -43,7 +43,21 @@ def registered() -> frozenset[str]:
     return frozenset(handlers)
 
 
-def kernel(f: Function, target: str, x: Value, outs: Sequence[ShapedArray], **attributes: int) -> list[Value]:
-    """Adds the call of a kernel; attributes are 64-bit integers."""
+def kernel(
+    f: Function,
+    target: str,
+    xs: Sequence[Value],
+    outs: Sequence[ShapedArray],
+    *,
+    aliases: Mapping[int, int] | None = None,
+    **attributes: int,
+) -> list[Value]:
+    """Adds the call of a kernel.
+
+    Args:
+      aliases: index of an operand -> index of the result that takes over its memory.
+      attributes: 64-bit integers.
+    """
     typed_attributes = typed({name: f"{value} : i64" for name, value in attributes.items()})
-    return foreign_call(f, target, [x], outs, typed_attributes, layouts=(row_majors([x.aval]), row_majors(outs)))
+    layouts = (row_majors([x.aval for x in xs]), row_majors(outs))
+    return foreign_call(f, target, xs, outs, typed_attributes, layouts=layouts, aliases=aliases)

@@ -54,6 +54,7 @@ TABLE = {
     "sort": _Rows(("kernels", "packed_sort"), 2),
     "top_k": _Rows(("kernels", "top_k"), 1),
     "first_places": _Rows(("kernels",), 256),
+    "scatter-add": _Rows(("kernels",), 4096),
     "conv_general_dilated": _Rows(("depthwise",), 4096),
 }
 

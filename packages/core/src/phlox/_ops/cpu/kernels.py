@@ -16,17 +16,19 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._xla.forms import Form
 from ..._xla.kernels import has_kernel, kernel
-from ..._xla.text import Function, Value
+from ..._xla.text import Function, Number, Value
 from ..reductions.reduce import Axes, argmax, argmin, reduce_max, reduce_min
 from ..reductions.running import cummax, cummin, cumprod, cumsum
+from ..structure.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
 from ..structure.gather import gather_along
 from ..structure.places import first_places
+from ..structure.scatter import clamp_indices, scatter_add
 from ..structure.sort import sort
 from ..structure.top_k import along_last_axis, top_k
 from .packed_sort import moved
 
-_SORT, _ARGSORT, _TOP_K, _SCAN, _PLACES = (
-    f"phlox_kernels_{name}_1" for name in ("sort", "argsort", "top_k", "scan", "places")
+_SORT, _ARGSORT, _TOP_K, _SCAN, _PLACES, _SCATTER_ADD = (
+    f"phlox_kernels_{name}_1" for name in ("sort", "argsort", "top_k", "scan", "places", "scatter_add")
 )
 #: Of fewer elements a call takes as long as XLA's form.
 _LEAST = 256
@@ -39,6 +41,10 @@ _ORDERED = frozenset(map(np.dtype, ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u
 _SORTED = _ORDERED | {np.dtype(bool)}
 _SUMMED = frozenset(map(np.dtype, ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4")))
 _COMPARED = frozenset(map(np.dtype, ("i4", "i8", "f4", "f8")))
+_INDICES = frozenset(map(np.dtype, ("i4", "i8")))
+_ADDED = _COMPARED | frozenset(map(np.dtype, ("u4", "u8")))
+#: With fewer updates, or longer rows, XLA's loop takes as long.
+_MIN_UPDATES, _MAX_ROW_LENGTH = 4096, 32
 
 
 # --- sort -----------------------------------------------------------------------------------------------
@@ -61,11 +67,11 @@ def _sort_write(f: Function, *xs: Value, dimension: int, is_stable: bool, num_ke
     key, and all operands are gathered from there. The last key is first, and its positions are then sorted by the key
     before it."""
     if len(xs) == 1 and dtypes.kind(xs[0].aval.dtype) != "c":
-        return kernel(f, _SORT, xs[0], [xs[0].aval], dimension=dimension)
+        return kernel(f, _SORT, [xs[0]], [xs[0].aval], dimension=dimension)
     positions: Value | None = None
     for key in reversed([part for x in xs[:num_keys] for part in _parts(f, x)]):
         operand = key if positions is None else gather_along(f, key, positions, dimension)
-        (order,) = kernel(f, _ARGSORT, operand, [shaped(key.aval.shape, dtypes.uint32)], dimension=dimension)
+        (order,) = kernel(f, _ARGSORT, [operand], [shaped(key.aval.shape, dtypes.uint32)], dimension=dimension)
         positions = order if positions is None else gather_along(f, positions, order, dimension)
     assert positions is not None
     return [moved(f, x, positions, dimension) for x in xs]
@@ -93,7 +99,7 @@ def _top_k_applies(f: Function, x: Value, k: Any, axis: int) -> bool:
 
 
 def _top_k_write(f: Function, x: Value, k: Any, axis: int) -> list[Value]:
-    return along_last_axis(f, x, axis, f.outs, lambda x, outs: kernel(f, _TOP_K, x, outs))
+    return along_last_axis(f, x, axis, f.outs, lambda x, outs: kernel(f, _TOP_K, [x], outs))
 
 
 def _places_applies(f: Function, mask: Value, size: int, index_dtype: Any) -> bool:
@@ -101,7 +107,7 @@ def _places_applies(f: Function, mask: Value, size: int, index_dtype: Any) -> bo
 
 
 def _places_write(f: Function, mask: Value, size: int, index_dtype: Any) -> Value:
-    return kernel(f, _PLACES, mask, [f.out])[0]
+    return kernel(f, _PLACES, [mask], [f.out])[0]
 
 
 # --- running reductions, extrema and their positions ----------------------------------------------------
@@ -117,7 +123,7 @@ def _running(operation: int, accepted: frozenset[np.dtype], gain: str) -> Form:
         return aval.dtype in accepted and has_kernel(f, _SCAN)
 
     def write(f: Function, x: Value, axis: int, reverse: bool) -> Value:
-        return kernel(f, _SCAN, x, [x.aval], operation=operation, reverse=int(reverse))[0]
+        return kernel(f, _SCAN, [x], [x.aval], operation=operation, reverse=int(reverse))[0]
 
     return Form(applies, write, gain)
 
@@ -138,7 +144,7 @@ def _extremum(name: str) -> Form:
         return has_kernel(f, target)
 
     def write(f: Function, x: Value, axes: Axes) -> Value:
-        return kernel(f, target, x, [f.out], inner=_columns(x.aval, axes))[0]
+        return kernel(f, target, [x], [f.out], inner=_columns(x.aval, axes))[0]
 
     return Form(applies, write, "1e6 float32: 0.7 to 0.9 of the time of XLA's form, which loses nan")
 
@@ -159,9 +165,49 @@ def _position(name: str) -> Form:
         return dtypes.bits(f.out.dtype) >= 32 and aval.dtype in _ORDERED and has_kernel(f, target)
 
     def write(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:
-        return kernel(f, target, x, [f.out])[0]
+        return kernel(f, target, [x], [f.out])[0]
 
     return Form(applies, write, "rows of 1,000 float32: 0.04 of the time of XLA's pairs")
+
+
+# --- sums at indices ------------------------------------------------------------------------------------
+
+
+def _scatter_add_applies(
+    f: Function, x: Value, indices: Value, updates: Value, *, dimension_numbers: ScatterDimensionNumbers, **_: Any
+) -> bool:
+    """Whether each index names a whole row of the operand."""
+    numbers, rank = dimension_numbers, updates.aval.ndim
+    if updates.aval.size < _MIN_UPDATES or x.aval.ndim == 0 or x.aval.dtype not in _ADDED:
+        return False
+    if math.prod(x.aval.shape[1:]) > _MAX_ROW_LENGTH:
+        return False
+    if (
+        numbers.operand_batching_dims
+        or not (0,) == numbers.scatter_dims_to_operand_dims == numbers.inserted_window_dims
+    ):
+        return False
+    if numbers.update_window_dims != tuple(range(rank - x.aval.ndim + 1, rank)):
+        return False
+    whole = updates.aval.shape[rank - x.aval.ndim + 1 :] == x.aval.shape[1:]
+    return whole and indices.aval.dtype in _INDICES and has_kernel(f, _SCATTER_ADD)
+
+
+def _scatter_add_write(
+    f: Function,
+    x: Value,
+    indices: Value,
+    updates: Value,
+    *,
+    dimension_numbers: ScatterDimensionNumbers,
+    mode: GatherScatterMode,
+    **_: Any,
+) -> Value:
+    if mode is GatherScatterMode.CLIP:
+        indices = clamp_indices(f, x.aval, indices, updates.aval, dimension_numbers)
+    if type(updates) is Number and x.aval.ndim == 1:  # not written to memory for each index
+        updates = f.number(updates.value, shaped((1,), x.aval.dtype))
+    return kernel(f, _SCATTER_ADD, [x, indices, updates], [f.out], aliases={0: 0})[0]
 
 
 FORMS: dict[Primitive, list[Form]] = {
@@ -176,4 +222,11 @@ FORMS: dict[Primitive, list[Form]] = {
     reduce_min: [_extremum("min")],
     argmax: [_position("argmax")],
     argmin: [_position("argmin")],
+    scatter_add: [
+        Form(
+            _scatter_add_applies,
+            _scatter_add_write,
+            "sums of segments of 2e5 float32: 0.7 of XLA's time, 0.4 if sorted; equal bits",
+        )
+    ],
 }

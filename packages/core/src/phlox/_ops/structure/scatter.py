@@ -139,7 +139,7 @@ def _scatter_lower(name: str) -> Any:
         numbers = dimension_numbers
         out = f.out
         if mode is GatherScatterMode.CLIP:
-            indices = _clamp(f, operand.aval, indices, updates.aval, numbers)
+            indices = clamp_indices(f, operand.aval, indices, updates.aval, numbers)
         text = (
             f"scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = {ints(numbers.update_window_dims)}, "
             f"inserted_window_dims = {ints(numbers.inserted_window_dims)}, "
@@ -162,7 +162,8 @@ def _limits(operand: ShapedArray, updates: ShapedArray, numbers: ScatterDimensio
     return [operand.shape[d] - sizes[d] for d in numbers.scatter_dims_to_operand_dims]
 
 
-def _clamp(f: Function, operand: ShapedArray, indices: Value, updates: ShapedArray, numbers: Any) -> Value:
+def clamp_indices(f: Function, operand: ShapedArray, indices: Value, updates: ShapedArray, numbers: Any) -> Value:
+    """Moves each index to the nearest one whose window is within the operand."""
     limits = _limits(operand, updates, numbers)
     if not limits:
         return indices
