@@ -214,7 +214,7 @@ class Accesses(NamedTuple):
 
 def accesses(jaxpr: Jaxpr) -> Accesses:
     """The references from outside that a program uses."""
-    if _EFFECT not in jaxpr.effects:
+    if not _any or _EFFECT not in jaxpr.effects:
         return Accesses({}, {}, jaxpr.eqns)
 
     def find() -> Accesses:

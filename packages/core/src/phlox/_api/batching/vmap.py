@@ -87,7 +87,7 @@ def vmap(
         # A reference with a mapped axis becomes one reference for each example; the others are passed unchanged.
         mapped_refs = _mapped_refs(leaves, axes)
         refs = [leaves[i] for i in mapped_refs]
-        leaves = replaced(leaves, mapped_refs, values(refs))
+        leaves = replaced(leaves, mapped_refs, values(refs)) if refs else leaves
         # Arguments that are not mapped need not be arrays; the checks see a 0 in their place.
         mapped = [x if d is not None or typeof_value(x) is not None else 0 for x, d in zip(leaves, axes, strict=True)]
         avals = arguments.check_arrays("vmap", fun, args, kwargs, mapped)
@@ -137,7 +137,8 @@ def _explicit(avals: Sequence[Any], dims: Sequence[int | None]) -> Spec | None:
 def _mapped_refs(leaves: Sequence[Any], axes: Sequence[int | None]) -> list[int]:
     """The indices of references with a mapped axis. Raises if a reference occurs twice among the leaves."""
     indices = find_refs(leaves)
-    check_distinct("vmap", [leaves[i] for i in indices])
+    if indices:
+        check_distinct("vmap", [leaves[i] for i in indices])
     return [i for i in indices if axes[i] is not None]
 
 

@@ -28,7 +28,7 @@ from ..._transform.batch import BatchTrace, in_batch_of
 from ..._transform.jvp import JVPTrace, by_rule
 from ..._transform.linearize import LinearizeTrace, TangentTrace
 from ..jit import arguments
-from ..jit.references import ArrayTree, flatten_arrays
+from ..jit.references import ArrayTree, blank, flatten_arrays
 from .decorated import Decorated, no_rule, positional
 from .rule_results import Result, RuleName, checked_tangents, flat_cotangents, pair_of
 from .symbolic import CustomVJPPrimal, residual, shown
@@ -76,7 +76,7 @@ class _Custom(Decorated[P, R]):
         return [x if i in chosen else next(values) for i, x in enumerate(args)]
 
     def _stage(
-        self, args: Sequence[Any], in_tree: ArrayTree, leaves: Sequence[Any]
+        self, args: Sequence[Any], in_tree: ArrayTree | PyTreeDef, leaves: Sequence[Any]
     ) -> tuple[ClosedJaxpr, list[Any], PyTreeDef]:
         trees: list[PyTreeDef] = []
 
@@ -108,7 +108,7 @@ class _Custom(Decorated[P, R]):
             return self._at_once(args, kwargs)
         args = self._fixed(positional(self.fun, args, kwargs, self.kind))  # type: ignore[assignment]
         leaves, in_tree = flatten_arrays(tuple(self._split(args)[1]))
-        if in_tree.refs and not self.takes_refs:
+        if isinstance(in_tree, ArrayTree) and not self.takes_refs:
             raise not_an_array(
                 in_tree.refs[0], f"an argument of the {self.kind} function {arguments.fun_name(self.fun)}"
             )
@@ -138,12 +138,18 @@ class _Custom(Decorated[P, R]):
         """Whether differentiation needs only the rules, not a Jaxpr of the function."""
         return True
 
-    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree) -> Any:
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree | PyTreeDef) -> Any:
         """The result under a `JVPTrace`, computed by the rules; the function is not traced."""
         raise NotImplementedError
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: ArrayTree, closed: ClosedJaxpr, consts: Any, result: Result
+        self,
+        args: Sequence[Any],
+        leaves: Any,
+        in_tree: ArrayTree | PyTreeDef,
+        closed: ClosedJaxpr,
+        consts: Any,
+        result: Result,
     ) -> list[Any]:
         """The flat result of the call as one operation, with the Jaxpr `closed` of the function."""
         raise NotImplementedError
@@ -263,12 +269,12 @@ class custom_jvp(_Custom[P, R]):
         chosen = self._chosen(args)
         return tuple(_without_derivative(x) if i in chosen else x for i, x in enumerate(args))
 
-    def _rule(self, args: Sequence[Any], in_tree: ArrayTree, result: Result) -> Rule:
+    def _rule(self, args: Sequence[Any], in_tree: ArrayTree | PyTreeDef, result: Result) -> Rule:
         assert self.jvp is not None
         rule = self._flat_rule(self._split(args)[0], in_tree, result)
         return Rule(rule, arguments.fun_name(self.jvp), self.symbolic_zeros)
 
-    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree) -> Any:
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree | PyTreeDef) -> Any:
         result = Result()
         rule = self._rule(args, in_tree, result)
         outs = by_rule(leaves, lambda primals, tangents: rule.call(primals, rule.given(tangents)))
@@ -276,12 +282,18 @@ class custom_jvp(_Custom[P, R]):
         return result.tree.unflatten(outs)
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: ArrayTree, closed: ClosedJaxpr, consts: Any, result: Result
+        self,
+        args: Sequence[Any],
+        leaves: Any,
+        in_tree: ArrayTree | PyTreeDef,
+        closed: ClosedJaxpr,
+        consts: Any,
+        result: Result,
     ) -> list[Any]:
         rule = self._rule(args, in_tree, result)
         return _bind(custom_jvp_call, [*consts, *leaves], closed, len(consts), jvp=rule)
 
-    def _flat_rule(self, fixed: list[Any], in_tree: ArrayTree, known: Result) -> Callable[..., Any]:
+    def _flat_rule(self, fixed: list[Any], in_tree: ArrayTree | PyTreeDef, known: Result) -> Callable[..., Any]:
         jvp = self.jvp
         assert jvp is not None
         names = RuleName("jvp", arguments.fun_name(jvp), arguments.fun_name(self.fun))
@@ -462,15 +474,17 @@ class custom_vjp(_Custom[P, R]):
     def _skips_the_function(self) -> bool:
         return not self.optimize_remat
 
-    def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree, result: Result) -> list[Rule]:
-        residual_trees: list[ArrayTree] = []
+    def _rules(
+        self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree | PyTreeDef, result: Result
+    ) -> list[Rule]:
+        residual_trees: list[ArrayTree | PyTreeDef] = []
         in_avals = [typeof(x) for x in leaves]
         fwd = self._flat_fwd(args, in_tree, result, residual_trees)
         bwd = self._flat_bwd(self._split(args)[0], in_tree, in_avals, result, residual_trees)
         names = (arguments.fun_name(rule) for rule in (self.fwd, self.bwd) if rule is not None)
         return [Rule(rule, name, self.symbolic_zeros) for rule, name in zip((fwd, bwd), names, strict=True)]
 
-    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree) -> Any:
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree | PyTreeDef) -> Any:
         result = Result()
         fwd, bwd = self._rules(args, leaves, in_tree, result)
         outs = by_rule(leaves, functools.partial(custom_vjp_forward, fwd, bwd))
@@ -478,7 +492,13 @@ class custom_vjp(_Custom[P, R]):
         return result.tree.unflatten(outs)
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: ArrayTree, closed: ClosedJaxpr, consts: Any, result: Result
+        self,
+        args: Sequence[Any],
+        leaves: Any,
+        in_tree: ArrayTree | PyTreeDef,
+        closed: ClosedJaxpr,
+        consts: Any,
+        result: Result,
     ) -> list[Any]:
         fwd, bwd = self._rules(args, leaves, in_tree, result)
         if self.optimize_remat:
@@ -488,9 +508,9 @@ class custom_vjp(_Custom[P, R]):
     def _flat_fwd(
         self,
         args: Sequence[Any],
-        in_tree: ArrayTree,
+        in_tree: ArrayTree | PyTreeDef,
         known: Result,
-        residual_trees: list[ArrayTree],
+        residual_trees: list[ArrayTree | PyTreeDef],
     ) -> Callable[..., Any]:
         fwd, symbolic = self.fwd, self.symbolic_zeros
         assert fwd is not None
@@ -516,10 +536,10 @@ class custom_vjp(_Custom[P, R]):
     def _flat_bwd(
         self,
         fixed: list[Any],
-        in_tree: ArrayTree,
+        in_tree: ArrayTree | PyTreeDef,
         in_avals: Sequence[ShapedArray],
         known: Result,
-        residual_trees: list[ArrayTree],
+        residual_trees: list[ArrayTree | PyTreeDef],
     ) -> Callable[..., Any]:
         bwd, name = self.bwd, arguments.fun_name(self.fun)
         assert bwd is not None
@@ -528,7 +548,7 @@ class custom_vjp(_Custom[P, R]):
             assert known.tree is not None
             cotangent = known.tree.unflatten(map(shown, cotangents))
             result = bwd(*fixed, residual_trees[0].unflatten(map(residual, residuals)), cotangent)
-            example = in_tree.blank()
+            example = blank(in_tree)
             if not isinstance(result, tuple | list) or len(result) != len(example):
                 raise TreeError(
                     f"Custom VJP bwd rule of {name} must produce a tuple with a cotangent for each of the "

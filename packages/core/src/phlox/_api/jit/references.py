@@ -40,18 +40,23 @@ class ArrayTree(NamedTuple):
         """The tree with these arrays."""
         return merged(self.tree, self.ref_indices, self.refs, arrays)
 
-    def blank(self) -> Any:
-        """The tree with 0 for each array, and None for each reference."""
-        zeros = [0] * (self.tree.num_leaves - len(self.refs))
-        return merged(self.tree, self.ref_indices, [None] * len(self.refs), zeros)
 
-
-def flatten_arrays(tree: Any) -> tuple[list[Any], ArrayTree]:
-    """The arrays of a tree, and its structure with its references."""
+def flatten_arrays(tree: Any) -> tuple[list[Any], ArrayTree | PyTreeDef]:
+    """The arrays of a tree, and its structure with its references, if there are any."""
     leaves, treedef = flatten(tree)
     indices = find_refs(leaves)
-    arrays = [x for i, x in enumerate(leaves) if i not in indices] if indices else leaves
+    if not indices:
+        return leaves, treedef
+    arrays = [x for i, x in enumerate(leaves) if i not in indices]
     return arrays, ArrayTree(treedef, indices, [leaves[i] for i in indices])
+
+
+def blank(tree: ArrayTree | PyTreeDef) -> Any:
+    """The tree with 0 for each array, and None for each reference."""
+    if not isinstance(tree, ArrayTree):
+        return tree.unflatten([0] * tree.num_leaves)
+    nones = [None] * len(tree.refs)
+    return merged(tree.tree, tree.ref_indices, nones, [0] * (tree.tree.num_leaves - len(nones)))
 
 
 def closed_over(
@@ -59,7 +64,7 @@ def closed_over(
 ) -> tuple[list[Callable[..., Any]], tuple[Any, ...]]:
     """`funs` changed to close over the references among the operands, and the operands without those."""
     arrays, tree = flatten_arrays(operands)
-    if not tree.refs:
+    if not isinstance(tree, ArrayTree):
         return list(funs), operands
     check_distinct("operands", tree.refs)
 
@@ -75,8 +80,6 @@ def closed_over(
 
 def merged(tree: PyTreeDef, ref_indices: Sequence[int], refs: Sequence[Any], rest: Iterable[Any]) -> Any:
     """The tree whose leaves are `refs` at the indices `ref_indices`, and `rest` elsewhere."""
-    if not ref_indices:
-        return tree.unflatten(rest)
     ref_values, others = iter(refs), iter(rest)
     return tree.unflatten([next(ref_values) if i in ref_indices else next(others) for i in range(tree.num_leaves)])
 
