@@ -26,7 +26,7 @@ import numpy as np
 from .measure import ROOT, environment
 
 sys.path.insert(0, str(ROOT / "packages" / "core" / "tests"))
-from sized_programs import SIZED
+SIZED: Any = importlib.import_module("sized_programs").SIZED
 
 MAX_LENGTH = 4096
 #: calls of one length, of which the fastest counts, and seconds that they should take
@@ -74,7 +74,7 @@ def compare_run_time(name: str, count: int) -> str:
                     best[side, i] = min(best[side, i], _seconds(phlox, f, arguments))
     ratio, short = best[0].sum() / best[1].sum(), best[0, 0] / best[1, 0]
     return (
-        f"{name:18} {ratio:5.2f} of {best[1].mean() * 1e3:8.2f} ms a call; {sized._cache_size()} programs; "
+        f"{name:18} {ratio:5.2f} of {best[1].mean() * 1e3:8.2f} ms a call; {sized.stats().entries} programs; "
         f"{short:.2f} of {best[1, 0] * 1e3:.2f} ms for length {lengths[0]}"
     )
 
