@@ -6,7 +6,7 @@ import sys
 
 from core_processes import SOURCE, environment, run
 
-CHECKS = ["matmul", "conv", "fft", "cholesky", "svd", "sort", "extrema", "PRNG", "scan"]
+CHECKS = ["matmul", "conv", "fft", "cholesky", "svd", "sort", "extrema", "selection", "PRNG", "scan"]
 
 
 def doctor(*options, arguments=("doctor",), **changes):
@@ -50,7 +50,7 @@ def test_the_text_has_every_section():
     titles = [line for line in done.stdout.splitlines() if line and not line.startswith(" ")]
     assert titles == [
         *("Versions", "Platforms", "Plugins", "Devices", "Kernels for CPUs", "Cache of compiled programs"),
-        *("Environment variables", "Checks against NumPy", "All 10 checks agree."),
+        *("Environment variables", "Checks against NumPy", "All 11 checks agree."),
     ]
     assert "not installed: sorts, extrema and running sums are XLA's" in done.stdout
     assert "PHLOX_PLATFORMS=cpu" in done.stdout and "read by the flag platforms" in done.stdout
@@ -124,7 +124,7 @@ def test_a_wrong_result_is_named():
     failed = [line for line in lines if "FAILED" in line]
     assert [line.split()[0] for line in failed] == ["sort"] * len(WRONG)
     assert all(line.endswith(message) for line, message in zip(failed, WRONG.values(), strict=True)), failed
-    assert lines.count("exit status 1") == lines.count("1 of 10 checks failed.") == len(WRONG)
+    assert lines.count("exit status 1") == lines.count("1 of 11 checks failed.") == len(WRONG)
 
 
 def test_installed_plugins(tmp_path):
