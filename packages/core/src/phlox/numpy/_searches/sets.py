@@ -154,13 +154,8 @@ def unique(
         count = known_count("unique", begins) if size is None else integer("unique", "size", size)
         end = to_dtype(value_of(n), dtypes.int32)
         # If `size` is too small, the last group ends where the next one would begin.
-<<<<<<< HEAD
-        positions = first_places(begins, count + 1 if return_counts else count, end)
-        starts = positions[:count] if return_counts else positions
-=======
         bounds = first_places(begins, count + 1 if return_counts else count, end)
         starts = bounds[:count] if return_counts else bounds
->>>>>>> i40
         missing = equal(starts, end)
         first = choose(missing, to_dtype(0, index_dtype), starts)
         values = reshape(take(rows, first, 0), (count, *rest))
@@ -175,11 +170,7 @@ def unique(
             inverse = At(zeros((n,), index_dtype))[order].set(number)
             extras[1] = reshape(inverse, shape) if axis is None else inverse
         if return_counts:
-<<<<<<< HEAD
-            extras[2] = positions[1:] - starts
-=======
             extras[2] = bounds[1:] - starts
->>>>>>> i40
     values = moveaxis(values, 0, at)
     results = [x for x, yes in zip(extras, (return_index, return_inverse, return_counts), strict=True) if yes]
     return (values, *results) if results else values
