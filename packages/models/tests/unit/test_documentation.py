@@ -11,7 +11,7 @@ import pytest
 import phlox_models
 
 README = Path(__file__).parents[2] / "README.md"
-MODULES = ["phlox_models", *(f"phlox_models.{module.name}" for module in pkgutil.iter_modules(phlox_models.__path__))]
+MODULES = ["phlox_models", *(m.name for m in pkgutil.walk_packages(phlox_models.__path__, "phlox_models."))]
 
 
 @pytest.mark.parametrize("name", MODULES)
