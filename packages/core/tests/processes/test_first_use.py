@@ -26,3 +26,24 @@ def test_threads_start_phlox_together(tmp_path):
     assert len(set(map(id, shardings))) == 1, "an array's place is one object"
     """
     run(program, PHLOX_COMPILATION_CACHE_DIR=str(tmp_path))
+
+
+def test_the_first_derivative_of_an_index():
+    program = """
+    import numpy as np, phlox
+    print(phlox.grad(lambda x: x[np.array([0, 0, 2])].sum())(phlox.numpy.ones(3)))
+    """
+    assert run(program).stdout == "[2. 0. 1.]\n"
+
+
+def test_operations_that_rules_name_are_there():
+    # "while" is named by modules of loops only; the others by rules that run inside of `shard_map`.
+    program = """
+    import re, sys, pathlib
+    import phlox, phlox.numpy
+    from phlox._ir.primitive import primitives
+    files = [m.__file__ for name, m in sys.modules.items() if name.startswith("phlox.") and getattr(m, "__file__", None)]
+    names = {n for file in files for n in re.findall(r'primitive\\("([^"]+)"\\)', pathlib.Path(file).read_text())}
+    print(len(names) > 10, sorted(names - {*primitives(), "while", "pvary", "psum_invariant"}))
+    """
+    assert run(program).stdout == "True []\n"

@@ -16,7 +16,7 @@ from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.key_uses import picks
-from ..._ir.primitive import Primitive, primitive
+from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, entries_of, join, refuse
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, move_axis, zeros
@@ -269,6 +269,8 @@ def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) 
 def _gather_transpose(ct: Any, operand: Any, indices: Any, **params: Any) -> list[Any]:
     if type(ct) is Zero:
         return [Zero(operand.aval), None]
+    from .scatter import scatter_add  # which imports this module, and is not needed without derivatives
+
     numbers = params["dimension_numbers"]
     back = ScatterDimensionNumbers(
         numbers.offset_dims,
@@ -277,7 +279,7 @@ def _gather_transpose(ct: Any, operand: Any, indices: Any, **params: Any) -> lis
         numbers.operand_batching_dims,
         numbers.start_indices_batching_dims,
     )
-    result = primitive("scatter-add").bind(  # scatter imports this module
+    result = scatter_add.bind(
         zeros(operand.aval),
         indices,
         ct,
