@@ -3,6 +3,7 @@
 import pytest
 
 import optim_processes
+import phlox_nn  # noqa: F401  (a program below imports it, which Pants cannot see in a text)
 
 PROGRAM = """
 import sys, tempfile
