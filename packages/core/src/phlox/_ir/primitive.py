@@ -66,6 +66,7 @@ All operations go through `bind`: it hands the operation to the current trace, o
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, Literal
@@ -443,7 +444,18 @@ def primitive(name: str) -> Primitive:
     >>> float(primitive("sin").bind(0.0))
     0.0
     """
+    if name not in _registry and name in _on_demand:
+        importlib.import_module(_on_demand[name])
     return _registry[name]
+
+
+#: the modules of `define_on_demand`, by the name of the primitive
+_on_demand: dict[str, str] = {}
+
+
+def define_on_demand(module: str, name: str) -> None:
+    """Lets `primitive` import the module that defines the primitive of this name."""
+    _on_demand[name] = module
 
 
 def primitives() -> dict[str, Primitive]:

@@ -16,7 +16,7 @@ from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.key_uses import picks
-from ..._ir.primitive import Primitive
+from ..._ir.primitive import Primitive, define_on_demand, primitive
 from ..._ir.sharding_types import Entries, entries_of, join, refuse
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, move_axis, zeros
@@ -266,11 +266,13 @@ def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) 
     return out, gather(tangents[0], indices, **{**params, "fill_value": 0})
 
 
+# The module of scatter imports this one, and programs without derivatives do not need it.
+define_on_demand(f"{__package__}.scatter", "scatter-add")
+
+
 def _gather_transpose(ct: Any, operand: Any, indices: Any, **params: Any) -> list[Any]:
     if type(ct) is Zero:
         return [Zero(operand.aval), None]
-    from .scatter import scatter_add  # which imports this module, and is not needed without derivatives
-
     numbers = params["dimension_numbers"]
     back = ScatterDimensionNumbers(
         numbers.offset_dims,
@@ -279,7 +281,7 @@ def _gather_transpose(ct: Any, operand: Any, indices: Any, **params: Any) -> lis
         numbers.operand_batching_dims,
         numbers.start_indices_batching_dims,
     )
-    result = scatter_add.bind(
+    result = primitive("scatter-add").bind(
         zeros(operand.aval),
         indices,
         ct,
