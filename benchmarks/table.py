@@ -55,8 +55,8 @@ def page(done: list[Measurement]) -> str:
     rows = [_row(m, numbers[statements[kernels.LINES[m.case.name]]]) for m in done]
     head = ["", *(x.replace("torch.compile", "compiled torch") for x in COLUMNS), "ratio"]
     table = [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *rows]
-    codes = [f'<a id="code-{i}"></a>\n\n```python\n{code}\n```\n' for code, i in numbers.items()]
-    return "\n".join([_ABOUT, _machine(), _summary(done), "", *table, "", "## Code", "", *codes])
+    codes = [f'<a id="code-{i}"></a>\n\n```py\n{code}\n```\n' for code, i in numbers.items()]
+    return "\n".join([_ABOUT, _machine(), _summary(done), *table, "", "## Code", "", *codes])
 
 
 def _lines(done: list[Measurement]) -> list[int]:
