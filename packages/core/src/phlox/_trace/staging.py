@@ -15,9 +15,8 @@ import numpy as np
 from .._base import config, source
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dimensions import is_symbolic
-from .._ir.dtypes import is_extended
+from .._ir.dtypes import ExtendedDtype, is_extended
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
-from .._ir.key_uses import has_key_types
 from .._ir.primitive import Primitive
 from .checks import check_jaxpr
 from .refs import Ref, captured, ref_read, ref_write
@@ -100,12 +99,16 @@ class JaxprTrace(Trace):
         invars: list[Atom] = [x.variable if type(x) is JaxprTracer and x.owner is self else self.atom(x) for x in args]
         avals = primitive.types_of(tuple([v.aval for v in invars]), params)
         where = source.user_location(2)
-        if where is not None and has_key_types() and any(is_extended(v.aval.dtype) for v in invars):
-            where = source.with_caller(where)  # a draw from a key: whose line it is decides whether a report is of use
+        # Reports of keys that are used twice depend on whose lines draw. An operation with one result draws from its
+        # first operand; a program inside of one, from any.
         if primitive.multiple_results:
+            if where is not None and any(is_extended(v.aval.dtype) for v in invars):
+                where = source.with_caller(where)
             outvars = [Var(aval) for aval in avals]
             self.eqns.append(JaxprEqn(invars, outvars, primitive, params, where))
             return [JaxprTracer(self, v) for v in outvars]
+        if where is not None and invars and isinstance(invars[0].aval.dtype, ExtendedDtype):
+            where = source.with_caller(where)
         var = Var(avals)
         self.eqns.append(JaxprEqn(invars, [var], primitive, params, where))
         return JaxprTracer(self, var)

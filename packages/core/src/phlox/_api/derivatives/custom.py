@@ -28,7 +28,7 @@ from ..._transform.batch import BatchTrace, in_batch_of
 from ..._transform.jvp import JVPTrace, by_rule
 from ..._transform.linearize import LinearizeTrace, TangentTrace
 from ..jit import arguments
-from ..jit.references import ArrayTree, blank, flatten_arrays
+from ..jit.references import ArrayTree, Structure, blank, flatten_arrays
 from .decorated import Decorated, no_rule, positional
 from .rule_results import Result, RuleName, checked_tangents, flat_cotangents, pair_of
 from .symbolic import CustomVJPPrimal, residual, shown
@@ -76,7 +76,7 @@ class _Custom(Decorated[P, R]):
         return [x if i in chosen else next(values) for i, x in enumerate(args)]
 
     def _stage(
-        self, args: Sequence[Any], in_tree: ArrayTree | PyTreeDef, leaves: Sequence[Any]
+        self, args: Sequence[Any], in_tree: Structure, leaves: Sequence[Any]
     ) -> tuple[ClosedJaxpr, list[Any], PyTreeDef]:
         trees: list[PyTreeDef] = []
 
@@ -138,18 +138,12 @@ class _Custom(Decorated[P, R]):
         """Whether differentiation needs only the rules, not a Jaxpr of the function."""
         return True
 
-    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree | PyTreeDef) -> Any:
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
         """The result under a `JVPTrace`, computed by the rules; the function is not traced."""
         raise NotImplementedError
 
     def _bind(
-        self,
-        args: Sequence[Any],
-        leaves: Any,
-        in_tree: ArrayTree | PyTreeDef,
-        closed: ClosedJaxpr,
-        consts: Any,
-        result: Result,
+        self, args: Sequence[Any], leaves: Any, in_tree: Structure, closed: ClosedJaxpr, consts: Any, result: Result
     ) -> list[Any]:
         """The flat result of the call as one operation, with the Jaxpr `closed` of the function."""
         raise NotImplementedError
@@ -269,12 +263,12 @@ class custom_jvp(_Custom[P, R]):
         chosen = self._chosen(args)
         return tuple(_without_derivative(x) if i in chosen else x for i, x in enumerate(args))
 
-    def _rule(self, args: Sequence[Any], in_tree: ArrayTree | PyTreeDef, result: Result) -> Rule:
+    def _rule(self, args: Sequence[Any], in_tree: Structure, result: Result) -> Rule:
         assert self.jvp is not None
         rule = self._flat_rule(self._split(args)[0], in_tree, result)
         return Rule(rule, arguments.fun_name(self.jvp), self.symbolic_zeros)
 
-    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree | PyTreeDef) -> Any:
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
         result = Result()
         rule = self._rule(args, in_tree, result)
         outs = by_rule(leaves, lambda primals, tangents: rule.call(primals, rule.given(tangents)))
@@ -282,18 +276,12 @@ class custom_jvp(_Custom[P, R]):
         return result.tree.unflatten(outs)
 
     def _bind(
-        self,
-        args: Sequence[Any],
-        leaves: Any,
-        in_tree: ArrayTree | PyTreeDef,
-        closed: ClosedJaxpr,
-        consts: Any,
-        result: Result,
+        self, args: Sequence[Any], leaves: Any, in_tree: Structure, closed: ClosedJaxpr, consts: Any, result: Result
     ) -> list[Any]:
         rule = self._rule(args, in_tree, result)
         return _bind(custom_jvp_call, [*consts, *leaves], closed, len(consts), jvp=rule)
 
-    def _flat_rule(self, fixed: list[Any], in_tree: ArrayTree | PyTreeDef, known: Result) -> Callable[..., Any]:
+    def _flat_rule(self, fixed: list[Any], in_tree: Structure, known: Result) -> Callable[..., Any]:
         jvp = self.jvp
         assert jvp is not None
         names = RuleName("jvp", arguments.fun_name(jvp), arguments.fun_name(self.fun))
@@ -474,17 +462,15 @@ class custom_vjp(_Custom[P, R]):
     def _skips_the_function(self) -> bool:
         return not self.optimize_remat
 
-    def _rules(
-        self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree | PyTreeDef, result: Result
-    ) -> list[Rule]:
-        residual_trees: list[ArrayTree | PyTreeDef] = []
+    def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure, result: Result) -> list[Rule]:
+        residual_trees: list[Structure] = []
         in_avals = [typeof(x) for x in leaves]
         fwd = self._flat_fwd(args, in_tree, result, residual_trees)
         bwd = self._flat_bwd(self._split(args)[0], in_tree, in_avals, result, residual_trees)
         names = (arguments.fun_name(rule) for rule in (self.fwd, self.bwd) if rule is not None)
         return [Rule(rule, name, self.symbolic_zeros) for rule, name in zip((fwd, bwd), names, strict=True)]
 
-    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: ArrayTree | PyTreeDef) -> Any:
+    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
         result = Result()
         fwd, bwd = self._rules(args, leaves, in_tree, result)
         outs = by_rule(leaves, functools.partial(custom_vjp_forward, fwd, bwd))
@@ -492,13 +478,7 @@ class custom_vjp(_Custom[P, R]):
         return result.tree.unflatten(outs)
 
     def _bind(
-        self,
-        args: Sequence[Any],
-        leaves: Any,
-        in_tree: ArrayTree | PyTreeDef,
-        closed: ClosedJaxpr,
-        consts: Any,
-        result: Result,
+        self, args: Sequence[Any], leaves: Any, in_tree: Structure, closed: ClosedJaxpr, consts: Any, result: Result
     ) -> list[Any]:
         fwd, bwd = self._rules(args, leaves, in_tree, result)
         if self.optimize_remat:
@@ -508,9 +488,9 @@ class custom_vjp(_Custom[P, R]):
     def _flat_fwd(
         self,
         args: Sequence[Any],
-        in_tree: ArrayTree | PyTreeDef,
+        in_tree: Structure,
         known: Result,
-        residual_trees: list[ArrayTree | PyTreeDef],
+        residual_trees: list[Structure],
     ) -> Callable[..., Any]:
         fwd, symbolic = self.fwd, self.symbolic_zeros
         assert fwd is not None
@@ -536,10 +516,10 @@ class custom_vjp(_Custom[P, R]):
     def _flat_bwd(
         self,
         fixed: list[Any],
-        in_tree: ArrayTree | PyTreeDef,
+        in_tree: Structure,
         in_avals: Sequence[ShapedArray],
         known: Result,
-        residual_trees: list[ArrayTree | PyTreeDef],
+        residual_trees: list[Structure],
     ) -> Callable[..., Any]:
         bwd, name = self.bwd, arguments.fun_name(self.fun)
         assert bwd is not None

@@ -41,7 +41,11 @@ class ArrayTree(NamedTuple):
         return merged(self.tree, self.ref_indices, self.refs, arrays)
 
 
-def flatten_arrays(tree: Any) -> tuple[list[Any], ArrayTree | PyTreeDef]:
+#: the structure of a tree whose leaves are arrays; an `ArrayTree` if there are references, too
+Structure = ArrayTree | PyTreeDef
+
+
+def flatten_arrays(tree: Any) -> tuple[list[Any], Structure]:
     """The arrays of a tree, and its structure with its references, if there are any."""
     leaves, treedef = flatten(tree)
     indices = find_refs(leaves)
@@ -51,7 +55,7 @@ def flatten_arrays(tree: Any) -> tuple[list[Any], ArrayTree | PyTreeDef]:
     return arrays, ArrayTree(treedef, indices, [leaves[i] for i in indices])
 
 
-def blank(tree: ArrayTree | PyTreeDef) -> Any:
+def blank(tree: Structure) -> Any:
     """The tree with 0 for each array, and None for each reference."""
     if not isinstance(tree, ArrayTree):
         return tree.unflatten([0] * tree.num_leaves)
