@@ -9,7 +9,7 @@ import pytest
 
 import phlox
 import phlox.numpy as jnp
-from phlox._api.sizes.buckets import Buckets
+from phlox._api.sizes.buckets import WIDE_CALLS, Buckets
 from phlox.errors import OptionError, ShapeError, SizesWarning, UnexpectedTracerError
 from phlox.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -39,6 +39,37 @@ def test_thirteen_default_buckets_up_to_4096():
     assert len(ranges) == 13
     elements = sum(Buckets(None).ranges({"n": n}, {})[0][2] for n in range(1, 4097))
     assert elements < 1.12 * sum(range(1, 4097))
+
+
+def test_wide_buckets_are_the_powers_of_two():
+    ranges = {Buckets(None, wide=True).ranges({"n": n}, {}) for n in range(1, 4097)}
+    assert sorted(high for ((_, _, high),) in ranges) == [1, 32, 64, 128, 256, 512, 1024, 2048, 4096]
+
+
+def test_a_bucket_gets_its_own_program_after_some_calls():
+    f = phlox.jit(lambda x: (x.sum(0), x * x.shape[0]), sizes={"x": "n"})
+
+    def check(n):
+        x = rows(n)
+        total, product = f(x)
+        np.testing.assert_allclose(total, x.sum(0), rtol=1e-5)
+        np.testing.assert_array_equal(product, x * np.float32(n))
+
+    for i in range(WIDE_CALLS):
+        check(1100 + i)
+    assert [row[0] for row in f.explain().rows] == ["n 1025–2048"]
+    check(1100)
+    assert [row[0] for row in f.explain().rows] == ["n 1025–2048", "n 1025–1536"]
+    check(2000)  # both programs would pad it to 2048
+    check(1101)
+    assert programs(f) == 2
+    assert [row[1] for row in f.explain().rows] == ["33", "2"]
+
+
+def test_listed_buckets_have_programs_at_once():
+    f = phlox.jit(lambda x: x.sum(), sizes={"x": "n"}, buckets=[1536, 2048])
+    assert f(jnp.ones(1100)) == 1100
+    assert f.explain().rows[0][0] == "n 2–1536"
 
 
 def test_proportional_names_share_buckets():

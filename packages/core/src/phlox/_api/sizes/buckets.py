@@ -4,6 +4,9 @@ The default buckets are 1, the powers of two from 32 to 1024, then 1536, 2048, 2
 lengths up to 4096. Mean work is 1.11 times that of the exact lengths if it is proportional to a length up to 4096, and
 1.19 times if it grows with the square. Powers of two, which are as many, cost 1.33 and 1.71.
 
+A function begins with powers of two alone, so that few programs serve its first calls. A bucket between two of them
+gets its own program once `WIDE_CALLS` calls had lengths of that bucket.
+
 The length 1 has a bucket of its own, also beside a list of buckets: an axis of length 1 broadcasts, and many functions
 treat it in another way. PyTorch's symbolic shapes do the same.
 """
@@ -23,31 +26,32 @@ _LEAST = 32
 _FOUR_BUCKETS, _TWO_BUCKETS = 2048, 1024
 #: A name of which lengths are within this factor of those of the first name has buckets that grow with the first's.
 _MAX_RATIO = 16
-
-
-def _step(length: int) -> int:
-    """The distance of default buckets between the powers of two around `length`."""
-    base = 1 << (length - 1).bit_length() - 1
-    return base // (4 if base >= _FOUR_BUCKETS else 2 if base >= _TWO_BUCKETS else 1)
-
-
-def default_bucket(length: int) -> int:
-    """The least default bucket for a length."""
-    return _LEAST if length <= _LEAST else -(-length // _step(length)) * _step(length)
-
-
-def _default_before(bucket: int) -> int:
-    """The default bucket before a default bucket; 0 for the first."""
-    return 0 if bucket <= _LEAST else bucket - _step(bucket)
+#: Calls with lengths of a bucket that a program for the next power of two serves
+WIDE_CALLS = 32
 
 
 class Buckets:
-    """The lengths that programs are compiled for: a list for all names, lists for some, or the default ones."""
+    """The lengths that programs are compiled for: a list for all names, lists for some, or the default ones.
 
-    def __init__(self, buckets: Sequence[int] | Mapping[str, Sequence[int]] | None):
+    With `wide` the default ones are powers of two only.
+    """
+
+    def __init__(self, buckets: Sequence[int] | Mapping[str, Sequence[int]] | None, *, wide: bool = False):
+        self.wide = wide
         by_name = buckets if isinstance(buckets, Mapping) else {}
         self.by_name = {name: _rising(lengths) for name, lengths in by_name.items()}
         self.default = None if buckets is None or isinstance(buckets, Mapping) else _rising(buckets)
+
+    def _step(self, length: int) -> int:
+        """The distance of default buckets between the powers of two around `length`."""
+        base = 1 << (length - 1).bit_length() - 1
+        if self.wide or base < _TWO_BUCKETS:
+            return base
+        return base // (4 if base >= _FOUR_BUCKETS else 2)
+
+    def _default(self, length: int) -> int:
+        """The least default bucket for a length."""
+        return _LEAST if length <= _LEAST else -(-length // self._step(length)) * self._step(length)
 
     def ranges(
         self, lengths: Mapping[str, int], multiples: Mapping[str, int], together: Collection[frozenset[str]] = ()
@@ -99,14 +103,14 @@ class Buckets:
 
         def before(bucket: int) -> int:
             if lengths is None:
-                return _default_before(bucket)
+                return 0 if bucket <= _LEAST else bucket - self._step(bucket)
             at = bisect_left(lengths, bucket)
             return lengths[at - 1] if at else 0
 
         def rounded(bucket: int) -> int:
             return -(-bucket // multiple) * multiple
 
-        bucket = default_bucket(length) if lengths is None else lengths[bisect_left(lengths, length)]
+        bucket = self._default(length) if lengths is None else lengths[bisect_left(lengths, length)]
         while rounded(before(bucket)) >= length:  # a bucket that is rounded up serves lengths of the next ones too
             bucket = before(bucket)
         return rounded(before(bucket)), rounded(bucket)

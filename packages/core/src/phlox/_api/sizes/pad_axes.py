@@ -34,7 +34,8 @@ def pad_axes(
         ``"2*n"`` are lengths that follow it. Of a tree of arrays each leaf has these axes; a dict of names fits a dict
         of arrays. ``"auto"`` names the leading axis of each leaf after its length.
       buckets: the lengths to compile for, in rising order, or such a list for each name. None: the powers of two from
-        32 to 1024, then 1536, 2048, 2560, 3072, 3584 and 4096, and so on. The length 1 always has its own program.
+        32 to 1024, then 1536, 2048, 2560, 3072, 3584 and 4096, and so on; of a bucket between powers of two the first
+        calls use the next power of two. The length 1 always has its own program.
 
     Returns:
       A function that is called as `fun` is.

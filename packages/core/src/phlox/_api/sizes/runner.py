@@ -21,7 +21,7 @@ from ..jit.jit_function import JitFunction
 from ..jit.options import Options, Prefix
 
 if TYPE_CHECKING:
-    from .sized_function import Program
+    from .sized_function import Program, Trial
 
 
 class Figures(NamedTuple):
@@ -89,9 +89,9 @@ class Runner:
             verbatim=("donate",),
         )
 
-    def plan(self, lengths: Lengths, keys: Sequence[Any]) -> Plan:
+    def plan(self, lengths: Lengths, keys: Sequence[Any], trial: Trial | None) -> Plan:
         """How calls with arguments of these keys run."""
-        plan = Plan(self, lengths, keys, self.function)
+        plan = Plan(self, lengths, keys, self.function, trial)
         self.plans.append(plan)
         return plan
 
@@ -125,14 +125,23 @@ class Plan:
       cuts: a function for each result that is cut, and its number; None before the first call.
       elements: the numbers of elements of arguments and results, of true and of padded ones.
       calls: how often it ran.
+      trial: the count of calls until their bucket gets a program of its own; None if this is it.
     """
 
     __slots__ = (
-        "_settings", "_tree", "calls", "cuts", "donated", "elements", "execute", "numbers", "pads", "shapes",
+        "_settings", "_tree", "calls", "cuts", "donated", "elements", "execute", "numbers", "pads", "shapes", "trial",
     )  # fmt: skip
 
-    def __init__(self, runner: Runner, lengths: Lengths, keys: Sequence[Any], execute: Callable[..., list[Any]]):
+    def __init__(
+        self,
+        runner: Runner,
+        lengths: Lengths,
+        keys: Sequence[Any],
+        execute: Callable[..., list[Any]],
+        trial: Trial | None = None,
+    ):
         self.execute = execute
+        self.trial = trial
         self._tree: PyTreeDef = runner.out_tree
         self._settings = settings = config.current().executed
         self.numbers = [length_array(n, settings) for _, n in lengths]
@@ -148,6 +157,8 @@ class Plan:
     def run(self, leaves: Sequence[Any]) -> Any:
         """The user's result for the leaves of a call."""
         self.calls += 1
+        if self.trial is not None:
+            self.trial.count()
         operands = [*self.numbers, *leaves]
         for i, pad in self.pads:
             operands[i] = pad(operands[i])

@@ -37,7 +37,7 @@ from ..jit.entry import NUMBERS
 from ..jit.jit_function import JitFunction
 from ..jit.references import RefKey
 from ..jit.user_functions import FlatFunction
-from .buckets import Buckets
+from .buckets import WIDE_CALLS, Buckets
 from .runner import Plan, Runner
 from .specs import AUTO, Examples, Names, find_lengths, leaf_names, named_by_length, parse_sizes
 
@@ -57,11 +57,37 @@ class Sizes(NamedTuple):
       names: the sizes of the leading axes of each leaf.
       lengths: the length of each name, in the order of the leaves.
       multiples: numbers that must divide the bucket of a name, because arrays are split over devices.
+      ranges: the range of each name, which ends with its bucket.
+      wide_ranges: the same for wide buckets.
     """
 
     names: Sequence[Names]
     lengths: dict[str, Any]
     multiples: dict[str, int]
+    ranges: Ranges
+    wide_ranges: Ranges
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the buckets are wide ones too. Of their two programs the one for wide ranges serves more lengths."""
+        return all(a[-1] == b[-1] for a, b in zip(self.ranges, self.wide_ranges, strict=True))
+
+
+class Trial:
+    """The calls of a bucket that the program of a wider one serves, until they are enough for its own program."""
+
+    def __init__(self, caches: Sequence[dict[Any, Plan]]):
+        self.calls_left = WIDE_CALLS
+        self._caches = caches
+
+    def count(self) -> None:
+        """Counts a call. After the last one its plans go, so that the next call makes new ones."""
+        self.calls_left -= 1
+        if self.calls_left == 0:
+            for cache in self._caches:
+                for key, plan in list(cache.items()):
+                    if plan is not None and plan.trial is self:
+                        cache.pop(key, None)
 
 
 class SizedFunction:
@@ -72,6 +98,7 @@ class SizedFunction:
       plans: how calls run, by the tree, the keys of leaves and the static arguments.
       fast_plans: the same by keys that are found faster, for calls by position without static arguments.
       runners: the compiled programs, by the same without the lengths of names, and the ranges of these.
+      trials: whether a bucket has a program of its own yet, by the same.
       refusals: why the function is compiled for its own size, by the lengths.
     """
 
@@ -84,12 +111,13 @@ class SizedFunction:
         self.examples = Examples() if sizes == AUTO else None
         self.specs: dict[str, Any] = {} if sizes == AUTO else parse_sizes(self.fun, sizes)
         self._check_static()
-        self.buckets = Buckets(buckets)
+        self.buckets, self.wide_buckets = Buckets(buckets), Buckets(buckets, wide=True)
         self.names: dict[Any, list[Names]] = {}
         self.plans: dict[Any, Plan | None] = {}
         self.fast_plans: dict[Any, Plan] = {}
         self.runners: dict[Any, Runner] = {}
         self.programs: dict[Any, Program | None] = {}
+        self.trials: dict[Any, Trial] = {}
         self.refusals: dict[Lengths, PhloxError] = {}
         self.refusal: PhloxError | None = None
         self.has_warned = False
@@ -164,10 +192,21 @@ class SizedFunction:
         if any(type(key) is RefKey for key in call.keys) or not all(map(_is_readable, call.keys)):
             return None
         sizes = self.sizes(call)
-        program = None if sizes is None else self.program(call, sizes)
-        if sizes is None or program is None:
+        if sizes is None:
             return None
-        return self.runner(call, sizes, program).plan(tuple(sorted(sizes.lengths.items())), call.keys)
+        trial = self._trial(call, sizes)
+        program = self.program(call, sizes, wide=trial is not None)
+        if program is None:
+            return None
+        return self.runner(call, sizes, program).plan(tuple(sorted(sizes.lengths.items())), call.keys, trial)
+
+    def _trial(self, call: BoundCall, sizes: Sizes) -> Trial | None:
+        """The count of calls in this bucket; None once there were enough, or if no wider bucket would serve them."""
+        if sizes.is_wide:
+            return None
+        caches: Any = (self.plans, self.fast_plans)
+        trial = self.trials.setdefault((*self._program_key(call, sizes), sizes.ranges), Trial(caches))
+        return trial if trial.calls_left > 0 else None
 
     def runner(self, call: BoundCall, sizes: Sizes, program: Program) -> Runner:
         """The compiled program for calls like this one."""
@@ -194,7 +233,11 @@ class SizedFunction:
         if not lengths or any(is_symbolic(n) or n < 1 for n in lengths.values()):  # symbolic lengths are at least 1
             return None
         multiples = self._multiples(call, names, avals)
-        return None if multiples is None else Sizes(names, lengths, multiples)
+        if multiples is None:
+            return None
+        together = [frozenset(size.name for size in axes if size) for axes in names if len(axes) > 1]
+        ranges, wide = [b.ranges(lengths, multiples, together) for b in (self.buckets, self.wide_buckets)]
+        return Sizes(names, lengths, multiples, ranges, wide)
 
     def _multiples(
         self, call: BoundCall, names: Sequence[Names], avals: Sequence[ShapedArray]
@@ -225,13 +268,14 @@ class SizedFunction:
         types = map(_type_key, call.avals, sizes.names)
         return (call.tree, call.statics, config.current().traced, *types)
 
-    def program(self, call: BoundCall, sizes: Sizes) -> Program | None:
-        """The program for the sizes of a call; None if there is none."""
-        together = [frozenset(size.name for size in axes if size) for axes in sizes.names if len(axes) > 1]
-        ranges = self.buckets.ranges(sizes.lengths, sizes.multiples, together)
-        narrow = self.buckets.narrow(ranges, sizes.lengths, sizes.multiples)
-        for each in dict.fromkeys((ranges, narrow)):
-            program = self._program(call, sizes, each)
+    def program(self, call: BoundCall, sizes: Sizes, *, wide: bool = False) -> Program | None:
+        """The program for the sizes of a call, or with `wide` that of a wider bucket; None if there is none."""
+        narrow = self.buckets.narrow(sizes.ranges, sizes.lengths, sizes.multiples)
+        choices = [sizes.ranges, narrow]
+        if wide or sizes.is_wide:
+            choices.insert(0, sizes.wide_ranges)
+        for ranges in dict.fromkeys(choices):
+            program = self._program(call, sizes, ranges)
             if program is not None:
                 return program
         if self.refusal is not None:

@@ -93,7 +93,7 @@ class SizedJit(SizedFunction):
 
     def clear_cache(self) -> None:
         """Forgets what was traced and compiled for this function."""
-        for cache in (self.plans, self.fast_plans, self.runners, self.programs, self.refusals):
+        for cache in (self.plans, self.fast_plans, self.runners, self.programs, self.trials, self.refusals):
             cache.clear()
         self.exact.clear_cache()
 
