@@ -44,6 +44,9 @@ CALLS = {
     ],
     "minmax": lambda j: (j.numpy.minmax(X), j.numpy.minmax(X, where=X > 1, initial=(5, 2)), j.numpy.minmax(X, keepdims=True)),
     "meshgrid": lambda j: (j.numpy.meshgrid(X, X), j.numpy.atleast_1d(1, X), j.numpy.broadcast_arrays(1, X)),
+    "linspace": lambda j: [j.numpy.linspace(0, 25, n) for n in (6, 7, 50)]
+    + [j.numpy.linspace(X, -X, 5, axis=-1), j.numpy.linspace(-3, 11, 9, False), j.numpy.geomspace(1, 1000, 7)],
+    "histogram": lambda j: j.numpy.histogram(np.array([1, 2, 3, 10, 11, 15, 19, 25]), 5, (0, 25)),
     "lexsort": lambda j: j.numpy.lexsort((X[::-1], X), batch_size=1),
 }  # fmt: skip
 

@@ -329,10 +329,9 @@ def test_implementations(name, kind):
         judge.raises_alike(case, x)
 
 
-def test_the_generalized_problem_is_refused():
-    for options in ({"b": np.eye(2)}, {"type": 2}):  # newer versions of jax have it
-        with pytest.raises(NotImplementedError):
-            phlox.scipy.linalg.eigh(np.eye(2, dtype="float32"), **options)
+def test_selected_eigenvalues_are_refused():
+    with pytest.raises(NotImplementedError, match="eigvals"):
+        phlox.scipy.linalg.eigh(np.eye(2), eigvals=(0, 1))
 
 
 #: functions of scipy.linalg that take stacks of matrices in SciPy 1.18, with the shapes of their arguments
@@ -376,6 +375,54 @@ def test_stacks_of_matrices(name):
             if name in ("eigh_tridiagonal", "schur"):  # vectors are determined up to their signs
                 got, value = abs(got), abs(value)
             np.testing.assert_allclose(got[i], value, rtol=2e-4, atol=2e-4)
+
+
+def pairs(dtype):
+    """Hermitian matrices, and positive definite ones for two batches of them."""
+    a = judge.array(judge.rng("pairs"), (2, 1, 4, 4), dtype)
+    b = judge.array(judge.rng("pairs b"), (3, 4, 4), dtype)
+    dagger = lambda x: np.conj(np.swapaxes(x, -1, -2))
+    return a + dagger(a), b @ dagger(b) + np.eye(4, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("kind", [1, 2, 3])
+def test_generalized_eigh(kind, dtype):
+    a, b = pairs(dtype)
+    w, v = phlox.scipy.linalg.eigh(a, b, type=kind)
+    assert (w.dtype, v.dtype, w.shape, v.shape) == ("float32", dtype, (2, 3, 4), (2, 3, 4, 4))
+    np.testing.assert_array_equal(phlox.scipy.linalg.eigh(a, b, eigvals_only=True, type=kind).shape, w.shape)
+    for i, j in np.ndindex(2, 3):
+        left, right = (x.astype("complex128") for x in (a[i, 0], b[j]))
+        np.testing.assert_allclose(w[i, j], scipy.linalg.eigh(left, right, type=kind)[0], rtol=2e-4, atol=2e-4)
+        vectors, values = np.asarray(v[i, j], "complex128"), np.asarray(w[i, j], float)
+        problem = {1: left @ vectors, 2: left @ right @ vectors, 3: right @ left @ vectors}[kind]
+        expected = (right @ vectors if kind == 1 else vectors) * values
+        np.testing.assert_allclose(problem, expected, rtol=1e-3, atol=2e-3 * abs(problem).max())
+        norm = vectors.conj().T @ (np.linalg.inv(right) if kind == 3 else right) @ vectors
+        np.testing.assert_allclose(norm, np.eye(4), atol=2e-4)
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3])
+def test_derivatives_of_generalized_eigh(kind):
+    with phlox.enable_x64(True):
+        a, b = (x[0, 0] if x.ndim == 4 else x[0] for x in pairs("float64"))
+        eigenvalues = lambda a, b: phlox.scipy.linalg.eigh(a, b, eigvals_only=True, type=kind)[1]
+        slope = phlox.grad(eigenvalues, (0, 1))(a, b)
+        step = judge.array(judge.rng("step"), (4, 4), "float64")
+        step = (step + step.T) * 1e-6
+        for i, towards in enumerate([(step, 0 * step), (0 * step, step)]):
+            ends = [scipy.linalg.eigvalsh(a + s * towards[0], b + s * towards[1], type=kind)[1] for s in (1, -1)]
+            np.testing.assert_allclose((slope[i] * step).sum(), (ends[0] - ends[1]) / 2, rtol=1e-5)
+
+
+def test_generalized_eigh_of_other_matrices():
+    a = np.eye(2, dtype=np.float32)
+    assert np.isnan(phlox.scipy.linalg.eigh(a, -a, eigvals_only=True)).all()
+    with pytest.raises(phlox.errors.OptionError, match="type=4"):
+        phlox.scipy.linalg.eigh(a, a, type=4)
+    with pytest.raises(phlox.errors.ShapeError, match="differ"):
+        phlox.scipy.linalg.eigh(a, np.eye(3, dtype=np.float32))
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 3), (0, 3, 3)])

@@ -297,6 +297,8 @@ DOTS = {
     "not divided": ((4, 72), (4, 72), (((1,), (1,)), ((), ()))),
 }
 FORMATS = [("mxfp8", None), ("nvfp4", None), ("nvfp4", 0.25), (None, None)]
+if jax.__version_info__ >= (0, 12):
+    FORMATS.append(("mxfp4", None))
 
 
 def both_dots(run, name, mode, scale, wanted, dtype="float32"):
@@ -357,6 +359,9 @@ def test_settings_of_scaled_dot_general():
         for name in ("mode", "block_size", "data_type", "scale_type", "infer_only"):
             assert getattr(mine, name) == getattr(theirs, name), name
         assert (mine.global_scale is None) == (theirs.global_scale is None)
+    with pytest.raises(phlox.errors.OptionError, match="mxfp4 has no global_scale"):
+        phlox.nn.get_scaled_dot_general_config("mxfp4", 2.0)
+    assert phlox.nn.get_scaled_dot_general_config("mxfp4").data_type == phlox.numpy.float4_e2m1fn.dtype.type
     assert phlox.nn.get_scaled_dot_general_config("mxfp8", 2.0).global_scale is None
     assert jax.nn.get_scaled_dot_general_config("mxfp8", 2.0).global_scale is None
     same = lambda case: agree(outcome(case, phlox, []), outcome(case, jax, []), row("nn"), "")

@@ -165,3 +165,15 @@ def test_default_dtypes_follow_x64():
                 m.random.permutation(m.random.key(0), 5),
             ]
         )
+
+
+@pytest.mark.parametrize("dtype", ["float4_e2m1fn", "float6_e2m3fn", "float8_e8m0fnu"])
+@pytest.mark.parametrize("name", ["uniform", "normal", "gumbel", "exponential", "cauchy"])
+def test_floats_that_hold_no_random_numbers(name, dtype):
+    with pytest.raises(phlox.errors.DtypeError, match=f"{name}: {dtype} cannot hold"):
+        getattr(phlox.random, name)(phlox.random.key(0), (2,), dtype)
+
+
+def test_signs_in_the_least_integers():
+    signs = phlox.random.rademacher(phlox.random.key(0), (50,), "int2")
+    np.testing.assert_array_equal(signs.astype("int32"), phlox.random.rademacher(phlox.random.key(0), (50,)))

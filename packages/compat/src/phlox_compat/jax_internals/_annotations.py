@@ -7,7 +7,7 @@ in them to save memory or time. Results do not depend on them, so the functions 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from phlox.errors import OptionError
@@ -62,9 +62,9 @@ def xla_metadata_call(f: Callable[..., Any] | None = None, /, **_attributes: Any
     return _unchanged() if f is None else f
 
 
-def xla_metadata_call2(f: Callable[..., Any] | None = None, /, metadata: Any = None, **_options: Any) -> Any:
-    """`f`, or a decorator."""
-    return xla_metadata_call(f)
+def xla_metadata_call2(f: Any = None, /, metadata: Any = None, **_options: Any) -> Any:
+    """`f`, or a decorator if the first argument is the metadata, or there is none."""
+    return xla_metadata_call(None if isinstance(f, Mapping) and metadata is None else f)
 
 
 def must_fuse_call(_identifier: str) -> Any:

@@ -1,7 +1,8 @@
 """Matrix products of block-scaled operands (narrow floats with a scale for each block), given or quantized here.
 
-Two formats: mxfp8, whose scales are powers of two (float8_e8m0fnu, one for 32 numbers of float8_e4m3fn); and nvfp4,
-whose scales are narrow floats (float8_e4m3fn, one for 16 of float4_e2m1fn), with one global scale.
+Three formats: mxfp8 and mxfp4, whose scales are powers of two (float8_e8m0fnu, one for 32 numbers of float8_e4m3fn or
+float4_e2m1fn); and nvfp4, whose scales are narrow floats (float8_e4m3fn, one for 16 of float4_e2m1fn), with one global
+scale.
 """
 
 from __future__ import annotations
@@ -74,10 +75,10 @@ class BlockScaleConfig:
     """How one operand is quantized; made by `get_scaled_dot_general_config`.
 
     Attributes:
-      mode: "mxfp8" or "nvfp4".
+      mode: "mxfp8", "mxfp4" or "nvfp4".
       block_size: how many numbers share a scale.
       data_type, scale_type: the dtypes of numbers and scales.
-      global_scale: what all numbers are divided by first, for nvfp4; None for mxfp8.
+      global_scale: what all numbers are divided by first, for nvfp4; None for the others.
       infer_only: kept for those who read it; it changes nothing.
     """
 
@@ -93,7 +94,8 @@ def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = No
     """The settings of a format of quantization, for `scaled_dot_general`.
 
     Args:
-      mode: 'nvfp4' (blocks of 16 numbers in float4_e2m1fn) or 'mxfp8' (blocks of 32 in float8_e4m3fn).
+      mode: 'nvfp4' (blocks of 16 numbers in float4_e2m1fn), 'mxfp8' (blocks of 32 in float8_e4m3fn) or 'mxfp4' (blocks
+        of 32 in float4_e2m1fn).
       global_scale: for 'nvfp4' what all numbers are divided by first, a number or an array of shape (1,), 1 by default;
         without meaning for 'mxfp8'.
 
@@ -101,7 +103,7 @@ def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = No
       A `BlockScaleConfig`, with the attributes `mode`, `block_size`, `data_type`, `scale_type` and `global_scale`.
 
     Raises:
-      OptionError: there is no such `mode`.
+      OptionError: there is no such `mode`, or it is 'mxfp4' and has a `global_scale`.
 
     >>> get_scaled_dot_general_config("mxfp8").block_size
     32
@@ -111,7 +113,11 @@ def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = No
         return BlockScaleConfig(mode, 16, jnp.float4_e2m1fn.dtype.type, jnp.float8_e4m3fn.dtype.type, scale, False)
     if mode == "mxfp8":
         return BlockScaleConfig(mode, 32, jnp.float8_e4m3fn.dtype.type, jnp.float8_e8m0fnu.dtype.type, None, False)
-    raise OptionError(f"get_scaled_dot_general_config: mode={mode!r}", instead="'nvfp4' or 'mxfp8'")
+    if mode == "mxfp4":
+        if global_scale is not None:
+            raise OptionError("get_scaled_dot_general_config: mxfp4 has no global_scale", instead="global_scale=None")
+        return BlockScaleConfig(mode, 32, jnp.float4_e2m1fn.dtype.type, jnp.float8_e8m0fnu.dtype.type, None, False)
+    raise OptionError(f"get_scaled_dot_general_config: mode={mode!r}", instead="'nvfp4', 'mxfp8' or 'mxfp4'")
 
 
 def scaled_dot_general(

@@ -470,12 +470,15 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
         step = divide(span, to_dtype(steps, computed))
         # Interpolates between the ends instead of adding steps, and takes `stop` itself as the last number.
         real = dtypes.real_part(computed)
-        part = divide(iota(dtype=real, shape=(steps,), dimension=0), to_dtype(steps, real))
-        part = to_dtype(reshape(part, tuple(steps if i == at else 1 for i in range(rank))), computed)
+        number = reshape(
+            iota(dtype=real, shape=(steps,), dimension=0), tuple(steps if i == at else 1 for i in range(rank))
+        )
+        part = to_dtype(divide(number, to_dtype(steps, real)), computed)
         one = np.asarray(1, computed)[()]
+        # `stop` is divided first: linspace(0, 25, 6) then consists of integers, as 25 / 5 is exact and 3 / 5 is not.
         out = add(
             multiply(expand_dims(first, at), subtract(one, part)),
-            multiply(expand_dims(last, at), part),
+            multiply(divide(expand_dims(last, at), to_dtype(steps, computed)), to_dtype(number, computed)),
         )
         if endpoint:
             final = expand_dims(last, at)

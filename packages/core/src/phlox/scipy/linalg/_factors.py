@@ -17,7 +17,7 @@ from ..._operands.promotion import promote_inexact
 from ..._ops.linalg.cholesky import cholesky as cholesky_p
 from ..._ops.linalg.householder import geqp3, geqrf, householder_product, ormqr
 from ..._ops.linalg.lu import lu as lu_p
-from ..._ops.linalg.matrices import adjoint, product
+from ..._ops.linalg.matrices import adjoint, hermitian_part, product
 from ..._ops.linalg.similar import hessenberg as hessenberg_p
 from ...lax import linalg
 from ...numpy._creation.from_data import listed
@@ -115,12 +115,37 @@ def svd(
 
 @functools.partial(jit, inline=True, static_argnames=("lower", "eigvals_only", "eigvals", "type"))
 def _eigh(a: Any, b: Any, lower: bool, eigvals_only: bool, eigvals: Any, type: int) -> Any:
-    for name, value, only in (("b", b, None), ("type", type, 1), ("eigvals", eigvals, None)):
-        if value is not only:
-            raise UnsupportedError(f"eigh: {name}={value!r} is not there", instead=f"{name}={only}")
+    if eigvals is not None:
+        raise UnsupportedError(f"eigh: eigvals={eigvals!r} is not there", instead="eigvals=None")
+    if type not in (1, 2, 3):
+        raise OptionError(f"eigh: there is no type={type!r}", instead="1, 2 or 3")
+    if b is not None:
+        return _generalized_eigh(a, b, eigvals_only, type)
     (a,) = promote_inexact(*listed("eigh", a))
     v, w = linalg.eigh(a, lower=lower)
     return w if eigvals_only else (w, v)
+
+
+def _generalized_eigh(a: Any, b: Any, eigvals_only: bool, type: int) -> Any:
+    """Eigenvalues, and eigenvectors, of the pair. With b = L Lᴴ they come from a Hermitian matrix that is similar to
+    b⁻¹ a, or to a b and b a (Golub and Van Loan, Matrix Computations, 8.7.2)."""
+    a, b = promote_inexact(*listed("eigh", a, b))
+    if type_of(a).shape[-2:] != type_of(b).shape[-2:]:
+        shapes = [type_of(a).shape, type_of(b).shape]
+        raise ShapeError(f"eigh: matrices {type_of(a).short} and {type_of(b).short} differ", shapes=shapes)
+    a, b = jnp.broadcast_arrays(a, b)
+    factor = linalg.cholesky(b)
+    solve = functools.partial(linalg.triangular_solve, factor, lower=True)
+    if type == 1:
+        similar = solve(solve(hermitian_part(a), left_side=True), transpose_a=True, conjugate_a=True)
+    else:
+        similar = product(adjoint(factor), hermitian_part(a), factor)
+    v, w = linalg.eigh(similar)
+    if eigvals_only:
+        return w
+    if type == 3:
+        return w, product(factor, v)
+    return w, solve(v, left_side=True, transpose_a=True, conjugate_a=True)
 
 
 def eigh(
@@ -135,24 +160,26 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Array | tuple[Array, Array]:
-    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices (as ``scipy.linalg.eigh``).
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, or of pairs (as ``scipy.linalg.eigh``).
 
     Args:
       a: Hermitian matrices, of shape [..., n, n]; integers are converted to floats.
-      b: must be None; the generalized problem is not supported.
-      lower: whether the lower triangle of `a` is read; if False, the upper one.
+      b: Hermitian positive definite matrices of the same n; their batch axes broadcast with those of `a`. None: the
+        identity. Where `b` is not positive definite, the results are nan.
+      lower: accepted as in SciPy; of `a` and `b` the Hermitian part counts.
       eigvals_only: whether to return only the eigenvalues.
       eigvals: must be None; selecting eigenvalues is not supported.
-      type: kind of the generalized problem; must be 1.
+      type: the problem with `b`: 1 for ``a v = w b v``, 2 for ``a b v = w v``, 3 for ``b a v = w v``. Eigenvectors have
+        ``vᴴ b v = 1``, for type 3 ``vᴴ b⁻¹ v = 1``.
       overwrite_a, overwrite_b, turbo, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       ``(w, v)``: eigenvalues [..., n], real; and eigenvectors [..., n, n], in columns, of the inexact dtype of `a`.
 
     Raises:
-      UnsupportedError: `b`, `eigvals` or `type` has another value, or there is no routine for the dtype (float16,
-        bfloat16).
-      ShapeError: the matrices are not square.
+      UnsupportedError: `eigvals` is not None, or there is no routine for the dtype (float16, bfloat16).
+      OptionError: `type` is not 1, 2 or 3.
+      ShapeError: the matrices are not square, or `a` and `b` differ in size.
 
     >>> import phlox.numpy as jnp
     >>> eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]), eigvals_only=True)
