@@ -24,6 +24,7 @@ _PACKAGE = "phlox_kernels"
 
 def has_kernel(f: Function, target: str) -> bool:
     """Whether the program may call the kernel: it runs on one CPU device of this machine, and the kernel is there."""
+    # XLA does not know how to split the call of a kernel over devices.
     allowed = config.current().native_kernels and f.module.partitions == 1 and cpu_only(f)
     return allowed and target in registered()
 
@@ -32,6 +33,7 @@ def has_kernel(f: Function, target: str) -> bool:
 def registered() -> frozenset[str]:
     """The kernels of the package, registered with the runtime; none if it is not installed or does not work here."""
     if importlib.util.find_spec(_PACKAGE) is None:
+        # Without the package nothing is imported; looking for it costs a search of the path.
         return frozenset()
     try:
         handlers = importlib.import_module(_PACKAGE).handlers()

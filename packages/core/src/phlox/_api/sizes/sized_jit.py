@@ -37,7 +37,7 @@ def sized_jit(exact: Any, sizes: Any, buckets: Any) -> Any:
         return sized.run(args, kwargs) if tracing() is None else sized.call_traced(args, kwargs)
 
     function: Any = call
-    for name in (*COMPILED, "explain", "_trace_for_export"):
+    for name in (*COMPILED, "_trace_for_export"):
         setattr(function, name, getattr(sized, name))
     function.__wrapped__ = sized.fun
     return function
