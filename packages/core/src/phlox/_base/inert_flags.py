@@ -140,6 +140,7 @@ def full_name(short: str) -> str | None:
 
 
 @functools.cache
+# Cached, so that each option is noted once.
 def note(name: str) -> None:
     """Logs that a program sets an option without effect; for each option once."""
     import logging  # this module is imported with phlox, which does not wait for it
@@ -154,4 +155,5 @@ def first_value(name: str) -> Any:
         return default
     if isinstance(default, bool):
         return text.strip().lower() in ("1", "true", "yes", "on")
+    # Numbers and texts of the environment are converted to the class of the default.
     return type(default)(text) if isinstance(default, (int, float)) else text

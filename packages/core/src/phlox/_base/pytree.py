@@ -163,6 +163,7 @@ def flatten_up_to(treedef: PyTreeDef, tree: Any, function: str = "tree", argumen
     """The subtrees of `tree` at the leaves of `treedef`. Raises a `TreeError` that lists the differences."""
     try:
         return treedef.flatten_up_to(tree)
+    # jaxlib's message names neither the path nor both structures.
     except (ValueError, TypeError):
         mismatches = differences(treedef, tree_structure(tree), prefix=True)
         raise tree_error(
@@ -247,6 +248,7 @@ def tree_reduce_associative(
             raise OptionError("tree_reduce_associative of a tree without leaves", instead="pass identity=...")
         return identity
 
+    # Halves of equal length, so that rounding errors grow with the logarithm of the number of leaves.
     def fold(start: int, stop: int) -> Leaf:
         if stop - start == 1:
             return row[start]
@@ -285,6 +287,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
         expected = outer_treedef.compose(inner_treedef)
         raise tree_error("tree.transpose: Mismatch: the tree is not outer of inner", differences(expected, treedef))
     rows = [leaves[start : start + width] for start in range(0, len(leaves), width)]
+    # Without leaves there are no rows, and each inner leaf becomes an empty outer tree.
     columns = zip(*rows, strict=True) if rows else itertools.repeat((), width)
     return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
 
@@ -304,6 +307,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
     """
     if is_leaf is None:
         return native.pytree.all_leaves(registry, iterable)
+    # A list, as an iterator could be read only once, and both sides are compared.
     elements = list(iterable)
     leaves = tree_leaves(elements, is_leaf)
     return len(leaves) == len(elements) and all(a is b for a, b in zip(leaves, elements, strict=True))
@@ -328,6 +332,7 @@ def tree_flatten_with_path(
     >>> [(keystr(path), leaf) for path, leaf in tree_flatten_with_path({"a": [1, 2]})[0]]
     [("['a'][0]", 1), ("['a'][1]", 2)]
     """
+    # jaxlib calls `is_leaf` with the path; functions without it are wrapped.
     if is_leaf is None or is_leaf_takes_path:
         return registry.flatten_with_path(tree, is_leaf)
     stop = is_leaf

@@ -40,6 +40,7 @@ def differences(expected: PyTreeDef, got: PyTreeDef, *, prefix: bool = False, pa
     if want is None or have is None:
         same = want is have or (prefix and want is None)
         return [] if same else [Difference(path, describe(expected), describe(got))]
+    # Dicts are compared key by key below, which says more than two lists of keys.
     if want[0] is not have[0] or (want[1] != have[1] and want[0] is not dict):
         return [Difference(path, *_describe_both(expected, got))]
     children, others = expected.children(), got.children()
@@ -84,6 +85,7 @@ def named_paths(treedef: PyTreeDef, tree: Any = None) -> list[KeyPath]:
     if treedef.node_data() is None:
         return [()]
     below: Sequence[Any] = treedef.children()
+    # Named by the instance where there is one: the children of a node made from types may have lost their names.
     parts = [None] * len(below) if tree is None else [child for _, child in _one_level(tree)]
     rows = zip(child_keys(treedef, tree), below, parts, strict=True)
     return [(key, *path) for key, child, part in rows for path in named_paths(child, part)]
@@ -93,6 +95,7 @@ def _one_level(tree: Any) -> list[tuple[KeyEntry, Any]]:
     return list(registry.flatten_one_level_with_keys(tree)[0])
 
 
+# A structure has no instance, so one is made of its static data to see which attribute holds which child.
 def child_keys(treedef: PyTreeDef, tree: Any = None) -> list[KeyEntry]:
     """The keys of the direct children of a node, for messages: see `named_paths`."""
     node_data = treedef.node_data()
@@ -120,6 +123,7 @@ def _attribute_keys(node: Any) -> list[KeyEntry]:
     pairs = _one_level(node)
     if not any(_is_number(key) for key, _ in pairs):
         return [key for key, _ in pairs]
+    # Classes with slots have no `__dict__`.
     slots = [name for kind in type(node).__mro__ for name in _slots(kind) if hasattr(node, name)]
     attributes = {name: getattr(node, name) for name in [*getattr(node, "__dict__", ()), *slots]}
     holders: dict[int, list[KeyEntry]] = {}
@@ -129,6 +133,7 @@ def _attribute_keys(node: Any) -> list[KeyEntry]:
         holders.setdefault(id(value), []).append(GetAttrKey(name))
         for key, item in _items(value):
             holders.setdefault(id(item), []).append(GetAttrKey(f"{name}{key}"))
+    # By identity. A child that several attributes hold has no name of its own, and keeps its number.
     candidates = [holders.get(id(child), []) for _, child in pairs]
     return [names[0] if len(names) == 1 else key for names, (key, _) in zip(candidates, pairs, strict=True)]
 
@@ -165,6 +170,7 @@ def describe(treedef: PyTreeDef) -> str:
         return f"{article} {kind.__name__} of {len(keys)}"
     if all(isinstance(key, DictKey) for key in keys):
         return f"{article} {kind.__name__} with keys " + ", ".join(repr(key.key) for key in keys)
+    # Eight names are enough to recognize a class, and fit on a line.
     shown = [keystr((key,)) for key in keys[:8]]
     return f"{article} {kind.__name__} with " + ", ".join([*shown, "…"] if len(keys) > 8 else shown)
 
@@ -172,6 +178,7 @@ def describe(treedef: PyTreeDef) -> str:
 def _describe_both(expected: PyTreeDef, got: PyTreeDef) -> tuple[str, str]:
     """Both structures in a few words, with their static data where the rest of the words is equal."""
     texts = describe(expected), describe(got)
+    # A node has (class, static data), a leaf None.
     want, have = expected.node_data(), got.node_data()
     if texts[0] != texts[1] or want is None or have is None:
         return texts
@@ -185,6 +192,7 @@ def _differing(want: Any, have: Any, names: Sequence[str]) -> tuple[str, str]:
     texts: tuple[list[str], list[str]] = [], []
     if type(want) is type(have) is tuple and len(want) == len(have):
         for i, pair in enumerate(zip(want, have, strict=True)):
+            # Only the parts that differ: static data of a model may be long.
             if pair[0] != pair[1]:
                 for text, value in zip(texts, pair, strict=True):
                     text.append(f".{names[i]}={value!r:.80}" if names else f"{value!r:.80}")
@@ -192,6 +200,7 @@ def _differing(want: Any, have: Any, names: Sequence[str]) -> tuple[str, str]:
         mine, yours = (", ".join(text) for text in texts)
     else:
         mine, yours = f"{want!r:.80}", f"{have!r:.80}"
+    # Two objects without a text of their own print alike.
     if mine == yours:
         yours += ", which is not equal to it"
     return f"static data {mine}", f"static data {yours}"
@@ -226,6 +235,7 @@ def tree_error(what: str, differences: list[Difference], instead: str = "") -> T
     ((DictKey(key='a'),), 'a tuple', 'a leaf')
     """
     lines = [what, f"  Mismatch details ({len(differences)} found):"] if differences else [what]
+    # Trees that differ at one level often differ at all places below; the first five show how.
     for path, expected, got in differences[:5]:
         lines.append(f"    at {keystr(path) or 'the top'}: expected {expected}, got {got}{_kind(expected, got)}")
     if len(differences) > 5:

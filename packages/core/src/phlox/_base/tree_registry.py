@@ -26,12 +26,14 @@ KeyPath = tuple[KeyEntry, ...]
 T = TypeVar("T")
 Typ = TypeVar("Typ", bound=type)
 
+# None is a node without leaves, as in JAX.
 registry = _pytree.PyTreeRegistry(
     enable_none=True, enable_tuple=True, enable_namedtuple=True, enable_list=True, enable_dict=True
 )
 # Treedefs are pickled with their registry, which is found by these names.
 registry.__module__, registry.__name__ = __name__, "registry"
 #: flatten(tree, is_leaf=None) -> (leaves, treedef): the fast path calls this C++ method directly.
+# Read by jitted calls, which take such containers apart without flattening.
 flatten = registry.flatten
 #: registered class -> for dataclasses (names of data fields, names of meta fields), for other classes None
 registered: dict[type, tuple[tuple[str, ...], tuple[str, ...]] | None] = {}
@@ -57,6 +59,7 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
 
 
 def _simple_key(key: KeyEntry) -> str:
+    # Keys of JAX have one of these attributes each.
     for attribute in ("key", "idx", "name"):
         if hasattr(key, attribute):
             return str(getattr(key, attribute))
@@ -165,6 +168,7 @@ def register_pytree_node_class(cls: Typ) -> Typ:
     >>> tree_map(lambda x: 2 * x, Single(3)).x
     6
     """
+    # The method is looked up at each call, so that subclasses and later changes of the class count.
     register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)  # type: ignore[attr-defined]
     return cls
 
@@ -247,6 +251,7 @@ def register_dataclass(
             f"Got {data_fields=} {meta_fields=}."
         )
     if dataclasses.is_dataclass(nodetype):
+        # Fields with ``init=False`` are computed by the constructor, and cannot be passed to it.
         fields = [field for field in dataclasses.fields(nodetype) if field.init and field.name not in drop_fields]
         names = [field.name for field in fields]
         if data_fields is None or meta_fields is None:
@@ -277,6 +282,7 @@ def register_dataclass(
         )
     registry.register_dataclass_node(nodetype, list(data), list(meta))
     registered[nodetype] = data, meta
+    # `reader` may have answered for this class before it was registered.
     reader.cache_clear()
     return nodetype
 
@@ -313,6 +319,7 @@ def reader(typ: type) -> Callable[[Any], tuple[Hashable, Sequence[Any]]] | None:
     if fields := registered.get(typ):
         data, meta = fields
         return lambda x: ((typ, *[getattr(x, name) for name in meta]), [getattr(x, name) for name in data])
+    # A named tuple with an `__iter__` of its own would be read in another order than jaxlib reads it.
     if issubclass(typ, tuple) and hasattr(typ, "_fields") and typ.__iter__ is tuple.__iter__ and typ not in registered:
         return lambda x: ((typ, len(x)), x)
     return None
@@ -334,10 +341,12 @@ def is_tree_node(typ: type) -> bool:
 
 
 def _ordered_dict(x: OrderedDict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
+    # The order of insertion is part of the structure, unlike that of dicts, which are sorted.
     return list(x.values()), tuple(x)
 
 
 def _default_dict(x: defaultdict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
+    # Sorted like a dict, whose leaves it has in the same order.
     keys = tuple(sorted(x))
     return [x[key] for key in keys], (x.default_factory, keys)
 

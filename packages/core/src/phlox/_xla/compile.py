@@ -127,14 +127,11 @@ def compile_text(
     # The text without locations is hashed, so that moving a function in a file does not compile it again.
     key = _cache_key(text, settings, client, devices)
     loaded = _load(client, key, device_list, settings, *attached)
+    # A question for a stored program alone is no miss: the caller has another way.
     if loaded is not None or not only_stored:
-        monitoring.record_event(monitoring.CACHE_ASKED)
-    if loaded is not None:
-        monitoring.record_event(monitoring.CACHE_HIT)
-        monitoring.record_event_duration_secs(monitoring.CACHE_READ, time.monotonic() - start)
+        _record_request(loaded is not None, time.monotonic() - start)
     if loaded is not None or only_stored:
         return loaded
-    monitoring.record_event(monitoring.CACHE_MISS)
     try:
         # The text with locations is made only for a compilation: loading needs none.
         shown = text if located is None else located()
@@ -159,6 +156,14 @@ def compile_text(
     with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
         disk.store(key, client.serialize_executable(executable))
     return executable
+
+
+def _record_request(is_hit: bool, seconds: float) -> None:
+    """Records a request to the disk cache."""
+    monitoring.record_event(monitoring.CACHE_ASKED)
+    monitoring.record_event(monitoring.CACHE_HIT if is_hit else monitoring.CACHE_MISS)
+    if is_hit:
+        monitoring.record_event_duration_secs(monitoring.CACHE_READ, seconds)
 
 
 def _note_refused(advice: Overrides, error: Exception) -> bool:

@@ -194,16 +194,11 @@ def initialize(
     count, number = _number("num_processes", place.processes, cluster), _number("process_id", place.number, cluster)
     if not 0 <= number < count:
         raise OptionError(f"distributed.initialize: process_id={number} is not in 0 … {count - 1}")
-    if place.devices:
-        # Before the first client: it reads which GPUs it may use when it starts.
-        for flag in ("cuda_visible_devices", "rocm_visible_devices"):
-            config.update(flag, ",".join(map(str, place.devices)))
+    _use_gpus(place.devices)
     service = None
     if number == 0:
-        bind = coordinator_bind_address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS")
         service = _start_service(
-            # A coordinator at a loopback address listens only there, so that its port is open to no other machine.
-            bind or (f"127.0.0.1:{port}" if host in _LOOPBACK[:2] else f"[::]:{port}"),
+            _bind_address(coordinator_bind_address, host, port),
             count,
             initialization_timeout,
             heartbeat_timeout_seconds,
@@ -251,6 +246,20 @@ def _address(address: str | None) -> tuple[str, str, int]:
             instead="'host:port'; or python -m phlox.launch, srun, mpirun",
         )
     return address, *_split(address)
+
+
+def _use_gpus(numbers: list[int] | None) -> None:
+    """Restricts the clients of GPUs to these devices. They read the flags when they start, which is later."""
+    if numbers:
+        for flag in ("cuda_visible_devices", "rocm_visible_devices"):
+            config.update(flag, ",".join(map(str, numbers)))
+
+
+def _bind_address(address: str | None, host: str, port: int) -> str:
+    """The address on which process 0 listens; `host` and `port` are those of the coordinator."""
+    address = address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS")
+    # A coordinator at a loopback address listens only there, so that its port is open to no other machine.
+    return address or (f"127.0.0.1:{port}" if host in _LOOPBACK[:2] else f"[::]:{port}")
 
 
 def _connect(client: Any, watch: Watch, address: str, number: int, count: int, timeout: int) -> None:
