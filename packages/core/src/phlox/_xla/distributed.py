@@ -212,7 +212,6 @@ def initialize(
     client = watch.client = native.get_distributed_runtime_client(
         address,
         number,
-        # What is left of the time: the other process may have come late.
         init_timeout=max(1, round(deadline - time.monotonic())),
         heartbeat_timeout=heartbeat_timeout_seconds,
         shutdown_timeout=shutdown_timeout_seconds,

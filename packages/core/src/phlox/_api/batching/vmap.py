@@ -72,7 +72,6 @@ def vmap(
     check_in_axes("vmap", in_axes)
     check_axes("vmap", in_axes, out_axes)
 
-    # Always a tuple from here on.
     spmd = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,) if spmd_axis_name else ()
 
     @wraps(fun, "Vectorized version of {fun}. Takes arguments and returns results with additional array axes.")
@@ -94,7 +93,6 @@ def vmap(
         # Python objects may pass through `vmap` unmapped, as in JAX.
         mapped = [x if d is not None or typeof_value(x) is not None else 0 for x, d in zip(leaves, axes, strict=True)]
         avals = arguments.check_arrays("vmap", fun, args, kwargs, mapped)
-        # Names are computed for an error only.
         size = _size(axes, avals, axis_size, lambda: arguments.leaf_names(fun, args, {"kwargs": kwargs}))
         if size is None:
             raise _nothing_mapped(args, kwargs, avals)
@@ -113,17 +111,29 @@ def vmap(
             outs, out_dims = run_batched(of_example if refs else flat, axis, leaves, dims)
         check_returned(fun, flat.out_tree)
         expected_dims = [*flat_axes("vmap out_axes", out_axes, flat.out_tree), *[dims[i] for i in mapped_refs]]
-        for i, (dim, want) in enumerate(zip(out_dims, expected_dims, strict=True)):
-            if dim is not None and want is None and not sum_match:
-                path = pytree.named_paths(flat.out_tree)[i]
-                raise _unplaced(pytree.keystr(path), dim, axis_name, typeof(outs[i]).short)
-        placed = [_place(x, d, want, axis) for x, d, want in zip(outs, out_dims, expected_dims, strict=True)]
+        placed = _place_all(outs, out_dims, expected_dims, flat.out_tree, axis, sum_match)
         width = len(placed) - len(refs)
         write_all(refs, placed[width:])
-        # The values of the references are not part of the user's result.
         return flat.out_tree.unflatten(placed[:width])
 
     return batched
+
+
+def _place_all(
+    outs: Sequence[Any],
+    dims: Sequence[int | None],
+    expected_dims: Sequence[int | None],
+    out_tree: PyTreeDef,
+    axis: BatchAxis,
+    sum_match: bool,
+) -> list[Any]:
+    """The results, with their batch axes moved from `dims` to `expected_dims`."""
+    for i, (dim, want) in enumerate(zip(dims, expected_dims, strict=True)):
+        # A reference at the end has its batch axis in both, so that `i` is a leaf of the result.
+        if dim is not None and want is None and not sum_match:
+            path = pytree.named_paths(out_tree)[i]
+            raise _unplaced(pytree.keystr(path), dim, axis.name, typeof(outs[i]).short)
+    return [_place(x, d, want, axis) for x, d, want in zip(outs, dims, expected_dims, strict=True)]
 
 
 def _explicit(avals: Sequence[Any], dims: Sequence[int | None]) -> Spec | None:
