@@ -66,6 +66,7 @@ class SizedJit(SizedFunction):
         if sizes is None:
             traced: stages.Traced = self.exact.trace(*args, **kwargs)
             return traced
+        # From 1 on: the file has one program for all sizes.
         ranges = [(name, 1, high) for name, _, high in self.buckets.ranges(sizes.lengths, sizes.multiples)]
         types = symbolic_types(call.avals, sizes.names, tuple(ranges))
         positional, keywords = call.arguments_of([struct_of(aval) for aval in types])
