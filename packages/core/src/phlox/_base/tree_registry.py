@@ -33,7 +33,6 @@ registry = _pytree.PyTreeRegistry(
 # Treedefs are pickled with their registry, which is found by these names.
 registry.__module__, registry.__name__ = __name__, "registry"
 #: flatten(tree, is_leaf=None) -> (leaves, treedef): the fast path calls this C++ method directly.
-# Read by jitted calls, which take such containers apart without flattening.
 flatten = registry.flatten
 #: registered class -> for dataclasses (names of data fields, names of meta fields), for other classes None
 registered: dict[type, tuple[tuple[str, ...], tuple[str, ...]] | None] = {}

@@ -31,8 +31,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     rest = list(options.arguments)
     if options.module and options.program == "pytest":
-        # The flag -s: without it pytest captures the input of the prompt.
-        rest = ["-s", *rest]  # pytest would take the input of the prompt
+        # Without -s pytest would take the input of the prompt.
+        rest = ["-s", *rest]
     sys.argv = [options.program, *rest]
     sys.path.insert(0, os.getcwd() if options.module else os.path.dirname(os.path.abspath(options.program)))
     config.update("debug_nans", True)

@@ -130,7 +130,6 @@ class Array(ArrayLike, metaclass=_ArrayType):
         return int(np.asarray(self))
 
     def __format__(self, spec: str) -> str:
-        # NumPy formats scalars with a spec like ``.3f``, and refuses it for arrays without axes.
         return format(np.asarray(self)[()], spec) if self._has_numbers() else repr(self)
 
     def __str__(self) -> str:

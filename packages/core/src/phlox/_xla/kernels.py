@@ -33,7 +33,6 @@ def has_kernel(f: Function, target: str) -> bool:
 def registered() -> frozenset[str]:
     """The kernels of the package, registered with the runtime; none if it is not installed or does not work here."""
     if importlib.util.find_spec(_PACKAGE) is None:
-        # Without the package nothing is imported; looking for it costs a search of the path.
         return frozenset()
     try:
         handlers = importlib.import_module(_PACKAGE).handlers()

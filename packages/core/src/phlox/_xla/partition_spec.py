@@ -144,7 +144,6 @@ class PartitionSpec:
     def __contains__(self, entry: object) -> bool:
         return entry in self.partitions
 
-    # As in JAX: a spec is no tuple, and is added to one all the same.
     def __add__(self, other: Any) -> PartitionSpec:
         if isinstance(other, PartitionSpec):
             unreduced, reduced = self.unreduced | other.unreduced, self.reduced | other.reduced

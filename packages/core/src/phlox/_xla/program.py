@@ -133,7 +133,6 @@ class Program:
             bufs = self.execute([a._buf for a in arrays]).consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError, RuntimeError):
             explain_failure(arrays)
-            # See `FAILURES` in `calling`: a deleted argument, or no memory.
             raise
         outs = wrap_all(bufs, self.out_avals, self.out_keys)
         if self.watch is not None:
@@ -225,8 +224,8 @@ class Lowering(NamedTuple):
 
     @property
     def _private(self) -> bool:
-        # An address is valid in this process only, so such a text must not be a key on disk.
         """Whether the text refers to objects of its module by their addresses."""
+        # An address is valid in this process only, so such a text must not be a key on disk.
         return bool(self.module.references)
 
     def compile(self, overrides: Overrides = (), compile_effort: str | None = None) -> Program:
@@ -495,7 +494,6 @@ def _result_memory_kinds(jaxpr: Jaxpr, where: Plan) -> dict[Any, str]:
     arguments = {v: s.kind for v, s in zip(jaxpr.invars, where.shardings, strict=True) if s.kind is not None}
     device = where.devices[0]
     if device.platform == "cpu" or not (kinds or arguments):
-        # The CPU runtime has one memory, under several names.
         return kinds
     # XLA would leave a result in the memory of the argument that it is computed from.
     default = dict.fromkeys(jaxpr.outvars, device.default_memory().kind)

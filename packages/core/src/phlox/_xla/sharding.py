@@ -533,11 +533,11 @@ def default_sharding() -> SingleDeviceSharding:
 def from_hlo(devices: tuple[Device, ...], hlo: Any, ndim: int, mesh: Mesh | None) -> Sharding:
     """The sharding for an HloSharding of a compiled program: a `NamedSharding` of `mesh` if a simple spec fits."""
     if len(devices) == 1:
-        # Specs are tried in order of their length until one has the same HLO form; meshes have few axes.
         return single_device(devices[0])
     if mesh is not None:
         # After the axes of the array there may be one for replicas.
         pieces = [1] * ndim if hlo.is_replicated() else list(hlo.tile_assignment_dimensions())[:ndim]
+        # Each is tried until one has the same HLO form; meshes have few axes.
         for spec in _specs_with(mesh, pieces):
             candidate = NamedSharding(mesh, spec)
             if candidate.hlo(ndim) == hlo:

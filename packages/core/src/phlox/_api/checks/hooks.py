@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..jit.traced import Traced
     from .explanation import Explanation
 
-# By id: hashing a code object hashes all of its contents.
+# By id, since hashing a code object hashes all of its contents.
 #: (code, how often functions of it were transformed, at which number they are next checked) by id of the code, which is
 #: stored so that its id stays its own
 _transformed: dict[int, tuple[CodeType | None, int, int]] = {}

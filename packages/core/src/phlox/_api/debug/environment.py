@@ -13,7 +13,6 @@ from ..._xla import devices
 
 def version_of(package: str) -> str:
     """The version of an installed distribution, or "unknown"."""
-    # Takes a tenth of a second, as do the other imports in this file.
     from importlib import metadata  # slow to import, like the modules imported below
 
     try:

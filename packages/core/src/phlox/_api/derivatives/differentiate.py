@@ -71,7 +71,6 @@ _OF_PULLBACK = _Wording("cotangent", "result", "unexpected JAX type", "unexpecte
 
 
 def _as_tangent(x: Any, aval: ShapedArray, name: str, wording: _Wording) -> Any:
-    # Messages have the words of JAX, which programs test for.
     """A user's tangent (or cotangent) for a value of type `aval`, checked; arrays of float0 become `Zero`.
 
     The cotangent of an integer may be any array of the same shape, such as the result itself, since it is not used.

@@ -55,7 +55,6 @@ def _choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwar
 
 
 def _names(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any]) -> list[str]:
-    # Called for an error message only.
     """Paths of the leaves of the chosen arguments."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     widths = [pytree.tree_structure(a).num_leaves for a in args]
@@ -263,7 +262,6 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
     """The standard basis of the space of all `leaves`: for each leaf, its part of all basis vectors, stacked."""
     avals = [typeof_value(x) for x in leaves]
     total = sum(a.size for a in avals if a is not None)
-    # Two arrays of equal content are two arguments of a program, and XLA would multiply by each of them.
     # In a program it is computed: as an array it would be an argument, and those of two Jacobians never one.
     block_of = _arrays_of_basis if recorder() is None else _recorded_basis
     result, start = [], 0

@@ -266,9 +266,9 @@ class JitFunction:
         return bind(self.fun, self.options, self.parameters.label, args, kwargs)
 
     def _bound_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
-        # The common case is written first and without a call: arrays carry their key.
         """The call with these arguments, and the keys of its leaves."""
         call = self._bind(args, kwargs)
+        # Arrays, the common case, carry their key and need no call.
         call.keys = [x._key if type(x) is ArrayImpl else self._leaf_key(x, call) for x in call.leaves]
         return call
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 def distance(x: np.ndarray, y: np.ndarray, dtype: Any, scale: float | None = None) -> float:
-    # One unit for all elements: XLA may add in another order, so that small elements are less exact.
     """The largest difference in units in the last place of the largest element; infinite if shapes, or the places of
     nan and infinities, differ."""
     if x.shape != y.shape:
@@ -34,7 +33,8 @@ def distance(x: np.ndarray, y: np.ndarray, dtype: Any, scale: float | None = Non
     if not finite.any():
         return 0.0
     size = max(float(np.abs(y[finite]).max()), scale or 0.0)
-    # At least the smallest normal number, so that results near zero have a unit.
+    # One unit for all elements: XLA may add in another order, so that small elements are less exact. At least the
+    # smallest normal number, so that results near zero have a unit.
     unit = float(dtypes.finfo(dtype).eps) * max(size, float(dtypes.finfo(dtype).tiny))
     return (
         float(np.abs(x[finite].astype(np.complex128 if x.dtype.kind == "c" else np.float64) - y[finite]).max()) / unit

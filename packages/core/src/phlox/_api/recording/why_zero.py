@@ -119,10 +119,10 @@ def _no_derivative(recording: Recording, where: str, value: Value, text: str) ->
 
 
 def _argument_for(recording: Recording, where: str, value: Value) -> Value | None:
-    # Gradients have the paths of their arguments.
     """The argument that a leaf of the result is the gradient of: it has the type, and a path with the same end."""
     arguments = recording.section.inputs[len(recording.jaxpr.consts) :]
     inputs = [x for x in arguments if x.is_inexact and x.aval.shape == value.aval.shape]
+    # Gradients have the paths of their arguments.
     for tail in (where, where[where.find("]") + 1 :]):  # the second without the number of value_and_grad's tuple
         for x in inputs:
             if x.label is not None and x.label.endswith(tail):

@@ -105,7 +105,7 @@ def named_by_length(names: Sequence[Names], avals: Sequence[ShapedArray]) -> lis
     result = list(names)
     for i, (axes, aval) in enumerate(zip(names, avals, strict=True)):
         if axes == _AUTO_NAMES:
-            # By the number of the first array with this length.
+            # Arrays of the same length share a size.
             result[i] = (Size(f"n{numbers.setdefault(aval.shape[0], len(numbers))}"),) if aval.ndim else ()
     return result
 
@@ -128,7 +128,6 @@ class Examples:
         lengths = [aval.shape[0] if aval.ndim else None for aval in avals]
         first = self.first.setdefault(key, lengths)
         varying = self.varying.setdefault(key, set())
-        # A length may differ for another array only: each is compared with its own first one.
         varying |= {i for i, (n, other) in enumerate(zip(lengths, first, strict=True)) if n != other}
         return [_AUTO_NAMES if i in varying else () for i in range(len(avals))]
 
