@@ -403,8 +403,8 @@ class _Scope:
 
     def __init__(self, overrides: dict[str, Any]):
         self.overrides = overrides
-        #: the process-wide settings, and their copy with the overrides
         # Both in one tuple, which is replaced at once: threads may share a scope.
+        #: the process-wide settings, and their copy with the overrides
         self.known = global_settings, global_settings.replace(overrides)
 
     def settings(self) -> Settings:

@@ -139,8 +139,8 @@ def full_name(short: str) -> str | None:
     return _NAMES.get(short)
 
 
-@functools.cache
 # Cached, so that each option is noted once.
+@functools.cache
 def note(name: str) -> None:
     """Logs that a program sets an option without effect; for each option once."""
     import logging  # this module is imported with phlox, which does not wait for it

@@ -26,8 +26,8 @@ WRITTEN = "<phlox "
 _hidden: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
 _hidden += [threading.__file__, contextlib.__file__, importlib.__file__]
 _is_hidden: dict[str, bool] = {}
-#: while recorded equations are evaluated again: the location of the current equation
 # Equations that are evaluated again have no frame of the user's, but the recorded location.
+#: while recorded equations are evaluated again: the location of the current equation
 _replayed: ContextVar[Location | None] = ContextVar("phlox_here", default=None)
 _replaying: set[int] = set()  # ids, because hashing a code object hashes all of its contents
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -223,8 +223,7 @@ class Location:
 
     def place(self, positions: Positions) -> tuple[int, int]:
         """Line and column. `positions` is a cache by code object; locations must stay alive as long as it is used."""
-        # Reading positions decodes a table of the code object from its start; the list is made once for many
-        # locations.
+        # Reading positions decodes a table of the code object from its start; the list is made once for many locations.
         code_positions = positions.get(id(self.code))
         if code_positions is None:
             code_positions = positions[id(self.code)] = list(self.code.co_positions())

@@ -22,8 +22,7 @@ _OTHERS = ("_jit", "_trace_for_export", "__signature__")
 def renamed(fun: F, name: str, module: str = "") -> F:
     """A function that does the same under another name: an alias that programs, profiles and pickles show as itself."""
     code: Any = fun
-    # A new function object with the same code: a lambda around `fun` would add a frame to each call and to
-    # tracebacks.
+    # A new function object with the same code: a lambda around `fun` would add a frame to each call and to tracebacks.
     function: Any = FunctionType(code.__code__, code.__globals__, name, code.__defaults__, code.__closure__)
     functools.update_wrapper(function, fun)
     # With ``__wrapped__``, `inspect.unwrap` would lead tools back to the other name.
@@ -48,8 +47,7 @@ def wraps(fun: Callable[..., Any], what: str = "") -> Callable[[F], F]:
     def decorate(wrapper: F) -> F:
         attributes = getattr(fun, "__dict__", {})
         # Jitted functions are recognized by their attributes (see docs/notes/dispatch.md). A wrapper that had them
-        # would
-        # pass for jitted and run the inner program.
+        # would pass for jitted and run the inner program.
         if "lower" in attributes:
             attributes = {name: value for name, value in attributes.items() if name not in (*COMPILED, *_OTHERS)}
         vars(wrapper).update(attributes)

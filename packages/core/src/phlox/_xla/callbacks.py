@@ -38,8 +38,8 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
-#: exceptions of callbacks, until the error of their program is raised in the caller's thread
 # A bound, because the error of a program may never be asked for.
+#: exceptions of callbacks, until the error of their program is raised in the caller's thread
 _raised: deque[BaseException] = deque(maxlen=8)
 _tokens: list[Any] = []
 _ordered_tokens: list[Any] = []

@@ -52,9 +52,8 @@ def client(platform: str | None = None) -> Client:
     if cached is not None:
         return cached
     name = _meant(platform)
-    # Two threads may make their first arrays at once; XLA would give each its own client, and buffers of two clients
-    # do not
-    # mix.
+    # Two threads may make their first arrays at once; XLA would give each its own client, and buffers of two clients do
+    # not mix.
     with _lock:
         if name not in _clients:
             _clients[name] = _start_client(name)

@@ -418,8 +418,7 @@ def _at_exit() -> None:
     global _state
     if _state is None:
         return
-    # Python sets `last_value` for an exception that nothing caught. In an interactive session (`ps1`) the user goes
-    # on.
+    # Python sets `last_value` for an exception that nothing caught. In an interactive session (`ps1`) the user goes on.
     failure = getattr(sys, "last_value", None)
     if failure is not None and not hasattr(sys, "ps1"):
         _state.watch.fail(f"{type(failure).__name__}: {(str(failure).splitlines() or [''])[0]}")

@@ -86,14 +86,14 @@ def _allocations(
     assignment: _Message, defined_by: dict[int, tuple[int, Instruction | None]], at_peak: dict[int, list[int]]
 ) -> Iterator[PeakBuffer]:
     for allocation in map(_message, assignment[3]):
-        # An allocation: 1 index, 2 size, 3 local to a thread, 5 and 6 argument and its number, 7 result, 9 buffers,
-        # 12 constant.
+        # An allocation: 1 index, 2 size, 3 local to a thread, 5 and 6 argument and its number, 7 result, 9 buffers, 12
+        # constant.
         index, size = _number(allocation, 1), _number(allocation, 2)
         if _number(allocation, 3):  # local to a thread: a scalar
             continue
         assigned = [_number(_message(each), 1) for each in allocation[9]]
-        # Buffers that are not alive at the same time share an allocation; without a record of the peak the first
-        # stands for it.
+        # Buffers that are not alive at the same time share an allocation; without a record of the peak the first stands
+        # for it.
         buffers = at_peak.get(index) or assigned[:1]
         if _number(allocation, 5):
             yield PeakBuffer("argument", size, None, _number(allocation, 6))

@@ -450,8 +450,7 @@ def module_text(
     """The StableHLO text of a program, and the `Module` that it was written with."""
     if out_shardings is not None and len(where.devices) > 1:
         pairs = zip(jaxpr.outvars, out_shardings, strict=True)
-        # Shardy's text names axes of one mesh, so each sharding is written by those of the program's mesh if
-        # possible.
+        # Shardy's text names axes of one mesh, so each sharding is written by those of the program's mesh if possible.
         out_shardings = [s and (over(where.mesh, s, v.aval.physical.ndim) or s) for v, s in pairs]
     requirements = [s for s in (*where.shardings, *(out_shardings or ())) if s is not None]
     shardy = where.mesh is not None and all(

@@ -88,8 +88,7 @@ def _put_function(aval: ShapedArray, sharding: Sharding, share: bool) -> Callabl
         # One of jaxlib's own shardings: for phlox's, the C++ code would call Python methods.
         target = native.GSPMDSharding(devices, sharding.native(aval.ndim).hlo)
         mode = _SHARE if share else _COPY
-        # The last argument is `enable_x64`. Without it jaxlib asks for a global setting that only jax sets, and
-        # raises.
+        # The last argument is `enable_x64`. Without it jaxlib asks for a global setting that only jax sets, and raises.
         return lambda host: _batched_device_put(aval, target, [host], devices, True, False, mode, True)
 
     def put_parts(host: np.ndarray) -> Any:

@@ -11,8 +11,8 @@ from ..._base.checks import report
 from ..._trace.trace import Tracer
 from .reads import CACHED, MISSING, Read, Reader, walk
 
-#: how deep containers are searched, and how many of their items in all
 # Bounds, because a container of the user's may be a whole data set.
+#: how deep containers are searched, and how many of their items in all
 _DEPTH, _ITEMS = 3, 1000
 _CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 

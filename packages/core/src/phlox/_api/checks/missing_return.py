@@ -22,8 +22,8 @@ from ..._base.source import is_users
 from ..._xla.array import ArrayImpl
 from .reads import MISSING, attribute, inner_function
 
-#: modules of functions without effects
 # What such a call returns is its only use, so a call as a statement does nothing.
+#: modules of functions without effects
 _PURE = ("numpy", "phlox.numpy", "phlox.nn", "phlox.random", "phlox.scipy")
 #: methods of arrays that containers do not have, and that change nothing
 _METHODS = frozenset(

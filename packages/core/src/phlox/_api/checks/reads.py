@@ -48,8 +48,8 @@ _AUGMENTED = 8
 MISSING: Any = object()
 #: classes of default values that can change in place
 _MUTABLE = (list, dict, set, deque, np.ndarray)
-#: the class of functions decorated with `functools.lru_cache` or `functools.cache`
 # The class has no public name.
+#: the class of functions decorated with `functools.lru_cache` or `functools.cache`
 CACHED = type(functools.lru_cache(lambda: None))
 
 
@@ -92,8 +92,7 @@ class Read(NamedTuple):
 # -- bytecode
 
 _NAMES = {name: number for number, name in enumerate(opcode.opname)}
-# Instructions without effect on which name is loaded. Their set depends on Python's version; missing ones count as
-# -1.
+# Instructions without effect on which name is loaded. Their set depends on Python's version; missing ones count as -1.
 _SKIPPED = {_NAMES.get(name, -1) for name in ("CACHE", "PRECALL", "PUSH_NULL", "RESUME", "NOP", "COPY", "SWAP")}
 _LOCALS = {number for name, number in _NAMES.items() if name.startswith("LOAD_FAST")}
 _CELLS = {_NAMES.get(name, -1) for name in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")}

@@ -466,8 +466,7 @@ class custom_vjp(_Custom[P, R]):
         return super().__call__(*args, **kwargs)
 
     def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        # A tracer in `nondiff_argnums` would be a constant of the backward rule, which runs after its trace has
-        # ended.
+        # A tracer in `nondiff_argnums` would be a constant of the backward rule, which runs after its trace has ended.
         if any(isinstance(x, Tracer) for x in pytree.tree_leaves(self._split(args)[0])):
             raise UnexpectedTracerError(
                 f"an argument of the custom_vjp function {arguments.fun_name(self.fun)} that nondiff_argnums excludes "

@@ -94,8 +94,7 @@ def auto_axes(
         if mesh is None:
             return f(*args, **kwargs)
         chosen = _names(axes, mesh.explicit_axes)
-        # The types of the arguments are changed first, or operations inside would see axes that are not explicit
-        # there.
+        # The types of the arguments are changed first, or operations inside would see axes that are not explicit there.
         args, kwargs = _drop_axes((args, kwargs), chosen)
         with config.scope(mesh=_with_types(mesh, chosen, AxisType.Auto)):
             out = f(*args, **kwargs)

@@ -104,8 +104,7 @@ class set_mesh:
         settings = config.current()
         self.prev_mesh, self._prev_context = settings.mesh, settings.device_context
         # Two settings: tracing reads `mesh`, and `device_context` says where new arrays go. `use_abstract_mesh` sets
-        # only
-        # the first.
+        # only the first.
         config.override(mesh=mesh, device_context=mesh)
 
     @property

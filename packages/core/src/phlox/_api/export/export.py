@@ -38,8 +38,8 @@ from .polymorphic import PolymorphicProgram, leaf_paths, scope_of, without_rules
 minimum_supported_calling_convention_version = 1
 maximum_supported_calling_convention_version = 1
 
-#: Prefixes of custom call targets that are stable across versions of jaxlib.
 # Targets of these names keep their meaning: files that were exported long ago call them.
+#: Prefixes of custom call targets that are stable across versions of jaxlib.
 _STABLE = ("lapack_", "cusolver_", "hipsolver_", "cublas_", "cu_", "hip_", "cpu_csr_sparse_dense_ffi")
 
 

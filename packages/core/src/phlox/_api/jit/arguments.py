@@ -123,7 +123,6 @@ def complete(
                 instead=f"one of {', '.join(by_name)}",
             )
     # Negative numbers count from the end of the arguments of a call when there is *args.
-    # With ``*args`` the number of arguments is known in a call only, so a negative number stays.
     numbers = [n if n >= 0 or variadic else n + len(positional) for n in nums]
     if verbatim:
         return tuple(numbers), names

@@ -94,8 +94,7 @@ def function_of(jitted: JitFunction) -> Any:
     """The function that `jit` returns: it has the name and signature of the user's function and methods of `jitted`."""
 
     # This closes over `jitted` and nothing else: `specialize` replaces its code, and Python demands that the new code
-    # has
-    # as many free variables.
+    # has as many free variables.
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             if tracing() is not None:

@@ -26,8 +26,8 @@ from .counting import CallCounter
 from .narrowing import check_all, checking
 from .parameters import MISSING
 
-#: classes of Python numbers; a number's class is its key
 # bool is a class of its own here: True and 1 would otherwise share a key, as they are equal and have one hash.
+#: classes of Python numbers; a number's class is its key
 NUMBERS = frozenset((float, int, bool, complex))
 _LEAF = pytree.tree_structure(0)
 _Buffer = native.ArrayImpl

@@ -135,8 +135,8 @@ class JitFunction:
         if not (all(0 <= n < parameters.positional for n in numbers) and set(names) <= set(parameters.names)):
             return True
         either = list(enumerate(parameters.names))[parameters.unnamed : parameters.positional]
-        # A parameter that can be given in both ways must be static, or donated, in both; else a call's form changes
-        # its meaning.
+        # A parameter that can be given in both ways must be static, or donated, in both; else a call's form changes its
+        # meaning.
         chosen = (numbers, names), (options.donate_argnums, options.donate_argnames)
         return any((n in numbers) != (name in names) for numbers, names in chosen for n, name in either)
 
@@ -199,8 +199,7 @@ class JitFunction:
         call = self._bound_call(args, kwargs)
         key = (call.tree, call.statics, settings.called, *call.keys)
         try:
-            # `__eq__` of a static argument runs here if an earlier key has an equal hash, and may raise
-            # anything.
+            # `__eq__` of a static argument runs here if an earlier key has an equal hash, and may raise anything.
             entry = self._store.entries.get(key)
         except Exception as error:
             raise arguments.incomparable(self.fun, call.statics, error) from error

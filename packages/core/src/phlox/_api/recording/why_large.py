@@ -14,8 +14,8 @@ from .answers import Answer, first_line, number_text, operand_lines
 if TYPE_CHECKING:
     from .record import Recording
 
-#: turns of a loop that are measured
 # A loop may have millions of turns.
+#: turns of a loop that are measured
 _MEASURED_TURNS = 64
 #: decimal exponent that stands for an infinity of any type
 _INFINITE = 40.0
