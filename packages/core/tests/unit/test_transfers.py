@@ -1,6 +1,8 @@
 """How often arrays move: what lies where a program needs it is not copied, and parts are read where they are."""
 
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -96,3 +98,8 @@ def test_a_sum_of_shards_reads_only_the_sum(moves):
     moves.clear()
     assert float(x.sum()) == X.sum()
     assert sum(size for _, size in moves) <= 4
+
+
+def test_copies_to_the_host_do_not_import_jax():
+    code = "import sys, phlox.numpy as jnp; x = jnp.ones(3) * 2; x.copy_to_host_async(); print('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"

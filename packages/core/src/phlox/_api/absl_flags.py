@@ -23,6 +23,7 @@ def define(update: Callable[[str, Any], None]) -> None:
             continue
         default, about = describe(name.removeprefix("jax_"))
         define = flags.DEFINE_bool if isinstance(default, bool) else flags.DEFINE_string
+        # None as the default tells flags that were given from others.
         define(name, None, about)
     app.call_after_init(lambda: follow(update))
 
@@ -48,5 +49,6 @@ def parse(update: Callable[[str, Any], None]) -> None:
 
     define(update)
     arguments = itertools.takewhile(lambda argument: argument != "--", sys.argv)
+    # Other flags are the program's own, and may be defined after this.
     flags.FLAGS(["", *(a for a in arguments if a.startswith("--jax"))], known_only=True)
     follow(update)

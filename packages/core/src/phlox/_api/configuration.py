@@ -67,6 +67,7 @@ class Config:
         >>> config.update("enable_x64", False)
         """
         short = settings.short_name(name)
+        # These are read once, when the first client starts; a later change would be ignored without a word.
         late = short in ("num_cpu_devices", "platforms", "cpu_enable_async_dispatch") and devices.started()
         if late and not name.endswith("platform_name"):  # by that name jax takes it at any time
             raise LateFlagError(
@@ -124,6 +125,7 @@ class Config:
         return {**flags, **{name: settings.read(name) for name in DEFAULTS}}
 
     def __getattr__(self, name: str) -> Any:
+        # Tools ask for names such as ``__wrapped__``, which are no flags.
         if name.startswith("__"):
             raise AttributeError(name)
         return settings.read(name)
@@ -149,6 +151,7 @@ class State:
     def __init__(self, flag: str, values: str = "True or False", example: str = ""):
         self.flag = flag
         self.__name__ = self.__qualname__ = flag
+        # Docstrings are made from the table of flags, so that they agree with it.
         default, about = settings.describe(flag)
         missing = "" if isinstance(default, bool) else "  ArgumentError: `new_val` is not given.\n"
         implied = "True if it is not given. " if values == "True or False" else ""
@@ -165,6 +168,7 @@ class State:
         return settings.read(self.flag)
 
     def __call__(self, new_val: Any = _SWITCH_ON) -> AbstractContextManager[None]:
+        # A private default, because None is a value of some flags.
         if new_val is _SWITCH_ON:
             if not isinstance(settings.describe(self.flag)[0], bool):
                 raise ArgumentError(f"{self.flag} is no switch, so it needs a value", instead=f"{self.flag}(value)")
@@ -320,6 +324,7 @@ class UserContext:
     @property
     def value(self) -> Any:
         """The value in this context."""
+        # Contexts are hashed by identity, so they can be keys among the values.
         return dict(settings.read("user_contexts")).get(self, self._process)
 
     def get_global(self) -> Any:

@@ -53,6 +53,7 @@ def path_matcher(pattern: Pattern) -> Callable[[str], bool]:
 @functools.lru_cache(maxsize=1000)
 def _globs(globs: tuple[str, ...]) -> Callable[[str], bool]:
     dotted = [glob.replace("/", ".") for glob in globs]
+    # ``*/bias`` shall match a leaf at the top, too.
     dotted += [glob[2:] for glob in dotted if glob.startswith("*.")]
     return lambda path: any(
         fnmatch.fnmatchcase(path, glob) or fnmatch.fnmatchcase(path, f"{glob}.*") for glob in dotted
@@ -109,6 +110,7 @@ def values_by_path(what: str, tree: Any, rules: Mapping[Any, Any], default: Any 
             )
     values = []
     for path in paths:
+        # A tuple of one value, as the value itself may be None.
         rule = next(((value,) for _, matches, value in matchers if matches(path)), None)
         if rule is None and required:
             raise ArgumentError(

@@ -173,6 +173,7 @@ def reason(jax_name: str) -> tuple[str, str]:
 
 def _listed(jax_name: str) -> tuple[str, str] | None:
     parts = jax_name.split(".")
+    # From the whole name to the first parts: the most exact entry counts.
     for count in range(len(parts), 1, -1):
         if entry := UNAVAILABLE.get(".".join(parts[:count])):
             return entry
@@ -191,6 +192,7 @@ def _unlisted(jax_name: str) -> tuple[str, str]:
 
 def listed(full_name: str) -> tuple[str, str] | None:
     """As `reason`, for a name of phlox and in its words; None if the tables do not have the name."""
+    # The tables are written in names of JAX, as users of both look for them.
     entry = _listed("jax" + full_name.removeprefix("phlox"))
     return entry and (entry[0], entry[1].replace("jax.", "phlox."))
 
@@ -243,6 +245,7 @@ def _closest(name: str, names: Iterable[str]) -> str:
     import difflib
 
     lower = {other.lower(): other for other in names}
+    # 0.7: a letter or two may be wrong. Less similar names would mislead.
     close = difflib.get_close_matches(name.lower(), lower, 1, 0.7)
     return lower[close[0]] if close else ""
 
@@ -251,4 +254,5 @@ def imports(code: bytes, offset: int) -> bool:
     """Whether the instruction at `offset` is that of ``from module import name``."""
     import opcode
 
+    # Python calls `__getattr__` from this instruction for an import, and from LOAD_ATTR for an attribute.
     return offset >= 0 and code[offset] == opcode.opmap["IMPORT_FROM"]

@@ -18,6 +18,7 @@ _CONVERTING = "jax._src.numpy.array_constructors"
 def is_of_jax(x: Any) -> bool:
     """Whether `x` is an array, a tracer or a key of the real jax."""
     # The second condition: under `as_jax` the classes of phlox's own arrays name modules of jax.
+    # jax may not be imported at all, so its classes are recognized by their module.
     aval = getattr(x, "aval", None) if type(x).__module__.startswith(("jax.", "jaxlib.")) else None
     return aval is not None and not type(aval).__module__.startswith("phlox.")
 
@@ -51,9 +52,11 @@ def offered_to_jax(what: str, x: Any, caller: FrameType) -> errors.ForeignArrayE
     jax asks every object for ``__jax_array__`` before it refuses it as "not a valid JAX type".
     """
     module = str(caller.f_globals.get("__name__"))
+    # Code of jax that converts with NumPy may have the values: `np.asarray` would give them, too.
     if not module.startswith("jax._src.") or (module == _CONVERTING and hasattr(x, "_buf")):
         return None
     library, frame = "", caller
+    # The first frame outside of jax, phlox and libraries is the user's; a library on the way is what to adopt.
     while frame is not None and (_package(frame) == "jax" or _is_installed(frame) or source.is_internal(_file(frame))):
         if _package(frame) not in ("jax", "phlox"):
             library = _package(frame)

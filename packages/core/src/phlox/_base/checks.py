@@ -43,10 +43,12 @@ def report(check: str, message: str, *, instead: str, location: Location | None 
     if mode == "off":
         return
     if location is None and (location := user_location(2)) is not None:
+        # A trap in an installed package is reported at the user's line which called it.
         location = with_caller(location).caller or location
     if mode == "strict":
         raise CheckError(message, where=location, instead=instead, check=check)
     key = (check, location.file, location.line) if location else (check, message, 0)
+    # By identity: `warnings.filters` is a new list inside of each `catch_warnings`.
     if _reported.get(key) is warnings.filters:
         return
     _reported[key] = warnings.filters

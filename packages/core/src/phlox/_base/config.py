@@ -25,6 +25,7 @@ from .interning import Interned
 
 def _boolean(value: Any) -> bool:
     if isinstance(value, str):
+        # As in environment variables; an empty one counts as off.
         text = value.strip().lower()
         if text in ("1", "true", "yes", "on"):
             return True
@@ -32,6 +33,7 @@ def _boolean(value: Any) -> bool:
             return False
     elif value in (0, 1):
         return bool(value)
+    # The text becomes the end of an error message, after "instead:".
     raise ValueError("True or False")
 
 
@@ -104,6 +106,8 @@ ALGORITHMS = (
 )
 _GUARD = _or_none(_one_of("allow", "log", "disallow", "log_explicit", "disallow_explicit"))
 
+# Name -> parser, default, whether tracing depends on it, text, whether execution does. A flag that a cached trace or
+# program depends on and that is not marked here gives stale results.
 FLAGS: dict[str, Flag] = {
     "enable_x64": Flag(_boolean, False, True, "Keep 64-bit types instead of turning them into 32-bit ones."),
     "explicit_x64_dtypes": Flag(
@@ -128,6 +132,7 @@ FLAGS: dict[str, Flag] = {
         _anything, None, False, "The mesh where new arrays lie; phlox.set_mesh sets it together with `mesh`.", True
     ),
     "disable_jit": Flag(_boolean, False, True, "Run jitted functions operation by operation, for debugging."),
+    # -1 is what JAX's flag of this name has as "not set".
     "num_cpu_devices": Flag(
         lambda value: 0 if str(value) == "-1" else _integer(value),
         0,
@@ -256,6 +261,7 @@ class Settings:
     _replaced: dict[Any, Settings]
 
     def __init__(self, values: dict[str, Any]):
+        # `object.__setattr__`, because the class forbids assignments to its instances.
         object.__setattr__(self, "_replaced", {})
         for name in _NAMES:
             object.__setattr__(self, name, values[name])
@@ -263,6 +269,7 @@ class Settings:
         strict = values["numpy_rank_promotion"] != "allow" or values["numpy_dtype_promotion"] != "standard"
         object.__setattr__(self, "strict", strict)
         for kind, names in _KINDS.items():
+            # The kind is in the key, so that two kinds with the same values are two fingerprints.
             object.__setattr__(self, kind, _fingerprint((kind, *(values[name] for name in names))))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -270,6 +277,7 @@ class Settings:
 
     def replace(self, changes: dict[str, Any]) -> Settings:
         """A copy with `changes` applied. It is cached, because programs enter the same ``with`` block many times."""
+        # In the order in which the changes were written; another order is another entry with an equal copy.
         key, known = tuple(changes.items()), self._replaced
         settings = known.get(key)
         if settings is None:
@@ -322,6 +330,7 @@ def _with_inert(name: str, value: Any) -> tuple[tuple[str, Any], ...]:
     """The options without effect that are set, and this one."""
     from . import inert_flags
 
+    # Programs often set an option to its default; only other values are worth a line in the log.
     if value != inert_flags.DEFAULTS[name]:
         inert_flags.note(name)
     if isinstance(value, (dict, list, set)):  # what a flag holds is part of cache keys
@@ -334,6 +343,7 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
     values = {}
     for name, value in changes.items():
         short, parsed = _check(name, value)
+        # `transfer_guard` sets the three directions and itself, so that it reads back as it was set.
         values.update(dict.fromkeys((short, *_GROUPS.get(short, ())), parsed))
     return values
 
@@ -355,6 +365,7 @@ def _from_environment() -> Settings:
             try:
                 values.update(_checked({name: text}))
             except ConfigError as error:
+                # A wrong value of a variable of phlox is an error; one of JAX may be meant for jax alone.
                 if variable.startswith("PHLOX_"):
                     raise
                 warnings.warn(f"{variable}={text} is not followed: {error}", RuntimeWarning, stacklevel=2)
@@ -392,6 +403,7 @@ class _Scope:
 
     def __init__(self, overrides: dict[str, Any]):
         self.overrides = overrides
+        # Both in one tuple, which is replaced at once: threads may share a scope.
         #: the process-wide settings, and their copy with the overrides
         self.known = global_settings, global_settings.replace(overrides)
 
@@ -423,6 +435,7 @@ def update(name: str, value: Any) -> None:
     """Sets a flag for the whole process."""
     global global_settings
     checked = _checked({name: value})
+    # Read, changed and written under the lock, or of two threads one would lose its flag.
     with _updating:
         global_settings = global_settings.replace(checked)
 
@@ -479,6 +492,7 @@ def exactly(settings: Settings) -> AbstractContextManager[None]:
 
 def forget() -> None:
     """Drops cached `Settings`, and with them the flag values that are not current any more."""
+    # Cached copies refer to what their flags hold, such as meshes and devices.
     global_settings._replaced.clear()
     scope = _scope.get()
     if scope is not None:

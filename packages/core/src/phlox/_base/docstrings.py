@@ -34,6 +34,8 @@ def docs_from(*models: Callable[..., Any]) -> Callable[[F], F]:
 
     def complete(function: F) -> F:
         code: Any = function
+        # From the code object: `inspect.signature` is too slow for the hundreds of functions that are decorated at
+        # import.
         count = code.__code__.co_argcount + code.__code__.co_kwonlyargcount
         parameters = code.__code__.co_varnames[:count]
         function.__doc__ = _completed(function, [_sections(model) for model in models], parameters)
@@ -74,7 +76,10 @@ def _completed(function: Any, models: list[dict[str, str]], parameters: tuple[st
     for model in models:
         missing = set(parameters).difference(*arguments)
         arguments |= {
-            names: text for names, text in _entries(model.get("Args:", "")).items() if missing.issuperset(names)
+            # Only entries whose parameters are all missing: an entry for two parameters explains both.
+            names: text
+            for names, text in _entries(model.get("Args:", "")).items()
+            if missing.issuperset(names)
         }
         sections.setdefault("Returns:", model.get("Returns:", ""))
         of_models |= {

@@ -27,9 +27,11 @@ def enter(door: str) -> None:
     try:
         module = importlib.import_module(home)
     except ModuleNotFoundError as error:
+        # Another module is missing, inside of phlox-compat: that error must show.
         if error.name != "phlox_compat":
             raise
         raise not_installed(MissingImportError, door) from None
+    # `import` returns what is in `sys.modules`, not what was executed.
     sys.modules[door] = module
     # Under the names of phlox too: otherwise `import phlox.interpreters.ad` loads the file a second time.
     for name in [name for name in sys.modules if name.startswith(f"{home}.")]:

@@ -153,10 +153,13 @@ class PhloxError(Exception):
         super().__init__(what)
         self.what = what
         self.instead = instead
+        # Frame 0 is `user_location`, 1 this constructor, 2 the code that raises.
         self.where = where if where is not None else source.user_location(2)
+        # Data are attributes, so that handlers need not parse the message.
         for name, value in data.items():
             setattr(self, name, value)
         handled = sys.exc_info()[1]
+        # Only if phlox raised and caught that exception: a user's exception is shown as the context.
         if handled is not None and source.is_inside(handled.__traceback__):
             # Python would show phlox's own KeyError of a cache as the cause.
             self.__suppress_context__ = True
@@ -578,6 +581,7 @@ class UnknownNameError(PhloxError, AttributeError):
         self.where = source.user_location(2)
 
     def _explained(self) -> tuple[str, str]:
+        # Composed when it is read: `hasattr` and `getattr` with a default raise and drop this error often.
         from . import absent
 
         return absent.explain(self.module, str(self.name), dir(sys.modules[self.module]))

@@ -139,6 +139,7 @@ def full_name(short: str) -> str | None:
     return _NAMES.get(short)
 
 
+# Cached, so that each option is noted once.
 @functools.cache
 def note(name: str) -> None:
     """Logs that a program sets an option without effect; for each option once."""
@@ -154,4 +155,5 @@ def first_value(name: str) -> Any:
         return default
     if isinstance(default, bool):
         return text.strip().lower() in ("1", "true", "yes", "on")
+    # Numbers and texts of the environment are converted to the class of the default.
     return type(default)(text) if isinstance(default, (int, float)) else text

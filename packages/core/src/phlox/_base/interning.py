@@ -35,7 +35,9 @@ class Interned(Generic[T]):
             value = self._alive.get(key)
             if value is None:
                 new = make()
+                # `setdefault`: the finalizer of a collection inside of `make` may have added the same key.
                 value = self._alive.setdefault(key, new)
+            # Objects that are in use stay unique: `_alive` still has them.
             if len(self._recent) >= LIMIT:
                 self._recent.clear()
             self._recent[key] = value

@@ -52,6 +52,8 @@ class Account:
         self.events: dict[str, int] = {}
 
 
+# Set around the stages of one jitted function, so that its `stats` hold its own times. A context variable, as threads
+# compile at once.
 _account: ContextVar[Account | None] = ContextVar("phlox_account", default=None)
 
 
@@ -66,6 +68,7 @@ def on(account: Account) -> Iterator[None]:
 
 
 def _notify(listeners: list[Listener], event: str, *values: Any, **metadata: Any) -> None:
+    # A copy, since a listener may register or remove one.
     for listener in tuple(listeners):
         listener(event, *values, **metadata)
 
@@ -82,6 +85,7 @@ def record_event(event: str, **kwargs: str | int) -> None:
 
     >>> record_event("/my/event", kind="test")
     """
+    # Accounts come first, so that they are right even if a listener raises.
     account = _account.get()
     if account is not None:
         account.events[event] = account.events.get(event, 0) + 1
@@ -341,6 +345,7 @@ def log(aloud: bool, message: Callable[[], tuple[Any, ...]]) -> None:
 def timed(event: str, stage: str, name: str) -> Iterator[None]:
     """A context that records and logs the duration of a stage of program `name`. `stage` contains ``%s`` for the name,
     as "tracing %s for jit" (JAX's words)."""
+    # `time.time` and not the monotonic clock: time spans have times of day, as in JAX.
     start = time.time()
     if annotation is None:
         yield

@@ -76,6 +76,7 @@ class on_demand:
         return _waiting.setdefault(self._module, {})
 
     def _list(self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        # Imports of other modules that happen in the block, in this thread or another one, are carried out.
         if globals is not self._namespace:
             return self._import(name, globals, locals, fromlist, level)
         return _Home("." * level + name, self._namespace["__package__"])
@@ -83,6 +84,8 @@ class on_demand:
     def __exit__(self, *error: object) -> None:
         builtins.__import__ = self._import
         _lock.release()
+        # The statements have bound placeholders to their names. They are taken out, so that reading them calls
+        # `__getattr__`.
         names = [name for name, value in self._namespace.items() if type(value) is Import]
         _waiting[self._module].update((name, self._namespace.pop(name)) for name in names)
 
@@ -123,6 +126,7 @@ def publish(module: str, other: Callable[[str], Any] | None = None) -> None:
             value = entry.load()
         except MissingImportError:  # of a door, see doors.py
             raise _closed(f"{module}.{name}") from None
+        # From now on the name is an ordinary one, and `__getattr__` is not called for it.
         namespace[name] = value
         return value
 
@@ -141,7 +145,9 @@ def _unknown(module: str, name: str) -> Exception:
     """The error for a name that a public module lacks; in an import statement an `ImportError`."""
     from . import absent  # here, to keep `import phlox` fast
 
+    # Frame 0 is this function, 1 `__getattr__`, 2 the code that reads the name.
     caller = sys._getframe(2)
+    # Python turns an AttributeError into an ImportError without our text, so the right class is raised here.
     if absent.imports(caller.f_code.co_code, caller.f_lasti):
         what, instead = absent.explain(module, name, dir(sys.modules[module]))
         return MissingImportError(what, instead=instead, **_of_jax(f"{module}.{name}"))

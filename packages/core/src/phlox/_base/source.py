@@ -26,6 +26,7 @@ WRITTEN = "<phlox "
 _hidden: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
 _hidden += [threading.__file__, contextlib.__file__, importlib.__file__]
 _is_hidden: dict[str, bool] = {}
+# Equations that are evaluated again have no frame of the user's, but the recorded location.
 #: while recorded equations are evaluated again: the location of the current equation
 _replayed: ContextVar[Location | None] = ContextVar("phlox_here", default=None)
 _replaying: set[int] = set()  # ids, because hashing a code object hashes all of its contents
@@ -85,6 +86,7 @@ def is_internal(filename: str) -> bool:
     """True when `filename` belongs to phlox or to a package that hides its frames."""
     known = _is_hidden.get(filename)
     if known is None:
+        # File names repeat for each traced operation, so each is looked at once.
         known = filename.startswith((*_hidden, "<frozen", WRITTEN))
         _is_hidden[filename] = known
     return known
@@ -153,6 +155,7 @@ class Replay:
             self.names = names
 
     def __enter__(self) -> Replay:
+        # Set to its own value: the token remembers what to restore.
         self.token = _replayed.set(_replayed.get())
         return self
 
@@ -167,6 +170,7 @@ def scope_text(names: tuple[str, ...]) -> str:
     parts: list[str] = []
     waiting: list[str] = []
     for name in names:
+        # Transformations apply to the name that follows them: ``vmap(layer)``.
         if type(name) is Wrapper:
             waiting.append(name)
         else:
@@ -219,9 +223,11 @@ class Location:
 
     def place(self, positions: Positions) -> tuple[int, int]:
         """Line and column. `positions` is a cache by code object; locations must stay alive as long as it is used."""
+        # Reading positions decodes a table of the code object from its start; the list is made once for many locations.
         code_positions = positions.get(id(self.code))
         if code_positions is None:
             code_positions = positions[id(self.code)] = list(self.code.co_positions())
+        # An instruction takes two bytes.
         index = self.offset // 2
         line, _, column, _ = code_positions[index] if 0 <= index < len(code_positions) else (None, None, None, None)
         return line or self.code.co_firstlineno, (column or 0) + 1
@@ -260,6 +266,7 @@ class Location:
 
 def _cell(file: str) -> int | None:
     """The number of the notebook's cell whose code has this file name; None for files."""
+    # IPython is not imported by phlox: if it runs, it is in `sys.modules`.
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
     return getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
@@ -270,6 +277,7 @@ def _restored(file: str, function: str, line: int, column: int, names: tuple[str
     import ast
 
     start = column - 1
+    # A constant compiles to one instruction at this place, after which the code returns it.
     nothing = ast.Constant(None, lineno=line, col_offset=start, end_lineno=line, end_col_offset=start)
     code = compile(ast.Expression(nothing), file, "eval").replace(co_name=function)
     return Location(code, len(code.co_code) - 2, names)
@@ -288,6 +296,7 @@ def user_location(depth: int = 1) -> Location | None:
     1
     """
     frame: FrameType | None = sys._getframe(depth)
+    # Read into locals: this loop runs for each traced operation and passes ten to thirty frames.
     hidden = _is_hidden
     replayed = _replayed.get()
     while frame is not None:
@@ -296,8 +305,10 @@ def user_location(depth: int = 1) -> Location | None:
         known = hidden.get(filename)
         if known is None:
             known = is_internal(filename)
+        # A frame of the user's inside of the evaluation is nearer than the recorded location.
         if not known:
             return Location(code, frame.f_lasti, scope.get())
+        # The frame evaluates recorded equations: what lies outside of it is the call, not the origin.
         if replayed is not None and id(code) in _replaying:
             return Location(replayed.code, replayed.offset, scope.get(), replayed.caller)
         frame = frame.f_back
@@ -343,6 +354,7 @@ def warn(message: str, category: type[Warning]) -> None:
     frame = sys._getframe(1)
     while is_internal(frame.f_code.co_filename) and frame.f_back is not None:
         frame = frame.f_back
+    # Python keeps which warnings it has shown in the module that they point to.
     names = frame.f_globals
     registry = names.setdefault("__warningregistry__", {})
     module = names.get("__name__") or frame.f_code.co_filename  # Python drops warnings whose module is None

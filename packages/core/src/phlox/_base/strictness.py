@@ -29,12 +29,15 @@ def run(ours: bool, fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """``fun(*args, **kwargs)`` under the flags for a function of the library (`ours`) or of the user."""
     users = _inside()
     settings = config.current()
+    # Both flags are lenient, as they nearly always are: no context is set.
     if users is None and (not ours or not settings.strict):
         return fun(*args, **kwargs)
     if not ours:
+        # The user's function gets the user's flags; what it calls is checked again.
         changes, now = users, None
     elif users is None:  # called by the user: it checks its own arguments
         changes, now = {}, {name: getattr(settings, name) for name in _LENIENT}
+    # A library function inside of another one.
     else:
         changes, now = _LENIENT, users
     token = _users.set(now)
@@ -110,6 +113,7 @@ def lenient(fun: _F) -> _F:
 def users(fun: Callable[..., Any]) -> Callable[..., Any]:
     """A user's function for a library to call: its expressions obey the user's flags."""
 
+    # `updated=()`: attributes of a jitted function must not be copied to a function that is not.
     @functools.wraps(fun, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         return run(False, fun, args, kwargs)

@@ -21,6 +21,7 @@ def trim(error: BaseException) -> BaseException:
     filtering = config.current().traceback_filtering
     if filtering == "off":
         return error
+    # IPython asks the error itself for its traceback, and not its class alone.
     if "IPython" in sys.modules and not hasattr(error, "_render_traceback_"):
         with contextlib.suppress(AttributeError):  # an exception with slots
             error._render_traceback_ = functools.partial(rendered, error)  # type: ignore[attr-defined]
@@ -30,10 +31,12 @@ def trim(error: BaseException) -> BaseException:
         if not source.is_internal(trace.tb_frame.f_code.co_filename):
             user_frames.append(trace)
         elif filtering == "tracebackhide":
+            # IPython and pytest look for this local variable in each frame.
             trace.tb_frame.f_locals["__tracebackhide__"] = True
         trace = trace.tb_next
     if filtering == "tracebackhide":
         return error
+    # From the innermost frame outwards, as each entry refers to the next inner one.
     rebuilt: TracebackType | None = None
     for trace in reversed(user_frames):
         rebuilt = TracebackType(rebuilt, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)

@@ -16,14 +16,16 @@ R = TypeVar("R")
 COMPILED = ("trace", "lower", "eval_shape", "stats", "explain", "clear_cache", "_cache_size")
 
 #: further attributes of jitted functions, which must not be copied
-_OTHERS = ("_jit", "_trace_for_export", "explain", "__signature__")
+_OTHERS = ("_jit", "_trace_for_export", "__signature__")
 
 
 def renamed(fun: F, name: str, module: str = "") -> F:
     """A function that does the same under another name: an alias that programs, profiles and pickles show as itself."""
     code: Any = fun
+    # A new function object with the same code: a lambda around `fun` would add a frame to each call and to tracebacks.
     function: Any = FunctionType(code.__code__, code.__globals__, name, code.__defaults__, code.__closure__)
     functools.update_wrapper(function, fun)
+    # With ``__wrapped__``, `inspect.unwrap` would lead tools back to the other name.
     vars(function).pop("__wrapped__")
     vars(function).update(vars(fun))
     function.__kwdefaults__ = code.__kwdefaults__
@@ -44,12 +46,15 @@ def wraps(fun: Callable[..., Any], what: str = "") -> Callable[[F], F]:
 
     def decorate(wrapper: F) -> F:
         attributes = getattr(fun, "__dict__", {})
+        # Jitted functions are recognized by their attributes (see docs/notes/dispatch.md). A wrapper that had them
+        # would pass for jitted and run the inner program.
         if "lower" in attributes:
             attributes = {name: value for name, value in attributes.items() if name not in (*COMPILED, *_OTHERS)}
         vars(wrapper).update(attributes)
         # The attribute of this name may be something else in a callable object.
         named = isinstance(getattr(fun, "__name__", ""), str)
         assigned = functools.WRAPPER_ASSIGNMENTS if named else ("__module__", "__doc__")
+        # `updated` is empty: it would copy all attributes again, those of jitted functions included.
         functools.update_wrapper(wrapper, fun, assigned, ())
         if what and fun.__doc__:
             name = getattr(fun, "__name__", "the function")

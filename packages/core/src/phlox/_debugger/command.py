@@ -31,7 +31,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     rest = list(options.arguments)
     if options.module and options.program == "pytest":
-        rest = ["-s", *rest]  # pytest would take the input of the prompt
+        # Without -s pytest would take the input of the prompt.
+        rest = ["-s", *rest]
     sys.argv = [options.program, *rest]
     sys.path.insert(0, os.getcwd() if options.module else os.path.dirname(os.path.abspath(options.program)))
     config.update("debug_nans", True)
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         else:
             runpy.run_path(options.program, run_name="__main__")
     except SystemExit as end:
+        # As Python itself does: text is status 1.
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except InvalidValueError as error:  # the prompt has been open
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -58,6 +60,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _open(error: InvalidValueError) -> None:
     """Opens the prompt for an error, once in a process."""
+    # Once: the error passes through outer calls, which would ask again.
     invalid_values.on_error = None
     jaxpr, arguments = error.program
     inputs = [Value(x, label=f"argument {i}") for i, x in enumerate(arguments)]

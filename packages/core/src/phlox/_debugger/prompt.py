@@ -40,9 +40,11 @@ class Debugger(cmd.Cmd):
         if step is None:
             return
         self.stack = [(self.recording.section, -1)]
+        # Turns are evaluated anew when they are opened, so they are compared by their names.
         for turn_name in (name for name in step.path if " of scan" in name or " of while" in name):
             section = self.stack[-1][0]
             for loop in section.steps:
+                # The first turn is evaluated to see whether it has the step.
                 turn = next((t for t in bodies(loop) if t.name == turn_name), None) if loop.is_loop else None
                 inner = turn.section() if turn is not None else None
                 if inner is not None and _has(inner, step):
@@ -96,6 +98,7 @@ class Debugger(cmd.Cmd):
     def evaluate(self, expression: str) -> Any:
         """The value of an expression of the user; None after an error, which is printed."""
         try:
+            # No globals of the debugger, so that names of the user's variables are not hidden.
             return eval(expression or "it", {}, self.variables())
         except Exception as error:
             self.write(f"{type(error).__name__}: {error}")

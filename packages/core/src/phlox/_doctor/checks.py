@@ -61,11 +61,13 @@ def _row(check: Check, where: str, prepare: Callable[..., Any], devices: set[Any
     try:
         function, inputs = prepare(check.function, check.inputs)
         times = []
+        # The first run compiles.
         for _ in range(1 + _REPEATS):
             start = time.perf_counter()
             results = phlox.block_until_ready(function(*inputs))
             times.append(time.perf_counter() - start)
         result_devices = {device for result in results for device in result.devices()}
+        # A result on another device would hide a device that does not work.
         if result_devices != devices:
             raise RuntimeError(f"the result is on {sorted(map(str, result_devices))}")
         got = [np.asarray(result) for result in results]
@@ -86,6 +88,7 @@ def _difference(got: np.ndarray, expected: np.ndarray) -> float:
     if not np.isfinite(got).all():
         raise RuntimeError("the result has a nan or an infinity")
     wide = np.complex128 if np.iscomplexobj(expected) else np.float64
+    # One scale for all elements, as small ones among large ones are less exact.
     return float(np.abs(got.astype(wide) - expected.astype(wide)).max() / np.abs(expected.astype(wide)).max())
 
 
@@ -101,6 +104,7 @@ def _checks() -> list[Check]:
     windows = np.lib.stride_tricks.sliding_window_view(image.astype(np.float64), (5, 5), axis=(2, 3))
     signal = (normal(1000) + 1j * normal(1000)).astype(np.complex64)
     half = normal(64, 64)
+    # Symmetric, and positive definite by the added diagonal.
     positive = half @ half.T + 64 * np.eye(64, dtype=np.float32)
     tall, unsorted, steps = normal(64, 32), normal(10_000), normal(1000)
     sums, largest = np.cumsum(unsorted, dtype=np.float64), np.asarray(unsorted.argmax(), np.int32)
@@ -189,8 +193,10 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 def _threefry_bits(first: int, second: int, count: int) -> np.ndarray:
     """`count` random words of the key of these two words: number i is the exclusive or of the encrypted words of i."""
+    # The constant of Skein, from which Threefry's third key word is made.
     keys = np.array([first, second, first ^ second ^ 0x1BD11BDA], np.uint32)
     left, right = np.full(count, keys[0]), np.arange(count, dtype=np.uint32) + keys[1]
+    # Five blocks of four rounds: Threefry's standard number for two words.
     for block in range(5):
         for rotation in _ROTATIONS[block % 2]:
             left = left + right

@@ -30,6 +30,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def report() -> dict[str, Any]:
     """All that the doctor finds. `ok` is True if there are devices and every check agrees with NumPy."""
+    # Only here are clients started; nothing before it waits for a device.
     there, states = facts.platforms()
     results = [row for devices in there.values() for row in checks.rows(devices)]
     return {

@@ -81,6 +81,7 @@ def kernels() -> dict[str, str]:
 def platforms() -> tuple[dict[str, list[Any]], list[dict[str, Any]]]:
     """This process's devices by platform, and the state of each platform: those of the flag `platforms`, or all."""
     setting = config.current().platforms
+    # Platforms that the user excludes are not started.
     names = [name.strip() for name in setting.split(",")] if setting else devices.platforms()
     by_platform: dict[str, list[Any]] = {}
     states = []
@@ -118,6 +119,7 @@ def device(one: Any) -> dict[str, Any]:
 
 def host() -> dict[str, Any]:
     """Processors that this process may use, and the machine's memory."""
+    # Containers and schedulers give a process fewer processors than the machine has.
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

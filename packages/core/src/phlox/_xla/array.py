@@ -19,6 +19,7 @@ from .._ir.dtypes import ExtendedDtype
 from .._trace.trace import ArrayLike, Tracer, check_index, check_number, check_truth
 from . import memory, transfer
 from .devices import Device, client, default_device
+from .import_guard import no_jax
 from .partition_spec import PartitionSpec
 from .placement import Key, aval_of, context_mesh, is_committed, key_for, sharding_of
 from .sharding import NamedSharding, NativeSharding, Sharding, one_device_in, single_device
@@ -31,6 +32,7 @@ class _ArrayType(type):
     """Makes tracers instances of `Array`, so that `isinstance(x, Array)` is True inside transformed functions."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
+        # `type` and not `isinstance`, which would call this method again.
         return issubclass(type(instance), (cls, Tracer))
 
 
@@ -64,6 +66,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
     __slots__ = ("__weakref__", "_buf", "_key", "aval")
     _buf: Any
     _key: Key
+    # NumPy's operators give way to those of an operand with a higher priority: ``np_array + array`` is an `Array`.
     __array_priority__ = 100
 
     def __init__(self) -> None:
@@ -72,6 +75,8 @@ class Array(ArrayLike, metaclass=_ArrayType):
     # -- values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        # With `_key is aval` the array lies uncommitted on the first device, so nothing about its sharding has to be
+        # looked up.
         if dtype is None and self._key is self.aval and self.aval.dtype.isbuiltin == 1:
             try:  # the usual case: host memory and a dtype of NumPy
                 view = np.asarray(memoryview(self._buf))
@@ -82,6 +87,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
             raise errors.DtypeError(
                 f"arrays of {self.aval.dtype} have no elements that NumPy knows", instead="phlox.random.key_data(keys)"
             )
+        # In this order: a deleted buffer gets its own message, and the error of a failed computation is explained.
         self._check_alive()
         self.block_until_ready()
         value = transfer.buffer_to_numpy(self._buf, self.aval, self.sharding)
@@ -107,6 +113,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
 
     def __bool__(self) -> bool:
         check_truth(self.aval)
+        # Arrays of one element may have axes: ``bool(jnp.ones((1, 1)))``.
         return bool(np.asarray(self).reshape(()))
 
     def __int__(self) -> int:
@@ -196,6 +203,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
         shards = []
         copies: dict[str, int] = {}
         for device, index in sharding.devices_indices_map(self.shape).items():
+            # As text, since slices are not hashable before Python 3.12.
             copies[str(index)] = copies.get(str(index), -1) + 1
             shards.append(Shard(device, index, copies[str(index)], mine.get(device)))
         return shards
@@ -211,6 +219,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
         try:
             self._buf.block_until_ready()
         except RuntimeError as error:
+            # A deleted buffer raises a RuntimeError as well, whose message does not name the array.
             self._check_alive()
             memory.explain(error, memory.origin(self._buf))
             raise
@@ -236,7 +245,9 @@ class Array(ArrayLike, metaclass=_ArrayType):
             for shard in self.addressable_shards:
                 shard.data.copy_to_host_async()
         elif transfer.is_local(self.sharding.devices[0]):
-            self._buf._copy_single_device_array_to_host_async()
+            # jaxlib imports jax here, to make a sharding for the copy.
+            with no_jax:
+                self._buf._copy_single_device_array_to_host_async()
 
     def _check_alive(self) -> None:
         if self._buf.is_deleted():
@@ -248,6 +259,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
         self._check_alive()
+        # Raises before anything is copied.
         transfer.one_device(self.sharding)
         return transfer.to_dlpack(self.__deepcopy__({})._buf if copy else self._buf)
 
@@ -261,12 +273,15 @@ class Array(ArrayLike, metaclass=_ArrayType):
         return transfer.pointer(self._buf)
 
     def __reduce__(self) -> Any:
+        # Values only: the process that reads them may have other devices. Keys travel as integers.
         return _restore, (np.asarray(physical(self)), self.aval.dtype, self.aval.weak_type)
 
     def __copy__(self) -> Array:
+        # Arrays are immutable, so there is nothing to tell a copy from the array.
         return self
 
     def __deepcopy__(self, _memo: Any) -> Array:
+        # A true copy: one of the two may be donated.
         return wrap(transfer.copy(self._buf, self.aval.physical, self.sharding), self.aval, self._key)
 
 
@@ -331,6 +346,7 @@ def put(
 def physical(array: Array) -> Array:
     """The array with its physical type: an array of PRNG keys as the integers it is stored as, any other unchanged."""
     real = array.aval.physical
+    # Compared by dtype, as only extended dtypes have another physical type.
     if real.dtype == array.aval.dtype:
         return array
     return logical(array, real)
@@ -345,6 +361,7 @@ def logical(array: Array, aval: ShapedArray) -> Array:
 def block_until_ready(arrays: list[Array]) -> None:
     """Waits for several arrays at once."""
     try:
+        # One call for all, which waits once; errors say nothing about the array, so they are looked for below.
         native.batched_block_until_ready([array._buf for array in arrays])
     except RuntimeError:
         for array in arrays:
@@ -382,6 +399,7 @@ def _restore(value: np.ndarray, dtype: Any, weak_type: bool) -> Array:
     """The array with these physical elements: the inverse of `Array.__reduce__`."""
     if isinstance(dtype, ExtendedDtype):
         return put(value, shaped(value.shape[: value.ndim - len(dtype.element_shape)], dtype, weak_type))
+    # The pickle may come from a process with `enable_x64`.
     return put(value, shaped(value.shape, dtypes.canonical(dtype), weak_type))
 
 
@@ -398,6 +416,7 @@ def _repr(array: Array) -> str:
         return f"Array([], shape={aval.shape}, {tail}"
     prefix = "Array("
     body = np.array2string(np.asarray(array), prefix=prefix, suffix=",", separator=", ")
+    # As NumPy's own repr does: the dtype goes to a new line if it does not fit into the last one.
     last = len(body) - (body.rfind("\n") + 1) + (len(prefix) if "\n" not in body else 0)
     gap = " " if last + 2 + len(tail) <= int(np.get_printoptions()["linewidth"]) else "\n" + " " * len(prefix)
     return f"{prefix}{body},{gap}{tail}"

@@ -45,6 +45,8 @@ class _Queue:
                 return
             self.jobs.append(job)
             if self.thread is None:
+                # A daemon, because Python waits for other threads before it calls `_close`, which drops the jobs that
+                # wait.
                 thread = threading.Thread(target=self._work, name="phlox compiler", daemon=True)
                 try:
                     thread.start()
@@ -56,6 +58,8 @@ class _Queue:
     def _work(self) -> None:
         while True:
             with self.changed:
+                # After this time a job begins even if the foreground never rests, or a busy program would never be
+                # replaced.
                 until = time.monotonic() + _PATIENCE
                 while self._wait_for_others(until):
                     self.changed.wait(_PAUSE)
@@ -64,6 +68,7 @@ class _Queue:
                     self.changed.notify_all()
                     return
                 job = self.jobs.popleft()
+            # Without the lock, which `foreground` takes: compiling takes seconds.
             job()
             del job  # which refers to the program
 
@@ -86,6 +91,7 @@ class _Queue:
             self.changed.notify_all()
             thread = self.thread
         if thread is not None:
+            # Outside of the lock: the thread needs it to end.
             thread.join()
 
 
@@ -93,6 +99,7 @@ _queue = _Queue()
 
 
 def _close() -> None:
+    # The global is read at exit, not at registration, as a fork replaces it.
     _queue.close()
 
 
@@ -110,6 +117,7 @@ _registered = False
 @contextmanager
 def foreground() -> Iterator[None]:
     """A context for a compilation that somebody waits for: the thread begins none meanwhile."""
+    # The same queue at both ends, also if the process forks inside of the block.
     queue = _queue
     with queue.changed:
         queue.foreground += 1
@@ -145,6 +153,7 @@ def replace_later(owner: Any, name: str, make: Callable[[], Any], install: Calla
         if known() is None:
             return
         try:
+            # A new thread has a context of its own, without the settings of the caller.
             with config.exactly(settings):
                 replacement = make()
             still = known()

@@ -38,6 +38,7 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+# A bound, because the error of a program may never be asked for.
 #: exceptions of callbacks, until the error of their program is raised in the caller's thread
 _raised: deque[BaseException] = deque(maxlen=8)
 _tokens: list[Any] = []
@@ -50,6 +51,7 @@ _lock = threading.Lock()
 
 def on_host(fun: Callable[..., Sequence[Any]], what: str, out_avals: Sequence[ShapedArray]) -> Callable[..., Any]:
     """`fun`, a function of arrays, as a function of NumPy arrays whose results are checked against `out_avals`."""
+    # Read while the program is traced: the dtypes of its arguments depend on it.
     enable_x64 = config.current().enable_x64
 
     def call(*values: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -58,6 +60,7 @@ def on_host(fun: Callable[..., Sequence[Any]], what: str, out_avals: Sequence[Sh
             # XLA's threads do not have the settings of the thread that traced the program.
             with config.scope(enable_x64=enable_x64):
                 return checked(fun(*[_copied(x) for x in values]), what, out_avals)
+        # XLA passes on only the text of an exception, so the object is stored here for `_cause`.
         except BaseException as error:
             with _lock:
                 _raised.append(error)
@@ -91,6 +94,7 @@ def checked(outs: Sequence[Any], what: str, out_avals: Sequence[ShapedArray]) ->
     results = []
     for i, (out, expected) in enumerate(zip(outs, out_avals, strict=True)):
         host = np.asarray(out)
+        # NumPy computes in 64 bits; without `enable_x64` the program expects 32.
         host = host.astype(dtypes.canonical(host.dtype), copy=False)
         if (host.shape, host.dtype) != (expected.shape, expected.dtype):
             have = typeof_value(host)
@@ -118,6 +122,7 @@ def call_host(
     """Adds the custom call that calls `fun`, a result of `on_host`; returns its results."""
     in_order = ordered(effects)
     if in_order:
+        # XLA orders calls by tokens. One arrives in Python as None, and is passed on as first result.
         operands, outs = [f.order(), *operands], [TOKEN, *outs]
         called = fun
 
@@ -125,6 +130,7 @@ def call_host(
             return (token, *called(*values))
 
     module = f.module
+    # The position in the list that `compile_and_load` gets is how XLA finds the function.
     index = len(module.callbacks)
     module.callbacks.append(fun)
     kind = "gpu" if platform_of(f) in ("cuda", "rocm") else "cpu"
@@ -136,6 +142,7 @@ def call_host(
         outs,
         typed({"index": f"{index} : ui64"}),
         layouts=(row_majors([x.aval for x in operands]), row_majors(outs)),
+        # Without side effects XLA may drop the call, or merge equal ones.
         has_side_effect=bool(effects),
         marks=_place(f, outs),
     )
@@ -193,6 +200,7 @@ def observed(executable: Any, effects: Effects, is_ours: bool) -> Callable[[Sequ
     in_order = ordered(effects)
 
     def execute(bufs: Sequence[Any]) -> Any:
+        # A callback that runs an ordered program must not wait for the token of its own run, which ends after it.
         if in_order and not _thread.inside:
             _wait(_ordered_tokens)
         try:
@@ -208,6 +216,7 @@ def observed(executable: Any, effects: Effects, is_ours: bool) -> Callable[[Sequ
 
 
 def _wait(tokens: list[Any]) -> None:
+    # Taken under the lock, waited for without it: callbacks of these runs take it too.
     with _lock:
         waiting, tokens[:] = list(tokens), []
     for token in waiting:
@@ -260,4 +269,5 @@ def effects_barrier() -> None:
     _wait(_tokens)
 
 
+# Python would end while XLA's threads still call into it, and prints would be lost.
 atexit.register(effects_barrier)

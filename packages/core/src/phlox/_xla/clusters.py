@@ -211,6 +211,7 @@ def completed(place: Place, method: str | None, timeout: int) -> tuple[Place, st
 
     `method` names a cluster; None: the first that is there; "deactivate": none.
     """
+    # Nothing is missing, so no cluster is looked for.
     if method == "deactivate" or None not in place:
         return place, None
     names = [cluster.name for cluster in CLUSTERS]
@@ -219,6 +220,7 @@ def completed(place: Place, method: str | None, timeout: int) -> tuple[Place, st
             f"distributed.initialize: cluster_detection_method={method!r} is not known",
             instead=", ".join(map(repr, (*names, "deactivate"))),
         )
+    # Where mpi4py is installed, a process need not run under MPI: it is used only on request, as in JAX.
     candidates = [cluster for cluster in CLUSTERS if (cluster.name == method if method else not cluster.on_request)]
     cluster = next((cluster for cluster in candidates if cluster.present()), None)
     if cluster is None:
@@ -229,6 +231,7 @@ def completed(place: Place, method: str | None, timeout: int) -> tuple[Place, st
         count = cluster.count() if count is None else count
         number = cluster.number() if number is None else number
         local = cluster.local() if devices is None else None
+    # Variables of a launcher may be set in part, or to something else, in a shell inside of a job.
     except (KeyError, ValueError) as error:
         raise DistributedError(
             f"distributed.initialize: what {cluster.name} says about this process is not understood: {error!r}",

@@ -32,13 +32,18 @@ def options(devices: tuple[Device, ...], *, shardy: bool, outputs: int = 0) -> A
     result = native.CompileOptions()
     result.num_replicas = 1
     result.num_partitions = len(devices)
+    # XLA's value for "no profile".
     result.profile_version = -1
     ids = np.array([[device.id for device in devices]], np.int32)
+    # The grid is (replicas, partitions). phlox has one replica always: with several, jaxlib reports the shape of a
+    # replica as that of the array.
     result.device_assignment = native.DeviceAssignment.create(ids)
     build = result.executable_build_options
+    # Also for one device, so that the options, and with them the cache key, have one form.
     build.use_spmd_partitioning = True
     build.use_shardy_partitioner = shardy
     if len(devices) > 1 and outputs:
+        # Lets XLA choose the shardings of results which the text does not say.
         build.allow_spmd_sharding_propagation_to_output = [True] * outputs
     return result
 
@@ -64,6 +69,7 @@ def _set(settings: Any, advice: Overrides, overrides: Overrides) -> None:
                 ) from None
     flags = [*advice, *(option for option in overrides if option[0] not in known)]
     if flags:
+        # The whole list at once: the attribute is a copy, and appending to it would change nothing.
         settings.env_option_overrides = flags
 
 
@@ -105,10 +111,12 @@ def compile_text(
     """
     client = devices[0].client
     settings = options(devices, shardy=shardy, outputs=outputs)
+    # The options are part of the cache key: refused ones are left out before it is computed.
     advice = tuple(option for option in advice if option[0] not in _refused)
     _set(settings, advice, overrides)
     device_list = native.DeviceList(devices)
     # Only CPUs are known to load programs with callbacks: other platforms are not tested.
+    # XLA takes host callbacks only with a parsed module, and parsing imports MLIR's bindings (60 ms).
     if private or (callbacks and client.platform != "cpu"):
         module, functions = parse(text), list(callbacks)
         return _compiled(
@@ -116,17 +124,16 @@ def compile_text(
         )
     start = time.monotonic()
     attached = (list(callbacks),) if callbacks else ()
+    # The text without locations is hashed, so that moving a function in a file does not compile it again.
     key = _cache_key(text, settings, client, devices)
     loaded = _load(client, key, device_list, settings, *attached)
+    # A question for a stored program alone is no miss: the caller has another way.
     if loaded is not None or not only_stored:
-        monitoring.record_event(monitoring.CACHE_ASKED)
-    if loaded is not None:
-        monitoring.record_event(monitoring.CACHE_HIT)
-        monitoring.record_event_duration_secs(monitoring.CACHE_READ, time.monotonic() - start)
+        _record_request(loaded is not None, time.monotonic() - start)
     if loaded is not None or only_stored:
         return loaded
-    monitoring.record_event(monitoring.CACHE_MISS)
     try:
+        # The text with locations is made only for a compilation: loading needs none.
         shown = text if located is None else located()
         more = {"host_callbacks": attached[0]} if attached else {}
         module = parse(shown) if attached else shown
@@ -151,8 +158,17 @@ def compile_text(
     return executable
 
 
+def _record_request(is_hit: bool, seconds: float) -> None:
+    """Records a request to the disk cache."""
+    monitoring.record_event(monitoring.CACHE_ASKED)
+    monitoring.record_event(monitoring.CACHE_HIT if is_hit else monitoring.CACHE_MISS)
+    if is_hit:
+        monitoring.record_event_duration_secs(monitoring.CACHE_READ, seconds)
+
+
 def _note_refused(advice: Overrides, error: Exception) -> bool:
     """Whether this XLA refuses an option of `advice`, which is then left out of all programs."""
+    # The message of XLA is the context, as `_compiled` raises its own error from None.
     refused = {name for name, _ in advice if name in str(error.__context__)}
     _refused.update(refused)
     return bool(refused)
@@ -173,6 +189,7 @@ def _load(client: Any, key: str, *how: Any) -> Any:
 def _compiled(client: Any, module: Any, *how: Any, text: str, overrides: Overrides, **more: Any) -> Any:
     try:
         with contextlib.ExitStack() as stack:
+            # Observers see traced functions only: compilations outside of `described` have no Jaxpr to show.
             for observer in observers if _described.get() else ():
                 stack.enter_context(observer(*_described.get()))
             return client.compile_and_load(module, *how, **more)
@@ -180,6 +197,7 @@ def _compiled(client: Any, module: Any, *how: Any, text: str, overrides: Overrid
         if overrides and "INVALID_ARGUMENT" in str(error):
             options = ", ".join(f"{name}={value!r}" for name, value in overrides)
             raise CompilerOptionError(f"XLA does not take the options {options}: {error}", options=overrides) from None
+        # `from None`, since the message repeats XLA's.
         raise CompilationError(f"XLA could not compile the program: {error}", text=text) from None
 
 
@@ -189,6 +207,7 @@ def _cache_key(text: str, settings: Any, client: Any, devices: tuple[Device, ...
     digest = hashlib.sha256(text.encode())
     digest.update(settings.SerializeAsString())
     digest.update(_environment().encode())
+    # `platform_version` has the versions of CUDA and its libraries, `device_kind` the model of the GPU.
     digest.update(f"{client.platform} {client.platform_version} {devices[0].device_kind}".encode())
     return digest.hexdigest()
 
@@ -204,7 +223,9 @@ def _environment() -> str:
 def _processor() -> str:
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            # A home folder may be shared by machines: code for AVX-512 ends a process on a processor without it.
             lines = [line.strip() for line in file if line.startswith(("model name", "flags", "Features"))]
+        # Each core repeats the lines, in any order of flags.
         return "\n".join(sorted(set(lines)))
     except OSError:
         import platform

@@ -6,7 +6,7 @@
   ``default`` meanwhile, which then replaces it (`background`, `Lowering.compile_for_calls`).
 
 The quick program of ``tiered`` is compiled without optimization of machine code, and with the older of XLA's two
-implementations of loops (see `pipeline`): in 0.15 to 0.65 of the time. It runs 1.5 to 4 times slower, and some last
+implementations of loops (see `cpu_emitter`): in 0.15 to 0.65 of the time. It runs 1.5 to 4 times slower, and some last
 bits differ. The older implementation is for that level alone: with optimization it can take minutes for PRNG bits.
 
 The options are those of XLA's CPU compiler. On other platforms all programs are compiled as under ``default``.
@@ -30,6 +30,7 @@ def elements(jaxpr: Jaxpr) -> int:
     count = 0
     for eqn in jaxpr.eqns:
         count += sum(v.aval.size for v in eqn.outvars)
+        # A primitive with the rule `effects` holds Jaxprs; others need not be searched.
         if eqn.primitive.effects is not None:  # as for all primitives that hold Jaxprs
             count += eqn.params.get("length", 1) * sum(elements(inner) for inner in jaxprs_in(eqn.params))
     return count

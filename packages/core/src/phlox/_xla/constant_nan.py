@@ -66,10 +66,12 @@ def _may_know_nan(jaxpr: Jaxpr, sizes: dict[Any, float], numbers: dict[Any, floa
             else:
                 known = False
                 continue
+            # Only nan differs from itself.
             if size != size:
                 return True
             largest = max(largest, size)
         for inner in jaxprs_in(eqn.params) if eqn.params else ():
+            # In loops, operands and inputs differ in number or role, so nothing is known of the inputs.
             if len(inner.invars) != len(invars):  # the operands are not the inputs
                 if largest > 1 or _may_know_nan(inner, {}, {}):
                     return True
@@ -85,6 +87,7 @@ def _may_know_nan(jaxpr: Jaxpr, sizes: dict[Any, float], numbers: dict[Any, floa
         if known and largest <= 1 and _compute(eqn, numbers):
             sizes.update((v, abs(numbers[v]) / _limit_of(v)) for v in eqn.outvars)
             continue
+        # Only primitives that can make nan have `nan_checked`.
         if eqn.primitive.nan_checked and any(dtypes.kind(v.aval.dtype) in "fc" for v in eqn.outvars):
             return True
         if known:
@@ -113,6 +116,7 @@ def _compute(eqn: JaxprEqn, numbers: dict[Any, float]) -> bool:
 
 
 def _limit_of(v: Any) -> float:
+    # Integers have no nan, so that their size does not matter.
     return _limit(v.aval.dtype) if dtypes.kind(v.aval.dtype) in "fc" else math.inf
 
 

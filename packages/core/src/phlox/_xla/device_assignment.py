@@ -50,6 +50,7 @@ def plan(
     a `DeviceError` is raised. Without either, the flag `default_device` decides, and without that the devices of the
     first argument. An `AbstractMesh`, of the program or of results, gets the devices that are so chosen.
     """
+    # An explicit device overrides everything: committed arguments are moved to it, as in JAX.
     if device is not None:
         return Plan((device,), True, (single_device(device),) * len(keys), None)
     requirements: Sequence[Sharding | None] = shardings or [None] * len(keys)
@@ -59,6 +60,7 @@ def plan(
     if isinstance(mesh, AbstractMesh):
         abstract, mesh = [mesh, *abstract], None
     required_devices = _required_devices(keys, requirements, results, mesh)
+    # The mesh of the context is for programs without committed arguments and without demands.
     if required_devices is None and (mesh := context_mesh()) is not None:
         required_devices = tuple(mesh.devices.flat)
     if required_devices is not None:
@@ -66,6 +68,7 @@ def plan(
     elif config.current().default_device is not None or not keys:
         devices = (default_device(),)
     else:
+        # Nothing is committed: the program runs where its first argument is.
         devices = sharding_of(keys[0]).devices
     for without in abstract:
         if without.size != len(devices):
@@ -76,12 +79,14 @@ def plan(
             )
     if len(devices) == 1:
         in_shardings = [r or sharding_of(key) for key, r in zip(keys, requirements, strict=True)]
+        # A memory kind, such as pinned host memory, stays only if the argument is on this device already.
         kinds = [s.kind if s.devices == devices else None for s in in_shardings]
         return Plan(
             devices, required_devices is not None, tuple(one_device_in(devices[0], kind) for kind in kinds), None
         )
     required = mesh is not None or bool(abstract)
     if mesh is None:
+        # The first mesh names the axes of the program: of requirements, then arguments, then results.
         known = [s for s in (*requirements, *map(sharding_of, keys), *results) if isinstance(s, NamedSharding)]
         mesh = known[0].mesh if known else None
         if abstract:
@@ -131,6 +136,7 @@ def _in_shardings(
         current = sharding_of(key)
         target = requirement if requirement is not None else current if current.devices == devices else replicated
         expressed = over(mesh, target, aval_of(key).physical.ndim)
+        # A required mesh names all shardings of the program. What its axes cannot say is replicated.
         shardings.append(replicated if expressed is None and is_mesh_required else expressed or target)
     return tuple(shardings)
 
@@ -166,6 +172,7 @@ def over(mesh: Mesh | None, sharding: Sharding, ndim: int) -> NamedSharding | No
     equivalent = from_hlo(sharding.devices, sharding.hlo(ndim), ndim, mesh)
     if not isinstance(equivalent, NamedSharding):
         return None
+    # Two shardings of one layout differ still in their memory.
     return equivalent if sharding.kind is None else equivalent.with_memory_kind(sharding.kind)
 
 

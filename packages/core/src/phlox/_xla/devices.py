@@ -46,10 +46,14 @@ def client(platform: str | None = None) -> Client:
     if platform is None:
         platform_list = config.current().platforms
         return client(_first_available(platform_list) if platform_list else _default_platform())
+    # The lock is not taken for a client that is there: reading a dict is atomic in Python, and each new array comes
+    # here.
     cached = _clients.get(platform)
     if cached is not None:
         return cached
     name = _meant(platform)
+    # Two threads may make their first arrays at once; XLA would give each its own client, and buffers of two clients do
+    # not mix.
     with _lock:
         if name not in _clients:
             _clients[name] = _start_client(name)
@@ -57,6 +61,7 @@ def client(platform: str | None = None) -> Client:
             if len(_clients) == 1:
                 # As in jax: references that XLA's threads have dropped are freed at each garbage collection.
                 gc.callbacks.append(_collect)
+                # Clients go before Python's own modules: their threads may call into Python.
                 atexit.register(_forget_clients)
                 os.register_at_fork(before=_warn_of_fork)
     return _clients[name]
@@ -112,6 +117,7 @@ def _default_platform() -> str:
 
     there = plugins.installed()
     usable = [plugin for plugin in there.values() if plugin.make is not None and plugin.priority > 0]
+    # A plugin may be installed where there is no GPU, so that its client would not start.
     if not gpu.is_visible():
         usable = [plugin for plugin in usable if plugin.name != "cuda"]
     for plugin in there.values():
@@ -139,6 +145,7 @@ def _first_available(platform_list: str) -> str:
     )
 
 
+# jaxlib collects Python references that its threads have dropped; only a thread that holds the GIL can free them.
 def _collect(*_: Any) -> None:
     native.collect_garbage()
 
@@ -295,6 +302,7 @@ def process_count(backend: str | None = None) -> int:
     >>> process_count()
     1
     """
+    # The devices of a client are those of all processes.
     return max(device.process_index for device in devices(backend)) + 1
 
 
@@ -360,6 +368,7 @@ def host_ids(backend: str | None = None) -> list[int]:
 
 def first_device() -> Device:
     """The first device of this process: the default device if no flag names one."""
+    # Read for each new array, so that a lookup of the client is too slow.
     return _first or _find_first()
 
 

@@ -38,6 +38,7 @@ def directory() -> str:
     """The cache folder: the flag `compilation_cache_dir`, or ``phlox/programs`` in the user's cache folder."""
     folder = config.current().compilation_cache_dir
     if folder:
+        # Absolute, as the program may change its working directory.
         return os.path.abspath(os.path.expanduser(folder))
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "phlox", "programs")
@@ -52,10 +53,12 @@ def load(key: str) -> bytes | None:
         data = _read(os.path.join(folder, key + _SUFFIX))
     except FileNotFoundError:
         return None
+    # Not readable as a file, as after damage of the disk: treated like content that does not match its checksum.
     except OSError:
         data = b""
     start = len(_MAGIC) + 32
     payload = data[start:]
+    # Entries of an older format begin differently, and are discarded here too.
     if data[:start] != _head(key, payload):
         discard(key)
         return None
@@ -70,6 +73,7 @@ def _read(path: str) -> bytes:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(f"{path} is no regular file")
         with contextlib.suppress(OSError):
+            # Set by hand, as many file systems do not note when a file is read.
             os.utime(handle)  # marks the entry as used, for `_evict`
         with open(handle, "rb", closefd=False) as file:
             return file.read()
@@ -95,6 +99,7 @@ def store(key: str, payload: bytes) -> None:
 
     temporary = None
     try:
+        # In the same folder: renaming is atomic only within one file system.
         handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
         with os.fdopen(handle, "wb") as file:
             file.write(_head(key, payload))
@@ -107,6 +112,7 @@ def store(key: str, payload: bytes) -> None:
                 os.unlink(temporary)
         _warn(f"cannot write to the cache of compiled programs in {folder} ({error.strerror})", _WITHOUT_ENTRY)
         return
+    # The first write of a process checks too, since many processes compile fewer programs than `_CHECK_EVERY`.
     if _state["writes"] % _CHECK_EVERY == 0:
         _evict(folder, config.current().compilation_cache_max_size)
     _state["writes"] += 1
@@ -144,6 +150,7 @@ def usable_folder() -> str | None:
     if not config.current().enable_compilation_cache:
         return None
     folder = directory()
+    # The folder is looked at once per process, not for each program.
     if folder not in _usable:
         _usable[folder] = _prepare(folder)
     return folder if _usable[folder] else None
@@ -156,6 +163,7 @@ def _prepare(folder: str) -> bool:
     except OSError as error:
         _warn(f"cannot make the folder {folder} for compiled programs ({error.strerror})")
         return False
+    # Windows has neither user ids nor these bits; its home folders are private.
     if hasattr(os, "getuid"):
         if status.st_uid != os.getuid():
             _warn(f"the folder {folder} belongs to another user; compiled programs from it are not trusted")
@@ -180,6 +188,7 @@ def _entries(folder: str) -> list[tuple[str, int, float]]:
     entries = []
     with contextlib.suppress(OSError), os.scandir(folder) as listing:
         for item in listing:
+            # Parts are what killed processes leave behind. They count, and are removed as the oldest files.
             if item.name.endswith((_SUFFIX, ".part")):
                 with contextlib.suppress(OSError):
                     status = item.stat(follow_symlinks=False)
@@ -190,6 +199,7 @@ def _entries(folder: str) -> list[tuple[str, int, float]]:
 def _evict(folder: str, limit: int) -> None:
     entries = _entries(folder)
     total = sum(size for _, size, _ in entries)
+    # By time of last use, see `_read`. Another process may remove the same file, which is no error.
     for path, size, _ in sorted(entries, key=lambda entry: entry[2]):
         if total <= limit:
             return

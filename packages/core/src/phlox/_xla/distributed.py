@@ -46,6 +46,8 @@ class DistributedState(NamedTuple):
             "distributed_client": self.client,
             "node_id": self.process_id,
             "num_nodes": self.num_processes,
+            # XLA's CPU runtime has no collectives of its own. Gloo finds the other processes through the client's
+            # store.
             "collectives": native.make_gloo_tcp_collectives(distributed_client=self.client, **local),
         }
 
@@ -76,6 +78,7 @@ def _own_address(coordinator: str) -> str | None:
         return "127.0.0.1"
     try:
         kind, *_, where = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_DGRAM)[0]
+        # A UDP socket: connecting it only chooses a route, so no process has to listen.
         with socket.socket(kind, socket.SOCK_DGRAM) as probe:
             probe.connect(where)  # sends nothing
             here = probe.getsockname()[0]
@@ -191,22 +194,21 @@ def initialize(
     count, number = _number("num_processes", place.processes, cluster), _number("process_id", place.number, cluster)
     if not 0 <= number < count:
         raise OptionError(f"distributed.initialize: process_id={number} is not in 0 … {count - 1}")
-    if place.devices:
-        for flag in ("cuda_visible_devices", "rocm_visible_devices"):
-            config.update(flag, ",".join(map(str, place.devices)))
+    _use_gpus(place.devices)
     service = None
     if number == 0:
-        bind = coordinator_bind_address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS")
         service = _start_service(
-            bind or (f"127.0.0.1:{port}" if host in _LOOPBACK[:2] else f"[::]:{port}"),
+            _bind_address(coordinator_bind_address, host, port),
             count,
             initialization_timeout,
             heartbeat_timeout_seconds,
             shutdown_timeout_seconds,
         )
     else:
+        # The service must listen first: XLA's client fails without saying why.
         _wait_for_port(address, number, deadline)
     watch = Watch(number, count, address, heartbeat_timeout_seconds)
+    # The watch needs the client, and the client takes a callback of the watch.
     client = watch.client = native.get_distributed_runtime_client(
         address,
         number,
@@ -218,8 +220,10 @@ def initialize(
     )
     _connect(client, watch, address, number, count, initialization_timeout)
     partition = _partition_index(partition_index if partition_index is not None else slice_index)
+    # The service lives as long as this object; without it, all other processes would lose their connection.
     _state = DistributedState(number, count, address, client, service, watch, partition)
     watch.start()
+    # No client of a platform exists yet. Functions registered later run earlier, so clients go before the connection.
     atexit.register(_at_exit)
 
 
@@ -243,6 +247,20 @@ def _address(address: str | None) -> tuple[str, str, int]:
     return address, *_split(address)
 
 
+def _use_gpus(numbers: list[int] | None) -> None:
+    """Restricts the clients of GPUs to these devices. They read the flags when they start, which is later."""
+    if numbers:
+        for flag in ("cuda_visible_devices", "rocm_visible_devices"):
+            config.update(flag, ",".join(map(str, numbers)))
+
+
+def _bind_address(address: str | None, host: str, port: int) -> str:
+    """The address on which process 0 listens; `host` and `port` are those of the coordinator."""
+    address = address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS")
+    # A coordinator at a loopback address listens only there, so that its port is open to no other machine.
+    return address or (f"127.0.0.1:{port}" if host in _LOOPBACK[:2] else f"[::]:{port}")
+
+
 def _connect(client: Any, watch: Watch, address: str, number: int, count: int, timeout: int) -> None:
     """Connects the client and checks that all processes expect the same number of processes."""
     try:
@@ -262,12 +280,14 @@ def _connect(client: Any, watch: Watch, address: str, number: int, count: int, t
     try:
         _same_count(client, number, count, timeout)
     except DistributedError as error:
+        # The others wait in `initialize` for a process that is about to end.
         watch.tell(f"{type(error).__name__}: {error}")
         raise
 
 
 def _start_service(bind: str, count: int, initialization: int, heartbeat: int, shutdown: int) -> Any:
     try:
+        # Tried first with a plain socket, as errors of XLA's service may end the process.
         _try_to_listen(bind)
         return native.get_distributed_runtime_service(
             bind,
@@ -329,6 +349,7 @@ def _same_count(client: Any, number: int, count: int, timeout: int) -> None:
     if number == 0:
         client.key_value_set(_COUNT, str(count))
         return
+    # In milliseconds, where all other timeouts are in seconds.
     there = int(client.blocking_key_value_get(_COUNT, 1000 * timeout))
     if there != count:
         raise DistributedError(
@@ -372,7 +393,9 @@ def shutdown() -> None:
     global _state
     if _state is None:
         return
+    # First of all, so that the function at exit does not disconnect again after an error here.
     leaving, _state = _state, None
+    # From here on, processes that disappear have come to their end and have not failed.
     leaving.watch.leaving = True
     try:
         leaving.client.shutdown()
@@ -384,6 +407,7 @@ def shutdown() -> None:
             num_processes=leaving.num_processes,
         ) from None
     finally:
+        # In this order: the threads use the client, which needs the service until it has disconnected.
         leaving.watch.stop()
         if leaving.service is not None:
             leaving.service.shutdown()
@@ -394,6 +418,7 @@ def _at_exit() -> None:
     global _state
     if _state is None:
         return
+    # Python sets `last_value` for an exception that nothing caught. In an interactive session (`ps1`) the user goes on.
     failure = getattr(sys, "last_value", None)
     if failure is not None and not hasattr(sys, "ps1"):
         _state.watch.fail(f"{type(failure).__name__}: {(str(failure).splitlines() or [''])[0]}")

@@ -22,10 +22,14 @@ _CACHE_LIMIT = 4096
 def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any], compiled: bool = False) -> Any:
     """The result of one operation on concrete operands: by its rule `eager`, or by a compiled program if it has no such
     rule or if `compiled` is True."""
+    # Operations that hold programs run these, and some others only pass an array on.
     if primitive.eager is not None and not compiled:
         return primitive.eager(*args, **params)
     arrays = [x if type(x) is ArrayImpl else operand(x) for x in args]
+    # The items of `params` are in the order in which `bind` passes them, which is the same for each call of a
+    # primitive.
     key = (*[x._key for x in arrays], *params.items(), config.current().executed)
+    # A hit raises nothing, and then `try` costs nothing.
     try:
         program = primitive.cache[key]
     except KeyError:
@@ -47,6 +51,7 @@ def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any],
 
 def _prepare(primitive: Primitive, arrays: list[Array], params: dict[str, Any], key: Any) -> Program:
     invars = [Var(x.aval) for x in arrays]
+    # Before the types are found, so that the error is about the rule and not about the operands.
     if primitive.lower is None:
         primitive.rule("eager")  # raises MissingRuleError: it has neither rule
     avals = primitive.find_types(tuple(v.aval for v in invars), params)

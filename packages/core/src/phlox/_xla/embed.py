@@ -23,11 +23,13 @@ def embed(f: Function, key: Any, artifact: bytes, name: str) -> str:
     if symbol is None:
         text = from_portable(artifact)
         load_for(targets(text))
+        # Names are unique in the outer module, which may hold several exported functions with a ``main`` each.
         names = {old: module.fresh_name(f"{name}_{old}".replace('"', "")) for old in _DEFINED.findall(text)}
 
         def renamed(match: re.Match[str]) -> str:
             return f"@{names[match[1]]}" if match[1] in names else match[0]
 
+        # Without the first and the last line, which open and close the module.
         inside = _SYMBOL.sub(renamed, text).rstrip().split("\n")[1:-1]
         module.functions.append("\n".join(inside).replace("  func.func public @", "  func.func private @"))
         symbol = module.known[key] = names["main"]

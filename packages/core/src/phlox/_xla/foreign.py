@@ -67,6 +67,7 @@ def foreign_call(
     if marks:
         parts.append(marks)
     name = f.fresh()
+    # MLIR names several results by one name and a number: ``%3:2`` defines ``%3#0`` and ``%3#1``.
     left = f"{name} = " if len(outs) == 1 else f"{name}:{len(outs)} = " if outs else ""
     result = outs[0].text if len(outs) == 1 else "(" + ", ".join([a.text for a in outs]) + ")"
     f.line(

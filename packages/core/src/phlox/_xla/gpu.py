@@ -44,6 +44,7 @@ def kind_of(module: str) -> str | None:
 def is_visible() -> bool:
     """Whether the system shows a GPU of NVIDIA to this process."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1", "none")
+    # /dev/dxg is the GPU of Windows below WSL, which has no /dev/nvidia files.
     return not hidden and (os.path.exists("/dev/dxg") or any(map(os.path.exists, _NODES)))
 
 
@@ -77,11 +78,13 @@ def preload(kind: str, module: str) -> None:
         return
     folders = importlib.util.find_spec("nvidia").submodule_search_locations or ()  # type: ignore[union-attr]
     for package, pattern in _LIBRARIES:
+        # Packages for CUDA 12 have a folder for each library, those for CUDA 13 one folder, ``cu13``.
         directories = (os.path.join(folder, name, "lib") for folder in folders for name in (package, f"cu{version}"))
         for path in (
             path for directory in directories for path in sorted(glob.glob(os.path.join(directory, pattern)))[:1]
         ):
             try:
+                # RTLD_GLOBAL makes the symbols visible to the plugin, which is loaded later.
                 ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
             except OSError:  # the system's own may do
                 continue
@@ -108,6 +111,7 @@ def register_targets(kind: str, module: str, plugin: str) -> None:
 
     platform, c_api = _PLATFORMS[kind], native.get_pjrt_plugin(plugin)
     name = f"jax_{module.rpartition('.')[2].removeprefix('xla_')}_plugin"
+    # Not the package of the plugin itself, whose import needs jax.
     extension = importlib.import_module(f"{name}.{kind}_plugin_extension")
     xla_client.register_custom_type_handler(platform, functools.partial(extension.register_custom_type, c_api))
     xla_client.register_custom_call_handler(platform, functools.partial(extension.register_custom_call_target, c_api))

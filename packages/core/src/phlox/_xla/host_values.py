@@ -20,6 +20,7 @@ from .._trace.trace import Tracer, check_live, not_an_array
 from . import transfer_guard
 from .array import Array, ArrayImpl, put
 
+# Few distinct numbers occur in a program. A loop over numbers that all differ would fill a larger cache in vain.
 _SCALAR_LIMIT = 512
 _PAIR = struct.Struct("dd")
 _scalars: dict[Any, Array] = forgettable({})
@@ -50,6 +51,7 @@ def as_array(x: Any) -> Array:
     aval = typeof_value(x)
     if aval is None:
         raise not_an_array(x, "an operand")
+    # An object with a type and no value, as `ShapeDtypeStruct`.
     if hasattr(x, "aval"):
         raise ArgumentError(
             f"A {type(x).__name__} does not have a value and cannot be used as a constant in a JAX function: {x!r}",
@@ -72,10 +74,12 @@ def as_literal(array: Array) -> Literal | None:
     """
     aval = array.aval
     is_argument = aval.shape and aval.size > config.current().jaxlike_lowering_size
+    # An array that was placed on purpose is an argument, or the program would move it.
     if is_argument or array._key is not aval or dtypes.kind(aval.dtype) not in "biufc":
         return None
     if array.is_deleted() or not transfer_guard.is_allowed("device_to_host"):
         return None
+    # Reading waits for the array, once for each program that is lowered.
     return Literal(np.asarray(array), aval)
 
 
@@ -85,6 +89,7 @@ def scalar(x: Any) -> Array:
     kind = type(x)
     # Zeros and complex numbers are keyed by text or bits: 0.0 == -0.0, but they are different arrays.
     bits = _PAIR.pack(x.real, x.imag) if kind is complex else x or str(x)
+    # The array depends on these settings: its dtype on `enable_x64`, its device on flags in `executed`.
     key = (bits, kind, settings.enable_x64, settings.executed)
     array = _scalars.get(key)
     if array is None:

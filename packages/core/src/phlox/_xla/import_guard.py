@@ -24,6 +24,8 @@ class _NoJax(threading.local):
         return None
 
     def __enter__(self) -> None:
+        # The finder stays in the list, where `active` switches it: removing it could disturb an import in another
+        # thread.
         if "jax" not in sys.modules and self not in sys.meta_path:
             sys.meta_path.insert(0, self)
         self.active = True
@@ -31,6 +33,7 @@ class _NoJax(threading.local):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # An inner use ends an outer one, too. Each call into jaxlib has a use of its own, so none runs unguarded.
         self.active = False
 
 

@@ -46,12 +46,15 @@ _BITS = {
 
 def instructions(executable: Any) -> dict[int, Instruction]:
     """The instructions of all computations of a loaded executable, by XLA's identifiers."""
+    # Numbers of fields, here and below, are those of hlo.proto: 3 computations, 17 stack frames of a module.
     module = _message(executable.hlo_modules()[0].as_serialized_hlo_module_proto())
     locations = _places(module)
     by_id: dict[int, Instruction] = {}
     for computation in map(_message, module[3]):
+        # Instructions of a computation. Their fields: 1 name, 2 opcode, 3 shape, 7 metadata, 35 identifier.
         for fields in map(_message, computation[2]):
             metadata = _message(fields[7][0]) if fields[7] else defaultdict(list)
+            # In the metadata: 3 source file, 4 source line, 15 number of the stack frame.
             frame = metadata[15][0] if metadata[15] else 0
             file, line = locations.get(frame, ("", 0))
             if not line and metadata[4]:  # without a table of frames the location is in the instruction itself
@@ -71,6 +74,7 @@ def peak_buffers(executable: Any) -> list[PeakBuffer]:
     by_id = instructions(executable)
     assignment = _message(serialized)
     defined_by: dict[int, tuple[int, Instruction | None]] = {}
+    # A logical buffer: 1 identifier, 2 size, 3 where it is defined, there 4 the instruction.
     for buffer in map(_message, assignment[1]):
         defined = _message(buffer[3][0])
         defined_by[_number(buffer, 1)] = _number(buffer, 2), by_id.get(_number(defined, 4))
@@ -82,10 +86,14 @@ def _allocations(
     assignment: _Message, defined_by: dict[int, tuple[int, Instruction | None]], at_peak: dict[int, list[int]]
 ) -> Iterator[PeakBuffer]:
     for allocation in map(_message, assignment[3]):
+        # An allocation: 1 index, 2 size, 3 local to a thread, 5 and 6 argument and its number, 7 result, 9 buffers, 12
+        # constant.
         index, size = _number(allocation, 1), _number(allocation, 2)
         if _number(allocation, 3):  # local to a thread: a scalar
             continue
         assigned = [_number(_message(each), 1) for each in allocation[9]]
+        # Buffers that are not alive at the same time share an allocation; without a record of the peak the first stands
+        # for it.
         buffers = at_peak.get(index) or assigned[:1]
         if _number(allocation, 5):
             yield PeakBuffer("argument", size, None, _number(allocation, 6))
@@ -106,6 +114,7 @@ def _places(module: _Message) -> dict[int, tuple[str, int]]:
     locations = [_message(each) for each in table[3]]
     by_name = {}
     for number, frame in enumerate(map(_message, table[4]), 1):
+        # Numbers of frames, locations and files count from 1, as 0 means none.
         location = locations[_number(frame, 1) - 1]
         by_name[number] = files[_number(location, 1) - 1], _number(location, 3)
     return by_name
@@ -133,6 +142,7 @@ def _message(data: bytes) -> _Message:
         if kind == 0:
             value, position = _varint(data, position)
         else:
+            # Kinds 1 and 5 have fixed widths; kind 2 begins with its length.
             length = {1: 8, 5: 4}.get(kind)
             if length is None:
                 length, position = _varint(data, position)

@@ -32,6 +32,7 @@ def check(looks: Sequence[str], jaxpr: Jaxpr, name: str, arguments: Sequence[Any
 def _error(look: str, jaxpr: Jaxpr, name: str, arguments: Sequence[Any]) -> InvalidValueError:
     """The error that names the operation which a bad result comes from."""
     holds = _PROPERTIES[look]
+    # The evaluation is not checked itself, which would end in endless recursion.
     with config.scope(debug_nans=False, debug_infs=False):
         section = Section(jaxpr, [Value(x, label="an argument") for x in arguments])
         origins = [origin_of(out, holds) for out in section.outputs if holds(out)]
@@ -46,6 +47,7 @@ def _error(look: str, jaxpr: Jaxpr, name: str, arguments: Sequence[Any]) -> Inva
             path=None,
             program=program,
         )
+    # The innermost part first. The operation itself may be the last part of the path.
     inside = "".join(f", in {part}" for part in reversed((name, *step.path)) if part != step.name)
     return InvalidValueError(
         f"invalid value ({look}) encountered in {step.name}: {step.eqn}{inside}",

@@ -24,6 +24,7 @@ _PACKAGE = "phlox_kernels"
 
 def has_kernel(f: Function, target: str) -> bool:
     """Whether the program may call the kernel: it runs on one CPU device of this machine, and the kernel is there."""
+    # XLA does not know how to split the call of a kernel over devices.
     allowed = config.current().native_kernels and f.module.partitions == 1 and cpu_only(f)
     return allowed and target in registered()
 

@@ -64,12 +64,15 @@ class View(NamedTuple):
     def mark(self, mask: Mask, use: Use) -> Use | None:
         """Marks the keys in `mask` as used; returns an earlier use of one of them, or None."""
         keys = self.keys
+        # The mask of an array of keys is an array from here on, so that views of it can be marked.
         if self.shape and np.ndim(keys.used) == 0:
             keys.used = np.full(self.shape, keys.used)
         if self.shape:
             part = keys.used
             for index in self.indices:
+                # Basic indices give views, so that the marks below are written into `keys.used`.
                 part = part[index]
+            # The program may use the keys in another shape; if their numbers differ, one used key counts as all.
             selected: Any = np.reshape(mask, part.shape) if np.size(mask) == part.size else bool(np.any(mask))
             before = bool(np.any(part & selected))
             part |= selected
@@ -86,6 +89,7 @@ _BASIC = (int, slice, type(None), type(...))
 def _view(buffer: Any, shape: tuple[int, ...]) -> View:
     """The view that is the mark of a buffer; made if there is none."""
     mark = buffer._npy_value
+    # The mark that was a `Use` becomes the first use of all keys of the array.
     if type(mark) is not View:
         mark = buffer._npy_value = View(Keys(mark), shape)
     return mark
@@ -103,6 +107,7 @@ def select(source: Any, result: Any, index: Any) -> None:
 def fold(key: Any, result: Any, data: Any) -> None:
     """Notes that the key `result` is ``fold_in(key, data)`` for the Python number `data`."""
     view = _view(key._buf, key.aval.shape)
+    # Keys that are elements of an array have no place where the keys derived from them could be noted.
     if not view.indices:
         result._buf._npy_value = View(view.keys.derived.setdefault(data, Keys()), result.aval.shape)
 
@@ -118,6 +123,7 @@ def _use(buffer: Any, mask: Mask, use: Use, aval: Any, described: str = "") -> N
     before = record.keys.first if type(record) is View else record
     if use.arguments and before is not None and before.arguments == use.arguments:
         return  # a repetition
+    # Looking for the line takes 1 µs, ten times as long as the check of an unused key.
     if checks.is_strict() or described:
         use = use._replace(where=user_location())
     first = _view(buffer, aval.shape).mark(mask, use)
@@ -140,6 +146,7 @@ class Observer:
     def __init__(self, jaxpr: Jaxpr, name: str, uses: KeyUses, repeatable: bool):
         self.name = name.lstrip("_")  # samplers run private functions
         self.uses = uses
+        # A function of keys alone is a sampler, for which a second draw from one key is never a repetition.
         self.repeatable = repeatable and not all(map(is_key, jaxpr.invars))
         known = uses.unused | {o for _, o in uses.passed}
         self.old = [o for o, v in enumerate(jaxpr.outvars) if is_key(v) and o not in known]
@@ -150,6 +157,8 @@ class Observer:
 
     def before(self, arguments: Sequence[Any]) -> None:
         """Records the uses by a run; reports those of used keys."""
+        # By identity, which is cheap. If the id of a dead buffer returns, a use is taken for a repetition, and not
+        # reported.
         same = tuple(id(x._buf) for x in arguments) if self.repeatable else ()
         for i, mask in self.uses.consumed:
             x = arguments[i]
@@ -182,6 +191,7 @@ class Observer:
 
         def mark_one(buffers: Any) -> Any:
             buffer = buffers[only]
+            # An unused key has no mark: the common case costs one test.
             if buffer._npy_value is None:
                 buffer._npy_value = whole
             else:

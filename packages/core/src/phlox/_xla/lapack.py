@@ -30,10 +30,12 @@ def _load() -> None:
 
     from .targets import register_ffi_target, register_ffi_target_as_batch_partitionable
 
+    # Without this the handlers have no routines to call, and the process would crash.
     _lapack.initialize()
     for name, handler in _lapack.registrations().items():
         register_ffi_target(name, handler, api_version=int(name.endswith("_ffi")))
         if name.endswith("_ffi"):
+            # Calls on stacks of matrices may be split over devices along the axes of the stack.
             register_ffi_target_as_batch_partitionable(name)
 
 

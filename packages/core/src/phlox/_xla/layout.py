@@ -25,6 +25,7 @@ class Layout:
     def of(compiled: Any) -> Layout:
         """The layout that the compiler reports for an argument or result."""
         tiling = tuple(tuple(tile) for tile in compiled.tiling() or ())
+        # XLA names the fastest axis first, phlox and JAX the slowest.
         return Layout(tuple(compiled.minor_to_major())[::-1], tiling, compiled.element_size_in_bits())
 
 

@@ -30,6 +30,7 @@ _ending = threading.Lock()
 
 def end(message: str) -> NoReturn:
     """Prints `message` and ends the process at once; its main thread may wait for devices for ever."""
+    # Never released: the process ends, and whoever comes later must not print a second line.
     if not _ending.acquire(blocking=False):
         time.sleep(60)  # another thread is ending the process
     try:
@@ -39,6 +40,7 @@ def end(message: str) -> NoReturn:
     except RuntimeError:  # Python is about to end: this is the main thread
         _flush()
     os.write(2, f"phlox.distributed: {message}\n".encode())
+    # `os._exit`, as the usual end would wait for threads that wait for a process which is gone.
     os._exit(LOST)
 
 
@@ -82,6 +84,7 @@ class Watch:
         """Waits for the threads, after the client's shutdown; Python may not end while they use the client."""
         self.stopped.set()
         for thread in self.threads:
+            # With a limit: a thread may be stuck in the client, which waits for a service that does not answer.
             thread.join(_GRACE)
 
     def tell(self, what: str) -> None:
@@ -89,12 +92,14 @@ class Watch:
         self.failing = True
         self.stopped.set()
         text = f"process {self.number} failed with {what}"
+        # Not overwritten: the first failure is the cause, later ones are its consequences.
         self._query_service(lambda: self.client.key_value_set(_NOTE, text, allow_overwrite=False))
         time.sleep(0.3)  # process 0 takes the service with it
 
     def fail(self, what: str) -> NoReturn:
         """Ends this process, after telling the others why."""
         self.tell(what)
+        # `os._exit` skips the functions at exit, of which that of `logging` writes what handlers hold.
         if "logging" in sys.modules:
             sys.modules["logging"].shutdown()
         _flush()
@@ -116,6 +121,7 @@ class Watch:
 
     def _ask_who_lives(self) -> None:
         everybody = list(range(self.count))
+        # Four questions for each heartbeat: a dead process is found before the client aborts this one.
         pause = max(0.2, min(5.0, self.heartbeat / 4))
         while not self.stopped.wait(pause):
             try:
@@ -137,6 +143,8 @@ class Watch:
     def _wait_for_note(self) -> None:
         while not self.stopped.is_set():
             try:
+                # In milliseconds. The call returns when the note appears; its time limit only serves to look at
+                # `stopped`.
                 note = self.client.blocking_key_value_get(_NOTE, 600_000)
             except Exception as error:
                 if "DEADLINE_EXCEEDED" in str(error):
@@ -157,6 +165,8 @@ class Watch:
             try:
                 request()
             except Exception as error:
+                # These errors are answers as well: the service works, and there is no such key, or the note was left
+                # already.
                 if not any(answer in str(error) for answer in ("NOT_FOUND", "ALREADY_EXISTS")):
                     return
             answered.set()
@@ -188,6 +198,8 @@ def callback_for(watch: Watch) -> Callable[..., None] | None:
 def _set_terminate_handler() -> Any:
     """Sets what C++ calls for an exception that nothing catches. None if the C++ library is another one."""
     try:
+        # The mangled name of `std::set_terminate`. Another C++ library has other handlers, which this one would not
+        # reach.
         set_terminate = ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE
     except (OSError, AttributeError):
         return None
@@ -198,6 +210,7 @@ def _set_terminate_handler() -> Any:
     @kind
     def handler() -> None:
         watch = _watch
+        # Another thread of C++ may have ended for a reason of its own: then the service still answers.
         if watch is None or (not watch.failing and (watch.stopped.is_set() or watch.answers())):
             kind(before[0])()  # not about us: what C++ does by itself, which prints the exception and aborts
             return

@@ -42,7 +42,9 @@ def lower_module(
     XLA would spend time and memory on folding arrays.
     """
     module = module or Module()
+    # A function called main by the user gets another name, as the runtime looks for this one.
     module.names["main"] = 1
+    # Before the first rule is called: some write another form if the compiler may know that an operand is nan.
     module.may_know_nan = may_know_nan(jaxpr)
     main = Function(module, label=(f"jit({jaxpr.name})",))
     inputs = [Value(f"%arg{i}", argument.aval.physical) for i, argument in enumerate(arguments)]
@@ -77,8 +79,10 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
     with Replay() as replay:
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
+            # Variables are read inline, as a call for each operand would take longer than the rest of the loop.
             operands = [env[v] if type(v) is Var else read(v) for v in eqn.invars]
             outvars = eqn.outvars
+            # Rules that only add one operation need not compute its types again.
             f.outs = [v.aval.physical for v in outvars] if primitive.multiple_results else [outvars[0].aval.physical]
             rule = primitive.lower or primitive.rule("lower")
             # A primitive without a rule `extend` has no PRNG keys among its operands: its rule `types` refuses them.
@@ -86,6 +90,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
             rule = form_for(f, primitive, operands, params) or rule
             if locate:
                 around = f.label
+                # Rules read `f.source` and `f.label` for the locations of all lines that they add.
                 f.source = eqn.source_info
                 if f.source is not None:
                     f.label = (*around, *f.source.scope)
@@ -135,6 +140,7 @@ def _apply_rule(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Value]
     except PhloxError:
         raise
     except RULE_FAILURES as error:
+        # A rule of a user's own primitive raises its error as it is.
         if not defined_in_phlox(rule):
             raise
         raise parameter_error(eqn.primitive, [v.aval for v in eqn.invars], eqn.params, error) from error
@@ -167,6 +173,7 @@ def call_function(f: Function, closed: ClosedJaxpr, args: Sequence[Value], name:
 def _function(f: Function, closed: ClosedJaxpr, avals: Sequence[ShapedArray], name: str, in_order: bool) -> str:
     """The symbol of the function for `closed`. With ordered effects, its last argument and last result are tokens."""
     module = f.module
+    # The axes are part of the key: inside of `shard_map` the same Jaxpr is another function.
     key = (closed.jaxpr, f.axes, f.auto)
     symbol = module.known.get(key)
     if symbol is None:
@@ -177,10 +184,12 @@ def _function(f: Function, closed: ClosedJaxpr, avals: Sequence[ShapedArray], na
             inner.token = Value("%token", TOKEN)
         outputs = lower_jaxpr(inner, closed.jaxpr, inputs)
         if in_order:
+            # A token goes in and out, so that effects inside of the function keep their order with those outside.
             inputs.append(Value("%token", TOKEN))
             outputs.append(inner.order())
         head = ", ".join(f"{x}: {x.aval.text}" for x in inputs)
         results = ", ".join(x.aval.text for x in outputs)
+        # After the body: it may add the lines of constants.
         end = _return(outputs)
         start = f"  func.func private @{_symbol(symbol)}({head}) -> ({results}) {{"
         module.functions.append("\n".join([start, *inner.lines, end, "  }"]))

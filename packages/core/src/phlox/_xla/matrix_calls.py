@@ -33,6 +33,7 @@ def matrix_call(
     The arrays with the most axes are stacks of matrices. They are column-major unless `column_major` is False; the
     others are row-major. A string of one letter is passed as a character, as LAPACK's options are.
     """
+    # With rank 0 no array counts as a stack of matrices.
     rank = max(x.aval.ndim for x in operands) if column_major else 0
     return foreign_call(
         f,
@@ -46,6 +47,7 @@ def matrix_call(
 
 
 def _attribute(value: Attribute) -> str:
+    # bool first, as it is a subclass of int.
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, np.uint8):
@@ -67,6 +69,7 @@ def status(batch: tuple[int, ...]) -> ShapedArray:
 
 def nan_unless(f: Function, ok: Value, x: Value) -> Value:
     """`x` with nan in the matrices (or vectors) of the stack for which `ok` is false."""
+    # `ok` has the batch axes, which are the first of `x`.
     mask = f.broadcast(ok, x.aval.shape, range(ok.aval.ndim))
     nan = complex("nan+nanj") if dtypes.kind(x.aval.dtype) == "c" else float("nan")
     return f.select(mask, x, f.constant(nan, x.aval))

@@ -1,4 +1,4 @@
-"""What memory is used for: the live arrays by size and origin, and what a program needs that finds no memory.
+"""The use of memory: live arrays by size and origin, and the sizes of a program that ran out of memory.
 
 Each buffer knows the Python lines that made it, as jaxlib notes them; each compiled program knows its own sizes. Both
 are asked only when somebody wants to know, or when an allocation has failed.
@@ -18,8 +18,8 @@ from .._ir.avals import ShapedArray
 from .devices import client
 from .sharding import NativeSharding, single_device, typed
 
-#: how many groups of arrays an error names
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+#: how many groups of arrays an error names
 _SHOWN = 5
 _SIZES = ("argument_size_in_bytes", "output_size_in_bytes", "temp_size_in_bytes", "alias_size_in_bytes")
 
@@ -70,6 +70,7 @@ def live_memory(platform: str | None = None) -> list[LiveArrays]:
     groups: dict[Any, list[int]] = {}
     seen = set()
     for buf in client(platform).live_arrays():
+        # Buffers of the real jax have its own abstract values. An array may be listed once for each of its devices.
         if type(buf.aval) is not ShapedArray or id(buf) in seen or buf.is_deleted():
             continue
         seen.add(id(buf))
@@ -77,6 +78,7 @@ def live_memory(platform: str | None = None) -> list[LiveArrays]:
         sharding = placed.public if isinstance(placed, NativeSharding) else single_device(placed._devices[0])
         devices = tuple(str(d) for d in sharding.devices if d in sharding.addressable_devices)
         held = groups.setdefault((typed(buf.aval, sharding).short, origin(buf), devices), [0, 0])
+        # Bytes on this process's devices: replicated arrays count once for each device.
         held[0] += math.prod(sharding.shard_shape(buf.aval.shape)) * buf.aval.dtype.itemsize * len(devices)
         held[1] += 1
     live_groups = [LiveArrays(size, count, *key) for key, (size, count) in groups.items()]
@@ -86,6 +88,7 @@ def live_memory(platform: str | None = None) -> list[LiveArrays]:
 def origin(buf: Any) -> str:
     """The user's line that made a buffer, as ``file:line (function)``; "" if jaxlib was told not to note it."""
     trace = buf.traceback
+    # The traceback has the innermost frame first, so the first one outside of phlox is the user's line.
     for frame in () if trace is None else trace.frames:
         if not source.is_internal(frame.file_name):
             return f"{frame.file_name}:{frame.line_num} ({frame.function_name})"
@@ -111,8 +114,10 @@ def explain(error: BaseException, maker: str = "") -> None:
     text = str(error)
     if not isinstance(error, native.JaxRuntimeError) or not text.startswith("RESOURCE_EXHAUSTED"):
         return
+    # XLA words this differently by platform ("allocating", "allocate"), so that the number is searched for.
     match = re.search(r"allocat\w*\s+([\d.]+)\s*(bytes|[KMGTP]iB)", text)
     requested_bytes = int(float(match[1]) * 1024 ** _UNITS.index(match[2])) if match else None
+    # The program that failed is not known here: the error comes from a run that was started earlier.
     program = None if requested_bytes is None else _program_that_needs(requested_bytes, client().live_executables())
     largest = live_memory()
     what = (
@@ -132,6 +137,7 @@ def explain(error: BaseException, maker: str = "") -> None:
         requested=requested_bytes,
         program=program,
         largest=largest,
+        # `from None`, as the message repeats the first line of XLA's.
     ) from None
 
 

@@ -104,6 +104,7 @@ class Axes:
 
 
 def _types_for(names: tuple[Any, ...], axis_types: AxisType | Sequence[AxisType] | None) -> tuple[AxisType, ...]:
+    # As in JAX, a `Mesh` that is written out has Auto axes; those of `make_mesh` are Explicit.
     if axis_types is None:
         return (AxisType.Auto,) * len(names)
     types = (axis_types,) * len(names) if isinstance(axis_types, AxisType) else tuple(axis_types)
@@ -135,6 +136,7 @@ class AbstractMesh(Axes):
         self.axis_names = tuple(axis_names)
         if len(self.axis_sizes) != len(self.axis_names):
             raise ShapeError(f"AbstractMesh: {len(self.axis_names)} names for axes of sizes {self.axis_sizes}")
+        # Explicit by default, as in jax 0.12. Before that it was Auto.
         self.axis_types = _types_for(self.axis_names, AxisType.Explicit if axis_types is None else axis_types)
         self.abstract_device = abstract_device
 
@@ -201,6 +203,7 @@ class Mesh(Axes):
         self.axis_names = names
         self.axis_sizes = grid.shape
         self.axis_types = _types_for(names, axis_types)
+        # Hashed once: meshes are in cache keys, and hashing devices takes time in proportion to their number.
         self._hash = hash((names, grid.shape, tuple(grid.flat), self.axis_types))
         self._entered: list[Any] = []
 
@@ -247,6 +250,7 @@ class Mesh(Axes):
     def __enter__(self) -> Mesh:
         scope = config.scope(mesh=self)
         scope.__enter__()
+        # A stack, as the same mesh may be entered again inside of its own block.
         self._entered.append(scope)
         return self
 
@@ -254,6 +258,7 @@ class Mesh(Axes):
         self._entered.pop().__exit__(*error)
 
     def __eq__(self, other: object) -> bool:
+        # Usually the same object, as meshes in shardings and settings are.
         if self is other:
             return True
         return (

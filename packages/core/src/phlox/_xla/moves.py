@@ -24,8 +24,10 @@ def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
     here = array.sharding
     buf = array._buf
     key = key_for(array.aval, sharding, committed)
+    # Keys are interned, and equal only if type, sharding and commitment are.
     if key == array._key:
         return array
+    # With the same sharding only the commitment changes, and the buffer is shared.
     if here != sharding:
         if not transfer.is_whole(here, array.aval.physical.shape):
             return _move_across(array, sharding)
@@ -52,6 +54,7 @@ def _move_across(array: Array, sharding: Sharding) -> Array:
         return _program(array._key, sharding).run([array])[0]
     # A program has one order of devices, that of its argument. For another order the array is replicated first, and
     # each process takes its parts from the whole array.
+    # A program cannot permute devices; replicating costs memory, and works for any two orders.
     whole = _program(array._key, replicated(here)).run([array])[0]
     buf = transfer.move_buffer(whole._buf, array.aval.physical, whole.sharding, sharding)
     key = key_for(array.aval, sharding, True)

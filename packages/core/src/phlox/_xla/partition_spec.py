@@ -21,6 +21,7 @@ class _Unconstrained:
     def __repr__(self) -> str:
         return "UNCONSTRAINED"
 
+    # Pickled as a global name, so that it is the same object afterwards, as comparisons with `is` need.
     def __reduce__(self) -> str:
         return "UNCONSTRAINED"
 
@@ -75,6 +76,7 @@ class PartitionSpec:
         self.partitions = tuple([_plain_entry(entry) for entry in partitions])
         self.unreduced = self.reduced = frozenset()
         self.unreduced_kind = None
+        # Nearly all specs have none of these.
         if unreduced or reduced or unreduced_kind is not None:
             self._set_reductions(unreduced, reduced, unreduced_kind)
 
@@ -113,6 +115,7 @@ class PartitionSpec:
         sets = {"unreduced": self.unreduced, "reduced": self.reduced}
         entries += [f"{name}={set(axes)}" for name, axes in sets.items() if axes]
         entries += [f"unreduced_kind={self.unreduced_kind.name}"] if self.unreduced_kind else []
+        # A spec with one entry is shown with a comma, as a tuple is.
         only_one = len(entries) == 1 and len(self.partitions) == 1
         return f"P({', '.join(entries)}{',' * only_one})"
 
@@ -126,6 +129,7 @@ class PartitionSpec:
         return self is other or (isinstance(other, PartitionSpec) and self._key() == other._key())
 
     def __hash__(self) -> int:
+        # Enough: specs with equal entries that differ elsewhere are rare.
         return hash(self.partitions)
 
     def __len__(self) -> int:

@@ -13,6 +13,7 @@ from .text import Function, Value
 def inspect_lower(f: Function, x: Value, callback: Callable[[Any], None]) -> list[Value]:
     """A lowering rule: calls `callback` with the sharding of `x` when the program is compiled."""
     module = f.module
+    # Without partitions XLA's partitioner does not run, and would never call back.
     if module.partitions == 1:
         module.when_compiled.append(lambda: callback(single_device(module.devices[0])))
         return []
@@ -23,6 +24,7 @@ def inspect_lower(f: Function, x: Value, callback: Callable[[Any], None]) -> lis
             sharding = HloSharding.replicate()
         callback(from_hlo(module.devices, sharding, ndim, module.mesh_of_arguments))
 
+    # The text holds the address of the function, so it must live as long as the module may be compiled.
     module.references.append(called)
     key = "".join(f"\\{byte:02X}" for byte in native.encode_inspect_sharding_callback(called))
     attributes = (

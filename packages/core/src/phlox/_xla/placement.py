@@ -39,9 +39,12 @@ def key_for(aval: ShapedArray, sharding: Sharding, committed: bool) -> Key:
     The key of an uncommitted array on the first device, as nearly all arrays are, is its type. The type in the key says
     how the sharding splits the array over explicit axes.
     """
+    # Equal shardings are one object from here on, so that keys can be looked up by identity.
     sharding = interned(sharding)
+    # Only these have axes that a type could name.
     if aval.spec is not None or type(sharding) is NamedSharding:
         aval = typed(aval, sharding)
+    # The plain type as key: nearly all arrays then need no further object, and eager and jitted calls share it.
     if not committed and sharding is default_sharding():
         return aval
     full = (aval, sharding, committed)
@@ -52,9 +55,12 @@ def key_for(aval: ShapedArray, sharding: Sharding, committed: bool) -> Key:
 
 
 def context_mesh() -> Mesh | None:
-    """The mesh of `set_mesh`, on each device of which new arrays lie as a whole, and programs run whose arguments are
-    committed nowhere. None outside of it, and for a mesh of one device or of several processes."""
+    """The mesh set by `set_mesh`. New arrays are replicated over it; programs with uncommitted arguments run on it.
+
+    None without such a mesh, and for a mesh of one device or of several processes.
+    """
     mesh = config.current().device_context
+    # Over several processes, each new array would be a collective operation.
     if type(mesh) is not Mesh or mesh.size == 1 or len(mesh.local_devices) != mesh.size:
         return None
     return mesh

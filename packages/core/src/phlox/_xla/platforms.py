@@ -10,6 +10,7 @@ def platform_of(f: Function) -> str:
     """The platform that the module is compiled for, by the name that users give: "cpu", "cuda", "tpu"."""
     device = f.module.devices[0]
     name = default_backend() if device is None else device.platform
+    # XLA's client for CUDA calls its platform "gpu".
     return "cuda" if name == "gpu" else name
 
 

@@ -72,6 +72,7 @@ def installed() -> dict[str, Plugin]:
     plugins: dict[str, Plugin] = {}
     for package in packages():
         for plugin in _of_package(package):
+            # The first one counts: an entry point over the namespace, packages over the variable.
             plugins.setdefault(plugin.name, plugin)
     for plugin in (*_of_variable(os.environ.get(_VARIABLE, "")), *_tpu()):
         plugins.setdefault(plugin.name, plugin)
@@ -89,12 +90,14 @@ def packages() -> list[Package]:
             for entry in os.scandir(folder or "."):
                 if not entry.name.endswith((".dist-info", ".egg-info")):
                     continue
+                # A broken package of somebody else must not keep this process from starting.
                 with contextlib.suppress(OSError, UnicodeDecodeError):
                     with open(os.path.join(entry.path, "entry_points.txt"), encoding="utf-8") as file:
                         text = file.read()
                     name, _, version = entry.name.rpartition(".")[0].partition("-")
                     for module in _modules(text):
                         by_module.setdefault(module, Package(module, name.replace("_", "-"), version))
+    # `find_spec` of a loaded namespace may fail, so its own spec is used.
     spec = importlib.util.find_spec(_GROUP) if _GROUP not in sys.modules else sys.modules[_GROUP].__spec__
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         with contextlib.suppress(OSError):
@@ -109,6 +112,7 @@ def _modules(text: str) -> Iterator[str]:
     """The modules that a file ``entry_points.txt`` lists in our group."""
     if f"[{_GROUP}]" not in text:
         return
+    # Read by hand, as `configparser` would have to be imported; the file has one simple form.
     for line in text.partition(f"[{_GROUP}]")[2].splitlines()[1:]:
         if line.strip().startswith("["):
             return
@@ -122,6 +126,7 @@ def _of_package(package: Package) -> list[Plugin]:
     kind = gpu.kind_of(package.module)
     if kind is None:
         return _collect_plugins(package, origin)
+    # Plugins use internal interfaces of jaxlib, which change with each version; jaxlib itself refuses others.
     if kind == "cuda" and package.version and _numbers(package.version) != _numbers(jaxlib_version):
         state = f"{origin} is made for another jaxlib than {jaxlib_version}, and is not used"
         return [Plugin(kind, origin, None, state=f"{state}; {gpu.advice(jaxlib_version)}")]
@@ -144,6 +149,7 @@ def _start_gpu(kind: str, module: str) -> Any:
 def start(name: str, library: str | None, options: Mapping[str, Any], c_api: Any = None) -> Any:
     """The client of a plugin, whose library or interface is loaded now if it was not before."""
     name = loaded_name(name)
+    # An earlier client that failed to start may have loaded it.
     if not native.pjrt_plugin_loaded(name):
         native.load_pjrt_plugin(name, None if c_api is not None else library, c_api)
     if not native.pjrt_plugin_initialized(name):
@@ -191,6 +197,7 @@ def _tpu() -> Iterator[Plugin]:
     library = os.environ.get("TPU_LIBRARY_PATH")
     if library is None and importlib.util.find_spec("libtpu") is not None:
         library = importlib.import_module("libtpu").get_library_path()
+    # libtpu may be installed on a machine without a TPU.
     if library is not None and os.path.exists("/dev/accel0") | os.path.exists("/dev/vfio/0"):
         yield Plugin("tpu", "libtpu", functools.partial(start, "tpu", library, {}), _TPU_PRIORITY)
 
@@ -221,6 +228,7 @@ def _collect_plugins(package: Package, origin: str) -> list[Plugin]:
         plugins.append(Plugin(name, origin, factory, priority))
 
     try:
+        # jax, if it is in the process, is hidden meanwhile, as the package would register its plugin there.
         with _stand_in(register_plugin, register_backend_factory):
             before = set(sys.modules)
             try:
@@ -229,6 +237,7 @@ def _collect_plugins(package: Package, origin: str) -> list[Plugin]:
                 for name in set(sys.modules) - before:
                     if name == package.module or name.startswith(f"{package.module}."):
                         del sys.modules[name]
+    # Anything may go wrong in a package of somebody else. It is then listed with the reason, and not used.
     except Exception as error:
         return [Plugin(package.module, origin, None, state=f"{origin} fails: {type(error).__name__}: {error}")]
     return plugins
@@ -247,6 +256,7 @@ def _stand_in(register_plugin: Any, register_backend_factory: Any) -> Iterator[N
     vars(jax).update(_src=source)
     modules: dict[str, ModuleType] = {each.__name__: each for each in (jax, source, bridge, lib)}
     modules["jax._src.lib.xla_client"] = xla_client
+    # The real modules are put aside, and come back untouched afterwards.
     before = {name: module for name, module in sys.modules.items() if name == "jax" or name.startswith("jax.")}
     for name in before:
         del sys.modules[name]

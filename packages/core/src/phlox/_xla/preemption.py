@@ -12,7 +12,7 @@ from typing import Any
 from .._base.native import native
 from .distributed import distributed_state
 
-#: the connection, and what agrees with the other processes about the last step
+#: the client of the connection, and the synchronizer of the processes
 _manager: tuple[Any, Any] | None = None
 
 
@@ -25,6 +25,7 @@ def is_last_step(step: int) -> bool:
     state = distributed_state()
     if state is None:
         return False
+    # After `shutdown` and another `initialize` there is a new client.
     if _manager is None or _manager[0] is not state.client:
         manager = native.create_preemption_sync_manager()
         manager.initialize(state.client)

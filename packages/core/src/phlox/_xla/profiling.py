@@ -41,6 +41,7 @@ def write(session: Any, content: bytes, log_dir: str, session_id: str) -> Path:
     recordings = Path(log_dir).absolute() / "plugins" / "profile"
     recordings.mkdir(parents=True, exist_ok=True)
     # jaxlib 0.10 cannot write under a name: it writes elsewhere, into a folder named after the time of day.
+    # In `log_dir`, so that the files can be renamed into their place.
     with TemporaryDirectory(dir=log_dir) as temporary:
         session.export(content, temporary)
         (written,) = (Path(temporary) / "plugins" / "profile").iterdir()

@@ -85,6 +85,7 @@ class Program:
         if out_shardings is not None:
             shardings = [requirement or actual for requirement, actual in zip(out_shardings, shardings, strict=True)]
         self.out_shardings = shardings
+        # Commitment is one property of the whole program: if an argument is committed, all results are.
         self.out_keys = [key_for(a, s, where.committed) for a, s in zip(out_avals, shardings, strict=True)]
         self.out_avals = [aval_of(key) for key in self.out_keys]
         self.handlers = [result_handler(a.physical, s) for a, s in zip(out_avals, shardings, strict=True)]
@@ -113,6 +114,7 @@ class Program:
             return operand(x)
         aval = typeof_value(x)
         assert aval is not None
+        # The sharding is given only where the argument must have it; otherwise the array goes where new ones go.
         return put(np.asarray(x, aval.dtype), aval, target, committed=target is not None)
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
@@ -122,6 +124,7 @@ class Program:
             from .moves import move  # moves.py imports this module
 
             arrays = [a if s is None else move(a, s) for a, s in zip(arrays, self.arrange, strict=True)]
+        # The checks get the arguments as the user passed them, before they are moved.
         if self.watch is not None:
             self.watch.before(arguments)
         if self.mark is not None:
@@ -156,6 +159,7 @@ def _deleting(execute: Callable[[Sequence[Any]], Any], donated: frozenset[int]) 
 
 def has_sharding(key: Key, sharding: Sharding) -> bool:
     """Whether arrays with this key have the same parts on the same devices as arrays with this sharding."""
+    # Equal objects are the common case; comparing what shardings mean needs their HLO form.
     here = sharding_of(key)
     if here == sharding:
         return True
@@ -170,6 +174,7 @@ def explain_failure(arrays: Sequence[Array], names: Sequence[str] | str = "an ar
     """
     error = sys.exc_info()[1]
     if error is not None:
+        # Only after the run failed: asking each argument before it would cost each call.
         memory.explain(error)
     for i, array in enumerate(arrays):
         if array.is_deleted():
@@ -177,6 +182,7 @@ def explain_failure(arrays: Sequence[Array], names: Sequence[str] | str = "an ar
 
 
 def _output_shardings(executable: Any, where: Plan, out_avals: Sequence[ShapedArray]) -> list[Sharding]:
+    # A program on one device cannot put its results elsewhere.
     if len(where.devices) == 1 or not out_avals:
         return [single_device(where.devices[0])] * len(out_avals)
     reported = executable.get_output_shardings() or []
@@ -219,6 +225,7 @@ class Lowering(NamedTuple):
     @property
     def _private(self) -> bool:
         """Whether the text refers to objects of its module by their addresses."""
+        # An address is valid in this process only, so such a text must not be a key on disk.
         return bool(self.module.references)
 
     def compile(self, overrides: Overrides = (), compile_effort: str | None = None) -> Program:
@@ -235,9 +242,11 @@ class Lowering(NamedTuple):
         compile_effort = compile_effort or config.current().compile_effort
         if compile_effort != "tiered" or not self._can_be_quick():
             return self.compile(overrides, compile_effort)
+        # The optimized program is better than a quick one, and loading it takes less time than either compilation.
         stored = self._program(overrides, self.advice, only_stored=True)
         if stored is not None:
             return stored
+        # The thread that optimizes waits meanwhile.
         with background.foreground():
             program = self._compiled(overrides, QUICK)
         program.optimized = functools.partial(self.compile, overrides)
@@ -250,6 +259,7 @@ class Lowering(NamedTuple):
         return (
             devices[0].platform == "cpu"
             and len({device.process_index for device in devices}) == 1
+            # Callbacks are functions of this process, which the second compilation would have to find again.
             and not (self._private or self.module.callbacks)
             and elements(self.jaxpr) <= MOST_ELEMENTS
         )
@@ -259,6 +269,7 @@ class Lowering(NamedTuple):
         types = ", ".join(aval_of(key).short for key in self.keys)
         log_stage("Compiling jit(%s) with global shapes and types [%s]", self.name, types)
         on_cpu = self.where.devices[0].platform == "cpu"
+        # The options are those of XLA's CPU compiler; others would refuse them.
         advice = (*self.advice, *(x for x in options if x not in self.advice)) if on_cpu else ()
         with described(self.jaxpr, self.name), timed(COMPILE, "XLA compilation of jit(%s)", self.name):
             program = self._program(overrides, advice)
@@ -269,6 +280,7 @@ class Lowering(NamedTuple):
         """The program; with `only_stored` None if it is not on disk."""
         text, module = self.text, self.module
         if self._private:  # text and module must come from the same call
+            # The texts are equal, but for the addresses of objects of this module.
             text, module = self.located()
         executable = compile_text(
             text,
@@ -309,6 +321,7 @@ def keep(cache: dict[Any, Program], key: Any, program: Program, name: str) -> Pr
     cache[key] = program
 
     def install(quick: Program, optimized: Program) -> None:
+        # Not if the cache was cleared, or has got another program meanwhile.
         if cache.get(key) is quick:
             cache[key] = optimized
 
@@ -338,17 +351,21 @@ def lower(
     """
     where = plan(keys, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings, out_shardings=out_shardings)
     if out_shardings is not None:
+        # An `AbstractMesh` in a requirement gets the devices that were chosen for the program.
         out_shardings = [s and bound(s, where) for s in out_shardings]
     if any_specs():
         out_shardings = _in_types(jaxpr, where, keys, out_shardings)
+    # The checks of nan evaluate the program again with the same arguments.
     if watched():
         donated = frozenset()
     write = functools.partial(module_text, jaxpr, name, where, keys, donated, results, out_shardings, portable)
     with timed(LOWER, "lowering of jit(%s)", name):
+        # The text without locations comes first: it is what caches look up, and often the only one that is needed.
         text, module = write()
     located = functools.partial(write, locations=True)
     avals = [v.aval for v in jaxpr.outvars]
     keys_observer = _keys_observer(jaxpr, name, repeatable)
+    # A marker records what a run uses in one pass over buffers; without one, `Watch` does it more slowly.
     mark = keys_observer and keys_observer.marker(list(map(aval_of, keys)))
     advice = pipeline(jaxpr) if where.devices[0].platform == "cpu" else ()
     moved = memory_kinds(jaxpr)
@@ -376,6 +393,7 @@ def lower(
 def _keys_observer(jaxpr: Jaxpr, name: str, repeatable: bool) -> Any:
     """The `Observer` of PRNG keys that the flags `checks` and `debug_key_reuse` require for a program, or None."""
     settings = config.current()
+    # Most processes never make a PRNG key, and then skip the analysis.
     if not has_key_types() or (settings.checks == "off" and not settings.debug_key_reuse):
         return None
     from .key_records import observer  # imported for programs with keys alone
@@ -432,6 +450,7 @@ def module_text(
     """The StableHLO text of a program, and the `Module` that it was written with."""
     if out_shardings is not None and len(where.devices) > 1:
         pairs = zip(jaxpr.outvars, out_shardings, strict=True)
+        # Shardy's text names axes of one mesh, so each sharding is written by those of the program's mesh if possible.
         out_shardings = [s and (over(where.mesh, s, v.aval.physical.ndim) or s) for v, s in pairs]
     requirements = [s for s in (*where.shardings, *(out_shardings or ())) if s is not None]
     shardy = where.mesh is not None and all(
@@ -440,6 +459,7 @@ def module_text(
     module = Module(where.devices, shardy or len(where.devices) == 1, where.mesh, locations, portable)
     arguments = []
     for i, (key, sharding) in enumerate(zip(keys, where.shardings, strict=True)):
+        # "May reuse this buffer": XLA pairs donated arguments with results by itself.
         attributes = ["jax.buffer_donor = true"] if i in donated else []
         if len(where.devices) > 1:
             attributes.append(sharding_attribute(module, sharding, aval_of(key).physical.ndim, shardy))
@@ -494,15 +514,19 @@ def sharding_attribute(module: Module, sharding: Sharding, ndim: int, shardy: bo
 def spec_text(module: Module, mesh: Mesh | AbstractMesh, spec: PartitionSpec, ndim: int) -> str:
     """A PartitionSpec for an array with `ndim` axes in Shardy's syntax: ``@mesh, [{"i"}, {}]``."""
     symbol = module.mesh_symbol(mesh)
+    # Axes that the spec leaves out are not split.
     entries = (*spec, *((None,) * (ndim - len(spec))))
     dims = [
-        "?" if entry is UNCONSTRAINED else ", ".join(quoted(str(axis)) for axis in axes_of(entry)) for entry in entries
+        # "?" leaves the axis open for the partitioner to split.
+        "?" if entry is UNCONSTRAINED else ", ".join(quoted(str(axis)) for axis in axes_of(entry))
+        for entry in entries
     ]
     return f"@{symbol}, [{', '.join(f'{{{dim}}}' for dim in dims)}]"
 
 
 def donatable(donated: Sequence[int], avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> frozenset[int]:
     """The donated arguments whose buffers can be reused: each needs an output of its own with the same type."""
+    # Counted, as each result can take over one buffer only.
     free: dict[tuple[Any, ...], int] = {}
     for aval in outs:
         free[_layout(aval)] = free.get(_layout(aval), 0) + 1
@@ -516,5 +540,6 @@ def donatable(donated: Sequence[int], avals: Sequence[ShapedArray], outs: Sequen
 
 
 def _layout(aval: ShapedArray) -> tuple[Any, ...]:
+    # Keys are stored as integers with a further axis, which is what must match.
     dtype = aval.dtype
     return (aval.physical.shape, aval.physical.dtype) if isinstance(dtype, ExtendedDtype) else (aval.shape, dtype)

@@ -46,6 +46,7 @@ class NativeSharding(native.Sharding):  # type: ignore[misc]
     def __init__(self, devices: tuple[Device, ...], hlo: Any, public: Sharding):
         super().__init__()
         self._internal_device_list = native.DeviceList(devices)
+        # C++ reads these under several names, depending on the version.
         self._device_assignment = devices
         self.device_set = frozenset(devices)
         self.memory_kind = self._memory_kind = public.kind
@@ -77,6 +78,7 @@ class Sharding:
     def __init__(self, devices: tuple[Device, ...], memory_kind: str | None = None):
         self.devices = devices
         self.kind = None if memory_kind is None else _checked_kind(devices, memory_kind)
+        # By number of axes: the HLO form of one spec depends on it.
         self._natives: dict[int, Any] = {}
 
     def __copy__(self) -> Self:
@@ -184,6 +186,7 @@ class Sharding:
         for position, device in enumerate(self.devices):
             place = self._tile_of(position, len(global_shape))
             result[device] = tuple(
+                # As in JAX: an axis that is not split has the index ``slice(None)``.
                 slice(None) if count == 1 else slice(at * size, (at + 1) * size)
                 for at, size, count in zip(place, shard, pieces, strict=True)
             )
@@ -213,6 +216,7 @@ def _checked_kind(devices: tuple[Device, ...], kind: str) -> str | None:
         raise OptionError(
             f"Could not find memory of kind {kind!r} addressable by {local}", instead=", ".join(map(repr, known))
         )
+    # The default kind counts as no kind, so that shardings with and without its name are equal.
     return None if kind == local.default_memory().kind else kind
 
 
@@ -224,6 +228,7 @@ class SingleDeviceSharding(Sharding):
     def __init__(self, device: Device, *, memory_kind: str | None = None):
         super().__init__((device,), memory_kind)
 
+    # `__reduce__` and not slots: a device is found again by its number, and caches must not be pickled.
     def __reduce__(self) -> Any:
         return _single_device_sharding, (self.device, self.kind)
 
@@ -281,6 +286,7 @@ class NamedSharding(Sharding):
         check_spec(mesh, self.spec)
 
     def __getattr__(self, name: str) -> Any:
+        # Slots that are not set raise AttributeError, which would tell users nothing.
         if name in ("devices", "_natives"):  # not set with an AbstractMesh
             raise DeviceError(f"{self} has no devices", instead="a NamedSharding of a phlox.sharding.Mesh")
         raise AttributeError(f"NamedSharding has no attribute {name!r}")
@@ -322,6 +328,7 @@ class NamedSharding(Sharding):
         if len(self.spec) > ndim:
             raise self._too_many_entries(ndim)
         pieces = tiles(self.mesh, self.spec, ndim)
+        # Pieces are numbered by the mesh axes in the order in which the spec names them, replicas last.
         cutting = [self.mesh.axis_names.index(axis) for entry in self.spec for axis in axes_of(entry)]
         rest = [i for i in range(len(self.mesh.axis_names)) if i not in cutting]
         return [*pieces, self.mesh.size // int(np.prod(pieces))], cutting + rest
@@ -332,11 +339,13 @@ class NamedSharding(Sharding):
                 f"Unconstrained dims are not allowed in the sharding of an array: {self.spec}",
                 instead="UNCONSTRAINED only in phlox.lax.with_sharding_constraint",
             )
+        # One form for all replicated shardings, or XLA would count equal ones as different.
         if self.is_fully_replicated:
             return _replicated
         pieces, order = self._order(ndim)
         replicate = [hlo.OpSharding.Type.REPLICATED] if pieces[-1] > 1 else []
         dims = pieces if replicate else pieces[:-1]
+        # XLA's compact form: the devices in mesh order, reshaped to the mesh, transposed by `order`.
         return HloSharding.iota_tile(dims, list(self.mesh.axis_sizes), order, replicate)
 
     def tiles(self, ndim: int) -> list[int]:
@@ -350,6 +359,7 @@ class NamedSharding(Sharding):
             at = 0
             for axis in axes_of(entry):
                 i = self.mesh.axis_names.index(axis)
+                # Several mesh axes on one array axis: the first is the major one, as digits of a number.
                 at = at * sizes[i] + int(where[i])
             place.append(at)
         return tuple(place)
@@ -382,6 +392,7 @@ def spec_of(sharding: Any, ndim: int) -> Spec | None:
     if not isinstance(sharding, NamedSharding) or not (explicit := sharding.mesh.explicit_axes):
         return None
     entries = (*sharding.spec, *(None,) * (ndim - len(sharding.spec)))
+    # Only explicit axes are part of types: over others the compiler splits as it likes.
     split = [tuple([axis for axis in axes_of(entry) if axis in explicit]) for entry in entries]
     return spec_over(sharding.mesh.abstract_mesh, split)
 
@@ -402,6 +413,7 @@ def _sharding_in_type(aval: ShapedArray) -> NamedSharding:
     return NamedSharding(aval.spec.mesh, PartitionSpec(*aval.spec.partitions))
 
 
+# Types are of a lower layer, which cannot import shardings.
 LAZY_ATTRIBUTES["sharding"] = _sharding_in_type
 read_shardings_with(spec_of)
 
@@ -429,6 +441,7 @@ class CompilerSharding(Sharding):
         return self._hlo.is_replicated()
 
     def tiles(self, ndim: int) -> list[int]:
+        # The dimensions may be followed by one for replicas.
         return [1] * ndim if self.is_fully_replicated else list(self._hlo.tile_assignment_dimensions())[:ndim]
 
     def _tile_of(self, position: int, ndim: int) -> tuple[int, ...]:
@@ -503,6 +516,7 @@ def make_single_device_sharding(device: Device, *, memory_kind: str | None = Non
     return sharding if sharding.kind else single_device(device)
 
 
+# A cache by equality whose value is its first key. The least recently used ones are dropped, which costs a miss only.
 @functools.lru_cache(4096)
 def interned(sharding: Sharding) -> Sharding:
     """The first sharding that was passed here and equals this one, so that caches can compare shardings by identity."""
@@ -521,7 +535,9 @@ def from_hlo(devices: tuple[Device, ...], hlo: Any, ndim: int, mesh: Mesh | None
     if len(devices) == 1:
         return single_device(devices[0])
     if mesh is not None:
+        # After the axes of the array there may be one for replicas.
         pieces = [1] * ndim if hlo.is_replicated() else list(hlo.tile_assignment_dimensions())[:ndim]
+        # Each is tried until one has the same HLO form; meshes have few axes.
         for spec in _specs_with(mesh, pieces):
             candidate = NamedSharding(mesh, spec)
             if candidate.hlo(ndim) == hlo:
@@ -531,6 +547,7 @@ def from_hlo(devices: tuple[Device, ...], hlo: Any, ndim: int, mesh: Mesh | None
 
 def _specs_with(mesh: Mesh, pieces: list[int]) -> Iterator[PartitionSpec]:
     """The specs by which the axes of an array are split into these numbers of pieces."""
+    # Trailing axes that are not split are left out, as users write specs.
     while pieces and pieces[-1] == 1:
         pieces = pieces[:-1]
     for entries in _splits(dict(mesh.shape), pieces):
@@ -542,6 +559,7 @@ def _splits(sizes: dict[Any, int], pieces: list[int]) -> Iterator[tuple[tuple[An
     if not pieces:
         yield ()
         return
+    # An axis of length 1 splits nothing, and would only multiply the candidates.
     longer = [name for name, size in sizes.items() if size > 1]
     for count in range(len(longer) + 1) if pieces[0] > 1 else (0,):
         for names in itertools.permutations(longer, count):

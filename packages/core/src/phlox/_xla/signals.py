@@ -58,4 +58,5 @@ def watch(jaxpr: Jaxpr, name: str, keys: Any = None) -> Watch | None:
 def watched() -> bool:
     """Whether programs may be evaluated again with the same arguments, which must therefore not be donated."""
     settings = config.current()
+    # Not for `no_execution` and key checks: they look before a run, and need no second evaluation.
     return settings.debug_nans or settings.debug_infs

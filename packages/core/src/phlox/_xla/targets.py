@@ -18,6 +18,7 @@ def _registry() -> Any:
     """jaxlib's module that keeps registrations by platform; from now on it registers those for the CPU with XLA."""
     import jaxlib.xla_client as xla_client  # slow to import, so `native` avoids it
 
+    # Handlers are kept until the platform has a client, so registering needs none.
     xla_client.register_custom_call_handler("cpu", native.register_custom_call_target)
     xla_client.register_custom_type_handler("cpu", native.register_custom_type)
     return xla_client

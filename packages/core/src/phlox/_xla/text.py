@@ -42,6 +42,7 @@ class Number(Value):
     __slots__ = ("_function", "_name", "value")
 
     def __init__(self, function: Function, value: Any, aval: ShapedArray):
+        # The name is None until a line refers to the number.
         self._function = function
         self._name: str | None = None
         self.value = value
@@ -50,6 +51,7 @@ class Number(Value):
     @property
     def name(self) -> str:  # type: ignore[override]
         if self._name is None:
+            # The line is added at the end of the function as it is now: reading a name is what decides its place.
             self._name = self._function.constant(self.value, self.aval).name
         return self._name
 
@@ -147,6 +149,7 @@ class Module:
         """The symbol of a mesh with these (name, size) axes, over all devices or over the device numbers `devices`."""
         key = (axes, devices)
         if key not in self.meshes:
+            # Named in the order of their first use; equal meshes share a symbol.
             self.meshes[key] = "mesh" if not self.meshes else f"mesh_{len(self.meshes)}"
         return self.meshes[key]
 
@@ -157,10 +160,13 @@ class Module:
     def split_text(self, mesh: Any, entries: Entries, ndim: int) -> str:
         """A sharding in Shardy's syntax, as in the type of an array with `ndim` axes: ``@mesh, [{"i"}, {}]``. The
         compiler may split further over the axes of `mesh` that are neither explicit nor manual, and over no others."""
+        # "?" at the end lets the compiler split the axis further, over axes of type Auto.
         open_end = ["?"] if mesh.auto_axes else []
         rest = ((),) * (ndim - len(entries))
         dims = [", ".join([*(quoted(str(name)) for name in entry), *open_end]) for entry in (*entries, *rest)]
         used = {name for entry in entries for name in entry}
+        # With Auto axes present, explicit ones that split nothing are listed as replicated, or the compiler might use
+        # them.
         whole = [quoted(str(name)) for name in mesh.explicit_axes if name not in used] if open_end else []
         end = f", replicated={{{', '.join(whole)}}}" if whole else ""
         return f"@{self.mesh_symbol(mesh)}, [{', '.join(f'{{{dim}}}' for dim in dims)}]{end}"
@@ -252,9 +258,11 @@ class Function:
         """Adds a location, made of `names` and the source line, to all lines that have none yet."""
         location = quoted("/".join(filter(None, [*names])))
         if self.source is not None:
+            # The cache of positions serves all lines of the module: reading those of a code object takes long.
             line, column = self.source.place(self.module.positions)
             location += f"({quoted(self.source.file)}:{line}:{column})"
         location = f"loc({location})"
+        # Several lines may come from one equation, and all get its location.
         self.lines[self.located :] = [f"{line} {location}" for line in self.lines[self.located :]]
         self.located = len(self.lines)
 
@@ -299,6 +307,7 @@ class Function:
             f'{left + " = " if outs else ""}"{op}"({", ".join([x.name for x in operands])}){properties}{bodies}{marked}'
             f" : ({', '.join([x.aval.text for x in operands])}) -> {result}"
         )
+        # A result that is alone is a value, so that rules need not unpack it.
         if not many:
             return Value(name, outs[0])
         return [Value(f"{name}#{i}" if len(outs) > 1 else name, aval) for i, aval in enumerate(outs)]
@@ -346,6 +355,7 @@ class Function:
 
     def order(self) -> Value:
         """The token for the next operation with an ordered effect."""
+        # The first ordered operation of a function makes the token.
         return self.token or self.op("stablehlo.create_token", [], [TOKEN])[0]
 
     # -- operations that many rules use
@@ -358,6 +368,7 @@ class Function:
 
     def number(self, value: Any, aval: ShapedArray) -> Value:
         """A constant whose elements are all `value`; equal ones share one line in this function."""
+        # Arrays with axes are not shared: comparing their elements would cost more than a second constant.
         if type(value) is np.ndarray:
             if value.ndim:
                 return self.constant(value, aval)
@@ -374,6 +385,7 @@ class Function:
         if x.aval.shape == shape:
             return x
         if type(x) is Number:
+            # A number stays a number in the new shape, which rules may look at, and the text has no broadcast.
             return self.number(x.value, shaped(shape, x.aval.dtype))
         aval = shaped(shape, x.aval.dtype)
         return self.ending("stablehlo.broadcast_in_dim", x.name, _broadcast_end(tuple(dims), x.aval, aval), aval)
@@ -391,6 +403,7 @@ class Function:
     def compare(self, direction: str, x: Value, y: Value, total: bool = False) -> Value:
         """``x <direction> y`` elementwise: EQ, NE, LT, LE, GT or GE."""
         letter = dtypes.kind(x.aval.dtype)
+        # Comparing floats by total order puts -0 before 0 and nan last, as sorting does.
         how = {"f": "TOTALORDER" if total else "FLOAT", "c": "FLOAT", "i": "SIGNED"}.get(letter, "UNSIGNED")
         name = self.fresh()
         out = shaped(x.aval.shape, dtypes.bool_)
@@ -420,6 +433,7 @@ class Function:
         """
         # scope_text first: wrappers such as vmap(...) apply to the users' names, and must not wrap `names`.
         label = tuple(filter(None, [scope_text(self.label), *names])) if names else self.label
+        # The counter is shared with the region: names in MLIR are visible in inner regions, and must not repeat.
         inner = Function(self.module, self.axes, self.counter, self.indent + "  ", label, self.auto)
         arguments = [Value(inner.fresh(), aval) for aval in in_avals]
         results = body(inner, *arguments)
@@ -437,6 +451,7 @@ def _broadcast_end(dims: tuple[int, ...], x: ShapedArray, out: ShapedArray) -> s
 
 def ints(values: Iterable[int]) -> str:
     """``[1, 2]``"""
+    # `index` refuses floats, which would be written as ``2.0`` and not parse.
     return f"[{', '.join([str(index(value)) for value in values])}]"
 
 
@@ -462,12 +477,14 @@ def dense(value: Any, aval: ShapedArray) -> str:
     """The elements of a constant of this type, as an MLIR attribute."""
     array = np.asarray(value, aval.dtype)
     if array.ndim == 0:
+        # One element stands for all: MLIR calls it a splat.
         return f"dense<{number(array[()], aval.dtype)}>"
     if array.size == 0:
         return "dense<>"
     letter = dtypes.kind(aval.dtype)
     if letter == "b" or dtypes.bits(aval.dtype) < 8:
         return f"dense<{_nested(array.tolist(), aval.dtype)}>"
+    # Raw bytes in hexadecimal: shorter and exact. MLIR has no such form for bools and elements below a byte.
     return f'dense<"0x{np.ascontiguousarray(array).tobytes().hex().upper()}">'
 
 
@@ -489,8 +506,10 @@ def number(value: Any, dtype: Any) -> str:
         return f"({number(value.real, part)}, {number(value.imag, part)})"
     real = float(value)
     if not np.isfinite(real):
+        # MLIR has no words for inf and nan: the bits, most significant byte first.
         return "0x" + np.asarray(value, dtype).tobytes()[::-1].hex().upper()
     text = repr(real)
     if "e" in text and "." not in text:
+        # ``1e-05`` is no float in MLIR, which demands a point.
         text = text.replace("e", ".0e")
     return text

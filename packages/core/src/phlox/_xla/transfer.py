@@ -20,10 +20,12 @@ from .devices import Device
 from .import_guard import no_jax
 from .sharding import Sharding, one_device_in, single_device
 
+# jaxlib copies the host's memory before `batched_device_put` returns, so that NumPy may change it right after.
 _COPY = native.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _SHARE = native.HostBufferSemantics.ZERO_COPY
 _ALWAYS_COPY = native.ArrayCopySemantics.ALWAYS_COPY
 _HAS_DIRECT_READ = hasattr(native.ArrayImpl, "_to_np_array_did_copy")  # from jaxlib 0.11
+# Until 0.10 the handler looks for a method that only jax adds to jaxlib's arrays, unless it is told not to check.
 _CHECKS = "_skip_checks" in str(getattr(native.array_result_handler, "__nb_signature__", ""))  # until 0.10
 _UNCHECKED = {"_skip_checks": True} if _CHECKS else {}
 _batched_device_put = native.batched_device_put
@@ -42,6 +44,7 @@ def result_handler(aval: ShapedArray, sharding: Sharding) -> Any:
 def put_buffer(x: Any, aval: ShapedArray, sharding: Sharding, share: bool = False) -> Any:
     """Copies host data to devices, laid out by `sharding`. The buffer shares memory with `x` only if `share` is set."""
     transfer_guard.check("host_to_device", aval, sharding)
+    # The guard is asked here, outside of the cached function: its flags may change between two calls.
     return _host_to_device(aval, sharding, share)(np.asarray(x, aval.dtype))
 
 
@@ -61,9 +64,11 @@ def buffer_maker(aval: ShapedArray, sharding: Sharding, kind: Any, share: bool =
 
     It is valid while the settings of the transfer guard stay as they are.
     """
+    # A guard that logs or forbids has to see each transfer, so nothing about it is decided here.
     if not transfer_guard.is_allowed("host_to_device"):
         return lambda x: put_buffer(x, aval, sharding, share)
     put = _host_to_device(aval, sharding, share)
+    # The dtype is compared once here, so that calls need not convert.
     return put if isinstance(kind, np.dtype) and kind == aval.dtype else lambda x: put(np.asarray(x, aval.dtype))
 
 
@@ -83,6 +88,7 @@ def _put_function(aval: ShapedArray, sharding: Sharding, share: bool) -> Callabl
         # One of jaxlib's own shardings: for phlox's, the C++ code would call Python methods.
         target = native.GSPMDSharding(devices, sharding.native(aval.ndim).hlo)
         mode = _SHARE if share else _COPY
+        # The last argument is `enable_x64`. Without it jaxlib asks for a global setting that only jax sets, and raises.
         return lambda host: _batched_device_put(aval, target, [host], devices, True, False, mode, True)
 
     def put_parts(host: np.ndarray) -> Any:
@@ -110,8 +116,10 @@ def buffer_to_numpy(buf: Any, aval: ShapedArray, sharding: Sharding) -> np.ndarr
 
     Raises `DeviceError` if some elements are only in other processes.
     """
+    # dtypes of ml_dtypes (bfloat16, float8, int4) are not builtin, and jaxlib's buffer protocol refuses them.
     if len(sharding.devices) == 1 and aval.dtype.isbuiltin == 1:
         try:
+            # Not ``np.asarray(buf)``: if the protocol fails, NumPy makes an array of dtype object, without an error.
             return np.asarray(memoryview(buf))
         except (BufferError, RuntimeError):
             pass  # not in host memory, or not in this process
@@ -119,6 +127,8 @@ def buffer_to_numpy(buf: Any, aval: ShapedArray, sharding: Sharding) -> np.ndarr
     if sharding.devices[0].platform != "cpu":
         transfer_guard.check("device_to_host", aval)
     try:
+        # jaxlib before 0.11 looks for jax when it splits or reads a buffer, which costs a second where jax is
+        # installed.
         with no_jax:
             value = read(buf)
     except native.JaxRuntimeError as error:
@@ -137,6 +147,7 @@ def is_local(device: Device) -> bool:
 @functools.lru_cache(4096)
 def is_whole(sharding: Sharding, shape: tuple[int, ...]) -> bool:
     """Whether the devices of this process together hold all elements of an array of this shape."""
+    # Slices are not hashable before Python 3.12, but their text is.
     all_parts = {str(index) for index in sharding.devices_indices_map(shape).values()}
     return all_parts == {str(index) for index in _local_parts(sharding, shape)[1]}
 
@@ -152,6 +163,7 @@ def _device_to_host(aval: ShapedArray, sharding: Sharding) -> Callable[[Any], np
             aval=aval,
             sharding=sharding,
         )
+    # `_to_np_array_did_copy` assembles shards by itself, if all of them are in this process.
     if len(sharding.devices) > 1 and not (_HAS_DIRECT_READ and sharding.is_fully_addressable):
         return lambda buf: _assemble_on_host(buf, aval, sharding)
     if _HAS_DIRECT_READ:
@@ -168,6 +180,7 @@ def _assemble_on_host(buf: Any, aval: ShapedArray, sharding: Sharding) -> np.nda
         if str(indices[device]) not in done:  # replicas are read once
             done.add(str(indices[device]))
             out[indices[device]] = buffer_to_numpy(piece, part, single_device(device))
+    # Read-only, as arrays of one device are, whose memory is shared with the reader.
     out.flags.writeable = False
     return out
 
@@ -180,6 +193,7 @@ def pieces(buf: Any, part: ShapedArray, sharding: Sharding) -> list[tuple[Device
     with no_jax:
         parts = buf._arrays
     return [
+        # A shard without a sharding of phlox's would make jaxlib ask jax for one.
         (device, piece._rewrap_with_aval_and_sharding(part, one_device_in(device, sharding.kind).native(part.ndim)))
         for device, piece in zip(local, parts, strict=True)
     ]
@@ -192,6 +206,7 @@ def move_buffer(buf: Any, aval: ShapedArray, here: Sharding, there: Sharding) ->
     """Copies a buffer from sharding `here` to `there`: directly between two local devices, else through the host."""
     transfer_guard.check("device_to_device", aval, there, here)
     both = (*here.devices, *there.devices)
+    # Clients do not share memory: between two of them, as CPU and GPU, the host is the only way.
     if len(both) == 2 and both[0].client is both[1].client and all(map(is_local, both)):
         return _copy_to(buf, there.native(aval.ndim))
     return put_buffer(buffer_to_numpy(buf, aval, here), aval, there)
@@ -202,6 +217,7 @@ def copy(buf: Any, aval: ShapedArray, sharding: Sharding) -> Any:
     if is_whole(sharding, aval.shape):
         return put_buffer(buffer_to_numpy(buf, aval, sharding), aval, sharding)
     part = shaped(sharding.shard_shape(aval.shape), aval.dtype)
+    # With shards in other processes there is no way over the host; each process copies its own.
     held = [(piece, one_device_in(device, sharding.kind)) for device, piece in pieces(buf, part, sharding)]
     return assemble(aval, sharding, [copy(piece, part, where) for piece, where in held])
 
@@ -213,6 +229,7 @@ def _copy_to(buf: Any, target: Any) -> Any:
 
 def assemble(aval: ShapedArray, sharding: Sharding, parts: list[Any]) -> Any:
     """One buffer made of the buffers of its parts, which are in the order of the sharding's devices."""
+    # The checks need methods that only jax adds to jaxlib's classes.
     return native.ArrayImpl(aval, sharding.native(aval.ndim), parts, True, _skip_checks=True)
 
 
@@ -242,6 +259,7 @@ def dlpack_device(sharding: Sharding) -> tuple[int, int]:
 
 def to_dlpack(buf: Any) -> Any:
     """A DLPack capsule of the buffer."""
+    # Consumers get a pointer, and may read it before the program that computes the values has ended.
     buf.block_until_ready()
     return native.buffer_to_dlpack_managed_tensor(buf, None)
 
@@ -254,10 +272,13 @@ def from_dlpack(capsule: Any, device: Device) -> tuple[Any, ShapedArray]:
         try:
             host = np.asarray(memoryview(buf))
         except (BufferError, TypeError):
+            # bfloat16 and the like, which the buffer protocol refuses.
             host = buf._single_device_array_to_np_array_did_copy()[0]
     aval = shaped(host.shape, host.dtype)
     if host.dtype == bool and (clean := clean_bools(host)) is not host:
+        # Bytes other than 0 and 1 in bools, as other libraries may write them, cannot be shared.
         return put_buffer(clean, aval, single_device(device)), aval
+    # In place of the aval that jaxlib would ask of jax.
     return buf._rewrap_with_aval_and_sharding(aval, single_device(device).native(aval.ndim)), aval
 
 

@@ -16,6 +16,7 @@ from .._base.errors import TransferError
 from .._ir.avals import ShapedArray
 from .sharding import Sharding
 
+# A context variable, so that an explicit transfer in one thread does not permit implicit ones in another.
 _explicit: ContextVar[bool] = ContextVar("phlox_explicit_transfer", default=False)
 _FLAG = {d: attrgetter(f"transfer_guard_{d}") for d in ("host_to_device", "device_to_device", "device_to_host")}
 _INSTEAD = {
@@ -49,6 +50,7 @@ def check(direction: str, aval: ShapedArray, there: Sharding | None = None, here
         return
     level = _FLAG[direction](config.current())
     explicit = _explicit.get()
+    # "disallow" and "log" concern implicit transfers, "disallow_explicit" and "log_explicit" both kinds.
     if explicit and not level.endswith("_explicit"):
         return
     words = f"{'explicit' if explicit else 'implicit'} {direction.replace('_', '-')} transfer of {aval.short}"

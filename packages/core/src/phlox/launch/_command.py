@@ -40,6 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     hosts = [host.strip() for host in options.hosts.split(",")] if options.hosts else []
     if hosts:
         port = options.port or random.randrange(*_PORTS)
+        # ssh takes ``user@host``, of which the others need the host.
         address = options.coordinator or f"{hosts[0].rpartition('@')[2]}:{port}"
         commands = [_remote(host, i, hosts, address, options, program) for i, host in enumerate(hosts)]
         return Group(commands).run()
@@ -78,13 +79,16 @@ def _parser() -> argparse.ArgumentParser:
 
 def _free_port() -> int:
     with socket.socket() as probe:
+        # Port 0 asks the system for a free one. It is free again after this, for the process that will listen.
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def _local(number: int, count: int, address: str, options: argparse.Namespace, program: Sequence[str]) -> Command:
+    # An address that is left from another run would be preferred.
     environment = {name: value for name, value in os.environ.items() if name != "JAX_COORDINATOR_ADDRESS"}
     environment |= {"PHLOX_LAUNCH_ADDRESS": address, "PHLOX_LAUNCH_COUNT": str(count)}
+    # Without buffers, so that lines appear when they are printed.
     environment |= {"PHLOX_LAUNCH_NUMBER": str(number), "PYTHONUNBUFFERED": "1"}
     if options.devices is not None:
         environment["PHLOX_NUM_CPU_DEVICES"] = str(options.devices)
@@ -101,6 +105,7 @@ def _remote(
     words += ["--python", options.python]
     words += ["--devices", options.devices] if options.devices is not None else []
     settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in passed.items())
+    # As one text: ssh passes its words to a shell.
     there = f"cd {shlex.quote(os.getcwd())} && env {settings} {shlex.join(map(str, [*words, *program]))}"
     return Command(
         [*shlex.split(options.ssh), host, there], dict(os.environ), "", f"the launcher on {host}", remote=True

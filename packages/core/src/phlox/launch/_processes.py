@@ -50,6 +50,7 @@ class Group:
         Returns:
           The exit status of the first that failed, as a shell gives it; 0 if none did.
         """
+        # Set before the first start, so that no process is left behind by a signal in between.
         before = {number: signal.signal(number, self._note_signal) for number in _FORWARDED}
         try:
             for command in self.commands:
@@ -97,6 +98,7 @@ class Group:
     def _follow_input(self) -> None:
         for line in sys.stdin:
             self.signal_number = signal.Signals[line.strip()]
+        # The end of the input is the end of ssh: the launcher on the other side is gone.
         self.signal_number = signal.SIGTERM
 
     def _send(self, number: int) -> None:
@@ -106,6 +108,7 @@ class Group:
             if not command.remote:
                 process.send_signal(number)
                 continue
+            # ssh does not pass on signals.
             try:
                 process.stdin.write(f"{signal.Signals(number).name}\n".encode())  # type: ignore[union-attr]
                 process.stdin.flush()  # type: ignore[union-attr]
@@ -120,9 +123,11 @@ class Group:
                 number, self.signal_number = self.signal_number, None
                 by_signal = True
                 self._send(number)
+            # The first failure is searched; processes that ended because of it may be seen before it.
             if cause is None:
                 cause = self._failure(only_causes=True)
                 if cause is None and self._failure(only_causes=False):
+                    # A status of 75 alone: the cause may show in a moment.
                     others_end = others_end or time.monotonic() + _PATIENCE
                     if time.monotonic() > others_end:
                         cause = self._failure(only_causes=False)

@@ -68,6 +68,7 @@ class custom_vmap(Decorated[..., Any]):
         if self.vmap_rule is None:
             raise no_rule(self.fun, "custom_vmap", "batching rule", "def_vmap(rule)")
         args = positional(self.fun, args, kwargs, "custom_vmap")
+        # Without a transformation the rule has no part, and the function just runs.
         if runs_at_once(current_trace.get(), args):
             return self.fun(*args)
         leaves, in_tree = operands_of("custom_vmap", self.fun, args)
@@ -110,6 +111,7 @@ class custom_vmap(Decorated[..., Any]):
                 f"the vmap rule of {name} returns another structure than {name}",
             )
             arguments.check_outputs(vmap_rule, result, outs)
+            # Trees of bools, in which users also write 0 and 1.
             flags = [bool(there) for there in out_batched]
             if any(batched):  # without batched operands, a rule may return results without the batch axis
                 _check_axes(name, out_tree, outs, flags, size)

@@ -115,16 +115,19 @@ def run_mapped(
     trace = BatchTrace(axis)
 
     def index() -> Any:
+        # Made in the trace of the batch, so that it counts as one number for each example.
         return trace.join(iota.bind(dtype=np.dtype("int32"), shape=(axis.size,), dimension=0), 0)
 
     def to_elt(x: Any, spec: Any) -> Any:
         if is_mappable(x):
             return _mappable[type(x)].to_elt(to_elt, index, x, spec)
+        # A spec counts from the end as Python does; the trace wants it from the front.
         return trace.join(x, spec if spec is None else spec % typeof(x).ndim)
 
     def from_elt(size: int, x: Any, spec: Any) -> Any:
         if is_mappable(x):
             return _mappable[type(x)].from_elt(from_elt, size, x, spec)
+        # The result is put together outside of the batch trace, in which it would be one example.
         token = current_trace.set(trace.parent)
         try:
             return place(*trace.split(x), spec, size)

@@ -77,6 +77,7 @@ def vmap(
     @wraps(fun, "Vectorized version of {fun}. Takes arguments and returns results with additional array axes.")
     @user_call
     def batched(*args: Any, **kwargs: Any) -> Any:
+        # Only if a program has registered containers: then leaves may be no arrays, and nothing below holds.
         if any_mappable():
             return _with_mappables(
                 fun, args, kwargs, in_axes, out_axes, BatchAxis(axis_size or 0, axis_name, spmd), sum_match
@@ -89,33 +90,50 @@ def vmap(
         refs = [leaves[i] for i in mapped_refs]
         leaves = replaced(leaves, mapped_refs, values(refs)) if refs else leaves
         # Arguments that are not mapped need not be arrays; the checks see a 0 in their place.
+        # Python objects may pass through `vmap` unmapped, as in JAX.
         mapped = [x if d is not None or typeof_value(x) is not None else 0 for x, d in zip(leaves, axes, strict=True)]
         avals = arguments.check_arrays("vmap", fun, args, kwargs, mapped)
         size = _size(axes, avals, axis_size, lambda: arguments.leaf_names(fun, args, {"kwargs": kwargs}))
         if size is None:
             raise _nothing_mapped(args, kwargs, avals)
+        # From the front, as batching rules expect it.
         dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
         flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree)
 
         def of_example(*xs: Any) -> list[Any]:
+            # Each example gets a reference of its own, whose last value is returned after the results.
             inside = [Ref(AbstractRef(typeof(xs[i])), xs[i]) for i in mapped_refs]
             return [*flat(*replaced(xs, mapped_refs, inside)), *values(inside)]
 
         with within(_VMAP), no_leaks(arguments.fun_name(fun), fun):
+            # Explicit mesh axes are looked for only if some type has them.
             axis = BatchAxis(size, axis_name, spmd, _explicit(avals, dims) if any_specs() else None)
             outs, out_dims = run_batched(of_example if refs else flat, axis, leaves, dims)
         check_returned(fun, flat.out_tree)
         expected_dims = [*flat_axes("vmap out_axes", out_axes, flat.out_tree), *[dims[i] for i in mapped_refs]]
-        for i, (dim, want) in enumerate(zip(out_dims, expected_dims, strict=True)):
-            if dim is not None and want is None and not sum_match:
-                path = pytree.named_paths(flat.out_tree)[i]
-                raise _unplaced(pytree.keystr(path), dim, axis_name, typeof(outs[i]).short)
-        placed = [_place(x, d, want, axis) for x, d, want in zip(outs, out_dims, expected_dims, strict=True)]
+        placed = _place_all(outs, out_dims, expected_dims, flat.out_tree, axis, sum_match)
         width = len(placed) - len(refs)
         write_all(refs, placed[width:])
         return flat.out_tree.unflatten(placed[:width])
 
     return batched
+
+
+def _place_all(
+    outs: Sequence[Any],
+    dims: Sequence[int | None],
+    expected_dims: Sequence[int | None],
+    out_tree: PyTreeDef,
+    axis: BatchAxis,
+    sum_match: bool,
+) -> list[Any]:
+    """The results, with their batch axes moved from `dims` to `expected_dims`."""
+    for i, (dim, want) in enumerate(zip(dims, expected_dims, strict=True)):
+        # A reference at the end has its batch axis in both, so that `i` is a leaf of the result.
+        if dim is not None and want is None and not sum_match:
+            path = pytree.named_paths(out_tree)[i]
+            raise _unplaced(pytree.keystr(path), dim, axis.name, typeof(outs[i]).short)
+    return [_place(x, d, want, axis) for x, d, want in zip(outs, dims, expected_dims, strict=True)]
 
 
 def _explicit(avals: Sequence[Any], dims: Sequence[int | None]) -> Spec | None:
@@ -129,6 +147,7 @@ def _explicit(avals: Sequence[Any], dims: Sequence[int | None]) -> Spec | None:
             instead="phlox.reshard(x, phlox.P(...)) first",
             avals=list(aval_of_entry.values()),
         )
+    # There is one entry, or none.
     for entry, aval in aval_of_entry.items():
         return spec_over(aval.spec.mesh, [entry]) if aval.spec is not None else None
     return None
@@ -152,11 +171,13 @@ def _with_mappables(
     sum_match: bool,
 ) -> Any:
     """A call while container types are registered by `register_vmappable`."""
+    # Registered containers are leaves here, even if they are pytrees.
     leaves, in_tree = flatten((args, kwargs), is_mappable)
     args_tree, kwargs_tree = pytree.treedef_children(in_tree)
     specs = [*flat_axes("vmap in_axes", in_axes, args_tree), *[0] * kwargs_tree.num_leaves]
     plain = [(x, d) for x, d in zip(leaves, specs, strict=True) if not is_mappable(x)]
     avals = arguments.check_arrays("vmap", fun, args, kwargs, [x for x, _ in plain])
+    # Leaves have no path in this rare case, and are numbered.
     size = _size([d for _, d in plain], avals, axis.size or None, lambda: [f"number {i}" for i in range(len(plain))])
     if size is None:
         raise _nothing_mapped(args, kwargs, avals)
@@ -185,6 +206,7 @@ def _count(args: Any) -> int:
 
 
 def _is_axis(axis: Any) -> bool:
+    # bool is a subclass of int, and True is no axis.
     return (isinstance(axis, int) and not isinstance(axis, bool)) or is_spec(axis)
 
 
@@ -220,6 +242,7 @@ def _size(
 ) -> int | None:
     """The length of the mapped axis; None if nothing is mapped. Errors call `names` for the names of the leaves."""
     mapped = [(axis, aval) for axis, aval in zip(axes, avals, strict=True) if axis is not None]
+    # The usual case, without any text.
     if all(-aval.ndim <= axis < aval.ndim for axis, aval in mapped):
         lengths = {aval.shape[axis] for axis, aval in mapped}
         if len(lengths) == 1 and axis_size in (None, *lengths):
@@ -243,9 +266,11 @@ def _nothing_mapped(args: tuple[Any, ...], kwargs: dict[str, Any], avals: Sequen
 
 def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:
     """One axis (or None) for each leaf of `tree` (a tree or its structure), from a prefix tree of axes."""
+    # Results are not there yet where only their structure is known.
     treedef = tree if type(tree) is PyTreeDef else pytree.tree_structure(tree)
     if axes is None or _is_axis(axes):
         return [axes] * treedef.num_leaves
+    # Zeros stand for leaves, as a prefix is compared with a tree.
     blank = treedef.unflatten([0] * treedef.num_leaves)
     instead = "a tuple with one entry for each argument, or trees that stop above the leaves; each argument passed by "
     instead += "keyword is mapped along axis 0"
@@ -266,6 +291,7 @@ def _unplaced(path: str, dim: int, axis_name: AxisName | None, short: str) -> Op
 def _place(x: Any, dim: int | None, out_dim: int | None, axis: BatchAxis) -> Any:
     if out_dim is None:
         return x if dim is None else sum_axes(x, (dim,))
+    # A result without the batch axis gets one more.
     ndim = typeof(x).ndim + (dim is None)
     if not -ndim <= out_dim < ndim:
         raise AxisError(f"axis {out_dim} is out of bounds for array of dimension {ndim}: vmap's out_axes of a result")

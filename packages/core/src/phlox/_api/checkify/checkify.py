@@ -69,6 +69,7 @@ def checkify(f: Callable[..., Any], errors: Categories = user_checks) -> Callabl
     '-1.0 is not positive (`check` failed at ...)'
     """
     arguments.check_callable("checkify", f)
+    # Frozen, as it is part of a cache key.
     enabled = frozenset(errors)
 
     @wraps(f)
@@ -84,6 +85,7 @@ def checkify(f: Callable[..., Any], errors: Categories = user_checks) -> Callabl
             return leaves
 
         jaxpr, consts = stage(flat, [], name=arguments.fun_name(f))
+        # Evaluated at once: outside of a trace the checks are values, inside of one they are operations.
         error, outs = run_checked(jaxpr, consts, enabled, init_error, [])
         return error, trees[0].unflatten(outs)
 
@@ -116,6 +118,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     if not _is_truth_value(pred):
         what = f"{function} takes one truth value, got {pred!r}"
         raise ArgumentError(what, instead="phlox.numpy.all(…)", argument="pred")
+    # Trees of arrays are allowed in messages; their structure travels with the format.
     payload, tree = flatten((fmt_args, fmt_kwargs))
     for x in payload:
         if not isinstance(x, ArrayLike | np.ndarray):
@@ -123,11 +126,13 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
                 f"{function}: what is put into the message must be arrays, got {x!r} of type {type(x).__name__}",
                 instead="an f-string for what is known while tracing",
             )
+    # The line is found here, while the user's frame is on the stack.
     report = Report(FailedCheckError, (msg, tree), user_location())
     raise_failed(init_error.adding(not_(pred), report, payload), debug=debug)
 
 
 def _is_truth_value(pred: Any) -> bool:
+    # An array of one element with axes is refused, as its truth value would be ambiguous in a batch.
     return isinstance(pred, bool) or (isinstance(pred, ArrayLike) and not pred.shape and pred.dtype == np.bool_)
 
 

@@ -89,6 +89,7 @@ def with_nan(error: Error, primitive: str, outs: Sequence[Any]) -> Error:
     """`error` with a check added that no result of `primitive` has a nan."""
     for x in outs:
         if dtypes.is_inexact(typeof(x).dtype):
+            # Only nan differs from itself.
             error = error.adding(_any(ne(x, x)), _report(NaNError, primitive), [])
     return error
 
@@ -113,15 +114,18 @@ def with_outside(
     def spread(values: Sequence[int], dtype: Any) -> Any:
         return broadcast_in_dim(np.asarray(values, dtype), shape=aval.shape, broadcast_dimensions=(aval.ndim - 1,))
 
+    # Limits are compared in the dtype of the indices, which may be too narrow for the length of an axis.
     highest = min(dtypes.iinfo(aval.dtype).max, np.iinfo(np.int32).max)
     below = lt(indices, spread([0] * len(axes), aval.dtype))
     outside = or_(below, gt(indices, spread([min(n, highest) for n in limits], aval.dtype)))
     flat = reshape(outside, new_sizes=(aval.size,), dimensions=None)
+    # The first index that is outside goes into the message.
     first = argmax(flat, axes=(0,), index_dtype=dtypes.int32)
 
     def at_first(x: Any) -> Any:
         return dynamic_slice(reshape(x, new_sizes=(aval.size,), dimensions=None), first, slice_sizes=(1,))
 
+    # One row with index and axis, so that the error carries a single small array.
     index = at_first(convert(indices, dtypes.int32))
     payload = concatenate(index, at_first(spread(axes, np.int32)), dimension=0)
     return error.adding(_any(flat), _report(OOBError, primitive, shape), [payload])

@@ -75,17 +75,22 @@ class Checks:
 
             return restage(fun, in_avals, closed.jaxpr), trees[0]
 
+        # Mapped axes are part of the key: the program is staged under them.
         return memoized(closed.jaxpr, ("checkify", enabled, tree, in_avals, before, axis_env.get()), make)
 
     def make_room(self, *trees: PyTreeDef) -> None:
         """Extends the error by all kinds of errors that inner Jaxprs return (`trees`), so that they can take it in the
         same structure, as loops require."""
         for tree in trees:
+            # Loops need one structure for the error before and after each turn, so kinds of errors cannot appear
+            # inside.
             self.error = self.error.with_states(tree.unflatten([None] * tree.num_leaves).kinds)
 
     def results(self, outs: Sequence[Any], *trees: PyTreeDef) -> list[Any]:
         """Takes the error from the outputs of an inner Jaxpr (one of several, for branches); returns the others."""
         width = trees[0].num_leaves
+        # Branches return errors in one structure; the reports of all are known, and the payload says which one
+        # happened.
         first, *others = (tree.unflatten(outs[:width]) for tree in trees)
         self.error = first.with_reports(*others)
         return list(outs[width:])
@@ -100,9 +105,11 @@ class Checks:
         """The results of an equation, whose checks are added to the error."""
         primitive, params = eqn.primitive, eqn.params
         self.primitive = primitive.name
+        # Operations that hold programs pass the error through these.
         if primitive.checked is not None:
             return primitive.checked(self, *values, **params)
         if primitive.requires is not None:
+            # Before the operation: the divisor is at fault, not the nan that follows.
             primitive.requires(self, *values, **params)
         out = primitive.bind(*values, **params)
         outs = out if primitive.multiple_results else [out]

@@ -11,6 +11,7 @@ from ..._base.checks import report
 from ..._trace.trace import Tracer
 from .reads import CACHED, MISSING, Read, Reader, walk
 
+# Bounds, because a container of the user's may be a whole data set.
 #: how deep containers are searched, and how many of their items in all
 _DEPTH, _ITEMS = 3, 1000
 _CONTAINERS = (dict, list, tuple, set, frozenset, deque)
@@ -19,8 +20,10 @@ _CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 def check(reader: Reader, fun: Callable[..., Any], name: str) -> None:
     """Reports the first value outside of the function `name` that holds one of its tracers, which have ended."""
     seen: set[int] = set()
+    # Paths are walked again from the function: the trace has ended, and values may have been replaced since.
     for read in reader.reads:
         x = walk(fun, read.path, reader.statics)
+        # One report for a value that is read by several names.
         if id(x) in seen or x is MISSING:
             continue
         seen.add(id(x))
@@ -28,6 +31,7 @@ def check(reader: Reader, fun: Callable[..., Any], name: str) -> None:
         if holding is None:
             continue
         path, tracer = holding
+        # A tracer that is an argument itself was passed, not stored.
         if tracer is x and read.path[-1][0] in ("argument", "static"):
             continue
         what = f"{read.text}{path}, outside of the function," if path or tracer is not x else f"{read.text}"
@@ -54,10 +58,12 @@ def _ended(x: Any, depth: int, left: list[int]) -> Iterator[tuple[str, Tracer]]:
     if depth < 0 or left[0] < 0:
         return
     if isinstance(x, CACHED):  # its keys and results are no attributes
+        # A cache of functools has no public way to its contents, but the garbage collector knows them.
         for item in gc.get_referents(x):
             if isinstance(item, (Tracer, *_CONTAINERS)):
                 yield from ((" (its cache)", tracer) for _, tracer in _ended(item, depth - 1, left))
     elif isinstance(x, dict):
+        # A list first, as other threads may change the container.
         for key, item in list(x.items()):
             for path, tracer in _ended(item, depth - 1, left):
                 yield f"[{key!r}]{path}", tracer
@@ -66,6 +72,7 @@ def _ended(x: Any, depth: int, left: list[int]) -> Iterator[tuple[str, Tracer]]:
         for i, item in enumerate(list(x)):
             for path, tracer in _ended(item, depth - 1, left):
                 yield (f"[{i}]" if ordered else "") + path, tracer
+    # Classes are shared by the whole program, and hold few values of a trace.
     elif not isinstance(x, type) and isinstance(values := _attributes(x), dict):
         for key, item in list(values.items()):
             for path, tracer in _ended(item, depth - 1, left):
@@ -75,6 +82,7 @@ def _ended(x: Any, depth: int, left: list[int]) -> Iterator[tuple[str, Tracer]]:
 def _attributes(x: Any) -> Any:
     """The attributes stored in an object, without asking its class."""
     try:
+        # `object.__getattribute__`, because the class may compute attributes.
         return object.__getattribute__(x, "__dict__")
     except AttributeError:
         return None

@@ -58,6 +58,7 @@ class Explanation:
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "  ".join(
+                # Numbers are aligned at their right end.
                 cell.rjust(width) if 1 < i < 6 else cell.ljust(width)
                 for i, (cell, width) in enumerate(zip(row, widths, strict=True))
             ).rstrip()
@@ -85,6 +86,7 @@ def explanation(fun: Callable[..., Any], label: Label, history: Sequence[Compila
     keys = [one.key for one in history]
     for i, one in enumerate(history):
         calls = None if one.cost.counter is None else one.cost.counter.calls
+        # Two kinds are enough here: the table shows each change, where a report waits for the third.
         changes = differences(fun, label, keys[: i + 1], 2)
         reason = "; ".join(map(str, changes)) or ("another combination" if i else "")
         trace, lower, compiling = (1e3 * s for s in one.cost.seconds)

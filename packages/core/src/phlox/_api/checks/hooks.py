@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..jit.traced import Traced
     from .explanation import Explanation
 
+# By id, since hashing a code object hashes all of its contents.
 #: (code, how often functions of it were transformed, at which number they are next checked) by id of the code, which is
 #: stored so that its id stays its own
 _transformed: dict[int, tuple[CodeType | None, int, int]] = {}
@@ -34,6 +35,7 @@ _STAGES = (monitoring.TRACE, monitoring.LOWER, monitoring.COMPILE)
 def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry:
     """Compiles a call of a user's function, notes its cost, and reports recompilation."""
     store, fun, label = jitted._store, jitted.fun, jitted.parameters.label
+    # Found before compiling, while the user's frame is the innermost one.
     place = user_location()
     codes = made_anew.codes_of(fun)
     watches = (
@@ -42,8 +44,10 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry:
         and (place is None or is_users(place.file))
         and all(is_users(c.co_filename) for c in codes[-1:])
     )
+    # Only calls from the user's own code are reported: libraries compile as they see fit.
     changes = recompiles.repeated(fun, label, store.history, key) if watches else []
     number = len(store.history) + 1
+    # In strict mode the report is an error, which comes before the time is spent.
     if changes and is_strict():
         cost = recompiles.cost_text(
             recompiles.total(one.cost for one in store.history), "The earlier compilations cost"
@@ -52,9 +56,11 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry:
     spent = recompiles.Cost(store.history[0].cost.counters if store.history else [])
     if watches and not store.history:
         made_anew.check(fun, codes, key, spent, place)
+    # The account sums the times of all compilations of the function; the differences are those of this one.
     before = [store.account.seconds.get(event, 0.0) for event in _STAGES]
     entry = jitted._compile(call)
     spent.seconds = tuple(store.account.seconds.get(event, 0.0) - t for event, t in zip(_STAGES, before, strict=True))
+    # Bounded, as each entry keeps a key.
     if len(store.history) >= LIMIT:
         store.history.clear()
     store.history.append(recompiles.Compilation(key, spent))
@@ -63,6 +69,7 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry:
         report("recompiles", recompiles.message(fun, changes, number, cost), instead=changes[0].instead, location=place)
     spent.counter = entry.counter
     spent.counters.append(entry.counter)
+    # Calls 2, 3, 4, 8, … leave the fast path from now on, see `counting`.
     if entry.watch is not None:
         entry.counter.check_soon()
     return entry
@@ -93,6 +100,7 @@ def transformed(fun: Callable[..., Any], name: str) -> None:
     This happens at each call of an eager `grad`, so only transformations 1, 2, 3, 4, 8, 16, … of one code are checked.
     """
     code = _users_code(fun)
+    # The first transformation is always checked, see `next_sample`.
     _, count, due = _transformed.get(id(code), (code, 0, 1))
     count += 1
     if count >= due:
@@ -111,6 +119,7 @@ def _users_code(fun: Any, depth: int = 3) -> CodeType | None:
     while fun is not MISSING:
         if isinstance(fun, FunctionType):
             code = fun.__code__
+            # Loops and branches wrap the user's function in one of phlox, which has it in its closure.
             if not is_users(code.co_filename) and depth:  # cells equal to `CellType()` have no value yet
                 cells = (cell.cell_contents for cell in fun.__closure__ or () if cell != CellType())
                 inner = (_users_code(x, depth - 1) for x in cells if isinstance(x, FunctionType | MethodType))

@@ -20,6 +20,7 @@ from ..jit import arguments
 from .reads import MISSING, inner_function
 from .recompiles import Cost, cost_text, ordinal, total
 
+# Two may be intended: training and evaluation. The third is a pattern.
 _MANY = 3
 #: a function that was called so often is not made anew at each call
 _OFTEN = 8
@@ -36,8 +37,10 @@ def check(fun: Callable[..., Any], codes: list[CodeType], key: Any, cost: Cost, 
       cost: the cost of the compilation, which follows.
       place: the line of the call.
     """
+    # Builtins and objects without Python code cannot be recognized.
     if not codes:
         return
+    # Values of static arguments are left out: they may differ from turn to turn.
     mark = (*map(id, codes), key[0], *(where for where, _, _ in key[1]), *key[2:], *_stack())
     if len(_known) >= 1024:
         _known.clear()
@@ -73,6 +76,7 @@ def codes_of(fun: Any) -> list[CodeType]:
 
 def _stack() -> list[Any]:
     """The places of the user's frames. Tests that run again with other parameters are at different places."""
+    # pytest runs a test again with other parameters on the same lines: these are no loop.
     frames: list[Any] = [os.environ.get("PYTEST_CURRENT_TEST")]
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -22,11 +22,13 @@ from ..._base.source import is_users
 from ..._xla.array import ArrayImpl
 from .reads import MISSING, attribute, inner_function
 
+# What such a call returns is its only use, so a call as a statement does nothing.
 #: modules of functions without effects
 _PURE = ("numpy", "phlox.numpy", "phlox.nn", "phlox.random", "phlox.scipy")
 #: methods of arrays that containers do not have, and that change nothing
 _METHODS = frozenset(
     name
+    # A method that lists or dicts have as well may be called on those, and change them.
     for name in dir(np.ndarray)
     if hasattr(ArrayImpl, name) and not any(hasattr(kind, name) for kind in (dict, list, set))
 )
@@ -44,10 +46,12 @@ def check(fun: Callable[..., Any]) -> None:
     name = function.__name__
     last_line = function.__code__.co_firstlineno - 1 + (definition.end_lineno or 1)
     place = f"the end of {name} (line {last_line})"
+    # Some path returns a value, so None is an accident of another path.
     if any(isinstance(node, ast.Return) and node.value is not None for node in _nodes(definition)):
         happens, instead = "a path through it ends without a return statement", f"return a value at {place}, too"
     else:
         variable = _last_variable(definition, function)
+        # With effects, None is most likely meant.
         if variable is None and _has_effects(definition, function):
             return
         happens, instead = "it has no return statement", f"return {variable or 'the result'} at {place}"
@@ -68,9 +72,11 @@ def _definition(function: FunctionType) -> _Definition | None:
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
     try:  # only these lines, because the rest need not be Python: cells of notebooks have commands of IPython
+        # `getblock` finds the end of the function by its indentation; the rest of the file is not read.
         statement = ast.parse(textwrap.dedent("".join(inspect.getblock(lines)))).body[0]
     except (SyntaxError, LookupError, tokenize.TokenError):
         return None
+    # A lambda on the same line would be another statement.
     return statement if isinstance(statement, _Definition) and statement.name == code.co_name else None
 
 
@@ -100,6 +106,7 @@ def _has_effects(definition: _Definition, function: FunctionType) -> bool:
     for node in _nodes(definition):
         if isinstance(node, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.Await):
             return True
+        # Assigning to an element or attribute changes something that may be outside.
         if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
             return True
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and not _is_pure(node.value, function):
@@ -116,6 +123,7 @@ def _is_pure(call: ast.Call, function: FunctionType) -> bool:
     method = call.func
     if not isinstance(method, ast.Attribute):
         return False
+    # ``x.at[i].set(v)`` returns a new array.
     is_update = isinstance(method.value, ast.Subscript) and getattr(method.value.value, "attr", "") == "at"
     return is_update or method.attr in _METHODS
 
@@ -137,11 +145,13 @@ def _module_of(call: ast.Call, function: FunctionType) -> str | None:
         return None
     x: Any = function.__globals__.get(node.id, MISSING)
     code = function.__code__
+    # Free variables and locals hide globals of the same name.
     if node.id in code.co_freevars:
         try:
             x = (function.__closure__ or ())[code.co_freevars.index(node.id)].cell_contents
         except ValueError:  # the variable has no value yet
             return None
+    # A local variable has a value only in a call.
     elif node.id in code.co_varnames:
         return None
     for name in reversed(names):

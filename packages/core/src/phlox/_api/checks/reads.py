@@ -48,6 +48,7 @@ _AUGMENTED = 8
 MISSING: Any = object()
 #: classes of default values that can change in place
 _MUTABLE = (list, dict, set, deque, np.ndarray)
+# The class has no public name.
 #: the class of functions decorated with `functools.lru_cache` or `functools.cache`
 CACHED = type(functools.lru_cache(lambda: None))
 
@@ -91,6 +92,7 @@ class Read(NamedTuple):
 # -- bytecode
 
 _NAMES = {name: number for number, name in enumerate(opcode.opname)}
+# Instructions without effect on which name is loaded. Their set depends on Python's version; missing ones count as -1.
 _SKIPPED = {_NAMES.get(name, -1) for name in ("CACHE", "PRECALL", "PUSH_NULL", "RESUME", "NOP", "COPY", "SWAP")}
 _LOCALS = {number for name, number in _NAMES.items() if name.startswith("LOAD_FAST")}
 _CELLS = {_NAMES.get(name, -1) for name in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")}
@@ -98,6 +100,7 @@ _GLOBALS = {_NAMES.get(name, -1) for name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_
 _ATTRIBUTES = {_NAMES.get(name, -1) for name in ("LOAD_ATTR", "LOAD_METHOD")}
 _STORE_ATTR, _STORE_ITEM, _EXTENDED = (_NAMES[name] for name in ("STORE_ATTR", "STORE_SUBSCR", "EXTENDED_ARG"))
 _ITEM, _CONSTANT = _NAMES.get("BINARY_SUBSCR", -1), _NAMES["LOAD_CONST"]
+# The argument of these has a flag in its lowest bit: LOAD_GLOBAL since Python 3.11, LOAD_ATTR since 3.12.
 _GLOBAL, _SHIFTED_ATTR = _NAMES["LOAD_GLOBAL"], _NAMES["LOAD_ATTR"] if sys.version_info >= (3, 12) else -1
 _STORES = {_NAMES["STORE_GLOBAL"]: "global", _NAMES["STORE_DEREF"]: "cell"}
 _chains: dict[int, tuple[CodeType, list[Chain]]] = {}
@@ -114,14 +117,17 @@ def chains_of(code: CodeType) -> list[Chain]:
 
 
 def _scan(code: CodeType) -> Iterator[Chain]:
+    # Locals and cells are numbered together since Python 3.11.
     names, consts, fast = code.co_names, code.co_consts, (*code.co_varnames, *_cells(code))
     chain: Chain | None = None
     earlier: list[Chain] = []
     key = MISSING
     extended = 0
     raw = code.co_code
+    # Instructions have two bytes: the number of the operation, and its argument.
     for offset in range(0, len(raw), 2):
         op, arg = raw[offset], raw[offset + 1] | extended
+        # An argument above 255 is preceded by its higher bytes.
         extended = arg << 8 if op == _EXTENDED else 0
         if op in _SKIPPED or op == _EXTENDED:
             continue
@@ -131,6 +137,7 @@ def _scan(code: CodeType) -> Iterator[Chain]:
         if chain is not None and op in _ATTRIBUTES and key is MISSING:
             name = names[arg >> 1 if op == _SHIFTED_ATTR else arg]
             if name in MUTATORS:
+                # Methods such as `append` change the object, whatever their result is.
                 yield chain._replace(writes=True)
                 chain = None
             else:
@@ -149,6 +156,7 @@ def _scan(code: CodeType) -> Iterator[Chain]:
         elif op in (_STORE_ATTR, _STORE_ITEM):  # that of `self.count += 1`, whose chain ended at the operator
             for load in earlier[-_AUGMENTED:]:
                 end = load.steps[-1] if load.steps else ("", "")
+                # ``self.count += 1`` loads the same attribute before it stores it.
                 if end == ("attr", names[arg]) if op == _STORE_ATTR else end[0] == "item":
                     yield load._replace(writes=True)
                 if op == _STORE_ITEM and end[0] == "item":  # the container is written, too
@@ -166,6 +174,7 @@ def _scan(code: CodeType) -> Iterator[Chain]:
 
 def _cells(code: CodeType) -> tuple[str, ...]:
     """The names of cells as instructions number them: those that are parameters count among the local variables."""
+    # Since Python 3.11 a cell that is a parameter has the number of the parameter.
     return (*(name for name in code.co_cellvars if name not in code.co_varnames), *code.co_freevars)
 
 
@@ -218,6 +227,7 @@ def attribute(x: Any, name: str) -> Any:
         value = vars(parent).get(name, MISSING)
         if value is MISSING:
             continue
+        # Slots and fields of named tuples store their value, though they are descriptors.
         if isinstance(value, MemberDescriptorType) or type(value).__name__ == "_tuplegetter":
             return getattr(x, name, MISSING)
         if isinstance(value, FunctionType) and not isinstance(x, type):
@@ -226,6 +236,7 @@ def attribute(x: Any, name: str) -> Any:
             return getattr(x, name)
         if isinstance(value, CACHED):
             return value
+        # Other descriptors are properties, which would run code of the user.
         return MISSING if hasattr(type(value), "__get__") and not isinstance(value, FunctionType) else value
     return MISSING
 
@@ -242,6 +253,7 @@ def _item(x: Any, key: Any) -> Any:
 def _cell(x: Any, name: str) -> Any:
     if not isinstance(x, FunctionType) or name not in x.__code__.co_freevars or x.__closure__ is None:
         return MISSING
+    # `cell_contents` of a variable that has no value raises ValueError.
     cell: CellType = x.__closure__[x.__code__.co_freevars.index(name)]
     try:
         return cell.cell_contents
@@ -293,12 +305,16 @@ class Reader:
         """Reads of a callable. `bound` has the path and value of arguments that are known, by position or name."""
         if depth > _DEPTH:
             return
+        # At the start, static arguments are known by their position.
         bound = dict(bound) if path else {w: ((("static", w),), v) for w, v in self.statics.items()}
+        # Goes through methods, partials and wrappers to a function of the user's, and records the steps.
         while not isinstance(x, FunctionType) or not is_users(x.__code__.co_filename):
             if isinstance(x, MethodType):
+                # A method passes its object as the first argument.
                 shifted = {w + 1 if isinstance(w, int) else w: v for w, v in bound.items()}
                 bound = {**shifted, 0: ((*path, ("self", "")), x.__self__)}
             elif isinstance(x, functools.partial):
+                # Arguments of a partial come before those of the call.
                 shifted = {w + len(x.args) if isinstance(w, int) else w: v for w, v in bound.items()}
                 items = [*enumerate(x.args), *x.keywords.items()]
                 bound = {**shifted, **{w: ((*path, ("argument", w)), v) for w, v in items}}
@@ -312,6 +328,7 @@ class Reader:
                 self._closure(x, path, depth)
                 return
             x, path = inner, (*path, ("function", ""))
+        # The same function with other known arguments reads other values.
         mark = (id(x), *(id(v) for _, v in bound.values()))
         if mark in self._seen or len(self._seen) >= _FUNCTIONS:
             return
@@ -320,6 +337,7 @@ class Reader:
         known = {
             names[w] if isinstance(w, int) else w: v for w, v in bound.items() if w in range(len(names)) or w in names
         }
+        # A default list or dict is shared by all calls, and so is a value from outside.
         mutable = {k: v for k, v in defaults(x).items() if isinstance(v, _MUTABLE)}
         unbound = {name: ((*path, ("default", name)), value) for name, value in mutable.items()}
         self._code(x, x.__code__, path, {**unbound, **known}, depth)
@@ -345,8 +363,10 @@ class Reader:
                 continue
             if start[1] is not MISSING:
                 self._chain(code, chain, *start, depth)
+        # Inner functions, lambdas and comprehensions are constants of the code object.
         for inner in code.co_consts:
             if isinstance(inner, CodeType):
+                # Parameters of an inner function hide locals of the outer one.
                 hidden = inner.co_varnames[: inner.co_argcount + inner.co_kwonlyargcount]
                 self._code(f, inner, path, {k: v for k, v in local.items() if k not in hidden}, depth)
 
@@ -354,6 +374,7 @@ class Reader:
         text = chain.name
         for i in range(len(chain.steps) + 1):
             last = i == len(chain.steps)
+            # Modules of libraries hold what does not change.
             if isinstance(x, ModuleType):
                 if not is_users(getattr(x, "__file__", None) or ""):
                     return
@@ -365,6 +386,7 @@ class Reader:
                 self._function(x, path, {}, depth + 1)
             else:
                 self.reads.append(Read(path, text, code, chain.offset, last and chain.writes))
+                # The object is called, and its method reads further values.
                 if last and callable(x) and (call := attribute(x, "__call__")) is not MISSING:
                     self._function(call, (*path, ("attr", "__call__")), {}, depth + 1)
             if last:

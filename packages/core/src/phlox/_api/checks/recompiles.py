@@ -103,6 +103,7 @@ def differences(fun: Callable[..., Any], label: Label, keys: Sequence[Key], kind
     If there are to be more than two kinds, choices among values that the program writes out do not count, such as names
     of modes, functions of different code, and devices.
     """
+    # The latest ones say what the program does now.
     keys = keys[-_COMPARED:]
     parts = [_parts(fun, label, key) for key in keys]
     now = parts[-1]
@@ -112,12 +113,14 @@ def differences(fun: Callable[..., Any], label: Label, keys: Sequence[Key], kind
         for other in reversed(parts[:-1]):
             if name in other:
                 earlier.setdefault(other[name].same, other[name])
+        # A new kind of this part, and enough kinds in all.
         if earlier and value.same not in earlier and len(earlier) + 1 >= kinds:
             before = next(iter(earlier.values()))
             kind = _kind(name[0], value, before)
             if kinds > 2 and _is_choice(kind, name[1], value.value, [part.value for part in earlier.values()]):
                 continue
             changes.append(Change(name[1], kind, value.text, tuple(part.text for part in earlier.values())))
+    # With another structure, leaves have other paths, and their differences say nothing.
     if any(change.kind == "structure" for change in changes):
         return [change for change in changes if change.kind == "structure"]
     return changes
@@ -138,10 +141,12 @@ def _parts(fun: Callable[..., Any], label: Label, key: Key) -> dict[tuple[str, s
     for where, kind, value in statics:
         name = str(label(where) if isinstance(where, int) else where)
         parts["static", name] = _Part((kind, value), _static_text(value), value)
+    # The first value of a fingerprint is its kind.
     for name, value in zip(config.flags_of("called"), settings.values[1:], strict=True):
         parts["setting", name] = _Part(value, repr(value), value)
     names = _leaf_names(fun, tree, {where for where, _, _ in statics if isinstance(where, int)}, len(leaves))
     for name, leaf in zip(names, leaves, strict=True):
+        # The value of a reference has a type of its own, which is compared as that of an array is.
         if type(leaf) in (RefKey, AbstractRef):  # a report names the types of arrays only
             parts["reference", name] = _Part(None, "a reference", None)
             continue
@@ -154,6 +159,7 @@ def _parts(fun: Callable[..., Any], label: Label, key: Key) -> dict[tuple[str, s
 def _structure_text(tree: Any) -> str:
     """The structures of the arguments, as ``{'x': *}, scale=*``."""
     args, kwargs = treedef_children(tree)
+    # Keyword arguments are a dict, whose keys are the static data of its node.
     named = zip(kwargs.node_data()[1], treedef_children(kwargs), strict=True)
     parts = [*(("", child) for child in treedef_children(args)), *((f"{name}=", child) for name, child in named)]
     return ", ".join(name + str(child).removeprefix("PyTreeDef(").removesuffix(")") for name, child in parts)
@@ -199,6 +205,7 @@ def _kind(category: str, now: _Part, before: _Part) -> str:
         return "dtype"
     if aval.weak_type != other.weak_type:
         return "weak type"
+    # Types that differ in nothing else differ along explicit axes of a mesh.
     return "sharding" if sharding is not before.same[1] else "axes"
 
 
@@ -222,6 +229,7 @@ def _is_made_anew(now: Any, before: Any) -> bool:
 
 
 def _compares_by_identity(kind: Any) -> bool:
+    # Classes without an `__eq__` of their own: two objects are never one key.
     return kind.__eq__ is object.__eq__
 
 
@@ -273,6 +281,7 @@ def check_limit(
     """
     if len(known) < limit:
         return
+    # Keys of traces have the mapped axes, which `_parts` does not know, and another fingerprint.
     keys = [(*one[:2], _called(one[2]), *one[4:]) for one in (*known, key)]
     changes = differences(fun, label, keys, 2)
     from ..._base import monitoring

@@ -26,6 +26,7 @@ def watched(jaxpr: Jaxpr, name: str) -> Iterator[None]:
     if not checks.is_on():
         yield
         return
+    # A thread, as XLA holds this one until it is done.
     timer = threading.Timer(SECONDS, _warn, (jaxpr, name, user_location()))
     timer.daemon = True  # it must not keep a process that was interrupted alive
     with contextlib.suppress(RuntimeError):  # Python starts no thread when it is about to end
@@ -44,6 +45,7 @@ def _warn(jaxpr: Jaxpr, name: str, location: Location | None) -> None:
 
 def description(jaxpr: Jaxpr, name: str) -> str:
     """The message about a Jaxpr that is being compiled: its size, and the lines that recorded most equations."""
+    # Also in jitted functions inside, since these are part of the program that XLA compiles.
     lines = sorted(by_line(jaxpr, inside_jit=True), key=lambda line: -len(line[1]))
     total = sum(len(equations) for _, equations in lines)
     most = "; ".join(

@@ -65,18 +65,22 @@ class Value(NamedTuple):
         return self.array is None and self.parts is None
 
 
+# `left` is a list with the number of leaves that may still be compared, which inner containers share.
 def value_of(x: Any, left: list[int] | None = None) -> Value | None:
     """`x` in comparable form; None if it is no number, no array, no function, and no container of them."""
     kind = type(x)
+    # A bound method is made anew at each access; its function stays.
     if kind is MethodType:
         return value_of(x.__func__)
     if kind is FunctionType or kind is functools.partial:
+        # Weak references: the watch must not keep values of the user alive.
         return Value(kind, None, weakref.ref(x))
     if kind in _PLAIN or isinstance(x, np.generic):
         return Value(kind, x)
     if kind is np.ndarray:
         return Value(kind, _fingerprint(x), weakref.ref(x))
     if isinstance(x, ArrayImpl):
+        # Arrays of phlox are immutable, so identity is all there is to compare.
         return Value(kind, None, weakref.ref(x))
     if kind not in (list, tuple, dict):
         return None
@@ -104,11 +108,13 @@ def changes(before: Value, now: Any) -> Iterator[tuple[str, str]]:
     if kind is not before.kind:
         yield "", f"was {_old_text(before)} and is {_text(now)} now"
     elif before.array is not None:
+        # A function or array that has died is another one now, too.
         if before.array() is not now:
             yield "", f"is another {'function' if callable(now) else 'array'} now ({_text(now)})"
         elif before.plain is not None and _fingerprint(np.asarray(now)) != before.plain:
             yield "", _IN_PLACE
     elif before.parts is None:
+        # nan is not equal to itself.
         same = before.plain == now or (before.plain != before.plain and now != now)
         if not same:
             yield "", f"was {before.plain!r} and is {now!r} now"
@@ -155,6 +161,7 @@ class Watch:
     def __init__(self, reader: Reader, fun: Callable[..., Any], traced: Trace):
         self.traced = traced
         self.statics = reader.statics
+        # The first use is the trace itself.
         self.checked_at = 1, 2
         self.values: dict[Any, tuple[Read, Value]] = {}
         written = _written(reader, fun)
@@ -162,7 +169,9 @@ class Watch:
             if read.path in self.values or read.path in written:
                 continue
             x = walk(fun, read.path, self.statics)
+            # Counters and caches that the function writes are no inputs of it.
             value = None if id(x) in written else value_of(x)
+            # Static arguments are in the cache key, so plain ones cannot be stale.
             if value is not None and not (read.path[-1][0] in ("static", "argument") and value.is_plain):
                 self.values[read.path] = read, value
 
@@ -179,12 +188,14 @@ class Watch:
             return
         in_place = set()
         for read, text in different:
+            # The new value is remembered, so that the same difference is not looked at again.
             x = walk(fun, read.path, self.statics)
             if text.endswith(_IN_PLACE):
                 in_place |= {id(leaf) for leaf in _arrays(x)}
             value = value_of(x)
             if value is not None:
                 self.values[read.path] = read, value
+        # A value may have changed without a part in the program: the second trace tells.
         if not _changes_program(self.traced, retrace, in_place):
             return
         exact = _most_exact(different)
@@ -243,11 +254,13 @@ def _changes_program(traced: Trace, retrace: Callable[[], Trace], in_place: set[
     of NumPy arrays that were changed in place."""
     try:
         again = retrace()
+    # It could be traced before and cannot now, which is a change as well.
     except Exception:
         return True
     if _program_text(again) != _program_text(traced) or len(again.consts) != len(traced.consts):
         return True
     pairs = zip(again.consts, traced.consts, strict=True)
+    # A NumPy array that was changed in place is the same object in both traces.
     return any(id(now) in in_place if now is before else not _equal(now, before) for now, before in pairs)
 
 

@@ -42,6 +42,8 @@ def _count(jaxpr: Jaxpr) -> int:
     return len(jaxpr.eqns) + sum(
         _count(inner)
         for eqn in jaxpr.eqns
+        # Programs of single operations hold no others, and functions with a `jit` of their own were checked when they
+        # were traced.
         if eqn.primitive.multiple_results and eqn.primitive.name != "jit"
         for inner in jaxprs_in(eqn.params)
     )
@@ -56,11 +58,13 @@ def by_line(jaxpr: Jaxpr, inside_jit: bool = False) -> list[tuple[Location, list
     for eqn in _equations(jaxpr, inside_jit):
         place = eqn.source_info
         if place is not None:
+            # By code and offset first: computing a line decodes a table, and takes longer than the rest.
             by_place.setdefault((id(place.code), place.offset), []).append(eqn)
     lines: dict[Any, tuple[Location, list[JaxprEqn]]] = {}
     for equations in by_place.values():
         place = equations[0].source_info
         assert place is not None
+        # One line may have several instructions that record equations.
         lines.setdefault((place.file, place.line), (place, []))[1].extend(equations)
     return list(lines.values())
 

@@ -24,6 +24,7 @@ from ..._trace.trace import typeof
 from ..jit.programs import ShapeDtypeStruct
 from .callbacks import pure_callback, split_leaves
 
+# Callbacks run on XLA's threads, and two prompts on one terminal would mix.
 _one_at_a_time = threading.Lock()
 
 
@@ -44,6 +45,7 @@ class Debugger(cmd.Cmd):
 
     def __init__(self, frames: list[Frame], stdin: Any = None, stdout: Any = None):
         super().__init__(stdin=stdin or sys.stdin, stdout=stdout or sys.stdout)
+        # `cmd` reads files line by line only without the input function of the terminal.
         self.use_rawinput = stdin is None
         self.frames = frames
         self.at = 0
@@ -74,6 +76,7 @@ class Debugger(cmd.Cmd):
     def default(self, line: str) -> bool | None:  # type: ignore[override]
         if line == "EOF":
             return True
+        # What is no command is an expression, as in pdb.
         self.do_p(line)
         return None
 
@@ -136,10 +139,12 @@ class Debugger(cmd.Cmd):
 
 def _frames(filter_frames: bool, num_frames: int | None) -> list[Frame]:
     frames: list[Frame] = []
+    # Frame 0 is this function, 1 `breakpoint`, 2 the user's.
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and (num_frames is None or len(frames) < num_frames):
         code = frame.f_code
         if not (filter_frames and is_internal(code.co_filename)):
+            # At the top level of a module the local variables are the global ones, which are hundreds.
             variables = {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
             frames.append(Frame(code.co_filename, frame.f_lineno, code.co_name, variables, frame.f_globals))
         frame = frame.f_back
@@ -193,6 +198,7 @@ def breakpoint(
     frames = _frames(filter_frames, num_frames)
     leaves, rebuild = _variables([frame.variables for frame in frames])
 
+    # The frames are those of tracing, with the values of this run for what was traced.
     def stop(*values: Any) -> None:
         seen = [frame._replace(variables=v) for frame, v in zip(frames, rebuild(values), strict=True)]
         with _one_at_a_time:
@@ -208,6 +214,7 @@ def breakpoint(
         return token
 
     types = tree_map(lambda x: ShapeDtypeStruct(typeof(x).shape, typeof(x).dtype), token)
+    # Derivatives pass by the prompt.
     token, leaves = tree_map(stop_gradient, (token, leaves))
     return pure_callback(stop_and_return, types, token, *leaves)
 
@@ -222,6 +229,7 @@ def _nests_deeply(value: Any, above: frozenset[int], done: set[int]) -> bool:
     jaxlib's flatten, which recurses in C++, would end in an error for these, after which Python 3.12 raises
     RecursionError everywhere: frames of programs and test runners do have such variables.
     """
+    # `done` has containers that were searched, as a graph of shared ones has exponentially many paths.
     if not isinstance(value, dict | list | tuple) or id(value) in done:
         return False
     if id(value) in above or len(above) == MAX_DEPTH:

@@ -28,6 +28,7 @@ def result_types(function: str, tree: Any) -> tuple[tuple[ShapedArray, ...], PyT
                 argument="result_shape_dtypes",
                 value=x,
             )
+        # The dtype is not narrowed silently: the function would return what the program does not expect.
         dtype = dtypes.as_dtype(x.dtype)
         if dtypes.canonical(dtype) != dtype:
             raise DtypeError(
@@ -131,6 +132,7 @@ def io_callback(
     avals, out_tree = result_types("io_callback", result_shape_dtypes)
     leaves, in_tree = _operands("io_callback", callback, args, kwargs)
     called = ops.Callback(callback, in_tree)
+    # As in JAX: None promises nothing, so whatever is returned is dropped.
     if out_tree == _NOTHING:  # with result_shape_dtypes=None, any result is ignored
         called = dataclasses.replace(called, fun=_silent(callback))
     outs = ops.io_callback.bind(*leaves, callback=called, result_avals=avals, ordered=ordered)

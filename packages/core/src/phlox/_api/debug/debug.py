@@ -92,12 +92,15 @@ class _Printer:
         return repr(self.fmt)
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
+        # Options of the time of tracing: the program may run on a thread with others.
         with np.printoptions(**self.options):
             text = self.fmt.format(*args, **kwargs)
         if self.place is None:
+            # One write for line and end, so that lines of several threads do not mix.
             sys.stdout.write(text + "\n")
         else:
             file, line = self.place
+            # A record made by hand has the user's line, where the logger would find one of phlox.
             _logger.handle(_logger.makeRecord(_logger.name, logging.INFO, file, line, text, (), None))
 
 
@@ -150,6 +153,7 @@ def print(
 
     def call(fmt: str, *args: Any, **kwargs: Any) -> None:
         if not skip_format_check:
+            # Checked while tracing, where the user sees the error at the line.
             _AllUsed().format(fmt, *args, **kwargs)
         where = user_location() if _use_logging else None
         place = (where.file, where.line) if where is not None else ("", 0) if _use_logging else None

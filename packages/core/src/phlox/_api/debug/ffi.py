@@ -69,6 +69,7 @@ def ffi_call(
         )
     many = isinstance(result_shape_dtypes, list | tuple)
     results = tuple(map(_result, result_shape_dtypes if many else [result_shape_dtypes]))
+    # One result is written without a list, and so is its layout.
     layouts: Any = output_layouts if many else None if output_layouts is None else (output_layouts,)
 
     def call(*args: Any, **attributes: Any) -> Any:
@@ -86,6 +87,7 @@ def ffi_call(
             input_output_aliases=_aliases(input_output_aliases or {}, avals, results, layouts_in, layouts_out),
             custom_call_api_version=custom_call_api_version,
             legacy_backend_config=legacy_backend_config,
+            # Sorted and frozen: they are part of cache keys.
             attributes=tuple((name, _frozen(name, value)) for name, value in sorted(attributes.items())),
         )
         return (tuple(outs) if isinstance(result_shape_dtypes, tuple) else outs) if many else outs[0]
@@ -113,6 +115,7 @@ def _layouts(what: str, avals: Sequence[ShapedArray], layouts: Sequence[LayoutOp
             if layout.tiling:
                 raise OptionError("ffi_call: foreign functions take no tiled layouts", instead="Layout(major_to_minor)")
             layout = layout.major_to_minor
+        # XLA counts from the fastest axis, users from the slowest.
         order = row_major(aval.ndim) if layout is None else tuple(layout)[::-1]
         if sorted(order) != list(range(aval.ndim)):
             raise OptionError(
@@ -137,6 +140,7 @@ def _aliases(
                 f"{len(results)} results"
             )
         source, target = avals[i], results[o]
+        # Memory can be lent only if both arrays have the same bytes in the same order.
         if (source.shape, source.dtype, layouts_in[i]) != (target.shape, target.dtype, layouts_out[o]):
             raise OptionError(
                 f"ffi_call: argument {i} of type {source.short} cannot lend its memory to result {o} of type "

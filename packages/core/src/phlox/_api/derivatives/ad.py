@@ -24,6 +24,7 @@ class DontWant:
     """Leave the gradient out."""
 
 
+# Static, so that the result is a tree whose leaves are gradients only.
 @register_static
 @dataclass(frozen=True, slots=True)
 class GradRef:
@@ -38,6 +39,7 @@ class DidntWant:
 
 def deliver(gradients: Sequence[Any], wishes: Sequence[Any]) -> list[Any]:
     """The gradients as the wishes ask: returned, left out, or added to a reference."""
+    # The trace of the call, in which the reference is read and written.
     trace = current_trace.get()
     out: list[Any] = []
     for gradient, wish in zip(gradients, wishes, strict=True):
@@ -45,6 +47,7 @@ def deliver(gradients: Sequence[Any], wishes: Sequence[Any]) -> list[Any]:
             aval, inner = typeof(gradient), wish.aval.inner_aval
             if (aval.shape, aval.dtype) != (inner.shape, inner.dtype):
                 raise RefError(f"with_refs: a gradient of type {aval.short} for a reference of type {wish.aval}")
+            # Added and not replaced: several pullbacks may collect in one reference.
             wish.write(trace, add_any(wish.read(trace), gradient))
             out.append(GradRef())
         else:

@@ -39,6 +39,7 @@ class GradAccum:
 
     def __init__(self, aval: ShapedArray, val: Any = None):
         self.aval = aval
+        # A symbolic zero, which takes no memory until something is added.
         self.val = Zero(aval) if val is None else val
 
     def __repr__(self) -> str:
@@ -48,6 +49,7 @@ class GradAccum:
         """Adds a cotangent; None is zero."""
         if x is None or type(x) is Zero:
             return
+        # Without the sum of a zero and the first cotangent.
         self.val = x if type(self.val) is Zero else pytree.tree_map(add, self.val, x)
 
     def freeze(self) -> Any:
@@ -59,6 +61,7 @@ class ValAccum(GradAccum):
     """Collects a cotangent as a value."""
 
 
+# Residuals may hold arrays only as leaves; types travel in the treedef.
 @pytree.register_static
 class _Types:
     """The types of the arguments, as a part of the residuals that has no arrays."""
@@ -81,8 +84,10 @@ def with_accumulators(
     @wraps(fwd)
     def forward(*args: Any) -> Any:
         out, residuals = fwd(*args)
+        # Arguments that are not differentiated have no accumulator.
         chosen = {n % len(args) for n in fixed} if args else set()
         operands = tuple(x for i, x in enumerate(args) if i not in chosen)
+        # With symbolic zeros, the rule gets each array wrapped with a flag.
         leaves, tree = pytree.tree_flatten(operands, is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
         avals = (typeof(x.value if isinstance(x, CustomVJPPrimal) else x) for x in leaves)
         return out, (residuals, _Types(tree, tuple(aval.tangent() for aval in avals)))
@@ -93,6 +98,7 @@ def with_accumulators(
         accums = [ValAccum(aval) for aval in types.avals]
         bwd(*first, residuals, cotangent, *types.tree.unflatten(accums))
         sums = [accum.freeze() for accum in accums]
+        # A rule may leave an accumulator untouched: its cotangent is zero.
         sums = [instantiate(x) if type(x) is Zero else x for x in sums]
         cotangents: tuple[Any, ...] = types.tree.unflatten(sums)
         return cotangents
@@ -106,6 +112,7 @@ def recomputed(fwd: Callable[..., Any], rem: Callable[..., Any]) -> Callable[...
     @wraps(fwd)
     def forward(*args: Any) -> tuple[Any, Any]:
         out, residuals = fwd(*args)
+        # The result of `fwd` counts; `rem` computes it again only for the residuals.
         return out, rem(residuals, *args)[1]
 
     return forward

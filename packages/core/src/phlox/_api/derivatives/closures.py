@@ -46,12 +46,15 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     Array(6., dtype=float32, weak_type=True)
     """
     leaves, tree = operands_of("closure_convert", fun, example_args)
+    # Traced anew and not taken from a cache: its constants are what is asked for.
     program = Staged("closure_convert", "fun", fun, tree, [typeof(x) for x in leaves])
+    # Only tracers can have a derivative outside; arrays and integers stay inside of the converted function.
     moving = [isinstance(c, Tracer) and dtypes.is_inexact(c.aval.dtype) for c in program.consts]
     hoisted = [c for c, moves in zip(program.consts, moving, strict=True) if moves]
     fixed = [c for c, moves in zip(program.consts, moving, strict=True) if not moves]
 
     def converted(*args: Any) -> Any:
+        # The last arguments are the values, however many `fun` takes.
         count = len(args) - len(hoisted)
         flat, args_tree = flatten(tuple(args[:count]))
         pytree.check_same(
@@ -73,6 +76,8 @@ class _Rule:
         self.closed = closed
         self.out_tree = out_tree
 
+    # The constants of the rule are residuals, so they come as arguments: a rule may close over tracers of the forward
+    # pass.
     def __call__(self, *consts_and_cotangents: Any) -> Any:
         return self.out_tree.unflatten(eval_jaxpr(self.closed.jaxpr, [], *consts_and_cotangents))
 
@@ -105,6 +110,7 @@ def custom_gradient(
 
     def forward(*args: Any) -> tuple[Any, Any]:
         out, rule = fun(*args)
+        # With `remat`, the function that was returned first computes value and rule again, out of the arguments.
         if remat:
             out, rule = rule(*args)
         if with_logs:
@@ -112,10 +118,12 @@ def custom_gradient(
 
             rule = drops_logs(rule)
         leaves, tree = operands_of("custom_gradient", fun, (out,))
+        # The rule becomes a Jaxpr while the values that it closes over are at hand, and can travel as residuals.
         program = Staged("custom_gradient", "the rule", rule, tree, [typeof(x).tangent() for x in leaves])
         return out, Partial(_Rule(program.closed, program.out_tree), *program.consts)
 
     def backward(rule: Any, cotangent: Any) -> Any:
+        # A rule takes the cotangents of the leaves, one by one, as in JAX.
         cotangents = rule(*pytree.tree_leaves(cotangent))
         return cotangents if isinstance(cotangents, tuple) else (cotangents,)
 
@@ -150,6 +158,7 @@ def linear_call(
     program = Staged("linear_call", "fun", fun, tree, [typeof(x) for x in leaves])
     expected = [typeof(x) for x in leaves[len(res) :]]
 
+    # Traced only if the call is transposed, and once: many calls are never transposed.
     @functools.cache
     def transposed() -> tuple[ClosedJaxpr, list[Any]]:
         in_tree = pytree.treedef_tuple((pytree.tree_structure(residual_args), program.out_tree))
@@ -170,6 +179,7 @@ def linear_call(
         num_consts=len(program.consts),
         num_res=len(res),
     )
+    # Results are arrays of the user's, and must not share a buffer with an argument that may be donated.
     return program.out_tree.unflatten([own(x) for x in outs])
 
 
@@ -199,6 +209,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
     avals = [typeof(x) for x in leaves]
     program = Staged("linear_transpose", "fun", fun, tree, avals)
     kinds = [dtypes.kind(a.dtype) for a in [*avals, *program.closed.out_avals]]
+    # A cotangent has the dtype of its primal, so a map from integers to floats has no transpose.
     if not (all(k in "fc" for k in kinds) or all(k in "iu" for k in kinds)):
         types = ", ".join(a.short for a in avals), ", ".join(a.short for a in program.closed.out_avals)
         raise DerivativeError(
@@ -231,10 +242,12 @@ def _transposed(program: Staged, tree: PyTreeDef, avals: list[ShapedArray], cons
     linear = [Linear(a) for a in avals]
     try:
         in_cotangents = backward_pass(program.closed.jaxpr, [], [*consts, *linear], out_cotangents)
+    # A `Linear` has a type and no value. Rules that are linear in it never ask for one.
     except (TypeError, AttributeError) as error:  # a rule got a `Linear` placeholder where it needs a value
         if isinstance(error, PhloxError) and not isinstance(getattr(error, "value", None), Linear):
             raise
         raise DerivativeError(
             f"linear_transpose: {program.name} is not linear in its arguments", instead="vjp, which linearizes"
         ) from error
+    # Inputs that no output depends on have a symbolic zero, which becomes an array here.
     return tree.unflatten([own(instantiate(ct)) for ct in in_cotangents[len(consts) :]])

@@ -46,6 +46,7 @@ _PASSING = (JVPTrace, LinearizeTrace, TangentTrace)
 def _concerned(leaves: Sequence[Any]) -> Any:
     """The innermost trace that does not pass an operation on these values to its parent."""
     trace = current_trace.get()
+    # If no argument is differentiated here, the call belongs to an outer trace, which may differentiate it.
     while type(trace) in _PASSING and not any(isinstance(x, Tracer) and x.owner is trace for x in leaves):
         trace = trace.parent
     return trace
@@ -58,6 +59,7 @@ class _Custom(Decorated[P, R]):
         super().__init__(fun)
         names = arguments.as_names(nondiff_argnames, "nondiff_argnames")
         numbers = arguments.as_ints(nondiff_argnums, "nondiff_argnums")
+        # Sorted, as the rules get these arguments in the order of their positions.
         self.nondiff_argnums = tuple(sorted(arguments.complete(fun, numbers, names, "nondiff")[0]))
 
     def _chosen(self, args: Sequence[Any]) -> set[int]:
@@ -67,6 +69,7 @@ class _Custom(Decorated[P, R]):
     def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """(arguments that are not differentiated, arguments that are)."""
         chosen = self._chosen(args)
+        # Numbers may be negative, so they are counted in the arguments of this call.
         fixed = [args[n % len(args)] for n in self.nondiff_argnums]
         return fixed, [x for i, x in enumerate(args) if i not in chosen]
 
@@ -95,6 +98,7 @@ class _Custom(Decorated[P, R]):
         """The result of an eager call without differentiation."""
         args = positional(self.fun, args, kwargs, self.kind)
         _, operands = self._split(args)
+        # Numbers are converted, so that the function sees arrays as it does when it is traced.
         return arguments.as_arrays(self.fun(*self._filled(args, arguments.as_arrays(operands))))
 
     #: "custom_jvp" or "custom_vjp"
@@ -104,8 +108,10 @@ class _Custom(Decorated[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         outer = current_trace.get()
+        # Without a trace, or for values under `ensure_compile_time_eval`, nothing is differentiated.
         if runs_at_once(outer, args, kwargs):
             return self._at_once(args, kwargs)
+        # Changed before anything is traced: derivatives with respect to these arguments are stopped, or refused.
         args = self._fixed(positional(self.fun, args, kwargs, self.kind))  # type: ignore[assignment]
         leaves, in_tree = flatten_arrays(tuple(self._split(args)[1]))
         if isinstance(in_tree, ArrayTree) and not self.takes_refs:
@@ -113,11 +119,14 @@ class _Custom(Decorated[P, R]):
                 in_tree.refs[0], f"an argument of the {self.kind} function {arguments.fun_name(self.fun)}"
             )
         trace = _concerned(leaves)
+        # The rules must run under the trace that they are for, or their operations would be recorded too far inside.
         if trace is not outer or isinstance(trace, JVPTrace):
             token = current_trace.set(trace)
             try:
                 if not isinstance(trace, JVPTrace):
                     return self(*args)  # type: ignore[call-arg]
+                # Under `jvp` the rule alone gives result and tangent: tracing the function as well would be work for
+                # nothing.
                 if self._skips_the_function():
                     return self._differentiated(args, leaves, in_tree)
             except UnexpectedTracerError as error:
@@ -155,6 +164,7 @@ class _Custom(Decorated[P, R]):
         @overload
         def __get__(self: _Custom[Concatenate[S, Q], R], instance: S, owner: type | None = None) -> Callable[Q, R]: ...
 
+    # So that a decorated method binds its object, as functions do.
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
@@ -246,9 +256,12 @@ class custom_jvp(_Custom[P, R]):
             raise DerivativeError("defjvps: rules for single arguments, but some of them are not differentiated")
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+            # The function itself is called, and not `self.fun`: its own derivatives, of higher order, follow the rule
+            # too.
             out = self(*primals)  # type: ignore[call-arg]
             parts = [rule(t, out, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None]
             if not parts:
+                # With None for all arguments the tangent is zero.
                 return out, pytree.tree_map(lambda x: instantiate(Zero(typeof(x).tangent())), out)
             return out, functools.reduce(lambda a, b: pytree.tree_map(lambda x, y: x + y, a, b), parts)
 
@@ -287,6 +300,7 @@ class custom_jvp(_Custom[P, R]):
         names = RuleName("jvp", arguments.fun_name(jvp), arguments.fun_name(self.fun))
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            # Symbolic zeros and the like are shown to the user's rule in JAX's classes.
             result = jvp(*fixed, in_tree.unflatten(map(shown, primals)), in_tree.unflatten(map(shown, tangents)))
             primal_out, tangent_out = pair_of(result, names)
             outs, tree = flatten(primal_out)
@@ -306,6 +320,7 @@ class custom_jvp(_Custom[P, R]):
 
 def _without_derivative(tree: Any) -> Any:
     """The tree with `stop_gradient` applied to its tracers."""
+    # For arrays nothing has to be stopped. Functions and other objects pass.
     return pytree.tree_map(lambda x: stop_gradient.bind(x) if isinstance(x, Tracer) else x, tree)
 
 
@@ -451,6 +466,7 @@ class custom_vjp(_Custom[P, R]):
         return super().__call__(*args, **kwargs)
 
     def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        # A tracer in `nondiff_argnums` would be a constant of the backward rule, which runs after its trace has ended.
         if any(isinstance(x, Tracer) for x in pytree.tree_leaves(self._split(args)[0])):
             raise UnexpectedTracerError(
                 f"an argument of the custom_vjp function {arguments.fun_name(self.fun)} that nondiff_argnums excludes "
@@ -460,9 +476,11 @@ class custom_vjp(_Custom[P, R]):
         return args
 
     def _skips_the_function(self) -> bool:
+        # With `optimize_remat` the function's Jaxpr is a part of the operation.
         return not self.optimize_remat
 
     def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure, result: Result) -> list[Rule]:
+        # The forward rule writes the structure of its residuals here; the backward rule, which runs later, reads it.
         residual_trees: list[Structure] = []
         in_avals = [typeof(x) for x in leaves]
         fwd = self._flat_fwd(args, in_tree, result, residual_trees)
@@ -508,6 +526,7 @@ class custom_vjp(_Custom[P, R]):
             residuals, residual_tree = flatten_arrays(saved)
             arguments.check_outputs(fwd, result, [*outs, *residuals])
             known.check(outs, tree, names)
+            # Replaced and not appended: a rule may run again, under another transformation, with other residuals.
             residual_trees[:] = [residual_tree]
             return outs, residuals
 
@@ -528,6 +547,7 @@ class custom_vjp(_Custom[P, R]):
             assert known.tree is not None
             cotangent = known.tree.unflatten(map(shown, cotangents))
             result = bwd(*fixed, residual_trees[0].unflatten(map(residual, residuals)), cotangent)
+            # An example of the arguments tells how many cotangents there are, and their structures.
             example = blank(in_tree)
             if not isinstance(result, tuple | list) or len(result) != len(example):
                 raise TreeError(
@@ -556,6 +576,7 @@ def _optimized(forward: Callable[..., Any], fun: ClosedJaxpr, fun_consts: Sequen
             *primals,
             fwd_jaxpr=ClosedJaxpr(hoist_consts(jaxpr)),
             fun_jaxpr=fun,
+            # Constants of the function come first, for the case in which it takes the place of the rule.
             num_fun_consts=len(fun_consts),
             num_consts=len(consts),
         )

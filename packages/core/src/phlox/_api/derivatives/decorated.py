@@ -28,6 +28,7 @@ class Decorated(Generic[P, R]):
         raise NotImplementedError
 
     def __getattr__(self, name: str) -> Any:
+        # Without `vars` this would call itself, while an object is unpickled or copied and has no attributes yet.
         if name.startswith("def") and isinstance(fun := vars(self).get("fun"), Decorated):
             return getattr(fun, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -48,12 +49,14 @@ def positional(
     fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], decorator: str
 ) -> tuple[Any, ...]:
     """All arguments by position, with defaults filled in, since rules take no keyword arguments."""
+    # In the signature of a partial, the parameters after one that is bound by name take names only.
     signature = None if isinstance(fun, functools.partial) else arguments.signature_of(fun)
     if signature is None:
         if not kwargs:
             return args
         unresolved = kwargs
     else:
+        # Nothing has to be matched: this is the usual call.
         if not kwargs and len(args) == len(signature.parameters):
             return args
         try:

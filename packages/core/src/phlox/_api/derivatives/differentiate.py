@@ -29,6 +29,7 @@ from ..._transform.transpose import Linear, Unwanted, backward_pass
 from ..jit import arguments
 from ..jit.user_functions import FlatFunction, check_returned
 
+# Wrapped around the names of scopes: profiles then show ``transpose(jvp(layer))``, as those of JAX do.
 _JVP, _TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
 
 
@@ -85,6 +86,7 @@ def _as_tangent(x: Any, aval: ShapedArray, name: str, wording: _Wording) -> Any:
             instead=f"a {what} of type {expected.short}",
             shapes=[have.shape, expected.shape],
         )
+    # Integers have tangents of dtype float0, whose arrays hold nothing: a symbolic zero says the same.
     if expected.dtype == dtypes.float0:
         if have.dtype != dtypes.float0 and what == "tangent":
             raise DtypeError(
@@ -104,6 +106,7 @@ def _as_tangent(x: Any, aval: ShapedArray, name: str, wording: _Wording) -> Any:
 def _result(x: Any, aval: ShapedArray) -> Any:
     """A tangent or cotangent in the form that users get: an array, also for `Zero`."""
     x = instantiate(x)
+    # NumPy arrays of float0 are returned as they are: no device has this dtype.
     return x if typeof(x).dtype == dtypes.float0 else own(x)
 
 
@@ -151,6 +154,7 @@ def jvp(
     out, aux = flat.split(outs)
     out_tree = flat.out_tree
     check_returned(fun, out_tree)
+    # Tangents of aux, which follow those of the result, are dropped.
     tangent_results = [_result(t, typeof(x)) for t, x in zip(out_tangents, out, strict=False)]
     result = out_tree.unflatten(out), out_tree.unflatten(tangent_results)
     return (*result, aux) if has_aux else result
@@ -178,6 +182,7 @@ def _apply_linear(jaxpr: Jaxpr, form: _Form, residuals: list[Any], *tangents: An
         _as_tangent(t, a, f"number {i}", _OF_LINEARIZED)
         for i, (t, a) in enumerate(zip(leaves, form.in_avals, strict=True))
     ]
+    # The Jaxpr takes only tangents that may differ from zero.
     present = [t for t in checked if type(t) is not Zero]
     outs = iter(eval_jaxpr(jaxpr, residuals, *present))
     tangents_out = [
@@ -217,10 +222,12 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_
     avals = _check_args("linearize", fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
     with no_leaks(arguments.fun_name(fun), fun):
+        # Integers have no tangents, so nothing is linearized with respect to them.
         linearization = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
     out, aux = flat.split(linearization.outputs)
     check_returned(fun, flat.out_tree)
     count = len(out)
+    # Only the tangents of the result stay, without those of aux.
     jaxpr = linearization.jaxpr.replace(outvars=linearization.jaxpr.outvars[: sum(linearization.nonzero[:count])])
     form = _Form(
         arguments.fun_name(fun),
@@ -229,11 +236,13 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_
         tuple(avals),
         tuple(typeof(x) for x in out),
     )
+    # The Jaxpr and the form are static parts of the pytree; the residuals are its leaves.
     linear = Partial(functools.partial(_apply_linear, jaxpr, form), linearization.residuals)
     result = flat.out_tree.unflatten(out), linear
     return (*result, aux) if has_aux else result
 
 
+# A class and not None: None would be an empty tree, in which no argument could be put back.
 @pytree.register_pytree_node_class
 class NotNeeded:
     """Takes the place in `Pullback.args_res` of an argument that is not a residual."""
@@ -288,6 +297,7 @@ class Pullback:
     @property
     def residuals(self) -> list[Any]:
         """The residuals, in the order in which the Jaxpr takes them."""
+        # Without arguments among the residuals, `args_res` need not be looked at.
         if not any(i is not None for i in self.argument_indices):
             return list(self.opaque_residuals)
         leaves = pytree.tree_leaves(tuple(self.args_res), is_leaf=lambda x: isinstance(x, NotNeeded))
@@ -298,6 +308,7 @@ class Pullback:
                 instead="the arguments that were taken out of args_res, put in again",
                 argument="args_res",
             )
+        # Both lists are merged in the order of the Jaxpr's inputs.
         opaque = iter(self.opaque_residuals)
         return [next(opaque) if i is None else leaves[i] for i in self.argument_indices]
 
@@ -345,6 +356,7 @@ class Pullback:
         pytree.check_same(self.in_tree, tree, f"with_refs takes a tree like the arguments of {self.name}")
 
         def deliver_all(cotangent: Any) -> Any:
+            # Imported here, as few programs wish for gradients in references.
             from .ad import DontWant, deliver
 
             mask = [not isinstance(wish, DontWant) for wish in leaves]
@@ -354,18 +366,22 @@ class Pullback:
 
     def flat(self, cotangents: Sequence[Any], mask: Sequence[bool] | None = None) -> list[Any]:
         """Cotangents of the leaves of the arguments; None for those that `mask` excludes."""
+        # Results without a derivative have no output in the Jaxpr.
         present = [ct for ct, has in zip(cotangents, self.form.nonzero, strict=True) if has]
+        # The cotangent gets the type of the result in its manual axes, along which values vary in `shard_map`.
         present = as_typed_all(present, itertools.compress(self.out_avals, self.form.nonzero))
         wishes = [True] * len(self.in_avals) if mask is None else mask
         has_derivative = [dtypes.is_inexact(a.dtype) for a in self.in_avals]
         inexact_wishes = [wish for wish, has in zip(wishes, has_derivative, strict=True) if has]
         args = [
+            # `Unwanted` lets the backward pass skip whatever only leads to this argument.
             Linear(v.aval) if wish else Unwanted(v.aval)
             for wish, v in zip(inexact_wishes, self.jaxpr.invars, strict=True)
         ]
         with within(_TRANSPOSE):
             in_cotangents = iter(backward_pass(self.jaxpr, self.residuals, args, present))
         leaves = zip(self.in_avals, has_derivative, wishes, strict=True)
+        # Integers get a zero of float0 in their place.
         per_leaf = [(next(in_cotangents) if has else Zero(a.tangent()), a, wish) for a, has, wish in leaves]
         return [_result(ct, a) if wish else None for ct, a, wish in per_leaf]
 
@@ -399,6 +415,7 @@ def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, fu
     form = _Form(
         arguments.fun_name(fun), tuple(nonzero), (in_tree, flat.out_tree), tuple(avals), tuple(typeof(x) for x in out)
     )
+    # By identity: a residual that is an argument is passed on as the very object.
     at = {id(x): i for i, x in enumerate(leaves)}
     argument_indices = tuple(at.get(id(x)) for x in linearization.residuals)
     saved = set(argument_indices)
@@ -463,4 +480,5 @@ def vjp(
 
 def ones_like_output(aval: ShapedArray) -> Any:
     """The cotangent 1 of a scalar result."""
+    # A Python float where it has the type: it is weak, as the result is, and its buffer is cached.
     return 1.0 if aval == scalar_aval(float) else np.ones((), aval.dtype)[()]

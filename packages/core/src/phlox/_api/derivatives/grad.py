@@ -39,6 +39,7 @@ def _choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwar
             f"passed by the caller, but got only {len(args)} positional arguments (of {arguments.fun_name(fun)})",
             instead="positional arguments for everything that is differentiated",
         )
+    # The range is checked above: `%` would hide a number that is too large.
     numbers = tuple(n % len(args) for n in numbers)
     if len(set(numbers)) < len(numbers):
         raise ArgumentError(f"argnums={argnums} names an argument of {arguments.fun_name(fun)} twice")
@@ -87,6 +88,7 @@ def _check_inputs(
                 argument=names()[i],
                 aval=aval,
             )
+        # "k" are PRNG keys.
         if kind in "biuk" and not allow_int and not holomorphic:
             raise DerivativeError(
                 f"{function} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), "
@@ -155,6 +157,7 @@ def _value_and_grad(
     arguments.check_callable(function, fun)
 
     @wraps(fun)
+    # The frames of phlox are removed from errors here, at the outermost call.
     @user_call
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)
@@ -168,6 +171,7 @@ def _value_and_grad(
                 instead=instead,
             )
         _check_output(function, fun, pullback.out_avals, holomorphic)
+        # A result that does not depend on the arguments has no output in the Jaxpr, and takes no seed.
         seed = [ones_like_output(pullback.out_avals[0])] if pullback.form.nonzero[0] else [None]
         gradients = pullback.in_tree.unflatten(pullback.flat(seed))
         gradient = gradients[0] if isinstance(argnums, int) else tuple(gradients)
@@ -241,6 +245,7 @@ def fwd_and_bwd(
 
     def fwd(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)
+        # The pullback is a pytree of residuals, so it can be the result of a jitted function.
         return vjp(partial, *chosen, has_aux=has_aux)
 
     def bwd(residuals: Any, cotangent: Any) -> Any:
@@ -278,6 +283,7 @@ def _arrays_of_basis(total: int, start: int, aval: ShapedArray) -> Any:
 def _recorded_basis(total: int, start: int, aval: ShapedArray) -> Any:
     """The same as operations of the program that is being traced."""
     rows, columns = (iota(dtype=dtypes.int32, shape=(total, aval.size), dimension=axis) for axis in (0, 1))
+    # A position is 1 where its column, from `start` on, is its row.
     ones = eq(rows, add(columns, np.int32(start)) if start else columns)
     block = converted(ones, aval.dtype, False)
     return block if len(aval.shape) == 1 else reshape(block, new_sizes=(total, *aval.shape), dimensions=None)
@@ -289,6 +295,7 @@ def _split(x: Any, leaves: Sequence[Any], axis: int, of: Any) -> list[Any]:
     from ..._ops.structure.slicing import along
 
     whole, weak_type = typeof(x), typeof(of).weak_type
+    # Results have the weak type of what they are derivatives of, as in JAX.
     if whole.weak_type != weak_type:
         x = converted(x, whole.dtype, weak_type)
     shape = whole.shape
@@ -342,10 +349,12 @@ def jacfwd(
             outs = jvp(partial, tuple(chosen), tree.unflatten(tangents), has_aux)
             return outs if has_aux else (*outs, None)
 
+        # All columns in one pass, over a batch with one tangent for each element of the arguments.
         out, columns, aux = vmap(push, out_axes=(None, -1, None))(*_basis(leaves))
         if holomorphic:
             _check_output("jacfwd", fun, [typeof_value(x) for x in pytree.tree_leaves(columns)], True)
 
+        # Columns are on the last axis, where the parts of each argument are cut out.
         def rows(x: Any, of: Any) -> Any:
             blocks = tree.unflatten(_split(x, leaves, -1, of))
             return blocks[0] if isinstance(argnums, int) else blocks
@@ -400,6 +409,7 @@ def jacrev(
                 instead="return the result at the end of the function",
             )
         _check_output("jacrev", fun, [typeof_value(x) for x in leaves], holomorphic)
+        # One cotangent for each element of the result.
         stacked = vmap(lambda *cts: pullback(tree.unflatten(cts)))(*_basis(leaves))
         inputs, chosen_tree = flatten(tuple(chosen))
         blocks = [_split(x, leaves, 0, of) for x, of in zip(pytree.tree_leaves(stacked), inputs, strict=True)]
@@ -414,6 +424,7 @@ def jacrev(
     return jacobian
 
 
+# A name of its own, so that programs and pickles show what the user wrote.
 jacobian = renamed(jacrev, "jacobian")
 
 
@@ -432,4 +443,5 @@ def hessian(
     Array([[ 6.,  0.],
            [ 0., 12.]], dtype=float32)
     """
+    # Forward over reverse, as in JAX: reverse mode outside would store residuals of the inner derivative.
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)

@@ -73,22 +73,26 @@ def checkpoint(
             instead="True or False, or a tuple of them, one for each argument",
             argument="prevent_cse",
         )
+    # Functions with static arguments filled in, by these: the cache of Jaxprs is by function object.
     variants: dict[Any, Callable[..., Any]] = {}
 
     @wraps(fun)
     @user_call
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        # Negative numbers count from the end of this call.
         static_indices = {n if n >= 0 else n + len(args) for n in statics}
         if current_trace.get() is None:  # NumPy arrays become arrays, as they do under a trace
             args = tuple(x if i in static_indices else pytree.tree_map(_as_operand, x) for i, x in enumerate(args))
             kwargs = {k: x if k in static_names else pytree.tree_map(_as_operand, x) for k, x in kwargs.items()}
         fixed = {n: args[n] for n in static_indices if n < len(args)}
         known = {name: x for name, x in kwargs.items() if name in static_names}
+        # Sorted, so that calls with keywords in other orders share a trace.
         names = sorted(kwargs.keys() - known.keys())
         # Without static and keyword arguments, `fun` itself is traced, so that the cache by function finds its Jaxpr.
         called = _dynamic(fun, fixed, known, len(args), names, variants) if fixed or kwargs else fun
         by_place, by_name = [x for i, x in enumerate(args) if i not in fixed], {name: kwargs[name] for name in names}
         apart = prevent_cse if isinstance(prevent_cse, bool) else _apart(prevent_cse, by_place, by_name)
+        # References are closed over, since the primitive takes arrays only.
         (called,), call_args = closed_over([called], (*by_place, *by_name.values()))
 
         def labels() -> list[str]:
@@ -114,6 +118,7 @@ def _bind(
     leaves, tree = operands_of("checkpoint", fun, operands)
     program = staged("checkpoint", arguments.fun_name(fun), called, tree, [typeof(x) for x in leaves], labels)
     if not isinstance(prevent_cse, bool):
+        # Values that the function closes over come first, and have no flag of the user's.
         hidden = len(program.consts) + len(leaves) - len(prevent_cse)
         prevent_cse = (False,) * hidden + prevent_cse
     outs = checkpoint_p.bind(
@@ -125,6 +130,7 @@ def _bind(
 def _apart(prevent_cse: Sequence[Any], args: list[Any], kwargs: dict[str, Any]) -> tuple[bool, ...]:
     """The `prevent_cse` flag of each array among the arguments."""
     call_args = (tuple(args), kwargs) if kwargs else tuple(args)
+    # One flag may stand for a whole argument.
     flags = pytree.broadcast_prefix(tuple(prevent_cse), call_args)
     return tuple(bool(f) for f, x in zip(flags, flatten(call_args)[0], strict=True) if not isinstance(x, Ref))
 
@@ -144,12 +150,14 @@ def _dynamic(
 ) -> Callable[..., Any]:
     """`fun` as a function of its dynamic arguments. Equal static values share one function object of `variants`, since
     caches of Jaxprs are by function."""
+    # `partial` and not an inner function: it holds the values, and no variables of this call.
     variant = functools.partial(_fill, functools.partial(fun, **known), fixed, count, names)
     variant.__name__ = arguments.fun_name(fun)  # type: ignore[attr-defined]
     values = [*fixed.items(), *known.items()]
     try:
         # 1, 1.0 and True are equal as keys.
         key = (tuple((where, type(x), x) for where, x in values), count, tuple(names))
+        # The first function with this key stays, as its Jaxpr is cached by it.
         return bounded(variants).setdefault(key, variant)
     except TypeError:  # a static argument that is not hashable
         return variant
@@ -180,6 +188,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     >>> checkpoint_name(jnp.ones(2), "activation")
     Array([1., 1.], dtype=float32)
     """
+    # An operation without effect on values, which policies find by its name.
     return pytree.tree_map(lambda leaf: name_p.bind(leaf, name=name), x)
 
 
@@ -197,13 +206,16 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
     >>> print_saved_residuals(jnp.sin, 1.0)
     f32[] output of cos ...
     """
+    # The pullback is a pytree whose leaves are the residuals, so its Jaxpr returns them.
     closed = make_jaxpr(lambda *xs: pytree.tree_leaves(vjp(functools.partial(f, **kwargs), *xs)[1]))(*args)
     names = arguments.leaf_names(f, args, {})
     jaxpr = without_calls(closed).jaxpr
+    # Once each: a residual may serve several operations.
     for v in dict.fromkeys(v for v in jaxpr.outvars if type(v) is Var):
         if v in jaxpr.invars:
             print(f"{v.aval.short} from the argument {names[jaxpr.invars.index(v)]}")
         else:
+            # A residual that no equation computes was closed over.
             print(*described(jaxpr, [v]) or [f"{v.aval.short} from a constant"])
 
 
@@ -262,6 +274,7 @@ def dots_saveable(prim: Primitive, *args: Any, **params: Any) -> bool:
     f32[2,2] from the argument x
     f32[2,2] output of dot_general ...
     """
+    # By the primitive and not its name: a user's primitive may have the same.
     return prim is dot_general
 
 
@@ -283,6 +296,7 @@ def dots_with_no_batch_dims_saveable(prim: Primitive, *args: Any, **params: Any)
     >>> print_saved_residuals(f, jnp.ones((3, 2, 2)))
     f32[3,2,2] from the argument x
     """
+    # The dimension numbers are ((contracting), (batch)) of both operands.
     return prim is dot_general and not params["dimension_numbers"][1][0]
 
 

@@ -34,6 +34,7 @@ _KINDS = {
         "custom_jvp",
         "JVP rule",
         "representing primal and tangent outputs",
+        # These sentences are JAX's, as programs and tests look for them.
         "(equal in value to the output of the custom_jvp-decorated function {function}, and in particular {detail})",
         "of the same container/pytree structure",
         "with leaves of the same shape/dtype",
@@ -82,6 +83,7 @@ class Result:
 
     def check(self, outs: Sequence[Any], tree: PyTreeDef, rule: RuleName) -> None:
         """Raises unless the result `outs` of a rule has this treedef and these types; records them if none are set."""
+        # The first result of a rule says what the function returns where the function itself was not traced.
         if self.tree is None:
             self.tree, self.avals = tree, [typeof(out) for out in outs]
             return
@@ -93,6 +95,7 @@ class Result:
                 self.tree, tree, self._differs(rule, detail, "container/pytree structure", got, tree) + "."
             )
         for i, (have, expected) in enumerate(zip(got, self.avals, strict=True)):
+            # Weak types are left out: a rule may return a number for an array.
             if have.shape != expected.shape or have.dtype != expected.dtype:
                 path = pytree.named_paths(tree)[i]
                 what = self._differs(rule, _KINDS[rule.kind].same_types, "shapes/dtypes of", got, tree)
@@ -119,12 +122,14 @@ class Result:
 
 def _types(tree: PyTreeDef, avals: Iterable[ShapedArray]) -> str:
     """A tree with the types of its leaves: ``{a: float32[3]}``."""
+    # Types are texts among the leaves, which `repr` quotes.
     return str(tree.unflatten(aval.str_short(False) for aval in avals)).replace("'", "")
 
 
 def checked_tangents(tangents: Sequence[Any], outs: Sequence[Any], tree: PyTreeDef, rule: RuleName) -> list[Any]:
     """The tangents that a rule returned for `outs`; raises `DerivativeError` if their types do not match."""
     results = []
+    # Users return symbolic zeros in JAX's class.
     for i, (t, out) in enumerate(zip(map(hidden, tangents), outs, strict=True)):
         aval, have = typeof(out), typeof(t)
         expected = aval.tangent()
@@ -156,6 +161,7 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
     would be rounded to 8 bits is refused.
     """
     try:
+        # None is a value here, and may stand for a whole argument.
         leaves = pytree.broadcast_prefix(result, like, is_leaf=pytree.is_none)
     except TreeError as error:
         raise pytree.tree_error(
@@ -165,6 +171,7 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
     cotangents: list[Any] = []
     for i, (ct, aval) in enumerate(zip(leaves, in_avals, strict=True)):
         expected = aval.tangent()
+        # Cotangents of integers are dropped whatever they are, as in JAX.
         if ct is None or expected.dtype == dtypes.float0:
             cotangents.append(Zero(expected))
             continue

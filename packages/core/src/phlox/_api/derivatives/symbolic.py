@@ -37,6 +37,7 @@ class SymbolicZero:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "aval":  # while an object is copied, it has no `aval` yet
             raise AttributeError(name)
+        # Shape and dtype are those of the type.
         return getattr(self.aval, name)
 
     def __repr__(self) -> str:

@@ -61,6 +61,7 @@ def _assemble(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Array]
     """One array from `parts` that are on their devices, in the order of the sharding's devices."""
     aval = shaped(shape, dtype)
     key = key_for(aval, sharding, True)
+    # With one device the part is the array. The buffer is shared, as documented.
     if len(sharding.devices) == 1:
         return wrap(parts[0]._buf, aval_of(key), key)
     buf = transfer.assemble(aval.physical, sharding, [x._buf for x in parts])
@@ -100,6 +101,7 @@ def make_array_from_callback(
     where = sharding.devices_indices_map(whole)
     devices = _local(sharding)
     if sharding.is_fully_replicated:
+        # One call for all devices, as in JAX.
         parts = [data_callback((slice(None),) * len(whole))] * len(devices) if devices else []
     else:
         parts = [data_callback(where[d]) for d in devices]
@@ -210,6 +212,8 @@ def _from_local(function: str, data: Any, sharding: Sharding, shape: tuple[int, 
                     f"nor that of all processes together, {side_by_side[axis]}"
                 )
             at = numbers[device][axis]
+            # If this process passes the whole axis, parts are counted in all of it, else among the parts of this
+            # process.
             at = at if size == n else mine[axis].index(at)
             index.append(slice(at * each[axis], (at + 1) * each[axis]))
         parts.append(_on(device, np.asarray(data)[tuple(index)]))
@@ -218,6 +222,7 @@ def _from_local(function: str, data: Any, sharding: Sharding, shape: tuple[int, 
 
 def _on(device: Device, data: np.ndarray) -> Array:
     aval = typeof(data)
+    # `typeof` gives the dtype that an array has under the flags: without `enable_x64`, float64 data become float32.
     return put(data.astype(aval.dtype), aval, single_device(device), committed=True)
 
 
@@ -252,6 +257,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
     where = _over(devices)
 
     def joined(*parts: Any) -> Array:
+        # On the host, where a new axis costs nothing. `device_put` then makes the only copy.
         rows = [np.asarray(part)[None] for part in parts]
         each = [device_put(row, device) for row, device in zip(rows, devices, strict=True)]
         return make_array_from_single_device_arrays((len(rows), *rows[0].shape[1:]), where, each)

@@ -44,6 +44,7 @@ class ManualAxisType:
 
     def __post_init__(self) -> None:
         for name in ("varying", "unreduced", "reduced"):
+            # Lists and other sets are accepted, and frozen so that objects of this class can be hashed.
             object.__setattr__(self, name, frozenset(getattr(self, name)))
         if self.varying & (self.unreduced | self.reduced):
             raise OptionError(f"{self}: an axis that varies is neither reduced nor unreduced")
@@ -93,9 +94,11 @@ def auto_axes(
         if mesh is None:
             return f(*args, **kwargs)
         chosen = _names(axes, mesh.explicit_axes)
-        args, kwargs = _cast((args, kwargs), chosen)
+        # The types of the arguments are changed first, or operations inside would see axes that are not explicit there.
+        args, kwargs = _drop_axes((args, kwargs), chosen)
         with config.scope(mesh=_with_types(mesh, chosen, AxisType.Auto)):
             out = f(*args, **kwargs)
+        # After the block: the axes of the result are explicit again only outside of it.
         return reshard(out, where)
 
     return automatic
@@ -110,8 +113,8 @@ def _with_types(mesh: Mesh | AbstractMesh, axes: tuple[Any, ...], kind: AxisType
     return mesh.update(axis_types=tuple(kind if name in axes else old for name, old in kinds))
 
 
-def _cast(tree: Any, axes: tuple[Any, ...]) -> Any:
-    """The arrays of a tree with types that say nothing of `axes`."""
+def _drop_axes(tree: Any, axes: tuple[Any, ...]) -> Any:
+    """Casts the arrays of a tree to types without `axes`."""
 
     def cast(x: Any) -> Any:
         aval = typeof_value(x)
@@ -158,7 +161,8 @@ def explicit_axes(
             raise OptionError("explicit_axes: no mesh in the context", instead="with phlox.set_mesh(mesh): ...")
         chosen = _names(axes, mesh.auto_axes)
         with config.scope(mesh=_with_types(mesh, chosen, AxisType.Explicit)):
+            # Inside of the block, since only there the axes are explicit and may be named.
             out = f(*reshard(args, where), **kwargs)
-        return _cast(out, chosen)
+        return _drop_axes(out, chosen)
 
     return explicit

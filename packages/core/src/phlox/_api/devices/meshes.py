@@ -69,6 +69,7 @@ def make_mesh(
             wanted=size,
             available=len(there),
         )
+    # Explicit by default, as in JAX.
     kinds = (AxisType.Explicit,) * len(shape) if axis_types is None else axis_types
     return Mesh(np.array(there[:size], dtype=object).reshape(shape), names, kinds)
 
@@ -97,10 +98,13 @@ class set_mesh:
     def __init__(self, mesh: Mesh | None):
         if mesh is not None and not isinstance(mesh, Mesh):
             raise OptionError(f"set_mesh: {mesh!r} is no Mesh", instead="phlox.make_mesh(shape, names)")
+        # The types of values that are traced already name axes of the old mesh.
         if current_trace.get() is not None:
             raise OptionError("set_mesh: inside of a traced function", instead="around the call of the function")
         settings = config.current()
         self.prev_mesh, self._prev_context = settings.mesh, settings.device_context
+        # Two settings: tracing reads `mesh`, and `device_context` says where new arrays go. `use_abstract_mesh` sets
+        # only the first.
         config.override(mesh=mesh, device_context=mesh)
 
     @property
@@ -109,6 +113,7 @@ class set_mesh:
         return _NO_ABSTRACT_MESH if self.prev_mesh is None else self.prev_mesh.abstract_mesh
 
     def __enter__(self) -> None:
+        # The mesh is set by the constructor, so that ``set_mesh(mesh)`` without a block works too, as in JAX.
         pass
 
     def __exit__(self, *error: Any) -> None:
@@ -122,6 +127,7 @@ def _manual_axis_type(aval: ShapedArray) -> Any:
     return ManualAxisType(varying=aval.vma)
 
 
+# The type is of a lower layer, which cannot import this class: it looks the attribute up here.
 LAZY_ATTRIBUTES["manual_axis_type"] = _manual_axis_type
 
 
@@ -171,6 +177,7 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
     ...     get_abstract_mesh().shape_tuple
     (('data', 2),)
     """
+    # A mesh with devices says more than an abstract one with the same axes, so it stays.
     known = current_mesh()
     with config.scope(mesh=known if known is not None and known.abstract_mesh == mesh else mesh):
         yield
@@ -224,6 +231,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     )
 
 
+# None is no empty tree here, but a missing sharding, which `_reshard` refuses.
 def _is_spec(x: Any) -> bool:
     return x is None or isinstance(x, PartitionSpec)
 
@@ -234,10 +242,12 @@ def _reshard(x: Any, sharding: Any) -> Any:
     aval = typeof(x)
     if len(sharding.spec) > aval.ndim:
         raise ShapeError(f"reshard: {sharding.spec} has more entries than {aval.short} has axes", spec=sharding.spec)
+    # Under a trace a concrete array needs a recorded operation too.
     if isinstance(x, Tracer) or current_trace.get() is not None:
         return apply_sharding(x, sharding)
     x = x if type(x) is ArrayImpl else as_array(x)
     mesh = getattr(x.sharding, "mesh", None)
+    # The array brings the devices that an abstract mesh lacks.
     if isinstance(sharding.mesh, AbstractMesh) and mesh is not None and mesh.shape_tuple == sharding.mesh.shape_tuple:
         sharding = sharding.update(mesh=mesh)
     return move(x, sharding)

@@ -63,6 +63,7 @@ def checked_out_sharding(function: str, out_sharding: Any) -> NamedSharding | No
 
 def _agree(context: Mesh | AbstractMesh, mesh: Mesh | AbstractMesh) -> bool:
     """Whether shardings of `mesh` may be asked for in the context of the other."""
+    # Meshes whose axes are all Auto do not occur in types, so they cannot disagree.
     if context == mesh or (context.are_all_axes_auto and mesh.are_all_axes_auto):
         return True
     return context.abstract_mesh == mesh.abstract_mesh and AbstractMesh in (type(context), type(mesh))
@@ -91,6 +92,7 @@ def lay_out(function: str, x: Any, out_sharding: Any) -> Any:
     where = checked_out_sharding(function, out_sharding)
     if where is None:
         return x
+    # Raises for an axis that does not divide, with the words of `Sharding` and before anything is moved.
     where.shard_shape(typeof(x).shape)
     return reshard(x, where)
 

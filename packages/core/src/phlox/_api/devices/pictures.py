@@ -100,6 +100,7 @@ def visualize_sharding(
     colored = use_color and console.color_system is not None
     parts: dict[tuple[int, ...], list[str]] = {}
     for device, index in sharding.devices_indices_map(shape).items():
+        # The first index of a part along each axis tells parts apart; devices with the same part share a field.
         corner = tuple(s.indices(n)[0] for s, n in zip(index, shape, strict=True))
         parts.setdefault(corner, []).append(str(device.id))
         kind = device.platform.upper()
@@ -136,5 +137,6 @@ def _style(number: int, count: int, color_map: Callable[[float], Any] | None) ->
     if color_map is None:
         return f"black on {_COLORS[number % len(_COLORS)]}"
     red, green, blue = (int(255 * part) for part in color_map(number / max(1, count - 1))[:3])
+    # The usual weights of colours for brightness: green counts most.
     light = 0.299 * red + 0.587 * green + 0.114 * blue > 150
     return f"{'black' if light else 'white'} on #{red:02x}{green:02x}{blue:02x}"

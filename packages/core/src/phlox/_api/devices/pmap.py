@@ -129,9 +129,11 @@ class _ParallelFunction:
     devices: tuple[Device, ...] | None
     backend: str | None
     axis_size: int | None
+    # By number of devices: another length of the mapped axis is another mesh.
     compiled: dict[int, Any] = dataclasses.field(default_factory=dict)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        # The first test is the cheap one: few programs have several processes.
         if distributed_state() is not None and self.is_shared(args, kwargs):
             return self.in_all_processes(args, kwargs)
         return self.jitted(args, kwargs)(*args, **kwargs)
@@ -148,6 +150,7 @@ class _ParallelFunction:
 
     def dynamic_axes(self, args: Sequence[Any]) -> Any:
         """`in_axes` of the dynamic arguments."""
+        # A tree prefix may stop above the arguments, and then says the same for all.
         if not isinstance(self.in_axes, tuple) or len(self.in_axes) != len(args):
             return self.in_axes
         static = self.static(args)
@@ -158,6 +161,7 @@ class _ParallelFunction:
         positional = self.dynamic(args)
         leaves = flatten((positional, kwargs))[0]
         axes = _axes(self.dynamic_axes(args), positional, kwargs)
+        # `hasattr` passes for arrays and NumPy arrays; numbers and wrong arguments take the path with names.
         for x, axis in zip(leaves, axes, strict=True):  # the common case, in which no error message is needed
             if axis is not None and not hasattr(x, "shape"):
                 break
@@ -170,6 +174,7 @@ class _ParallelFunction:
     # -- programs
 
     def sharding(self, mesh: Mesh, axis: int | None) -> Any:
+        # Interned, so that jitted calls compare the sharding by identity.
         return interned(NamedSharding(mesh, _spec(axis, self.axis_name)))
 
     def make(self, devices: Sequence[Device], args: tuple[Any, ...]) -> Any:
@@ -186,12 +191,14 @@ class _ParallelFunction:
             static_argnums=self.statics,
             donate_argnums=self.donated,
             in_shardings=Prefix.of((shardings, place(0))),
+            # Arguments lie anywhere at first: `pmap` moves them, where `jit` refuses.
             moves_arguments=True,
         )
         return function_of(JitFunction(over_devices, options))
 
     def jitted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The jitted function for these arguments."""
+        # A static argument by name would be taken for an array.
         if self.statics and max(self.statics) >= len(args):
             raise ArgumentError(
                 f"pmapped function has static_broadcasted_argnums={self.statics} but was called with only {len(args)} "
@@ -236,6 +243,7 @@ class _ParallelFunction:
 
 def _axes(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int | None]:
     """The mapped axis of each leaf; keyword arguments are mapped along axis 0."""
+    # As in JAX: keyword arguments are always mapped along axis 0.
     named = pytree.tree_structure(kwargs).num_leaves
     return [*flat_axes("pmap in_axes", in_axes, args), *[0] * named]
 
@@ -246,6 +254,7 @@ def _explained_size(
     """The length of the mapped axis; raises an error with a full message if arguments do not agree."""
     leaves = flatten((args, kwargs))[0]
     avals = arguments.check_arrays("pmap", fun, args, kwargs, leaves)
+    # In a dict, so that keyword arguments are named as ``kwargs['x']``.
     names = arguments.leaf_names(fun, args, {"kwargs": kwargs})
     described = [(n, a, aval) for n, a, aval in zip(names, axes, avals, strict=True) if a is not None]
     if not described:
@@ -282,6 +291,7 @@ def _devices(size: int, devices: tuple[Device, ...] | None, backend: str | None)
 def _devices_of_all(size: int, devices: tuple[Device, ...] | None, backend: str | None, processes: int) -> list[Device]:
     """The devices of a call in several processes, of which `size` belong to this one."""
     if devices is None:
+        # As many devices of each process, in the order of the processes.
         return [device for i in range(processes) for device in local_devices(i, backend)[:size]]
     own = sum(device.process_index == process_index(backend) for device in devices)
     if own != size:
@@ -312,7 +322,9 @@ def _map(function: _ParallelFunction, args: tuple[Any, ...], kwargs: dict[str, A
     out_dims: list[int | None] = []
 
     def on_slice(*parts: Any) -> list[Any]:
+        # The part of one device has the mapped axis with length 1; the user's function does not see it.
         outs = flat(*[x if a is None else squeeze(x, dimensions=(a,)) for x, a in zip(parts, axes, strict=True)])
+        # Known only now: `out_axes` is a prefix of the result.
         out_dims[:] = flat_axes("pmap out_axes", function.out_axes, flat.out_tree)
         return [x if d is None else _with_axis(x, d) for x, d in zip(outs, out_dims, strict=True)]
 

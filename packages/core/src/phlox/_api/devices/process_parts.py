@@ -21,11 +21,13 @@ def over_all_processes(x: Any, sharding: NamedSharding) -> Any:
             return x
         numbers = physical(x)
         here = NamedSharding(sharding.mesh.local_mesh, sharding.spec)
+        # A result of the last call has its parts in place, and is passed on without a copy.
         if numbers.sharding.is_equivalent_to(here, numbers.ndim):
             parts = [shard.data for shard in numbers.addressable_shards]
             result = make_array_from_single_device_arrays(_resized(numbers.shape, here, sharding), sharding, parts)
         else:
             result = make_array_from_process_local_data(sharding, np.asarray(numbers))
+        # Keys have a trailing axis in memory, which the logical shape leaves out.
         return logical(result, x.aval.update(shape=result.shape[: x.ndim]))
     return make_array_from_process_local_data(sharding, x)
 
@@ -45,4 +47,5 @@ def of_this_process(x: Array) -> Array:
 def _resized(shape: tuple[int, ...], of: NamedSharding, to: NamedSharding) -> tuple[int, ...]:
     """`shape` with as many parts along each axis as `to` has, in place of those of `of`."""
     counts = zip(shape, of.tiles(len(shape)), to.tiles(len(shape)), strict=True)
+    # Exact: each part has the same length.
     return tuple(size // have * want for size, have, want in counts)

@@ -33,6 +33,7 @@ class InferFromArgs:
     def __repr__(self) -> str:
         return "phlox.sharding.Infer"
 
+    # Pickled by name, so that the one object `Infer` stays one.
     def __reduce__(self) -> str:
         return "Infer"
 
@@ -121,6 +122,7 @@ def smap(
     Array([0, 1], dtype=int32)
     """
     if isinstance(axis_name, list | tuple):
+        # Two names would be two axes, whose order in `out_axes` is not defined.
         raise ArgumentError(f"smap: axis_name={axis_name!r} is not one name", instead="one smap inside of another")
     if in_axes is not Infer and not (in_axes is None or isinstance(in_axes, int | tuple)):
         raise ArgumentError(f"smap: in_axes={in_axes!r} is neither an integer, nor None, nor a tuple of those")
@@ -159,6 +161,7 @@ def _mapped(
         specs = _in_specs(function, where, in_specs, args, leaves, names)
         dynamic = tuple(s is not None for s in specs)
         fixed = tuple(x for x, spec in zip(leaves, specs, strict=True) if spec is None)
+        # The class, because 1 == 1.0 == True.
         key: Any = (where, in_tree, tuple(specs), tuple((type(x), x) for x in fixed))
         try:
             run = compiled.get(key)
@@ -166,6 +169,7 @@ def _mapped(
             key, run = None, None
         if run is None:
             program = _Program(function, f, where, in_tree, tuple(specs), fixed, out_specs, names, check_vma)
+            # Inlined in an outer trace, where the equation of `shard_map` alone is recorded.
             run = function_of(JitFunction(program, Options(inline=True)))
             if key is not None:
                 compiled[key] = run
@@ -181,6 +185,7 @@ def _mesh(function: str, mesh: Any, names: frozenset[Any]) -> Mesh:
             raise DeviceError(f"{function}: no mesh", instead="mesh=..., or with phlox.set_mesh(mesh): ...")
         if context is not None and mesh is not None and mesh.shape_tuple != context.shape_tuple:
             raise DeviceError(f"{function}: {mesh} is not the mesh of the context, {context}", mesh=mesh)
+        # The mesh of the context has devices, an abstract one only axes.
         mesh = context or mesh  # an abstract mesh gets the devices of the arguments
     unknown = names - set(mesh.axis_names)
     if unknown:
@@ -204,6 +209,7 @@ def _in_specs(
     function: str, mesh: Mesh, in_specs: Any, args: tuple[Any, ...], leaves: Sequence[Any], names: frozenset[Any]
 ) -> list[PartitionSpec | None]:
     """The spec of each leaf of the arguments, or None for Python values; raises if one does not fit."""
+    # As the types of the arguments say. Only Explicit axes are in types.
     if in_specs is Infer:
         return [_spec_of(function, mesh, x, names) for x in leaves]
     try:
@@ -238,6 +244,7 @@ def _check_part(function: str, name: str, mesh: Mesh, spec: PartitionSpec, x: An
 
 def _spec_of(function: str, mesh: Mesh, x: Any, names: frozenset[Any]) -> PartitionSpec:
     """The spec of an argument's own sharding, restricted to the axes `names`; unsplit if it is of another mesh."""
+    # An axis that types do not mention cannot be inferred.
     for name in names or mesh.axis_names:
         if name not in mesh.explicit_axes:
             raise ArgumentError(
@@ -268,11 +275,14 @@ class _Program:
         self.function, self.f, self.mesh, self.in_tree = function, f, mesh, in_tree
         self.specs, self.fixed, self.out_specs, self.names = specs, fixed, out_specs, names
         self.check_vma = check_vma
+        # `JitFunction` reads the name of what it jits.
         self.__name__ = arguments.fun_name(f)
 
     def __call__(self, *arrays: Any) -> Any:
         array_specs = [s for s in self.specs if s is not None]
+        # All axes of the mesh in its order, or those that the user has named.
         manual = tuple(axis for axis in self.mesh.axis_names if not self.names or axis in self.names)
+        # Without `check_vma`, no type mentions manual axes, and gradients are not summed up.
         tracked = manual if self.check_vma else ()
         flat = FlatFunction(self.f, self.in_tree)
         out_specs: list[PartitionSpec] = []
@@ -280,6 +290,7 @@ class _Program:
         def on_parts(*parts: Any) -> list[Any]:
             moving, still = iter(parts), iter(self.fixed)
             outs = flat(*[next(still) if s is None else next(moving) for s in self.specs])
+            # Filled while `f` is traced: `out_specs` is a prefix of its result.
             out_specs[:] = self._out_specs(flat.out_tree, outs)
             return [spmd.leaving(x, spec, tracked) for x, spec in zip(outs, out_specs, strict=True)]
 
@@ -289,12 +300,14 @@ class _Program:
         ]
         with spmd.inside(self.mesh, manual, self.check_vma):
             jaxpr, consts = stage(on_parts, avals, name=self.__name__, may_use_refs=True)
+        # Closed-over arrays are the same on all devices.
         in_specs = (*[PartitionSpec()] * len(consts), *array_specs)
         closed = ClosedJaxpr(hoist_consts(jaxpr))
         outs = spmd.bind(closed, [*consts, *arrays], self.mesh, in_specs, tuple(out_specs), manual, self.check_vma)
         return flat.out_tree.unflatten(outs)
 
     def _out_specs(self, tree: PyTreeDef, outs: Sequence[Any]) -> list[PartitionSpec]:
+        # Zeros stand for the results, since a prefix is compared with a tree and not with a treedef.
         blank = tree.unflatten([0] * tree.num_leaves)
         try:
             specs = pytree.broadcast_prefix(self.out_specs, blank, is_leaf=pytree.is_none)

@@ -47,6 +47,7 @@ def _sharding_in(space: Space, x: Any) -> Sharding | None:
     """The sharding of `x` in memory of this kind."""
     if space is Space.Any:
         return None
+    # An array keeps its devices, and only the kind of memory changes.
     here = x.sharding if type(x) is ArrayImpl else single_device(default_device())
     default = here.devices[0].default_memory().kind
     return here.with_memory_kind(default if space is Space.Device else "pinned_host")
@@ -54,6 +55,7 @@ def _sharding_in(space: Space, x: Any) -> Sharding | None:
 
 def _sharding_of_format(format: Format, x: Any) -> Sharding | None:
     """The sharding of `format`, whose layout must be that of all arrays here."""
+    # Arrays of phlox have their axes in order, so another order would be a promise that no operation keeps.
     order = None if format.layout is None else tuple(format.layout.major_to_minor)
     ndim = np.ndim(x)
     if order is not None and len(order) != ndim:
@@ -74,12 +76,15 @@ def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool) -> Any:
         return copy(x) if sharding is None else _put_tracer(x, sharding)
     if type(x) is ArrayImpl:
         there = x if sharding is None else move(x, sharding)
+        # `fresh` promises memory of its own, and a move to the same place copies nothing.
         return there.__deepcopy__({}) if fresh else there
     aval = typeof_value(x)
     if aval is None:
+        # Objects of other libraries that convert to NumPy, once and not in a loop.
         if hasattr(x, "__array__") and not isinstance(x, np.ndarray | np.generic):
             return _put(np.asarray(x), sharding, fresh, share)
         raise not_an_array(x, "a leaf given to device_put")
+    # As in JAX: `device_put` without a device puts on the default device also inside of `set_mesh`.
     place = single_device(default_device()) if sharding is None else sharding  # not the mesh of the context
     return put(np.asarray(x, aval.dtype), aval, place, committed=sharding is not None, share=share)
 
@@ -133,6 +138,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
             return [prefix] * len(leaves)
         return pytree.spread(f"device_put {what}", prefix, x, _is_place, "one for all leaves, or a tree of them like x")
 
+    # One place for all leaves is the common case, and needs no tree.
     if device is None or type(device) is Device or isinstance(device, Sharding):
         shardings = [_sharding(device)] * len(leaves)
     else:
@@ -140,8 +146,10 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     donated, shared = spread("donate", donate), spread("may_alias", may_alias)
     if any(d and a for d, a in zip(donated, shared, strict=True)):
         raise OptionError("device_put: may_alias and donate cannot be True at the same time.", instead="one of them")
+    # `may_alias=False` asks for a copy, unless the argument is given away.
     fresh = [a is not None and not a and not d for d, a in zip(donated, shared, strict=True)]
     share = [bool(a) for a in shared]
+    # The transfer guard lets explicit transfers pass.
     with explicit():
         return tree.unflatten([_put(*each) for each in zip(leaves, shardings, fresh, share, strict=True)])
 
@@ -189,6 +197,7 @@ def block_until_ready(x: Any) -> Any:
         if type(leaf) is ArrayImpl:
             arrays.append(leaf)
         elif not isinstance(leaf, Tracer):
+            # Other libraries have arrays with this method as well.
             _ask(leaf, "block_until_ready")
     if arrays:
         wait(arrays)
@@ -223,6 +232,7 @@ def copy_to_host_async(x: Any) -> Any:
 def place(device: Any) -> Sharding | None:
     """The sharding for a user's argument ``device``, or None."""
     if device is None or isinstance(device, Sharding):
+        # As `_sharding`, without the places that only `device_put` takes.
         return device
     if type(device) is Device:
         return single_device(device)
@@ -235,6 +245,7 @@ def own_sharding(x: Any, shape: tuple[int, ...]) -> Sharding | None:
     if type(x) is not ArrayImpl or not x.committed:
         return None
     where = x.sharding
+    # On one device any shape has the same sharding; a split array fixes the shape.
     return where if x.shape == shape or where.num_devices == 1 else None
 
 

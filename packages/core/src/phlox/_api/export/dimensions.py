@@ -90,6 +90,7 @@ def symbolic_shape(
     text = "..." if shape_spec is None else shape_spec
     if scope is not None and constraints:
         raise OptionError("symbolic_shape takes either a scope or constraints", instead="SymbolicScope(constraints)")
+    # All axes of one text belong to one scope, and so can be compared.
     where = scope if scope is not None else SymbolicScope(constraints)
     entries = parse_shape(text, where)
     lengths = None if like is None else list(like)
@@ -98,6 +99,7 @@ def symbolic_shape(
         if isinstance(entry, str) and entry == "...":
             if lengths is None or i != len(entries) - 1:
                 raise OptionError(f"symbolic_shape({text!r}): '...' stands at the end, and needs like=...")
+            # The rest of the lengths, however many.
             dims += lengths[i:]
             break
         if isinstance(entry, str):
@@ -112,6 +114,7 @@ def symbolic_shape(
     return tuple(dims)
 
 
+# Both relations are stored in the form "difference >= 0".
 _RELATIONS: dict[str, Callable[[Any, Any], Any]] = {">=": lambda x, y: x - y, "<=": lambda x, y: y - x}
 
 
@@ -119,6 +122,7 @@ def _constrain(scope: SymbolicScope, text: str) -> None:
     """Adds a constraint to a scope."""
     if not isinstance(text, str):
         raise OptionError(f"a constraint is a str, not {text!r}", instead="such as 'a >= 3'")
+    # "==" first, as the others have its second character too.
     sign = next((s for s in ("==", ">=", "<=") if s in text), None)
     if sign is None:
         raise OptionError(f"the constraint {text!r} has none of '==', '>=' and '<='")
@@ -131,8 +135,10 @@ def _constrain(scope: SymbolicScope, text: str) -> None:
         _equate(scope, left, right, text)
         return
     difference = _RELATIONS[sign](left, right)
+    # A constraint that no length meets is an error where it is written.
     if bounds(difference)[1] < 0:
         raise OptionError(f"Unsatisfiable constraint: {text}")
+    # A number needs no constraint: it has just been compared.
     if isinstance(difference, SymbolicDim):
         scope.not_negative.append(difference)
 
@@ -141,12 +147,14 @@ def _equate(scope: SymbolicScope, left: Any, right: Any, text: str) -> None:
     if left == right:
         return
     terms = left.terms if isinstance(left, SymbolicDim) else {}
+    # A single product with factor 1, so that it can be replaced wherever it occurs.
     if list(terms.values()) != [1]:
         raise OptionError(
             f"the constraint {text!r} must have a product of names and operations on the left of '=='",
             instead="other sides of the equation, such as 'a == b + 3'",
         )
     (product,) = terms
+    # It would be replaced again and again.
     if isinstance(right, SymbolicDim) and any(quotient(term, product) is not None for term in right.terms):
         raise OptionError(
             f"the constraint {text!r} replaces {left} by {right}, which contains it again",
@@ -155,6 +163,7 @@ def _equate(scope: SymbolicScope, left: Any, right: Any, text: str) -> None:
     scope.equal[product] = right
 
 
+# The class is in a lower layer, which cannot parse text.
 SymbolicScope.add = _constrain
 
 
@@ -178,6 +187,7 @@ def symbolic_args_specs(
     >>> symbolic_args_specs((jnp.ones((3, 4)),), "a, ...")
     (ShapeDtypeStruct(shape=(a, 4), dtype=float32),)
     """
+    # One scope for all arguments, in which equal names are equal lengths.
     where = scope if scope is not None else SymbolicScope(constraints)
     leaves, tree = pytree.flatten(args)
     specs = pytree.broadcast_prefix(shapes_specs, args, is_leaf=pytree.is_none)

@@ -38,6 +38,7 @@ from .polymorphic import PolymorphicProgram, leaf_paths, scope_of, without_rules
 minimum_supported_calling_convention_version = 1
 maximum_supported_calling_convention_version = 1
 
+# Targets of these names keep their meaning: files that were exported long ago call them.
 #: Prefixes of custom call targets that are stable across versions of jaxlib.
 _STABLE = ("lapack_", "cusolver_", "hipsolver_", "cublas_", "cu_", "hip_", "cpu_csr_sparse_dense_ffi")
 
@@ -108,6 +109,7 @@ class Exported:
     disabled_safety_checks: tuple[DisabledSafetyCheck, ...]
     mlir_module_serialized: bytes
     module_kept_var_idx: tuple[int, ...]
+    # A function, as the derivative is exported only when somebody asks for it.
     _get_vjp: Callable[[Exported], Exported] | None
     nr_devices: int = 1
     calling_convention_version: int = maximum_supported_calling_convention_version
@@ -147,6 +149,7 @@ class Exported:
         >>> "stablehlo.multiply" in exported.mlir_module()
         True
         """
+        # There is no text: it depends on the shapes of a call.
         if self.polymorphic is not None:
             raise UnsupportedError(
                 f"mlir_module of {self.fun_name}, which was exported for symbolic shapes: each call lowers it",
@@ -232,10 +235,12 @@ class Exported:
         pytree.check_same(self.in_tree, tree, what)
         return self.out_tree.unflatten(self._flat_call(*leaves))
 
+    # Cached, so that all calls share one custom function, and with it one trace.
     @functools.cached_property
     def _flat_call(self) -> Callable[..., Any]:
         run = self.polymorphic if self.polymorphic is not None else self._embedded()
 
+        # The program is a black box to transformations; its derivative is another exported program.
         @custom_vjp
         def flat(*leaves: Any) -> list[Any]:
             return run(*leaves)
@@ -277,6 +282,7 @@ def default_export_platform() -> str:
 
 
 def _canonical(platform: str) -> str:
+    # XLA's client for CUDA calls its platform "gpu".
     return {"gpu": "cuda"}.get(platform, platform)
 
 
@@ -348,6 +354,7 @@ def _export(
             f"export of {traced.fun_name}, which runs on {len(lowering.where.devices)} devices",
             instead="a function without pmap, shard_map and meshes",
         )
+    # The text tells which foreign functions are called, also in inner programs.
     _check_targets(traced.fun_name, lowering.text, checks)
     in_avals = tuple(v.aval for v in traced.jaxpr.jaxpr.invars)
     out_avals = tuple(v.aval for v in traced.jaxpr.jaxpr.outvars)
@@ -361,6 +368,7 @@ def _export(
         checks,
         inspection.portable(lowering.text),
         used_indices,
+        # The trace is held for the derivative, which is traced only when it is asked for.
         lambda exported: _export_vjp(traced, exported),
         unordered_effects=tuple(program.effects),
     )
@@ -372,6 +380,7 @@ def _export_polymorphic(
     """An exported function of symbolic shapes."""
     closed = traced.jaxpr
     _check_effects(traced.fun_name, closed.effects)
+    # Rules of Python functions cannot be written to a file.
     program = without_rules(closed.replace(jaxpr=prune(closed.jaxpr)[0]), traced.fun_name)
     arg_names = leaf_paths(traced.in_tree)
     return Exported(
@@ -383,6 +392,7 @@ def _export_polymorphic(
         platforms,
         checks,
         b"",
+        # All leaves are kept, as their lengths determine those of the others.
         tuple(range(len(closed.in_avals))),
         lambda exported: _export_vjp(traced, exported),
         unordered_effects=tuple(closed.effects),
@@ -406,6 +416,7 @@ def _export_vjp(traced: Traced, exported: Exported) -> Exported:
         return vjp(flat, *leaves)[1](list(cotangents))
 
     backward.__name__ = f"{exported.fun_name}_vjp"
+    # Arguments of the derivative: the leaves, then a cotangent for each result.
     structs = [struct_of(a) for a in (*exported.in_avals, *[a.tangent() for a in exported.out_avals])]
     is_padded = exported.polymorphic is not None and exported.polymorphic.is_padded
     return _export(jit(backward), structs, {}, exported.platforms, exported.disabled_safety_checks, is_padded)
@@ -414,6 +425,7 @@ def _export_vjp(traced: Traced, exported: Exported) -> Exported:
 def _with_constants(closed: ClosedJaxpr) -> Jaxpr:
     """The Jaxpr with closed-over arrays as literals."""
     constants = {
+        # Keys as the integers that they are stored as, which MLIR can write.
         v: Literal(np.asarray(physical(as_array(c))), v.aval)
         for v, c in zip(closed.jaxpr.constvars, closed.consts, strict=True)
     }
@@ -435,6 +447,7 @@ def _check_targets(name: str, text: str, checks: Sequence[DisabledSafetyCheck]) 
     """Raises for custom calls of foreign functions that other processes may lack, or have in another version."""
     allowed = {check.is_custom_call() for check in checks}
     strange = {t for t in targets(text) if t not in allowed and not t.startswith(_STABLE)}
+    # "ALL" is JAX's word for any target.
     if strange and "ALL" not in allowed:
         raise ExportError(
             f"{name} calls foreign functions that other processes may not have: {', '.join(sorted(strange))}",

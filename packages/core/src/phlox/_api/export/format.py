@@ -164,6 +164,7 @@ def serialize(exported: Exported, vjp_order: int) -> bytearray:
 
 
 def _checksum(content: bytes) -> bytes:
+    # With the magic string, so that a file of another version does not pass with its checksum.
     return hashlib.sha256(_MAGIC + content).digest()
 
 
@@ -218,6 +219,7 @@ def _tree_as_json(tree: PyTreeDef) -> Any:
 
 def _plain_keys(keys: Sequence[Any]) -> list[Any]:
     for key in keys:
+        # JSON has no other keys; a tuple would come back as a list.
         if not isinstance(key, str | int | float):
             raise ExportError(f"arguments or results contain a dict with the key {key!r}", instead="a string or number")
     return list(keys)
@@ -272,9 +274,11 @@ def _function_from_content(content: bytes) -> Exported:
     for fields in written:
         programs.append(rest[: fields["size"]])
         rest = rest[fields["size"] :]
+    # The sizes in the header must be those of the programs.
     if rest or not written:
         raise ExportError(f"deserialize: {len(written)} functions, and {len(rest)} bytes more")
     exported: Exported | None = None
+    # From the last derivative to the function, as each holds the next.
     for fields, program in zip(reversed(written), reversed(programs), strict=True):
         exported = _function_from_json(fields, program, exported)
     assert exported is not None
@@ -318,6 +322,7 @@ def _tree_from_json(written: Any) -> PyTreeDef:
 
 def _example(written: Any) -> Any:
     """A tree with this treedef, whose leaves are 0."""
+    # A tree is rebuilt from an example, as treedefs of a user's registry cannot be pickled.
     if written == "*":
         return 0
     if written is None:
@@ -340,5 +345,6 @@ def _example(written: Any) -> Any:
     if node.build is not None:
         return node.build(aux, children)
     structures = [pytree.tree_structure(child) for child in children]
+    # Without a function of the user's, jaxlib makes the instance as it unflattens.
     tree = PyTreeDef.from_node_data_and_children(pytree.registry, (node.nodetype, aux), structures)
     return tree.unflatten([0] * tree.num_leaves)

@@ -27,6 +27,7 @@ from ..jit.caches import bounded
 def leaf_paths(tree: PyTreeDef) -> list[str]:
     """Names of the leaves of (args, kwargs), such as ``args[0]['x']``."""
     paths = pytree.named_paths(tree)
+    # The root is the pair (args, kwargs), so the first key is 0 or 1.
     return [("args", "kwargs")[path[0].idx] + pytree.keystr(path[1:]) for path in paths]
 
 
@@ -34,6 +35,7 @@ def scope_of(avals: Sequence[ShapedArray]) -> SymbolicScope | None:
     """The scope of the symbolic dimensions in these types; None if there are none. Raises if there are several."""
     dims = [n for aval in avals for n in aval.shape if is_symbolic(n)]
     for other in dims:
+        # Lengths of two scopes cannot be compared, as the same name may mean two lengths.
         if other.scope is not dims[0].scope:
             raise OptionError(
                 f"the symbolic dimensions {dims[0]} and {other} belong to different scopes",
@@ -85,12 +87,14 @@ class PolymorphicProgram:
                     shapes=[expected.shape, got.shape],
                 )
         values = self._solved([aval.shape for aval in avals])
+        # Sorted, since the order of the names depends on the arguments.
         key = tuple(sorted(values.items()))
         if self.is_padded:
             ranges = tuple((name, *bounds(variable(name, self.scope))) for name, _ in key)  # type: ignore[arg-type]
             return call_padded(self.closed, leaves, lengths=key, ranges=ranges)
         program = self.concrete.get(key)
         if program is None:
+            # Bounded, as a service may see any number of shapes.
             program = bounded(self.concrete)[key] = program_for(self.closed, values)
         return call(program, leaves, name=self.name)
 
@@ -109,6 +113,7 @@ class PolymorphicProgram:
         names = set().union(*[names_in(n) for aval in (*self.in_avals, *self.out_avals) for n in aval.shape])
         known: set[str] = set()
         pending = [dim for aval in self.in_avals for dim in aval.shape if is_symbolic(dim)]
+        # A name is known once some length depends on it alone, and in linear form.
         while name := next((n for dim in pending if (n := _unknown(dim, known)) is not None), None):
             known.add(name)
         if names - known:
@@ -122,11 +127,13 @@ class PolymorphicProgram:
     def _solved(self, shapes: Sequence[Sequence[Any]]) -> dict[str, Any]:
         equations = self._equations(shapes)
         values: dict[str, Any] = {}
+        # Each turn finds one name; a name may need others that were found before.
         while equation := next((s for s in equations if _unknown(s[0], set(values)) is not None), None):
             dim, n, where = equation
             name = _unknown(dim, set(values))
             assert name is not None
             values[name] = self._value(name, evaluated(dim, values), n, where)
+        # Then all lengths are compared, also those that determined nothing.
         for dim, n, where in equations:
             if evaluated(dim, values) != n:
                 raise self._refused(
@@ -154,9 +161,11 @@ class PolymorphicProgram:
         """The value of `name`, the only one in ``dim == n``."""
         term = ((name, 1),)
         factor = dim.terms[term]
+        # The value is n, less the rest of the dimension, divided by the factor.
         value, rest = divmod(n - (dim - factor * variable(name, dim.scope)), factor)
         if rest != 0:
             raise self._refused(f"Division had remainder {rest} when computing the value of '{name}' from {where}")
+        # As in JAX, the length of an axis that has a name is at least 1.
         if isinstance(value, int) and value < 1:
             raise self._refused(
                 f"Expected value >= 1 for dimension variable '{name}', which {where} (= {n}) makes {value}"
@@ -181,6 +190,7 @@ def _unknown(dim: Any, known: set[str]) -> str | None:
         return None
     (name,) = missing
     linear = ((name, 1),)
+    # A name that also occurs in a product or an operation cannot be solved for.
     others = [term for term in dim.terms if name in names_in(SymbolicDim({term: 1}, dim.scope))]
     return name if others == [linear] else None
 
@@ -190,12 +200,14 @@ def without_rules(closed: ClosedJaxpr, function: str) -> ClosedJaxpr:
     converted: dict[Jaxpr, Jaxpr] = {}
 
     def plain(jaxpr: Jaxpr) -> Jaxpr:
+        # A Jaxpr that is called twice is converted once, and stays one function of the program.
         if jaxpr not in converted:
             converted[jaxpr] = jaxpr.replace(eqns=[*map(equation, jaxpr.eqns)])
         return converted[jaxpr]
 
     def equation(eqn: JaxprEqn) -> JaxprEqn:
         params = eqn.params
+        # The operation holds the program of its function under this parameter.
         if eqn.primitive.program is not None and eqn.primitive is not jit_p:
             inner = params[eqn.primitive.program]
             params = {"jaxpr": inner, "name": inner.jaxpr.name or eqn.primitive.name, "inline": False}
@@ -207,9 +219,11 @@ def without_rules(closed: ClosedJaxpr, function: str) -> ClosedJaxpr:
             return ClosedJaxpr(plain(x.jaxpr), x.consts)
         if isinstance(x, Jaxpr):
             return plain(x)
+        # `Impl` is a named tuple of functions that a file names by its name.
         if isinstance(x, tuple) and not isinstance(x, Impl):
             items = [value(name, item, eqn) for item in x]
             return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+        # Primitives are callable objects in parameters too, and have a name.
         if callable(x) and not isinstance(x, type) and not hasattr(x, "bind"):
             raise ExportError(
                 f"export of {function} for symbolic shapes: the parameter {name} of {eqn.primitive.name} is a function",

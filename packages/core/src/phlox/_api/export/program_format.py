@@ -49,6 +49,7 @@ def dtype_from_json(name: str) -> Any:
 
 def aval_as_json(aval: ShapedArray) -> list[Any]:
     """A type as [dtype, shape, weak type]; then, if it is split over explicit mesh axes, how."""
+    # As text, which `symbolic_shape` reads back within the scope of the file.
     shape = [str(n) if is_symbolic(n) else n for n in aval.shape]
     written = [dtype_as_json(aval.dtype), shape, aval.weak_type]
     if aval.spec is None:
@@ -79,6 +80,7 @@ def _length(n: int | str, scope: SymbolicScope | None) -> Any:
 def program_as_json(closed: ClosedJaxpr, scope: SymbolicScope) -> dict[str, Any]:
     """A program as data for JSON."""
     writer = _Writer()
+    # Inner Jaxprs are written before those that use them, so the program is the last.
     writer.position(closed.jaxpr)
     consts = [_array_as_json(np.asarray(physical(as_array(c)))) for c in closed.consts]
     return {"constraints": list(scope.constraints), "jaxprs": writer.written, "consts": consts}
@@ -105,6 +107,7 @@ class _Writer:
         variables: dict[Var, int] = {}
 
         def var(v: Var) -> int:
+            # Variables are numbered in the order of their first occurrence.
             return variables.setdefault(v, len(variables))
 
         def atom(v: Atom) -> Any:
@@ -127,6 +130,7 @@ class _Writer:
         return {"name": jaxpr.name, "avals": avals, "consts": inputs[0], "in": inputs[1], "eqns": eqns, "out": out}
 
     def _value(self, x: Any, eqn: JaxprEqn) -> Any:
+        # By class and not `isinstance`: a bool is an int, and an enumeration may be one.
         if x is None or type(x) in (bool, int, float, str):
             return x
         if is_symbolic(x):
@@ -135,6 +139,7 @@ class _Writer:
             return int(x)
         if type(x) in (tuple, list):
             return {type(x).__name__: [self._value(item, eqn) for item in x]}
+        # Programs inside of parameters have no constants, which the file has no place for.
         if type(x) is ClosedJaxpr and not x.consts:
             return {"closed": self.position(x.jaxpr)}
         if type(x) is Jaxpr:
@@ -149,6 +154,7 @@ class _Writer:
             return {"primitive": x.name}
         if isinstance(x, np.ndarray | np.generic):
             return {"array": _array_as_json(np.asarray(x)), "scalar": isinstance(x, np.generic)}
+        # Only classes of phlox: a file must not name a class that runs other code.
         ours = type(x).__module__.startswith("phlox.")
         if isinstance(x, enum.Enum) and ours:
             return {"enum": [type(x).__module__, type(x).__qualname__, x.name]}
@@ -244,6 +250,7 @@ class _Reader:
 
 
 def _primitive(name: str) -> Primitive:
+    # Most primitives of a program are registered already; all others are imported only if one is missing.
     try:
         return primitive(name)
     except KeyError:
@@ -256,6 +263,7 @@ def _primitive(name: str) -> Primitive:
 def _class(module: str, name: str) -> Any:
     """A class of phlox: an enumeration, a named tuple or a dataclass."""
     candidate: Any = None
+    # A file may come from anywhere: only these kinds of classes of phlox are made from it.
     if module.startswith("phlox.") and name.isidentifier():
         candidate = getattr(importlib.import_module(module), name, None)
     if isinstance(candidate, type) and (

@@ -51,6 +51,7 @@ def parse_shape(text: str, scope: SymbolicScope) -> list[Any]:
         raise OptionError(f"symbolic_shape takes a str, not {text!r}", instead=repr(str(text)))
     try:
         return _Parser(text, scope).shape()
+    # Constraints are applied while dimensions are made, and may replace names for ever.
     except RecursionError:
         raise unreadable(text, "constraints replace its names in a circle") from None
     except ZeroDivisionError as error:
@@ -77,6 +78,7 @@ class _Parser:
         self._depth = 0
 
     def shape(self) -> list[Any]:
+        # ``(a, b)`` is how Python prints a shape.
         inner = _without_parentheses(self._tokens[:-1])
         self._tokens = [*inner, ""]
         entries: list[Any] = []
@@ -112,6 +114,7 @@ class _Parser:
         dim = self._atom()
         while self._token == "^":
             self._read()
+            # Right after the atom: ``-a^2`` is ``-(a^2)``.
             power = self._number()
             dim = dim**power if is_symbolic(dim) else integer_power(dim, power)
         return dim if sign > 0 else -dim
@@ -148,6 +151,7 @@ class _Parser:
         token = self._read()
         if not token.isdecimal():
             raise unreadable(self._text, f"a power is a number, not {token!r}")
+        # Checked before `int`, which takes long for a million digits.
         if len(token) > 19:
             raise unreadable(self._text, "a number has more than 64 bits")
         return int(token)
@@ -158,6 +162,7 @@ class _Parser:
 
     def _read(self) -> str:
         token = self._token
+        # The end is not passed, so that it can be looked at again.
         self._next += bool(token)
         return token
 
@@ -173,6 +178,7 @@ def _without_parentheses(tokens: list[str]) -> list[str]:
     depth = 0
     for i, token in enumerate(tokens):
         depth += (token == "(") - (token == ")")
+        # The first parenthesis ends before the end: it does not enclose all.
         if depth == 0 and i < len(tokens) - 1:
             return tokens
     return tokens[1:-1] if tokens[:1] == ["("] and tokens[-1] == ")" else tokens

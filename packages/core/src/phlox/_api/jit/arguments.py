@@ -66,6 +66,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 def _parameters(fun: Callable[..., Any]) -> tuple[Sequence[str], Sequence[str], str, bool] | None:
     """Names of the parameters that can be given by position; of those that can be given by name; the name of
     ``*args`` or ""; whether there are ``**kwargs``. None if the signature is unknown."""
+    # Only for functions without attributes: ``__wrapped__`` or ``__signature__`` would change what `inspect` returns.
     if type(fun) is types.FunctionType and not fun.__dict__:  # cheaper than `inspect.signature`, same result
         code = fun.__code__
         count, many = code.co_argcount + code.co_kwonlyargcount, code.co_flags
@@ -127,6 +128,7 @@ def complete(
         return tuple(numbers), names
     numbers += [positional.index(name) for name in names if name in positional]
     all_names = [*names, *(positional[n] for n in numbers if 0 <= n < len(positional) and positional[n] in by_name)]
+    # In order and without repetition: they are part of a cache key.
     return tuple(dict.fromkeys(numbers)), tuple(dict.fromkeys(all_names))
 
 
@@ -141,6 +143,7 @@ def check_callable(function: str, fun: Any) -> None:
 
 def fun_name(fun: Callable[..., Any]) -> str:
     """The name of `fun` in programs and messages."""
+    # Objects that wrap a function as `functools.partial` does have its function in `func`.
     while hasattr(fun, "func") and not hasattr(fun, "__name__"):  # functools.partial
         fun = fun.func
     name = getattr(fun, "__name__", None)
@@ -202,6 +205,7 @@ def check_arrays(
     avals = [typeof_value(x) for x in leaves]
     if values:
         described = [hasattr(x, "aval") and not isinstance(x, ArrayLike) for x in leaves]
+        # Described leaves have a type and no values, so a call must refuse them where `eval_shape` takes them.
         avals = [None if only else aval for only, aval in zip(described, avals, strict=True)]
     for i, aval in enumerate(avals):
         if aval is None:
@@ -211,12 +215,13 @@ def check_arrays(
                 raise not_an_array(x, f"argument {name} of {fun_name(fun)}, given to {function},")
             if _is_public(fun):
                 raise not_an_array(x, f"{fun_name(fun)} takes arrays and numbers, and argument {name}")
+            # The text of a large array or model would hide the message.
             text = repr(x)
             text = text if len(text) <= 60 else text[:57] + "..."
             raise ArgumentError(
                 f"Error interpreting argument to {fun_name(fun)}, given to {function}, as an abstract array. The "
                 f"problematic value is of type {type(x)} and was passed to the function at path {name}: {text} of type "
-                f"{type(x)} is not a valid JAX type" + _reads_itself(x),
+                f"{type(x)} is not a valid JAX type" + _jax_array_hint(x),
                 instead=_instead(function, fun, name, x),
                 argument=name,
                 value=x,
@@ -229,7 +234,7 @@ def _is_public(fun: Callable[..., Any]) -> bool:
     return str(getattr(fun, "__module__", "")).startswith("phlox.")
 
 
-def _reads_itself(x: Any) -> str:
+def _jax_array_hint(x: Any) -> str:
     if getattr(x, "__jax_array__", None) is None:
         return ""
     return ". Triggering __jax_array__() during abstractification is no longer supported."
@@ -266,6 +271,7 @@ def check_range(leaves: Sequence[Any], names: Sequence[str]) -> None:
     dtype = dtypes.python_scalar_dtype(int)
     limits = np.iinfo(dtype)
     for x, name in zip(leaves, names, strict=True):
+        # Only Python's own ints: NumPy integers have a dtype, and bools are ints to `isinstance`.
         if type(x) is int and not limits.min <= x <= limits.max:
             where = f"parsing an argument to a jitted computation, whose argument path is {name}: "
             raise dtypes.too_large(x, dtype, f"An overflow was encountered while {where}") from None
@@ -274,6 +280,7 @@ def check_range(leaves: Sequence[Any], names: Sequence[str]) -> None:
 def check_hashable(fun: Callable[..., Any], name: Any, value: Any) -> None:
     """Raises `StaticArgumentError` for a static argument that is not hashable."""
     try:
+        # `hash` and not `isinstance`: a tuple that holds a list counts as `Hashable`, and fails as a key.
         hash(value)
     except TypeError:
         raise StaticArgumentError(

@@ -44,6 +44,7 @@ class Staged:
         may_use_refs: bool = False,
     ):
         arguments.check_callable(f"{function}: {role}", fun)
+        # `flat` runs once, while it is staged. The list is how the treedef of its result comes out.
         trees: list[PyTreeDef] = []
 
         def flat(*xs: Any) -> list[Any]:
@@ -57,6 +58,7 @@ class Staged:
         with no_leaks(self.name, fun):
             jaxpr, self.consts = stage(flat, avals, name=self.name, arg_names=arg_names, may_use_refs=may_use_refs)
         self.refs = tuple(accesses(jaxpr).values)
+        # Constants become inputs, so that equal bodies which close over different arrays are one program.
         self.closed = ClosedJaxpr(hoist_consts(jaxpr))
         self.out_tree = trees[0]
         self.watch: Any = None
@@ -86,6 +88,7 @@ class Staged:
         return result
 
 
+# A bound method dies after the call, and its entry with it: only functions that live on are cached.
 _known: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, Staged]] = weakref.WeakKeyDictionary()
 
 
@@ -102,12 +105,14 @@ def staged(
 
     `arg_names` returns the user's names of the arguments; error messages call it when they need them.
     """
+    # `traced` is the part of the settings that a trace can depend on; axis names in scope decide what collectives mean.
     key = (in_tree, tuple(avals), config.current().traced, axis_env.get())
     try:
         programs = _known.setdefault(fun, {})
     except TypeError:  # `fun` is not hashable, or does not support weak references
         return Staged(function, role, fun, in_tree, avals, arg_names, True)
     body = programs.get(key)
+    # A reference may hold a value of another type by now; the cached program would read it as the old one.
     if body is None or retracing.get() or (body.refs and not is_valid_for(body.refs, body.closed.jaxpr)):
         body = Staged(function, role, fun, in_tree, avals, arg_names, True)
         # Tracers, and references that a trace made, are valid for this call only.
@@ -149,6 +154,7 @@ def strong_results(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
 
         return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name, may_use_refs=True)[0])
 
+    # Kept on the Jaxpr, as a loop asks for the same change at each trace.
     return memoized(closed.jaxpr, ("strong", tuple(strong)), make)
 
 
@@ -164,6 +170,7 @@ def varying_results(closed: ClosedJaxpr, vma: Sequence[frozenset[Any]]) -> Close
 
         return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name, may_use_refs=True)[0])
 
+    # The axes in scope are part of the key: the program is staged under them.
     return memoized(closed.jaxpr, ("varying", tuple(vma), axis_env.get()), make)
 
 

@@ -59,6 +59,7 @@ class BoundCall:
     def types(self) -> list[Any]:
         """The type of each leaf, which for a reference is an `AbstractRef`."""
         types: list[Any] = self.avals
+        # References count as the arrays of their values in keys, and as references in traces.
         for i in self.ref_indices:
             types[i] = AbstractRef(types[i])
         return types
@@ -70,12 +71,14 @@ class BoundCall:
             return []
         refs = [self.leaves[i] for i in self.ref_indices]
         check_distinct(arguments.fun_name(self.fun), refs)
+        # A traced reference is a hidden operand and result (docs/decisions.md), so the call goes on with its value.
         self.leaves = replaced(self.leaves, self.ref_indices, values(refs))
         return refs
 
     def with_values_of(self, refs: Sequence[Ref]) -> BoundCall:
         """The same call with the values of closed-over references as further leaves."""
         call = copy.copy(self)
+        # Inside of a transformation the value of a reference is a tracer, which has a type and no placement.
         call.keys = [*self.keys, *[x._key if type(x) is ArrayImpl else x.aval for x in values(refs)]]
         return call
 
@@ -88,6 +91,7 @@ class BoundCall:
         """The path of each leaf in the user's terms, such as ``params['w']``."""
         args, kwargs = self.args, self.kwargs
         if args is None:
+            # The leaves are gone, so their numbers stand in for them: names depend on the tree alone.
             args, kwargs = self.tree.unflatten(range(self.tree.num_leaves))
         return arguments.leaf_names(self.fun, args, kwargs, self.static_positions)
 
@@ -99,6 +103,8 @@ class BoundCall:
     def check_shardings(self, shardings: Sequence[Any]) -> None:
         """Raises for a committed argument that has another sharding than `in_shardings` specifies."""
         for i, (key, sharding) in enumerate(zip(self.keys, shardings, strict=True)):
+            # Uncommitted arguments are moved to the sharding; a committed one was put where it is on purpose. As in
+            # JAX.
             if sharding is not None and type(key) is Placed and key.committed and not has_sharding(key, sharding):
                 name = self.names()[i]
                 raise DeviceError(
@@ -135,6 +141,7 @@ def bind(
     kwargs: dict[str, Any],
 ) -> BoundCall:
     """A call of `fun` with some static arguments; `label` returns the name of the parameter at a position."""
+    # A negative number counts back from the end of this call, as ``*args`` may differ in length.
     static_positions = {n if n >= 0 else n + len(args) for n in options.static_argnums}
     statics: list[tuple[Any, type, Any]] = []
     dynamic: list[Any] = []
@@ -161,5 +168,6 @@ def join_static(statics: Statics, args: Sequence[Any], kwargs: Mapping[str, Any]
         return list(args), dict(kwargs)
     by_position = {where: x for where, _, x in statics if isinstance(where, int)}
     rest = iter(args)
+    # The dynamic arguments fill the positions that no static one has, in order.
     positional = [by_position[i] if i in by_position else next(rest) for i in range(len(args) + len(by_position))]
     return positional, {**kwargs, **{where: x for where, _, x in statics if isinstance(where, str)}}

@@ -74,6 +74,7 @@ class Caches:
         if len(self.entries) >= LIMIT:
             self.entries.clear()
             self.calls.clear()
+        # `setdefault` is atomic, so that two threads which compile the same call end with one entry.
         stored = self.entries.setdefault(key, entry)
         if stored is entry and entry.program.optimized is not None:
             # Only weak references go to the thread, so that the function and its programs can die meanwhile.
@@ -105,10 +106,12 @@ def _replace(caches: weakref.ref[Caches], key: Any, entry: Entry, program: Progr
     store = caches()
     if store is None:
         return
+    # Under the lock: the entries may be cleared between the question and the answer.
     with _changing:
         if store.entries.get(key) is not entry:
             return
         store.entries[key] = entry.with_program(program)
+    # After the entry is replaced: a call in between stores the new one.
     store.forget_calls(entry)
 
 
@@ -122,6 +125,7 @@ def caches_for(fun: Callable[..., Any], options: Options) -> Caches:
     """The caches for `fun` and `options`: all uses of `jit(f)` share them if `f` supports weak references."""
     try:
         return _by_function.setdefault(fun, {}).setdefault(options, Caches())
+    # The callable is unhashable or has no weak references: each `jit` of it gets caches of its own.
     except TypeError:
         return Caches()
 

@@ -20,6 +20,7 @@ class CallCounter:
 
     def __init__(self) -> None:
         self._before = 0
+        # Until checks are switched on, no portion ends.
         self._begin(sys.maxsize)
 
     def _begin(self, length: int) -> None:
@@ -29,6 +30,7 @@ class CallCounter:
     @property
     def calls(self) -> int:
         """How often the program was called."""
+        # The iterator's own count of what is left is the only record of the calls; it is kept in C.
         return self._before + self._length - self.portion.__length_hint__()  # type: ignore[attr-defined]
 
     def check_soon(self) -> None:
@@ -53,4 +55,6 @@ class CallCounter:
 
 def next_sample(call: int) -> int:
     """The next call after this one at which checks do work: 2, 3, 4, 8, 16, 32, …"""
+    # Faults that show at every call are seen within four; later ones at powers of two cost a vanishing share of the
+    # time.
     return call + 1 if call < 4 else 1 << call.bit_length()

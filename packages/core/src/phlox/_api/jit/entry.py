@@ -26,10 +26,12 @@ from .counting import CallCounter
 from .narrowing import check_all, checking
 from .parameters import MISSING
 
+# bool is a class of its own here: True and 1 would otherwise share a key, as they are equal and have one hash.
 #: classes of Python numbers; a number's class is its key
 NUMBERS = frozenset((float, int, bool, complex))
 _LEAF = pytree.tree_structure(0)
 _Buffer = native.ArrayImpl
+# A full cache is emptied: a cache that knows what was used last would have to write at each hit.
 #: most entries in a cache of calls
 LIMIT = 4096
 _Prepare = Callable[[list[Any]], Sequence[Any]]
@@ -48,12 +50,17 @@ def gather(key: list[Any], leaves: list[Any], values: Iterable[Any]) -> None:
 
     Raises `TypeError`, with both lists incomplete, if a leaf is something else.
     """
+    # The key is flat. It is unambiguous because a container writes its class and its length, or its names, before its
+    # items.
     kind: Any
     for x in values:
+        # `is` by class and not `isinstance`: it is faster, and a subclass of a container need not flatten like the
+        # container.
         if type(x) is ArrayImpl:
             key.append(x._key)
             leaves.append(x._buf)
         elif (kind := type(x)) is dict:
+            # The names in their order: two dicts with other orders of insertion get two fast paths to one program.
             key.append(tuple(x))
             gather(key, leaves, x.values())
         elif kind is tuple or kind is list:
@@ -67,6 +74,7 @@ def gather(key: list[Any], leaves: list[Any], values: Iterable[Any]) -> None:
             key.append(x.dtype)
             key.append(x.shape)
             leaves.append(x)
+        # `MISSING` is in the key, so a call that leaves out an argument with a default has a fast path of its own.
         elif x is None or x is MISSING:
             key.append(x)
         elif (read := reader(kind)) is not None:
@@ -75,6 +83,7 @@ def gather(key: list[Any], leaves: list[Any], values: Iterable[Any]) -> None:
             gather(key, leaves, children)
         else:
             children, tree = flatten(x)
+            # A leaf of unknown class flattens to itself. Without this test the recursion would not end.
             if len(children) == 1 and children[0] is x:
                 raise TypeError("no tree")
             key.append(tree)
@@ -110,6 +119,7 @@ def _without_float0(program: Program, tree: PyTreeDef, are_arrays: bool) -> Call
 def _packing(program: Program, tree: PyTreeDef) -> Callable[[list[Any]], Any]:
     """A function that wraps result buffers as arrays and unflattens them; a flat tuple needs no `tree.unflatten`."""
     avals, keys = program.out_avals, program.out_keys
+    # Compared once here: in each call, `tuple` is cheaper than `unflatten`.
     pack = tuple if tree == pytree.tree_structure((0,) * tree.num_leaves) else tree.unflatten
     return lambda results: pack(wrap_all(results, avals, keys))
 
@@ -124,6 +134,7 @@ class Hidden:
 
     def __init__(self, arrays: Sequence[Array]):
         self.arrays = list(arrays)
+        # Kept beside the arrays, so that a call reads no attribute of each of them.
         self.buffers = [x._buf for x in arrays]
         self.known = set(map(id, self.buffers))
 
@@ -136,6 +147,7 @@ class Hidden:
         if self.known.isdisjoint(map(id, leaves)):
             return
         gone = {id(leaves[i]) for i in donated}
+        # Both lists are changed in place, as `_selecting` has given the second to the fast paths.
         for i, x in enumerate(self.arrays):
             if id(x._buf) in gone:
                 self.arrays[i] = copied = copy(x)
@@ -156,6 +168,7 @@ def _selecting(hidden: Hidden, used_indices: Sequence[int], donated: frozenset[i
     if buffers:
         return lambda leaves: [*buffers, *[leaves[i] for i in used_indices]]
     if len(used_indices) > 1:
+        # `itemgetter` selects in C. With one index it would return the buffer alone, which the line below avoids.
         return itemgetter(*used_indices)
     return lambda leaves: [leaves[i] for i in used_indices]
 
@@ -211,8 +224,10 @@ class Entry:
         self.donated = donated
         self.narrow = narrow
         self.arranges = bool(program.arrange) or program.watch is not None
+        # Most programs read all leaves in order, and then a call passes the list of `gather` to jaxlib as it is.
         whole = not hidden.arrays and list(used_indices) == list(range(len(keys)))
         self.prepare = None if whole or self.arranges else _selecting(hidden, used_indices, donated)
+        # A program that arranges its arguments records its keys in `Program.run`.
         if program.mark is not None and not self.arranges:
             self.prepare = _marking(program.mark, self.prepare)
         self.execute = (
@@ -220,6 +235,7 @@ class Entry:
         )
         self.handlers = program.handlers
         self.aval = self.key = self.finish = None
+        # In this case `execute` returns arrays, not buffers, so that only the tree is missing.
         if self.arranges:
             self.finish = out_tree.unflatten
         elif out_tree == _LEAF:
@@ -244,11 +260,13 @@ class Entry:
     def for_leaves(self, leaves: Sequence[Any], order: Sequence[int]) -> Entry:
         """The entry of this program for leaves of these kinds which `gather` visits in this order; may be `self`."""
         kinds = [None if type(x) is ArrayImpl else x.dtype if type(x) is np.ndarray else type(x) for x in leaves]
+        # Leaves that are all arrays, in pytree order, are what `run` gets: the entry itself serves them.
         if list(order) == list(range(len(leaves))) and not any(kinds):
             return self
         where = (*order, *kinds)
         entry = self.others.get(where)
         if entry is None:
+            # The program keeps its order of arguments. Only the indices into the leaves change.
             used_indices = [order.index(i) for i in self.used_indices]
             donated = frozenset(order.index(i) for i in self.donated)
             narrow = {order.index(i): dtype for i, dtype in self.narrow.items()}
@@ -271,6 +289,7 @@ class Entry:
     def _converter(self, place: int, kind: Any) -> Callable[[Any], Any]:
         """A function that makes a buffer of a leaf of this kind. Equal numbers share one buffer, unless the call
         donates arguments."""
+        # A cached buffer must not be donated, as it would be deleted under the next call with an equal number.
         if kind in NUMBERS and not self.donated:
             convert: Callable[[Any], Any] = _buffer_of_number
         else:
@@ -284,10 +303,13 @@ class Entry:
     def run(self, leaves: Sequence[Any]) -> Any:
         """The user's result for leaves in pytree order, each an array, a number or a NumPy array."""
         operands = [x._buf if type(x) is ArrayImpl else x for x in leaves]
+        # On the general path a leaf may have another class than the one that the fast path was made for, so it is
+        # looked at.
         for i in () if self.arranges else self.used_indices:
             if type(operands[i]) is not _Buffer:
                 operands[i] = self._converter(i, type(operands[i]))(operands[i])
         self.counter.count()
+        # These lines repeat `calling.CALL`, which has them inline.
         try:
             arguments = operands if self.prepare is None else self.prepare(operands)
             results = self.execute(arguments).consume_with_handlers(self.handlers)
@@ -305,6 +327,7 @@ class _WrappedResults:
     def __init__(self, arrays: list[Array]):
         self.arrays = arrays
 
+    # The handlers are not needed: `Program.run` has applied them.
     def consume_with_handlers(self, _: Any) -> list[Array]:
         return self.arrays
 
@@ -320,9 +343,11 @@ def _arranging(
     """`execute` for a program that goes through `Program.run`, to move its arguments or watch the run."""
 
     def execute(operands: Sequence[Any]) -> _WrappedResults:
+        # Leaves are buffers, numbers and NumPy arrays. `Program.run` moves arrays, and needs their keys for that.
         check_all(narrow, operands)
         pairs = zip(operands, keys, strict=True)
         leaves = [wrap(x, aval_of(key), key) if type(x) is _Buffer else x for x, key in pairs]
+        # Before the hidden arrays are read: a donated one is replaced by its copy here.
         hidden.keep(operands, donated)
         leaves = [*hidden.arrays, *[leaves[i] for i in used_indices]]
         adopted = [x if type(x) is ArrayImpl else program.adopt(x, i, bool(donated)) for i, x in enumerate(leaves)]

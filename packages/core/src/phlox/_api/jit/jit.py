@@ -96,6 +96,7 @@ def jit(
     >>> phlox.jit(lambda x: x * 2)(jnp.arange(3))
     Array([0, 2, 4], dtype=int32)
     """
+    # Device and backend are one option in the cache key: both say on which device the function runs.
     if backend is not None and device is None:
         device = local_devices(backend=backend)[0]
     options = Options(
@@ -106,6 +107,7 @@ def jit(
         keep_unused,
         as_inline(inline),
         device,
+        # `in_shardings` names arguments by position. Those by name have none.
         Prefix.of(None if in_shardings is None else (in_shardings, None)),
         Prefix.of(out_shardings),
         as_overrides(compiler_options),
@@ -144,6 +146,7 @@ def _make(fun: Any, options: Options) -> Any:
     arguments.check_callable("jit", fun)
     check_jittable(fun, options)
     jitted = JitFunction(fun, options)
+    # Their signature is read now only for functions with such options: others wait for the first call.
     if options.static_argnums or options.static_argnames or options.donate_argnums or options.donate_argnames:
         _ = jitted.options  # raises for numbers and names that the function does not have
     return function_of(jitted)

@@ -11,16 +11,16 @@ import functools
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..._base import config, strictness
 from ..._base.checks import retracing
 from ..._base.errors import UnexpectedTracerError
 from ..._base.monitoring import TRACE, on, timed
-from ..._base.pytree import PyTreeDef, flatten, tree_structure, treedef_tuple
+from ..._base.pytree import PyTreeDef, flatten
 from ..._base.tracebacks import trim
-from ..._ir.avals import scalar_aval, typeof_value
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoist_consts, jaxprs_in, memoized, prune, with_literals
+from ..._ir.avals import typeof_value
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoist_consts, jaxprs_in, memoized
 from ..._ops.control.call import jit_p
 from ..._trace.axes import axis_env
 from ..._trace.leaks import no_leaks, when_ended
@@ -35,15 +35,15 @@ from ..._trace.refs import (
 )
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, check_live
-from ..._xla.array import Array, ArrayImpl
-from ..._xla.host_values import as_array, as_literal
+from ..._xla.array import ArrayImpl
 from ..._xla.placement import aval_of, is_committed, key_for
-from ..._xla.program import Lowering, Program, explain_failure, lower
+from ..._xla.program import explain_failure
 from . import arguments, donation
 from .bound_call import BoundCall, bind, join_static
 from .caches import Caches, Stats, bounded, caches_for
 from .calling import FAILURES, MAX_ARRAYS, specialize
-from .entry import NUMBERS, Entry, Hidden, call_order
+from .entry import NUMBERS, Entry, call_order
+from .lowered_call import LoweredCall, lower_call
 from .misses import check_miss
 from .narrowing import check_all, dtypes_of_integers
 from .options import Options
@@ -67,42 +67,7 @@ if TYPE_CHECKING:
     from . import stages
 
 
-class LoweredCall(NamedTuple):
-    """A call lowered to text.
-
-    Attributes:
-      call: the call, with the values of the closed-over references as its last leaves.
-      consts: the closed-over arrays that the program takes before the user's arguments.
-      used_indices: indices of the leaves that the program reads.
-      donated: indices of the leaves that the user donates.
-      reusable: those of them whose buffers the program can reuse.
-      narrow: as of `traced`, for the leaves that are Python integers.
-      written: numbers of the references whose new values the program returns after the result: first count those
-        among the arguments, then the closed-over ones.
-    """
-
-    lowering: Lowering
-    traced: Traced
-    call: BoundCall
-    consts: list[Array]
-    used_indices: list[int]
-    donated: frozenset[int]
-    reusable: frozenset[int]
-    narrow: dict[int, Any]
-    written: list[int]
-
-    def entry(self, program: Program) -> Entry:
-        """The entry that calls the compiled `program`."""
-        hidden, keys, out_tree, refs = Hidden(self.consts), self.call.keys, self.traced.out_tree, self.traced.refs
-        if self.written:
-            out_tree = treedef_tuple([out_tree, tree_structure([0] * len(self.written))])
-        kind = ReferenceEntry if refs or self.call.ref_indices else Entry
-        entry = kind(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.narrow)
-        entry.watch, entry.captured, entry.written = self.traced.watch, refs, self.written
-        return entry
-
-
-_NONE: frozenset[int] = frozenset()
+# With the dot, so that phlox_nn and the like count as code of a user.
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
@@ -127,7 +92,10 @@ class JitFunction:
         self.fun = fun
         self._options = options
         self._is_ours = str(getattr(fun, "__module__", "")).startswith(_PACKAGE)
+        # The caches are shared by all uses of ``jit(f)``: a ``jit`` inside of a loop does not compile anew.
         self._store: Caches = caches_for(fun, options)
+        # The same dict object for the life of the function. Generated code reads it, so `Caches.clear` empties it in
+        # place.
         self.calls = self._store.calls
         self.reports_recompiles = True
         self.unspecialized: list[weakref.ref[Any]] = []
@@ -154,6 +122,11 @@ class JitFunction:
         """Whether some arguments are donated."""
         return bool(self._options.donate_argnums or self._options.donate_argnames)
 
+    def _donated(self, call: BoundCall) -> frozenset[int]:
+        """Indices of the donated leaves of a call."""
+        # `self.options` reads the signature of the user's function, so it waits until something is donated.
+        return donation.leaves(self.options, call) if self._has_donated else frozenset()
+
     @property
     def _form_matters(self) -> bool:
         """Whether the form of a call (by position or by name) decides which arguments are static or donated."""
@@ -162,6 +135,8 @@ class JitFunction:
         if not (all(0 <= n < parameters.positional for n in numbers) and set(names) <= set(parameters.names)):
             return True
         either = list(enumerate(parameters.names))[parameters.unnamed : parameters.positional]
+        # A parameter that can be given in both ways must be static, or donated, in both; else a call's form changes its
+        # meaning.
         chosen = (numbers, names), (options.donate_argnums, options.donate_argnames)
         return any((n in numbers) != (name in names) for numbers, names in chosen for n, name in either)
 
@@ -185,6 +160,7 @@ class JitFunction:
             function = self.unspecialized.pop()()  # only one of several threads gets the function
         except IndexError:
             return None
+        # Set before the code is replaced: a thread that enters the new code already binds by these parameters.
         self._generated_for = parameters
         specialize(function, parameters, frozenset(static), form_matters)
         return function
@@ -194,6 +170,7 @@ class JitFunction:
         try:
             return call(*args)
         except Exception as error:
+            # `from error` would show the same error twice.
             raise trim(error)  # noqa: B904  (it is the same error)
 
     def _cache_size(self) -> int:
@@ -216,21 +193,27 @@ class JitFunction:
         settings = config.current()
         if settings.disable_jit:
             return arguments.as_arrays(self.fun(*args, **kwargs))
+        # By name or by position, the call is the same; from here on it has one form, and so one entry.
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
         call = self._bound_call(args, kwargs)
         key = (call.tree, call.statics, settings.called, *call.keys)
         try:
+            # `__eq__` of a static argument runs here if an earlier key has an equal hash, and may raise anything.
             entry = self._store.entries.get(key)
         except Exception as error:
             raise arguments.incomparable(self.fun, call.statics, error) from error
         if entry is None:
+            # Another thread may have compiled the same call meanwhile. `keep` returns the entry that was first.
             entry = self._store.keep(key, self._compile_checked(key, call), self.fun)
         elif type(entry) is Entry and entry.counter.is_due():
             self._check_call(entry, call)
+        # The entry is found by the types of the arguments; a closed-over reference may have another type now than it
+        # had then.
         if type(entry) is ReferenceEntry and (more := entry.other_keys()) is not None:
             key = (*key, *more)
             entry = self._store.entries.get(key) or self._store.keep(key, self._compile(call), self.fun)
+        # Calls with references stay on the general path: their values change from call to call.
         if call_key is not None and type(entry) is Entry:
             order = call_order((call.args, call.kwargs), iter(range(len(call.leaves))))
             fingerprint = settings.called
@@ -253,6 +236,8 @@ class JitFunction:
         if isinstance(x, Tracer):
             check_live(x)
             message = f"a traced value of type {x.aval.short} left its transformation"
+            # The tracer is alive, yet no trace is current: it was stored outside, and this call runs after its
+            # transformation.
             raise UnexpectedTracerError(message, aval=x.aval, live=x.owner.live)
         if kind is Ref:
             return RefKey(values([x])[0]._key)
@@ -282,6 +267,7 @@ class JitFunction:
     def _bound_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
         """The call with these arguments, and the keys of its leaves."""
         call = self._bind(args, kwargs)
+        # Arrays, the common case, carry their key and need no call.
         call.keys = [x._key if type(x) is ArrayImpl else self._leaf_key(x, call) for x in call.leaves]
         return call
 
@@ -291,13 +277,17 @@ class JitFunction:
         """The function traced for leaves of the types of this call, from the cache if possible."""
         settings, types = config.current(), call.types
         checks = self._options.checks
+        # The option is put into the settings, since the functions that this one calls are traced under it, too.
         if checks is not None and checks != settings.checks:
             with config.scope(checks=checks):
                 return self._trace(call)
         key = (call.tree, call.statics, settings.traced, axis_env.get(), *types)
         cached = self._store.traces.get(key)
+        # A mesh axis along which the value of a reference varies is part of its type, and may have changed since.
         if cached is not None and cached.refs and not is_valid_for(cached.refs, cached.closed.jaxpr):
             cached = None
+        # While the checks trace again, what users' functions compute must be fresh. Functions of phlox read nothing
+        # from outside.
         if cached is not None and not (retracing.get() and not self._is_ours):
             if cached.watch is not None and cached.watch.is_due():
                 cached.watch.check(self.fun, functools.partial(self.retrace, call))
@@ -312,6 +302,7 @@ class JitFunction:
             traced = traced._replace(watch=_checks().traced(self, call, traced))
         if settings.debug_key_reuse:
             check_keys(traced.closed.jaxpr)
+        # A trace that closed over a tracer is valid inside of that transformation only.
         if is_reusable(traced.consts, traced.refs):
             bounded(self._store.traces)[key] = traced
         return traced
@@ -335,6 +326,7 @@ class JitFunction:
             trees.append(tree)
             if outer:
                 return leaves
+            # Only references whose value is another object now were written: a read leaves the tracer in place.
             written.extend(i for i, (ref, x) in enumerate(zip(refs, start, strict=True)) if ref.value is not x)
             return [*leaves, *[refs[i].value for i in written]]
 
@@ -346,6 +338,7 @@ class JitFunction:
 
     def retrace(self, call: BoundCall) -> Traced:
         """The function traced anew for this call, with the functions that it calls, to compare it with an old trace."""
+        # A context variable, since the traces of the functions that this one calls have to be fresh as well.
         token = retracing.set(True)
         try:
             return self._stage(call, arguments.fun_name(self.fun))
@@ -379,6 +372,7 @@ class JitFunction:
 
     def _compile(self, call: BoundCall) -> Entry:
         call, options = copy.copy(call), self._options
+        # The keys of references are those of their values, which are the arguments of the program.
         if call.take_refs():
             call.keys = [key.key if type(key) is RefKey else key for key in call.keys]
         with on(self._store.account):
@@ -387,75 +381,31 @@ class JitFunction:
         return lowered.entry(program)
 
     def _lower(self, call: BoundCall) -> LoweredCall:
-        """The call traced and lowered.
-
-        Uncommitted scalars among the closed-over arrays become literals of the program, the others its first arguments.
-        """
-        traced, options = self._trace(call), self._options
-        refs = traced.refs
-        in_shardings, out_shardings = options.in_shardings, options.out_shardings
-        ins = in_shardings.spread((call.args, call.kwargs)) if in_shardings is not None else None
-        outs = out_shardings.spread(traced.result()) if out_shardings is not None else None
-        if ins is not None and not options.moves_arguments:
-            call.check_shardings(ins)
-        donated = donation.leaves(self.options, call) if self._has_donated else _NONE
-        consts, whole, written = [as_array(c) for c in traced.consts], traced.closed.jaxpr, list(traced.written)
-        if refs:
-            call, state = call.with_values_of(refs), accesses(whole)
-            written += [len(call.ref_indices) + refs.index(ref) for ref in state.written]
-            invars, outvars = [*whole.invars, *state.values.values()], [*whole.outvars, *state.written.values()]
-            whole = whole.replace(invars=invars, outvars=outvars, eqns=state.eqns)
-        keys = call.keys
-        # The shardings of references are not the user's, who names those of arguments and results.
-        ins = None if ins is None else [*ins, *[None] * len(refs)]
-        outs = None if outs is None else [*outs, *[None] * len(written)]
-        jaxpr, used = prune(whole)
-        watches_keys = config.current().debug_key_reuse
-        if watches_keys:  # what is drawn and not used counts, too
-            jaxpr = whole
-        if options.keep_unused or watches_keys:
-            used = [True] * len(used)
-        offset = len(consts)
-        numbers = [as_literal(c) if u else None for c, u in zip(consts, used, strict=False)]
-        literals = {v: number for v, number in zip(jaxpr.invars, numbers, strict=False) if number is not None}
-        jaxpr = with_literals(jaxpr, literals)
-        used = [u and v not in literals for v, u in zip(jaxpr.invars, used, strict=True)]
-        used_indices = [i for i in range(len(keys)) if used[offset + i]]
-        used_consts = [c for c, u in zip(consts, used, strict=False) if u]
-        invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
-        usable = donation.usable(donated, used_indices, len(used_consts), invars, jaxpr.outvars) if donated else _NONE
-        leaf_types = [scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in used_indices]
-        lowering = lower(
-            jaxpr.replace(invars=invars),
-            jaxpr.name,
-            [*[c._key for c in used_consts], *leaf_types],
-            device=options.device,
-            donated=usable,
-            results=[*traced.result_paths(), *["a reference"] * len(written)],
-            in_shardings=None if ins is None else [None] * len(used_consts) + [ins[i] for i in used_indices],
-            out_shardings=outs,
-            repeatable=not self._is_ours,
-        )
-        reusable = frozenset(used_indices[i - len(used_consts)] for i in usable)
-        narrow = {i: dtype for i, dtype in traced.narrow.items() if keys[i] is int}
-        return LoweredCall(lowering, traced, call, used_consts, used_indices, donated, reusable, narrow, written)
+        """The call traced and lowered."""
+        # Calling a user's function with the same PRNG keys again repeats its result, and is no second use of the keys
+        # under `debug_key_reuse`. A second draw by one of phlox's own functions is one.
+        return lower_call(call, self._trace(call), self._options, self._donated(call), repeatable=not self._is_ours)
 
     # -- inside another transformation
 
     def call_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call under a trace, which is one equation of the primitive `jit_p`."""
+        # `disable_jit` holds inside of transformations, too, so that a debugger shows each operation with its traced
+        # values.
         if self._options.inline or config.current().disable_jit:
             return self._inlined(args, kwargs)
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
         call = self._bind(args, kwargs)
         refs = call.take_refs()
+        # Under a trace only types matter: operands may be tracers, which have no placement.
         call.keys = call.check_arrays()
         traced = self._trace(call)
         if refs:
             check_distinct(traced.closed.jaxpr.name, refs, traced.refs)
             if has_backward_rule(traced.closed.jaxpr):  # it may write to the references later: it must see these
                 traced = self._stage(call, traced.closed.jaxpr.name, refs)
+        # The program cannot raise for a number that is too large, so the check comes before the operation is bound.
         check_all(traced.narrow, call.leaves)
         operands = described(call.leaves)
         in_shardings, out_shardings = self._options.in_shardings, self._options.out_shardings
@@ -464,6 +414,7 @@ class JitFunction:
         outs = jit_p.bind(*traced.consts, *operands, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
         if traced.written:
             width = traced.out_tree.num_leaves
+            # New values follow the results, as in `LoweredCall`.
             write_all([refs[i] for i in traced.written], outs[width:])
             outs = outs[:width]
         if out_shardings is not None:
@@ -500,9 +451,8 @@ class JitFunction:
 
     def _traced(self, call: BoundCall) -> stages.Traced:
         traced, stages = self._trace(call), _stages()
-        donated = donation.leaves(self.options, call) if self._has_donated else _NONE
         signature = stages.Call(
-            call.without_values(), donated, traced.out_tree, traced.out_avals, self._options.out_shardings
+            call.without_values(), self._donated(call), traced.out_tree, traced.out_avals, self._options.out_shardings
         )
         return stages.Traced(signature, traced.closed, traced.consts, lambda: self._lowered(call))
 

@@ -34,6 +34,7 @@ def _why(key: Key, known: list[Key], label: Label) -> str:
     """How `key` differs from the most similar known key."""
     if not known:
         return "it has not been traced before"
+    # Fewest differing parts first: the message names what the user most likely changed.
     closest = min(known, key=lambda other: _distance(key, other))
     parts = []
     if key[0] != closest[0]:
@@ -41,6 +42,7 @@ def _why(key: Key, known: list[Key], label: Label) -> str:
     if key[1] != closest[1]:
         now, before = _statics(key[1], label), _statics(closest[1], label)
         parts.append(f"different value of static arguments: now {now} and before {before}")
+    # Fingerprints are interned, and their first value is no flag.
     if key[2] is not closest[2]:
         changed = zip(config.flags_of("traced"), key[2].values[1:], closest[2].values[1:], strict=True)
         context = [f"{flag}, now {now} and before {then}" for flag, now, then in changed if now != then]
@@ -59,6 +61,7 @@ def _leaf_names(key: Key, label: Label) -> list[str]:
     """Paths of the leaves of the arguments that are not static."""
     tree = key[0]
     args, kwargs = tree.unflatten(range(tree.num_leaves))
+    # Positions of `label` count static arguments, those of the tree do not.
     static = {where for where, _, _ in key[1]}
     dynamic = [i for i in range(len(args) + len(static)) if i not in static]
     names = []

@@ -29,6 +29,7 @@ def dtypes_of_integers(jaxpr: Jaxpr) -> dict[int, Dtype]:
     if not positions:
         return result
     default = dtypes.iinfo(integer.dtype)
+    # The default is enough to compare: a Python integer outside of it has been refused before.
     for eqn in jaxpr.eqns:
         if eqn.primitive.name != "convert_element_type" or (i := positions.get(eqn.invars[0])) is None:
             continue
@@ -41,6 +42,7 @@ def dtypes_of_integers(jaxpr: Jaxpr) -> dict[int, Dtype]:
 def checking(dtype: Dtype, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`convert`, preceded by a check that `dtype` holds the number."""
     limits = dtypes.iinfo(dtype)
+    # Python ints: comparing with NumPy's scalars is slower.
     low, high = int(limits.min), int(limits.max)
 
     def checked(x: Any) -> Any:

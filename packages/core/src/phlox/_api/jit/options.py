@@ -53,11 +53,13 @@ class Prefix(NamedTuple):
         """The prefix for the tree that a user passed; None for None."""
         if tree is None:
             return None
+        # None is a leaf here: it means "not specified", and must not vanish from the tree.
         leaves, treedef = flatten(tree, pytree.is_none)
         return Prefix(tuple(leaves), treedef)
 
     def spread(self, tree: Any) -> list[Sharding | None]:
         """One sharding for each leaf of `tree`."""
+        # Spread for each call anew, as the tree of the arguments differs; calls from the fast path do not come here.
         spread = pytree.broadcast_prefix(self.tree.unflatten(self.leaves), tree, is_leaf=pytree.is_none)
         return [named("jit", sharding) for sharding in spread]
 
@@ -117,6 +119,7 @@ def as_overrides(options: CompilerOptions | None) -> Overrides:
                 instead="strings, bools and numbers, by the names of XLA's flags",
                 options=options,
             )
+    # Sorted, so that dicts in other orders are one cache key.
     return tuple(sorted((options or {}).items()))
 
 

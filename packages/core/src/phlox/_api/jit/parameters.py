@@ -47,10 +47,12 @@ class Parameters(NamedTuple):
 
     def in_position(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The same call with as many arguments as possible given by position."""
+        # While a positional-only argument is missing, no named one can move into its position.
         if not kwargs or len(args) < self.unnamed:
             return args, kwargs
         moved, kwargs = list(args), dict(kwargs)
         for name in self.names[len(args) : self.positional]:
+            # An argument after one that is missing cannot be given by position.
             if name not in kwargs:
                 break
             moved.append(kwargs.pop(name))
@@ -63,6 +65,7 @@ class Parameters(NamedTuple):
         for number, value in enumerate(values):
             if value is MISSING:
                 continue
+            # After a missing argument, all later ones go by name.
             if number == len(args) < self.positional:
                 args.append(value)
             else:
@@ -80,10 +83,12 @@ class OwnSignature(inspect.Signature):
     def __init__(self, fun: Callable[..., Any]):
         self._fun = fun
 
+    # `inspect.Signature` has slots, so that this is called only while they are not set.
     def __getattr__(self, name: str) -> Any:
         if name not in inspect.Signature.__slots__:
             raise AttributeError(name)
         signature: Any = inspect.signature(self._fun)
+        # Stored, so that later reads find the slots filled and do not come here.
         self._parameters, self._return_annotation = signature._parameters, signature._return_annotation
         return getattr(signature, name)
 
@@ -91,6 +96,7 @@ class OwnSignature(inspect.Signature):
         return inspect.signature(self._fun).replace(**changes)
 
     def __reduce__(self) -> Any:
+        # The function itself may not be picklable, but its signature is.
         return inspect.signature(self._fun).__reduce__()
 
 
@@ -98,6 +104,7 @@ def any_like(count: int, names: Iterable[str] = ()) -> Parameters:
     """The parameters of a function of ``*args, **kwargs`` that is mostly called with `count` arguments by position
     and these `names`: matching them to parameters of their own is faster than making a tuple and a dict.
     """
+    # Names that are no identifiers: `label` returns numbers for such parameters.
     every = (*map(str, range(count)), *names)
     return Parameters(every, count, count, frozenset(range(len(every))), rest=True, named=True)
 
@@ -107,6 +114,8 @@ def parameters_of(fun: Callable[..., Any]) -> Parameters:
 
     Other callables count as taking any arguments.
     """
+    # The code decides, not ``__wrapped__`` or ``__signature__``: generated parameters have to match what Python
+    # accepts.
     function: Any = fun.__func__ if isinstance(fun, types.MethodType) else fun
     if type(function) is not types.FunctionType:
         return any_like(0)

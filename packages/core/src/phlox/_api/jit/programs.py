@@ -86,6 +86,8 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
         """
         aval = typeof(x)
+        # Only explicit axes are part of a type. How an array is split over other axes says nothing about its
+        # description.
         sharding = getattr(x, "sharding", None) if aval.spec is not None else None
         return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type, is_ref=isinstance(x, Ref))
 
@@ -144,6 +146,7 @@ def key_of(x: Any, aval: ShapedArray) -> Key:
     """The key of an array, or of one that a `ShapeDtypeStruct` describes."""
     if type(x) is ArrayImpl:
         return x._key
+    # A description counts as committed: whoever gives a sharding expects the program there.
     if isinstance(x, ShapeDtypeStruct) and x.sharding is not None:
         sharding = named("ShapeDtypeStruct", x.sharding)
         if not isinstance(getattr(sharding, "mesh", None), AbstractMesh):  # which has no devices
@@ -166,6 +169,7 @@ def as_struct(x: Any) -> Any:
     """
     if type(x) is ShapedArray:
         return struct_of(x)
+    # For a `ShapeDtypeStruct` the user has named the dtype; other objects with a dtype are treated like arrays.
     known = type(x) is ShapeDtypeStruct
     if not known and (typeof_value(x) is not None or not (hasattr(x, "shape") and hasattr(x, "dtype"))):
         return x
@@ -206,6 +210,7 @@ def _staged(
     fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], function: str
 ) -> tuple[ClosedJaxpr, Any]:
     leaves, in_tree = flatten((args, kwargs))
+    # A Jaxpr has no inputs for references, and this function returns nothing that could run one with their values.
     if any(type(as_ref(x)) is Ref for x in leaves):
         raise RefError(
             f"{function}: an argument of {arguments.fun_name(fun)} is a reference, which no program here takes",
@@ -214,7 +219,9 @@ def _staged(
     leaves = [as_struct(x) for x in leaves]
     avals = arguments.check_arrays(function, fun, args, kwargs, leaves)
     flat = FlatFunction(lambda a, k: _of_arrays(fun(*a, **k)), in_tree)
+    # The lambda hides the user's function, whose name belongs into messages.
     flat.fun.__name__ = arguments.fun_name(fun)
+    # Computed only for an error message: reading the signature and naming each leaf takes longer than many a trace.
     names = functools.partial(arguments.leaf_names, fun, args, kwargs)
     with no_leaks(arguments.fun_name(fun), fun):
         jaxpr, consts = stage(flat, avals, name=arguments.fun_name(fun), arg_names=names, may_use_refs=True)
@@ -246,6 +253,7 @@ def make_jaxpr(
 
     @wraps(fun)
     def make(*args: Any, **kwargs: Any) -> Any:
+        # Negative numbers count from the end of the arguments of this call.
         chosen = {n % len(args) for n in statics} if args else set()
         dynamic = tuple(x for i, x in enumerate(args) if i not in chosen)
 
@@ -254,8 +262,10 @@ def make_jaxpr(
             dynamic_args = iter(rest)
             return fun(*[args[i] if i in chosen else next(dynamic_args) for i in range(len(args))], **named)
 
+        # Added to the axes in scope: this function may itself be called inside of a mapped function.
         with only_axes((*_env(), *(axis_env or ()))):
             closed, out_tree = _staged(partial if chosen else fun, dynamic, kwargs, "make_jaxpr")
+        # In this form, as in JAX with the same flag, constants stand in the equations and are no longer listed.
         if config.current().use_simplified_jaxpr_constants:
             jaxpr = closed.jaxpr.replace(constvars=[])
             literals = [Literal(c, v.aval) for v, c in zip(closed.jaxpr.constvars, closed.consts, strict=True)]
@@ -298,6 +308,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
 
+    # A jitted function knows its static arguments and its `out_shardings`.
     jitted = getattr(fun, "_jit", None)
     return shapes_of(fun, args, kwargs) if jitted is None else jitted.eval_shape(*args, **kwargs)
 
@@ -330,6 +341,7 @@ def constrained(values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
 def shapes_of(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`eval_shape`, for a function that is not jitted."""
     leaves, tree = flatten((args, kwargs))
+    # References are closed over and not passed, since a Jaxpr takes arrays only.
     args, kwargs = tree.unflatten([as_ref(x) for x in leaves])
 
     if find_refs(flatten((args, kwargs))[0]):

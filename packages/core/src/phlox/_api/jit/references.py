@@ -113,12 +113,14 @@ class ReferenceEntry(Entry):
 
     def other_keys(self) -> list[Any] | None:
         """The keys of the values that the closed-over references have now; None if the program is for these."""
+        # The values of closed-over references are the last arguments, so their keys are the last ones.
         keys = [x._key for x in values(self.captured)]
         return None if keys == self.keys[len(self.keys) - len(keys) :] else keys
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """The user's result for leaves in pytree order; the references get their new values."""
         trace, passed = current_trace.get(), [x for x in leaves if type(x) is Ref]
+        # Checked in each call: the program is cached by types, and two references of one type have one key.
         check_distinct("jit", passed, self.captured)
         result = super().run([x.read(trace) if type(x) is Ref else x for x in (*leaves, *self.captured)])
         if not self.written:

@@ -69,6 +69,7 @@ R = TypeVar("R", covariant=True)
 S = TypeVar("S")
 
 
+# As in JAX: `isinstance(f, Wrapped)` tells whether a function is jitted.
 @runtime_checkable
 class Wrapped(Protocol[P, R]):
     """A function that can also be traced and lowered: the type of what `jit` and `pmap` return."""
@@ -111,6 +112,7 @@ class Jitted(Wrapped[P, R], Protocol[P, R]):
     def clear_cache(self) -> None:
         """Clears the caches of this function."""
 
+    # Without these, a type checker would take a jitted method for an attribute that needs `self` passed.
     @overload
     def __get__(self, instance: None, owner: type) -> Jitted[P, R]: ...
     @overload
@@ -137,6 +139,7 @@ class Call:
         self.donated = donated
         self.out_tree = out_tree
         self.out_avals = out_avals
+        # The closed-over arrays come first in the program and have no place in the user's tree.
         self.out_shardings = out_shardings
         #: indices of the leaves that the program reads, after its first `hidden` arguments, the closed-over arrays
         self.used_indices = used_indices
@@ -199,6 +202,7 @@ class Traced(Stage):
         super().__init__(call)
         count = len(consts)
         jaxpr = closed.jaxpr
+        # Constants are the leading inputs of a trace, for caching. Users see them as constants, as in JAX.
         opened = jaxpr.replace(constvars=jaxpr.invars[:count], invars=jaxpr.invars[count:])
         self.jaxpr = ClosedJaxpr(opened, consts)
         self.fun_name = jaxpr.name
@@ -211,6 +215,7 @@ class Traced(Stage):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = _checked_leaves(self._call, f"the traced function {self.fun_name}", args, kwargs)
+        # Running equation by equation cannot write the references; the compiled program can.
         if any(type(x) is Ref for x in leaves):
             return self.lower().compile()(*args, **kwargs)
         return self.out_tree.unflatten(eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *leaves))
@@ -263,6 +268,7 @@ class Lowered(Stage):
         >>> "stablehlo.sine" in phlox.jit(jnp.sin).lower(1.0).as_text()
         True
         """
+        # The text for the compiler's cache has no locations, or moving a line of the user's would compile all anew.
         text = self._lowering.located()[0] if debug_info else self._lowering.text
         return inspection.hlo_text(text, metadata=debug_info) if _dialect(dialect) == "hlo" else text
 
@@ -318,6 +324,7 @@ class Lowered(Stage):
                 f"{devices[0].platform}",
                 instead="lower() without lowering_platforms",
             )
+        # Options of this call come last, and so override those of `jit`.
         overrides = as_overrides({**dict(self._options.compiler_options), **(compiler_options or {})})
         program = self._lowering.compile(overrides, self._options.compile_effort)
         return Compiled(self._call, self._lowering, program, self._run(program))
@@ -350,12 +357,14 @@ class Compiled(Stage):
         for i, key, expected in zip(
             call.used_indices, lowering.keys[call.hidden :], lowering.where.shardings[call.hidden :], strict=True
         ):
+            # References, and the values of closed-over ones, are read in the call: `ReferenceEntry.run`.
             if i >= len(leaves) or type(x := leaves[i]) is Ref:
                 continue
             if type(x) is not ArrayImpl:
                 if type(key) is Placed:  # lowered for an array that lies elsewhere than new ones
                     leaves[i] = move(as_array(x), sharding_of(key), committed=is_committed(key))
                 continue
+            # Keys are interned, so this compares type, sharding and commitment at once.
             if x._key is key:
                 continue
             if x.committed and not has_sharding(x._key, expected):
@@ -395,6 +404,7 @@ class Compiled(Stage):
     def out_info(self) -> Any:
         """The result as a tree of `ShapeDtypeStruct`, with the shardings of the compiled program."""
         shardings = self._program.out_shardings
+        # After the results, the program returns new values of references, which are not shown.
         structs = [struct_of(a, s) for a, s in zip(self._call.out_avals, shardings, strict=False)]
         return self.out_tree.unflatten(structs)
 
@@ -429,6 +439,7 @@ def _if_implemented(ask: Callable[[], Any]) -> Any:
     try:
         return ask()
     except JaxRuntimeError as error:
+        # A backend without this feature is no error of the user's.
         if str(error).startswith("UNIMPLEMENTED"):
             return None
         raise
@@ -452,6 +463,7 @@ def _checked_leaves(call: Call, what: str, args: Any, kwargs: Any) -> list[Any]:
         have = x.aval if type(x) is Ref else typeof_value(x)
         if have is None:
             raise not_an_array(x, "an argument")
+        # Weak types do not count: they matter while a function is traced, and this one has been.
         if type(have) is not type(expected) or (have.shape, have.dtype) != (expected.shape, expected.dtype):
             where = call.names()[i]
             raise ShapeError(

@@ -43,6 +43,7 @@ class FlatFunction:
         flat, self.out_tree = flatten(out[0])
         arguments.check_outputs(self.fun, out[0], flat)
         self.aux, self.aux_tree = flatten(out[1])
+        # Strings and the like in aux stay in `self.aux`. Only arrays pass through the transformation.
         return [*flat, *[x for x in self.aux if typeof_value(x) is not None]]
 
     def split(self, outs: Sequence[Any]) -> tuple[list[Any], Any]:
@@ -57,6 +58,7 @@ class FlatFunction:
 
 def check_returned(fun: Callable[..., Any], out_tree: PyTreeDef) -> None:
     """Reports a user's function that returned None because its ``return`` is missing; see `checks.missing_return`."""
+    # The cheap test first: this runs for each transformed function.
     if not out_tree.num_leaves and is_on() and out_tree == tree_structure(None):
         from ..checks import missing_return
 

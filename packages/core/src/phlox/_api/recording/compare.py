@@ -33,6 +33,8 @@ def distance(x: np.ndarray, y: np.ndarray, dtype: Any, scale: float | None = Non
     if not finite.any():
         return 0.0
     size = max(float(np.abs(y[finite]).max()), scale or 0.0)
+    # One unit for all elements: XLA may add in another order, so that small elements are less exact. At least the
+    # smallest normal number, so that results near zero have a unit.
     unit = float(dtypes.finfo(dtype).eps) * max(size, float(dtypes.finfo(dtype).tiny))
     return (
         float(np.abs(x[finite].astype(np.complex128 if x.dtype.kind == "c" else np.float64) - y[finite]).max()) / unit
@@ -102,6 +104,7 @@ def _wrong_fusion(recording: Recording, ulps: float) -> Answer | None:
         return None
     rows = recording.section.rows
     low, high = 0, len(rows) - 1
+    # Bisection: each turn compiles a program up to the middle.
     while low < high:
         middle = (low + high) // 2
         if _differs(_prefix(recording, middle), rows[middle], ulps):
@@ -161,6 +164,7 @@ def _parting(left: Section, right: Section, ulps: float) -> tuple[Step, Step | N
     """
     mine, theirs = ([step.name for step in section.steps] for section in (left, right))
     partners: dict[int, Step] = {}
+    # By the names of operations, as two functions need not have the same steps.
     for block in difflib.SequenceMatcher(None, mine, theirs, autojunk=False).get_matching_blocks():
         partners.update((block.a + i, right.steps[block.b + i]) for i in range(block.size))
     alone: dict[int, Step] = {}  # for each step, the first one behind it that has no partner

@@ -124,6 +124,7 @@ def where_time(fun: Callable[..., Any], *args: Any, repeat: int = 5, **kwargs: A
     """
     seconds: dict[str, float] = {}
     compiled = _compile(fun, args, kwargs, seconds)
+    # The first run is not measured: it loads code and fills caches.
     _run(compiled, args, kwargs)
     by_name = {each.name: each for each in instructions(compiled.runtime_executable()).values()}
     times: Counter[tuple[str, str]] = Counter()  # in ns
@@ -167,6 +168,7 @@ def _constraints(jaxpr: Jaxpr) -> dict[tuple[str, int], tuple[str, int]]:
 def _compile(fun: Any, args: Any, kwargs: Any, seconds: dict[str, float] | None = None) -> Any:
     """The compiled function; the times of the stages go into `seconds`."""
     stage: Any = _jitted(fun)
+    # A program from the disk has the lines of the process that stored it.
     with config.scope(enable_compilation_cache=False):
         for name, method in (("tracing", "trace"), ("lowering", "lower"), ("compiling", "compile")):
             start = time.perf_counter()
@@ -185,6 +187,7 @@ def _profile(compiled: Any, args: Any, kwargs: Any, repeat: int) -> list[tuple[s
     """The names and times in ns of the instructions that ran."""
     profiling.start_clients()
     options = profiling.profiler.ProfileOptions()
+    # Python's own functions would fill the recording.
     options.python_tracer_level = 0
     session = profiling.profiler.ProfilerSession(options)
     try:

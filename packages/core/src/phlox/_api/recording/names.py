@@ -59,8 +59,10 @@ def variable_names(steps: Sequence[Step], outputs: Sequence[Value]) -> dict[int,
     names: dict[int, str] = {}
     following: Statement | None = None
     pending: list[int] = []  # steps of the statement `following`, last first
+    # Backwards, as it depends on later statements which value a statement is for.
     for i in range(len(steps) - 1, -2, -1):
         statement = statements[i] if i >= 0 else None
+        # A group ends where the statement or the function changes.
         if pending and (i < 0 or statement is not following or _code(steps[i]) is not _code(steps[pending[0]])):
             _name_results([steps[k] for k in pending], following, read_later, names)
             for k in pending:

@@ -63,6 +63,7 @@ class Recording:
     @functools.cached_property
     def section(self) -> Section:
         """The evaluated program. The first question evaluates it."""
+        # The evaluation must not raise where the recorded function gave a nan.
         with config.scope(debug_nans=False, debug_infs=False):
             return Section(self.jaxpr.jaxpr, self._inputs)
 
@@ -78,6 +79,7 @@ class Recording:
 
     def names_in(self, section: Section) -> dict[int, str]:
         """The user's names of the values that a section computes, by their id."""
+        # By id, as sections hold arrays, which cannot be hashed.
         if id(section) not in self._names:
             # The section is kept, so that its id stays its own.
             self._names[id(section)] = section, names.variable_names(section.steps, section.outputs)
@@ -306,6 +308,7 @@ def record(fun: Callable[..., Any]) -> Callable[..., Recording]:
         raise ArgumentError(
             f"record takes a function, got {fun!r}", instead="record(f)(*args)", argument="fun", value=fun
         )
+    # A jitted function is traced as it is, with its static arguments.
     jitted: Any = fun if hasattr(fun, "trace") and hasattr(fun, "lower") else jit(fun)
 
     @functools.wraps(fun)
@@ -314,6 +317,7 @@ def record(fun: Callable[..., Any]) -> Callable[..., Recording]:
             raise RefusedError("record was called inside of a transformed function", instead="record(grad(f))(x)")
         traced = jitted.trace(*args, **kwargs)
         leaves = _leaves(traced, jitted, args, kwargs)
+        # Donated arguments would be gone when the program is evaluated again.
         result = _without_donation(traced, leaves) if traced.donate_argnums else jitted(*args, **kwargs)
         consts = [Value(x, label=_closed_over(fun, x)) for x in traced.jaxpr.consts]
         inputs = [Value(x, label=name) for x, name in zip(leaves, traced._call.names(), strict=True)]
@@ -343,6 +347,7 @@ def _without_donation(traced: Any, leaves: list[Any]) -> Any:
 
 def _closed_over(fun: Callable[..., Any], x: Any) -> str:
     """The name by which a function refers to an array that is none of its arguments."""
+    # The names are in the user's function, not in a wrapper.
     fun = getattr(fun, "__wrapped__", fun)
     code = getattr(fun, "__code__", None)
     if code is not None:

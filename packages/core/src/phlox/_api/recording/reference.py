@@ -14,6 +14,7 @@ from ..._trace.steps import Step
 def evaluate(step: Step) -> list[np.ndarray] | None:
     """The results of a step in double precision, from its recorded operands; None if NumPy's form is not known."""
     name, params = step.name, step.eqn.params
+    # Keys have no numbers, and mapped programs one value for each device.
     if step.mapped or not all(x.numbers.size or 0 in x.aval.shape for x in step.operands):
         return None  # PRNG keys; or one array for each device
     operands = [_double(x.numbers) for x in step.operands]
@@ -40,6 +41,7 @@ def _select(which: np.ndarray, *cases: np.ndarray) -> np.ndarray:
 def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if x.dtype.kind in "fc":
         return x / y
+    # NumPy rounds down, XLA towards zero. Division by zero gives what XLA gives elsewhere.
     return np.trunc(x / np.where(y == 0, 1, y)).astype(x.dtype)
 
 
@@ -78,6 +80,7 @@ def _reduced(reduce: Callable[..., Any]) -> Callable[..., Any]:
 #: functions of the parameters and the operands
 _WITH_PARAMETERS: dict[str, Callable[..., Any]] = {
     "dot_general": _dot_general,
+    # A negative power of an array of integers is an error in NumPy.
     "integer_pow": lambda params, x: x ** float(params["y"]) if x.dtype.kind == "f" else x ** params["y"],
     "reduce_max": _reduced(np.max),
     "reduce_min": _reduced(np.min),

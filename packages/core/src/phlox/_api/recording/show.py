@@ -49,6 +49,7 @@ def show(tree: Any) -> Table:
 
 def _figures(x: np.ndarray) -> list[str]:
     """Minimum, mean, maximum of the finite elements, and shares of nan and of zeros."""
+    # Complex numbers have no order.
     if x.size == 0 or x.dtype.kind == "c":
         return ["", "", "", _share(np.isnan(x)), _share(x == 0)]
     finite = x[np.isfinite(x)] if x.dtype.kind == "f" else x

@@ -75,6 +75,7 @@ def _in_section(section: Section, name: str, tags: bool) -> Iterator[Occurrence]
     for step in section.steps:
         params = step.eqn.params
         if step.is_loop:
+            # A loop is opened only if it has the name: each turn is evaluated again.
             if any(_mentions(inner, name, tags) for inner in jaxprs_in(params)):
                 for turn in bodies(step):
                     yield from _in_section(turn.section(), name, tags)

@@ -14,6 +14,7 @@ from .answers import Answer, first_line, number_text, operand_lines
 if TYPE_CHECKING:
     from .record import Recording
 
+# A loop may have millions of turns.
 #: turns of a loop that are measured
 _MEASURED_TURNS = 64
 #: decimal exponent that stands for an infinity of any type
@@ -124,8 +125,10 @@ def _in_loop(growth: Growth) -> tuple[Turn, Growth] | None:
     i, last = growth.result, -math.inf
     for turn in itertools.islice(bodies(growth.step), _MEASURED_TURNS):
         now = size(turn.outputs[i])
+        # After an infinity, later turns say nothing.
         if now >= _INFINITE and best is not None:
             break
+        # The margin keeps rounding from choosing among equal turns.
         if math.isfinite(last) and (best is None or now - last > best[0] + 1e-3):
             best = now - last, turn
         last = now

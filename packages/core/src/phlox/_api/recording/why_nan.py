@@ -23,6 +23,7 @@ def why_nan(recording: Recording, path: str | int | None) -> Answer:
             if origin is None:
                 return Answer(f"{result} is {recording.name_of(value) or 'a constant'}, which has nan")
             return _explained(recording, origin, result)
+    # Without a nan, an infinity is what to look for.
     infinite = _why_infinite(recording, path)
     if infinite is not None:
         return infinite
@@ -98,6 +99,7 @@ def _event(step: Step, bad: str) -> str:
 def _elements(step: Step, at: tuple[int, ...]) -> list[Any]:
     """The elements of the operands at an index of the result, of elementwise operations; else none."""
     shapes = {x.numbers.shape for x in step.operands if x.numbers.shape}
+    # Only elementwise operations have the elements of operands at the index of the result.
     if len(shapes) > 1 or not step.operands or step.name == "select_n":
         return []
     if shapes and len(next(iter(shapes))) != len(at):
@@ -118,6 +120,7 @@ def _rows(step: Step, x: np.ndarray, at: tuple[int, ...]) -> str:
 
 def _advice(cause: Step, nan: Step) -> list[str]:
     """What to write instead."""
+    # The trap of ``where``: 0 times infinity, in the derivative of the branch that is not selected.
     if nan.is_backward and any(has_inf(x) for x in nan.operands) and any(_has_zero(x) for x in nan.operands):
         return [
             "the derivative of this line is infinite and its cotangent is zero, as behind jnp.where, which selects "

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 def why_zero(recording: Recording, path: str | int | None) -> Answer:
     """See `Recording.why_zero`."""
     is_constant = _constants()
+    # First results that are zero as a whole, as those are the clear mistakes.
     for name, whole in ((" is zero", True), (" has zeros", False)):
         for where, value in recording.outputs(path):
             holds = _zeros(whole, is_constant)
             text = f"the result{where and ' ' + where}{name}"
+            # Zero by its structure: no argument can change it.
             if _zeros(whole, lambda _: False)(value):
                 if is_constant(value):
                     return _no_derivative(recording, where, value, text)
@@ -120,6 +122,7 @@ def _argument_for(recording: Recording, where: str, value: Value) -> Value | Non
     """The argument that a leaf of the result is the gradient of: it has the type, and a path with the same end."""
     arguments = recording.section.inputs[len(recording.jaxpr.consts) :]
     inputs = [x for x in arguments if x.is_inexact and x.aval.shape == value.aval.shape]
+    # Gradients have the paths of their arguments.
     for tail in (where, where[where.find("]") + 1 :]):  # the second without the number of value_and_grad's tuple
         for x in inputs:
             if x.label is not None and x.label.endswith(tail):
@@ -145,10 +148,12 @@ def _ends(step: Step, read: list[bool]) -> bool:
     """Whether the results of a step have no derivative with respect to the operands that are `read`."""
     if not any(x.is_inexact for x in step.results):
         return True
+    # The derivative rule itself tells whether it passes derivatives.
     rule = step.eqn.primitive.jvp
     if rule is None or not all(x.is_inexact for x, r in zip(step.operands, read, strict=True) if r):
         return rule is None
     primals = [x.array for x in step.operands]
+    # The values of tangents do not matter, so the operands stand for them.
     tangents = [x.array if r else Zero(x.aval) for x, r in zip(step.operands, read, strict=True)]
     try:
         _, out = rule(primals, tangents, **step.eqn.params)

@@ -68,6 +68,7 @@ class Buckets:
         first = ""
         for name, n in lengths.items():
             multiple = multiples.get(name, 1)
+            # If both grow together, a pair of ranges for each pair of lengths would square the number of programs.
             if first and self._follows(name, n, lengths[first], frozenset((first, name)), together):
                 ranges[name] = self._following(n, lengths[first], ranges[first], multiple)
             else:
@@ -80,6 +81,7 @@ class Buckets:
     ) -> bool:
         """Whether the bucket of `name`, of length `n`, grows with that of the first name, of length `other`."""
         is_default = self.default is None and not any(each in self.by_name for each in pair)
+        # Lengths that are far apart have nothing to do with each other.
         is_proportional = n > 1 and max(n, other) <= _MAX_RATIO * min(n, other)
         return is_default and is_proportional and not any(pair <= names for names in together)
 
@@ -111,6 +113,7 @@ class Buckets:
             return -(-bucket // multiple) * multiple
 
         bucket = self._default(length) if lengths is None else lengths[bisect_left(lengths, length)]
+        # Rounding up may make two buckets equal, of which the first counts.
         while rounded(before(bucket)) >= length:  # a bucket that is rounded up serves lengths of the next ones too
             bucket = before(bucket)
         return rounded(before(bucket)), rounded(bucket)

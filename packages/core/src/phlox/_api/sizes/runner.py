@@ -75,6 +75,7 @@ class Runner:
         count = len(self.ranges)
         ins, outs = options.in_shardings, options.out_shardings
         if ins is not None:
+            # The lengths come first among the arguments, and lie wherever new arrays do.
             ins = Prefix.of(((*[None] * count, *ins.spread((call.args, call.kwargs))), None))
         if outs is not None:
             outs = Prefix.of(outs.spread(self.out_tree.unflatten(out_avals)))
@@ -86,6 +87,7 @@ class Runner:
             inline=False,
             in_shardings=ins,
             out_shardings=outs,
+            # Numbers of leaves: names of the user's parameters mean nothing to the function of leaves.
             verbatim=("donate",),
         )
 
@@ -143,6 +145,7 @@ class Plan:
         self.execute = execute
         self.trial = trial
         self._tree: PyTreeDef = runner.out_tree
+        # Cached functions on the host depend on these settings.
         self._settings = settings = config.current().executed
         self.numbers = [length_array(n, settings) for _, n in lengths]
         shapes, padded = [aval_of_leaf(key).shape for key in keys], [a.shape for a in runner.in_avals]
@@ -163,9 +166,11 @@ class Plan:
         for i, pad in self.pads:
             operands[i] = pad(operands[i])
         results = self.execute(*operands)
+        # The padded copies are donated to the program; the user's own arrays are deleted here, as `jit` does.
         for i in self.donated:
             if type(leaves[i]) is ArrayImpl:
                 leaves[i].delete()
+        # Known only after the first call: results have keys that depend on the program.
         if self.cuts is None:
             self.cuts = [
                 (i, cutter(x._key, shape, self._settings))

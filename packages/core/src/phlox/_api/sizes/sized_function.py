@@ -155,6 +155,7 @@ class SizedFunction:
             plan = bounded(self.plans)[key] = self.plan(call)
         if plan is None:
             return self.call_exact(args, kwargs)
+        # A leaf of another kind has no key that is found fast.
         if call_key is not None and all(part is not None for part in call_key):
             bounded(self.fast_plans)[call_key] = plan
         return plan.run(call.leaves)
@@ -164,6 +165,7 @@ class SizedFunction:
         if config.current().disable_jit:
             return self.exact(*args, **kwargs)
         call = self.jitted._bind(args, kwargs)
+        # References have no padded form.
         if any(type(x) is Ref for x in call.leaves):
             return self.call_exact(args, kwargs)
         call.keys = call.check_arrays()
@@ -189,6 +191,7 @@ class SizedFunction:
 
     def plan(self, call: BoundCall) -> Plan | None:
         """How calls like this one run; None if the function is compiled for the size of its arguments."""
+        # Arrays of several processes cannot be padded on the host.
         if any(type(key) is RefKey for key in call.keys) or not all(map(_is_readable, call.keys)):
             return None
         sizes = self.sizes(call)
@@ -205,6 +208,7 @@ class SizedFunction:
         if sizes.is_wide:
             return None
         caches: Any = (self.plans, self.fast_plans)
+        # One count for all kinds of calls in this bucket.
         trial = self.trials.setdefault((*self._program_key(call, sizes), sizes.ranges), Trial(caches))
         return trial if trial.calls_left > 0 else None
 
@@ -230,6 +234,7 @@ class SizedFunction:
             specs = self.names[key]
         names = named_by_length(specs, avals)
         lengths = find_lengths(self.fun, avals, names, call.names)
+        # An axis without elements has no padding that leaves results as they are.
         if not lengths or any(is_symbolic(n) or n < 1 for n in lengths.values()):  # symbolic lengths are at least 1
             return None
         multiples = self._multiples(call, names, avals)
@@ -246,6 +251,7 @@ class SizedFunction:
         lengths such as n + 1, for which there are no such buckets."""
         options = self.jitted._options
         shardings: list[Any] = [key.sharding if type(key) is Placed else None for key in call.keys]
+        # Arguments are moved to these, so they decide.
         if options.in_shardings is not None:
             spread = options.in_shardings.spread((call.args, call.kwargs))
             shardings = [s or other for s, other in zip(spread, shardings, strict=True)]
@@ -271,6 +277,7 @@ class SizedFunction:
     def program(self, call: BoundCall, sizes: Sizes, *, wide: bool = False) -> Program | None:
         """The program for the sizes of a call, or with `wide` that of a wider bucket; None if there is none."""
         narrow = self.buckets.narrow(sizes.ranges, sizes.lengths, sizes.multiples)
+        # In order of their worth: the bucket, then parts of it for which decisions of the function are the same.
         choices = [sizes.ranges, narrow]
         if wide or sizes.is_wide:
             choices.insert(0, sizes.wide_ranges)
@@ -287,6 +294,7 @@ class SizedFunction:
         if key in self.programs:
             return self.programs[key]
         program = self._traced(call, sizes, ranges)
+        # Refusals are stored, too: each attempt traces the function.
         if program is None or not any(isinstance(c, Tracer) for c in program.closed.consts):
             # A Jaxpr that closes over tracers is valid for this one call only.
             self.programs[key] = program
@@ -304,11 +312,13 @@ class SizedFunction:
         flat = FlatFunction(user, call.tree)
 
         def values(*leaves: Any) -> list[Any]:
+            # A length as a result becomes an array of the program.
             return [value_of(x) for x in flat(*leaves)]
 
         try:
             closed = ClosedJaxpr(*stage(values, types, name=arguments.fun_name(self.fun)))
             padded_program(hoisted(closed), ranges)
+        # Whatever fails: the call with its own size works, or raises the user's error.
         except Exception as error:  # if the function itself fails, the call with its own size says why
             self.refusal = as_refusal(error)
             return None
@@ -322,6 +332,7 @@ def symbolic_types(avals: Sequence[ShapedArray], names: Sequence[Names], ranges:
         [f"{name} {sign} {n}" for name, low, high in varying for sign, n in ((">=", low), ("<=", high))]
     )
     scope.decides = True  # a branch that some lengths do not take would give them wrong results
+    # A range of one length needs no symbol.
     symbols: dict[str, Any] = {name: high for name, _, high in ranges}
     symbols |= {name: variable(name, scope) for name, *_ in varying}
     types = []

@@ -37,7 +37,7 @@ def sized_jit(exact: Any, sizes: Any, buckets: Any) -> Any:
         return sized.run(args, kwargs) if tracing() is None else sized.call_traced(args, kwargs)
 
     function: Any = call
-    for name in (*COMPILED, "explain", "_trace_for_export"):
+    for name in (*COMPILED, "_trace_for_export"):
         setattr(function, name, getattr(sized, name))
     function.__wrapped__ = sized.fun
     return function
@@ -66,6 +66,7 @@ class SizedJit(SizedFunction):
         if sizes is None:
             traced: stages.Traced = self.exact.trace(*args, **kwargs)
             return traced
+        # From 1 on: the file has one program for all sizes.
         ranges = [(name, 1, high) for name, _, high in self.buckets.ranges(sizes.lengths, sizes.multiples)]
         types = symbolic_types(call.avals, sizes.names, tuple(ranges))
         positional, keywords = call.arguments_of([struct_of(aval) for aval in types])

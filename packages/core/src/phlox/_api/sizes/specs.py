@@ -105,6 +105,7 @@ def named_by_length(names: Sequence[Names], avals: Sequence[ShapedArray]) -> lis
     result = list(names)
     for i, (axes, aval) in enumerate(zip(names, avals, strict=True)):
         if axes == _AUTO_NAMES:
+            # Arrays of the same length share a size.
             result[i] = (Size(f"n{numbers.setdefault(aval.shape[0], len(numbers))}"),) if aval.ndim else ()
     return result
 

@@ -1,0 +1,127 @@
+"""Lowering of a traced call: which of its values become arguments of the program, and which are written into it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..._base import config
+from ..._base.pytree import tree_structure, treedef_tuple
+from ..._ir.avals import scalar_aval
+from ..._ir.jaxpr import Jaxpr, prune, with_literals
+from ..._trace.refs import accesses
+from ..._xla.array import Array
+from ..._xla.host_values import as_array, as_literal
+from ..._xla.program import Lowering, Program, lower
+from . import donation
+from .bound_call import BoundCall
+from .entry import NUMBERS, Entry, Hidden
+from .options import Options
+from .references import ReferenceEntry
+from .traced import Traced
+
+
+class LoweredCall(NamedTuple):
+    """A call lowered to text.
+
+    Attributes:
+      call: the call, with the values of the closed-over references as its last leaves.
+      consts: the closed-over arrays that the program takes before the user's arguments.
+      used_indices: indices of the leaves that the program reads.
+      donated: indices of the leaves that the user donates.
+      reusable: those of them whose buffers the program can reuse.
+      narrow: as of `traced`, for the leaves that are Python integers.
+      written: numbers of the references whose new values the program returns after the result: first count those
+        among the arguments, then the closed-over ones.
+    """
+
+    lowering: Lowering
+    traced: Traced
+    call: BoundCall
+    consts: list[Array]
+    used_indices: list[int]
+    donated: frozenset[int]
+    reusable: frozenset[int]
+    narrow: dict[int, Any]
+    written: list[int]
+
+    def entry(self, program: Program) -> Entry:
+        """The entry that calls the compiled `program`."""
+        hidden, keys, out_tree, refs = Hidden(self.consts), self.call.keys, self.traced.out_tree, self.traced.refs
+        if self.written:
+            out_tree = treedef_tuple([out_tree, tree_structure([0] * len(self.written))])
+        kind = ReferenceEntry if refs or self.call.ref_indices else Entry
+        entry = kind(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.narrow)
+        entry.watch, entry.captured, entry.written = self.traced.watch, refs, self.written
+        return entry
+
+
+def lower_call(
+    call: BoundCall, traced: Traced, options: Options, donated: frozenset[int], repeatable: bool
+) -> LoweredCall:
+    """The traced call, lowered.
+
+    Uncommitted scalars among the closed-over arrays become literals of the program, the others its first arguments.
+    """
+    in_shardings, out_shardings = options.in_shardings, options.out_shardings
+    ins = in_shardings.spread((call.args, call.kwargs)) if in_shardings is not None else None
+    outs = out_shardings.spread(traced.result()) if out_shardings is not None else None
+    if ins is not None and not options.moves_arguments:
+        call.check_shardings(ins)
+    jaxpr, refs, written = traced.closed.jaxpr, traced.refs, list(traced.written)
+    if refs:
+        call, jaxpr = call.with_values_of(refs), _with_references(jaxpr)
+        written += [len(call.ref_indices) + refs.index(ref) for ref in accesses(traced.closed.jaxpr).written]
+    # The shardings of references are not the user's, who names those of arguments and results.
+    ins = None if ins is None else [*ins, *[None] * len(refs)]
+    outs = None if outs is None else [*outs, *[None] * len(written)]
+    consts, keys = [as_array(c) for c in traced.consts], call.keys
+    jaxpr, used = _with_literals(jaxpr, consts, options.keep_unused)
+    offset = len(consts)
+    used_indices = [i for i in range(len(keys)) if used[offset + i]]
+    used_consts = [c for c, u in zip(consts, used, strict=False) if u]
+    # The program keeps the outer order: hidden arrays first, then the leaves. `Entry` and donation count on it.
+    jaxpr = jaxpr.replace(invars=[v for v, u in zip(jaxpr.invars, used, strict=True) if u])
+    usable: frozenset[int] = frozenset()
+    if donated:
+        usable = donation.usable(donated, used_indices, len(used_consts), jaxpr.invars, jaxpr.outvars)
+    leaf_types = [scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in used_indices]
+    lowering = lower(
+        jaxpr,
+        jaxpr.name,
+        [*[c._key for c in used_consts], *leaf_types],
+        device=options.device,
+        donated=usable,
+        results=[*traced.result_paths(), *["a reference"] * len(written)],
+        in_shardings=None if ins is None else [None] * len(used_consts) + [ins[i] for i in used_indices],
+        out_shardings=outs,
+        repeatable=repeatable,
+    )
+    reusable = frozenset(used_indices[i - len(used_consts)] for i in usable)
+    # A NumPy integer keeps its dtype and a Python float is none: only leaves that are Python ints can be too large.
+    narrow = {i: dtype for i, dtype in traced.narrow.items() if keys[i] is int}
+    return LoweredCall(lowering, traced, call, used_consts, used_indices, donated, reusable, narrow, written)
+
+
+def _with_references(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr` with the values of closed-over references as its last inputs, and their new values as last outputs."""
+    state = accesses(jaxpr)
+    invars, outvars = [*jaxpr.invars, *state.values.values()], [*jaxpr.outvars, *state.written.values()]
+    return jaxpr.replace(invars=invars, outvars=outvars, eqns=state.eqns)
+
+
+def _with_literals(jaxpr: Jaxpr, consts: Sequence[Array], keep_unused: bool) -> tuple[Jaxpr, list[bool]]:
+    """`jaxpr` with literals for the scalars among `consts`, its first inputs; and for each input whether the program
+    takes it."""
+    pruned, used = prune(jaxpr)
+    watches_keys = config.current().debug_key_reuse
+    if watches_keys:  # what is drawn and not used counts, too
+        pruned = jaxpr
+    if keep_unused or watches_keys:
+        used = [True] * len(used)
+    # Reading a scalar waits until it is computed, so those that the program does not use are not read.
+    numbers = [as_literal(c) if u else None for c, u in zip(consts, used, strict=False)]
+    literals = {v: number for v, number in zip(pruned.invars, numbers, strict=False) if number is not None}
+    # Literals take no inputs, but keep their place in `used`, which is indexed as the inputs of `jaxpr` are.
+    used = [u and v not in literals for v, u in zip(pruned.invars, used, strict=True)]
+    return with_literals(pruned, literals), used
