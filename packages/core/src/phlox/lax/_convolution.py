@@ -19,7 +19,8 @@ from .._ops.structure import shape as _shape
 from .._ops.windows import conv as _conv
 from .._ops.windows.conv import ConvDimensionNumbers as ConvDimensionNumbers
 from .._ops.windows.geometry import dilated, padtype_to_pads as padtype_to_pads, positions
-from ._structural import dot_general, transpose
+from ._contraction import dot_general
+from ._structural import transpose
 
 if TYPE_CHECKING:
     from .._api.devices.out_sharding import OutSharding

@@ -24,7 +24,8 @@ from .._ops.random.rng import RandomAlgorithm as RandomAlgorithm
 from .._ops.structure import scatter as _scatters, shape as ops, slicing
 from .._ops.structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from ._conveniences import full
-from ._structural import broadcast_in_dim, concatenate, gather, reshape
+from ._slices import gather
+from ._structural import broadcast_in_dim, concatenate, reshape
 
 if TYPE_CHECKING:
     from .._api.devices.out_sharding import OutSharding

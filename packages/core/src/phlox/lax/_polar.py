@@ -23,7 +23,8 @@ from .._ops.linalg.qr import qr
 from .._ops.linalg.triangular import solve_triangular
 from ._conveniences import dynamic_index_in_dim, full
 from ._loops import fori_loop, while_loop
-from ._structural import broadcasted_iota, concatenate, dynamic_slice
+from ._slices import dynamic_slice
+from ._structural import broadcasted_iota, concatenate
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike

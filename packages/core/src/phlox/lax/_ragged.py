@@ -20,7 +20,9 @@ from .._operands.broadcasting import where
 from .._operands.checks import check, check_one, type_of
 from .._operands.promotion import to_dtype
 from .._transform.array_operations import insert_axis, move_axis
-from ._structural import broadcasted_iota, cumsum, dot_general, reshape, transpose
+from ._axis_reductions import cumsum
+from ._contraction import dot_general
+from ._structural import broadcasted_iota, reshape, transpose
 
 if TYPE_CHECKING:
     from .._api.devices.out_sharding import OutSharding
