@@ -53,17 +53,19 @@ from ._conveniences import (
 from ._convolution import (
     ConvDimensionNumbers as ConvDimensionNumbers,
     conv as conv,
-    conv_dimension_numbers as conv_dimension_numbers,
     conv_general_dilated as conv_general_dilated,
     conv_general_dilated_local as conv_general_dilated_local,
     conv_general_dilated_patches as conv_general_dilated_patches,
+    conv_transpose as conv_transpose,
+    conv_with_general_padding as conv_with_general_padding,
+    padtype_to_pads as padtype_to_pads,
+)
+from ._convolution_shapes import (
+    conv_dimension_numbers as conv_dimension_numbers,
     conv_general_permutations as conv_general_permutations,
     conv_general_shape_tuple as conv_general_shape_tuple,
     conv_shape_tuple as conv_shape_tuple,
-    conv_transpose as conv_transpose,
     conv_transpose_shape_tuple as conv_transpose_shape_tuple,
-    conv_with_general_padding as conv_with_general_padding,
-    padtype_to_pads as padtype_to_pads,
 )
 from ._elementwise import (
     AccuracyMode as AccuracyMode,
@@ -152,11 +154,7 @@ from ._exchange import (
 )
 from ._fft import FftType as FftType, fft as fft
 from ._fixed_point import fixed_point as fixed_point
-from ._loops import (
-    fori_loop as fori_loop,
-    scan as scan,
-    while_loop as while_loop,
-)
+from ._loops import fori_loop as fori_loop, while_loop as while_loop
 from ._map import map as map
 from ._more import (
     RandomAlgorithm as RandomAlgorithm,
@@ -201,6 +199,7 @@ from ._reductions import (
     reduce_window as reduce_window,
     reduce_window_shape_tuple as reduce_window_shape_tuple,
 )
+from ._scan import scan as scan
 from ._slices import (
     GatherDimensionNumbers as GatherDimensionNumbers,
     GatherScatterMode as GatherScatterMode,

@@ -12,7 +12,7 @@ from .._api.jit.user_functions import check_returned
 from .._base import pytree
 from .._base.errors import OptionError
 from .._trace.trace import typeof
-from ._loops import Tree, scan
+from ._scan import Tree, scan
 from ._scan_options import common_length
 from ._structural import concatenate, reshape
 
