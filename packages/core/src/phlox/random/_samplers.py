@@ -27,7 +27,7 @@ from .._ops.structure.shape import convert
 from .._ops.structure.sort import sort
 from .._trace.trace import Tracer
 from ..lax._branches import cond
-from ..numpy._manipulation.shapes import broadcast_shapes
+from ..numpy._manipulation.broadcasting import broadcast_shapes
 from ._keys import checked
 
 if TYPE_CHECKING:

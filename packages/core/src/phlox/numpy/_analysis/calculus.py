@@ -20,7 +20,9 @@ from .._elementwise.choose import clip, where
 from .._elementwise.comparisons import not_equal
 from .._elementwise.unary import abs, is_kind
 from .._indexing.reading import take
-from .._manipulation.shapes import broadcast_to, concatenate, moveaxis, ravel, reshape
+from .._manipulation.broadcasting import broadcast_to
+from .._manipulation.joining import concatenate
+from .._manipulation.shapes import moveaxis, ravel, reshape
 from .._searches.searching import searchsorted
 from .._searches.sorting import argsort
 from .._statistics.reductions import sum

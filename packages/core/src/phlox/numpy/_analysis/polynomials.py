@@ -21,9 +21,11 @@ from .._elementwise.binary import add, divide, multiply
 from .._elementwise.choose import where
 from .._elementwise.unary import absolute
 from .._indexing.reading import diag
+from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
 from .._manipulation.edit import trim_zeros
+from .._manipulation.joining import concatenate
 from .._manipulation.repeat import roll
-from .._manipulation.shapes import atleast_1d, broadcast_shapes, broadcast_to, concatenate
+from .._manipulation.shapes import atleast_1d
 from .._searches.sorting import argsort
 from .convolve import convolve
 

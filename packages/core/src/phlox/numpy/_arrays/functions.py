@@ -68,6 +68,7 @@ from .._manipulation.shapes import (
     swapaxes as swapaxes,
     transpose as transpose,
 )
+from .._statistics.moments import mean as mean, std as std, var as var
 from .._statistics.reductions import (
     all as all,
     any as any,
@@ -76,13 +77,10 @@ from .._statistics.reductions import (
     cumprod as cumprod,
     cumsum as cumsum,
     max as max,
-    mean as mean,
     min as min,
     prod as prod,
     ptp as ptp,
-    std as std,
     sum as sum,
-    var as var,
 )
 from . import laid_out as laid_out
 

@@ -32,7 +32,8 @@ from ..._xla.sharding import Sharding
 from .._elementwise.binary import add, divide, multiply, subtract
 from .._elementwise.choose import where
 from .._elementwise.unary import floor
-from .._manipulation.shapes import broadcast_arrays, broadcast_to, expand_dims, reshape
+from .._manipulation.broadcasting import broadcast_arrays, broadcast_to
+from .._manipulation.shapes import expand_dims, reshape
 from .from_data import asarray
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from ..._xla.array import Array, ArrayImpl, put, wrap
 from ..._xla.devices import Device, local_devices
 from ..._xla.placement import key_for
 from ..._xla.sharding import Sharding, single_device
-from .._manipulation.shapes import stack
+from .._manipulation.joining import stack
 
 if TYPE_CHECKING:
     from ..._api.devices.out_sharding import OutSharding

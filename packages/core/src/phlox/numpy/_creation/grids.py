@@ -26,7 +26,9 @@ from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
 from .._elementwise.binary import divide, multiply, power
 from .._elementwise.unary import is_kind, log10, sign
-from .._manipulation.shapes import broadcast_to, moveaxis, reshape, stack
+from .._manipulation.broadcasting import broadcast_to
+from .._manipulation.joining import stack
+from .._manipulation.shapes import moveaxis, reshape
 from .fill import arange, linspace
 from .from_data import asarray
 

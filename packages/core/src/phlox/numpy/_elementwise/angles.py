@@ -18,7 +18,7 @@ from ..._ops.elementwise import arithmetic as e, trigonometry
 from ..._ops.elementwise.families import literal
 from ..._ops.elementwise.formula import Formula
 from ..._ops.structure.slicing import along
-from .._manipulation.shapes import concatenate
+from .._manipulation.joining import concatenate
 from .._statistics.reductions import cumsum
 from .binary import arctan2, remainder
 from .choose import where

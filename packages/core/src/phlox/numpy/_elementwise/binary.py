@@ -17,7 +17,7 @@ from ..._operands.promotion import promote_dtypes, promote_shapes, promoted, pro
 from ..._ops.elementwise import arithmetic as e, logic, logs, trigonometry
 from ..._ops.elementwise.families import literal
 from ..._trace.trace import Tracer
-from .._manipulation.shapes import broadcast_arrays
+from .._manipulation.broadcasting import broadcast_arrays
 from .define import binary, boolean, float_32, int_32
 from .unary import as_bool, is_kind, number
 

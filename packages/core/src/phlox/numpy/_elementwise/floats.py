@@ -16,7 +16,7 @@ from ..._operands.promotion import promoted, promoted_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
 from ..._ops.structure.shape import bitcast_convert_type
-from .._manipulation.shapes import broadcast_arrays
+from .._manipulation.broadcasting import broadcast_arrays
 from .._statistics.reductions import no_out
 from .binary import logaddexp
 from .choose import where

@@ -17,7 +17,8 @@ from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
 from ..._ops.structure import shape as ops
 from ..._ops.structure.slicing import along
-from .._manipulation.shapes import broadcast_arrays, moveaxis, ravel, reshape
+from .._manipulation.broadcasting import broadcast_arrays
+from .._manipulation.shapes import moveaxis, ravel, reshape
 from .._statistics.reductions import sum
 from .binary import floor_divide, remainder
 from .choose import where

@@ -24,7 +24,9 @@ from .._creation.fill import full
 from .._creation.from_data import asarray
 from .._functions.vectorize import vectorize
 from .._indexing.reading import take
-from .._manipulation.shapes import broadcast_shapes, broadcast_to, concatenate, expand_dims, moveaxis, ravel, reshape
+from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
+from .._manipulation.joining import concatenate
+from .._manipulation.shapes import expand_dims, moveaxis, ravel, reshape
 from .choose import where as choose
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from .._creation.fill import arange, full
 from .._creation.from_data import asarray
 from .._elementwise.binary import maximum, minimum, remainder
 from .._elementwise.unary import as_bool, is_kind
-from .._manipulation.shapes import broadcast_arrays, expand_dims
+from .._manipulation.broadcasting import broadcast_arrays
+from .._manipulation.shapes import expand_dims
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike, DTypeLike, Shape

@@ -11,7 +11,8 @@ from ..._base.errors import ArgumentError, OptionError, ShapeError
 from ..._base.wrapping import wraps
 from ..._operands.checks import check, type_of
 from ..._ops.structure.shape import own
-from .._manipulation.shapes import broadcast_shapes, squeeze
+from .._manipulation.broadcasting import broadcast_shapes
+from .._manipulation.shapes import squeeze
 
 _CORE = r"\((?:\w+(?:,\w+)*)?,?\)"
 

@@ -24,7 +24,8 @@ from ..._ops.structure.numbers import in_dtype
 from ..._trace.trace import Tracer
 from .._creation.from_data import asarray
 from .._elementwise.choose import where
-from .._manipulation.shapes import broadcast_to, reshape
+from .._manipulation.broadcasting import broadcast_to
+from .._manipulation.shapes import reshape
 from .ds import is_window, window
 from .plan import Plan, parse
 from .reading import layout_of, read

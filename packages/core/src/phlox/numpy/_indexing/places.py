@@ -25,7 +25,8 @@ from .._elementwise.binary import remainder
 from .._elementwise.choose import clip, where as choose
 from .._elementwise.comparisons import less
 from .._elementwise.unary import as_bool
-from .._manipulation.shapes import atleast_1d, ravel, reshape, stack, transpose
+from .._manipulation.joining import stack
+from .._manipulation.shapes import atleast_1d, ravel, reshape, transpose
 from .._statistics import reductions as r
 from .at import At
 from .reading import grid_index, take

@@ -31,7 +31,8 @@ from ..._ops.structure.gather import gather
 from ..._ops.structure.slicing import dynamic_slice, slice_
 from ..._xla import key_records
 from .._elementwise.binary import maximum
-from .._manipulation.shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
+from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
+from .._manipulation.shapes import moveaxis, ravel, reshape
 from .ds import is_window, window
 from .plan import Item, Plan, SlicedAxis, parse, plain
 

@@ -12,7 +12,9 @@ from ..._operands.checks import canonical_axis, check, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from .._elementwise.binary import multiply, subtract
 from .._elementwise.unary import conj
-from .._manipulation.shapes import broadcast_arrays, expand_dims, moveaxis, reshape, squeeze, stack
+from .._manipulation.broadcasting import broadcast_arrays
+from .._manipulation.joining import stack
+from .._manipulation.shapes import expand_dims, moveaxis, reshape, squeeze
 from .products import matmul
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ..._ops.linalg.triangular import solve_triangular
 from .._creation.fill import arange, ones, zeros_like
 from .._elementwise.choose import where
 from .._elementwise.unary import abs, exp, is_kind, isfinite, log, real, sign
-from .._manipulation.shapes import concatenate
+from .._manipulation.joining import concatenate
 from .._statistics.reductions import any, count_nonzero, cumprod, prod, sum
 from .products import trace
 from .solving import solve

@@ -17,7 +17,8 @@ from ..._operands.promotion import promote_dtypes
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.elementwise.families import literal
 from ..._ops.structure.shape import squeeze as squeeze_op, transpose as transpose_op
-from .._manipulation.shapes import broadcast_shapes, broadcast_to, expand_dims, ravel
+from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
+from .._manipulation.shapes import expand_dims, ravel
 
 if TYPE_CHECKING:
     from ..._api.devices.out_sharding import OutSharding

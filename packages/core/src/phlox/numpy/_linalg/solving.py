@@ -23,7 +23,8 @@ from .._creation.fill import eye, zeros
 from .._creation.from_data import array, asarray
 from .._elementwise.choose import where
 from .._elementwise.unary import conj, real
-from .._manipulation.shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ravel, reshape
+from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
+from .._manipulation.shapes import expand_dims, moveaxis, ravel, reshape
 from .._statistics.reductions import any, max, sum
 from .decompositions import svd
 from .products import matmul

@@ -20,8 +20,9 @@ from .._creation.from_data import asarray
 from .._elementwise.binary import power
 from .._elementwise.unary import is_kind
 from .._indexing.reading import diag
+from .._manipulation.broadcasting import broadcast_to
 from .._manipulation.repeat import tile
-from .._manipulation.shapes import broadcast_to, expand_dims, ravel
+from .._manipulation.shapes import expand_dims, ravel
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike

@@ -25,8 +25,10 @@ from .._elementwise.choose import clip, where
 from .._elementwise.unary import is_kind
 from .._indexing.reading import take
 from .._searches.sorting import argsort, sort
+from .broadcasting import broadcast_to
+from .joining import concatenate
 from .repeat import count_up_to, tile
-from .shapes import broadcast_to, concatenate, moveaxis, ravel, reshape
+from .shapes import moveaxis, ravel, reshape
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike, Shape

@@ -22,9 +22,12 @@ from .._elementwise.binary import maximum, minimum
 from .._elementwise.choose import clip, round
 from .._elementwise.unary import is_kind
 from .._indexing.reading import take
+from .._statistics.moments import mean
 from .._statistics.quantile import median
-from .._statistics.reductions import max, mean, min
-from .shapes import broadcast_to, concatenate, flip
+from .._statistics.reductions import max, min
+from .broadcasting import broadcast_to
+from .joining import concatenate
+from .shapes import flip
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike

@@ -24,7 +24,8 @@ from .._creation.fill import zeros
 from .._elementwise.binary import remainder, subtract
 from .._indexing.at import At
 from .._indexing.reading import take, unstack_rows
-from .shapes import broadcast_shapes, broadcast_to, ravel, reshape
+from .broadcasting import broadcast_shapes, broadcast_to
+from .shapes import ravel, reshape
 
 if TYPE_CHECKING:
     from ..._api.devices.out_sharding import OutSharding

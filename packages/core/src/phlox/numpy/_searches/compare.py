@@ -19,7 +19,7 @@ from .._creation.from_data import asarray, listed
 from .._elementwise.choose import where
 from .._elementwise.comparisons import equal
 from .._elementwise.unary import isfinite, isnan
-from .._manipulation.shapes import broadcast_shapes
+from .._manipulation.broadcasting import broadcast_shapes
 from .._statistics.reductions import all
 
 if TYPE_CHECKING:

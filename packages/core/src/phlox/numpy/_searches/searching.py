@@ -24,7 +24,9 @@ from .._elementwise.comparisons import less
 from .._elementwise.unary import imag, is_kind, isnan, real
 from .._indexing.at import At
 from .._indexing.reading import take
-from .._manipulation.shapes import broadcast_arrays, concatenate, expand_dims, flip, ravel, reshape
+from .._manipulation.broadcasting import broadcast_arrays
+from .._manipulation.joining import concatenate
+from .._manipulation.shapes import expand_dims, flip, ravel, reshape
 from .._statistics import reductions as r
 from .sorting import argsort
 

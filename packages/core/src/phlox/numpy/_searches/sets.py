@@ -28,7 +28,9 @@ from .._elementwise.unary import is_kind, isnan, logical_not
 from .._indexing.at import At
 from .._indexing.places import first_places, known_count
 from .._indexing.reading import take
-from .._manipulation.shapes import broadcast_to, concatenate, expand_dims, moveaxis, ravel, reshape
+from .._manipulation.broadcasting import broadcast_to
+from .._manipulation.joining import concatenate
+from .._manipulation.shapes import expand_dims, moveaxis, ravel, reshape
 from .._statistics import reductions as r
 from .orders import lexsort
 from .searching import searchsorted

@@ -19,8 +19,10 @@ from .._elementwise.choose import clip
 from .._elementwise.unary import abs, conj, imag, is_kind, real, sqrt
 from .._indexing.reading import diagonal
 from .._linalg.products import matmul
-from .._manipulation.shapes import atleast_2d, concatenate, squeeze, transpose
+from .._manipulation.joining import concatenate
+from .._manipulation.shapes import atleast_2d, squeeze, transpose
 from . import reductions as r
+from .moments import average
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike, DTypeLike
@@ -123,7 +125,7 @@ def _covariances(
         weights = extra if weights is None else multiply(weights, extra)
     if dtype is not None and weights is not None:
         weights = astype(weights, dtype)
-    middle, total = r.average(x, 1, weights, True)
+    middle, total = average(x, 1, weights, True)
     total = total[0]
     if weights is None:
         freedom: Any = count - ddof

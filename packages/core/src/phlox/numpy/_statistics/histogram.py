@@ -19,7 +19,8 @@ from .._elementwise.binary import divide, subtract
 from .._elementwise.choose import where as choose
 from .._elementwise.comparisons import equal
 from .._indexing.at import At
-from .._manipulation.shapes import ravel, stack
+from .._manipulation.joining import stack
+from .._manipulation.shapes import ravel
 from .._searches.searching import bincount, searchsorted
 from . import reductions as r
 

@@ -21,7 +21,8 @@ from .._elementwise.choose import clip, where as choose
 from .._elementwise.comparisons import equal, greater, greater_equal, less_equal
 from .._elementwise.unary import ceil, floor, is_kind, isnan, logical_not
 from .._indexing.reading import take, take_along_axis
-from .._manipulation.shapes import broadcast_to, expand_dims, moveaxis, reshape
+from .._manipulation.broadcasting import broadcast_to
+from .._manipulation.shapes import expand_dims, moveaxis, reshape
 from .._searches.sorting import argsort, sort
 from . import reductions as r
 
