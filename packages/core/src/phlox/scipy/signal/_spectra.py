@@ -227,6 +227,7 @@ def _averaged(function: str, spectra: Any, average: str) -> Any:
     if average == "mean" or count == 1:
         return jnp.mean(spectra, -1)
     bias = np.asarray(_median_bias(count), dtypes.real_part(type_of(spectra).dtype))
+    # The median of complex numbers is that of real and imaginary parts, as in SciPy.
     middle = jnp.median(jnp.real(spectra), -1) + 1j * jnp.median(jnp.imag(spectra), -1)
     return middle / bias
 
