@@ -115,6 +115,7 @@ def correlate(
     a, v = _checked("correlate", a, v, mode, preferred_element_type)
     weak = type_of(a).weak_type and type_of(v).weak_type and preferred_element_type is None
     v = conj(v)
+    # The smaller operand is the kernel. Exchanging both reverses the result, which is reversed back below.
     swapped = type_of(a).shape < type_of(v).shape
     if swapped:
         a, v = v, a

@@ -321,6 +321,7 @@ def _companion_roots(p: Any) -> Any:
 def _roots_behind(p: Any, leading: Any) -> Any:
     n = _length(p)
     p = where(leading == n, to_dtype(1, type_of(p).dtype), p)
+    # Leading zeros, rolled to the end, add roots that are 0. These are sorted behind the others and become nan.
     roots = _companion_roots(roll(p, -leading))
     order = argsort((roots == 0).astype(np.int32))
     known = arange(n - 1) < n - 1 - leading

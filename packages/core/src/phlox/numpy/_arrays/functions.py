@@ -192,6 +192,7 @@ def array_namespace(api_version: str | None) -> Any:
     Under `phlox.as_jax` it is the ``jax.numpy`` that the program imports: libraries compare the two by identity.
     """
     own = sys.modules["phlox.numpy"]
+    # If phlox stands in the place of jax, programs compare the namespace with jax.numpy.
     jax_numpy: Any = sys.modules.get("jax.numpy")
     namespace = jax_numpy if getattr(jax_numpy, "_target", None) is own else own
     version = namespace.__array_api_version__

@@ -37,6 +37,7 @@ class _ScalarType(type):
             return NotImplemented
 
     def __hash__(cls) -> int:
+        # jnp.float32 == np.float32, so both must have the same hash.
         return hash(cls.dtype.type)
 
     def __repr__(cls) -> str:

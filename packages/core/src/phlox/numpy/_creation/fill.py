@@ -59,7 +59,7 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
     if isinstance(device, Sharding) and device.num_devices > 1 and math.prod(lengths) > _FEW and recorder() is None:
         return _full_over(device)(value, shape=lengths, dtype=dtype, weak=weak)
     # Only 0 and 1, which need no rounding: XLA rounds other numbers, as it does everywhere.
-    if type(value) in (int, float) and value in (0, 1) and _sooner_from_host(lengths, dtype):
+    if type(value) in (int, float) and value in (0, 1) and _faster_on_host(lengths, dtype):
         out = put(np.full(lengths, value, dtype), shaped(lengths, dtype, weak))
     else:
         out = _full(value, shape=lengths, dtype=dtype, weak=weak)
@@ -75,7 +75,7 @@ def _full_over(sharding: Sharding) -> Any:
     return jit(_full.__wrapped__, static_argnames=("shape", "dtype", "weak"), out_shardings=sharding)
 
 
-def _sooner_from_host(shape: tuple[int, ...], dtype: Any) -> bool:
+def _faster_on_host(shape: tuple[int, ...], dtype: Any) -> bool:
     """Whether to copy a new array from the host: for small arrays that is as fast as a compiled program, and nothing
     has to be compiled for the shape.
     """
@@ -377,7 +377,7 @@ def arange(
             if not dtypes.holds(out_dtype, end):
                 raise dtypes.too_large(end, out_dtype, "arange: ")
     if parts[0] == 0 and parts[2] == 1:
-        host = _sooner_from_host((n,), out_dtype)
+        host = _faster_on_host((n,), out_dtype)
         out = put(np.arange(n).astype(out_dtype), shaped((n,), out_dtype)) if host else _iota(size=n, dtype=out_dtype)
     else:
         # start + step * i, rounded after each operation; np.arange may differ in the last digit.
@@ -463,6 +463,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     at = canonical_axis(axis, rank, "linspace")
     span = subtract(stop, start)
     if num == 0:
+        # As in NumPy, the step of fewer than two numbers is nan.
         return _full(0, shape=_insert(first, at, 0), dtype=dtype), ops.own(np.asarray(np.nan, computed)[()])
     if num == 1:
         out, step = expand_dims(first, at), np.asarray(np.nan, computed)[()] if endpoint else span
@@ -487,6 +488,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
                 final = where(value_of(num) == 1, expand_dims(first, at), final)
             out = ops.concatenate(out, final, dimension=at)
     if dtypes.kind(dtype) in "iu":
+        # Rounded down, as in NumPy: conversion to integers would round towards zero.
         out = floor(out)
     return to_dtype(out, dtype), ops.own(step)
 
@@ -522,7 +524,7 @@ def eye(
     """
     rows, columns = _lengths("eye", (N, N if M is None else M))
     out_dtype, k = _default(dtype, "eye"), _diagonal("eye", k)
-    if not isinstance(k, Tracer) and _sooner_from_host((rows, columns), out_dtype):
+    if not isinstance(k, Tracer) and _faster_on_host((rows, columns), out_dtype):
         out = put(np.eye(rows, columns, k, out_dtype), shaped((rows, columns), out_dtype))
     else:
         out = _eye(rows=rows, columns=columns, k=k, dtype=out_dtype)
@@ -575,6 +577,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
            [1., 1.]], dtype=float32)
     """
     rows, columns = _lengths("tri", (N, N if M is None else M))
+    # float32 in 64-bit mode too, as in JAX
     out_dtype = dtypes.float32 if dtype is None else dtypes.user_dtype(dtype, "tri")
     return _tri(rows=rows, columns=columns, k=_diagonal("tri", k), dtype=out_dtype)
 

@@ -213,6 +213,7 @@ def _on_device(value: np.ndarray, aval: Any) -> Any:
 
 def _from_list(x: Any, dtype: Any) -> Any:
     x = list(x) if isinstance(x, range) else x
+    # Without `is_leaf` a None would be a tree without leaves, and pass unnoticed.
     leaves = pytree.tree_leaves(x, is_leaf=lambda v: v is None)
     if not leaves:
         return _from_host(_checked(np.asarray(x), dtype or dtypes.canonical(dtypes.float64)))
@@ -239,6 +240,7 @@ def _from_list(x: Any, dtype: Any) -> Any:
     if any(isinstance(leaf, Tracer | Array | SymbolicDim) for leaf in leaves):
         return stack([_convert(array_like(v), dtype) for v in x])
     try:
+        # NumPy gets the dtype for integers alone, which it then checks for overflow; its own default would be int64.
         value = np.array(x, dtype=dtype if all(isinstance(v, int) for v in leaves) else None)
     except ValueError as error:
         raise ShapeError(f"array: {error}", instead="lists of equal lengths") from None
@@ -293,15 +295,18 @@ def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = No
             instead="phlox.numpy.asarray(x)",
         )
     kind, _ = external_array.__dlpack_device__()
+    # Types of memory in DLPack: 1 is the CPU's, 3 pinned memory of the host for CUDA.
     if kind not in (1, 3):
         raise ArgumentError(f"from_dlpack: memory of DLPack device type {kind} cannot be read by the CPU backend")
     source = local_devices(backend="cpu")[0]
+    # NumPy refuses to export arrays that are not writeable.
     if isinstance(external_array, np.ndarray) and not external_array.flags.writeable:
         return asarray(external_array)
     capsule = external_array.__dlpack__()
     buf, aval = transfer.from_dlpack(capsule, source)
     if copy:
         buf = transfer.copy(buf, aval, single_device(source))
+    # A buffer of 64 bits outside of 64-bit mode
     if dtypes.canonical(aval.dtype) != aval.dtype:
         return asarray(transfer.buffer_to_numpy(buf, aval, single_device(source)))
     out = wrap(buf, aval, key_for(aval, single_device(source), False))

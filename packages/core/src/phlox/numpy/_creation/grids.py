@@ -134,6 +134,7 @@ def ix_(*args: ArrayLike) -> tuple[Any, ...]:
             raise ShapeError(f"ix_: takes vectors, got {type_of(x).short}", shapes=[type_of(x).shape])
         if is_kind(x, "b"):
             raise UnsupportedError("ix_: bools as indices are not supported", instead="phlox.numpy.flatnonzero of them")
+        # An empty list is of floats, which are no positions.
         if type_of(x).shape == (0,):
             x = to_dtype(x, dtypes.canonical(dtypes.int64))
         vectors.append(asarray(x))

@@ -53,6 +53,7 @@ def _view(a: Any, dtype: Any) -> Any:
         pairs = reshape(numbers, _shorter(numbers, 2, dtype))
         real, imag = (_last(pairs, i) for i in (0, 1))
         return e.complex_(real, imag)
+    # XLA does not reinterpret the bits of bools.
     if have == dtypes.bool_ and dtype != have:
         return _view(to_dtype(a, dtypes.uint8), dtype=dtype)
     if dtype == dtypes.bool_ and dtype != have:

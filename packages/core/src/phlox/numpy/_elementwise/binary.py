@@ -90,6 +90,7 @@ nextafter = binary(
 
 def _remainder(x: Any, y: Any) -> Any:
     """The remainder of x / y with the sign of x; 0 for integers divided by 0."""
+    # Of integers, XLA's remainder by 0 is x, and NumPy's is 0.
     if is_kind(y, "iu"):
         one = to_dtype(1, type_of(y).dtype, type_of(y).weak_type)
         y = logic.select(logic.eq(y, literal(y, 0)), one, y)
@@ -98,6 +99,7 @@ def _remainder(x: Any, y: Any) -> Any:
 
 def _modulo(x: Any, y: Any) -> Any:
     rest = _remainder(x, y)
+    # XLA's remainder has the sign of x, Python's that of y.
     other_sign = logic.ne(logic.is_negative(rest), logic.is_negative(y))
     wrong = logic.and_(other_sign, logic.ne(rest, literal(rest, 0)))
     return logic.select(wrong, e.add(rest, y), rest)
@@ -116,6 +118,7 @@ def _floor_divide(x: Any, y: Any) -> Any:
     x, y = broadcast_arrays(x, y)
     # Without the remainder the quotient is a whole number up to rounding errors.
     rest = e.rem(x, y)
+    # The remainder by 0 is nan, while x / 0 has a sign and an infinity to keep.
     whole = e.div(logic.select(logic.eq(y, literal(y, 0)), x, e.sub(x, rest)), y)
     below = logic.and_(logic.ne(rest, literal(rest, 0)), logic.ne(e.sign(rest), e.sign(y)))
     return e.round_(logic.select(below, subtract(whole, 1.0), whole), rounding_method=0)
@@ -158,6 +161,7 @@ def _hypot(x: Any, y: Any) -> Any:
 def _length(x: Any, y: Any) -> Any:
     x, y = e.abs_(x), e.abs_(y)
     infinite = logic.or_(logic.eq(x, literal(x, np.inf)), logic.eq(y, literal(y, np.inf)))
+    # Divided by the larger one, as the squares of both may overflow.
     big, small = e.max_(x, y), e.min_(x, y)
     nothing = logic.eq(big, literal(big, 0))
     ratio = e.div(small, logic.select(nothing, literal(big, 1), big))

@@ -87,6 +87,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     x1, x2 = _whole_numbers("lcm", x1, x2)
     divisor = gcd(x1, x2)
     nothing = logic.eq(divisor, literal(divisor, 0))
+    # The division comes first, as the product of both numbers may overflow.
     multiple = e.mul(abs(x1), e.div(abs(x2), logic.select(nothing, to_one(divisor), divisor)))
     return where(nothing, literal(multiple, 0), multiple)
 

@@ -473,6 +473,7 @@ def _reduceat(a: Any, indices: Any, function: ufunc, axis: int) -> Any:
     others = tuple(i for i in range(a.ndim) if i != axis)
     begin, end = expand_dims(indices, others), expand_dims(ends, others)
 
+    # All runs advance at once: element i is combined into the runs that have begun before it and not ended.
     def step(i: Any, so_far: Any) -> Any:
         result = function(so_far, take(a, expand_dims(i, 0), axis))
         return choose((i > begin) & (i < end), result, so_far)

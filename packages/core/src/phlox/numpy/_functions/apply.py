@@ -210,6 +210,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     conditions = [as_bool(c) for c in conditions]
     *conditions_and_choices, out = broadcast_arrays(*conditions, *choices, out)
     n = len(choices)
+    # In reverse, so that the first condition that holds is the last to choose
     for holds, choice in zip(conditions_and_choices[:n][::-1], conditions_and_choices[n:][::-1], strict=True):
         out = logic.select_n(holds, out, choice)
     return out

@@ -316,6 +316,7 @@ class AtIndex:
         if isinstance(mask, Tracer) and mask.aval.dtype == dtypes.bool_ and kind == "set":
             return _set_where(x, mask, y)
         plan, dynamic = parse(self.index, type_of(x).shape, how.wraps, WRITE if how.mode is None else None)
+        # Integers and slices select one region, and each position of it once.
         single = "array" not in plan.items and "mask" not in plan.items
         return _scatter(
             x,
@@ -370,6 +371,7 @@ def _scatter(
     unique_indices: bool,
 ) -> Any:
     aval, update = type_of(x), type_of(y)
+    # Computed in the promoted dtype and converted back, as in JAX: two additions of 0.5 add 1 to an integer.
     dtype, weak = promote(((aval.dtype, aval.weak_type), (update.dtype, update.weak_type)))
     if dtype != aval.dtype and not update.weak_type:
         warn(

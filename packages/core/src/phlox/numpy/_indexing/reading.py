@@ -54,6 +54,7 @@ def getitem(x: Any, index: Any) -> Any:
     plan, dynamic = parsed
     out = read(x, *dynamic, plan=plan, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False)
     dtype = x.aval.dtype
+    # Uses of a key are recorded through indexing: with strict checks also of raw keys, which are arrays of uint32.
     is_followed = type(dtype) is KeyDtype or (dtype is dtypes.uint32 and config.current().checks == "strict")
     if is_followed and current_trace.get() is None:
         key_records.select(x, out, index)
@@ -106,6 +107,7 @@ def _basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
     starts, limits, steps = [], [], []
     for n, item, i in zip(shape, consuming, fixed, strict=True):
         if isinstance(item, SlicedAxis):
+            # XLA has no negative strides: the elements are sliced forwards and then reversed.
             low = item.start if item.step > 0 else item.start + (item.size - 1) * item.step
             step = abs(item.step)
             high = low + (item.size - 1) * step + 1 if item.size else low
@@ -249,6 +251,7 @@ def layout_of(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Lay
             if item.step == 1:
                 components.append(np.int32(item.start))
             else:
+                # A gather reads contiguous windows. A slice with a step becomes an array of positions.
                 axis_positions = positions(item.size) * item.step + item.start
                 components.append(_spread(axis_positions, outer_shape, (outer.index(result.strided[i]),)))
                 collapsed.append(axis)
@@ -396,6 +399,7 @@ def grid_index(function: str, arr: Any, indices: Any, axis: int) -> tuple[Any, .
             index.append(axis_indices)
         else:
             length = type_of(arr).shape[i]
+            # An axis of length 1 is broadcast, so each position is 0.
             places_i = positions(shape[i]) if length != 1 else np.zeros(shape[i], np.int32)
             index.append(reshape(places_i, tuple(shape[i] if k == i else 1 for k in range(rank))))
     return tuple(index)

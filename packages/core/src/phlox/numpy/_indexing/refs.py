@@ -382,4 +382,5 @@ def install() -> None:
         setattr(Ref, name, value)
 
 
+# `Ref` is of a lower layer, which does not know how to index.
 install()

@@ -175,6 +175,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = promote_dtypes(*check("kron", a, b))
     rank = functools.reduce(max, (type_of(x).ndim for x in (a, b)))
     shapes = [(1,) * (rank - type_of(x).ndim) + type_of(x).shape for x in (a, b)]
+    # The axes of a and b alternate, and each pair is then merged.
     outer = reshape(a, tuple(n for m in shapes[0] for n in (m, 1)))
     inner = reshape(b, tuple(n for m in shapes[1] for n in (1, m)))
     return reshape(multiply(outer, inner), tuple(n * m for n, m in zip(*shapes, strict=True)))

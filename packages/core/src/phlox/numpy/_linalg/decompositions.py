@@ -112,6 +112,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     a = _matrix("qr", a)
     if mode == "raw":
         reflections, taus = geqrf(a)
+        # NumPy's "raw" is the transpose of LAPACK's matrix.
         return QRResult(swapped(reflections), taus)
     if mode not in ("reduced", "r", "full", "complete"):
         raise OptionError(f"qr: there is no mode {mode!r}", instead="'reduced', 'complete', 'r' or 'raw'")

@@ -215,6 +215,7 @@ def _einsum(arrays: Any, inputs: Any, output: str, path: Path, precision: Any, p
         a, la = _simplify(a, la, later.union(*(letters for _, letters in chosen[1:])))
         if len(chosen) == 2:
             b, lb = _simplify(*chosen[1], later | set(la))
+            # What only `b` kept in `a` may have been summed in `b` meanwhile.
             a, la = _simplify(a, la, later | set(lb))
             order = output if i == len(path) - 1 else "".join(c for c in dict.fromkeys(lb + la) if c in later)
             a, la = _pair(a, la, b, lb, order, precision, preferred, dot)
@@ -274,6 +275,7 @@ def _pair(a: Any, la: str, b: Any, lb: str, order: str, precision: Any, preferre
     batch = [c for c in order if c in la and c in lb]
     summed = [c for c in la if c in lb and c not in order]
     rest_a, rest_b = ("".join(c for c in letters if c not in batch and c not in summed) for letters in (la, lb))
+    # A product has the free axes of its first operand first: exchanged, it may need no transpose.
     if "".join(batch) + rest_a + rest_b != order:
         a, la, rest_a, b, lb, rest_b = b, lb, rest_b, a, la, rest_a
     axes = tuple(la.index(c) for c in summed), tuple(lb.index(c) for c in summed)

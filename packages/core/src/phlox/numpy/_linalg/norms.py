@@ -86,6 +86,7 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any
 
 
 def _extremum(x: Any, axis: int, largest: bool) -> Any:
+    # With 0 as the initial value a matrix without elements has a norm.
     return max(x, axis, keepdims=True, initial=0) if largest else min(x, axis, keepdims=True)
 
 

@@ -343,6 +343,7 @@ def trace(
     if i == j:
         raise ShapeError(f"trace: axis1 and axis2 can not be same: axis1={axis1} and axis2={axis2}", axis=axis1)
     rows, columns = type_of(a).shape[i], type_of(a).shape[j]
+    # By a mask, where a gather of the diagonal would become a scatter in reverse mode
     mask = eye(rows, columns, offset, dtype=bool)
     if i > j:
         mask = mask.T

@@ -156,11 +156,13 @@ def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
     aval = type_of(a)
     if m == 0 or n == 0:
         return zeros((*aval.shape[:-2], n, m), aval.dtype)
+    # JAX's default; NumPy's is 1e-15 for all dtypes.
     if rtol is None:
         rtol = 10.0 * value_of(max_dim(m, n)) * dtypes.finfo(aval.dtype).eps
     u, s, vh = svd(conj(a), full_matrices=False, hermitian=hermitian)
     rtol = asarray(rtol)[..., None]
     rtol = rtol.reshape((1,) * (type_of(s).ndim - rtol.ndim) + rtol.shape)
+    # Division by infinity makes small singular values 0.
     inverse = where(s > rtol * s[..., :1], s, math.inf).astype(aval.dtype)
     return product(swapped(vh), swapped(u) / inverse[..., None]).astype(aval.dtype)
 
@@ -229,6 +231,7 @@ def _lstsq(a: Any, b: Any, rcond: Any, numpy_resid: bool) -> tuple[Any, Any, Any
     if numpy_resid and (rank < n or m <= n):
         residuals = asarray([])
     else:
+        # The residual is a difference of nearly equal numbers, for which reduced precision would leave no digits.
         rest = columns - matmul(a, x, precision="highest")
         residuals = sum(real(rest * conj(rest)), axis=0)
     return ravel(x) if vector else x, residuals, rank, s

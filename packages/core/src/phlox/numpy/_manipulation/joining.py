@@ -185,6 +185,7 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 def _split(ary: Any, bounds: tuple[int, ...], axis: int) -> list[Any]:
     if list(bounds) == sorted(bounds):
         return slicing.split(ary, sizes=tuple(hi - lo for lo, hi in itertools.pairwise(bounds)), axis=axis)
+    # Bounds that go back give empty parts, as in NumPy.
     return [along(ary, axis, lo, max(lo, hi)) for lo, hi in itertools.pairwise(bounds)]
 
 

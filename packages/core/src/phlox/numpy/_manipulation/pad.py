@@ -177,6 +177,7 @@ def _by_statistic(array: Any, widths: Widths, name: str, spans: Sequence[tuple[i
         values = []
         for part, width in ((along(array, axis, 0, first), lo), (along(array, axis, n - last, n), hi)):
             value = _STATISTICS[name](part, axis, keepdims=True)
+            # Means of integers are rounded, as in NumPy.
             value = round(value) if dtypes.kind(dtype) in "iu" and is_kind(value, "f") else value
             values.append(_stretch(to_dtype(value, dtype), array, axis, width))
         array = concatenate([values[0], array, values[1]], axis)
@@ -202,6 +203,7 @@ def _from_itself(array: Any, widths: Widths, mode: str, odd: bool) -> Any:
         elif mode == "wrap":
             array = _at_places(array, sources % n, axis)
         else:
+            # "reflect" does not repeat the edge, so its period is one less.
             array = _mirrored(array, axis, sources, n - 1 if mode == "reflect" and n > 1 else n, odd)
     return to_dtype(array, dtype, weak)
 

@@ -126,6 +126,7 @@ def repeat(
     # The copies of element i end before position ends[i], so the element at a position is the number of earlier ends.
     ends = cumsum(to_dtype(counts, dtypes.int32), axis=0, reverse=False)
     which = count_up_to(ends, total_repeat_length)
+    # Beyond all copies the last element goes on, as in JAX.
     return take(a, e.min_(which, to_dtype(n - 1, dtypes.int32)), at)
 
 

@@ -129,6 +129,7 @@ def reshape(
     old = type_of(a).shape
     new = _fill_in("reshape", as_shape(shape, "reshape"), old)
     if order == "F":
+        # Column-major order is row-major order of the reversed axes.
         return transpose(reshape(transpose(a), new[::-1]))
     if order == "A":  # memory order; only NumPy arrays may have another one than "C"
         order = "F" if isinstance(a, np.ndarray) and a.flags.fnc else "C"

@@ -173,6 +173,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     rising = searchsorted(bins, x, side, method=how)
     n = value_of(n)
     falling = to_dtype(n, dtypes.int32) - searchsorted(flip(bins), x, side, method=how)
+    # Whether the bins fall is known at run time only.
     return choose(_before(bins[-1], bins[0]), falling, rising)
 
 
@@ -222,4 +223,5 @@ def bincount(
         weights = check_one("bincount", weights)
         if type_of(weights).shape != type_of(x).shape:
             raise ShapeError(f"bincount: {type_of(weights).short} as weights of {type_of(x).short}")
+    # Negative numbers count as 0, as in JAX: a compiled program cannot raise.
     return At(zeros((length,), type_of(weights).dtype))[maximum(x, 0)].add(weights, mode="drop")

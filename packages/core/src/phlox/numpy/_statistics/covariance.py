@@ -165,11 +165,13 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     """
     c = _covariances("corrcoef", x, y, rowvar, dtype=dtype)
     if not type_of(c).shape:
+        # A correlation of 1, or nan if the variance is 0
         return divide(c, c)
     deviations = sqrt(real(diagonal(c)))
     c = divide(divide(c, deviations[:, None]), deviations[None, :])
     if is_kind(c, "c"):
         from ..._ops.elementwise.arithmetic import complex_
 
+        # Rounding may lead out of [-1, 1]. Of complex numbers both parts are clipped, as in NumPy.
         return complex_(clip(real(c), -1, 1), clip(imag(c), -1, 1))
     return clip(c, -1, 1)

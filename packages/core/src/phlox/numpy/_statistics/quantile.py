@@ -107,6 +107,7 @@ def _quantile(
         raise IndexingError(f"a quantile of no elements: {aval.short} over axes {axes}", shapes=[aval.shape])
     gaps = isnan(a)
     if not skip:
+        # One nan makes all elements nan, so that sorting and picking need no test.
         a = choose(r.any(gaps, axis, keepdims=True), to_dtype(np.nan, dtype), a)
     if weights is not None:
         weights, _ = _one_axis(weights, axes)
@@ -116,6 +117,7 @@ def _quantile(
             out = choose(r.any(gaps, axis, keepdims=True), to_dtype(np.nan, dtype), out)
     else:
         a = sort(a, axis)
+        # nan is sorted behind the others, so the first `count` elements are those to rank.
         if skip:
             count = r.sum(logical_not(gaps), axis, dtype, keepdims=True)
             pick = functools.partial(take_along_axis, a, axis=axis)
