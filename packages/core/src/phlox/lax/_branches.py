@@ -181,12 +181,14 @@ def switch(
     if not isinstance(index, Tracer):
         where: Any = np.int32(min(max(int(index), 0), last))  # type: ignore[arg-type]
     else:
+        # StableHLO's `case` takes the last branch for every index out of range, a negative one included.
         where = logic.clamp(np.int32(0), to_dtype(index, dtypes.int32), np.int32(last))
     roles = [f"branch {i}" for i in range(len(branches))]
     return choice("switch", branches, roles, where, operands, batching=batching)
 
 
 def choice(
+    # A known predicate too becomes an operand, so that both branches are traced and their types compared.
     function: str,
     funs: Sequence[Callable[..., Any]],
     roles: Sequence[str],
@@ -228,9 +230,11 @@ def choice(
         consts_of = [[_apart(c, apart) for c in consts] for consts in consts_of]
         closed = [_taking_apart(program, apart) for program in closed]
     closed = _varying_alike(closed, apart)
+    # With one branch there is no choice, so it is written into the program.
     if len(closed) == 1:
         outs = eval_jaxpr(closed[0].jaxpr, [], *consts_of[0], *leaves)
         return first.out_tree.unflatten([own(x) for x in outs])
+    # An operand that all branches return in the same place bypasses the operation, and so does its derivative.
     returned = _returned(closed, [len(one.consts) for one in programs])
     closed = [_without_results(program, returned) for program in closed]
     consts: list[Any] = []

@@ -255,12 +255,14 @@ def conv_transpose(
         widths = [dilated(right.shape[i], d) for i, d in zip(numbers.rhs_spec[2:], gaps, strict=True)]
         forward = [padding] * len(strides) if isinstance(padding, str) else padding
         padding = [transposed_pads(k, s, p) for k, s, p in zip(widths, strides, forward, strict=True)]
+    # The transposed convolution has the spatially reversed kernel, with input and output features exchanged.
     if transpose_kernel:
         rhs = _shape.rev(rhs, dimensions=numbers.rhs_spec[2:])
         order = list(range(right.ndim))
         out, in_axis = numbers.rhs_spec[:2]
         order[out], order[in_axis] = in_axis, out
         rhs = _shape.transpose(rhs, permutation=tuple(order))
+    # Strides become dilation of the input, with zeros between its elements; the kernel moves by one element.
     return conv_general_dilated(
         lhs,
         rhs,
@@ -327,6 +329,7 @@ def conv_general_dilated_patches(
         rhs_dilation,
         numbers,
         features,
+        # The zeros and ones of the kernel are exact in every precision.
         precision=None if precision is None else (precision, "default"),  # type: ignore[arg-type]
         preferred_element_type=preferred_element_type,
     )

@@ -53,6 +53,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
     letters = [set(word) - set(pair) for word, pair in zip(dimension_numbers, pairs, strict=True)]
     if letters.count(letters[0]) != 3:
         raise ArgumentError(f"the words of dimension_numbers={dimension_numbers} name different spatial axes")
+    # The kernel's word gives the order of the spatial axes for all three.
     order = [letter for letter in dimension_numbers[1] if letter not in "OI"]
     return tuple(
         tuple(word.index(letter) for letter in (*pair, *order))
@@ -171,6 +172,8 @@ def conv_general_shape_tuple(
 
 
 def transposed_pads(width: int, stride: int, padding: Any) -> tuple[int, int]:
+    # The padding of the input with which the shapes are those of a forward convolution read backwards. (The rounding of
+    # "SAME" is JAX's.)
     """The padding of a transposed convolution whose forward convolution has `padding`."""
     if padding == "SAME":
         total = width + stride - 2

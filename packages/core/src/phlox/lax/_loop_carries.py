@@ -140,6 +140,7 @@ def with_constants(body: Staged, unchanged: dict[int, None], results: Sequence[i
     fixed = dict.fromkeys(jaxpr.invars[first + i] for i in unchanged)
     invars = [*fixed, *[v for v in jaxpr.invars if v not in fixed]]
     outvars = [jaxpr.outvars[i] for i in positions]
+    # Memoized on the jaxpr: equal loops get the same body, by whose identity later results are cached.
     make = lambda: ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars))  # noqa: E731
     return memoized(jaxpr, ("fixed", *unchanged, *positions), make)
 

@@ -98,6 +98,7 @@ def while_loop(
     if max_steps is not None:
         if operator.index(max_steps) < 0:
             raise OptionError(f"while_loop: max_steps={max_steps} is negative")
+        # The number of stored states is even, as in `rows_of`, and no loop of few steps needs more rows than steps.
         most = max(2, max_steps + max_steps % 2)
         if checkpoints is None or checkpoints > most:
             avals = [typeof(x) for x in flatten(init_val)[0]]
@@ -108,6 +109,7 @@ def while_loop(
         report(both[0])
         return next_index(both[0]), body_fun(both[1])
 
+    # The name of the user's function goes into the jaxpr and into messages.
     step.__name__ = arguments.fun_name(body_fun)
 
     def goes_on(both: Any) -> Any:
@@ -238,12 +240,15 @@ def fori_loop(
         if aval.shape or dtypes.kind(aval.dtype) not in "iufb":
             raise DtypeError(f"fori_loop: {name} must be one real number, got {aval.short}")
     both = [typeof(lower), typeof(upper)]
+    # A bound that is a Python number takes the dtype of the other one.
     dtype = both[0].dtype if both[1].weak_type else both[1].dtype
     weak = all(a.weak_type for a in both)
     if any(a.dtype != dtype and not _fits(bound, a, dtype) for bound, a in zip((lower, upper), both, strict=True)):
         raise DtypeError(
             f"lower and upper arguments to fori_loop must have equal types, got {both[0].short} and {both[1].short}"
         )
+    # With known bounds the loop is a scan: its reverse mode stores residuals and computes no step again, and it can be
+    # unrolled.
     ends = _known_integers(lower, upper)
     if ends is not None:
         first = to_dtype(lower, dtype, weak) if dtypes.kind(dtype) in "iu" else np.int32(ends[0])
@@ -271,6 +276,7 @@ def fori_loop(
 
     body.__name__ = arguments.fun_name(body_fun)
     named = LoopBody("fori_loop", "body_fun", parameter_name(body_fun, 1), depth=1)
+    # The end is part of the carry, which is all that the condition may read.
     start = (first, to_dtype(upper, dtype, weak), init_val)
     return _while(lambda carry: carry[0] < carry[1], body, start, named, checkpoints)[2]
 

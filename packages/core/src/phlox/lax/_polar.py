@@ -42,6 +42,8 @@ def _schedule(eps: float, limit: int) -> tuple[list[Coefficients], list[Coeffici
     """
     exact: list[Coefficients] = []
     quick: list[Coefficients] = []
+    # `low` bounds the singular values of the iterate from below. Each step maps [low, 1] closer to 1, with coefficients
+    # that are optimal for this interval.
     low = eps
     while low + 5.0 * eps < 1 and len(exact) + len(quick) < limit:
         square = low * low
@@ -75,6 +77,7 @@ def _cholesky_step(u: Any, size: Any, weights: Any) -> Any:
     factor, c, share = weights
     one = identity((n, n), u.dtype)
     inner = c * product(adjoint(u), u) + one
+    # Outside of the valid part is the identity, so that the factorization exists.
     y = cholesky(where(_inside((n, n), columns, columns), inner, one))
     z = conjugated(solve_triangular(y, u.T, conjugate_a=dtypes.kind(u.dtype) == "c"))
     z = adjoint(solve_triangular(y, z, transpose_a=True, conjugate_a=dtypes.kind(u.dtype) == "c"))
@@ -105,6 +108,7 @@ def _exact_weights(a: float, b: float, c: float) -> Coefficients:
 
 def _iterate(x: Any, size: Any, limit: int, eps: float) -> tuple[Any, Any, Any, Any]:
     tolerance = (5.0 * eps) ** (1 / 3)
+    # The 2-norm is at most the root of 1-norm times inf-norm: all singular values become at most 1.
     one, inf = (abs(x).sum(axis).max() for axis in (0, 1))
     scale = where(one == 0, 1, 1 / (e.sqrt(one) * e.sqrt(inf)))
     u = x * scale.astype(x.dtype)

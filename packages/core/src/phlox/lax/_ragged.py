@@ -148,6 +148,7 @@ def ragged_dot_general(
     ragged = _ragged_axis(numbers, type_of(lhs))
     before = _axes_before(numbers, type_of(lhs), ragged, type_of(sizes))
     options: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
+    # Each index of a batch axis has a product of its own, so that groups of them change nothing.
     if ragged in lb:
         out = dot_general(lhs, rhs, ((lc, rc), (lb, rb)), **options)
         return lay_out("ragged_dot_general", out, out_sharding)
@@ -156,6 +157,7 @@ def ragged_dot_general(
     masked = _masked(lhs, sizes, ragged, before if type_of(sizes).ndim > 1 else [])
     if ragged in lc:
         out = move_axis(dot_general(masked, rhs, ((_up(lc), rc), (_up(lb), rb)), **options), len(lb), 0)
+    # The contraction includes the groups: for each row only its own group is not zero.
     else:
         pairs = ((*_up(lc), 0), (*rc, numbers.rhs_group_dimensions[0])), (_up(lb), rb)
         out = dot_general(masked, rhs, pairs, **options)

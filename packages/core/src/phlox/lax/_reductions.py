@@ -89,6 +89,7 @@ def _known(table: Any, computation: Any, operands: Sequence[Any], starts: Sequen
         return None
     try:
         primitive, neutral, kinds = table[computation]
+    # Functions that cannot be hashed are no keys of the table.
     except (KeyError, TypeError):
         return None
     dtype = type_of(starts[0]).dtype

@@ -106,6 +106,7 @@ def scan(
         out = f(both[1], x)
         return ((next_index(both[0]), out[0]), out[1]) if _is_pair(out) else out
 
+    # The name of the user's function goes into the jaxpr and into messages.
     step.__name__ = arguments.fun_name(f)
     start = np.int32(0), init
     (_, carry), ys = scan_in_segments(step, start, xs, length, reverse, unroll, named.inside(), checkpoints)

@@ -178,6 +178,8 @@ def custom_root(
         outs = _bind(primals)
         x, aux = outs[:count], outs[count:]
         at_x = list(map(zero_tangent, x))
+        # 0 = df = (∂f/∂x) dx + (∂f/∂θ) dθ. `moved` is the second term, with x fixed, and `tangent_solve` divides by
+        # ∂f/∂x.
         _, moved = jvp(
             partial(eval_jaxpr, equation.closed.jaxpr, []), [*primals[:first], *x], [*tangents_in[:first], *at_x]
         )

@@ -119,6 +119,7 @@ def platform_dependent(
             raise OptionError("platform_dependent: gpu", instead="cuda or rocm")
     if default is not None and not callable(default):
         raise ArgumentError(f"platform_dependent: default={default!r} is no function")
+    # A function that several platforms share is traced once.
     joined: dict[Callable[..., Any], list[str]] = {}
     for name, branch in per_platform.items():
         joined.setdefault(branch, []).append(name)

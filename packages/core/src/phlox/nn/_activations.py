@@ -34,6 +34,7 @@ def hard_tanh(x: ArrayLike) -> Array:
     Array([-1. ,  0.5], dtype=float32)
     """
     x = check_one("hard_tanh", x)
+    # Unsigned integers do not hold -1, and are not below it.
     above = x if dtypes.kind(type_of(x).dtype) == "u" else jnp.where(x < -1, -1, x)
     return jnp.where(x > 1, 1, above)
 

@@ -123,6 +123,7 @@ def dot_product_attention(
     if any(x is not None for x in (mask, bias, *lengths)):
         query, key, value = _without_ignored(query, key, value, seen)
     grouped = query.reshape(b, t, k, n // k, h)
+    # Sums of at least float32, whatever the operands, as the softmax amplifies rounding errors.
     wide = jnp.promote_types(query.dtype, np.float32)
     logits = jnp.einsum("btkgh,bskh->bktgs", grouped, key, preferred_element_type=wide)
     logits = logits.transpose(0, 1, 3, 2, 4).reshape(b, n, t, s)

@@ -193,6 +193,7 @@ def soft_sign(x: ArrayLike) -> Array:
     >>> soft_sign(jnp.array([1.0]))
     Array([0.5], dtype=float32)
     """
+    # inf / inf would be nan.
     finite = jnp.where(jnp.isinf(x), 0, x)
     return jnp.where(jnp.isinf(x), jnp.sign(x + 0), finite / (jnp.abs(finite) + 1))
 
@@ -344,11 +345,13 @@ def logsumexp(
 def _logsumexp(a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool, where: Any) -> Any:
     if b is not None:
         a, b = promoted_inexact("logsumexp", a, b)
+        # Where b is 0 the exponential may overflow, and 0 * inf is nan.
         a = jnp.where(b != 0, a, dtypes.lowest(type_of(a).dtype))
     a, axes = _prepared(a, axis, "logsumexp")
     # Replaced here and not only in the sum: 0 times an infinite or nan exponential is nan in the derivative.
     a = a if where is None else jnp.where(where, a, dtypes.lowest(type_of(a).dtype))
     top = _top(jnp.real(a), axes)
+    # inf - inf would be nan where the largest element is infinite.
     top = jnp.where(jnp.isfinite(top), top, 0)
     terms = jnp.exp(a - top)
     terms = terms if b is None else terms * b

@@ -263,5 +263,6 @@ def _exponents_above(x: Any) -> Any:
 
 def _powers(exponents: Any, dtype: Any) -> Any:
     scales = lax.bitcast_convert_type(exponents.astype(dtypes.uint32) << 23, dtypes.float32)
+    # The exponent 0 stands for 2**-127, but as bits of a float it is 0.0.
     least = 2.0**-15 if dtype == dtypes.float16 else 2.0**-127
     return jnp.where(scales == 0, np.float32(least), scales).astype(dtype)

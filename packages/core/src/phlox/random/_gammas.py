@@ -227,6 +227,7 @@ def chisquare(
 
 @functools.partial(jit, static_argnums=(3, 4))
 def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    # JAX draws the denominator from the first key.
     below, above = ops.random_split(key, shape=(2,))
     num, den = convert(dfnum, dtype), convert(dfden, dtype)
     return (chisquare(above, num, shape, dtype) / num) / (chisquare(below, den, shape, dtype) / den)
@@ -342,6 +343,7 @@ def generalized_normal(
 @functools.partial(jit, static_argnums=(2, 3, 4))
 def _ball(key: Any, p: Any, d: int, shape: tuple[int, ...], dtype: Any) -> Any:
     first, second = ops.random_split(key, shape=(2,))
+    # F. Barthe et al. 2005, A probabilistic approach to the geometry of the l_p^n-ball
     inside = generalized_normal(first, p, (*shape, d), dtype)
     more = exponential(second, shape, dtype)
     return inside / (((jnp.abs(inside) ** p).sum(-1) + more) ** (1 / p))[..., None]

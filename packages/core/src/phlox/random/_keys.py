@@ -243,7 +243,8 @@ def key_data(keys: Key) -> Any:
     Array([0, 3], dtype=uint32)
     """
     if not ops.is_key(_type(keys, "key_data")):
-        return checked("key_data", keys, single=False) and keys
+        checked("key_data", keys, single=False)
+        return keys
     return ops.random_unwrap(keys)
 
 
