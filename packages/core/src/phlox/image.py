@@ -236,6 +236,7 @@ def _resize(image: Any, shape: tuple[int, ...], method: ResizeMethod, antialias:
     if method is ResizeMethod.NEAREST:
         for axis in axes:
             m, n = old[axis], shape[axis]
+            # float32 also in 64-bit mode, as in JAX: its rounding decides between neighbours.
             positions = jnp.floor((jnp.arange(n, dtype=np.float32) + 0.5) * m / n).astype(np.int32)
             image = image[(slice(None),) * axis + (positions,)]
         return image

@@ -88,6 +88,7 @@ def cond(
         operands, (true_fun, false_fun) = (true_fun, operands[0]), (false_fun, operands[1])
         true_fun, false_fun = _of_one("true_fun", true_fun, 0), _of_one("false_fun", false_fun, 1)
     roles = ["false_fun", "true_fun"]
+    # Branch 1 is the true one, and it is traced first, as in JAX.
     return choice("cond", [false_fun, true_fun], roles, _truth(pred), operands, (1, 0), batching=batching)
 
 
@@ -332,5 +333,6 @@ def _one_type(function: str, programs: Sequence[Staged], roles: Sequence[str]) -
                     expected=column[0],
                     got=aval,
                 )
+    # One program cannot return a type that depends on the branch: a strongly typed result makes all of them strong.
     strong = [not all(a.weak_type for a in column) for column in columns]
     return [strong_results(one.closed, strong) for one in programs]

@@ -78,6 +78,7 @@ def fixed_point(
         return _repeated(turn, pytree.tree_map(lambda y: y * 0, y), tol, max_steps)
 
     def tangent_solve(g: Callable[[Tree], Tree], y: Tree) -> Tree:
+        # The iteration of the transposed equation converges as well, since Jᵀ has the eigenvalues of J.
         return custom_linear_solve(g, y, solve, solve)
 
     return custom_root(residual, x0, lambda _, x: _repeated(lambda x: f(x, *args), x, tol, max_steps), tangent_solve)

@@ -93,6 +93,7 @@ def while_loop(
     report_iterators("while_loop", "body_fun", body_fun)
     named = LoopBody("while_loop", "body_fun", parameter_name(body_fun, 0))
     check_checkpoints("while_loop", checkpoints)
+    # The turns are counted only if something reads the count.
     if max_steps is None and progress is None:
         return _while(cond_fun, body_fun, init_val, named, checkpoints)
     if max_steps is not None:
@@ -141,6 +142,7 @@ def _while(
     )
     check_carry(named, carry_tree, avals, body, body.out_tree, "the next value")
     go_on = staged("while_loop", "cond_fun", cond_fun, tree, avals)
+    # A weakly typed bool, as of `True`, is a condition as well, and may vary between devices.
     answers = [a.update(weak_type=False, vma=frozenset()) for a in go_on.out_avals]
     if answers != [_BOOL] or go_on.out_tree.num_nodes != 1:
         got = ", ".join(a.short for a in go_on.out_avals)

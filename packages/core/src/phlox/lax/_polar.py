@@ -61,6 +61,8 @@ def _qr_step(u: Any, size: Any, weights: Any) -> Any:
     n = type_of(u).shape[1]
     rows, columns = size
     factor, root, share = weights
+    # u (a + b uᴴu) (1 + c uᴴu)⁻¹ = (b / c) u + (a - b / c) / √c Q1 Q2ᴴ for the QR decomposition of √c u above 1, in
+    # which no condition number is squared.
     stack = concatenate([root * u, full((n, n), 0, u.dtype)], 0)
     # The identity is placed below the valid rows.
     row_indices = broadcasted_iota(np.int32, (n,), 0)
@@ -76,6 +78,7 @@ def _cholesky_step(u: Any, size: Any, weights: Any) -> Any:
     _, columns = size
     factor, c, share = weights
     one = identity((n, n), u.dtype)
+    # The same with 1 + c uᴴu = Wᴴ W: the second summand is (a - b / c) u W⁻¹ W⁻ᴴ.
     inner = c * product(adjoint(u), u) + one
     # Outside of the valid part is the identity, so that the factorization exists.
     y = cholesky(where(_inside((n, n), columns, columns), inner, one))
@@ -107,6 +110,7 @@ def _exact_weights(a: float, b: float, c: float) -> Coefficients:
 
 
 def _iterate(x: Any, size: Any, limit: int, eps: float) -> tuple[Any, Any, Any, Any]:
+    # Convergence is cubic: after a step of this size the error is of the size of rounding.
     tolerance = (5.0 * eps) ** (1 / 3)
     # The 2-norm is at most the root of 1-norm times inf-norm: all singular values become at most 1.
     one, inf = (abs(x).sum(axis).max() for axis in (0, 1))

@@ -156,6 +156,7 @@ def ragged_dot_general(
         _check_group_axis(numbers, type_of(rhs), type_of(sizes).shape[-1])
     masked = _masked(lhs, sizes, ragged, before if type_of(sizes).ndim > 1 else [])
     if ragged in lc:
+        # The axis of groups is a free one of lhs, behind the batch axes, and the first one of the result.
         out = move_axis(dot_general(masked, rhs, ((_up(lc), rc), (_up(lb), rb)), **options), len(lb), 0)
     # The contraction includes the groups: for each row only its own group is not zero.
     else:

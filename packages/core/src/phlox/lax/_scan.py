@@ -128,6 +128,7 @@ def scan_in_segments(
     steps = 0 if checkpoints is None else common_length(leaves, tree, length)
     if checkpoints is None or is_symbolic(steps) or steps <= checkpoints:
         return _scan(f, init, xs, length, reverse, unroll, named)
+    # The segments are equally long, except that fewer steps may be left for the end.
     size = -(-steps // checkpoints)
     count, rest = divmod(steps, size)
 
@@ -161,6 +162,8 @@ def _scan_refs(
 
     def step(carry: Carry, both: Any) -> Any:
         rows, rest = both
+        # Inside of a step a reference stands for one row. Its final value is a result of the step, so that scan stacks
+        # the rows.
         parts = [Ref(AbstractRef(typeof(row)), row) for row in rows]
         out = f(carry, merged(tree, mine, parts, rest))
         check_distinct("scan", refs, current_trace.get().captured)

@@ -111,7 +111,9 @@ def _starts(
         if (is_known or are_all_checked) and axis < len(sizes) and surely_at_least(n, sizes[axis]):
             index_bounds.check(i, axis, shape, index_bounds.MOVE, bool(negative), sizes[axis])
     start_indices = [from_front(i, n) if negative else i for i, n, negative in pairs]
+    # Indices counted from the end may have become wider than the others; the operation takes one dtype.
     wide = max((type_of(i).dtype for i in start_indices), key=dtypes.bits, default=dtypes.int32)
+    # Superfluous indices go on to the operation, whose error counts them.
     return [to_dtype(i, wide) for i in start_indices] + list(starts[len(shape) :])
 
 

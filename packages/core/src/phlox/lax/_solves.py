@@ -120,6 +120,7 @@ def custom_linear_solve(
         transposed = unknown.stage("transpose_solve", partial(transposer, vecmat), has_aux)
     programs = (forward, backward, solver, transposed)
     consts = [[] if p is None else p.consts for p in programs]
+    # The operation keeps all programs, because its derivatives are solves with the same operator: dx = A⁻¹ (db - dA x).
     outs = linear_solve.bind(
         *(c for each in consts for c in each),
         *unknown.leaves,

@@ -40,6 +40,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     Array(1, dtype=int32)
     """
     result_dtype = dtypes.user_dtype(new_dtype)
+    # A conversion to the same dtype still removes a weak type.
     x = ops.own(wrapped(check_one("convert_element_type", operand), result_dtype))
     return x if x.aval.dtype == result_dtype and not x.aval.weak_type else ops.converted(x, result_dtype, False)
 

@@ -113,6 +113,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     >>> celu(jnp.array([2.0]))
     Array([2.], dtype=float32)
     """
+    # Each summand is defined for all x, so that no derivative overflows in the other's domain.
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 

@@ -47,6 +47,7 @@ def relu(x: ArrayLike) -> Array:
 
 
 @relu.defjvp
+# A rule of its own, because the derivative of the maximum at 0 is 1/2: both operands have a share in it.
 def _relu_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
     return relu(x), logic.select_n(x > 0, jnp.zeros_like(t), t)
@@ -70,6 +71,7 @@ def relu6(x: ArrayLike) -> Array:
 
 
 @relu6.defjvp
+# As for relu, at both ends
 def _relu6_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
     return relu6(x), logic.select_n((x > 0) & (x < 6), jnp.zeros_like(t), t)
@@ -304,6 +306,7 @@ def log_softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: Arra
     Array([-0.6931472, -0.6931472], dtype=float32)
     """
     x, axes = _prepared(x, axis, "log_softmax")
+    # Not the logarithm of softmax, which underflows for elements far below the largest
     shifted = _shifted(x, axes, where)
     result = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axes, where=where, keepdims=True))
     return result if where is None else jnp.where(where, result, -jnp.inf)

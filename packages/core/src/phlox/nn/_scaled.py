@@ -202,6 +202,7 @@ def _quantized_product(lhs: Any, rhs: Any, out_dtype: Any, configs: Sequence[Blo
 
     def backward(saved: Any, g: Any) -> Any:
         lhs, rhs = saved
+        # The product is a bᵀ, so that the cotangents are g b and gᵀ a. Each is again a product over the last axes.
         turned = jnp.swapaxes(g, 1, 2)
         if not fine:
             to_lhs = product(g, jnp.swapaxes(rhs, 1, 2), of_cotangent, of_rhs, out_dtype)

@@ -252,6 +252,7 @@ nan = _np.nan
 newaxis = None
 ndarray = _Array
 
+# Imported when a name is first read: few programs need these modules, and `import phlox` stays fast.
 with _on_demand(__name__):
     from . import fft as fft, linalg as linalg
     from ._analysis.calculus import (
@@ -486,4 +487,5 @@ with _on_demand(__name__):
 
 _publish(__name__)
 
+# `dir` has the names above too that are not imported yet.
 __all__ = [name for name in dir(_sys.modules[__name__]) if not name.startswith("_")]

@@ -146,6 +146,7 @@ def beta(
 def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     from ..nn._functions import softmax  # imported late, as phlox.random alone does not need phlox.nn
 
+    # By logarithms: with small alpha all gamma numbers of a vector may underflow, and their ratios with them.
     return softmax(loggamma(key, convert(alpha, dtype), shape, dtype), -1)
 
 
@@ -190,6 +191,7 @@ def dirichlet(
 
 @functools.partial(jit, static_argnums=(2, 3, 4))
 def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any, method: str) -> Any:
+    # A chi-square number is twice a gamma number of df / 2.
     return jnp.exp(loggamma(key, convert(df, dtype) / 2, shape, dtype, method=method)) * 2
 
 
@@ -314,6 +316,7 @@ def t(
 @functools.partial(jit, static_argnums=(2, 3))
 def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     sizes, signs = ops.random_split(key, shape=(2,))
+    # abs(x)**p is a gamma number of 1 / p.
     return rademacher(signs, shape, dtype) * gamma(sizes, 1 / p, shape, dtype) ** (1 / p)
 
 

@@ -267,6 +267,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, beyond
         xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
         fp = concatenate([fp[-1:], fp, fp[:1]])
     n = type_of(xp).shape[0]
+    # Beyond the ends the first or the last segment goes on, for the option "extrapolate".
     segment = clip(searchsorted(xp, x, side="right"), 1, n - 1)
     start, width = xp[segment - 1], xp[segment] - xp[segment - 1]
     # Points at the same place would give 0 / 0; the bound is JAX's.

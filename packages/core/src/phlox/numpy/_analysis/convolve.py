@@ -90,6 +90,7 @@ def convolve(
         a, v = v, a
     before, after = _padding(mode, type_of(v).shape[0])
     weak = type_of(a).weak_type and type_of(v).weak_type and preferred_element_type is None
+    # The convolution of XLA is a correlation.
     out = _slide(a, flip(v), before, after, precision=precision, preferred=preferred_element_type)
     return _weaken(out, weak)
 

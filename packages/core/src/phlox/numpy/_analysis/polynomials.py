@@ -194,6 +194,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     times = _order("polyder", m)
     if times == 0:
         return asarray(p)
+    # k (k - 1) … (k - m + 1), as exact integers on the host
     factors = [math.perm(k, times) for k in reversed(range(times, _length(p)))]
     return multiply(p[: _length(p) - times], np.asarray(factors, np.float64).astype(type_of(p).dtype))
 
@@ -229,6 +230,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     if times == 0:
         return asarray(p)
     total = _length(p) + times
+    # The constants are integrated by the integrals that follow theirs, as often as their power says.
     divisors = [math.perm(power, min(power, times)) for power in reversed(range(total))]
     return divide(concatenate([p, constants]), np.asarray(divisors, np.float64).astype(type_of(p).dtype))
 

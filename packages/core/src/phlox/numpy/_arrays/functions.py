@@ -173,6 +173,7 @@ def byteswap(x: Any) -> Array:
         return arithmetic.complex_(byteswap(real(x)), byteswap(imag(x)))
     if dtypes.bits(aval.dtype) <= 8:
         return asarray(x, copy=True)
+    # A bitcast to bytes adds an axis of them, which is reversed and joined again.
     octets = rev(bitcast_convert_type(x, new_dtype=dtypes.uint8), dimensions=(aval.ndim,))
     return bitcast_convert_type(octets, new_dtype=aval.dtype)
 

@@ -32,6 +32,7 @@ class _ScalarType(type):
         if cls is other:
             return True
         try:
+            # Equal to all that names the same dtype, so that x.dtype == jnp.float32
             return cls.dtype == np.dtype(other)  # type: ignore[call-overload]
         except TypeError:
             return NotImplemented

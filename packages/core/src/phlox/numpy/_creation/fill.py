@@ -198,6 +198,7 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, de
     out_dtype = dtype_like(a, aval) if dtype is None else dtypes.user_dtype(dtype, function)
     weak = dtype is None and aval.weak_type
     lengths = aval.shape if shape is None else as_shape(shape, function)
+    # As in JAX, an array like a concrete one gets its sharding.
     if device is None and not weak and model is not aval:
         device = own_sharding(model, lengths)
     out = _filled(function, lengths, value, out_dtype, device, weak)
@@ -381,6 +382,7 @@ def arange(
         out = put(np.arange(n).astype(out_dtype), shaped((n,), out_dtype)) if host else _iota(size=n, dtype=out_dtype)
     else:
         # start + step * i, rounded after each operation; np.arange may differ in the last digit.
+        # As in JAX, to the bit: multiples of a step are computed in float32 for narrower floats.
         narrow = step_given and dtypes.kind(out_dtype) == "f" and out_dtype.itemsize < 4
         working = np.dtype(np.float32) if narrow else out_dtype
         first, by = (np.asarray([part]).astype(working) for part in (parts[0], parts[2]))

@@ -134,6 +134,7 @@ def asarray(
     >>> asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
     """
+    # The fast path of code that converts all of its arguments
     if type(a) is ArrayImpl and dtype is None and device is None and out_sharding is None and not copy:
         return a
     if is_masked(a):
@@ -171,6 +172,7 @@ def _convert(x: Any, dtype: Any) -> Any:
         return to_dtype(array, dtype) if dtype is not None else array
     try:
         view = np.asarray(memoryview(x))
+        # NumPy reads bytes as numbers, for which `frombuffer` is the word.
         if isinstance(x, bytes):
             raise TypeError
     except TypeError:
@@ -190,6 +192,7 @@ def _checked(x: Any, dtype: Any) -> np.ndarray:
             raise dtypes.too_large(x, dtype)
         return np.asarray(literal_of(x, dtype))
     refuse_complex("array", x, dtype)
+    # Numbers beyond the range of the dtype become infinite, as in XLA; NumPy would warn of them.
     with np.errstate(all="ignore"):
         value = np.asarray(x)
         if value.dtype.kind == "c" and dtypes.kind(dtype) not in "cb":
@@ -207,6 +210,7 @@ def _on_device(value: np.ndarray, aval: Any) -> Any:
         return put(value, aval)
     if aval.shape:
         return program.constant(put(value, aval), aval)
+    # A number is written into the program, while an array becomes a hidden argument of it.
     number = value[()]
     return program.constant(weak_number(number) if aval.weak_type else number, aval)
 

@@ -70,6 +70,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
             raise ShapeError(f"meshgrid: takes vectors, got {type_of(x).short}", shapes=[type_of(x).shape])
     order = list(range(len(vectors)))
     if indexing == "xy" and len(order) > 1:
+        # In "xy" the first vector runs along the columns, which are the second axis.
         order[:2] = [1, 0]
     return tuple(asarray(x) for x in _open_or_full(vectors, order, sparse))
 

@@ -109,6 +109,7 @@ def _floor_divide(x: Any, y: Any) -> Any:
     if is_kind(x, "u"):
         return e.div(x, y)
     if is_kind(x, "i"):
+        # XLA rounds quotients of integers towards zero, Python down.
         quotient = e.div(x, y)
         inexact = logic.ne(e.rem(x, y), literal(x, 0))
         below = logic.and_(logic.ne(e.sign(x), e.sign(y)), inexact)
@@ -300,6 +301,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([0., 1., 4., 9.], dtype=float32)
     """
     x1, x2 = check("power", x1, x2)
+    # A known integer exponent becomes products, as in JAX. They have derivatives without a logarithm of x.
     whole = _known_integer(x2)
     if whole is None:
         return _general_power(x1, x2)

@@ -57,6 +57,7 @@ def _to_neighbour(x: Any) -> Any:
 
 
 def _logaddexp2(x: Any, y: Any) -> Any:
+    # log2(2**x + 2**y) = log(exp(x log 2) + exp(y log 2)) / log 2
     scale = by_parts(lambda part: e.mul(part, literal(part, np.log(2))))
     back = by_parts(lambda part: e.div(part, literal(part, np.log(2))))
     return back(logaddexp(scale(x), scale(y)))
@@ -147,6 +148,7 @@ def _powers_of_two(x: Any, exponent: Any) -> Any:
 def _power_of_two(exponent: Any, dtype: Any) -> Any:
     """2 to the power of an exponent of normal numbers of this dtype, made from its bits."""
     info = dtypes.finfo(dtype)
+    # The smallest normal number has the biased exponent 1.
     biased = to_dtype(e.add(exponent, literal(exponent, 1 - info.minexp)), np.dtype(f"int{dtypes.bits(dtype)}"))
     return bitcast_convert_type(logic.shift_left(biased, literal(biased, info.nmant)), new_dtype=dtype)
 

@@ -64,6 +64,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     def divide(pair: Any) -> Any:
         x, y = pair
+        # Pairs whose second number is 0 are done, and stay as they are until all others are.
         nothing = logic.eq(y, literal(y, 0))
         rest = e.rem(x, logic.select(nothing, to_one(y), y))
         return logic.select(nothing, x, y), logic.select(nothing, y, rest)

@@ -459,6 +459,7 @@ def _at(arrays: Any, a: Any, *b: Any, function: ufunc, slices: Any) -> Any:
         where = index([row[i] for row in rows])
         return a.at[where].set(function(a.at[where].get(), *[x[i] for x in own]))
 
+    # One index after the other: `at` applies the function once for each occurrence of an index.
     return fori_loop(0, count, step, a)
 
 

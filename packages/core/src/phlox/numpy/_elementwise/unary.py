@@ -113,6 +113,7 @@ def trunc(x: ArrayLike) -> Array:
     Array(-1., dtype=float32, weak_type=True)
     """
     x = check_one("trunc", x)
+    # ceil of negative numbers gives -0.0 for those above -1, as NumPy does.
     return x if is_kind(x, "biu") else logic.select(logic.is_negative(x), e.ceil(x), e.floor(x))
 
 

@@ -156,6 +156,7 @@ def piecewise(
     dtype = type_of(x).dtype
     *conditions, x = broadcast_arrays(*(as_bool(asarray(c)) for c in conditions), asarray(x))
     chosen = full(type_of(x).shape, 0, np.int32)
+    # The last condition that holds decides, as in NumPy.
     for number, condition in enumerate(conditions, 1):
         chosen = logic.select(condition, full(type_of(x).shape, number, np.int32), chosen)
     return _elements_by_function(chosen, [functions[-1], *functions[:-1]], x, dtype, args, kw)

@@ -177,6 +177,7 @@ class AtIndex:
         if is_window(index):
             part = window(index, type_of(x).shape)
             x, index = part.read(x), part.rest
+        # With a mode that says what happens out of bounds, an index there is no mistake.
         checked = mode is None or GatherScatterMode.from_any(mode) is GatherScatterMode.PROMISE_IN_BOUNDS
         plan, dynamic = parse(index, type_of(x).shape, wrap_negative_indices, READ if checked else None)
         elements = read(
@@ -313,6 +314,7 @@ class AtIndex:
             clip = GatherScatterMode.from_any(how.mode) is GatherScatterMode.CLIP
             return part.write(x, changed._write(kind, y, how), clip)
         mask = self.index
+        # The positions in a traced mask are not known, but writing one value needs none.
         if isinstance(mask, Tracer) and mask.aval.dtype == dtypes.bool_ and kind == "set":
             return _set_where(x, mask, y)
         plan, dynamic = parse(self.index, type_of(x).shape, how.wraps, WRITE if how.mode is None else None)

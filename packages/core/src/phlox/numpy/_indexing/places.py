@@ -299,6 +299,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     if mode == "wrap":
         ind = remainder(ind, max(count, 1))
     else:
+        # The default of JAX is "clip", but with negative positions counted from the end.
         ind = choose(less(ind, 0), ind + count, ind) if mode is None else ind
         ind = clip(ind, 0, max(count - 1, 0))
     values = _repeated(to_dtype(v, type_of(a).dtype), type_of(ind).size)

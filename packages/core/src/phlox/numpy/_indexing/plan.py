@@ -243,6 +243,7 @@ _PLAIN = (int, type(None))
 @functools.lru_cache(4096)
 def _plan_of_slice(start: int | None, stop: int | None, step: int | None, shape: tuple[int, ...]) -> Plan | None:
     """The plan of a slice of the first axis; None if it lies outside, which is reported at each line."""
+    # The parts are the cache's key, as slices cannot be hashed before Python 3.12.
     part = slice(start, stop, step)
     return None if shape and not is_symbolic(shape[0]) and is_outside(part, shape[0]) else parse(part, shape)[0]
 

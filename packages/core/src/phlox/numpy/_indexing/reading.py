@@ -203,6 +203,8 @@ def _result_axes(items: Sequence[Item], batch: tuple[int, ...]) -> _Result:
     """The axes of the result. Those of the index arrays, `batch`, are where the arrays were in the index, or first if
     the arrays were not adjacent."""
     advanced = [i for i, item in enumerate(items) if item in ("array", "int", "mask")]
+    # NumPy's rule: the axes of adjacent index arrays stay where these are; arrays with a slice between them have no
+    # such place, so their axes come first.
     is_adjacent = not advanced or advanced[-1] - advanced[0] + 1 == len(advanced)
     only_integers = all(items[i] == "int" for i in advanced)
     batch_item = advanced[0] if advanced and (is_adjacent or only_integers) else 0
@@ -260,6 +262,8 @@ def layout_of(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Lay
             # `parse` has already wrapped static positions.
             front = from_front(part, n if plan.wraps and type(part) is not int else None)
             ndim = type_of(part).ndim
+            # Index arrays broadcast against each other: those of lower rank are aligned with the last axes of the
+            # batch.
             first = result.batch_start + len(batch) - ndim
             components.append(_spread(front, outer_shape, tuple(outer.index(first + k) for k in range(ndim))))
             collapsed.append(axis)
@@ -487,6 +491,7 @@ def _take_along_axis(
     # Axes along which `arr` (of length one) is broadcast are axes of the indices only.
     mine = [i for i in range(len(shape)) if i == at or lengths[i] == shape[i]]
     arr = reshape(arr, tuple(lengths[i] for i in mine))
+    # Along the other axes each index stays at its place: as batching dimensions they need no positions in the indices.
     numbers = GatherDimensionNumbers(
         offset_dims=(),
         collapsed_slice_dims=(mine.index(at),),

@@ -170,6 +170,7 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: Any) -> Any:
     v, w = _eigh(a, True, True, subset_by_index)
     s = e.abs_(w)
     last = type_of(s).ndim - 1
+    # The order of eigenvalues is not that of their sizes.
     order = {"dimension": last, "is_stable": True, "num_keys": 1}
     if not compute_uv:
         return rev(sort(s, **order)[0], dimensions=(last,))

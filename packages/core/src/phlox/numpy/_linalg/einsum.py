@@ -201,6 +201,7 @@ def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[tuple[str, ...], str]
         if any(c not in letters for c in output) or len(set(output)) != len(output):
             raise ShapeError(f"einsum: the result {output!r} must name axes of the operands, each once")
         return spelled, output
+    # NumPy's rule without an arrow: letters that occur once, in alphabetical order
     once = sorted(c for c in set(letters) if letters.count(c) == 1 and c not in dots)
     return spelled, "".join([*dots, *once])
 
@@ -209,6 +210,7 @@ def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[tuple[str, ...], str]
 def _einsum(arrays: Any, inputs: Any, output: str, path: Path, precision: Any, preferred: Any, dot: Any) -> Any:
     terms = list(zip(promote_dtypes(*arrays), inputs, strict=True))
     for i, step in enumerate(path):
+        # From the last one on, so that the positions of the others stay
         chosen = [terms.pop(k) for k in sorted(step, reverse=True)][::-1]
         later = set(output).union(*(letters for _, letters in terms))
         a, la = chosen[0]

@@ -111,6 +111,7 @@ def _vector_norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
         return max(abs(x), axis, keepdims=keepdims, initial=0)
     if ord == -np.inf:
         return min(abs(x), axis, keepdims=keepdims)
+    # "Norm" by name: the number of elements that are not 0
     if ord == 0:
         dtype = type_of(x).dtype
         if not dtypes.is_inexact(dtype):

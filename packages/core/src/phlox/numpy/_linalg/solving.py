@@ -111,6 +111,7 @@ def inv(a: ArrayLike) -> Array:
     rows, columns = matrix_shape("inv", a)
     if rows != columns:
         raise ShapeError(f"inv: takes square matrices, got {type_of(a).short}", shapes=[type_of(a).shape])
+    # LU and two triangular solves, for which reverse mode reuses the factors
     return solve(a, broadcast_to(eye(rows, dtype=type_of(a).dtype), type_of(a).shape))
 
 
@@ -260,6 +261,7 @@ def _minimizer_jvp(primals: tuple[Any, Any, Any], tangents: tuple[Any, Any, Any]
     dx = product(p, db - product(da, x) + product(adjoint(p), product(back, b - product(a, x))))
     dx = dx + product(back, normal) - product(p, product(a, product(back, normal)))
     _, through = jvp(lambda a, b: _truncated(a, b, limit)[0], (a, b), (da, db))
+    # Singular values below this are rounding errors of 0, and not cut off by the limit.
     zero = value_of(max_dim(*type_of(a).shape)) * float(dtypes.finfo(type_of(s).dtype).eps)
     cut = (s > zero * s[0]) & (s < asarray(limit, type_of(s).dtype) * s[0])
     dx = where(cut.any(), through, dx)

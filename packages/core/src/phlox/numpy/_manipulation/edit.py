@@ -146,6 +146,7 @@ def _delete_unique(a: Any, obj: Any, at: int) -> Any:
     positions = ravel(obj)
     positions = sort(_from_front(positions, n))
     count, dtype = type_of(positions).shape[0], type_of(positions).dtype
+    # Less the deleted positions before it, a deleted position counts the elements that stay before it.
     before = maximum(positions - arange(count, dtype=dtype), 0)
     return take(a, arange(n - count, dtype=dtype) + count_up_to(before, n - count), at)
 
@@ -194,6 +195,7 @@ def _insert(a: Any, positions: Any, values: Any, at: int) -> Any:
     values = to_dtype(values, type_of(a).dtype)
     values = reshape(values, (1,) * (rank - type_of(values).ndim) + type_of(values).shape)
     single = type_of(positions).shape in ((), (1,))
+    # NumPy's rule for one number as the position: the first axis of `values` goes along the axis.
     if not type_of(positions).shape:
         values = moveaxis(values, 0, at)
     count = type_of(values).shape[at] if single else type_of(positions).shape[0]

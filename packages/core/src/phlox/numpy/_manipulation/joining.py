@@ -33,6 +33,7 @@ def rows_of(function: str, arrays: Any, option: Any = None) -> list[Any]:
             value=option,
         )
     if hasattr(arrays, "shape") and getattr(arrays, "ndim", 0) > 0:
+        # An array is the sequence of its rows.
         arrays = list(arrays)
     if not isinstance(arrays, tuple | list):
         raise ArgumentError(
@@ -241,6 +242,7 @@ def _cut(function: str, ary: Any, where: Any, axis: int, even: bool) -> list[Any
         aval = typeof_value(where)
         if aval is not None and dtypes.kind(aval.dtype) == "f":
             with contextlib.suppress(OverflowError, ValueError):  # nan and infinity
+                # NumPy truncates floats here.
                 where = int(where)
         parts = integer(function, "indices_or_sections", where)
         if parts < 1:

@@ -165,6 +165,7 @@ def _stretch(x: Any, array: Any, axis: int, n: int) -> Any:
 def _ramp(start: Any, edge: Any, n: int, axis: int) -> Any:
     start = to_dtype(start, type_of(edge).dtype)
     stop = edge.squeeze(axis)
+    # The edge is an element of the array already.
     return linspace(start, stop, n, endpoint=False, dtype=type_of(edge).dtype, axis=axis)
 
 
@@ -197,6 +198,7 @@ def _from_itself(array: Any, widths: Widths, mode: str, odd: bool) -> Any:
                 raise InconclusiveDimensionOperation("pad: reflect_type='odd' along an axis of symbolic length")
             array = take(array, _source(positions(lo + n + hi) - lo, n, mode), axis)
             continue
+        # Positions are computed on the host, where runs of them can be seen.
         sources = np.arange(-lo, n + hi)
         if mode == "edge":
             array = _at_places(array, np.clip(sources, 0, n - 1), axis)

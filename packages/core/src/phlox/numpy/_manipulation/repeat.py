@@ -56,6 +56,7 @@ def _tile(A: Any, counts: tuple[int, ...]) -> Any:
     rank = max(len(counts), len(old))
     counts = (1,) * (rank - len(counts)) + counts
     old = (1,) * (rank - len(old)) + old
+    # An axis of length 1 in front of each axis, which is then broadcast and merged with it
     split = tuple(n for pair in zip((1,) * rank, old, strict=True) for n in pair)
     wide = tuple(n for pair in zip(counts, old, strict=True) for n in pair)
     return reshape(broadcast_to(reshape(A, split), wide), tuple(r * n for r, n in zip(counts, old, strict=True)))
@@ -132,6 +133,7 @@ def repeat(
 
 def count_up_to(ends: Any, length: int) -> Any:
     """For each position below `length` the number of `ends`, which are not negative, up to it."""
+    # A histogram of the ends, whose running sum counts them
     ends_here = At(zeros(length, type_of(ends).dtype))[ends].add(1, mode="drop")
     return cumsum(ends_here, axis=0, reverse=False)
 

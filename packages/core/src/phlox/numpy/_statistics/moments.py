@@ -96,11 +96,13 @@ def _var(
     axes = canonical_axes(axis, type_of(a).ndim, "var")
     # Replaced here and not only in the sums: 0 times the distance of a masked nan is nan in the derivative.
     a = apply_mask("var", to_dtype(a, computed), where, 0)
+    # Two passes, as the mean of the squares minus the square of the mean cancels
     centered = subtract(a, mean(a, axes, computed, keepdims=True, where=where) if middle is None else middle)
     squares = e.real(e.mul(centered, e.conj(centered))) if is_kind(centered, "c") else e.square(centered)
     real = type_of(squares).dtype
     freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
     quotient = e.div(sum(squares, axes, real, keepdims=keepdims, where=where), freedom)
+    # No more observations than `ddof`: nan, where the quotient may be infinite or negative.
     quotient = choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(quotient, dtype), np.nan)
     return e.sqrt(quotient) if root else quotient
 

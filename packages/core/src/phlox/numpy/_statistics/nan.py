@@ -30,6 +30,7 @@ _Limit = Callable[[Any], Any]
 
 def _replaced(a: Any, value: Any) -> Any:
     """`a` with nan replaced by `value`, in its dtype."""
+    # By a selection, so that nan stays out of the derivatives too
     return choose(isnan(a), to_dtype(value, type_of(a).dtype), a) if is_kind(a, "fc") else a
 
 
@@ -88,6 +89,7 @@ def _extremum(
     out = reduce(_replaced(a, worst(type_of(a).dtype)), axis, None, keepdims, initial, where)
     if initial is not None:
         return out
+    # Where all elements are nan the reduction has seen the neutral element alone.
     nothing = r.all(isnan(a), axis, keepdims=keepdims)
     return choose(nothing, to_dtype(np.nan, type_of(out).dtype), out)
 
@@ -256,6 +258,7 @@ def _position(find: Callable[..., Any], worst: _Limit, a: Any, axis: int | None,
     if not is_kind(a, "fc"):
         return find(a, axis, None, keepdims)
     positions = find(_replaced(a, worst(type_of(a).dtype)), axis, None, keepdims)
+    # -1 as in JAX; NumPy raises.
     return choose(r.all(isnan(a), axis, keepdims=keepdims), to_dtype(-1, type_of(positions).dtype), positions)
 
 

@@ -48,6 +48,7 @@ def _between(a: Any, place: Any, last: Any, method: str, pick: Any) -> Any:
     fraction = subtract(place, low)
     dtype = type_of(place).dtype
     zero = to_dtype(0, dtype)
+    # A q outside of [0, 1] is clipped, as a compiled program cannot raise.
     below = pick(to_dtype(clip(low, zero, last), dtypes.int32))
     above = pick(to_dtype(clip(high, zero, last), dtypes.int32))
     if method == "linear":
@@ -58,6 +59,7 @@ def _between(a: Any, place: Any, last: Any, method: str, pick: Any) -> Any:
         return above
     if method == "midpoint":
         return multiply(add(below, above), to_dtype(0.5, dtype))
+    # "nearest": a tie goes to the lower element, as in JAX.
     return choose(less_equal(fraction, to_dtype(0.5, dtype)), below, above)
 
 

@@ -86,13 +86,16 @@ def _total(
         axes = canonical_axes(axis, type_of(a).ndim, name)
         result = accumulator(type_of(a).dtype) if dtype is None else dtype
         a = apply_mask(name, to_dtype(a, summing_dtype(result) if dtype is None else dtype), where, neutral)
+        # In the dtype bool, a sum is a logical or and a product is an and, as in NumPy.
         truth = type_of(a).dtype == dtypes.bool_
+        # With checks="strict", sums of integers that wrap around raise when the program runs.
         check_range(name, functools.partial(getattr(np, name), axis=axes), type_of(a).dtype, a)
         out = (reduce_bools if truth else reduce)(a, axes=axes)
         if initial is not None:
             out = (combine_bools if truth else combine)(_initial(name, initial, type_of(out).dtype), out)
         return to_dtype(restore_axes(out, axes, keepdims), result)
 
+    # The name of the call in jaxprs and in profiles
     total.__name__ = total.__qualname__ = name
     return jit(total, inline=True, static_argnames=STATIC_OPTIONS)
 

@@ -273,4 +273,5 @@ def solve(
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise OptionError(f"solve: there is no assume_a={assume_a!r}", instead="'gen', 'sym', 'her' or 'pos'")
+    # LU serves symmetric and Hermitian matrices too.
     return _solve_positive(a, b, lower) if assume_a == "pos" else jnp.linalg.solve(a, b)
