@@ -134,7 +134,8 @@ def _covariances(
     elif aweights is None:
         freedom = subtract(total, ddof)
     else:
-        # NumPy's correction for weights of reliability: V1 - ddof V2 / V1, with V1 the sum of the weights, V2 of squares
+        # NumPy's correction for weights of reliability: V1 - ddof V2 / V1, where V1 is the sum of all weights f a and
+        # V2 the sum of f a².
         freedom = subtract(total, divide(multiply(ddof, r.sum(multiply(weights, extra))), total))
     centered = subtract(x, middle[:, None])
     other = centered if weights is None else multiply(centered, weights[None, :])
