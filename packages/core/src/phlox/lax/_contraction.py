@@ -84,6 +84,8 @@ def _of_higher_precision(lhs: Any, rhs: Any) -> list[Any]:
             bits = 1 if dtypes.kind(inside) == "b" else dtypes.itemsize_bits(inside)
             return False, -1, -1, bits, dtypes.kind(inside) != "u"
         info = dtypes.finfo(inside)
+        # Complex numbers before real ones; floats by range and then by digits, so that bfloat16 is above float16. All
+        # integers are below all floats, and of two of one width the signed one is above.
         return inside != dtype, info.maxexp, info.nmant, dtypes.itemsize_bits(inside), True
 
     dtype = max((aval.dtype for aval in types), key=precision)

@@ -162,6 +162,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
     @wraps(decomposition)
     def call(*args: Any, **attributes: Any) -> Any:
+        # None is an attribute that is left out: StableHLO has no value for it, and the decomposition still gets it.
         present = {key: value for key, value in attributes.items() if value is not None}
         for key, value in present.items():
             if any(isinstance(leaf, Tracer) for leaf in pytree.tree_leaves(value)):

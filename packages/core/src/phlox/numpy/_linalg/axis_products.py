@@ -65,6 +65,7 @@ def vecdot(
     for x in (x1, x2):
         parts.append(moveaxis(x, canonical_axis(axis, type_of(x).ndim, "vecdot"), -1))
     _lengths_agree("vecdot", x1, x2, type_of(parts[0]).shape[-1], type_of(parts[1]).shape[-1])
+    # As products of 1 × n and n × 1 matrices, because XLA's product takes a precision and a dtype to sum in.
     row, column = expand_dims(conj(parts[0]), -2), expand_dims(parts[1], -1)
     out = matmul(row, column, precision=precision, preferred_element_type=preferred_element_type)
     return squeeze(out, (-2, -1))

@@ -30,6 +30,7 @@ def _measured(function: str, a: Any) -> ShapedArray:
     if a is None or isinstance(a, list | tuple):
         warn(f"{function} requires ndarray or scalar arguments, got {type(a)}", DeprecationWarning)
     if a is None:
+        # np.shape(None) is (), since NumPy makes an array of one object of it.
         return shaped((), dtypes.float32)
     return type_of(check(function, np.asarray(a) if isinstance(a, list | tuple) else a)[0])
 
@@ -88,6 +89,7 @@ def _fill_in(function: str, new: tuple[int, ...], old: tuple[int, ...]) -> tuple
     if new.count(-1) == 1:
         rest = math.prod(n for n in new if n != -1)
         total = math.prod(old)
+        # Beside a length of 0 every length would fit for -1. The error below says so, as NumPy's does.
         if rest != 0 and total % rest == 0:
             return tuple(total // rest if n == -1 else n for n in new)
     if any(n == -1 or (not is_symbolic(n) and n < 0) for n in new) or math.prod(new) != math.prod(old):
@@ -300,6 +302,7 @@ def _moved(rank: int, source: int | Sequence[int], destination: int | Sequence[i
     if len(sources) != len(destinations):
         raise ShapeError(f"moveaxis: {len(sources)} sources for {len(destinations)} destinations")
     order = [i for i in range(rank) if i not in sources]
+    # In the order of their destinations: an axis that is inserted moves only those after it.
     for to, which in sorted(zip(destinations, sources, strict=True)):
         order.insert(to, which)
     return tuple(order)
