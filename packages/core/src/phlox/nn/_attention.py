@@ -122,7 +122,6 @@ def dot_product_attention(
     seen = _seen(t, s, mask, bias, lengths, _allowed(t, s, is_causal, window))
     if any(x is not None for x in (mask, bias, *lengths)):
         query, key, value = _without_ignored(query, key, value, seen)
-    # Each head of the keys serves n / k heads of the queries.
     grouped = query.reshape(b, t, k, n // k, h)
     # Sums of at least float32, whatever the operands, as the softmax amplifies rounding errors.
     wide = jnp.promote_types(query.dtype, np.float32)
