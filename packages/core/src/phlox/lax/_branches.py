@@ -189,7 +189,6 @@ def switch(
 
 
 def choice(
-    # A known predicate too becomes an operand, so that both branches are traced and their types compared.
     function: str,
     funs: Sequence[Callable[..., Any]],
     roles: Sequence[str],
@@ -209,6 +208,7 @@ def choice(
     if apart:  # devices take different branches: what a derivative adds up over all of them, it must add up outside
         leaves = [_apart(x, apart) for x in leaves]
     avals = [typeof(x) for x in leaves]
+    # Of a known predicate too all branches are traced, and their types compared.
     staged_branches = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
     read: dict[Ref, Any] = {}
     if apart:

@@ -158,8 +158,8 @@ def ragged_dot_general(
     if ragged in lc:
         # The axis of groups is a free one of lhs, behind the batch axes, and the first one of the result.
         out = move_axis(dot_general(masked, rhs, ((_up(lc), rc), (_up(lb), rb)), **options), len(lb), 0)
-    # The contraction includes the groups: for each row only its own group is not zero.
     else:
+        # The contraction includes the groups: for each row only its own group is not zero.
         pairs = ((*_up(lc), 0), (*rc, numbers.rhs_group_dimensions[0])), (_up(lb), rb)
         out = dot_general(masked, rhs, pairs, **options)
     return lay_out("ragged_dot_general", out, out_sharding)

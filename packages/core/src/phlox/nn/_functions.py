@@ -46,8 +46,8 @@ def relu(x: ArrayLike) -> Array:
     return jnp.maximum(x, 0)
 
 
-@relu.defjvp
 # A rule of its own, because the derivative of the maximum at 0 is 1/2: both operands have a share in it.
+@relu.defjvp
 def _relu_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
     return relu(x), logic.select_n(x > 0, jnp.zeros_like(t), t)
@@ -70,8 +70,8 @@ def relu6(x: ArrayLike) -> Array:
     return jnp.minimum(jnp.maximum(x, 0), 6.0)
 
 
-@relu6.defjvp
 # As for relu, at both ends
+@relu6.defjvp
 def _relu6_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
     return relu6(x), logic.select_n((x > 0) & (x < 6), jnp.zeros_like(t), t)

@@ -178,7 +178,6 @@ def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) ->
     """The numbers of inputs and outputs of each unit, multiplied by the receptive field of convolutions."""
     if len(shape) < 2 and isinstance(in_axis, int) and in_axis == -2:
         raise ShapeError(
-            # If the square of the radius is uniform, the points are uniform over the disk.
             f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis. "
             "Must be at least 2D or specify in_axis explicitly.",
             instead="zeros or normal for vectors",
@@ -203,6 +202,7 @@ def _turned(key: Any, radius: Any) -> Any:
 def _disk(key: Any, shape: Sequence[int], dtype: Any) -> Any:
     """Complex numbers uniformly distributed over a disk, of variance 1."""
     moduli, directions = random.split(key)
+    # If the square of the radius is uniform, the points are uniform over the disk.
     return _turned(
         directions, jnp.sqrt(2 * random.uniform(moduli, shape, jnp.zeros(0, dtype).real.dtype)).astype(dtype)
     )

@@ -122,6 +122,7 @@ def delete(
     a, at = _flat_or_at("delete", arr, axis)
     n = type_of(a).shape[at]
     if isinstance(obj, slice):
+        # NumPy's own function on the positions has all its rules: for slices backwards, masks, positions named twice.
         return take(a, np.delete(np.arange(index(n)), obj), at)
     if hasattr(obj, "__index__") and not isinstance(obj, Tracer) and not getattr(obj, "shape", ()):
         if is_symbolic(n):

@@ -52,6 +52,8 @@ def _between(a: Any, place: Any, last: Any, method: str, pick: Any) -> Any:
     below = pick(to_dtype(clip(low, zero, last), dtypes.int32))
     above = pick(to_dtype(clip(high, zero, last), dtypes.int32))
     if method == "linear":
+        # Two products as in JAX, and not below + fraction * (above - below), where the difference of large numbers
+        # overflows.
         return add(multiply(below, subtract(to_dtype(1, dtype), fraction)), multiply(above, fraction))
     if method == "lower":
         return below
@@ -73,6 +75,7 @@ def _weighted(q: Any, a: Any, weights: Any, gaps: Any) -> Any:
     """Along the last axis, the first element at which the cumulative weight reaches `q` times the total weight."""
     order = argsort(a)
     a = take_along_axis(a, order, -1)
+    # nan comes last in the order; without weight it is never reached.
     weights = choose(gaps, to_dtype(0, type_of(weights).dtype), weights)
     reached = r.cumsum(take_along_axis(weights, order, -1), -1)
     share = multiply(q, reached[..., -1:])  # (..., len(q))

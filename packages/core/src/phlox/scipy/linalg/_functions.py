@@ -58,8 +58,8 @@ _PADE = {
     ),
 }
 
-#: degrees, and the largest norm for which each is accurate, except the last, which is used up to `most`
 # N. J. Higham 2005, The scaling and squaring method for the matrix exponential revisited
+#: degrees, and the largest norm for which each is accurate, except the last, which is used up to `most`
 _SCHEDULE = {
     "float32": ((3, 5, 7), (4.258730016922831e-01, 1.880152677804762e00), 3.925724783138660),
     "float64": (

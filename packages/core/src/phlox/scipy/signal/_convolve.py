@@ -57,6 +57,7 @@ def _result_ranges(function: str, mode: str, shape1: Ints, shape2: Ints, axes: S
 @functools.partial(jit, inline=True, static_argnames=("ranges", "precision"))
 def _direct(in1: Any, in2: Any, ranges: Any, precision: Any) -> Any:
     """The entries of the convolution in `ranges`, by one with one feature; the smaller operand is the kernel."""
+    # Convolution is commutative, and the kernel should be the smaller operand: padding and time grow with it.
     if type_of(in1).size < type_of(in2).size:
         in1, in2 = in2, in1
     padding = [
