@@ -86,6 +86,7 @@ def _triangle(x: Any) -> Any:
 def _lanczos(radius: float) -> Callable[[Any], Any]:
     def kernel(x: Any) -> Any:
         wave = radius * jnp.sin(np.pi * x) * jnp.sin(np.pi * x / radius)
+        # The quotient is 0 / 0 at 0; the bound is JAX's.
         near = x > 1e-3
         out = jnp.where(near, wave / jnp.where(x != 0, np.pi**2 * x**2, 1), 1)
         return jnp.where(x > radius, 0.0, out)
@@ -127,8 +128,10 @@ def _weights(m: int, n: int, scale: Any, translation: Any, method: ResizeMethod,
     radius, kernel = _KERNELS[method]
     dtype = jnp.result_type(scale, translation)
     inverse = 1.0 / scale
+    # For a smaller image the kernel becomes wider, so that it reaches all pixels between two new ones.
     wider = jnp.maximum(inverse, 1.0) if antialias else 1.0
     shift = translation * inverse
+    # Pixels are squares around their centres, which lie at half numbers.
     positions = (jnp.arange(n, dtype=dtype) + 0.5) * inverse - shift - 0.5
     if kernel is None:
         left = jnp.arange(n, dtype=dtype) * inverse - shift
@@ -158,6 +161,7 @@ def _resample(
 ) -> Any:
     if not axes:
         return jnp.asarray(x)
+    # With antialias PyTorch's kernel has Keys's slope of -0.5 as well.
     if method is ResizeMethod.CUBIC_PYTORCH and antialias:
         method = ResizeMethod.CUBIC
     rank = len(shape)
@@ -232,6 +236,7 @@ def _resize(image: Any, shape: tuple[int, ...], method: ResizeMethod, antialias:
     if method is ResizeMethod.NEAREST:
         for axis in axes:
             m, n = old[axis], shape[axis]
+            # float32 also in 64-bit mode, as in JAX: its rounding decides between neighbours.
             positions = jnp.floor((jnp.arange(n, dtype=np.float32) + 0.5) * m / n).astype(np.int32)
             image = image[(slice(None),) * axis + (positions,)]
         return image

@@ -94,6 +94,7 @@ PROGRAMS = {
     ),
     "map": lambda m, x: m.lax.map(lambda a: a * m.numpy.sin(a), rows(m, x)),
     "map in batches": lambda m, x: m.lax.map(lambda a: a * m.numpy.sin(a), rows(m, x), batch_size=3),
+    "map of nothing in batches": lambda m, x: m.lax.map(lambda a: a * m.numpy.sin(a), rows(m, x)[:0], batch_size=3),
     "map of all": lambda m, x: m.lax.map(lambda a: a * m.numpy.sin(a), rows(m, x), batch_size=0),
     "associative_scan": lambda m, x: m.lax.associative_scan(lambda a, b: a * b, m.numpy.concatenate([x + 1, x + 2])),
     "associative_scan, matrices": lambda m, x: m.lax.associative_scan(

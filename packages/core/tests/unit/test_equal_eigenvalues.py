@@ -228,3 +228,10 @@ def test_rank_deficient_least_squares():
 def test_norms_of_zero(order):
     x = jnp.zeros((2, 2)) if isinstance(order, str) else jnp.zeros(3)
     np.testing.assert_array_equal(phlox.grad(lambda x: jnp.linalg.norm(x, order))(x), np.zeros(x.shape))
+
+
+@pytest.mark.parametrize("diagonal", [(2.0, 0.0), (0.0, 0.0, 0.0), (1.0, -3.0, 0.0, 2.0)], ids=str)
+def test_svd_of_singular_hermitian_matrices_is_unitary(diagonal):
+    u, s, vh = jnp.linalg.svd(np.diag(diagonal), hermitian=True)
+    np.testing.assert_array_equal(vh @ vh.T, np.eye(len(diagonal)))
+    np.testing.assert_array_equal(u @ jnp.diag(s) @ vh, np.diag(diagonal))

@@ -52,7 +52,7 @@ _ENTRANCES = (
     os.path.join(_PACKAGE, "numpy", "_arrays", "functions.py"),
     os.path.join(_PACKAGE, "_trace", "array_operators.py"),
     os.path.join(_PACKAGE, "_trace", "array_methods.py"),
-    os.path.join(_PACKAGE, "lax", "_structural.py"),
+    os.path.join(_PACKAGE, "lax", "_slices.py"),
     os.path.join(_PACKAGE, "lax", "_conveniences.py"),
     __file__,
 )

@@ -10,7 +10,29 @@ from .._base.public_names import publish as _publish
 from .._ops import jax_names as _jax_names, primitive_of_jax as _primitive_of_jax
 from . import linalg as linalg
 from ._associative_scan import associative_scan as associative_scan
+from ._axis_reductions import (
+    cumlogsumexp as cumlogsumexp,
+    cummax as cummax,
+    cummin as cummin,
+    cumprod as cumprod,
+    cumsum as cumsum,
+    reduce_and as reduce_and,
+    reduce_max as reduce_max,
+    reduce_min as reduce_min,
+    reduce_or as reduce_or,
+    reduce_prod as reduce_prod,
+    reduce_sum as reduce_sum,
+    reduce_xor as reduce_xor,
+)
 from ._branches import cond as cond, switch as switch
+from ._contraction import (
+    DotAlgorithm as DotAlgorithm,
+    DotAlgorithmPreset as DotAlgorithmPreset,
+    DotDimensionNumbers as DotDimensionNumbers,
+    Precision as Precision,
+    dot as dot,
+    dot_general as dot_general,
+)
 from ._conveniences import (
     approx_max_k as approx_max_k,
     approx_min_k as approx_min_k,
@@ -31,17 +53,19 @@ from ._conveniences import (
 from ._convolution import (
     ConvDimensionNumbers as ConvDimensionNumbers,
     conv as conv,
-    conv_dimension_numbers as conv_dimension_numbers,
     conv_general_dilated as conv_general_dilated,
     conv_general_dilated_local as conv_general_dilated_local,
     conv_general_dilated_patches as conv_general_dilated_patches,
+    conv_transpose as conv_transpose,
+    conv_with_general_padding as conv_with_general_padding,
+    padtype_to_pads as padtype_to_pads,
+)
+from ._convolution_shapes import (
+    conv_dimension_numbers as conv_dimension_numbers,
     conv_general_permutations as conv_general_permutations,
     conv_general_shape_tuple as conv_general_shape_tuple,
     conv_shape_tuple as conv_shape_tuple,
-    conv_transpose as conv_transpose,
     conv_transpose_shape_tuple as conv_transpose_shape_tuple,
-    conv_with_general_padding as conv_with_general_padding,
-    padtype_to_pads as padtype_to_pads,
 )
 from ._elementwise import (
     AccuracyMode as AccuracyMode,
@@ -130,11 +154,7 @@ from ._exchange import (
 )
 from ._fft import FftType as FftType, fft as fft
 from ._fixed_point import fixed_point as fixed_point
-from ._loops import (
-    fori_loop as fori_loop,
-    scan as scan,
-    while_loop as while_loop,
-)
+from ._loops import fori_loop as fori_loop, while_loop as while_loop
 from ._map import map as map
 from ._more import (
     RandomAlgorithm as RandomAlgorithm,
@@ -157,6 +177,7 @@ from ._more import (
     tile as tile,
     unstack as unstack,
 )
+from ._order import argmax as argmax, argmin as argmin, sort as sort, sort_key_val as sort_key_val
 from ._parallel import (
     axis_index as axis_index,
     axis_size as axis_size,
@@ -177,6 +198,18 @@ from ._reductions import (
     reduce_precision as reduce_precision,
     reduce_window as reduce_window,
     reduce_window_shape_tuple as reduce_window_shape_tuple,
+)
+from ._scan import scan as scan
+from ._slices import (
+    GatherDimensionNumbers as GatherDimensionNumbers,
+    GatherScatterMode as GatherScatterMode,
+    ScatterDimensionNumbers as ScatterDimensionNumbers,
+    dynamic_slice as dynamic_slice,
+    dynamic_slice_in_dim as dynamic_slice_in_dim,
+    dynamic_update_slice as dynamic_update_slice,
+    gather as gather,
+    slice as slice,
+    slice_in_dim as slice_in_dim,
 )
 from ._solves import custom_linear_solve as custom_linear_solve, custom_root as custom_root
 from ._special import (
@@ -201,48 +234,17 @@ from ._staging import (
     with_sharding_constraint as with_sharding_constraint,
 )
 from ._structural import (
-    DotAlgorithm as DotAlgorithm,
-    DotAlgorithmPreset as DotAlgorithmPreset,
-    DotDimensionNumbers as DotDimensionNumbers,
-    GatherDimensionNumbers as GatherDimensionNumbers,
-    GatherScatterMode as GatherScatterMode,
-    Precision as Precision,
-    ScatterDimensionNumbers as ScatterDimensionNumbers,
-    argmax as argmax,
-    argmin as argmin,
     bitcast_convert_type as bitcast_convert_type,
     broadcast as broadcast,
     broadcast_in_dim as broadcast_in_dim,
     broadcasted_iota as broadcasted_iota,
     concatenate as concatenate,
     convert_element_type as convert_element_type,
-    cumlogsumexp as cumlogsumexp,
-    cummax as cummax,
-    cummin as cummin,
-    cumprod as cumprod,
-    cumsum as cumsum,
-    dot as dot,
-    dot_general as dot_general,
-    dynamic_slice as dynamic_slice,
-    dynamic_slice_in_dim as dynamic_slice_in_dim,
-    dynamic_update_slice as dynamic_update_slice,
     expand_dims as expand_dims,
-    gather as gather,
     iota as iota,
     pad as pad,
-    reduce_and as reduce_and,
-    reduce_max as reduce_max,
-    reduce_min as reduce_min,
-    reduce_or as reduce_or,
-    reduce_prod as reduce_prod,
-    reduce_sum as reduce_sum,
-    reduce_xor as reduce_xor,
     reshape as reshape,
     rev as rev,
-    slice as slice,
-    slice_in_dim as slice_in_dim,
-    sort as sort,
-    sort_key_val as sort_key_val,
     squeeze as squeeze,
     transpose as transpose,
 )

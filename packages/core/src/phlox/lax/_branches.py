@@ -88,6 +88,7 @@ def cond(
         operands, (true_fun, false_fun) = (true_fun, operands[0]), (false_fun, operands[1])
         true_fun, false_fun = _of_one("true_fun", true_fun, 0), _of_one("false_fun", false_fun, 1)
     roles = ["false_fun", "true_fun"]
+    # Branch 1 is the true one, and it is traced first, as in JAX.
     return choice("cond", [false_fun, true_fun], roles, _truth(pred), operands, (1, 0), batching=batching)
 
 
@@ -181,6 +182,7 @@ def switch(
     if not isinstance(index, Tracer):
         where: Any = np.int32(min(max(int(index), 0), last))  # type: ignore[arg-type]
     else:
+        # StableHLO's `case` takes the last branch for every index out of range, a negative one included.
         where = logic.clamp(np.int32(0), to_dtype(index, dtypes.int32), np.int32(last))
     roles = [f"branch {i}" for i in range(len(branches))]
     return choice("switch", branches, roles, where, operands, batching=batching)
@@ -206,6 +208,7 @@ def choice(
     if apart:  # devices take different branches: what a derivative adds up over all of them, it must add up outside
         leaves = [_apart(x, apart) for x in leaves]
     avals = [typeof(x) for x in leaves]
+    # Of a known predicate too all branches are traced, and their types compared.
     staged_branches = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
     read: dict[Ref, Any] = {}
     if apart:
@@ -228,9 +231,11 @@ def choice(
         consts_of = [[_apart(c, apart) for c in consts] for consts in consts_of]
         closed = [_taking_apart(program, apart) for program in closed]
     closed = _varying_alike(closed, apart)
+    # With one branch there is no choice, so it is written into the program.
     if len(closed) == 1:
         outs = eval_jaxpr(closed[0].jaxpr, [], *consts_of[0], *leaves)
         return first.out_tree.unflatten([own(x) for x in outs])
+    # An operand that all branches return in the same place bypasses the operation, and so does its derivative.
     returned = _returned(closed, [len(one.consts) for one in programs])
     closed = [_without_results(program, returned) for program in closed]
     consts: list[Any] = []
@@ -328,5 +333,6 @@ def _one_type(function: str, programs: Sequence[Staged], roles: Sequence[str]) -
                     expected=column[0],
                     got=aval,
                 )
+    # One program cannot return a type that depends on the branch: a strongly typed result makes all of them strong.
     strong = [not all(a.weak_type for a in column) for column in columns]
     return [strong_results(one.closed, strong) for one in programs]

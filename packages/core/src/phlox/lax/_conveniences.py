@@ -24,15 +24,9 @@ from .._operands.checks import as_shape, canonical_axis, check, check_one, refus
 from .._operands.promotion import to_dtype
 from .._ops.structure import shape as ops, top_k as topk
 from .._ops.structure.numbers import in_dtype
-from ._structural import (
-    broadcast_in_dim,
-    dot_general,
-    dynamic_slice_in_dim,
-    dynamic_update_slice,
-    reshape,
-    slice_in_dim,
-    starts_along,
-)
+from ._contraction import dot_general
+from ._slices import dynamic_slice_in_dim, dynamic_update_slice, slice_in_dim, starts_along
+from ._structural import broadcast_in_dim, reshape
 
 if TYPE_CHECKING:
     from .._api.devices.out_sharding import OutSharding

@@ -314,6 +314,7 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
 
     def one(leaf: Any) -> Any:
         aval = type_of(leaf)
+        # A sum in which every position but the source has zeros
         return to_dtype(psum(where(here, leaf, to_dtype(0, aval.dtype)), axis_name), aval.dtype)
 
     return _each("pbroadcast", x, one)
@@ -450,10 +451,14 @@ def ragged_all_to_all(
     if type_of(starts).shape[0] % group_size(axis_name, groups_of(axis_index_groups)):
         raise ShapeError(f"{function}: {type_of(starts).shape[0]} pieces cannot be shared out evenly")
     swapped = [
-        all_to_all(x, axis_name, 0, 0, axis_index_groups=axis_index_groups, tiled=True) for x in (starts, out_starts)
+        # Each receiver learns from the senders where its pieces begin in their operands and where they go in its
+        # output.
+        all_to_all(x, axis_name, 0, 0, axis_index_groups=axis_index_groups, tiled=True)
+        for x in (starts, out_starts)
     ]
     everything = all_gather(operand, axis_name, axis_index_groups=axis_index_groups, tiled=True)
     rows, count = type_of(operand).shape[0], type_of(lengths).shape[0]
+    # The sender of each piece, as pieces are ordered by sender after the exchange
     senders = np.arange(count, dtype=np.int32) // (count // group_size(axis_name, groups_of(axis_index_groups)))
     begins, ends = swapped[1], swapped[1] + lengths
     at = np.arange(type_of(output).shape[0], dtype=np.int32)[:, None]

@@ -78,6 +78,7 @@ def fixed_point(
         return _repeated(turn, pytree.tree_map(lambda y: y * 0, y), tol, max_steps)
 
     def tangent_solve(g: Callable[[Tree], Tree], y: Tree) -> Tree:
+        # The iteration of the transposed equation converges as well, since Jᵀ has the eigenvalues of J.
         return custom_linear_solve(g, y, solve, solve)
 
     return custom_root(residual, x0, lambda _, x: _repeated(lambda x: f(x, *args), x, tol, max_steps), tangent_solve)
@@ -88,11 +89,14 @@ def _repeated(f: Callable[[Tree], Tree], start: Tree, tol: float | None, max_ste
 
     def moves(new: Any, old: Any) -> Any:
         dtype = typeof(old).dtype
+        # Rounding in `f` can keep the last digits in motion for ever, so that steps of the size of eps would be too
+        # strict an end.
         bound = float(dtypes.finfo(dtype).eps) ** 0.75 if tol is None else tol
         return (abs_(new - old) > bound * (1 + abs_(new))).any()
 
     def turn(carry: Any) -> Any:
         x, _ = carry
+        # The carry of a loop has one type, and a start such as 1.0 is weakly typed where f(x) may not be.
         new = pytree.tree_map(lambda y, x: to_dtype(y, typeof(x).dtype, typeof(x).weak_type), f(x), x)
         flags = pytree.tree_leaves(pytree.tree_map(moves, new, x))
         return new, functools.reduce(or_, flags, np.False_)

@@ -12,7 +12,7 @@ from .._api.jit.user_functions import check_returned
 from .._base import pytree
 from .._base.errors import OptionError
 from .._trace.trace import typeof
-from ._loops import Tree, scan
+from ._scan import Tree, scan
 from ._scan_options import common_length
 from ._structural import concatenate, reshape
 
@@ -52,13 +52,14 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
     leaves, tree = operands_of("map", f, (xs,))
     total = common_length(leaves, pytree.treedef_children(tree)[0], None)
     batches = total // batch_size if batch_size else 0
+    if not batches:
+        return vmap(f)(xs)
     whole = batches * batch_size
     in_batches = pytree.tree_map(lambda x: reshape(x[:whole], (batches, batch_size, *typeof(x).shape[1:])), xs)
-    out = map(vmap(f), in_batches) if batches else None
+    out = map(vmap(f), in_batches)
     out = pytree.tree_map(lambda y: reshape(y, (whole, *typeof(y).shape[2:])), out)
     if whole == total:
         return out
+    # The steps of a loop have one shape, so that a shorter last batch stands after it.
     rest = vmap(f)(pytree.tree_map(lambda x: x[whole:], xs))
-    if not batches:
-        return rest
     return pytree.tree_map(lambda a, b: concatenate([a, b], 0), out, rest)

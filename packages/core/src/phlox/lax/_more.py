@@ -24,7 +24,8 @@ from .._ops.random.rng import RandomAlgorithm as RandomAlgorithm
 from .._ops.structure import scatter as _scatters, shape as ops, slicing
 from .._ops.structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from ._conveniences import full
-from ._structural import broadcast_in_dim, concatenate, gather, reshape
+from ._slices import gather
+from ._structural import broadcast_in_dim, concatenate, reshape
 
 if TYPE_CHECKING:
     from .._api.devices.out_sharding import OutSharding
@@ -175,6 +176,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     if len(reps) != aval.ndim or any(n < 0 for n in reps):
         raise ShapeError(f"tile: {tuple(reps)} for {aval.short}", instead="phlox.numpy.tile", shapes=[aval.shape])
     spread = tuple(n for pair in zip(reps, aval.shape, strict=True) for n in pair)
+    # A new axis in front of each axis, broadcast and then merged with it
     repeated = broadcast_in_dim(operand, spread, tuple(range(1, 2 * aval.ndim, 2)))
     return reshape(repeated, [r * n for r, n in zip(reps, aval.shape, strict=True)])
 
@@ -216,6 +218,7 @@ def shape_as_value(shape: Sequence[int]) -> np.ndarray | Array:
     """
     if any(map(is_symbolic, shape)):
         return concatenate([reshape(ops.convert(n, np.dtype(np.int32)), (1,)) for n in shape], 0)
+    # int32 as in JAX, unless a length needs more
     wide = any(n > np.iinfo(np.int32).max for n in shape)
     return np.asarray(shape, np.int64 if wide else np.int32) if len(shape) else full((0,), 0, np.int32)
 
@@ -371,6 +374,7 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     src = check_one("index_take", src)
     vectors = check("index_take", *idxs)
     shape = type_of(src).shape
+    # Negative indices count from the end, which is what the modulus makes of them.
     wrapped = [i % np.asarray(shape[at], type_of(i).dtype) for i, at in zip(vectors, axes, strict=True)]
     columns = [insert_axes("index_take", i, 1) for i in promote_dtypes(*wrapped)]
     row_axes = tuple(range(1, len(shape) - len(columns) + 1))

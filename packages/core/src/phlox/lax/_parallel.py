@@ -88,6 +88,7 @@ def axis_index(axis_name: AxisName) -> Array:
     Array([0, 1, 2], dtype=int32)
     """
     index: Any = None
+    # Several axes count as one, whose index changes fastest along the last of them.
     for name in names_of(axis_name):
         here = ops.axis_index.bind(axis_name=name)
         index = here if index is None else index * _axes.axis_size(name) + here
@@ -100,6 +101,7 @@ def _collective(primitive: Any, function: str, x: Any, axis_name: AxisName, axis
     leaves, tree = pytree.flatten(x)
     arrays = check(function, *leaves)
     if function == "psum":
+        # Bools are counted.
         arrays = [to_dtype(a, dtypes.int32) if type_of(a).dtype == dtypes.bool_ else a for a in arrays]
     if not arrays:
         return tree.unflatten([])
@@ -132,6 +134,8 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -
     >>> phlox.vmap(lambda x: x / psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([0.25, 0.75], dtype=float32)
     """
+    # Python numbers are equal everywhere, so that their sum needs no communication: psum(1, axis) is the size of the
+    # axis, a Python number, as in JAX.
     leaves, tree = pytree.flatten(x)
     if leaves and all(isinstance(leaf, bool | int | float | complex | np.generic) for leaf in leaves):
         size = group_size(axis_name, groups_of(axis_index_groups))

@@ -23,7 +23,8 @@ from .._ops.linalg.qr import qr
 from .._ops.linalg.triangular import solve_triangular
 from ._conveniences import dynamic_index_in_dim, full
 from ._loops import fori_loop, while_loop
-from ._structural import broadcasted_iota, concatenate, dynamic_slice
+from ._slices import dynamic_slice
+from ._structural import broadcasted_iota, concatenate
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike
@@ -41,6 +42,8 @@ def _schedule(eps: float, limit: int) -> tuple[list[Coefficients], list[Coeffici
     """
     exact: list[Coefficients] = []
     quick: list[Coefficients] = []
+    # `low` bounds the singular values of the iterate from below. Each step maps [low, 1] closer to 1, with coefficients
+    # that are optimal for this interval.
     low = eps
     while low + 5.0 * eps < 1 and len(exact) + len(quick) < limit:
         square = low * low
@@ -58,6 +61,8 @@ def _qr_step(u: Any, size: Any, weights: Any) -> Any:
     n = type_of(u).shape[1]
     rows, columns = size
     factor, root, share = weights
+    # u (a + b uᴴu) (1 + c uᴴu)⁻¹ = (b / c) u + (a - b / c) / √c Q1 Q2ᴴ for the QR decomposition of √c u above 1, in
+    # which no condition number is squared.
     stack = concatenate([root * u, full((n, n), 0, u.dtype)], 0)
     # The identity is placed below the valid rows.
     row_indices = broadcasted_iota(np.int32, (n,), 0)
@@ -73,7 +78,9 @@ def _cholesky_step(u: Any, size: Any, weights: Any) -> Any:
     _, columns = size
     factor, c, share = weights
     one = identity((n, n), u.dtype)
+    # The same with 1 + c uᴴu = Wᴴ W: the second summand is (a - b / c) u W⁻¹ W⁻ᴴ.
     inner = c * product(adjoint(u), u) + one
+    # Outside of the valid part is the identity, so that the factorization exists.
     y = cholesky(where(_inside((n, n), columns, columns), inner, one))
     z = conjugated(solve_triangular(y, u.T, conjugate_a=dtypes.kind(u.dtype) == "c"))
     z = adjoint(solve_triangular(y, z, transpose_a=True, conjugate_a=dtypes.kind(u.dtype) == "c"))
@@ -103,8 +110,11 @@ def _exact_weights(a: float, b: float, c: float) -> Coefficients:
 
 
 def _iterate(x: Any, size: Any, limit: int, eps: float) -> tuple[Any, Any, Any, Any]:
+    # Convergence is cubic: after a step of this size the error is of the size of rounding.
     tolerance = (5.0 * eps) ** (1 / 3)
+    # The 2-norm is at most the root of 1-norm times inf-norm: all singular values become at most 1.
     one, inf = (abs(x).sum(axis).max() for axis in (0, 1))
+    # A matrix of zeros stays as it is: 1 / 0 times 0 would be nan.
     scale = where(one == 0, 1, 1 / (e.sqrt(one) * e.sqrt(inf)))
     u = x * scale.astype(x.dtype)
     exact, quick = _schedule(eps, limit)

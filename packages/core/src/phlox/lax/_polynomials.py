@@ -14,8 +14,8 @@ from .._operands.promotion import to_dtype
 from .._ops.elementwise import arithmetic as e
 from .._ops.elementwise.families import literal, repeat_to
 from ._conveniences import broadcast_shapes
-from ._loops import scan
 from ._more import stack
+from ._scan import scan
 
 if TYPE_CHECKING:
     from ..typing import Array, ArrayLike

@@ -78,6 +78,7 @@ def reporter(function: str, name: str | None, total: int | None) -> Callable[...
             value=name,
         )
     meter = Meter(name, total)
+    # A callback costs more than a turn of a small loop.
     every = 1 if total is None else max(1, total // _REPORTS)
 
     def report(index: Any, first: Any = 0) -> None:

@@ -20,7 +20,9 @@ from .._operands.broadcasting import where
 from .._operands.checks import check, check_one, type_of
 from .._operands.promotion import to_dtype
 from .._transform.array_operations import insert_axis, move_axis
-from ._structural import broadcasted_iota, cumsum, dot_general, reshape, transpose
+from ._axis_reductions import cumsum
+from ._contraction import dot_general
+from ._structural import broadcasted_iota, reshape, transpose
 
 if TYPE_CHECKING:
     from .._api.devices.out_sharding import OutSharding
@@ -146,6 +148,7 @@ def ragged_dot_general(
     ragged = _ragged_axis(numbers, type_of(lhs))
     before = _axes_before(numbers, type_of(lhs), ragged, type_of(sizes))
     options: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
+    # Each index of a batch axis has a product of its own, so that groups of them change nothing.
     if ragged in lb:
         out = dot_general(lhs, rhs, ((lc, rc), (lb, rb)), **options)
         return lay_out("ragged_dot_general", out, out_sharding)
@@ -153,8 +156,10 @@ def ragged_dot_general(
         _check_group_axis(numbers, type_of(rhs), type_of(sizes).shape[-1])
     masked = _masked(lhs, sizes, ragged, before if type_of(sizes).ndim > 1 else [])
     if ragged in lc:
+        # The axis of groups is a free one of lhs, behind the batch axes, and the first one of the result.
         out = move_axis(dot_general(masked, rhs, ((_up(lc), rc), (_up(lb), rb)), **options), len(lb), 0)
     else:
+        # The contraction includes the groups: for each row only its own group is not zero.
         pairs = ((*_up(lc), 0), (*rc, numbers.rhs_group_dimensions[0])), (_up(lb), rb)
         out = dot_general(masked, rhs, pairs, **options)
     return lay_out("ragged_dot_general", out, out_sharding)

@@ -85,10 +85,12 @@ _OVER_WINDOWS: dict[Any, tuple[Any, Callable[[Any], Any], str]] = {
 
 def _known(table: Any, computation: Any, operands: Sequence[Any], starts: Sequence[Any]) -> Any:
     """The primitive that reduces by `computation`, if there is one and the initial value is its neutral element."""
+    # A traced initial value may be any number, and only a known one can be seen to be neutral.
     if len(operands) != 1 or isinstance(starts[0], Tracer) or np.shape(starts[0]):
         return None
     try:
         primitive, neutral, kinds = table[computation]
+    # Functions that cannot be hashed are no keys of the table.
     except (KeyError, TypeError):
         return None
     dtype = type_of(starts[0]).dtype

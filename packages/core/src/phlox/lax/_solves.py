@@ -120,6 +120,7 @@ def custom_linear_solve(
         transposed = unknown.stage("transpose_solve", partial(transposer, vecmat), has_aux)
     programs = (forward, backward, solver, transposed)
     consts = [[] if p is None else p.consts for p in programs]
+    # The operation keeps all programs, because its derivatives are solves with the same operator: dx = A⁻¹ (db - dA x).
     outs = linear_solve.bind(
         *(c for each in consts for c in each),
         *unknown.leaves,
@@ -178,6 +179,8 @@ def custom_root(
         outs = _bind(primals)
         x, aux = outs[:count], outs[count:]
         at_x = list(map(zero_tangent, x))
+        # 0 = df = (∂f/∂x) dx + (∂f/∂θ) dθ. `moved` is the second term, with x fixed, and `tangent_solve` divides by
+        # ∂f/∂x.
         _, moved = jvp(
             partial(eval_jaxpr, equation.closed.jaxpr, []), [*primals[:first], *x], [*tangents_in[:first], *at_x]
         )

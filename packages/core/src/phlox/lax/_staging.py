@@ -119,6 +119,7 @@ def platform_dependent(
             raise OptionError("platform_dependent: gpu", instead="cuda or rocm")
     if default is not None and not callable(default):
         raise ArgumentError(f"platform_dependent: default={default!r} is no function")
+    # A function that several platforms share is traced once.
     joined: dict[Callable[..., Any], list[str]] = {}
     for name, branch in per_platform.items():
         joined.setdefault(branch, []).append(name)
@@ -161,6 +162,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
     @wraps(decomposition)
     def call(*args: Any, **attributes: Any) -> Any:
+        # None is an attribute that is left out: StableHLO has no value for it, and the decomposition still gets it.
         present = {key: value for key, value in attributes.items() if value is not None}
         for key, value in present.items():
             if any(isinstance(leaf, Tracer) for leaf in pytree.tree_leaves(value)):

@@ -49,6 +49,7 @@ def create_token(_: Any = None) -> Token:
     >>> create_token()
     Token()
     """
+    # An array without elements: its place in the data flow of the program is the order.
     return Token(full((0,), False))
 
 

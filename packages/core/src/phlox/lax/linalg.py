@@ -505,6 +505,7 @@ def triangular_solve(
     """
     a, b = check("triangular_solve", a, b)
     vectors = type_of(b).ndim == type_of(a).ndim - 1
+    # A vector is a column in `a x = b`, and a row in `x a = b`.
     axis = -1 if left_side else -2
     out = triangular_solve_p(
         a,

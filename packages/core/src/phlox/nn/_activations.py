@@ -34,6 +34,7 @@ def hard_tanh(x: ArrayLike) -> Array:
     Array([-1. ,  0.5], dtype=float32)
     """
     x = check_one("hard_tanh", x)
+    # Unsigned integers do not hold -1, and are not below it.
     above = x if dtypes.kind(type_of(x).dtype) == "u" else jnp.where(x < -1, -1, x)
     return jnp.where(x > 1, 1, above)
 
@@ -112,6 +113,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     >>> celu(jnp.array([2.0]))
     Array([2.], dtype=float32)
     """
+    # Each summand is defined for all x, so that no derivative overflows in the other's domain.
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 

@@ -123,6 +123,7 @@ def dot_product_attention(
     if any(x is not None for x in (mask, bias, *lengths)):
         query, key, value = _without_ignored(query, key, value, seen)
     grouped = query.reshape(b, t, k, n // k, h)
+    # Sums of at least float32, whatever the operands, as the softmax amplifies rounding errors.
     wide = jnp.promote_types(query.dtype, np.float32)
     logits = jnp.einsum("btkgh,bskh->bktgs", grouped, key, preferred_element_type=wide)
     logits = logits.transpose(0, 1, 3, 2, 4).reshape(b, n, t, s)
@@ -133,6 +134,7 @@ def dot_product_attention(
     weights = softmax(logits, axis=-1).astype(key.dtype).reshape(b, k, n // k, t, s)
     out = jnp.einsum("bkgts,bskh->bkgth", weights, value).transpose(0, 3, 1, 2, 4).reshape(b, t, n, h)
     if lengths[0] is not None:
+        # Queries beyond their length have ignored all keys, and got a mean of the values.
         counts = jnp.arange(t)[None, :] < lengths[0][:, None]
         out = jnp.where(counts[:, :, None, None], out, jnp.zeros((), out.dtype))
     if not return_residual:

@@ -46,6 +46,7 @@ def relu(x: ArrayLike) -> Array:
     return jnp.maximum(x, 0)
 
 
+# A rule of its own, because the derivative of the maximum at 0 is 1/2: both operands have a share in it.
 @relu.defjvp
 def _relu_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
@@ -69,6 +70,7 @@ def relu6(x: ArrayLike) -> Array:
     return jnp.minimum(jnp.maximum(x, 0), 6.0)
 
 
+# As for relu, at both ends
 @relu6.defjvp
 def _relu6_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
@@ -193,6 +195,7 @@ def soft_sign(x: ArrayLike) -> Array:
     >>> soft_sign(jnp.array([1.0]))
     Array([0.5], dtype=float32)
     """
+    # inf / inf would be nan.
     finite = jnp.where(jnp.isinf(x), 0, x)
     return jnp.where(jnp.isinf(x), jnp.sign(x + 0), finite / (jnp.abs(finite) + 1))
 
@@ -303,6 +306,7 @@ def log_softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: Arra
     Array([-0.6931472, -0.6931472], dtype=float32)
     """
     x, axes = _prepared(x, axis, "log_softmax")
+    # Not the logarithm of softmax, which underflows for elements far below the largest
     shifted = _shifted(x, axes, where)
     result = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axes, where=where, keepdims=True))
     return result if where is None else jnp.where(where, result, -jnp.inf)
@@ -344,11 +348,13 @@ def logsumexp(
 def _logsumexp(a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool, where: Any) -> Any:
     if b is not None:
         a, b = promoted_inexact("logsumexp", a, b)
+        # Where b is 0 the exponential may overflow, and 0 * inf is nan.
         a = jnp.where(b != 0, a, dtypes.lowest(type_of(a).dtype))
     a, axes = _prepared(a, axis, "logsumexp")
     # Replaced here and not only in the sum: 0 times an infinite or nan exponential is nan in the derivative.
     a = a if where is None else jnp.where(where, a, dtypes.lowest(type_of(a).dtype))
     top = _top(jnp.real(a), axes)
+    # inf - inf would be nan where the largest element is infinite.
     top = jnp.where(jnp.isfinite(top), top, 0)
     terms = jnp.exp(a - top)
     terms = terms if b is None else terms * b

@@ -202,6 +202,7 @@ def _quantized_product(lhs: Any, rhs: Any, out_dtype: Any, configs: Sequence[Blo
 
     def backward(saved: Any, g: Any) -> Any:
         lhs, rhs = saved
+        # The product is a bᵀ, so that the cotangents are g b and gᵀ a. Each is again a product over the last axes.
         turned = jnp.swapaxes(g, 1, 2)
         if not fine:
             to_lhs = product(g, jnp.swapaxes(rhs, 1, 2), of_cotangent, of_rhs, out_dtype)
@@ -263,5 +264,6 @@ def _exponents_above(x: Any) -> Any:
 
 def _powers(exponents: Any, dtype: Any) -> Any:
     scales = lax.bitcast_convert_type(exponents.astype(dtypes.uint32) << 23, dtypes.float32)
+    # The exponent 0 stands for 2**-127, but as bits of a float it is 0.0.
     least = 2.0**-15 if dtype == dtypes.float16 else 2.0**-127
     return jnp.where(scales == 0, np.float32(least), scales).astype(dtype)

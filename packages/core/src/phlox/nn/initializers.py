@@ -202,6 +202,7 @@ def _turned(key: Any, radius: Any) -> Any:
 def _disk(key: Any, shape: Sequence[int], dtype: Any) -> Any:
     """Complex numbers uniformly distributed over a disk, of variance 1."""
     moduli, directions = random.split(key)
+    # If the square of the radius is uniform, the points are uniform over the disk.
     return _turned(
         directions, jnp.sqrt(2 * random.uniform(moduli, shape, jnp.zeros(0, dtype).real.dtype)).astype(dtype)
     )
@@ -211,6 +212,7 @@ def _truncated_disk(key: Any, shape: Sequence[int], dtype: Any) -> Any:
     """Complex normal numbers with absolute values up to 2, of variance 1."""
     moduli, directions = random.split(key)
     share = random.uniform(moduli, shape, dtypes.real_part(dtype)).astype(dtype)
+    # The square of the absolute value of complex normal numbers is exponential, here cut at 4.
     radius = jnp.sqrt(-jnp.log(1 - (1 - jnp.exp(jnp.array(-4, dtype))) * share))
     # The standard deviation after truncation at absolute value 2.
     return _turned(directions, radius) / jnp.array(0.95311164380491208, dtype)
@@ -268,6 +270,7 @@ def variance_scaling(
         if distribution == "normal":
             return random.normal(key, shape, float_dtype) * jnp.sqrt(variance)
         if distribution == "uniform":
+            # The uniform distribution over [-1, 1) has the variance 1 / 3.
             return random.uniform(key, shape, float_dtype, -1) * jnp.sqrt(3 * variance)
         if distribution == "truncated_normal":
             # The standard deviation of a standard normal distribution after truncation at 2.

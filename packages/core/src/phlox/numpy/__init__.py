@@ -193,30 +193,32 @@ from ._linalg.products import (
     trace as trace,
     vdot as vdot,
 )
-from ._manipulation.shapes import (
+from ._manipulation.broadcasting import broadcast_arrays as broadcast_arrays, broadcast_shapes as broadcast_shapes
+from ._manipulation.joining import (
     array_split as array_split,
-    atleast_1d as atleast_1d,
-    atleast_2d as atleast_2d,
-    broadcast_arrays as broadcast_arrays,
-    broadcast_shapes as broadcast_shapes,
     concat as concat,
     concatenate as concatenate,
+    hstack as hstack,
+    split as split,
+    stack as stack,
+    vstack as vstack,
+)
+from ._manipulation.shapes import (
+    atleast_1d as atleast_1d,
+    atleast_2d as atleast_2d,
     expand_dims as expand_dims,
     flip as flip,
-    hstack as hstack,
     matrix_transpose as matrix_transpose,
     moveaxis as moveaxis,
     ndim as ndim,
     permute_dims as permute_dims,
     shape as shape,
     size as size,
-    split as split,
     squeeze as squeeze,
-    stack as stack,
     swapaxes as swapaxes,
     transpose as transpose,
-    vstack as vstack,
 )
+from ._statistics.moments import average as average, mean as mean, std as std, var as var
 from ._statistics.reductions import (
     all as all,
     amax as amax,
@@ -224,19 +226,15 @@ from ._statistics.reductions import (
     any as any,
     argmax as argmax,
     argmin as argmin,
-    average as average,
     count_nonzero as count_nonzero,
     cumprod as cumprod,
     cumsum as cumsum,
     max as max,
-    mean as mean,
     min as min,
     minmax as minmax,
     prod as prod,
     ptp as ptp,
-    std as std,
     sum as sum,
-    var as var,
 )
 
 # Names about printing, saving and indexing are NumPy's own objects.
@@ -254,6 +252,7 @@ nan = _np.nan
 newaxis = None
 ndarray = _Array
 
+# Imported when a name is first read: few programs need these modules, and `import phlox` stays fast.
 with _on_demand(__name__):
     from . import fft as fft, linalg as linalg
     from ._analysis.calculus import (
@@ -488,4 +487,5 @@ with _on_demand(__name__):
 
 _publish(__name__)
 
+# `dir` has the names above too that are not imported yet.
 __all__ = [name for name in dir(_sys.modules[__name__]) if not name.startswith("_")]

@@ -82,6 +82,7 @@ def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
     if s is None:
         s = type_of(a).shape[rank - len(axes) :]
         if kind is FftType.IRFFT and s:
+            # The spectrum does not tell whether the signal was odd: the even length is assumed, as in NumPy.
             s = (*s[:-1], max(0, 2 * (s[-1] - 1)))
     else:
         a = _fitted(a, (*s[:-1], s[-1] // 2 + 1) if kind is FftType.IRFFT and s else s)
@@ -106,6 +107,8 @@ def _over_last(a: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
     from ..lax import fft as transform  # here, as `phlox.numpy` does not wait for lax
 
     if len(lengths) <= 3:
+        # The transforms with complex input and output go over the other axes, so a real transform comes before them,
+        # and its inverse after them.
         return transform(a, kind, lengths)
     some = 2 if len(lengths) == 4 else 3
     rank = type_of(a).ndim
@@ -216,6 +219,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     Array([2., 0.], dtype=float32)
     """
     a = check_one("hfft", a)
+    # hfft is irfft of the conjugate, without its factor 1 / n.
     out = _over_one("hfft", FftType.IRFFT, conj(a), n, axis, norm)
     return out * (2 * (type_of(a).shape[axis] - 1) if n is None else n)
 
@@ -413,6 +417,7 @@ def fftfreq(
     _plain_number("fftfreq", n, d)
     out_dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "fftfreq")
     inexact = dtypes.to_inexact(out_dtype)
+    # 0 … (n - 1) // 2, then the negative frequencies
     indices = (arange(n, dtype=dtypes.real_part(inexact), device=device) + n // 2) % n - n // 2
     return (indices.astype(inexact) / asarray(d * n, inexact)).astype(out_dtype)
 

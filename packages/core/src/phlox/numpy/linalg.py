@@ -263,6 +263,7 @@ def _ordered_product(factors: Sequence[Any], precision: Any) -> Any:
     """The product in the cheapest order, by dynamic programming: for each run of factors, shorter ones first, finds
     where to split it."""
     shapes = [type_of(x).shape for x in factors]
+    # A vector counts as a row at the beginning of the product, and as a column at its end.
     sizes = [shapes[0][0] if len(shapes[0]) == 2 else 1, *[s[0] for s in shapes[1:]]]
     sizes.append(shapes[-1][1] if len(shapes[-1]) == 2 else 1)
     sizes = [1000 if is_symbolic(n) else n for n in sizes]  # symbolic lengths are taken as large

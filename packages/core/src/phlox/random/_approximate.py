@@ -51,6 +51,7 @@ def _log_of_large(key: Any, a: Any) -> Any:
     inverse = 1 / degrees
     scaled = z * lax.rsqrt(degrees)
     root = lax.polynomial(scaled, [lax.polynomial(inverse, row) for row in _QUANTILE])
+    # Far in the lower tail the polynomial may be negative.
     root = jnp.maximum(root, dtypes.finfo(type_of(a).dtype).tiny)
     return jnp.log(a) + 3 * jnp.log(root)
 
@@ -66,6 +67,8 @@ def approximate_gamma(key: Any, a: Any, shape: tuple[int, ...], dtype: Any, log_
     a = jnp.broadcast_to(convert(a, wide), shape)
     large, small = ops.random_split(key, shape=(2,))
     log_large = _log_of_large(large, a + _RAISED)
+    # A gamma number of a is one of a + 4 times the product of u**(1 / (a + k)) for k = 0 … 3, each with its own uniform
+    # u.
     steps = jnp.arange(_RAISED, dtype=wide).reshape((_RAISED,) + (1,) * len(shape))
     log_uniform = -exponential(small, (_RAISED, *shape), wide)
     out = log_large + jnp.sum(log_uniform / (a[None, ...] + steps), axis=0)

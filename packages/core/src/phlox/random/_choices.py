@@ -119,6 +119,7 @@ def _categorical(key: Any, logits: Any, shape: tuple[int, ...], axis: int, repla
     if replace:
         own = list(shape[len(front) :])
         own.insert(axis, aval.shape[axis])
+        # The Gumbel trick: the argmax of logits plus Gumbel noise is i with the probability softmax(logits)[i].
         noise = gumbel(key, (*front, *own), aval.dtype, mode)
         return jnp.argmax(noise + expand_dims(logits, tuple(range(len(front)))), axis=axis - aval.ndim)
     count = math.prod(front)
@@ -127,6 +128,7 @@ def _categorical(key: Any, logits: Any, shape: tuple[int, ...], axis: int, repla
             f"Number of samples without replacement ({count}) cannot exceed the number of categories "
             f"({aval.shape[axis]}) of categorical",
         )
+    # Without replacement: the largest sums are the successive draws of the same distribution.
     indices = _best(jnp.moveaxis(logits + gumbel(key, aval.shape, aval.dtype, mode), axis, -1), count)
     return jnp.reshape(jnp.moveaxis(indices, -1, 0), shape)
 
@@ -256,6 +258,7 @@ def _weighted(key: Any, p: Any, size: int, shape: tuple[int, ...], replace: bool
         scores = gumbel(key, (size,), type_of(weights).dtype, mode) + jnp.log(weights)
         return _best(scores, math.prod(shape)).astype(int)
     total = jnp.cumsum(weights)
+    # From (0, total] and not from [0, total): 0 would choose the first element even if its probability is 0.
     drawn = total[-1] * (1 - uniform(key, shape, total.dtype))
     # The index of the first element whose partial sum reaches the drawn value. Rounding errors of the parallel sum must
     # not let an element without probability be the first: its partial sum is that of the element before it.

@@ -33,6 +33,7 @@ def _poisson_small(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, limit
 
     def turn(carry: Any) -> Any:
         i, k, key, total = carry
+        # The order of splits and draws is JAX's, so the counts are JAX's too.
         key, fresh = ops.random_split(key, shape=(2,))
         k = jnp.where(total > -lam, k + 1, k)
         return i + 1, k, key, total + jnp.log(uniform(fresh, shape, np.float32))
@@ -73,6 +74,7 @@ def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     lam = convert(jnp.broadcast_to(lam, shape), dtypes.float32)
     small = jnp.isnan(lam) | (lam < 10)
     limit = np.asarray(dtypes.iinfo(dtype).max, dtype)[()]
+    # Elements of the other algorithm get a mean for which the loop ends at once, or accepts soon.
     counted = _poisson_small(key, jnp.where(small, lam, 0), shape, dtype, limit)
     again = ops.random_clone(key)  # each element takes the result of one of the two
     drawn = _poisson_large(again, jnp.where(small, np.float32(1e5), lam), shape, dtype, limit)
@@ -145,6 +147,7 @@ def _binomial_small(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype:
 
     def turn(carry: Any) -> Any:
         i, k, total, key = carry
+        # Here the second key goes on, as in JAX.
         fresh, key = ops.random_split(key, shape=(2,))
         k = jnp.where(total <= count, k + 1, k)
         return i + 1, k, total + jnp.ceil(jnp.log(uniform(fresh, shape, p.dtype)) / log_q), key
@@ -198,9 +201,11 @@ def _binomial(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype: Any) 
     (p,) = promote_inexact(p)
     p = jnp.broadcast_to(p, shape)
     count = jnp.broadcast_to(convert(count, p.dtype), shape)
+    # Failures are counted where they are rarer than successes.
     rare = p < 0.5
     q = jnp.where(rare, p, 1.0 - p)
     no_count = jnp.isnan(count) | (count < 0.0)
+    # An endless number of trials has endless successes; neither algorithm could draw them.
     endless = jnp.isinf(count)
     no_chance = jnp.isnan(q)
     negative = q < 0.0
@@ -273,6 +278,7 @@ def multinomial(
     n, p = promote_inexact(*check("multinomial", n, p))
     shape = type_of(p).shape if shape is None else as_shape(shape, "multinomial")
     n, p = jnp.broadcast_to(n, shape[:-1]), jnp.moveaxis(jnp.broadcast_to(p, shape), -1, 0)
+    # Given the counts before it each count is binomial, with its share of the probability that is left.
     left = lax.cumsum(p, 0, reverse=True)
     ratios = p / jnp.where(left == 0, 1, left)
 

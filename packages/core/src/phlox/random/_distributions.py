@@ -70,15 +70,18 @@ def _sampler(name: str, what: str, formula: Callable[[Any, tuple[int, ...], Any]
 
 
 def _exponential(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    # 1 - u is never 0, as u is less than 1.
     return e.neg(e.log1p(e.neg(uniform(key, shape, dtype))))
 
 
 def _laplace(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    # -1 is excluded, where the logarithm is infinite.
     u = uniform(key, shape, dtype, minval=-1.0 + dtypes.finfo(dtype).epsneg, maxval=1.0)
     return e.mul(e.sign(u), e.log1p(e.neg(e.abs_(u))))
 
 
 def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    # 0 is excluded, where the logarithm is infinite.
     u = uniform(key, shape, dtype, minval=dtypes.finfo(dtype).tiny, maxval=1.0)
     return e.sub(e.log(u), e.log1p(e.neg(u)))
 
@@ -111,6 +114,7 @@ def precision(function: str, mode: str | None) -> str:
 def _from_64_bits(high: Any, low: Any) -> Any:
     """A 64-bit binary fraction less than 1, rounded to float32."""
     info = dtypes.finfo(dtypes.float32)
+    # The leading zeros are the exponent, and the bits behind them the mantissa.
     zeros = clz(high)
     all_zero = zeros == 32
     zeros_low = clz(low)
@@ -138,6 +142,8 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
     if mode == "low":
         return -jnp.log(-jnp.log(uniform(key, shape, dtype, minval=info.tiny, maxval=1.0)))
     coarse, fine = uniform(key, (2, *shape), dtype)
+    # uniform has as many bits as the mantissa, all behind a fixed point. For small numbers a second one adds lower
+    # bits, so that the tail reaches further.
     u = jnp.where(coarse >= 0.5, coarse, coarse + 2**-info.nmant * fine + info.tiny)
     return -jnp.log(-jnp.log1p(-u))
 

@@ -146,6 +146,7 @@ def beta(
 def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     from ..nn._functions import softmax  # imported late, as phlox.random alone does not need phlox.nn
 
+    # By logarithms: with small alpha all gamma numbers of a vector may underflow, and their ratios with them.
     return softmax(loggamma(key, convert(alpha, dtype), shape, dtype), -1)
 
 
@@ -190,6 +191,7 @@ def dirichlet(
 
 @functools.partial(jit, static_argnums=(2, 3, 4))
 def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any, method: str) -> Any:
+    # A chi-square number is twice a gamma number of df / 2.
     return jnp.exp(loggamma(key, convert(df, dtype) / 2, shape, dtype, method=method)) * 2
 
 
@@ -227,6 +229,7 @@ def chisquare(
 
 @functools.partial(jit, static_argnums=(3, 4))
 def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    # JAX draws the denominator from the first key.
     below, above = ops.random_split(key, shape=(2,))
     num, den = convert(dfnum, dtype), convert(dfden, dtype)
     return (chisquare(above, num, shape, dtype) / num) / (chisquare(below, den, shape, dtype) / den)
@@ -313,6 +316,7 @@ def t(
 @functools.partial(jit, static_argnums=(2, 3))
 def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     sizes, signs = ops.random_split(key, shape=(2,))
+    # abs(x)**p is a gamma number of 1 / p.
     return rademacher(signs, shape, dtype) * gamma(sizes, 1 / p, shape, dtype) ** (1 / p)
 
 
@@ -342,6 +346,7 @@ def generalized_normal(
 @functools.partial(jit, static_argnums=(2, 3, 4))
 def _ball(key: Any, p: Any, d: int, shape: tuple[int, ...], dtype: Any) -> Any:
     first, second = ops.random_split(key, shape=(2,))
+    # F. Barthe et al. 2005, A probabilistic approach to the geometry of the l_p^n-ball
     inside = generalized_normal(first, p, (*shape, d), dtype)
     more = exponential(second, shape, dtype)
     return inside / (((jnp.abs(inside) ** p).sum(-1) + more) ** (1 / p))[..., None]

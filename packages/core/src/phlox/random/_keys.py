@@ -60,6 +60,7 @@ def checked(function: str, key: Any, *, single: bool = True) -> tuple[Any, bool]
             )
         _legacy(function)
         words = key
+        # All samplers work with new-style keys; the same words give the same numbers.
         key = ops.random_wrap(words, impl=impl)
         if checks.is_strict() and current_trace.get() is None and type(words) is ArrayImpl:
             key_records.share(words, key)
@@ -86,6 +87,7 @@ def _legacy(function: str) -> None:
 
 
 def _restore(keys: Any, typed: bool) -> Any:
+    # New keys are of the style of the old one.
     return keys if typed or config.current().enable_custom_prng else ops.random_unwrap(keys)
 
 
@@ -243,7 +245,8 @@ def key_data(keys: Key) -> Any:
     Array([0, 3], dtype=uint32)
     """
     if not ops.is_key(_type(keys, "key_data")):
-        return checked("key_data", keys, single=False) and keys
+        checked("key_data", keys, single=False)
+        return keys
     return ops.random_unwrap(keys)
 
 

@@ -27,7 +27,7 @@ from .._ops.structure.shape import convert
 from .._ops.structure.sort import sort
 from .._trace.trace import Tracer
 from ..lax._branches import cond
-from ..numpy._manipulation.shapes import broadcast_shapes
+from ..numpy._manipulation.broadcasting import broadcast_shapes
 from ._keys import checked
 
 if TYPE_CHECKING:
@@ -247,6 +247,7 @@ def _normal_tail(u: Any, near: Any, far: Any) -> Any:
     at_near = scaled(near)
     relative = jnp.log(scaled(far) / at_near) - 0.5 * (far - near) * (far + near)
     log = jnp.log1p(u * jnp.expm1(relative))  # of Q(x) / Q(near)
+    # The start of Newton's iteration is the solution if erfcx were constant: near d + d**2 / 2 = -log.
     distance = -2 * log / (near + jnp.sqrt(near * near - 2 * log))
     for _ in range(4):
         beyond = scaled(near + distance)
@@ -299,6 +300,7 @@ def _randint(key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: 
     word = np.dtype(f"uint{width}")
     low, high = (v if dtypes.kind(type_of(v).dtype) in "iu" else convert(v, dtypes.int32) for v in (minval, maxval))
     top = min(int(info.max), int(dtypes.iinfo(type_of(high).dtype).max))
+    # The end is exclusive, so that the largest number of the dtype is drawn only if the end is one beyond it.
     beyond = logic.gt(high, to_dtype(top, type_of(high).dtype))
     low, high = (_to_rank(_into_range(v, dtype), len(shape)) for v in (low, high))
     beyond = _to_rank(beyond, len(shape))
@@ -307,8 +309,10 @@ def _randint(key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: 
     high_bits, low_bits = (ops.random_bits(halves[i], bit_width=width, shape=shape) for i in (0, 1))
     span = convert(e.sub(*jnp.broadcast_arrays(high, low)), word)
     one = exact(np.asarray(1, word)[()])
+    # An empty interval gives `minval`, as in JAX.
     span = jnp.where(high <= low, one, span)
     span = jnp.where(logic.and_(*jnp.broadcast_arrays(beyond, high > low)), e.add(span, one), span)
+    # 2**width modulo the span by a square, as 2**width itself does not fit into a word.
     factor = e.rem(exact(np.asarray(2 ** (width // 2), word)[()]), span)
     factor = e.rem(e.mul(factor, factor), span)
     offset = e.add(e.mul(e.rem(high_bits, span), factor), e.rem(low_bits, span))
@@ -394,6 +398,7 @@ def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], dtype: Any, high: bool)
     if not high:
         return uniform(key, shape, dtype) < p
     coarse, fine = uniform(key, (2, *shape), dtype)
+    # Not coarse + fine * 2**-nmant < p, whose sum would round the lower bits away.
     return fine * 2 ** -dtypes.finfo(dtype).nmant < p - coarse
 
 

@@ -45,6 +45,8 @@ def _lengths_of_rows(n: int, dtype: Any) -> Any:
 def _forward(x: Any, ortho: bool) -> Any:
     """The transform along the last axis."""
     n, dtype = type_of(x).shape[-1], type_of(x).dtype
+    # J. Makhoul 1980, A fast cosine transform in one and two dimensions: with the even elements first, then the odd
+    # ones in reverse, a Fourier transform of n points suffices, where the mirrored signal would need 2 n.
     spectrum = jnp.fft.rfft(jnp.concatenate([x[..., ::2], jnp.flip(x[..., 1::2], -1)], -1))
     cos, sin = _turns(n, n // 2 + 1, dtype)
     real, imag = spectrum.real, spectrum.imag
@@ -74,8 +76,10 @@ def _backward(x: Any, ortho: bool) -> Any:
 def _transform(x: Any, axes: tuple[int, ...], lengths: Any, inverse: bool, ortho: bool) -> Any:
     dtype = type_of(x).dtype
     if dtypes.kind(dtype) == "c":
+        # The transform is real: real and imaginary parts are transformed apart.
         parts = (_transform(p, axes=axes, lengths=lengths, inverse=inverse, ortho=ortho) for p in (x.real, x.imag))
         return lax.complex(*parts)
+    # Fourier transforms have at least 32 bits.
     x = to_dtype(x, dtypes.real_part(dtypes.to_complex(dtype)))
     for axis, length in zip(axes, lengths, strict=True):
         x = _fitted(jnp.moveaxis(x, axis, -1), length)

@@ -20,7 +20,9 @@ from .._elementwise.choose import clip, where
 from .._elementwise.comparisons import not_equal
 from .._elementwise.unary import abs, is_kind
 from .._indexing.reading import take
-from .._manipulation.shapes import broadcast_to, concatenate, moveaxis, ravel, reshape
+from .._manipulation.broadcasting import broadcast_to
+from .._manipulation.joining import concatenate
+from .._manipulation.shapes import moveaxis, ravel, reshape
 from .._searches.searching import searchsorted
 from .._searches.sorting import argsort
 from .._statistics.reductions import sum
@@ -96,6 +98,7 @@ def diff(
             one = tuple(1 if i == at else length for i, length in enumerate(shape))
             parts.append(x if type_of(x).shape else broadcast_to(x, one))
     a = concatenate(parts, at) if len(parts) > 1 else asarray(a)
+    # The difference of bools is exclusive or, as in NumPy.
     difference = not_equal if is_kind(a, "b") else subtract
     for _ in range(n):
         length = type_of(a).shape[at]
@@ -260,11 +263,14 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, beyond
         x, xp = remainder(x, period), remainder(xp, period)
         order = argsort(xp)
         xp, fp = take(xp, order, 0), take(fp, order, 0)
+        # A point of the neighbouring period at each end closes the gap between the last and the first.
         xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
         fp = concatenate([fp[-1:], fp, fp[:1]])
     n = type_of(xp).shape[0]
+    # Beyond the ends the first or the last segment goes on, for the option "extrapolate".
     segment = clip(searchsorted(xp, x, side="right"), 1, n - 1)
     start, width = xp[segment - 1], xp[segment] - xp[segment - 1]
+    # Points at the same place would give 0 / 0; the bound is JAX's.
     narrow = abs(width) <= np.spacing(np.finfo(type_of(xp).dtype).eps if type_of(xp).dtype.kind == "f" else 1e-3)
     part = (x - start) / where(narrow, 1, width)
     out = where(narrow, fp[segment - 1], fp[segment - 1] + part * (fp[segment] - fp[segment - 1]))

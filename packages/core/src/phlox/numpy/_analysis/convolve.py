@@ -90,6 +90,7 @@ def convolve(
         a, v = v, a
     before, after = _padding(mode, type_of(v).shape[0])
     weak = type_of(a).weak_type and type_of(v).weak_type and preferred_element_type is None
+    # The convolution of XLA is a correlation.
     out = _slide(a, flip(v), before, after, precision=precision, preferred=preferred_element_type)
     return _weaken(out, weak)
 
@@ -115,6 +116,7 @@ def correlate(
     a, v = _checked("correlate", a, v, mode, preferred_element_type)
     weak = type_of(a).weak_type and type_of(v).weak_type and preferred_element_type is None
     v = conj(v)
+    # The smaller operand is the kernel. Exchanging both reverses the result, which is reversed back below.
     swapped = type_of(a).shape < type_of(v).shape
     if swapped:
         a, v = v, a

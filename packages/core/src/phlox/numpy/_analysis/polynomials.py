@@ -21,9 +21,11 @@ from .._elementwise.binary import add, divide, multiply
 from .._elementwise.choose import where
 from .._elementwise.unary import absolute
 from .._indexing.reading import diag
+from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
 from .._manipulation.edit import trim_zeros
+from .._manipulation.joining import concatenate
 from .._manipulation.repeat import roll
-from .._manipulation.shapes import atleast_1d, broadcast_shapes, broadcast_to, concatenate
+from .._manipulation.shapes import atleast_1d
 from .._searches.sorting import argsort
 from .convolve import convolve
 
@@ -192,6 +194,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     times = _order("polyder", m)
     if times == 0:
         return asarray(p)
+    # k (k - 1) … (k - m + 1), as exact integers on the host
     factors = [math.perm(k, times) for k in reversed(range(times, _length(p)))]
     return multiply(p[: _length(p) - times], np.asarray(factors, np.float64).astype(type_of(p).dtype))
 
@@ -227,6 +230,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     if times == 0:
         return asarray(p)
     total = _length(p) + times
+    # The constants are integrated by the integrals that follow theirs, as often as their power says.
     divisors = [math.perm(power, min(power, times)) for power in reversed(range(total))]
     return divide(concatenate([p, constants]), np.asarray(divisors, np.float64).astype(type_of(p).dtype))
 
@@ -319,6 +323,7 @@ def _companion_roots(p: Any) -> Any:
 def _roots_behind(p: Any, leading: Any) -> Any:
     n = _length(p)
     p = where(leading == n, to_dtype(1, type_of(p).dtype), p)
+    # Leading zeros, rolled to the end, add roots that are 0. These are sorted behind the others and become nan.
     roots = _companion_roots(roll(p, -leading))
     order = argsort((roots == 0).astype(np.int32))
     known = arange(n - 1) < n - 1 - leading

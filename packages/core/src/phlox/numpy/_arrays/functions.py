@@ -68,6 +68,7 @@ from .._manipulation.shapes import (
     swapaxes as swapaxes,
     transpose as transpose,
 )
+from .._statistics.moments import mean as mean, std as std, var as var
 from .._statistics.reductions import (
     all as all,
     any as any,
@@ -76,13 +77,10 @@ from .._statistics.reductions import (
     cumprod as cumprod,
     cumsum as cumsum,
     max as max,
-    mean as mean,
     min as min,
     prod as prod,
     ptp as ptp,
-    std as std,
     sum as sum,
-    var as var,
 )
 from . import laid_out as laid_out
 
@@ -175,6 +173,7 @@ def byteswap(x: Any) -> Array:
         return arithmetic.complex_(byteswap(real(x)), byteswap(imag(x)))
     if dtypes.bits(aval.dtype) <= 8:
         return asarray(x, copy=True)
+    # A bitcast to bytes adds an axis of them, which is reversed and joined again.
     octets = rev(bitcast_convert_type(x, new_dtype=dtypes.uint8), dimensions=(aval.ndim,))
     return bitcast_convert_type(octets, new_dtype=aval.dtype)
 
@@ -194,6 +193,7 @@ def array_namespace(api_version: str | None) -> Any:
     Under `phlox.as_jax` it is the ``jax.numpy`` that the program imports: libraries compare the two by identity.
     """
     own = sys.modules["phlox.numpy"]
+    # If phlox stands in the place of jax, programs compare the namespace with jax.numpy.
     jax_numpy: Any = sys.modules.get("jax.numpy")
     namespace = jax_numpy if getattr(jax_numpy, "_target", None) is own else own
     version = namespace.__array_api_version__

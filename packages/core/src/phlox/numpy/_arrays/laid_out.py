@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..._api.devices.out_sharding import takes_out_sharding
 from .._creation import fill as _fill
-from .._manipulation import shapes as _shapes
+from .._manipulation import broadcasting as _broadcasting, shapes as _shapes
 
 arange = takes_out_sharding(_fill.arange)
-broadcast_to = takes_out_sharding(_shapes.broadcast_to)
+broadcast_to = takes_out_sharding(_broadcasting.broadcast_to)
 empty = takes_out_sharding(_fill.empty)
 full = takes_out_sharding(_fill.full)
 full_like = takes_out_sharding(_fill.full_like)

@@ -32,11 +32,13 @@ class _ScalarType(type):
         if cls is other:
             return True
         try:
+            # Equal to all that names the same dtype, so that x.dtype == jnp.float32
             return cls.dtype == np.dtype(other)  # type: ignore[call-overload]
         except TypeError:
             return NotImplemented
 
     def __hash__(cls) -> int:
+        # jnp.float32 == np.float32, so both must have the same hash.
         return hash(cls.dtype.type)
 
     def __repr__(cls) -> str:

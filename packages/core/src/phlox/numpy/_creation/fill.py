@@ -32,7 +32,8 @@ from ..._xla.sharding import Sharding
 from .._elementwise.binary import add, divide, multiply, subtract
 from .._elementwise.choose import where
 from .._elementwise.unary import floor
-from .._manipulation.shapes import broadcast_arrays, broadcast_to, expand_dims, reshape
+from .._manipulation.broadcasting import broadcast_arrays, broadcast_to
+from .._manipulation.shapes import expand_dims, reshape
 from .from_data import asarray
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
     if isinstance(device, Sharding) and device.num_devices > 1 and math.prod(lengths) > _FEW and recorder() is None:
         return _full_over(device)(value, shape=lengths, dtype=dtype, weak=weak)
     # Only 0 and 1, which need no rounding: XLA rounds other numbers, as it does everywhere.
-    if type(value) in (int, float) and value in (0, 1) and _sooner_from_host(lengths, dtype):
+    if type(value) in (int, float) and value in (0, 1) and _faster_on_host(lengths, dtype):
         out = put(np.full(lengths, value, dtype), shaped(lengths, dtype, weak))
     else:
         out = _full(value, shape=lengths, dtype=dtype, weak=weak)
@@ -74,7 +75,7 @@ def _full_over(sharding: Sharding) -> Any:
     return jit(_full.__wrapped__, static_argnames=("shape", "dtype", "weak"), out_shardings=sharding)
 
 
-def _sooner_from_host(shape: tuple[int, ...], dtype: Any) -> bool:
+def _faster_on_host(shape: tuple[int, ...], dtype: Any) -> bool:
     """Whether to copy a new array from the host: for small arrays that is as fast as a compiled program, and nothing
     has to be compiled for the shape.
     """
@@ -197,6 +198,7 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, de
     out_dtype = dtype_like(a, aval) if dtype is None else dtypes.user_dtype(dtype, function)
     weak = dtype is None and aval.weak_type
     lengths = aval.shape if shape is None else as_shape(shape, function)
+    # As in JAX, an array like a concrete one gets its sharding.
     if device is None and not weak and model is not aval:
         device = own_sharding(model, lengths)
     out = _filled(function, lengths, value, out_dtype, device, weak)
@@ -376,10 +378,11 @@ def arange(
             if not dtypes.holds(out_dtype, end):
                 raise dtypes.too_large(end, out_dtype, "arange: ")
     if parts[0] == 0 and parts[2] == 1:
-        host = _sooner_from_host((n,), out_dtype)
+        host = _faster_on_host((n,), out_dtype)
         out = put(np.arange(n).astype(out_dtype), shaped((n,), out_dtype)) if host else _iota(size=n, dtype=out_dtype)
     else:
         # start + step * i, rounded after each operation; np.arange may differ in the last digit.
+        # As in JAX, to the bit: multiples of a step are computed in float32 for narrower floats.
         narrow = step_given and dtypes.kind(out_dtype) == "f" and out_dtype.itemsize < 4
         working = np.dtype(np.float32) if narrow else out_dtype
         first, by = (np.asarray([part]).astype(working) for part in (parts[0], parts[2]))
@@ -462,6 +465,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     at = canonical_axis(axis, rank, "linspace")
     span = subtract(stop, start)
     if num == 0:
+        # As in NumPy, the step of fewer than two numbers is nan.
         return _full(0, shape=_insert(first, at, 0), dtype=dtype), ops.own(np.asarray(np.nan, computed)[()])
     if num == 1:
         out, step = expand_dims(first, at), np.asarray(np.nan, computed)[()] if endpoint else span
@@ -486,6 +490,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
                 final = where(value_of(num) == 1, expand_dims(first, at), final)
             out = ops.concatenate(out, final, dimension=at)
     if dtypes.kind(dtype) in "iu":
+        # Rounded down, as in NumPy: conversion to integers would round towards zero.
         out = floor(out)
     return to_dtype(out, dtype), ops.own(step)
 
@@ -521,7 +526,7 @@ def eye(
     """
     rows, columns = _lengths("eye", (N, N if M is None else M))
     out_dtype, k = _default(dtype, "eye"), _diagonal("eye", k)
-    if not isinstance(k, Tracer) and _sooner_from_host((rows, columns), out_dtype):
+    if not isinstance(k, Tracer) and _faster_on_host((rows, columns), out_dtype):
         out = put(np.eye(rows, columns, k, out_dtype), shaped((rows, columns), out_dtype))
     else:
         out = _eye(rows=rows, columns=columns, k=k, dtype=out_dtype)
@@ -574,6 +579,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
            [1., 1.]], dtype=float32)
     """
     rows, columns = _lengths("tri", (N, N if M is None else M))
+    # float32 in 64-bit mode too, as in JAX
     out_dtype = dtypes.float32 if dtype is None else dtypes.user_dtype(dtype, "tri")
     return _tri(rows=rows, columns=columns, k=_diagonal("tri", k), dtype=out_dtype)
 

@@ -29,7 +29,7 @@ from ..._xla.array import Array, ArrayImpl, put, wrap
 from ..._xla.devices import Device, local_devices
 from ..._xla.placement import key_for
 from ..._xla.sharding import Sharding, single_device
-from .._manipulation.shapes import stack
+from .._manipulation.joining import stack
 
 if TYPE_CHECKING:
     from ..._api.devices.out_sharding import OutSharding
@@ -134,6 +134,7 @@ def asarray(
     >>> asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
     """
+    # The fast path of code that converts all of its arguments
     if type(a) is ArrayImpl and dtype is None and device is None and out_sharding is None and not copy:
         return a
     if is_masked(a):
@@ -171,6 +172,7 @@ def _convert(x: Any, dtype: Any) -> Any:
         return to_dtype(array, dtype) if dtype is not None else array
     try:
         view = np.asarray(memoryview(x))
+        # NumPy reads bytes as numbers, for which `frombuffer` is the word.
         if isinstance(x, bytes):
             raise TypeError
     except TypeError:
@@ -190,6 +192,7 @@ def _checked(x: Any, dtype: Any) -> np.ndarray:
             raise dtypes.too_large(x, dtype)
         return np.asarray(literal_of(x, dtype))
     refuse_complex("array", x, dtype)
+    # Numbers beyond the range of the dtype become infinite, as in XLA; NumPy would warn of them.
     with np.errstate(all="ignore"):
         value = np.asarray(x)
         if value.dtype.kind == "c" and dtypes.kind(dtype) not in "cb":
@@ -207,12 +210,14 @@ def _on_device(value: np.ndarray, aval: Any) -> Any:
         return put(value, aval)
     if aval.shape:
         return program.constant(put(value, aval), aval)
+    # A number is written into the program, while an array becomes a hidden argument of it.
     number = value[()]
     return program.constant(weak_number(number) if aval.weak_type else number, aval)
 
 
 def _from_list(x: Any, dtype: Any) -> Any:
     x = list(x) if isinstance(x, range) else x
+    # Without `is_leaf` a None would be a tree without leaves, and pass unnoticed.
     leaves = pytree.tree_leaves(x, is_leaf=lambda v: v is None)
     if not leaves:
         return _from_host(_checked(np.asarray(x), dtype or dtypes.canonical(dtypes.float64)))
@@ -239,6 +244,7 @@ def _from_list(x: Any, dtype: Any) -> Any:
     if any(isinstance(leaf, Tracer | Array | SymbolicDim) for leaf in leaves):
         return stack([_convert(array_like(v), dtype) for v in x])
     try:
+        # NumPy gets the dtype for integers alone, which it then checks for overflow; its own default would be int64.
         value = np.array(x, dtype=dtype if all(isinstance(v, int) for v in leaves) else None)
     except ValueError as error:
         raise ShapeError(f"array: {error}", instead="lists of equal lengths") from None
@@ -293,15 +299,18 @@ def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = No
             instead="phlox.numpy.asarray(x)",
         )
     kind, _ = external_array.__dlpack_device__()
+    # Types of memory in DLPack: 1 is the CPU's, 3 pinned memory of the host for CUDA.
     if kind not in (1, 3):
         raise ArgumentError(f"from_dlpack: memory of DLPack device type {kind} cannot be read by the CPU backend")
     source = local_devices(backend="cpu")[0]
+    # NumPy refuses to export arrays that are not writeable.
     if isinstance(external_array, np.ndarray) and not external_array.flags.writeable:
         return asarray(external_array)
     capsule = external_array.__dlpack__()
     buf, aval = transfer.from_dlpack(capsule, source)
     if copy:
         buf = transfer.copy(buf, aval, single_device(source))
+    # A buffer of 64 bits outside of 64-bit mode
     if dtypes.canonical(aval.dtype) != aval.dtype:
         return asarray(transfer.buffer_to_numpy(buf, aval, single_device(source)))
     out = wrap(buf, aval, key_for(aval, single_device(source), False))

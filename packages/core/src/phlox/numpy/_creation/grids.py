@@ -26,7 +26,9 @@ from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
 from .._elementwise.binary import divide, multiply, power
 from .._elementwise.unary import is_kind, log10, sign
-from .._manipulation.shapes import broadcast_to, moveaxis, reshape, stack
+from .._manipulation.broadcasting import broadcast_to
+from .._manipulation.joining import stack
+from .._manipulation.shapes import moveaxis, reshape
 from .fill import arange, linspace
 from .from_data import asarray
 
@@ -68,6 +70,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
             raise ShapeError(f"meshgrid: takes vectors, got {type_of(x).short}", shapes=[type_of(x).shape])
     order = list(range(len(vectors)))
     if indexing == "xy" and len(order) > 1:
+        # In "xy" the first vector runs along the columns, which are the second axis.
         order[:2] = [1, 0]
     return tuple(asarray(x) for x in _open_or_full(vectors, order, sparse))
 
@@ -132,6 +135,7 @@ def ix_(*args: ArrayLike) -> tuple[Any, ...]:
             raise ShapeError(f"ix_: takes vectors, got {type_of(x).short}", shapes=[type_of(x).shape])
         if is_kind(x, "b"):
             raise UnsupportedError("ix_: bools as indices are not supported", instead="phlox.numpy.flatnonzero of them")
+        # An empty list is of floats, which are no positions.
         if type_of(x).shape == (0,):
             x = to_dtype(x, dtypes.canonical(dtypes.int64))
         vectors.append(asarray(x))

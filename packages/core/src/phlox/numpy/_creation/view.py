@@ -44,6 +44,7 @@ def view(a: Any, dtype: Any = None, type: None = None) -> Any:
 @jit(inline=True, static_argnames="dtype")
 def _view(a: Any, dtype: Any) -> Any:
     have = type_of(a).dtype
+    # XLA does not reinterpret the bits of complex numbers: their parts are taken next to each other.
     if dtypes.kind(have) == "c" and have != dtype:
         parts = [reshape(x, (*type_of(x).shape, 1)) for x in (e.real(a), e.imag(a))]
         both = concatenate(*parts, dimension=type_of(a).ndim)
@@ -53,6 +54,7 @@ def _view(a: Any, dtype: Any) -> Any:
         pairs = reshape(numbers, _shorter(numbers, 2, dtype))
         real, imag = (_last(pairs, i) for i in (0, 1))
         return e.complex_(real, imag)
+    # XLA does not reinterpret the bits of bools.
     if have == dtypes.bool_ and dtype != have:
         return _view(to_dtype(a, dtypes.uint8), dtype=dtype)
     if dtype == dtypes.bool_ and dtype != have:

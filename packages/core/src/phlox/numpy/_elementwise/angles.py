@@ -18,7 +18,7 @@ from ..._ops.elementwise import arithmetic as e, trigonometry
 from ..._ops.elementwise.families import literal
 from ..._ops.elementwise.formula import Formula
 from ..._ops.structure.slicing import along
-from .._manipulation.shapes import concatenate
+from .._manipulation.joining import concatenate
 from .._statistics.reductions import cumsum
 from .binary import arctan2, remainder
 from .choose import where
@@ -45,12 +45,15 @@ def _spherical(n: int, x: Any) -> Any:
         at_zero = y.equals(0)
         safe = at_zero.where(1, y)
         return at_zero.where(1, Formula(trigonometry.sin(safe.x)) / safe).x
+    # The recurrence below cancels for small x. For abs(x) <= 2, 14 terms of the power series reach double precision:
+    # the sum of (-x**2 / 2)**k / (k! (2 n + 2 k + 1)!!).
     near = Formula(e.abs_(x)) <= 2.0
     square = near.where(y, 0.0) * near.where(y, 0.0)
     series = y.full(0.0)
     for k in reversed(range(14)):
         odd = math.prod(range(1, 2 * (n + k) + 2, 2))
         series = series * square + (-0.5) ** k / (math.factorial(k) * odd)
+    # cos(x) is x j_{-1}(x), which begins the recurrence in n.
     before = Formula(trigonometry.cos(x) if n == 1 else _spherical(n - 2, x))
     safe = near.where(1.0, y)
     far = ((2.0 * n - 1) * Formula(_spherical(n - 1, x)) - before) / safe / safe
@@ -127,6 +130,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     jumps = along(p, at, 1, n) - along(p, at, 0, n - 1)
     half = period // 2 if is_kind(p, "iu") else period / 2
     within = remainder(jumps + half, period) - half
+    # A jump of exactly half a period keeps its sign, as in NumPy.
     within = where((within == -half) & (jumps > 0), half, within)
     turns = where(abs(jumps) < (half if discont is None else discont), 0, within - jumps)
     return concatenate([along(p, at, 0, 1), along(p, at, 1, n) + cumsum(turns, at)], at)

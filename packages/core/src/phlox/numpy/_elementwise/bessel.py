@@ -18,6 +18,7 @@ def _unscaled(x: Any, scaled: Any, at_infinity: Formula) -> Any:
     size = abs(Formula(x))
     large = size > math.floor(math.log(float(dtypes.finfo(typeof(x).dtype).max)))
     factor = exp(large.where(0.5 * size, size))
+    # At infinity the product would be inf * 0.
     return size.equals(math.inf).where(at_infinity, factor * Formula(scaled) * large.where(factor, 1)).x
 
 

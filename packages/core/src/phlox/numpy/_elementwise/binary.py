@@ -17,7 +17,7 @@ from ..._operands.promotion import promote_dtypes, promote_shapes, promoted, pro
 from ..._ops.elementwise import arithmetic as e, logic, logs, trigonometry
 from ..._ops.elementwise.families import literal
 from ..._trace.trace import Tracer
-from .._manipulation.shapes import broadcast_arrays
+from .._manipulation.broadcasting import broadcast_arrays
 from .define import binary, boolean, float_32, int_32
 from .unary import as_bool, is_kind, number
 
@@ -90,6 +90,7 @@ nextafter = binary(
 
 def _remainder(x: Any, y: Any) -> Any:
     """The remainder of x / y with the sign of x; 0 for integers divided by 0."""
+    # Of integers, XLA's remainder by 0 is x, and NumPy's is 0.
     if is_kind(y, "iu"):
         one = to_dtype(1, type_of(y).dtype, type_of(y).weak_type)
         y = logic.select(logic.eq(y, literal(y, 0)), one, y)
@@ -98,6 +99,7 @@ def _remainder(x: Any, y: Any) -> Any:
 
 def _modulo(x: Any, y: Any) -> Any:
     rest = _remainder(x, y)
+    # XLA's remainder has the sign of x, Python's that of y.
     other_sign = logic.ne(logic.is_negative(rest), logic.is_negative(y))
     wrong = logic.and_(other_sign, logic.ne(rest, literal(rest, 0)))
     return logic.select(wrong, e.add(rest, y), rest)
@@ -107,6 +109,7 @@ def _floor_divide(x: Any, y: Any) -> Any:
     if is_kind(x, "u"):
         return e.div(x, y)
     if is_kind(x, "i"):
+        # XLA rounds quotients of integers towards zero, Python down.
         quotient = e.div(x, y)
         inexact = logic.ne(e.rem(x, y), literal(x, 0))
         below = logic.and_(logic.ne(e.sign(x), e.sign(y)), inexact)
@@ -116,6 +119,7 @@ def _floor_divide(x: Any, y: Any) -> Any:
     x, y = broadcast_arrays(x, y)
     # Without the remainder the quotient is a whole number up to rounding errors.
     rest = e.rem(x, y)
+    # The remainder by 0 is nan, while x / 0 has a sign and an infinity to keep.
     whole = e.div(logic.select(logic.eq(y, literal(y, 0)), x, e.sub(x, rest)), y)
     below = logic.and_(logic.ne(rest, literal(rest, 0)), logic.ne(e.sign(rest), e.sign(y)))
     return e.round_(logic.select(below, subtract(whole, 1.0), whole), rounding_method=0)
@@ -158,6 +162,7 @@ def _hypot(x: Any, y: Any) -> Any:
 def _length(x: Any, y: Any) -> Any:
     x, y = e.abs_(x), e.abs_(y)
     infinite = logic.or_(logic.eq(x, literal(x, np.inf)), logic.eq(y, literal(y, np.inf)))
+    # Divided by the larger one, as the squares of both may overflow.
     big, small = e.max_(x, y), e.min_(x, y)
     nothing = logic.eq(big, literal(big, 0))
     ratio = e.div(small, logic.select(nothing, literal(big, 1), big))
@@ -296,6 +301,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([0., 1., 4., 9.], dtype=float32)
     """
     x1, x2 = check("power", x1, x2)
+    # A known integer exponent becomes products, as in JAX. They have derivatives without a logarithm of x.
     whole = _known_integer(x2)
     if whole is None:
         return _general_power(x1, x2)

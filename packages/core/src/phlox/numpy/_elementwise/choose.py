@@ -39,8 +39,10 @@ def _clip(arr: Any, min: Any, max: Any) -> Any:
             raise DtypeError(
                 "clip: Complex values have no ordering and cannot be clipped", instead="clip x.real, x.imag"
             )
+    # The upper bound comes last, so that it wins where min > max, as in NumPy.
     for bound, apply in ((min, maximum), (max, minimum)):
         if bound is not None:
+            # A bound that the dtype of `arr` does not hold becomes its nearest number, which clips the same elements.
             if unheld(arr, bound) == 1:
                 bound, _ = saturated(bound, type_of(arr).dtype)
             arr = apply(*promote_shapes("clip", bound, arr))
@@ -119,6 +121,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         return to_dtype(e.mul(e.round_(scaled, rounding_method=1), factor), aval.dtype, aval.weak_type)
     if decimals == 0:
         return e.round_(a, rounding_method=1)
+    # The factor would be infinite.
     if decimals > np.log10(float(dtypes.finfo(aval.dtype).max)):
         return a
     # In float16 the scaled numbers could overflow.

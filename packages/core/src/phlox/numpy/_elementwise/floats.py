@@ -16,7 +16,7 @@ from ..._operands.promotion import promoted, promoted_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
 from ..._ops.structure.shape import bitcast_convert_type
-from .._manipulation.shapes import broadcast_arrays
+from .._manipulation.broadcasting import broadcast_arrays
 from .._statistics.reductions import no_out
 from .binary import logaddexp
 from .choose import where
@@ -57,6 +57,7 @@ def _to_neighbour(x: Any) -> Any:
 
 
 def _logaddexp2(x: Any, y: Any) -> Any:
+    # log2(2**x + 2**y) = log(exp(x log 2) + exp(y log 2)) / log 2
     scale = by_parts(lambda part: e.mul(part, literal(part, np.log(2))))
     back = by_parts(lambda part: e.div(part, literal(part, np.log(2))))
     return back(logaddexp(scale(x), scale(y)))
@@ -111,6 +112,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     Array(1., dtype=float32)
     """
     x1, x2 = promoted("fmax", x1, x2)
+    # If x1 is nan the comparison is false and x2 is taken.
     return where(_or_missing(x1 > x2, x2), x1, x2)
 
 
@@ -146,6 +148,7 @@ def _powers_of_two(x: Any, exponent: Any) -> Any:
 def _power_of_two(exponent: Any, dtype: Any) -> Any:
     """2 to the power of an exponent of normal numbers of this dtype, made from its bits."""
     info = dtypes.finfo(dtype)
+    # The smallest normal number has the biased exponent 1.
     biased = to_dtype(e.add(exponent, literal(exponent, 1 - info.minexp)), np.dtype(f"int{dtypes.bits(dtype)}"))
     return bitcast_convert_type(logic.shift_left(biased, literal(biased, info.nmant)), new_dtype=dtype)
 
@@ -171,6 +174,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if is_kind(x1, "c") or is_kind(x2, "fc"):
         raise DtypeError(f"ldexp does not accept {type_of(x1).short} and {type_of(x2).short}", instead="x1 * 2.0**x2")
     (x1,) = promoted_inexact("ldexp", x1)
+    # Each finite number times 2 to the power of ±4 maxexp is 0 or infinite, so that larger exponents, which int32 may
+    # not hold, are not needed.
     limit = 4 * dtypes.finfo(type_of(x1).dtype).maxexp
     exponent = x2 if dtypes.bits(type_of(x2).dtype) >= 32 else to_dtype(x2, dtypes.int32)
     exponent = e.min_(exponent, literal(exponent, limit))
@@ -208,10 +213,12 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     scaled = where(small, e.mul(x, literal(x, 2.0 ** (info.nmant + 1))), x)
     bits = bitcast_convert_type(e.stop_gradient(scaled), new_dtype=np.dtype(f"uint{dtypes.bits(dtype)}"))
     biased = logic.shift_right_logical(bits, literal(bits, info.nmant))
+    # The bias of the format is maxexp - 1, and the mantissas of frexp are from 0.5 to 1, not from 1 to 2.
     biased = to_dtype(logic.and_(biased, literal(bits, 2 * info.maxexp - 1)), dtypes.int32)
     exponent = biased - (info.maxexp - 2)
     exponent = where(small, exponent - (info.nmant + 1), exponent)
     exponent = where(special, 0, exponent)
+    # The mantissa is a product and not made of bits, which have no derivative.
     return where(special, x, _powers_of_two(x, -exponent)), to_dtype(exponent, dtypes.int32)
 
 

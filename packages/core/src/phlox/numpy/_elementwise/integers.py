@@ -17,7 +17,8 @@ from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
 from ..._ops.structure import shape as ops
 from ..._ops.structure.slicing import along
-from .._manipulation.shapes import broadcast_arrays, moveaxis, ravel, reshape
+from .._manipulation.broadcasting import broadcast_arrays
+from .._manipulation.shapes import moveaxis, ravel, reshape
 from .._statistics.reductions import sum
 from .binary import floor_divide, remainder
 from .choose import where
@@ -63,6 +64,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     def divide(pair: Any) -> Any:
         x, y = pair
+        # Pairs whose second number is 0 are done, and stay as they are until all others are.
         nothing = logic.eq(y, literal(y, 0))
         rest = e.rem(x, logic.select(nothing, to_one(y), y))
         return logic.select(nothing, x, y), logic.select(nothing, y, rest)
@@ -86,6 +88,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     x1, x2 = _whole_numbers("lcm", x1, x2)
     divisor = gcd(x1, x2)
     nothing = logic.eq(divisor, literal(divisor, 0))
+    # The division comes first, as the product of both numbers may overflow.
     multiple = e.mul(abs(x1), e.div(abs(x2), logic.select(nothing, to_one(divisor), divisor)))
     return where(nothing, literal(multiple, 0), multiple)
 

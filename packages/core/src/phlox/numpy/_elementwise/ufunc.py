@@ -24,7 +24,9 @@ from .._creation.fill import full
 from .._creation.from_data import asarray
 from .._functions.vectorize import vectorize
 from .._indexing.reading import take
-from .._manipulation.shapes import broadcast_shapes, broadcast_to, concatenate, expand_dims, moveaxis, ravel, reshape
+from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
+from .._manipulation.joining import concatenate
+from .._manipulation.shapes import expand_dims, moveaxis, ravel, reshape
 from .choose import where as choose
 
 if TYPE_CHECKING:
@@ -457,6 +459,7 @@ def _at(arrays: Any, a: Any, *b: Any, function: ufunc, slices: Any) -> Any:
         where = index([row[i] for row in rows])
         return a.at[where].set(function(a.at[where].get(), *[x[i] for x in own]))
 
+    # One index after the other: `at` applies the function once for each occurrence of an index.
     return fori_loop(0, count, step, a)
 
 
@@ -471,6 +474,7 @@ def _reduceat(a: Any, indices: Any, function: ufunc, axis: int) -> Any:
     others = tuple(i for i in range(a.ndim) if i != axis)
     begin, end = expand_dims(indices, others), expand_dims(ends, others)
 
+    # All runs advance at once: element i is combined into the runs that have begun before it and not ended.
     def step(i: Any, so_far: Any) -> Any:
         result = function(so_far, take(a, expand_dims(i, 0), axis))
         return choose((i > begin) & (i < end), result, so_far)

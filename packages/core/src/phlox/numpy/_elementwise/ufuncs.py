@@ -67,6 +67,7 @@ def _log_sum_exp(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, wh
     # Before the exponential: 0 times the exponential of a masked nan is nan in the derivative.
     a = a if where is None else choose(where, a, to_dtype(-np.inf, type_of(a).dtype))
     top = largest(e.real(a) if is_kind(a, "c") else a, axis, keepdims=True, initial=-np.inf)
+    # inf - inf would be nan. The shift cancels in the result, so it needs no derivative.
     top = e.stop_gradient(choose(e.is_finite(top), top, 0))
     total = sum(e.exp(e.sub(a, to_dtype(top, type_of(a).dtype))), axis, keepdims=keepdims)
     out = e.log(total) + to_dtype(top.reshape(type_of(total).shape), type_of(total).dtype)

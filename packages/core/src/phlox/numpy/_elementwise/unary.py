@@ -38,6 +38,7 @@ def by_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _log10(x: Any) -> Any:
+    # By parts: a complex factor would have an imaginary part of 0, and inf * 0 is nan.
     return by_parts(lambda part: e.mul(part, to_dtype(0.4342944819032518, type_of(part).dtype)))(e.log(x))
 
 
@@ -112,6 +113,7 @@ def trunc(x: ArrayLike) -> Array:
     Array(-1., dtype=float32, weak_type=True)
     """
     x = check_one("trunc", x)
+    # ceil of negative numbers gives -0.0 for those above -1, as NumPy does.
     return x if is_kind(x, "biu") else logic.select(logic.is_negative(x), e.ceil(x), e.floor(x))
 
 
@@ -181,6 +183,7 @@ isinf = unary("isinf", check, _infinite, "Where x is infinite", "1.0", boolean(F
 
 def _sign_bit(x: Any) -> Any:
     if is_kind(x, "f"):
+        # The bit itself, because no comparison sees the sign of -0.0 and of nan.
         signed = np.dtype(f"int{dtypes.bits(type_of(x).dtype)}")
         return logic.is_negative(bitcast_convert_type(x, new_dtype=signed))
     return to_dtype(logic.is_negative(number(x)), dtypes.bool_)

@@ -21,7 +21,8 @@ from .._creation.fill import arange, full
 from .._creation.from_data import asarray
 from .._elementwise.binary import maximum, minimum, remainder
 from .._elementwise.unary import as_bool, is_kind
-from .._manipulation.shapes import broadcast_arrays, expand_dims
+from .._manipulation.broadcasting import broadcast_arrays
+from .._manipulation.shapes import expand_dims
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike, DTypeLike, Shape
@@ -155,6 +156,7 @@ def piecewise(
     dtype = type_of(x).dtype
     *conditions, x = broadcast_arrays(*(as_bool(asarray(c)) for c in conditions), asarray(x))
     chosen = full(type_of(x).shape, 0, np.int32)
+    # The last condition that holds decides, as in NumPy.
     for number, condition in enumerate(conditions, 1):
         chosen = logic.select(condition, full(type_of(x).shape, number, np.int32), chosen)
     return _elements_by_function(chosen, [functions[-1], *functions[:-1]], x, dtype, args, kw)
@@ -209,6 +211,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     conditions = [as_bool(c) for c in conditions]
     *conditions_and_choices, out = broadcast_arrays(*conditions, *choices, out)
     n = len(choices)
+    # In reverse, so that the first condition that holds is the last to choose
     for holds, choice in zip(conditions_and_choices[:n][::-1], conditions_and_choices[n:][::-1], strict=True):
         out = logic.select_n(holds, out, choice)
     return out

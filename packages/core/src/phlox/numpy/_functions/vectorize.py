@@ -11,7 +11,8 @@ from ..._base.errors import ArgumentError, OptionError, ShapeError
 from ..._base.wrapping import wraps
 from ..._operands.checks import check, type_of
 from ..._ops.structure.shape import own
-from .._manipulation.shapes import broadcast_shapes, squeeze
+from .._manipulation.broadcasting import broadcast_shapes
+from .._manipulation.shapes import squeeze
 
 _CORE = r"\((?:\w+(?:,\w+)*)?,?\)"
 
@@ -87,6 +88,7 @@ def vectorize(
             raise ArgumentError(
                 f"vectorize: Cannot pass None at locations {missing} with {signature=}", instead=f"excluded={missing}"
             )
+        # None stands for an argument that is left out, and is not mapped.
         positions = [i for i, x in enumerate(args) if i not in excluded and x is not None]
         named = {k: v for k, v in kwargs.items() if k in excluded or v is None}
         keywords = [k for k in kwargs if k not in named]
@@ -99,11 +101,13 @@ def vectorize(
         lengths: dict[str, int] = {}
 
         def call(*examples: Any) -> Any:
+            # Excluded arguments stay in their places; examples replace the arrays.
             filled = list(args)
             for i, x in zip(positions, examples, strict=False):
                 filled[i] = x
             result = pyfunc(*filled, **named, **dict(zip(keywords, examples[len(positions) :], strict=True)))
             if outs is not None:
+                # A copy of the lengths, as names that only results have are bound anew in each trace.
                 _check_results(result, outs, dict(lengths), where)
             return result
 
@@ -130,6 +134,7 @@ def _mapped(call: Callable[..., Any], loops: Sequence[tuple[int, ...]]) -> Calla
         in_axes = []
         for loop in loops:
             at = axis - (len(outer) - len(loop))
+            # An axis of length 1 that broadcasts is not mapped: `_squeezed` has removed it.
             is_mapped = at >= 0 and loop[at] == outer[axis] and (loop[at] != 1 or outer[axis] == 1)
             in_axes.append(0 if is_mapped else None)
         if any(a == 0 for a in in_axes):

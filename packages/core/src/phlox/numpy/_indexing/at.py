@@ -24,7 +24,8 @@ from ..._ops.structure.numbers import in_dtype
 from ..._trace.trace import Tracer
 from .._creation.from_data import asarray
 from .._elementwise.choose import where
-from .._manipulation.shapes import broadcast_to, reshape
+from .._manipulation.broadcasting import broadcast_to
+from .._manipulation.shapes import reshape
 from .ds import is_window, window
 from .plan import Plan, parse
 from .reading import layout_of, read
@@ -176,6 +177,7 @@ class AtIndex:
         if is_window(index):
             part = window(index, type_of(x).shape)
             x, index = part.read(x), part.rest
+        # With a mode that says what happens out of bounds, an index there is no mistake.
         checked = mode is None or GatherScatterMode.from_any(mode) is GatherScatterMode.PROMISE_IN_BOUNDS
         plan, dynamic = parse(index, type_of(x).shape, wrap_negative_indices, READ if checked else None)
         elements = read(
@@ -312,9 +314,11 @@ class AtIndex:
             clip = GatherScatterMode.from_any(how.mode) is GatherScatterMode.CLIP
             return part.write(x, changed._write(kind, y, how), clip)
         mask = self.index
+        # The positions in a traced mask are not known, but writing one value needs none.
         if isinstance(mask, Tracer) and mask.aval.dtype == dtypes.bool_ and kind == "set":
             return _set_where(x, mask, y)
         plan, dynamic = parse(self.index, type_of(x).shape, how.wraps, WRITE if how.mode is None else None)
+        # Integers and slices select one region, and each position of it once.
         single = "array" not in plan.items and "mask" not in plan.items
         return _scatter(
             x,
@@ -369,6 +373,7 @@ def _scatter(
     unique_indices: bool,
 ) -> Any:
     aval, update = type_of(x), type_of(y)
+    # Computed in the promoted dtype and converted back, as in JAX: two additions of 0.5 add 1 to an integer.
     dtype, weak = promote(((aval.dtype, aval.weak_type), (update.dtype, update.weak_type)))
     if dtype != aval.dtype and not update.weak_type:
         warn(

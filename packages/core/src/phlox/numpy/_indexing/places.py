@@ -25,7 +25,8 @@ from .._elementwise.binary import remainder
 from .._elementwise.choose import clip, where as choose
 from .._elementwise.comparisons import less
 from .._elementwise.unary import as_bool
-from .._manipulation.shapes import atleast_1d, ravel, reshape, stack, transpose
+from .._manipulation.joining import stack
+from .._manipulation.shapes import atleast_1d, ravel, reshape, transpose
 from .._statistics import reductions as r
 from .at import At
 from .reading import grid_index, take
@@ -81,10 +82,12 @@ def nonzero(
         raise ShapeError(f"nonzero: fill_value={fill_value!r}", instead=f"a number, or a tuple of {len(shape)}")
     mask = ravel(as_bool(a))
     size = known_count("nonzero", mask) if size is None else integer("nonzero", "size", size)
+    # -1 marks entries beyond the nonzero elements, each of which has a fill value of its own axis.
     flat = first_places(mask, size, np.int32(-1))
     missing = less(flat, 0)
     out = []
     for i, (n, fill) in enumerate(zip(shape, fills, strict=True)):
+        # Axes without elements must not divide by 0.
         below = int(np.prod(shape[i + 1 :], dtype=int))
         out.append(choose(missing, fill, remainder(flat // max(below, 1), max(n, 1))))
     return tuple(out)
@@ -188,6 +191,7 @@ def compress(
         size = known_count("compress", mask)
     elif not 0 <= size <= n:
         raise OptionError(f"compress: size={size} for {n} elements", instead=f"a size from 0 to {n}")
+    # `take` fills what is beyond the axis.
     beyond = to_dtype(value_of(type_of(a).shape[at]), np.dtype(np.int32))
     return take(a, first_places(mask, size, beyond), at, fill_value=fill_value)
 
@@ -252,6 +256,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         raise ShapeError(f"place: {type_of(mask).short} as mask of {type_of(arr).short}")
     if not type_of(vals).size:
         raise ShapeError("place: no values to take from", shapes=[type_of(vals).shape])
+    # Missing positions are out of bounds, where updates are dropped.
     positions = first_places(ravel(as_bool(mask)), count, to_dtype(value_of(count), np.dtype(np.int32)))
     values = to_dtype(_repeated(vals, count), type_of(arr).dtype)
     return reshape(At(ravel(arr))[positions].set(values, mode="drop"), shape)
@@ -294,6 +299,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     if mode == "wrap":
         ind = remainder(ind, max(count, 1))
     else:
+        # The default of JAX is "clip", but with negative positions counted from the end.
         ind = choose(less(ind, 0), ind + count, ind) if mode is None else ind
         ind = clip(ind, 0, max(count - 1, 0))
     values = _repeated(to_dtype(v, type_of(a).dtype), type_of(ind).size)

@@ -75,6 +75,7 @@ def parse(
     if sum(p is Ellipsis for p in parts) > 1:
         raise IndexingError("an index can have only one ellipsis (...)")
     missing = [slice(None)] * (len(shape) - consumed)
+    # By identity, as == of an array is an array
     if Ellipsis in [p if p is Ellipsis else None for p in parts]:
         at = next(i for i, p in enumerate(parts) if p is Ellipsis)
         parts[at : at + 1] = missing
@@ -138,6 +139,7 @@ def _refuse_sequence(index: Sequence[Any]) -> None:
 
 def _element(x: Any) -> Any:
     """An index that is one number or array, as an int or an integer or bool array."""
+    # An empty list would be an array of floats.
     if isinstance(x, Sequence) and not isinstance(x, str):
         x = asarray(x) if len(x) else np.zeros(0, np.int32)
     if isinstance(x, bool | np.bool_):
@@ -213,6 +215,7 @@ def _slice(s: slice, n: int) -> SlicedAxis:
             raise IndexingError(f"the {name} of a slice must be an integer, got {value!r}")
     symbolic = is_symbolic(n) or is_symbolic(s.start) or is_symbolic(s.stop)
     start, stop, step = _indices(s, n) if symbolic else s.indices(n)
+    # The length of range(start, stop, step): the division rounds up, for steps of either sign.
     size = max_dim(0, (stop - start + step - (1 if step > 0 else -1)) // step)
     return SlicedAxis(start, size, step)
 
@@ -240,6 +243,7 @@ _PLAIN = (int, type(None))
 @functools.lru_cache(4096)
 def _plan_of_slice(start: int | None, stop: int | None, step: int | None, shape: tuple[int, ...]) -> Plan | None:
     """The plan of a slice of the first axis; None if it lies outside, which is reported at each line."""
+    # The parts are the cache's key, as slices cannot be hashed before Python 3.12.
     part = slice(start, stop, step)
     return None if shape and not is_symbolic(shape[0]) and is_outside(part, shape[0]) else parse(part, shape)[0]
 

@@ -31,7 +31,8 @@ from ..._ops.structure.gather import gather
 from ..._ops.structure.slicing import dynamic_slice, slice_
 from ..._xla import key_records
 from .._elementwise.binary import maximum
-from .._manipulation.shapes import broadcast_shapes, broadcast_to, moveaxis, ravel, reshape
+from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
+from .._manipulation.shapes import moveaxis, ravel, reshape
 from .ds import is_window, window
 from .plan import Item, Plan, SlicedAxis, parse, plain
 
@@ -53,6 +54,7 @@ def getitem(x: Any, index: Any) -> Any:
     plan, dynamic = parsed
     out = read(x, *dynamic, plan=plan, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False)
     dtype = x.aval.dtype
+    # Uses of a key are recorded through indexing: with strict checks also of raw keys, which are arrays of uint32.
     is_followed = type(dtype) is KeyDtype or (dtype is dtypes.uint32 and config.current().checks == "strict")
     if is_followed and current_trace.get() is None:
         key_records.select(x, out, index)
@@ -105,6 +107,7 @@ def _basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
     starts, limits, steps = [], [], []
     for n, item, i in zip(shape, consuming, fixed, strict=True):
         if isinstance(item, SlicedAxis):
+            # XLA has no negative strides: the elements are sliced forwards and then reversed.
             low = item.start if item.step > 0 else item.start + (item.size - 1) * item.step
             step = abs(item.step)
             high = low + (item.size - 1) * step + 1 if item.size else low
@@ -200,6 +203,8 @@ def _result_axes(items: Sequence[Item], batch: tuple[int, ...]) -> _Result:
     """The axes of the result. Those of the index arrays, `batch`, are where the arrays were in the index, or first if
     the arrays were not adjacent."""
     advanced = [i for i, item in enumerate(items) if item in ("array", "int", "mask")]
+    # NumPy's rule: the axes of adjacent index arrays stay where these are; arrays with a slice between them have no
+    # such place, so their axes come first.
     is_adjacent = not advanced or advanced[-1] - advanced[0] + 1 == len(advanced)
     only_integers = all(items[i] == "int" for i in advanced)
     batch_item = advanced[0] if advanced and (is_adjacent or only_integers) else 0
@@ -248,6 +253,7 @@ def layout_of(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Lay
             if item.step == 1:
                 components.append(np.int32(item.start))
             else:
+                # A gather reads contiguous windows. A slice with a step becomes an array of positions.
                 axis_positions = positions(item.size) * item.step + item.start
                 components.append(_spread(axis_positions, outer_shape, (outer.index(result.strided[i]),)))
                 collapsed.append(axis)
@@ -256,6 +262,8 @@ def layout_of(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Lay
             # `parse` has already wrapped static positions.
             front = from_front(part, n if plan.wraps and type(part) is not int else None)
             ndim = type_of(part).ndim
+            # Index arrays broadcast against each other: those of lower rank are aligned with the last axes of the
+            # batch.
             first = result.batch_start + len(batch) - ndim
             components.append(_spread(front, outer_shape, tuple(outer.index(first + k) for k in range(ndim))))
             collapsed.append(axis)
@@ -395,6 +403,7 @@ def grid_index(function: str, arr: Any, indices: Any, axis: int) -> tuple[Any, .
             index.append(axis_indices)
         else:
             length = type_of(arr).shape[i]
+            # An axis of length 1 is broadcast, so each position is 0.
             places_i = positions(shape[i]) if length != 1 else np.zeros(shape[i], np.int32)
             index.append(reshape(places_i, tuple(shape[i] if k == i else 1 for k in range(rank))))
     return tuple(index)
@@ -482,6 +491,7 @@ def _take_along_axis(
     # Axes along which `arr` (of length one) is broadcast are axes of the indices only.
     mine = [i for i in range(len(shape)) if i == at or lengths[i] == shape[i]]
     arr = reshape(arr, tuple(lengths[i] for i in mine))
+    # Along the other axes each index stays at its place: as batching dimensions they need no positions in the indices.
     numbers = GatherDimensionNumbers(
         offset_dims=(),
         collapsed_slice_dims=(mine.index(at),),

@@ -242,6 +242,7 @@ class RefView:
         self.ref = ref
         self.idx = idx if _is_all(idx) else _checked(ref, idx)
         inner = ref.aval.inner_aval
+        # Tracing finds the type for every kind of index.
         part = inner if _is_all(idx) else stage(lambda x: [x[idx]], [inner])[0].outvars[0].aval
         self.aval = ref.aval.update(inner_aval=part)
 
@@ -316,6 +317,8 @@ def _fitting(function: str, ref: Ref | RefView, there: Any, value: Any) -> Any:
             expected=aval.shape,
             got=value_aval.shape,
         )
+    # A weakly typed number fits into each dtype of its kind. Other values must have the dtype, as nothing shows that an
+    # assignment rounds.
     same_kind = dtypes.kind(value_aval.dtype) == dtypes.kind(aval.dtype) or {*map(_class, (value_aval, aval))} == {"i"}
     if value_aval.dtype != aval.dtype and not (value_aval.weak_type and same_kind):
         raise DtypeError(
@@ -382,4 +385,5 @@ def install() -> None:
         setattr(Ref, name, value)
 
 
+# `Ref` is of a lower layer, which does not know how to index.
 install()

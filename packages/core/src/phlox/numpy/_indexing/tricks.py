@@ -16,7 +16,8 @@ from .._creation.grids import progression
 from .._elementwise.choose import where
 from .._elementwise.comparisons import greater, less
 from .._elementwise.integers import divmod
-from .._manipulation.shapes import concatenate, expand_dims, moveaxis
+from .._manipulation.joining import concatenate
+from .._manipulation.shapes import expand_dims, moveaxis
 from .places import nonzero
 
 if TYPE_CHECKING:

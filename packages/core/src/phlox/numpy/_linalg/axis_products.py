@@ -12,7 +12,9 @@ from ..._operands.checks import canonical_axis, check, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from .._elementwise.binary import multiply, subtract
 from .._elementwise.unary import conj
-from .._manipulation.shapes import broadcast_arrays, expand_dims, moveaxis, reshape, squeeze, stack
+from .._manipulation.broadcasting import broadcast_arrays
+from .._manipulation.joining import stack
+from .._manipulation.shapes import expand_dims, moveaxis, reshape, squeeze
 from .products import matmul
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ def vecdot(
     for x in (x1, x2):
         parts.append(moveaxis(x, canonical_axis(axis, type_of(x).ndim, "vecdot"), -1))
     _lengths_agree("vecdot", x1, x2, type_of(parts[0]).shape[-1], type_of(parts[1]).shape[-1])
+    # As products of 1 × n and n × 1 matrices, because XLA's product takes a precision and a dtype to sum in.
     row, column = expand_dims(conj(parts[0]), -2), expand_dims(parts[1], -1)
     out = matmul(row, column, precision=precision, preferred_element_type=preferred_element_type)
     return squeeze(out, (-2, -1))
@@ -173,6 +176,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = promote_dtypes(*check("kron", a, b))
     rank = functools.reduce(max, (type_of(x).ndim for x in (a, b)))
     shapes = [(1,) * (rank - type_of(x).ndim) + type_of(x).shape for x in (a, b)]
+    # The axes of a and b alternate, and each pair is then merged.
     outer = reshape(a, tuple(n for m in shapes[0] for n in (m, 1)))
     inner = reshape(b, tuple(n for m in shapes[1] for n in (1, m)))
     return reshape(multiply(outer, inner), tuple(n * m for n, m in zip(*shapes, strict=True)))

@@ -9,9 +9,11 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import OptionError
 from ..._ir import dtypes
+from ..._operands.broadcasting import where
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
 from ..._ops.elementwise import arithmetic as e
+from ..._ops.elementwise.families import literal
 from ..._ops.linalg.cholesky import cholesky as cholesky_p
 from ..._ops.linalg.eigen import eig as eig_p, eigh as eigh_p
 from ..._ops.linalg.householder import geqrf
@@ -112,6 +114,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     a = _matrix("qr", a)
     if mode == "raw":
         reflections, taus = geqrf(a)
+        # NumPy's "raw" is the transpose of LAPACK's matrix.
         return QRResult(swapped(reflections), taus)
     if mode not in ("reduced", "r", "full", "complete"):
         raise OptionError(f"qr: there is no mode {mode!r}", instead="'reduced', 'complete', 'r' or 'raw'")
@@ -169,11 +172,14 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: Any) -> Any:
     v, w = _eigh(a, True, True, subset_by_index)
     s = e.abs_(w)
     last = type_of(s).ndim - 1
+    # The order of eigenvalues is not that of their sizes.
     order = {"dimension": last, "is_stable": True, "num_keys": 1}
     if not compute_uv:
         return rev(sort(s, **order)[0], dimensions=(last,))
     order_of = iota(dtype=dtypes.int32, shape=type_of(s).shape, dimension=last)
-    s, order_of, signs = (rev(x, dimensions=(last,)) for x in sort(s, order_of, e.sign(w), **order))
+    # 0 counts as positive: with the sign 0 its row of vh would be 0.
+    signs = where(w < 0, literal(w, -1), literal(w, 1))
+    s, order_of, signs = (rev(x, dimensions=(last,)) for x in sort(s, order_of, signs, **order))
     u = take_along_axis(v, order_of[..., None, :], axis=-1)
     return SVDResult(u, s, adjoint(u * signs[..., None, :].astype(type_of(u).dtype)))
 

@@ -19,7 +19,7 @@ from ..._ops.linalg.triangular import solve_triangular
 from .._creation.fill import arange, ones, zeros_like
 from .._elementwise.choose import where
 from .._elementwise.unary import abs, exp, is_kind, isfinite, log, real, sign
-from .._manipulation.shapes import concatenate
+from .._manipulation.joining import concatenate
 from .._statistics.reductions import any, count_nonzero, cumprod, prod, sum
 from .products import trace
 from .solving import solve
@@ -49,6 +49,7 @@ def _log_of(det: Any) -> tuple[Any, Any]:
 
 def _parity(pivots: Any, more: Any = 0) -> Any:
     """1 where the number of row exchanges of LU plus `more` is even, else -1."""
+    # LU exchanges row i with row pivots[i]; equal numbers are no exchange.
     moved = count_nonzero(pivots != arange(type_of(pivots).shape[-1], dtype=np.int32), axis=-1)
     return 1 - 2 * ((moved + more) % 2)
 
@@ -122,6 +123,7 @@ def _slogdet_qr(a: Any) -> tuple[Any, Any]:
 def _slogdet_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     (x,), (dx,) = primals, tangents
     out = slogdet(x)
+    # Jacobi's formula: d log det x = trace(x⁻¹ dx)
     return (out.sign, out.logabsdet), _log_tangents(x, trace(solve(x, dx), axis1=-1, axis2=-2), out.sign)
 
 
@@ -165,6 +167,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 @custom_jvp
 def _det(a: Any) -> Any:
     out = slogdet(a)
+    # By logarithms, as a part of the product of the diagonal may overflow where the determinant does not.
     return out.sign * exp(out.logabsdet).astype(type_of(out.sign).dtype)
 
 
@@ -187,6 +190,7 @@ def _times_cofactors(a: Any, b: Any) -> tuple[Any, Any]:
     dtype = type_of(a).dtype
     products = cumprod(diagonal_of(factors), axis=-1) * _parity(pivots).astype(dtype)[..., None]
     det = products[..., -1]
+    # det divided by the last element of the diagonal is the product of the others, so that this element may be 0.
     factors = factors.at[..., -1, -1].set(1.0 / products[..., -2])
     # Where the rank is less than n - 1, the cofactors are zero.
     probe = solve_triangular(factors, ones((*type_of(b).shape[:-1], 1), dtype), lower=False)

@@ -201,6 +201,7 @@ def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[tuple[str, ...], str]
         if any(c not in letters for c in output) or len(set(output)) != len(output):
             raise ShapeError(f"einsum: the result {output!r} must name axes of the operands, each once")
         return spelled, output
+    # NumPy's rule without an arrow: letters that occur once, in alphabetical order
     once = sorted(c for c in set(letters) if letters.count(c) == 1 and c not in dots)
     return spelled, "".join([*dots, *once])
 
@@ -209,12 +210,14 @@ def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[tuple[str, ...], str]
 def _einsum(arrays: Any, inputs: Any, output: str, path: Path, precision: Any, preferred: Any, dot: Any) -> Any:
     terms = list(zip(promote_dtypes(*arrays), inputs, strict=True))
     for i, step in enumerate(path):
+        # From the last one on, so that the positions of the others stay
         chosen = [terms.pop(k) for k in sorted(step, reverse=True)][::-1]
         later = set(output).union(*(letters for _, letters in terms))
         a, la = chosen[0]
         a, la = _simplify(a, la, later.union(*(letters for _, letters in chosen[1:])))
         if len(chosen) == 2:
             b, lb = _simplify(*chosen[1], later | set(la))
+            # What only `b` kept in `a` may have been summed in `b` meanwhile.
             a, la = _simplify(a, la, later | set(lb))
             order = output if i == len(path) - 1 else "".join(c for c in dict.fromkeys(lb + la) if c in later)
             a, la = _pair(a, la, b, lb, order, precision, preferred, dot)
@@ -274,6 +277,7 @@ def _pair(a: Any, la: str, b: Any, lb: str, order: str, precision: Any, preferre
     batch = [c for c in order if c in la and c in lb]
     summed = [c for c in la if c in lb and c not in order]
     rest_a, rest_b = ("".join(c for c in letters if c not in batch and c not in summed) for letters in (la, lb))
+    # A product has the free axes of its first operand first: exchanged, it may need no transpose.
     if "".join(batch) + rest_a + rest_b != order:
         a, la, rest_a, b, lb, rest_b = b, lb, rest_b, a, la, rest_a
     axes = tuple(la.index(c) for c in summed), tuple(lb.index(c) for c in summed)

@@ -86,6 +86,7 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any
 
 
 def _extremum(x: Any, axis: int, largest: bool) -> Any:
+    # With 0 as the initial value a matrix without elements has a norm.
     return max(x, axis, keepdims=True, initial=0) if largest else min(x, axis, keepdims=True)
 
 
@@ -110,6 +111,7 @@ def _vector_norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
         return max(abs(x), axis, keepdims=keepdims, initial=0)
     if ord == -np.inf:
         return min(abs(x), axis, keepdims=keepdims)
+    # "Norm" by name: the number of elements that are not 0
     if ord == 0:
         dtype = type_of(x).dtype
         if not dtypes.is_inexact(dtype):

@@ -17,7 +17,8 @@ from ..._operands.promotion import promote_dtypes
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.elementwise.families import literal
 from ..._ops.structure.shape import squeeze as squeeze_op, transpose as transpose_op
-from .._manipulation.shapes import broadcast_shapes, broadcast_to, expand_dims, ravel
+from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
+from .._manipulation.shapes import expand_dims, ravel
 
 if TYPE_CHECKING:
     from ..._api.devices.out_sharding import OutSharding
@@ -342,6 +343,7 @@ def trace(
     if i == j:
         raise ShapeError(f"trace: axis1 and axis2 can not be same: axis1={axis1} and axis2={axis2}", axis=axis1)
     rows, columns = type_of(a).shape[i], type_of(a).shape[j]
+    # By a mask, where a gather of the diagonal would become a scatter in reverse mode
     mask = eye(rows, columns, offset, dtype=bool)
     if i > j:
         mask = mask.T

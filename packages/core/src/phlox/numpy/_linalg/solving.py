@@ -23,7 +23,8 @@ from .._creation.fill import eye, zeros
 from .._creation.from_data import array, asarray
 from .._elementwise.choose import where
 from .._elementwise.unary import conj, real
-from .._manipulation.shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ravel, reshape
+from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
+from .._manipulation.shapes import expand_dims, moveaxis, ravel, reshape
 from .._statistics.reductions import any, max, sum
 from .decompositions import svd
 from .products import matmul
@@ -110,6 +111,7 @@ def inv(a: ArrayLike) -> Array:
     rows, columns = matrix_shape("inv", a)
     if rows != columns:
         raise ShapeError(f"inv: takes square matrices, got {type_of(a).short}", shapes=[type_of(a).shape])
+    # LU and two triangular solves, for which reverse mode reuses the factors
     return solve(a, broadcast_to(eye(rows, dtype=type_of(a).dtype), type_of(a).shape))
 
 
@@ -155,11 +157,13 @@ def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
     aval = type_of(a)
     if m == 0 or n == 0:
         return zeros((*aval.shape[:-2], n, m), aval.dtype)
+    # JAX's default; NumPy's is 1e-15 for all dtypes.
     if rtol is None:
         rtol = 10.0 * value_of(max_dim(m, n)) * dtypes.finfo(aval.dtype).eps
     u, s, vh = svd(conj(a), full_matrices=False, hermitian=hermitian)
     rtol = asarray(rtol)[..., None]
     rtol = rtol.reshape((1,) * (type_of(s).ndim - rtol.ndim) + rtol.shape)
+    # Division by infinity makes small singular values 0.
     inverse = where(s > rtol * s[..., :1], s, math.inf).astype(aval.dtype)
     return product(swapped(vh), swapped(u) / inverse[..., None]).astype(aval.dtype)
 
@@ -228,6 +232,7 @@ def _lstsq(a: Any, b: Any, rcond: Any, numpy_resid: bool) -> tuple[Any, Any, Any
     if numpy_resid and (rank < n or m <= n):
         residuals = asarray([])
     else:
+        # The residual is a difference of nearly equal numbers, for which reduced precision would leave no digits.
         rest = columns - matmul(a, x, precision="highest")
         residuals = sum(real(rest * conj(rest)), axis=0)
     return ravel(x) if vector else x, residuals, rank, s
@@ -256,6 +261,7 @@ def _minimizer_jvp(primals: tuple[Any, Any, Any], tangents: tuple[Any, Any, Any]
     dx = product(p, db - product(da, x) + product(adjoint(p), product(back, b - product(a, x))))
     dx = dx + product(back, normal) - product(p, product(a, product(back, normal)))
     _, through = jvp(lambda a, b: _truncated(a, b, limit)[0], (a, b), (da, db))
+    # Singular values below this are rounding errors of 0, and not cut off by the limit.
     zero = value_of(max_dim(*type_of(a).shape)) * float(dtypes.finfo(type_of(s).dtype).eps)
     cut = (s > zero * s[0]) & (s < asarray(limit, type_of(s).dtype) * s[0])
     dx = where(cut.any(), through, dx)

@@ -20,8 +20,9 @@ from .._creation.from_data import asarray
 from .._elementwise.binary import power
 from .._elementwise.unary import is_kind
 from .._indexing.reading import diag
+from .._manipulation.broadcasting import broadcast_to
 from .._manipulation.repeat import tile
-from .._manipulation.shapes import broadcast_to, expand_dims, ravel
+from .._manipulation.shapes import expand_dims, ravel
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
@@ -39,6 +40,7 @@ def matrix_shape(function: str, m: Any) -> tuple[int, int]:
 
 def _triangle(m: Any, k: int, lower: bool) -> Any:
     rows, columns = matrix_shape("tril" if lower else "triu", m)
+    # The upper triangle from diagonal k is all that is not in the lower triangle up to k - 1.
     mask = broadcast_to(tri(rows, columns, k if lower else k - 1, bool), type_of(m).shape)
     is_inside = mask if lower else logic.not_(mask)
     return logic.select_n(is_inside, broadcast_to(literal(m, 0), type_of(m).shape), m)

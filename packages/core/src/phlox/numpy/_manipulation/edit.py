@@ -25,8 +25,10 @@ from .._elementwise.choose import clip, where
 from .._elementwise.unary import is_kind
 from .._indexing.reading import take
 from .._searches.sorting import argsort, sort
+from .broadcasting import broadcast_to
+from .joining import concatenate
 from .repeat import count_up_to, tile
-from .shapes import broadcast_to, concatenate, moveaxis, ravel, reshape
+from .shapes import moveaxis, ravel, reshape
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike, Shape
@@ -120,6 +122,7 @@ def delete(
     a, at = _flat_or_at("delete", arr, axis)
     n = type_of(a).shape[at]
     if isinstance(obj, slice):
+        # NumPy's own function on the positions has all its rules: for slices backwards, masks, positions named twice.
         return take(a, np.delete(np.arange(index(n)), obj), at)
     if hasattr(obj, "__index__") and not isinstance(obj, Tracer) and not getattr(obj, "shape", ()):
         if is_symbolic(n):
@@ -144,6 +147,7 @@ def _delete_unique(a: Any, obj: Any, at: int) -> Any:
     positions = ravel(obj)
     positions = sort(_from_front(positions, n))
     count, dtype = type_of(positions).shape[0], type_of(positions).dtype
+    # Less the deleted positions before it, a deleted position counts the elements that stay before it.
     before = maximum(positions - arange(count, dtype=dtype), 0)
     return take(a, arange(n - count, dtype=dtype) + count_up_to(before, n - count), at)
 
@@ -192,6 +196,7 @@ def _insert(a: Any, positions: Any, values: Any, at: int) -> Any:
     values = to_dtype(values, type_of(a).dtype)
     values = reshape(values, (1,) * (rank - type_of(values).ndim) + type_of(values).shape)
     single = type_of(positions).shape in ((), (1,))
+    # NumPy's rule for one number as the position: the first axis of `values` goes along the axis.
     if not type_of(positions).shape:
         values = moveaxis(values, 0, at)
     count = type_of(values).shape[at] if single else type_of(positions).shape[0]

@@ -22,9 +22,12 @@ from .._elementwise.binary import maximum, minimum
 from .._elementwise.choose import clip, round
 from .._elementwise.unary import is_kind
 from .._indexing.reading import take
+from .._statistics.moments import mean
 from .._statistics.quantile import median
-from .._statistics.reductions import max, mean, min
-from .shapes import broadcast_to, concatenate, flip
+from .._statistics.reductions import max, min
+from .broadcasting import broadcast_to
+from .joining import concatenate
+from .shapes import flip
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike
@@ -162,6 +165,7 @@ def _stretch(x: Any, array: Any, axis: int, n: int) -> Any:
 def _ramp(start: Any, edge: Any, n: int, axis: int) -> Any:
     start = to_dtype(start, type_of(edge).dtype)
     stop = edge.squeeze(axis)
+    # The edge is an element of the array already.
     return linspace(start, stop, n, endpoint=False, dtype=type_of(edge).dtype, axis=axis)
 
 
@@ -174,6 +178,7 @@ def _by_statistic(array: Any, widths: Widths, name: str, spans: Sequence[tuple[i
         values = []
         for part, width in ((along(array, axis, 0, first), lo), (along(array, axis, n - last, n), hi)):
             value = _STATISTICS[name](part, axis, keepdims=True)
+            # Means of integers are rounded, as in NumPy.
             value = round(value) if dtypes.kind(dtype) in "iu" and is_kind(value, "f") else value
             values.append(_stretch(to_dtype(value, dtype), array, axis, width))
         array = concatenate([values[0], array, values[1]], axis)
@@ -193,12 +198,14 @@ def _from_itself(array: Any, widths: Widths, mode: str, odd: bool) -> Any:
                 raise InconclusiveDimensionOperation("pad: reflect_type='odd' along an axis of symbolic length")
             array = take(array, _source(positions(lo + n + hi) - lo, n, mode), axis)
             continue
+        # Positions are computed on the host, where runs of them can be seen.
         sources = np.arange(-lo, n + hi)
         if mode == "edge":
             array = _at_places(array, np.clip(sources, 0, n - 1), axis)
         elif mode == "wrap":
             array = _at_places(array, sources % n, axis)
         else:
+            # "reflect" does not repeat the edge, so its period is one less.
             array = _mirrored(array, axis, sources, n - 1 if mode == "reflect" and n > 1 else n, odd)
     return to_dtype(array, dtype, weak)
 

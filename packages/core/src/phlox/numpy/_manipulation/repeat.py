@@ -24,7 +24,8 @@ from .._creation.fill import zeros
 from .._elementwise.binary import remainder, subtract
 from .._indexing.at import At
 from .._indexing.reading import take, unstack_rows
-from .shapes import broadcast_shapes, broadcast_to, ravel, reshape
+from .broadcasting import broadcast_shapes, broadcast_to
+from .shapes import ravel, reshape
 
 if TYPE_CHECKING:
     from ..._api.devices.out_sharding import OutSharding
@@ -55,6 +56,7 @@ def _tile(A: Any, counts: tuple[int, ...]) -> Any:
     rank = max(len(counts), len(old))
     counts = (1,) * (rank - len(counts)) + counts
     old = (1,) * (rank - len(old)) + old
+    # An axis of length 1 in front of each axis, which is then broadcast and merged with it
     split = tuple(n for pair in zip((1,) * rank, old, strict=True) for n in pair)
     wide = tuple(n for pair in zip(counts, old, strict=True) for n in pair)
     return reshape(broadcast_to(reshape(A, split), wide), tuple(r * n for r, n in zip(counts, old, strict=True)))
@@ -125,11 +127,13 @@ def repeat(
     # The copies of element i end before position ends[i], so the element at a position is the number of earlier ends.
     ends = cumsum(to_dtype(counts, dtypes.int32), axis=0, reverse=False)
     which = count_up_to(ends, total_repeat_length)
+    # Beyond all copies the last element goes on, as in JAX.
     return take(a, e.min_(which, to_dtype(n - 1, dtypes.int32)), at)
 
 
 def count_up_to(ends: Any, length: int) -> Any:
     """For each position below `length` the number of `ends`, which are not negative, up to it."""
+    # A histogram of the ends, whose running sum counts them
     ends_here = At(zeros(length, type_of(ends).dtype))[ends].add(1, mode="drop")
     return cumsum(ends_here, axis=0, reverse=False)
 

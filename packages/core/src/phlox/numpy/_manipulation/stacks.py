@@ -12,19 +12,8 @@ from ..._base.errors import ArgumentError, AxisError, ShapeError
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, type_of
 from ..._ops.structure.shape import own
 from .._creation.from_data import asarray
-from .shapes import (
-    array_split,
-    atleast_2d,
-    concatenate,
-    expand_dims,
-    flip,
-    moveaxis,
-    reshape,
-    rows_of,
-    split,
-    squeeze,
-    swapaxes,
-)
+from .joining import array_split, concatenate, rows_of, split
+from .shapes import atleast_2d, expand_dims, flip, moveaxis, reshape, squeeze, swapaxes
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike, DTypeLike

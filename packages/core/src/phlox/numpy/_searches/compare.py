@@ -19,7 +19,7 @@ from .._creation.from_data import asarray, listed
 from .._elementwise.choose import where
 from .._elementwise.comparisons import equal
 from .._elementwise.unary import isfinite, isnan
-from .._manipulation.shapes import broadcast_shapes
+from .._manipulation.broadcasting import broadcast_shapes
 from .._statistics.reductions import all
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def isclose(
     real = dtypes.real_part(dtype)
     bound = e.add(to_dtype(atol, real), e.mul(to_dtype(rtol, real), e.abs_(b)))
     near = logic.le(e.abs_(e.sub(a, b)), bound)
+    # inf - inf is nan: an infinity is close to itself alone.
     finite = logic.and_(isfinite(a), isfinite(b))
     out = where(finite, near, logic.eq(a, b))
     return logic.or_(out, logic.and_(isnan(a), isnan(b))) if equal_nan else out

@@ -20,7 +20,8 @@ from ..._ops.structure.sort import sort as sort_op
 from ..._ops.structure.top_k import top_k as top_k_op
 from .._elementwise.unary import is_kind
 from .._indexing.reading import unstack_rows
-from .._manipulation.shapes import concatenate, flip, moveaxis
+from .._manipulation.joining import concatenate
+from .._manipulation.shapes import flip, moveaxis
 from .sorting import argsort, sort
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     a = check_one("partition", a)
     at, k = _axis_and_position("partition", a, kth, axis)
     ordered = moveaxis(sort(a, at), at, -1)
+    # The upper part descends, as in JAX, which takes it from top_k.
     return moveaxis(concatenate([ordered[..., : k + 1], flip(ordered[..., k + 1 :], -1)], -1), -1, at)
 
 
@@ -120,6 +122,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     a = check_one("argpartition", a)
     at, k = _axis_and_position("argpartition", a, kth, axis)
     order = to_dtype(moveaxis(argsort(a, at), at, -1), dtypes.int32)
+    # In JAX's order, in which the upper positions ascend
     return moveaxis(concatenate([order[..., : k + 1], sort(order[..., k + 1 :])], -1), -1, at)
 
 

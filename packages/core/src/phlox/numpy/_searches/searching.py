@@ -24,7 +24,9 @@ from .._elementwise.comparisons import less
 from .._elementwise.unary import imag, is_kind, isnan, real
 from .._indexing.at import At
 from .._indexing.reading import take
-from .._manipulation.shapes import broadcast_arrays, concatenate, expand_dims, flip, ravel, reshape
+from .._manipulation.broadcasting import broadcast_arrays
+from .._manipulation.joining import concatenate
+from .._manipulation.shapes import expand_dims, flip, ravel, reshape
 from .._statistics import reductions as r
 from .sorting import argsort
 
@@ -70,6 +72,7 @@ def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
         passed = ~_before(v, previous) if right else _before(previous, v)
         return choose(passed & (ahead <= n), ahead, position)
 
+    # One position is carried and not both ends of an interval, which takes half the time.
     position = fori_loop(0, bits, step, zeros(type_of(v).shape, np.uint32), unroll=unrolled)
     return to_dtype(position, dtypes.int32)
 
@@ -81,6 +84,7 @@ def _ranks(a: Any) -> Any:
 
 @functools.partial(jit, static_argnames=("right", "method"))
 def _searchsorted(a: Any, v: Any, right: bool, method: str) -> Any:
+    # Integers that no common dtype holds, as int64 and uint64, are compared by value and not promoted.
     if unheld(a, v) is None:
         a, v = promote_dtypes(a, v)
     elif method == "sort":  # sorts both as one vector, of one dtype
@@ -171,6 +175,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     rising = searchsorted(bins, x, side, method=how)
     n = value_of(n)
     falling = to_dtype(n, dtypes.int32) - searchsorted(flip(bins), x, side, method=how)
+    # Whether the bins fall is known at run time only.
     return choose(_before(bins[-1], bins[0]), falling, rising)
 
 
@@ -220,4 +225,5 @@ def bincount(
         weights = check_one("bincount", weights)
         if type_of(weights).shape != type_of(x).shape:
             raise ShapeError(f"bincount: {type_of(weights).short} as weights of {type_of(x).short}")
+    # Negative numbers count as 0, as in JAX: a compiled program cannot raise.
     return At(zeros((length,), type_of(weights).dtype))[maximum(x, 0)].add(weights, mode="drop")

@@ -15,7 +15,8 @@ from .._elementwise.choose import where as choose
 from .._elementwise.unary import logical_not
 from .._indexing.places import first_places, known_count
 from .._indexing.reading import take
-from .._manipulation.shapes import concatenate, ravel
+from .._manipulation.joining import concatenate
+from .._manipulation.shapes import ravel
 from .searching import searchsorted
 from .sets import distinct, isin
 from .sorting import argsort

@@ -28,7 +28,9 @@ from .._elementwise.unary import is_kind, isnan, logical_not
 from .._indexing.at import At
 from .._indexing.places import first_places, known_count
 from .._indexing.reading import take
-from .._manipulation.shapes import broadcast_to, concatenate, expand_dims, moveaxis, ravel, reshape
+from .._manipulation.broadcasting import broadcast_to
+from .._manipulation.joining import concatenate
+from .._manipulation.shapes import expand_dims, moveaxis, ravel, reshape
 from .._statistics import reductions as r
 from .orders import lexsort
 from .searching import searchsorted
@@ -69,6 +71,7 @@ def _grouped(rows: Any, equal_nan: bool, ordered: bool = True) -> tuple[Any, Any
     n, width = type_of(rows).shape
     order = None
     if width == 1 and not ordered:
+        # Without a need for the permutation the values are sorted alone.
         rows = sort(rows, 0)
     elif width == 1:
         order = argsort(rows[:, 0])
@@ -167,6 +170,7 @@ def unique(
             extras[0] = take(order, first)
         if return_inverse:
             number = r.cumsum(begins, dtype=index_dtype) - 1
+            # The number of each sorted element, scattered back to where the element came from
             inverse = At(zeros((n,), index_dtype))[order].set(number)
             extras[1] = reshape(inverse, shape) if axis is None else inverse
         if return_counts:
@@ -283,6 +287,7 @@ def isin(
         is_member = r.any(equal(expand_dims(a, -1), b), -1)
     else:
         b = sort(b)
+        # The first element that is not smaller is equal, or none is.
         is_member = equal(take(b, searchsorted(b, a, method="sort" if method == "sort" else "scan"), mode="clip"), a)
     return logical_not(is_member) if invert else is_member
 

@@ -19,8 +19,10 @@ from .._elementwise.choose import clip
 from .._elementwise.unary import abs, conj, imag, is_kind, real, sqrt
 from .._indexing.reading import diagonal
 from .._linalg.products import matmul
-from .._manipulation.shapes import atleast_2d, concatenate, squeeze, transpose
+from .._manipulation.joining import concatenate
+from .._manipulation.shapes import atleast_2d, squeeze, transpose
 from . import reductions as r
+from .moments import average
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike, DTypeLike
@@ -123,7 +125,7 @@ def _covariances(
         weights = extra if weights is None else multiply(weights, extra)
     if dtype is not None and weights is not None:
         weights = astype(weights, dtype)
-    middle, total = r.average(x, 1, weights, True)
+    middle, total = average(x, 1, weights, True)
     total = total[0]
     if weights is None:
         freedom: Any = count - ddof
@@ -132,6 +134,8 @@ def _covariances(
     elif aweights is None:
         freedom = subtract(total, ddof)
     else:
+        # NumPy's correction for weights of reliability: V1 - ddof V2 / V1, where V1 is the sum of all weights f a and
+        # V2 the sum of f a².
         freedom = subtract(total, divide(multiply(ddof, r.sum(multiply(weights, extra))), total))
     centered = subtract(x, middle[:, None])
     other = centered if weights is None else multiply(centered, weights[None, :])
@@ -163,11 +167,13 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     """
     c = _covariances("corrcoef", x, y, rowvar, dtype=dtype)
     if not type_of(c).shape:
+        # A correlation of 1, or nan if the variance is 0
         return divide(c, c)
     deviations = sqrt(real(diagonal(c)))
     c = divide(divide(c, deviations[:, None]), deviations[None, :])
     if is_kind(c, "c"):
         from ..._ops.elementwise.arithmetic import complex_
 
+        # Rounding may lead out of [-1, 1]. Of complex numbers both parts are clipped, as in NumPy.
         return complex_(clip(real(c), -1, 1), clip(imag(c), -1, 1))
     return clip(c, -1, 1)

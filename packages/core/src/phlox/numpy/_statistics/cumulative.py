@@ -9,7 +9,8 @@ from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check_one, type_of
 from ..._operands.promotion import to_dtype
-from .._manipulation.shapes import broadcast_to, concatenate
+from .._manipulation.broadcasting import broadcast_to
+from .._manipulation.joining import concatenate
 from . import reductions as r
 
 if TYPE_CHECKING:

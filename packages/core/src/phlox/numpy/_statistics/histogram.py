@@ -19,7 +19,8 @@ from .._elementwise.binary import divide, subtract
 from .._elementwise.choose import where as choose
 from .._elementwise.comparisons import equal
 from .._indexing.at import At
-from .._manipulation.shapes import ravel, stack
+from .._manipulation.joining import stack
+from .._manipulation.shapes import ravel
 from .._searches.searching import bincount, searchsorted
 from . import reductions as r
 
@@ -56,6 +57,7 @@ def histogram_bin_edges(
     if type_of(bins).ndim == 1:
         return own(to_dtype(bins, dtype))
     low, high = (r.min(a), r.max(a)) if range is None else [to_dtype(x, dtype) for x in check("histogram", *range)]
+    # Equal ends are moved apart by 1, as in NumPy, for bins that are not empty intervals.
     flat = equal(low, high)
     half = to_dtype(0.5, dtype)
     low, high = choose(flat, subtract(low, half), low), choose(flat, high + half, high)
@@ -169,7 +171,9 @@ def histogramdd(
         x = sample[:, i]
         edge = histogram_bin_edges(x, axis_bins, None if range is None else range[i], weights)
         place = searchsorted(edge, x, side="right")
+        # The last bin includes its right edge.
         place = choose(equal(x, edge[-1]), place - 1, place)
+        # A bin more on each side counts the points outside; both are cut off below.
         count = type_of(edge).shape[0] + 1
         flat = flat * count + place
         lengths.append(count)
@@ -215,6 +219,7 @@ def histogram2d(
            [0, 1]], dtype=int32)
     """
     x, y = check("histogram2d", x, y)
+    # A vector of edges is for both axes.
     both: Any = [bins, bins] if hasattr(bins, "__len__") and len(bins) not in (1, 2) else bins
     counts, edges = histogramdd(stack(promote_inexact(x, y), 1), both, range, weights, density)
     return counts, edges[0], edges[1]

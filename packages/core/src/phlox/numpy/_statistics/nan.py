@@ -19,7 +19,7 @@ from ..._operands.promotion import to_dtype
 from .._elementwise.binary import divide, logical_and
 from .._elementwise.choose import where as choose
 from .._elementwise.unary import is_kind, isnan, logical_not
-from . import reductions as r
+from . import moments, reductions as r
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike, DTypeLike
@@ -30,6 +30,7 @@ _Limit = Callable[[Any], Any]
 
 def _replaced(a: Any, value: Any) -> Any:
     """`a` with nan replaced by `value`, in its dtype."""
+    # By a selection, so that nan stays out of the derivatives too
     return choose(isnan(a), to_dtype(value, type_of(a).dtype), a) if is_kind(a, "fc") else a
 
 
@@ -88,6 +89,7 @@ def _extremum(
     out = reduce(_replaced(a, worst(type_of(a).dtype)), axis, None, keepdims, initial, where)
     if initial is not None:
         return out
+    # Where all elements are nan the reduction has seen the neutral element alone.
     nothing = r.all(isnan(a), axis, keepdims=keepdims)
     return choose(nothing, to_dtype(np.nan, type_of(out).dtype), out)
 
@@ -154,7 +156,7 @@ def _present(a: Any, where: Any) -> Any:
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
-@docs_from(r.mean)
+@docs_from(moments.mean)
 def nanmean(
     a: ArrayLike,
     axis: r.Axis = None,
@@ -179,14 +181,14 @@ def nanmean(
     a = check_one("nanmean", a)
     r.no_out("nanmean", out)
     if not is_kind(a, "fc"):
-        return r.mean(a, axis, dtype, None, keepdims, where=where)
+        return moments.mean(a, axis, dtype, None, keepdims, where=where)
     out_dtype = type_of(a).dtype if dtype is None else dtypes.user_dtype(dtype, "nanmean")
     total = nansum(a, axis, out_dtype, keepdims=keepdims, where=where)
     return to_dtype(divide(total, _counted(a, axis, keepdims, where, out_dtype)), out_dtype)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
-@docs_from(r.mean)
+@docs_from(moments.mean)
 def nanvar(
     a: ArrayLike,
     axis: r.Axis = None,
@@ -216,7 +218,7 @@ def nanvar(
     """
     a = check_one("nanvar", a)
     r.no_out("nanvar", out)
-    variance = r.variance("nanvar", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=False)
+    variance = moments.variance("nanvar", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=False)
     return variance if dtype is None else to_dtype(variance, dtypes.user_dtype(dtype, "nanvar"))
 
 
@@ -248,7 +250,7 @@ def nanstd(
     """
     a = check_one("nanstd", a)
     r.no_out("nanstd", out)
-    return r.variance("nanstd", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=True)
+    return moments.variance("nanstd", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=True)
 
 
 def _position(find: Callable[..., Any], worst: _Limit, a: Any, axis: int | None, keepdims: bool) -> Any:
@@ -256,6 +258,7 @@ def _position(find: Callable[..., Any], worst: _Limit, a: Any, axis: int | None,
     if not is_kind(a, "fc"):
         return find(a, axis, None, keepdims)
     positions = find(_replaced(a, worst(type_of(a).dtype)), axis, None, keepdims)
+    # -1 as in JAX; NumPy raises.
     return choose(r.all(isnan(a), axis, keepdims=keepdims), to_dtype(-1, type_of(positions).dtype), positions)
 
 

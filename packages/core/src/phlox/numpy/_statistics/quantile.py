@@ -21,7 +21,8 @@ from .._elementwise.choose import clip, where as choose
 from .._elementwise.comparisons import equal, greater, greater_equal, less_equal
 from .._elementwise.unary import ceil, floor, is_kind, isnan, logical_not
 from .._indexing.reading import take, take_along_axis
-from .._manipulation.shapes import broadcast_to, expand_dims, moveaxis, reshape
+from .._manipulation.broadcasting import broadcast_to
+from .._manipulation.shapes import expand_dims, moveaxis, reshape
 from .._searches.sorting import argsort, sort
 from . import reductions as r
 
@@ -47,9 +48,12 @@ def _between(a: Any, place: Any, last: Any, method: str, pick: Any) -> Any:
     fraction = subtract(place, low)
     dtype = type_of(place).dtype
     zero = to_dtype(0, dtype)
+    # A q outside of [0, 1] is clipped, as a compiled program cannot raise.
     below = pick(to_dtype(clip(low, zero, last), dtypes.int32))
     above = pick(to_dtype(clip(high, zero, last), dtypes.int32))
     if method == "linear":
+        # Two products as in JAX, and not below + fraction * (above - below), where the difference of large numbers
+        # overflows.
         return add(multiply(below, subtract(to_dtype(1, dtype), fraction)), multiply(above, fraction))
     if method == "lower":
         return below
@@ -57,6 +61,7 @@ def _between(a: Any, place: Any, last: Any, method: str, pick: Any) -> Any:
         return above
     if method == "midpoint":
         return multiply(add(below, above), to_dtype(0.5, dtype))
+    # "nearest": a tie goes to the lower element, as in JAX.
     return choose(less_equal(fraction, to_dtype(0.5, dtype)), below, above)
 
 
@@ -70,6 +75,7 @@ def _weighted(q: Any, a: Any, weights: Any, gaps: Any) -> Any:
     """Along the last axis, the first element at which the cumulative weight reaches `q` times the total weight."""
     order = argsort(a)
     a = take_along_axis(a, order, -1)
+    # nan comes last in the order; without weight it is never reached.
     weights = choose(gaps, to_dtype(0, type_of(weights).dtype), weights)
     reached = r.cumsum(take_along_axis(weights, order, -1), -1)
     share = multiply(q, reached[..., -1:])  # (..., len(q))
@@ -106,6 +112,7 @@ def _quantile(
         raise IndexingError(f"a quantile of no elements: {aval.short} over axes {axes}", shapes=[aval.shape])
     gaps = isnan(a)
     if not skip:
+        # One nan makes all elements nan, so that sorting and picking need no test.
         a = choose(r.any(gaps, axis, keepdims=True), to_dtype(np.nan, dtype), a)
     if weights is not None:
         weights, _ = _one_axis(weights, axes)
@@ -115,6 +122,7 @@ def _quantile(
             out = choose(r.any(gaps, axis, keepdims=True), to_dtype(np.nan, dtype), out)
     else:
         a = sort(a, axis)
+        # nan is sorted behind the others, so the first `count` elements are those to rank.
         if skip:
             count = r.sum(logical_not(gaps), axis, dtype, keepdims=True)
             pick = functools.partial(take_along_axis, a, axis=axis)

@@ -1,4 +1,4 @@
-"""Reductions over axes: sums, means, extrema, logical ones, positions, cumulative sums."""
+"""Reductions over axes: sums, extrema, logical ones, positions of extrema, cumulative sums."""
 
 from __future__ import annotations
 
@@ -11,27 +11,24 @@ import numpy as np
 
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
-from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
+from ..._base.errors import DtypeError, ShapeError, UnsupportedError
 from ..._base.wrapping import renamed
 from ..._ir import dtypes
-from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, hashable, type_of
 from ..._operands.integer_overflow import check_range
-from ..._operands.promotion import promote_inexact, to_dtype
+from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.reductions import reduce as ops, running
-from ..._ops.structure.numbers import exact
-from ..._ops.structure.shape import broadcast_in_dim, reshape, transpose
-from .._elementwise.binary import divide, multiply, subtract
+from ..._ops.structure.shape import broadcast_in_dim
 from .._elementwise.choose import where as choose
 from .._elementwise.unary import as_bool, is_kind
-from .._manipulation.shapes import broadcast_to, ravel
+from .._manipulation.shapes import ravel
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike, DTypeLike
 
 Axis = int | Sequence[int] | None
-_STATIC = ("axis", "dtype", "keepdims")
+STATIC_OPTIONS = ("axis", "dtype", "keepdims")
 
 
 def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -45,7 +42,7 @@ def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=remaining)
 
 
-def _keep(function: str, a: Any, mask: Any, neutral: Any) -> Any:
+def apply_mask(function: str, a: Any, mask: Any, neutral: Any) -> Any:
     """`a` with the neutral element where `mask` is false."""
     if mask is None:
         return a
@@ -64,7 +61,7 @@ def accumulator(dtype: Any) -> Any:
     return default if kind == "b" or (kind in "iu" and dtypes.bits(dtype) < dtypes.bits(default)) else dtype
 
 
-def _wide(dtype: Any) -> Any:
+def summing_dtype(dtype: Any) -> Any:
     """The dtype in which to sum: float32 for shorter floats, to keep precision. Some of these do not even hold 0."""
     return dtypes.float32 if dtypes.kind(dtype) == "f" and dtypes.bits(dtype) < 32 else dtype
 
@@ -88,16 +85,19 @@ def _total(
     def total(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any = None, where: Any = None) -> Any:
         axes = canonical_axes(axis, type_of(a).ndim, name)
         result = accumulator(type_of(a).dtype) if dtype is None else dtype
-        a = _keep(name, to_dtype(a, _wide(result) if dtype is None else dtype), where, neutral)
+        a = apply_mask(name, to_dtype(a, summing_dtype(result) if dtype is None else dtype), where, neutral)
+        # In the dtype bool, a sum is a logical or and a product is an and, as in NumPy.
         truth = type_of(a).dtype == dtypes.bool_
+        # With checks="strict", sums of integers that wrap around raise when the program runs.
         check_range(name, functools.partial(getattr(np, name), axis=axes), type_of(a).dtype, a)
         out = (reduce_bools if truth else reduce)(a, axes=axes)
         if initial is not None:
             out = (combine_bools if truth else combine)(_initial(name, initial, type_of(out).dtype), out)
         return to_dtype(restore_axes(out, axes, keepdims), result)
 
+    # The name of the call in jaxprs and in profiles
     total.__name__ = total.__qualname__ = name
-    return jit(total, inline=True, static_argnames=_STATIC)
+    return jit(total, inline=True, static_argnames=STATIC_OPTIONS)
 
 
 _sum = _total("sum", ops.reduce_sum, ops.reduce_or, e.add, logic.or_, 0)
@@ -222,7 +222,7 @@ def _extremum(a: Any, axis: Any, keepdims: bool, largest: bool, initial: Any = N
             raise ShapeError(f"{name} with where= needs initial=, the value of an empty selection")
     reduce = ops.reduce_max if largest else ops.reduce_min
     neutral = to_dtype((dtypes.lowest if largest else dtypes.highest)(aval.dtype), aval.dtype)
-    out = reduce(_keep(name, a, where, neutral), axes=axes)
+    out = reduce(apply_mask(name, a, where, neutral), axes=axes)
     if initial is not None:
         first = _initial(name, initial, aval.dtype)
         if is_kind(initial, "f") and is_kind(a, "f") and not dtypes.has_infinity(aval.dtype):
@@ -366,7 +366,8 @@ def _range(a: Any, axis: Any, keepdims: bool) -> Any:
 def _all(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "all")
     return to_dtype(
-        restore_axes(ops.reduce_and(_keep("all", as_bool(a), where, True), axes=axes), axes, keepdims), dtypes.bool_
+        restore_axes(ops.reduce_and(apply_mask("all", as_bool(a), where, True), axes=axes), axes, keepdims),
+        dtypes.bool_,
     )
 
 
@@ -402,7 +403,8 @@ def all(
 def _any(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "any")
     return to_dtype(
-        restore_axes(ops.reduce_or(_keep("any", as_bool(a), where, False), axes=axes), axes, keepdims), dtypes.bool_
+        restore_axes(ops.reduce_or(apply_mask("any", as_bool(a), where, False), axes=axes), axes, keepdims),
+        dtypes.bool_,
     )
 
 
@@ -446,252 +448,6 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
 def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Any:
     return sum(as_bool(a), axis, keepdims=keepdims)
-
-
-# --- moments --------------------------------------------------------------------------------------------
-
-
-def _count(a: Any, axes: tuple[int, ...], mask: Any, dtype: Any, keepdims: bool) -> Any:
-    """The number of elements that each result reduces."""
-    if mask is None:
-        count = math.prod(type_of(a).shape[i] for i in axes)
-        return to_dtype(count.as_value(), dtype) if is_symbolic(count) else exact(np.asarray(count, dtype)[()])
-    return sum(broadcast_to(mask, type_of(a).shape), axes, dtype, keepdims=keepdims)
-
-
-@functools.partial(jit, inline=True, static_argnames=("computed", *_STATIC))
-def _mean(a: Any, axis: Any, computed: Any, dtype: Any, keepdims: bool, where: Any = None) -> Any:
-    axes = canonical_axes(axis, type_of(a).ndim, "mean")
-    count = _count(a, axes, where, computed, keepdims)
-    return to_dtype(e.div(sum(a, axes, computed, keepdims=keepdims, where=where), count), dtype)
-
-
-def mean(
-    a: ArrayLike,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: ArrayLike | None = None,
-) -> Array:
-    """The arithmetic mean of `a` over `axis` (as ``numpy.mean``).
-
-    Args:
-      a: array of any dtype and shape.
-      axis: axis or axes to reduce over; None reduces over all axes.
-      dtype: dtype of the accumulator and of the result; None is the dtype of `a`, or a float dtype for integers and
-        bools; 16-bit floats are summed in float32.
-      out: not supported, must be None: arrays cannot be changed in place.
-      keepdims: True keeps the reduced axes, with length one.
-      where: array of bools that broadcasts to `a`, True for the elements to include; None includes all.
-
-    Returns:
-      An array without the reduced axes; nan where there are no elements.
-
-    Raises:
-      DtypeError: `where` is not of bools.
-
-    >>> import phlox.numpy as jnp
-    >>> jnp.mean(jnp.array([1, 2, 3, 4]))
-    Array(2.5, dtype=float32)
-    """
-    a = check_one("mean", a)
-    if out is not None:
-        no_out("mean", out)
-    if axis is not None:
-        axis = hashable(axis)
-    if dtype is None:
-        result = dtypes.to_inexact(type_of(a).dtype)
-        computed = _wide(result)
-    else:
-        result = computed = dtypes.user_dtype(dtype, "mean")
-    if where is None:
-        return _mean(a, axis, computed, result, keepdims)
-    return _mean(a, axis, computed, result, keepdims, where)
-
-
-@functools.partial(jit, static_argnames=("computed", "root", *_STATIC))
-def _var(
-    a: Any, axis: Any, computed: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, middle: Any, root: bool
-) -> Any:
-    """The variance, or its square root."""
-    axes = canonical_axes(axis, type_of(a).ndim, "var")
-    # Replaced here and not only in the sums: 0 times the distance of a masked nan is nan in the derivative.
-    a = _keep("var", to_dtype(a, computed), where, 0)
-    centered = subtract(a, mean(a, axes, computed, keepdims=True, where=where) if middle is None else middle)
-    squares = e.real(e.mul(centered, e.conj(centered))) if is_kind(centered, "c") else e.square(centered)
-    real = type_of(squares).dtype
-    freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
-    quotient = e.div(sum(squares, axes, real, keepdims=keepdims, where=where), freedom)
-    quotient = choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(quotient, dtype), np.nan)
-    return e.sqrt(quotient) if root else quotient
-
-
-def _variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
-    """The dtype in which to compute a variance, and the dtype of the result."""
-    if dtype is None:
-        inexact = dtypes.to_inexact(aval.dtype)
-        return _wide(inexact), dtypes.real_part(inexact)
-    result = dtypes.user_dtype(dtype, "var")
-    if dtypes.kind(aval.dtype) == "c" and dtypes.kind(result) != "c":
-        raise DtypeError(f"var: {aval.short} cannot be computed in {result.name}", instead="a complex dtype, or none")
-    return _wide(result), result
-
-
-@docs_from(mean)
-def var(
-    a: ArrayLike,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: ArrayLike | None = None,
-    mean: ArrayLike | None = None,
-    correction: int | None = None,
-) -> Array:
-    """The variance of `a` over `axis`: the mean square distance from the mean (as ``numpy.var``).
-
-    The sum of the squares is divided by the number of elements less `ddof`.
-
-    Args:
-      dtype: dtype of the computation and of the result; None is the dtype of `a`, or a float dtype for integers and
-        bools; 16-bit floats are computed in float32.
-      ddof: delta degrees of freedom: the sum of squares is divided by the number of elements minus `ddof`.
-      mean: precomputed mean, an array that broadcasts against `a`; None computes the mean.
-      correction: another name for `ddof`, from the array API standard.
-
-    Returns:
-      An array without the reduced axes, real unless `dtype` is complex; nan where the divisor is not positive.
-
-    Raises:
-      OptionError: both `ddof` and `correction` are given.
-      DtypeError: `a` is complex and `dtype` is not; `where` is not of bools.
-
-    >>> import phlox.numpy as jnp
-    >>> jnp.var(jnp.array([1.0, 3.0]))
-    Array(1., dtype=float32)
-    """
-    if out is not None:
-        no_out("var", out)
-    freedom = _freedom("var", ddof, correction)
-    return variance("var", a, axis, dtype, freedom, keepdims, where, mean, root=False)
-
-
-def _freedom(function: str, ddof: Any, correction: Any) -> Any:
-    """The number subtracted from the number of elements: `ddof` or `correction`, which are one option."""
-    if correction is None:
-        return ddof
-    if not isinstance(ddof, int) or ddof != 0:
-        raise OptionError(
-            f"{function}: ddof and correction can't be provided simultaneously.", instead="correction=..."
-        )
-    return correction
-
-
-def variance(
-    function: str, a: Any, axis: Axis, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any, root: bool
-) -> Any:
-    """The variance of `a`, or its square root, for the public function of this name."""
-    if root and dtype is not None and not dtypes.is_inexact(dtypes.user_dtype(dtype, function)):
-        raise DtypeError(f"{function}: dtype={dtype!r} has no roots", instead="a float or complex dtype")
-    a = check_one(function, a)
-    computed, result = _variance_dtypes(type_of(a), dtype)
-    middle = None if mean is None else check(function, mean)[0]
-    options = {"computed": computed, "dtype": result, "ddof": ddof, "keepdims": keepdims, "root": root}
-    return _var(a, axis=hashable(axis), where=where, middle=middle, **options)
-
-
-@docs_from(var)
-def std(
-    a: ArrayLike,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: ArrayLike | None = None,
-    mean: ArrayLike | None = None,
-    correction: int | None = None,
-) -> Array:
-    """The standard deviation of `a` over `axis`: the square root of `var` (as ``numpy.std``).
-
-    Args:
-      dtype: float or complex dtype of the computation and of the result; None chooses it as for `var`.
-
-    Returns:
-      An array without the reduced axes, real unless `dtype` is complex; nan where the divisor is not positive.
-
-    Raises:
-      DtypeError: `dtype` is neither a float nor complex; `a` is complex and `dtype` is not; `where` is not of bools.
-      OptionError: both `ddof` and `correction` are given.
-
-    >>> import phlox.numpy as jnp
-    >>> jnp.std(jnp.array([1.0, 3.0]))
-    Array(1., dtype=float32)
-    """
-    if out is not None:
-        no_out("std", out)
-    freedom = _freedom("std", ddof, correction)
-    return variance("std", a, axis, dtype, freedom, keepdims, where, mean, root=True)
-
-
-def average(
-    a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
-) -> Array | tuple[Array, Array]:
-    """The weighted mean of `a` over `axis` (as ``numpy.average``).
-
-    Args:
-      a: array of any dtype; integers and bools become floats.
-      axis: axis or axes to reduce over; None reduces over all axes.
-      weights: weights of the elements: an array of the shape of `a`, or of the lengths of the axes in `axis`; None
-        gives all elements equal weights.
-      returned: True also returns the sum of the weights.
-      keepdims: True keeps the reduced axes, with length one.
-
-    Returns:
-      An array of floats without the reduced axes, or with `returned` a pair of it and the sums of weights.
-
-    Raises:
-      ShapeError: the shape of `weights` matches neither `a` nor the lengths of `axis`.
-
-    >>> import phlox.numpy as jnp
-    >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
-    Array(1.5, dtype=float32)
-    """
-    return _average(check_one("average", a), weights, axis=hashable(axis), returned=returned, keepdims=keepdims)
-
-
-@functools.partial(jit, inline=True, static_argnames=("axis", "returned", "keepdims"))
-def _average(a: Any, weights: Any, axis: Any, returned: bool, keepdims: bool) -> Any:
-    axes = canonical_axes(axis, type_of(a).ndim, "average")
-    total: Any
-    if weights is None:
-        (a,) = promote_inexact(a)
-        out = mean(a, axes, keepdims=keepdims)
-        total = _count(a, axes, None, type_of(out).dtype, False)
-    else:
-        a, weights = promote_inexact(a, *check("average", weights))
-        if type_of(weights).shape != type_of(a).shape:
-            weights = _weights_along(a, weights, axis, axes)
-        total = sum(weights, axes, keepdims=keepdims)
-        out = divide(sum(multiply(a, weights), axes, keepdims=keepdims), total)
-    return (out, broadcast_to(total, type_of(out).shape)) if returned else out
-
-
-def _weights_along(a: Any, weights: Any, axis: Axis, axes: tuple[int, ...]) -> Any:
-    """Weights for some axes of `a`, with axes of length one inserted for the others."""
-    if axis is None or type_of(weights).shape != tuple(type_of(a).shape[i] for i in axes):
-        raise ShapeError(
-            f"average: weights {type_of(weights).short} do not fit {type_of(a).short}",
-            instead="weights of the shape of a, or one for each element along axis",
-        )
-    order = tuple(int(i) for i in np.argsort(axes))
-    sizes = tuple(n if i in axes else 1 for i, n in enumerate(type_of(a).shape))
-    return reshape(transpose(weights, permutation=order), new_sizes=sizes, dimensions=None)
 
 
 # --- positions of extrema, cumulative sums --------------------------------------------------------------

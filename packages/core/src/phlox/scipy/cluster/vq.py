@@ -21,6 +21,7 @@ __all__ = ["vq"]
 
 @functools.partial(jit, inline=True)
 def _nearest(obs: Any, code_book: Any) -> tuple[Any, Any]:
+    # By differences, as x² - 2 x y + y² cancels for an observation close to its code
     distances = jnp.linalg.norm(obs[:, None] - code_book[None], axis=-1)
     code = jnp.argmin(distances, axis=-1)
     return code, jnp.take_along_axis(distances, code[:, None], axis=-1)[:, 0]

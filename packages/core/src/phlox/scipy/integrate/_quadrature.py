@@ -43,6 +43,7 @@ def _both_sides(half: tuple[float, ...], sign: int) -> np.ndarray:
 
 _POINTS = _both_sides(_NODES, -1)
 _WEIGHTS = _both_sides(_KRONROD, 1)
+# Gauss's rule uses every second point of Kronrod's, so the estimate of the error costs no further evaluations.
 _DIFFERENCE = _WEIGHTS.copy()
 _DIFFERENCE[1::2] -= np.concatenate([_GAUSS, _GAUSS[::-1]])
 
@@ -53,9 +54,10 @@ def _of_unit(u: Any, a: Any, b: Any) -> tuple[Any, Any]:
     start, end = jnp.where(low, 0, a), jnp.where(high, 0, b)
     rest = 1 - u
     finite = start + (end - start) * u
-    # Twice the distance from the middle, which becomes infinite at both ends
+    # t / (1 - t**2) maps (-1, 1) to all real numbers; `gap` is 1 - t**2, without its cancellation at the ends.
     t = 2 * u - 1
     gap = 4 * u * rest
+    # [a, inf) is start + u / (1 - u); (-inf, b] is its mirror image. Exchanged ends change the sign.
     upwards = start + jnp.where(b > 0, 1, -1) * u / rest
     downwards = end + jnp.where(a > 0, 1, -1) * rest / u
     place = jnp.where(
@@ -115,6 +117,7 @@ def quad(
         raise OptionError(f"quad: limit={limit}", instead="a positive number of parts")
     a, b = (jnp.asarray(x, jnp.result_type(x, float)) for x in promote_inexact(*check("quad", a, b)))
     dtype = type_of(a).dtype
+    # SciPy's default of 1.5e-8 is below the rounding of float32.
     least = 1e-6 if dtype == np.float32 else 1.5e-8
     tolerances = [least if x is None else x for x in (epsabs, epsrel)]
     points, weights, difference = ((v / s).astype(dtype) for v, s in ((_POINTS, 1), (_WEIGHTS, 2), (_DIFFERENCE, 2)))
@@ -128,6 +131,7 @@ def quad(
         return (high - low)[..., None] * slope * heights
 
     def estimates(low: Any, high: Any) -> tuple[Any, Any]:
+        # The loop only chooses the parts; derivatives are those of the sum after it.
         samples = lax.stop_gradient(values(lax.stop_gradient(low), lax.stop_gradient(high)))
         return samples @ weights, jnp.abs(samples @ difference)
 

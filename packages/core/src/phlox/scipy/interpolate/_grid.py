@@ -30,6 +30,7 @@ def _cells(grid: Sequence[Any], points: Any) -> tuple[list[Any], list[Any], Any]
     cells, shares = [], []
     outside = jnp.zeros(type_of(points).shape[0], bool)
     for knots, at in zip(grid, points.T, strict=True):
+        # Points outside take the first or the last cell, from which they are extrapolated.
         cell = jnp.minimum(jnp.maximum(jnp.searchsorted(knots, at) - 1, 0), type_of(knots).size - 2)
         left = knots[cell]
         cells.append(cell)
@@ -43,6 +44,7 @@ def _interpolated(grid: Any, values: Any, fill_value: Any, points: Any, method: 
     """The values at points of shape [m, axes of the grid]."""
     cells, shares, outside = _cells(grid, points)
     if method == "nearest":
+        # A point in the middle goes to the lower neighbour, as in SciPy.
         result = values[tuple(jnp.where(share <= 0.5, i, i + 1) for i, share in zip(cells, shares, strict=True))]
     else:
         trailing = (1,) * (type_of(values).ndim - len(cells))

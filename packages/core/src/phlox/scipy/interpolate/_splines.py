@@ -66,11 +66,13 @@ def _slopes(x: Any, y: Any, conditions: list[Any]) -> Any:
     count = type_of(x).size
     if count == 2:  # without a third point the chord is all there is
         conditions = [(1, chord[0]) if c is None else c for c in conditions]
+    # Here both conditions say the same, so the system would be singular.
     if count == 3 and conditions == [None, None]:  # one parabola
         second = (chord[1] - chord[0]) / (h[0] + h[1])
         return jnp.stack([chord[0] - h[0] * second, chord[0] + h[0] * second, chord[1] + h[1] * second])
     first, up, right_first = _end(h, chord, conditions[0])
     value = conditions[1]
+    # The last point is the first of the reversed points. Their slopes keep the sign, so second derivatives change it.
     if value is not None and value[0] == 2:
         value = (2, -jnp.asarray(value[1]))
     last, down, right_last = _end(h[::-1], chord[::-1], value)
@@ -171,6 +173,7 @@ class CubicSpline:
         chosen = self.c[:, piece]
         values = jnp.zeros_like(chosen[0])
         for power in range(3, nu - 1, -1):
+            # power! / (power - nu)!, from the derivative
             factor = float(np.prod(np.arange(power - nu + 1, power + 1)))
             values = values * t + factor * chosen[3 - power]
         if not (self.extrapolate if extrapolate is None else extrapolate):

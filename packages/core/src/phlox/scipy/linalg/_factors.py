@@ -54,6 +54,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
         return cholesky_p(a)
     if type_of(a).ndim < 2:
         raise ShapeError(f"cholesky: takes matrices, got {type_of(a).short}", shapes=[type_of(a).shape])
+    # SciPy reads the upper triangle here, which is the lower one of the adjoint.
     return adjoint(cholesky_p(adjoint(a)))
 
 
@@ -273,6 +274,7 @@ def lu(
     p = (order[..., None, :] == jnp.arange(m, dtype=jnp.int32)[:, None]).astype(dtype)
     left = jnp.tril(factors, -1)[..., :k] + jnp.eye(m, k, dtype=dtype)
     right = jnp.triu(factors)[..., :k, :]
+    # SciPy's permutation is real for complex matrices too.
     p = jnp.real(p)
     return (product(p.astype(dtype), left), right) if permute_l else (p, left, right)
 
@@ -374,6 +376,7 @@ def qr_multiply(
     order = []
     if pivoting:
         r, pivots, taus = geqp3(a, jnp.zeros((*stack, n), jnp.int32), use_magma=None)
+        # LAPACK counts from 1.
         order = [pivots - 1]
     else:
         r, taus = geqrf(a)
@@ -418,6 +421,7 @@ def hessenberg(
     form = jnp.triu(reflections, -1)
     if not calc_q:
         return form
+    # No reflection touches the first row, where Q is that of the identity; the others are a matrix of one row less.
     q = householder_product(reflections[..., 1:, :-1], taus)
     widths = [(0, 0)] * (type_of(q).ndim - 2) + [(1, 0), (1, 0)]
     return form, jnp.pad(q, widths).at[..., 0, 0].set(1)

@@ -58,6 +58,7 @@ _PADE = {
     ),
 }
 
+# N. J. Higham 2005, The scaling and squaring method for the matrix exponential revisited
 #: degrees, and the largest norm for which each is accurate, except the last, which is used up to `most`
 _SCHEDULE = {
     "float32": ((3, 5, 7), (4.258730016922831e-01, 1.880152677804762e00), 3.925724783138660),
@@ -125,6 +126,7 @@ def _expm(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
     if real.name not in _SCHEDULE:
         raise DtypeError(f"expm: takes single or double precision, got {type_of(a).short}")
     degrees, bounds, most = _SCHEDULE[real.name]
+    # Rounded down, as in JAX: the scaled norm may be up to twice `most`.
     squarings = jnp.maximum(0, jnp.floor(jnp.log2(size / most)))
     a = a / (2**squarings).astype(a.dtype)
     which = jnp.digitize(size, jnp.array(bounds, real))
@@ -138,6 +140,7 @@ def _expm(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
         def again(i: Any, x: Any) -> Any:
             return lax.cond(i < squarings, lambda x: product(x, x), lambda x: x, x)
 
+        # With known bounds this is a scan, whose reverse mode computes no step again.
         return lax.fori_loop(0, max_squarings, again, out)
 
     return lax.cond(squarings > max_squarings, lambda odd, even: jnp.full_like(odd, jnp.nan), computed, odd, even)
@@ -184,6 +187,7 @@ def _triangle_root(t: Any) -> Any:
         j, u = state
         i = j - 1 - step
         rest = t[i, j] - u[i] @ u[:, j]  # elements that are not computed yet are zero
+        # 0 / 0 where two eigenvalues are 0
         return j, u.at[i, j].set(jnp.where(rest == 0, 0.0, rest / (diagonal[i] + diagonal[j])))
 
     def column(j: Any, u: Any) -> Any:
@@ -194,6 +198,7 @@ def _triangle_root(t: Any) -> Any:
 
 @custom_jvp
 def _root(a: Any) -> Any:
+    # Å. Björck and S. Hammarling 1983, A Schur method for the square root of a matrix
     t, z = schur(a, output="complex")
     return product(z, _triangle_root(t), adjoint(z))
 
@@ -269,6 +274,7 @@ def _rsf2csf(t: Any, z: Any) -> tuple[Any, Any]:
 
     def rotate(m: Any, t: Any, z: Any) -> tuple[Any, Any]:
         """Makes ``t[m, m - 1]`` zero by a rotation of two adjacent rows and columns."""
+        # (mu[0], below) is an eigenvector of the block of two rows; the rotation turns it to the first axis.
         mu = jnp.linalg.eigvals(lax.dynamic_slice(t, (m - 1, m - 1), (2, 2))) - t[m, m]
         below = t[m, m - 1]
         r = jnp.linalg.norm(jnp.stack([mu[0], below])).astype(dtype)
@@ -325,6 +331,7 @@ def _funm(a: Any, func: Callable[[Any], Any]) -> tuple[Any, Any]:
     f, smallest = _parlett(jnp.diag(func(jnp.diag(t))).astype(t.dtype), t)
     out = product(z, f, adjoint(z))
     eps = dtypes.finfo(out.dtype).eps
+    # SciPy's estimate of the error, from the smallest distance of eigenvalues
     smallest = jnp.where(smallest == 0.0, eps, smallest)
     error = jnp.maximum(eps, (eps / smallest) * jnp.linalg.norm(jnp.triu(t, 1), 1))
     return out, jnp.where(jnp.any(jnp.isinf(out)), jnp.inf, jnp.minimum(1, error))
@@ -349,6 +356,7 @@ def _parlett(f: Any, t: Any) -> tuple[Any, Any]:
 
         total = t[i, j] * (f[j, j] - f[i, i]) + keep(t[i]) @ keep(f[:, j]) - keep(f[i]) @ keep(t[:, j])
         apart = t[j, j] - t[i, i]
+        # SciPy does not divide either where eigenvalues are equal.
         f = f.at[i, j].set(jnp.where(apart != 0, total / apart, total))
         return p, f, jnp.minimum(smallest, abs(apart))
 
@@ -457,6 +465,7 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
 
 
 def _checked_sylvester(a: Any, b: Any, c: Any, solver: Any, tol: Any) -> Any:
+    # Where an eigenvalue of `a` is the opposite of one of `b` the equation is singular.
     sums = jnp.linalg.eigvals(lax.stop_gradient(a))[:, None] + jnp.linalg.eigvals(lax.stop_gradient(b))
     return jnp.where(jnp.any(abs(sums) < tol), jnp.nan, _sylvester(a, b, c, solver))
 
@@ -473,6 +482,7 @@ def _sylvester(a: Any, b: Any, c: Any, solver: Any) -> Any:
         lambda x: product(a, x) + product(x, b),
         c,
         solve=lambda _, c: solution(fixed_a, fixed_b, c),
+        # The transposed equation is aᵀ X + X bᵀ = C.
         transpose_solve=lambda _, c: solution(fixed_a.T, fixed_b.T, c),
     )
 

@@ -47,6 +47,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
            [0, 0, 3]], dtype=int32)
     """
     if not arrs:
+        # SciPy's result for no blocks
         return jnp.zeros((1, 0))
     blocks = promote_dtypes(*check("block_diag", *arrs))
     blocks = [jnp.atleast_2d(x) for x in blocks]
@@ -89,6 +90,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 @functools.partial(jnp.vectorize, signature="(m),(n)->(m,n)")
 def _toeplitz(c: Any, r: Any) -> Any:
     m, n = type_of(c).shape[0], type_of(r).shape[0]
+    # A Toeplitz matrix is a Hankel matrix with its rows in reverse.
     return _along_diagonals(jnp.concatenate([c[::-1], r[1:]]), m, n)[::-1]
 
 
@@ -343,6 +345,7 @@ def invhilbert(n: int) -> Array:
     Array([[ 4., -6.],
            [-6., 12.]], dtype=float32)
     """
+    # Integers of Python: the products of binomial coefficients exceed 64 bits, and floats would round them.
     comb = math.comb
 
     def element(i: int, j: int) -> int:
@@ -381,6 +384,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
         "lower": math.comb,
         "upper": lambda i, j: math.comb(j, i),
     }
+    # float32 in 64-bit mode too, as in JAX
     return _matrix_of(n, elements[_kind("pascal", kind)]).astype(np.float32)
 
 
@@ -491,6 +495,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     target = dtypes.canonical(np.dtype(np.complex128)) if dtype is None else dtypes.user_dtype(dtype, "dft")
     if dtypes.kind(target) != "c":
         raise DtypeError(f"dft: dtype must be one of complex numbers, got {target}")
+    # Whole turns are removed before the multiplication by pi, which would round large angles.
     turns = np.outer(np.arange(n), np.arange(n)) % max(n, 1) / max(n, 1)
     divisor = {None: 1.0, "sqrtn": math.sqrt(n), "n": n}[scale]
     return jnp.asarray(np.exp(-2j * np.pi * turns) / divisor, target)

@@ -90,6 +90,7 @@ def _without_column(x: Any, vectors: bool) -> Any:
 
 def _cho_solve(c: Any, b: Any, lower: bool) -> Any:
     is_complex = dtypes.kind(type_of(c).dtype) == "c"
+    # a = L Lᴴ or Uᴴ U: the lower triangle of the two comes first.
     for back in (not lower, lower):
         b = solve_triangle(c, b, lower=lower, transpose_a=back, conjugate_a=back and is_complex)
     return b
@@ -272,4 +273,5 @@ def solve(
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise OptionError(f"solve: there is no assume_a={assume_a!r}", instead="'gen', 'sym', 'her' or 'pos'")
+    # LU serves symmetric and Hermitian matrices too.
     return _solve_positive(a, b, lower) if assume_a == "pos" else jnp.linalg.solve(a, b)

@@ -110,6 +110,8 @@ def _bisection(diagonal: Any, squares: Any, sizes: Any, indices: Any, tol: Any) 
     least, most = jnp.min(diagonal - radii), jnp.max(diagonal + radii)
     norm = jnp.maximum(jnp.abs(least), jnp.abs(most))
     safe = np.maximum(1 / info.max, (1 + info.eps) * info.tiny).astype(dtype)
+    # Sturm's sequence divides by its elements: those closer to 0 than `pivot`, for which a quotient could overflow, are
+    # replaced by -pivot (PIVMIN in LAPACK's xSTEBZ).
     pivot = safe * jnp.maximum(1, jnp.max(squares))
     nudge = jnp.square(info.eps * sizes[0])
     exact = info.eps * norm if tol is None else jnp.maximum(tol, info.eps * norm)
@@ -127,6 +129,7 @@ def _bisection(diagonal: Any, squares: Any, sizes: Any, indices: Any, tol: Any) 
         first = jnp.where(diagonal[0] == x, nudge, q)
         return lax.fori_loop(1, n, step, (first, (q < 0).astype(jnp.int32)))[1]
 
+    # The circles, widened by their rounding errors as in xSTEBZ
     slack = jnp.asarray(n, dtype) * 2.1 * info.eps * norm
     count = type_of(indices).shape
     lower = jnp.broadcast_to(least - slack - 4.2 * pivot, count)
@@ -152,6 +155,7 @@ def _inverse_iteration(diagonal: Any, e: Any, w: Any, key: Any) -> Any:
     norm = jnp.maximum(jnp.abs(w[0]), jnp.abs(w[-1]))
     close = w[1:] - w[:-1] < np.sqrt(dtypes.finfo(w.dtype).eps) * norm
     left, right = jnp.pad(close, (1, 0)), jnp.pad(close, (0, 1))
+    # Groups of close eigenvalues have two members at least, so there are at most k / 2.
     starts, ends = (jnp.nonzero(x, size=k // 2 + 1)[0] for x in (~left & right, left & ~right))
     numbers = jnp.arange(k)
 
@@ -170,6 +174,7 @@ def _inverse_iteration(diagonal: Any, e: Any, w: Any, key: Any) -> Any:
 
     def turn(state: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
         i, v, growth, _ = state
+        # T - w is singular up to rounding, which is why the iteration converges; only pivots of exactly 0 are replaced.
         v = tridiagonal_solve(below, shifted, above, v[:, :, None], perturb_singular=True)[..., 0]
         size = jnp.linalg.norm(v, axis=-1, keepdims=True)
         v = lax.fori_loop(0, jnp.sum(~left & right), orthogonal, v / size.astype(dtype))

@@ -42,6 +42,7 @@ def _filtered(x: Any, weights: Any, cval: Any, axes: Any, mode: str, origins: An
     dtype, shape = type_of(x).dtype, type_of(weights).shape
     if flip:
         weights = weights[(slice(None, None, -1),) * len(axes)]
+        # Reversed weights of even length have their middle one element further.
         origins = tuple(-o - (size % 2 == 0) for o, size in zip(origins, shape, strict=True))
     wide = jnp.promote_types(jnp.promote_types(dtype, type_of(weights).dtype), np.float32)
     widths = [(0, 0)] * type_of(x).ndim
@@ -297,6 +298,7 @@ def gaussian_filter(
     chosen = range(type_of(x).ndim) if axes is None else axes
     each = [_for_each(v, len(chosen)) for v in (sigma, order, mode, radius)]
     for axis, s, o, m, r in zip(chosen, *each, strict=True):
+        # SciPy skips axes of so small a sigma, whose Gaussian would divide by 0.
         if not isinstance(s, int | float) or s > 1e-15:
             x = gaussian_filter1d(x, s, axis, o, mode=m, cval=cval, truncate=truncate, radius=r)
     return x

@@ -31,6 +31,7 @@ def _updated(inverse: Any, s: Any, y: Any) -> Any:
     image = jnp.dot(inverse, y, precision=lax.Precision.HIGHEST)
     mixed = jnp.outer(s, image)
     new = inverse - rho * (mixed + mixed.T) + (rho * rho * inner(y, image) + rho) * jnp.outer(s, s)
+    # No update by a step that did not change the gradient: rho is infinite.
     return jnp.where(jnp.isfinite(rho), new, inverse)
 
 
@@ -79,6 +80,7 @@ def bfgs(
         )
 
     value, gradient = f(x0)
+    # As in SciPy: with it the first trial step has a length of about 1.
     before = value + jnp.linalg.norm(gradient) / 2
     state = Iteration(x0, value, gradient, jnp.eye(size, dtype=dtype), before, small(gradient), jnp.asarray(0), 0, 1)
     last = lax.while_loop(unfinished, step, state)

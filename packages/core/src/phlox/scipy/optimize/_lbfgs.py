@@ -27,6 +27,7 @@ class History(NamedTuple):
 
 def _remember(history: History, step: Any, change: Any) -> History:
     weight = 1 / inner(change, step)
+    # A step that did not change the gradient, or is no step yet, has the weight 0 and drops out of both loops.
     weight = jnp.where(jnp.isfinite(weight), weight, 0)
     return History(
         *(jnp.roll(old, -1, 0).at[-1].set(new) for old, new in zip(history, (step, change, weight), strict=True))
@@ -42,6 +43,7 @@ def _times_inverse(history: History, vector: Any) -> Any:
 
     vector, parts = lax.scan(back, vector, history, reverse=True)
     step, change, weight = (entry[-1] for entry in history)
+    # The initial inverse Hessian is a multiple of the identity that fits the last step (Nocedal and Wright, 7.20).
     scale = inner(change, step) / inner(jnp.conj(change), change)
     vector = jnp.where(weight == 0, 1, jnp.where(jnp.isfinite(scale), scale, 1)) * vector
 
@@ -82,6 +84,7 @@ def lbfgs(
         return ~state.converged & (state.status == 0) & (state.steps < maxiter)
 
     def step(state: Iteration) -> Iteration:
+        # For complex x the direction of descent is the conjugate of JAX's gradient.
         direction = _times_inverse(state.memory, -jnp.conj(state.gradient))
         start = Point(jnp.zeros((), real), state.value, inner(state.gradient, direction), state.gradient)
         search = line_search(f, state.x, direction, start, 1, maxls)

@@ -113,6 +113,7 @@ def minimize(
         raise ArgumentError(f"minimize: args must be a tuple, got {args!r:.60}", instead="(args,)", argument="args")
     options = {} if options is None else dict(options)
     if not on_host:
+        # The options of a method are its parameters after the function and the start.
         known = chosen.__code__.co_varnames[2 : chosen.__code__.co_argcount]
         if unknown := sorted(set(options) - set(known)):
             raise ArgumentError(f"minimize: {method} has no option {', '.join(unknown)}", instead=", ".join(known))

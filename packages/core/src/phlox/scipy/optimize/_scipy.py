@@ -148,6 +148,7 @@ def hosted(method: str, objective: Callable[[Any], Any], x0: Any, bounds: Any, t
 
     program = Staged("minimize", "fun", evaluate, pytree.tree_structure((x0,)), [aval])
 
+    # Batches run one search after the other, as each one is a conversation with its own thread.
     @sequential_vmap
     def search(x0: Any, low: Any, high: Any, values: Any) -> Any:
         def turn(state: Any) -> Any:
@@ -158,6 +159,8 @@ def hosted(method: str, objective: Callable[[Any], Any], x0: Any, bounds: Any, t
         return state[1], state[3:]
 
     def residual(x: Any) -> Any:
+        # The minimum in the box is a fixed point of a gradient step that is clipped to the bounds. This equation gives
+        # derivatives by the implicit function theorem; SciPy's iterations have none.
         return x - jnp.clip(x - objective(x)[1], low, high)
 
     def solve_linear(g: Callable[[Any], Any], y: Any) -> Any:

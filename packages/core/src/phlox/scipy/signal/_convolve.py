@@ -57,12 +57,14 @@ def _result_ranges(function: str, mode: str, shape1: Ints, shape2: Ints, axes: S
 @functools.partial(jit, inline=True, static_argnames=("ranges", "precision"))
 def _direct(in1: Any, in2: Any, ranges: Any, precision: Any) -> Any:
     """The entries of the convolution in `ranges`, by one with one feature; the smaller operand is the kernel."""
+    # Convolution is commutative, and the kernel should be the smaller operand: padding and time grow with it.
     if type_of(in1).size < type_of(in2).size:
         in1, in2 = in2, in1
     padding = [
         (m - 1 - start, start + count - n)
         for (start, count), n, m in zip(ranges, type_of(in1).shape, type_of(in2).shape, strict=True)
     ]
+    # The convolution of XLA is a correlation.
     kernel = jnp.flip(in2)[None, None]
     strides = (1,) * len(padding)
     return lax.conv_general_dilated(in1[None, None], kernel, strides, padding, precision=precision)[0, 0]
@@ -90,6 +92,7 @@ def _fast(n: Any) -> int:
 def _by_spectra(in1: Any, in2: Any, ranges: Any, axes: Any) -> Any:
     dtype = type_of(in1).dtype
     full = [type_of(in1).shape[axis] + type_of(in2).shape[axis] - 1 for axis in axes]
+    # With one element along each axis the product is exact, and a transform would round it.
     if all(1 in (type_of(in1).shape[axis], type_of(in2).shape[axis]) for axis in axes):
         out = in1 * in2
     elif dtypes.kind(dtype) == "c":
@@ -253,8 +256,10 @@ def correlate2d(
     in1, in2 = _checked("correlate2d", in1, in2, mode)
     shape1, shape2 = type_of(in1).shape, type_of(in2).shape
     ranges = _result_ranges("correlate2d", mode, shape1, shape2, (0, 1))
+    # The reversed kernel has its middle one element further if its length is even.
     if mode == "same":
         ranges = [(m // 2, n) for n, m in zip(shape1, shape2, strict=True)]
     out = _direct(in1, jnp.flip(jnp.conj(in2)), ranges=tuple(ranges), precision=precision)
+    # SciPy exchanges the operands here, and so conjugates the other one.
     swapped = mode == "valid" and shape1 != shape2 and all(n <= m for n, m in zip(shape1, shape2, strict=True))
     return jnp.conj(out) if swapped else out

@@ -31,13 +31,17 @@ def _summed(parts: Any, step: int) -> Any:
 def _signal(spectra: Any, win: Any, nperseg: int, noverlap: int, nfft: int, onesided: bool, boundary: bool) -> Any:
     """The signal of spectra [..., count, frequencies]: the sum of the segments, weighted by the window once more."""
     inverse = jnp.fft.irfft if onesided else jnp.fft.ifft
+    # `stft` has divided by the sum of the window. The second window makes the sum a least-squares fit; the sum of the
+    # squared windows is its divisor below.
     parts = inverse(spectra, nfft)[..., :nperseg] * (jnp.sum(win) * win)
     step, count = nperseg - noverlap, type_of(parts).shape[-2]
     signal = _summed(parts, step)
     weights = _summed(jnp.broadcast_to(win * win, (count, nperseg)), step)
     half = nperseg // 2
+    # `stft` has extended the signal by half a segment at each end.
     if boundary and half:
         signal, weights = signal[..., half:-half], weights[..., half:-half]
+    # SciPy does not divide where no window reaches.
     return signal / jnp.where(jnp.real(weights) > 1e-10, weights, 1)
 
 

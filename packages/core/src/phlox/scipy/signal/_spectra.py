@@ -76,6 +76,7 @@ def _transformed(
     x = _extended(x, nperseg // 2, boundary)
     if padded:
         length = type_of(x).shape[-1]
+        # Zeros complete the last segment.
         x = _pad_last(x, 0, -(length - nperseg) % step)
     count = (type_of(x).shape[-1] - nperseg) // step + 1
     parts = x[..., segment_positions(count, nperseg, step)]
@@ -137,6 +138,7 @@ def _spectra(
         "nperseg": nperseg, "noverlap": noverlap, "nfft": nfft, "onesided": onesided, "boundary": boundary,
         "detrend": users(detrend) if callable(detrend) else detrend, "padded": padded, "axis": axis,
     }  # fmt: skip
+    # The shorter of two signals is continued by zeros, as in SciPy.
     signals = [_to_length(jnp.moveaxis(signal, axis, -1), max(lengths)) for signal in signals]
     length = max(lengths) + (2 * (nperseg // 2) if boundary is not None else 0)
     out = _transformed(signals[0], win, **options)
@@ -149,6 +151,7 @@ def _spectra(
             out = out.at[..., 1 : None if nfft % 2 else -1].multiply(2)
     frequencies = (jnp.fft.rfftfreq if onesided else jnp.fft.fftfreq)(nfft, 1 / fs, dtype=real)
     step, count = nperseg - noverlap, type_of(out).shape[-2]
+    # A time is that of the middle of a segment; the extension has moved the first one to the start of the signal.
     middle = 0 if boundary is not None else nperseg / 2
     assert count >= 1 + (length - nperseg) // step
     times = (jnp.arange(count, dtype=real) * step + middle) / fs
@@ -227,6 +230,7 @@ def _averaged(function: str, spectra: Any, average: str) -> Any:
     if average == "mean" or count == 1:
         return jnp.mean(spectra, -1)
     bias = np.asarray(_median_bias(count), dtypes.real_part(type_of(spectra).dtype))
+    # The median of complex numbers is that of real and imaginary parts, as in SciPy.
     middle = jnp.median(jnp.real(spectra), -1) + 1j * jnp.median(jnp.imag(spectra), -1)
     return middle / bias
 

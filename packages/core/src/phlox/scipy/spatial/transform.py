@@ -69,6 +69,7 @@ def _product(p: Any, q: Any) -> Any:
 
 def _half_angle(square: Any) -> tuple[Any, Any]:
     """sin(angle / 2) / angle and cos(angle / 2) of an angle whose square is given."""
+    # By series close to 0, where the quotient is 0 / 0 and the square root has no derivative
     small = square <= 1e-6
     angle = jnp.sqrt(jnp.where(small, 1, square))
     ratio = jnp.where(small, 0.5 - square / 48 + square * square / 3840, jnp.sin(angle / 2) / angle)
@@ -139,12 +140,14 @@ class Rotation(NamedTuple):
         """
         axes, intrinsic = _axes("from_euler", seq, (1, 2, 3))
         angles = _vectors("from_euler", "angles", jnp.atleast_1d(angles), len(axes))
+        # Not `if`, as JAX takes `degrees` as a traced argument.
         angles = jnp.where(degrees, jnp.deg2rad(angles), angles)
         total: Any = None
         for axis, angle in zip(axes, _parts(angles), strict=True):
             parts = [jnp.zeros_like(angle)] * 3
             parts[axis] = jnp.sin(angle / 2)
             quat = jnp.stack([*parts, jnp.cos(angle / 2)], axis=-1)
+            # Axes that turn with the body are multiplied from the right.
             total = quat if total is None else _product(total, quat) if intrinsic else _product(quat, total)
         return cls(total)
 
@@ -333,6 +336,7 @@ class Rotation(NamedTuple):
         axes, intrinsic = _axes("as_euler", seq, (3,))
         i, j, k = axes[::-1] if intrinsic else axes
         first, third = (2, 0) if intrinsic else (0, 2)
+        # E. Bernardes and S. Viollet 2022, Quaternion to Euler angles conversion
         symmetric = i == k
         k = 3 - i - j if symmetric else k
         sign = (i - j) * (j - k) * (k - i) // 2
@@ -345,6 +349,8 @@ class Rotation(NamedTuple):
         eps = 1e-7
         aligned, opposed = jnp.abs(middle) <= eps, jnp.abs(middle - math.pi) <= eps
         angles: list[Any] = [None, middle, None]
+        # Gimbal lock: first and last axis coincide, so only a sum or a difference of their angles is known, and the
+        # last one becomes 0.
         turn = jnp.where(aligned, 2 * total, 2 * rest * (1 if intrinsic else -1))
         fallen = aligned | opposed
         ends = [jnp.where(fallen, turn, 0), None, jnp.zeros_like(middle)]
@@ -389,6 +395,7 @@ class Rotation(NamedTuple):
         Array([1., 0., 0.], dtype=float32)
         """
         vector, w = self.quat[..., :3], self.quat[..., 3:]
+        # q and -q are the same rotation; the one with w >= 0 has the smaller parameters, and no division by 0.
         sign = jnp.where(w < 0, -1, 1).astype(type_of(w).dtype)
         return sign * vector / (1 + sign * w)
 
@@ -432,6 +439,7 @@ class Rotation(NamedTuple):
         Array([ 0.8, -0. , -0.6, -0. ], dtype=float32)
         """
         quat = self.quat
+        # The first number of w, x, y, z that is not 0 becomes positive.
         if canonical:
             negative: Any = False
             for i in (2, 1, 0, 3):
@@ -462,6 +470,7 @@ class Rotation(NamedTuple):
         >>> round(float(Rotation.from_quat(jnp.array([0, 0, 1, 1])).magnitude()), 3)
         1.571
         """
+        # q and -q are the same rotation, hence abs.
         return 2 * jnp.arctan2(_norm(self.quat[..., :3]), jnp.abs(self.quat[..., 3]))
 
     @lenient
@@ -489,6 +498,7 @@ class Rotation(NamedTuple):
                 instead="a vector with a number for each",
                 shapes=[type_of(vector).shape, shape],
             )
+        # F. L. Markley et al. 2007, Averaging quaternions: the eigenvector of the largest eigenvalue
         _, vectors = jnp.linalg.eigh(jnp.dot(vector * self.quat.T, self.quat))
         return Rotation(vectors[:, -1])
 

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 @functools.partial(custom_jvp, nondiff_argnums=(1, 2))
 def _bessel_jn(z: Any, v: int, count: int) -> Any:
     """J(k - 1) = 2 k / z J(k) - J(k + 1) from a high order down, divided by J0 + 2 (J2 + J4 + ...) = 1 (Miller)."""
+    # Downward, because for orders above z the upward recurrence is unstable: rounding errors grow as Y does while J
+    # decays.
     orders = jnp.reshape(jnp.arange(v + 1), (v + 1,) + (1,) * type_of(z).ndim)
+    # At z = 0 the recurrence divides by 0; the values there, 1, 0, 0, …, are inserted at the end.
     safe = jnp.where(z == 0, 1, z)
     large = 1e15 if type_of(z).dtype == np.float32 else 1e140
 
@@ -37,6 +40,7 @@ def _bessel_jn(z: Any, v: int, count: int) -> Any:
         return here, before, total, values
 
     zero = jnp.zeros_like(z)
+    # Any small number may start the recurrence: the division by the sum removes its scale.
     start = zero, jnp.full_like(z, 1 / large), zero, jnp.stack([zero] * (v + 1))
     _, _, total, values = lax.fori_loop(0, count, down, start)
     return jnp.where(z == 0, jnp.where(orders == 0, 1, 0), values / total)
@@ -46,6 +50,7 @@ def _bessel_jn(z: Any, v: int, count: int) -> Any:
 def _bessel_jn_jvp(v: int, count: int, primals: Any, tangents: Any) -> tuple[Any, Any]:
     (z,), (t,) = primals, tangents
     more = _bessel_jn(z, v + 1, max(count, v + 3))
+    # J'(k) = (J(k - 1) - J(k + 1)) / 2, and J(-1) = -J(1).
     before = jnp.concatenate([-more[1:2], more[:v]])
     return more[: v + 1], t * 0.5 * (before - more[1:])
 
@@ -74,4 +79,5 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     (z,), dtype = at_least_single("bessel_jn", z)
     if order < 0:
         return jnp.zeros((0, *type_of(z).shape), dtype)
+    # The recurrence has to start above the highest order that is returned.
     return _bessel_jn(z, order, max(count, order + 2)).astype(dtype)

@@ -102,6 +102,7 @@ def _erfcinv(y: Any) -> Any:
     from ._normal import ndtri  # here, as that module imports this one
 
     dtype, weak = type_of(y).dtype, type_of(y).weak_type
+    # `ndtri`, as JAX's, takes float32 and float64 only.
     wide = to_dtype(y, dtypes.float32) if dtype.itemsize < 4 else y
     # The quantile of the normal distribution: erfc(z) = 2 ndtr(-z √2). Subtracted from 0, so that 1 gives no -0.
     quantile = ndtri(wide * 0.5)
@@ -123,6 +124,7 @@ def expit(x: ArrayLike) -> Array:
     return sigmoid(x)
 
 
+# A rule of its own, as through the quotient the derivative at 1 is 0 * inf = nan.
 @custom_jvp
 def _logit(x: Any) -> Any:
     return lax.log(x / (1 - x))
@@ -154,6 +156,7 @@ def logit(x: ArrayLike) -> Array:
 
 
 def _times_log(log: Any, shift: int) -> Any:
+    # Through `where` the derivative by x at x = 0 would be 0 and not log(y).
     @custom_jvp
     def function(x: Any, y: Any) -> Any:
         return jnp.where((x != 0.0) | jnp.isnan(y), x * log(y), jnp.zeros_like(x))
@@ -197,6 +200,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     return _xlog1py(*promoted_inexact("xlog1py", x, y))
 
 
+# By the rule of xlogy the derivative at 0 would contain 0 / 0.
 @custom_jvp
 def _xlogx(x: Any) -> Any:
     return _xlogy(x, x)
@@ -242,6 +246,8 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     p, q = real_inexact("rel_entr", p, q)
+    # Numbers outside of the domain are replaced before the logarithms: where `where` drops a nan afterwards, reverse
+    # mode still multiplies its derivative by 0.
     both = (p > 0) & (q > 0)
     safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
     return _outside_of_both(p, q, _rel_entr(safe_p, safe_q), literal(p, 0))
@@ -255,6 +261,8 @@ def _outside_of_both(p: Any, q: Any, value: Any, at_zero: Any) -> Any:
 
 def _distance(p: Any, q: Any) -> tuple[Any, Any]:
     """Where p / q is from 0.5 to 2, and p / q - 1 there, whose rounding error is relative."""
+    # Within this factor of two p - q is exact (Sterbenz), so log1p of the quotient keeps the digits that log(p / q)
+    # loses.
     close = (p > 0.5 * q) & (p < 2 * q)
     return close, jnp.where(close, p - q, 0) / q
 
@@ -280,6 +288,7 @@ _NEAR_ONE = [(-1.0) ** k / (k * (k - 1)) for k in range(20, 1, -1)]
 @custom_jvp
 def _kl_div(p: Any, q: Any) -> Any:
     close, d = _distance(p, q)
+    # Close to p = q the three terms cancel to q d**2 / 2; the series has this factor in front.
     near = jnp.abs(d) < 0.125
     d = jnp.where(near, d, 0)
     series = functools.reduce(lambda total, c: total * d + c, _NEAR_ONE, jnp.zeros_like(d))
@@ -319,6 +328,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
 def _box(origin: int, x: Any, lmbda: Any) -> Any:
     """((x + origin)**lmbda - 1) / lmbda for an origin of 0 or 1."""
     log = jnp.log1p(x) if origin else jnp.log(x)
+    # For such small products the result is log(x) to rounding, and lmbda = 0 would divide by 0.
     linear = (lmbda == 0) | (jnp.abs(lmbda * log) < dtypes.finfo(type_of(x).dtype).eps)
     safe = jnp.where(linear, 1, lmbda)
     return jnp.where(linear, log, jnp.expm1(safe * log) / safe)
@@ -328,6 +338,7 @@ def _box(origin: int, x: Any, lmbda: Any) -> Any:
 def _box_jvp(origin: int, primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
     # By lmbda not by the quotient, whose digits cancel where lmbda is small.
     (x, lmbda), (t_x, t_lmbda) = primals, tangents
+    # With L = log(x), (x**lmbda - 1) / lmbda is L times the integral of exp(s lmbda L) over s from 0 to 1.
     log = jnp.log1p(x) if origin else jnp.log(x)
     by_x, by_lmbda = (x + origin) ** (lmbda - 1), jnp.square(log) * _mean_of_powers(1, lmbda * log)
     return _box(origin, x, lmbda), t_x * by_x + t_lmbda * by_lmbda
@@ -339,8 +350,10 @@ def _mean_of_powers(n: int, u: Any) -> Any:
     near = jnp.abs(u) < 1
     small, safe = jnp.where(near, u, 0), jnp.where(near, 1, u)
     series = jnp.zeros_like(u)
+    # 18 terms suffice for abs(u) < 1, as 1 / 18! is less than the rounding error of float64.
     for k in reversed(range(18)):
         series = series * small + 1 / (math.factorial(k) * (k + n + 1))
+    # Integration by parts gives the recurrence in n; its numerator cancels for small u, hence the series.
     before = jnp.expm1(safe) / safe if n == 1 else _mean_of_powers(n - 1, safe)
     return jnp.where(near, series, (jnp.exp(safe) - n * before) / safe)
 

@@ -38,6 +38,7 @@ def erfcx(x: ArrayLike) -> Array:
     0.005642
     """
     (operand,) = promote_inexact(*check("erfcx", x))
+    # erfcx(z) = w(i z), w being the Faddeeva function
     if dtypes.kind(type_of(operand).dtype) == "c":
         return _wofz(1j * operand)
     (x,), dtype = at_least_single("erfcx", x)
@@ -45,6 +46,8 @@ def erfcx(x: ArrayLike) -> Array:
     # At infinity the quotient would be nan.
     t = jnp.where(above > 1e18, 1, (above - 3.75) / (jnp.where(above > 1e18, 0, above) + 3.75))
     out = chebyshev(ERFCX, t) / (1 + 2 * above)
+    # erfcx(-x) = 2 exp(x**2) - erfcx(x). For x > 0 the square is not computed: it overflows, and inf in the branch that
+    # is not selected makes the derivative nan.
     low = jnp.where(x < 0, x, 0)
     out = jnp.where(x < 0, 2 * _exp_square(low) - out, out)
     return jnp.where(x == x, out, jnp.nan).astype(dtype)
@@ -53,6 +56,7 @@ def erfcx(x: ArrayLike) -> Array:
 def _exp_square(x: Any) -> Any:
     """exp(x**2); the square is of two parts, as its rounding error would be multiplied by its size."""
     limited = jnp.where(jnp.abs(x) > 100, 0, x)
+    # Multiples of 1 / 16 up to 100 have 11 bits, so their squares are exact in float32 too.
     high = jnp.round(limited * 16) / 16
     rest = (limited - high) * (limited + high)
     return jnp.where(jnp.abs(x) > 100, jnp.inf, jnp.exp(high * high) * jnp.exp(rest))
@@ -87,6 +91,7 @@ def dawsn(x: ArrayLike) -> Array:
 def _weideman(n: int) -> tuple[float, np.ndarray]:
     """Scale and coefficients of Weideman's rational approximation (1994, Computation of the complex error function)."""
     length = math.sqrt(n / math.sqrt(2))
+    # Fourier coefficients of exp(-t**2) (L**2 + t**2), where t = L tan(theta / 2)
     k = np.arange(-2 * n + 1, 2 * n)
     t = length * np.tan(k * math.pi / (4 * n))
     values = np.concatenate([[0.0], np.exp(-t * t) * (length * length + t * t)])
@@ -98,13 +103,16 @@ def _weideman(n: int) -> tuple[float, np.ndarray]:
 def _wofz(z: Any) -> Any:
     dtype = type_of(z).dtype
     length, coefficients = _weideman(24 if dtype == np.complex64 else 52)
+    # The rational approximation holds in the upper half plane; below, w(z) = 2 exp(-z**2) - w(-z).
     upper = jnp.where(jnp.imag(z) < 0, -z, z)
+    # Beyond 1e4 two terms of the asymptotic series suffice: the third is 0.75 / z**4.
     far = jnp.abs(upper) > 1e4
     y = jnp.where(far, 1j, upper)
     below = length - 1j * y
     ratio = (length + 1j * y) / below
     near = 2 * jnp.polyval(coefficients.astype(dtype), ratio) / (below * below) + (1 / math.sqrt(math.pi)) / below
     distant = jnp.where(far, upper, 1)
+    # Two divisions, as the square of a large number overflows.
     out = jnp.where(far, (1j / math.sqrt(math.pi)) / distant * (1 + 0.5 / distant / distant), near)
     lower = jnp.imag(z) < 0
     square = jnp.where(lower, z, 0)
@@ -147,11 +155,15 @@ def _owens_t(h: Any, a: Any) -> Any:
     # T(h, a) for a > 1 from T(a h, 1 / a), in which the integral is over a part of [0, 1].
     over = size > 1
     slope = jnp.where(over, 1 / jnp.where(over, size, 1), size)
+    # 0 * inf would be nan.
     height = jnp.where(over, jnp.where(h == 0, 0, h * size), h)
     # Beyond 40 / h the integrand is less than the smallest number.
     end = jnp.minimum(slope, 40 / jnp.maximum(height, 1))
+    # T(h, a) = exp(-h**2 / 2) / (2 pi) times the integral of exp(-(h u)**2 / 2) / (1 + u**2) over u from 0 to a, here
+    # by Gauss's rule.
     nodes, weights = np.polynomial.legendre.leggauss(20 if dtype == np.float32 else 40)
     u = jnp.expand_dims(end, -1) * (0.5 * (nodes + 1)).astype(dtype)
+    # Limited, as the square of a large height is inf, and inf * 0 is nan.
     squares = jnp.square(jnp.minimum(jnp.expand_dims(height, -1), 1e4))
     inside = jnp.exp(-0.5 * squares * u * u) / (1 + u * u)
     # The exponential of a large number is of two factors, as the rounding error of the number is multiplied by it.
@@ -161,6 +173,7 @@ def _owens_t(h: Any, a: Any) -> Any:
     part = end * outside * jnp.sum(inside * (weights / (4 * math.pi)).astype(dtype), axis=-1)
     tail, beyond = 0.5 * lax.erfc(h * math.sqrt(0.5)), 0.5 * lax.erfc(height * math.sqrt(0.5))
     out = jnp.where(over, 0.5 * (tail + beyond) - tail * beyond - part, part)
+    # T(inf, a) = 0, and T(h, inf) is half of the upper tail at h.
     out = jnp.where((h == jnp.inf) & (a == a), 0, jnp.where(size == jnp.inf, 0.5 * tail, out))
     return jnp.where((h == h) & (a == a), jnp.sign(a) * out, jnp.nan).astype(dtype)
 

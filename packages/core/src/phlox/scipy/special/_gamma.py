@@ -83,6 +83,7 @@ def gammasgn(x: ArrayLike) -> Array:
     floor = jnp.floor(x)
     negative = x < 0
     pole = (negative & (x == floor)) | jnp.isnan(x)
+    # gamma(-0.0) is -inf: the sign of 0 counts.
     minus = (negative & (floor % 2 != 0)) | ((x == 0) & jnp.signbit(x))
     dtype = type_of(x).dtype
     return jnp.select([pole, minus], [np.asarray(np.nan, dtype), np.asarray(-1, dtype)], np.asarray(1, dtype))
@@ -109,6 +110,7 @@ def _complex_loggamma(z: Any) -> Any:
     x, y = jnp.real(z), jnp.imag(z)
     missing = ((y == 0) & (x <= 0) & (x == jnp.floor(x))) | jnp.isnan(z)
     z = jnp.where(missing, 1, z)
+    # signbit, because -0.0 is below the cut along the negative axis and y < 0 does not see it.
     below, left = jnp.signbit(y), x < 0.5
     # For numbers above the real axis; those below it are their conjugates.
     upper = jnp.where(below, jnp.conj(z), z)
@@ -120,10 +122,14 @@ def _complex_loggamma(z: Any) -> Any:
     series = functools.reduce(lambda total, c: total * inverse * inverse + c, _STIRLING) * inverse
     value = (far - 0.5) * jnp.log(far) - far + 0.5 * np.log(2 * np.pi).item() + series
     small = jnp.where(near, right, 1)
+    # Logarithms of pairs of factors: each factor has an argument below pi / 2, so a pair stays on the principal branch,
+    # and the product of all eight would not.
     shift = sum((jnp.log((small + k) * (small + k + 1)) for k in (2, 4, 6)), jnp.log(small * (small + 1)))
     value = jnp.where(near, value - shift, value)
     # gamma(z) gamma(1 - z) = pi / sin(pi z), and sin(pi z) = (1 - exp(2 pi i z)) exp(pi i (1 / 2 - z)) / 2
     across = jnp.where(left, upper, 0.25 + 1j)
+    # exp(2 pi i z) has period 1: the whole part is removed before the multiplication by pi, which would round it. Close
+    # to a pole 1 - exp(…) cancels, hence expm1.
     turn = lax.complex(jnp.real(across) - jnp.round(jnp.real(across)), jnp.abs(jnp.imag(across)))
     phase = lax.complex(-jnp.imag(across), jnp.real(across) - 0.5) * np.pi
     reflected = np.log(2 * np.pi).item() + phase - jnp.log(-jnp.expm1(2j * np.pi * turn)) - value
@@ -216,7 +222,9 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     if repetition:
         return jnp.where((k == 0) & (N >= 0), 1.0, comb(N + k - 1, k))
     there = (k <= N) & (N >= 0) & (k >= 0)
+    # Outside of the triangle the gamma functions have poles; 0 takes their place, so that derivatives are finite.
     n, m = jnp.where(there, N, 0.0), jnp.where(there, k, 0.0)
+    # By logarithms, as the factorials overflow long before their quotient does.
     return jnp.where(there, lax.exp(gammaln(n + 1) - gammaln(m + 1) - gammaln(n + 1 - m)), 0.0)
 
 
@@ -241,6 +249,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 
 @custom_jvp
 def _poch(z: Any, m: Any) -> Any:
+    # 1 also where gamma(z) is a pole or overflows, and the quotient would be nan
     return jnp.where(m == 0.0, jnp.asarray(1, type_of(z).dtype), gamma(z + m) / gamma(z))
 
 
@@ -313,12 +322,14 @@ def _log_ratio(a: Any, b: Any) -> Any:
     sums: list[Any] = [1.0]
     for _ in range(5):
         sums.append(1.0 + (x + x * x * sums[-1]))
+    # w is the difference of the corrections to Stirling's formula at b and a + b, by Horner's rule in 1 / b**2.
     t = (1.0 / b) ** 2
     w = _SERIES[5] * sums[5] * t + _SERIES[4] * sums[4]
     for c, s in zip(_SERIES[3::-1], sums[3::-1], strict=True):
         w = w * t + c * s
     w = w * (share / b)
     u, v = (b + (a - 0.5)) * lax.log1p(h), a * (lax.log(b) - 1.0)
+    # As in algdiv, the larger of u and v is subtracted first.
     return jnp.where(u <= v, (w - v) - u, (w - u) - v)
 
 
@@ -333,6 +344,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = real_inexact("beta", a, b)
     low, high = jnp.minimum(a, b), jnp.maximum(a, b)
     sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
+    # Where the poles cancel, beta(a, b) has the sign (-1)**b.
     return jnp.where(_cancels(low, high), 1 - 2 * (high % 2), sign) * lax.exp(betaln(a, b))
 
 

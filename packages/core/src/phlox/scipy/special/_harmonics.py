@@ -34,6 +34,7 @@ def _legendre(size: int, z: Any, normalized: bool) -> list[Any]:
     """P(m, n) for all m up to `size`, an array [m, z] for each n: the diagonal, then up in n for all m at once."""
     m = np.arange(size + 1)
     dtype = type_of(z).dtype
+    # Not 1 - z * z, which cancels close to 1.
     root = jnp.sqrt((1 - z) * (1 + z))
 
     def column(numbers: Any) -> Any:
@@ -43,6 +44,8 @@ def _legendre(size: int, z: Any, normalized: bool) -> list[Any]:
     here, before, columns = jnp.zeros((size + 1, *z.shape), dtype), jnp.zeros((size + 1, *z.shape), dtype), []
     for degree in range(size + 1):
         if degree:
+            # P(m, m) = -(2 m - 1) sqrt(1 - z**2) P(m - 1, m - 1). Normalized values have a recurrence of their own, as
+            # without normalization the diagonal, (2 m - 1)!!, overflows float32 at order 29.
             diagonal = -diagonal * root * (math.sqrt((2 * degree + 1) / (2 * degree)) if normalized else 2 * degree - 1)
             inside = m < degree
             if normalized:
@@ -165,6 +168,7 @@ def _harmonics(n: Any, m: Any, theta: Any, phi: Any, size: int) -> Any:
     inside = (order <= n) & (n <= size)
     value = table[jnp.where(inside, order, 0), jnp.where(inside, n, 0), jnp.arange(theta.size)]
     angle = order.astype(dtype) * phi
+    # Y(n, -m) = (-1)**m conj(Y(n, m))
     sign = jnp.where((m < 0) & (order % 2 == 1), -1, 1)
     value = jnp.where(inside, value, 0)
     real, imag = sign * value * jnp.cos(angle), sign * jnp.where(m < 0, -1, 1) * value * jnp.sin(angle)

@@ -52,6 +52,7 @@ def _inverse(x: Any, edge: float) -> Any:
 def _from_root(x: Any, slope: Any, root: float, rest: float) -> Any:
     """log(x / r) + (x - r) * slope for r = root + rest, which is no float of the dtype; accurate near r too."""
     high = float(np.asarray(root, type_of(x).dtype))
+    # x - high is exact close to the root; the part of the root beyond `high` enters to first order.
     distance = x - high
     close = jnp.abs(distance) < 0.2
     log = jnp.where(close, jnp.log1p(jnp.where(close, distance, 0) / high), jnp.log(x / high))
@@ -75,6 +76,7 @@ def _exp1(x: Any) -> Any:
     return jnp.where(x > 0, out, jnp.where(x == 0, jnp.inf, jnp.nan))
 
 
+# Derivatives are the integrands: more accurate and cheaper than derivatives of the series.
 @_exp1.defjvp
 def _exp1_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     (x,), (t,) = primals, tangents
@@ -94,6 +96,7 @@ def _expi(x: Any) -> Any:
     # The exponential is of two factors, as it overflows before the result does.
     half = jnp.exp(0.5 * jnp.where(x > 6, x, 6))
     large = jnp.where(x == jnp.inf, jnp.inf, half * (half * inverse * large))
+    # Ei(x) = -E1(-x) for x < 0
     out = jnp.where(x > 0, jnp.where(x <= 6, small, large), -_exp1(jnp.where(x < 0, -x, 1)))
     return jnp.where(x == 0, -jnp.inf, jnp.where(x == x, out, jnp.nan))
 
@@ -147,6 +150,7 @@ def expi(x: ArrayLike) -> Array:
 
 def _expn_series(n: Any, x: Any) -> Any:
     """The power series, for x <= 1."""
+    # En(x) = (-x)**(n - 1) / (n - 1)! (digamma(n) - log(x)) - sum of (-x)**m / ((m + 1 - n) m!) over m != n - 1
     one = jnp.ones_like(x)
     start = jnp.zeros_like(x), one, jnp.full_like(x, -np.euler_gamma), one
 
@@ -184,6 +188,7 @@ def _expn(n: Any, x: Any) -> Any:
     small = _expn_series(n, jnp.where((x > 0) & (x <= 1), x, 1))
     large = _expn_fraction(jnp.maximum(n, 1), jnp.where((x > 1) & (x < jnp.inf), x, 1))
     out = jnp.where(x <= 1, small, jnp.where(x == jnp.inf, 0, large))
+    # En(0) = 1 / (n - 1), and E0(x) = exp(-x) / x.
     out = jnp.where(x == 0, jnp.where(n > 1, 1 / jnp.where(n > 1, n - 1, 1), jnp.inf), out)
     out = jnp.where(n == 0, jnp.exp(-x) / x, out)
     return jnp.where((n >= 0) & (x >= 0), out, jnp.nan)
@@ -236,6 +241,7 @@ def _sici(x: Any) -> tuple[Any, Any]:
     ci = _from_root(near, slope, CI_ROOT, CI_ROOT_REST)
     middle = jnp.clip(size, 2.5, 8)
     product = chebyshev(CI_MIDDLE, (middle - 5.25) / 2.75)
+    # The zeros are factors, so that values close to them are relatively accurate.
     for root, rest in CI_ROOTS:
         high = float(np.asarray(root, type_of(x).dtype))
         # XLA would add constants that are subtracted one after another.
@@ -243,11 +249,13 @@ def _sici(x: Any) -> tuple[Any, Any]:
     ci = jnp.where(size > 2.5, product, ci)
     inverse = _inverse(size, 8)
     far = jnp.where((size > 8) & (size < jnp.inf), size, 8)
+    # f and g are the auxiliary functions of DLMF 6.2(iii): smooth in 1 / x**2, while sine and cosine oscillate.
     f = chebyshev(SICI_F, 2 * inverse * inverse - 1) / far
     g = chebyshev(SICI_G, 2 * inverse * inverse - 1) / (far * far)
     sin, cos = jnp.sin(far), jnp.cos(far)
     si = jnp.where(size <= 8, si, jnp.where(size == jnp.inf, np.pi / 2, np.pi / 2 - f * cos - g * sin))
     ci = jnp.where(size <= 8, ci, jnp.where(size == jnp.inf, 0, f * sin - g * cos))
+    # SciPy has nan for ci(-inf).
     ci = jnp.where(x == 0, -jnp.inf, jnp.where(x == -jnp.inf, jnp.nan, ci))
     known = x == x
     return jnp.where(known, jnp.sign(x) * si, jnp.nan), jnp.where(known, ci, jnp.nan)
@@ -289,6 +297,7 @@ def _fresnel(x: Any) -> tuple[Any, Any]:
     fourth = jnp.square(near * near)
     t = fourth * (2 / edge**4) - 1
     s, c = near**3 * chebyshev(FRESNEL_S, t), near * chebyshev(FRESNEL_C, t)
+    # Beyond 1e15 the oscillation is less than 4e-16.
     far = jnp.where((size > edge) & (size < 1e15), size, edge)
     inverse = jnp.square(jnp.square(_inverse(size, edge)))
     f = chebyshev(FRESNEL_F, 2 * inverse - 1) / (np.pi * far)
@@ -359,6 +368,8 @@ def _spence(z: Any) -> Any:
         square = u * u
         return u * jnp.polyval(_DILOGARITHM.astype(type_of(u).dtype), square) - 0.25 * square
 
+    # The series in log(z) converges fast close to 1, so two reflections move z into [1 / 3, 3]: Li(z) + Li(1 - z) =
+    # pi**2 / 6 - log(z) log(1 - z), and Li(z) + Li(1 / z) = -log(z)**2 / 2, with Li(z) = spence(z).
     large, small = z > 3, z < 1 / 3
     y = jnp.where(large, 1 / jnp.where(large, z, 1), z)
     reflected = large | small
@@ -376,6 +387,7 @@ def _spence(z: Any) -> Any:
 def _spence_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     (z,), (t,) = primals, tangents
     distance = z - 1
+    # The quotient is 0 / 0 at 1; the series of log(z) / (1 - z) replaces it there.
     close = jnp.abs(distance) < 1e-3
     near = -1 + distance * (0.5 - distance * (1 / 3 - distance * (0.25 - distance * 0.2)))
     slope = jnp.where(close, near, jnp.log(jnp.where(close, 2, z)) / jnp.where(close, 1, -distance))

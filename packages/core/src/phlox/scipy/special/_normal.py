@@ -52,6 +52,7 @@ def _ndtr(x: Any) -> Any:
     w = x * half_root
     z = jnp.abs(w)
     tail = lax.erfc(z)
+    # 1 + erf loses its digits in the left tail, where erfc keeps them. (The three cases are those of Cephes.)
     out = jnp.where(z < half_root, 1 + lax.erf(w), jnp.where(w > 0, 2 - tail, tail))
     return (0.5 * out).astype(x.dtype)
 
@@ -84,10 +85,12 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
 def _log_ndtr(x: Any, order: int) -> Any:
+    # Below this limit, ndtr is too close to underflow for its logarithm.
     lower = -20 if x.dtype == np.float64 else -10
     high = x > 0
     share = _ndtr(jnp.where(high, -x, jnp.maximum(x, lower)))
     low = _far_below(jnp.minimum(x, lower), order)
+    # For x > 0 not log(ndtr(x)), as ndtr rounds to 1.
     return jnp.where(high, jnp.log1p(-share), jnp.where(x > lower, jnp.log(share), low))
 
 
@@ -95,12 +98,14 @@ def _log_ndtr(x: Any, order: int) -> Any:
 def _log_ndtr_jvp(order: int, primals: Any, tangents: Any) -> tuple[Any, Any]:
     (x,), (t,) = primals, tangents
     out = _log_ndtr(x, order)
+    # Density divided by ndtr, by logarithms: both underflow far below 0.
     density = -0.5 * jnp.square(x) - np.log(np.sqrt(2 * np.pi)).item()
     return out, t * jnp.exp(density - out)
 
 
 def _far_below(x: Any, order: int) -> Any:
     square = jnp.square(x)
+    # ndtr(x) = density(x) / -x (1 - 1 / x**2 + 1 * 3 / x**4 - 1 * 3 * 5 / x**6 + …)
     scale = -0.5 * square - jnp.log(-x) - 0.5 * np.log(2 * np.pi).item()
     odd = even = jnp.zeros_like(x)
     power = square
@@ -169,6 +174,7 @@ def _ndtri(p: Any) -> Any:
         return jnp.polyval(np.asarray(above, dtype), x) / jnp.polyval(np.asarray(below, dtype), x)
 
     edge = np.exp(-2.0).item()
+    # The right tail is the mirror image of the left one, whose probabilities have more digits.
     q = jnp.where(p > -np.expm1(-2.0).item(), 1 - p, p)
     q = jnp.where(q == 0, 0.5, q).astype(dtype)  # results at 0 and 1 are inserted below
     w = q - 0.5

@@ -91,6 +91,7 @@ def _sum(term: Callable[[Any, Any], Any], start: Any, most: int) -> Any:
         k, terms, totals = state
         eps = np.finfo(type_of(terms[0]).dtype).eps / 4
         adds = [jnp.abs(t) > eps * jnp.abs(total) for t, total in zip(terms, totals, strict=True)]
+        # A sum that is infinite or nan stays so, hence the loop ends.
         alive = _either(adds) & jnp.isfinite(totals[0])
         return (k < most) & jnp.any(alive)
 
@@ -126,6 +127,7 @@ def _series(above: tuple[Any, ...], below: tuple[Any, ...], x: Any) -> tuple[Any
             step = step / (b + k)
         rest = []
         for i in range(len(above)):
+            # The product without this factor, not the quotient by it: p + k is 0 where the series ends.
             others = x / (k + 1)
             for j, other in enumerate(above):
                 others = others * (other + k if j != i else 1)
@@ -146,6 +148,7 @@ def _gamma_ratio(above: tuple[Any, ...], below: tuple[Any, ...]) -> Any:
     for p in above:
         sign, log = sign * gammasgn(p), log + gammaln(p)
     pole = jnp.zeros_like(sign, dtype=bool)
+    # 1 / gamma is 0 at its poles.
     for b in below:
         at_pole = _ends(b)
         pole, safe = pole | at_pole, jnp.where(at_pole, 1, b)
@@ -186,6 +189,7 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     far = (jnp.abs(x) > 100) & ~_ends(a) & ~_ends(b - a)
     near = _confluent(a, b, jnp.where(far, 1, x))[0]
     up, down = jnp.where(x > 100, x, 101), jnp.where(x < -100, -x, 101)
+    # One exponential, as exp(x) overflows before its product with the power does.
     high = _gamma_ratio((b,), (a,)) * jnp.exp(up + (a - b) * jnp.log(up)) * _asymptotic(b - a, 1 - a, up)
     low = _gamma_ratio((b,), (b - a,)) * down**-a * _asymptotic(a, a - b + 1, down)
     out = jnp.where(far, jnp.where(x > 0, high, low), near)
@@ -245,6 +249,7 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     turned = (rest < 0) & (y > 0) & ~ends
     f = _gauss(jnp.where(turned, c - a, a), jnp.where(turned, c - b, b), c, y)[0]
     f = f * jnp.where(turned, jnp.exp(rest * jnp.log1p(-y)), 1)
+    # Gauss's theorem: F(1) = gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b)) if c > a + b.
     at_one = jnp.where(rest > 0, _gamma_ratio((c, jnp.where(rest > 0, rest, 1)), (c - a, c - b)), jnp.inf)
     out = jnp.where(inside, f, jnp.where(x == 1, at_one, jnp.inf))
     out = jnp.where(_ends(c) & ~ends, jnp.inf, out)

@@ -27,6 +27,8 @@ def at_least_single(function: str, *args: Any) -> tuple[list[Array], Any]:
 def chebyshev(coefficients: Sequence[float], t: Any) -> Any:
     """The sum of c[k] T_k(t) for t in [-1, 1], by Clenshaw's recurrence; float32 needs the larger terms alone."""
     if type_of(t).dtype == np.float32:
+        # float32 rounds at 6e-8 of the result, so that terms below 1e-9 of the largest do not count; without them the
+        # loop below is half as long.
         size = max(map(abs, coefficients))
         coefficients = coefficients[: max(k for k, c in enumerate(coefficients) if abs(c) > 1e-9 * size) + 1]
     here = before = jnp.zeros_like(t)

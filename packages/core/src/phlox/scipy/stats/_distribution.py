@@ -153,7 +153,9 @@ class Distribution(Generic[P]):
             point, *values = promoted_inexact(f"{self._name}.{name}", *arguments)
             if "scale" in others:
                 *values, loc, scale = values
+                # A scale that is not positive gives nan, as in SciPy.
                 point = jnp.where(scale > 0, (point - loc) / scale, jnp.nan)
+                # Densities change with the scale, probabilities do not.
                 if name in ("pdf", "logpdf"):
                     values.append(scale)
             elif "loc" in others:

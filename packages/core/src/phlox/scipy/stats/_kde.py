@@ -80,6 +80,7 @@ class gaussian_kde:
                 )
             shares = shares / jnp.sum(shares)
         self.dataset, self.weights = data, shares
+        # Kish's effective number of samples, which is n for equal weights
         self.neff = 1 / jnp.sum(jnp.square(shares))
         factor = self._factor("scott" if bw_method is None else bw_method)
         covariance = jnp.atleast_2d(jnp.cov(data, rowvar=True, bias=False, aweights=shares))
@@ -217,6 +218,7 @@ class gaussian_kde:
                 f"the cov {type_of(around).short}",
                 shapes=[center.shape, around.shape],
             )
+        # The integral of the product of two normal densities is a normal density whose covariance is the sum of theirs.
         return _density(self.dataset, self.weights, self.covariance + around, center[:, None], log=False)[0]
 
     def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
@@ -346,6 +348,7 @@ def _density(dataset: Any, weights: Any, covariance: Any, points: Any, log: bool
     dataset, weights, covariance, points = promote_inexact(dataset, weights, covariance, points)
     d = type_of(dataset).shape[0]
     factor = lax.linalg.cholesky(covariance)
+    # The Cholesky factor turns Mahalanobis distances into Euclidean ones, and gives the determinant.
     data, at = (lax.linalg.triangular_solve(factor, x, left_side=True, lower=True) for x in (dataset, points))
     log_norm = -jnp.sum(jnp.log(jnp.diagonal(factor))) - 0.5 * d * math.log(2 * math.pi)
     heights = log_norm - 0.5 * jnp.sum(jnp.square(at[:, :, None] - data[:, None, :]), axis=0)

@@ -26,6 +26,7 @@ def log1mexp(x: Any) -> Any:
 
 def log1mexpexp(z: Any) -> Any:
     """log(1 - exp(-exp(z))), also where exp(z) is too small for the dtype."""
+    # log(1 - exp(-u)) = log(u) - u / 2 + O(u**2), and u = exp(z) is less than 5e-8 here.
     small = z < -17
     return jnp.where(small, z - 0.5 * jnp.exp(z), log1mexp(jnp.exp(jnp.where(small, 0, z))))
 

@@ -40,6 +40,7 @@ def _starts(x: Any, axis: int, equal_nan: bool) -> Any:
     """Where runs of equal elements begin in a sorted array."""
     before, after = (lax.slice_in_dim(x, i, i + type_of(x).shape[axis] - 1, axis=axis) for i in (0, 1))
     new = after != before
+    # nan is unequal to itself, so that each would begin a run of its own.
     if equal_nan:
         new = new & ((after == after) | (before == before))
     first = jnp.ones_like(lax.slice_in_dim(x, 0, 1, axis=axis), dtype=bool)
@@ -78,6 +79,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     shape = list(type_of(x).shape)
     if not shape[place]:
         del shape[place]
+        # As SciPy: of no elements the mode is nan, with the count 0.
         value_and_count: tuple[Any, ...] = jnp.full(shape, np.nan, float), jnp.zeros(shape, float)
     else:
         ordered = jnp.sort(x, axis=place)
@@ -136,6 +138,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
     else:
         starts = _starts(ordered, place, False)
         first = lax.cummax(jnp.where(starts, position, 0), axis=place) + 1
+        # A run ends where the next one starts; the first start, wrapped to the end, closes the last run.
         ends = jnp.roll(starts, -1, axis=place)
         last = lax.cummin(jnp.where(ends, position, count - 1), axis=place, reverse=True) + 1
         ranks = {
@@ -144,8 +147,10 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
             "dense": lambda: lax.cumsum(starts.astype(np.int32), axis=place),
             "average": lambda: 0.5 * (first + last).astype(out),
         }[method]()
+    # A second sort, by the original positions, brings the ranks back into the order of the elements.
     _, ranks = lax.sort((origin, ranks.astype(out)), dimension=place, num_keys=1)
     if dtypes.kind(type_of(x).dtype) == "f":
+        # One nan makes all ranks of its row nan, which is SciPy's "propagate".
         ranks = jnp.where(jnp.any(jnp.isnan(x), axis=place, keepdims=True), jnp.nan, ranks)
     return ranks
 

@@ -25,6 +25,7 @@ def bernoulli(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Any:
     """
 
 
+# `cdf` has no `loc` in JAX.
 @distribution(example="1, 0.3")
 def _unshifted(k: ArrayLike, p: ArrayLike) -> Any:
     """The Bernoulli distribution.
@@ -54,6 +55,7 @@ def _below(k: Any, p: Any) -> Any:
 
 def _quantile(q: Any, p: Any) -> Any:
     one = _one_for(q)
+    # 0 * one and not zeros, which would not have the weak type of `one`
     out = jnp.where(q > 1 - p, one, 0 * one)
     return _where_valid(q, p, jnp.where((q < 0) | (q > 1), jnp.nan, out))
 

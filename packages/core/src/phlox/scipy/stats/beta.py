@@ -30,6 +30,7 @@ def _where_valid(a: Any, b: Any, out: Any) -> Any:
 
 def _log_density(z: Any, a: Any, b: Any, scale: Any) -> Any:
     outside = (z < 0) | (z > 1)
+    # Points outside are replaced by one inside, so that derivatives there are 0 and not nan.
     y = jnp.where(outside, 0.5, z)
     out = xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b) - jnp.log(scale)
     return _where_valid(a, b, jnp.where(outside, -jnp.inf, out))
@@ -38,6 +39,7 @@ def _log_density(z: Any, a: Any, b: Any, scale: Any) -> Any:
 logpdf = beta.logpdf(_log_density, result=0.405)
 pdf = beta.pdf(result=1.5)
 cdf = beta.cdf(lambda z, a, b: _where_valid(a, b, betainc(a, b, jnp.clip(z, 0, 1))), result=0.687)
+# I(b, a, 1 - z) = 1 - I(a, b, z), without cancellation where it is small
 sf = beta.sf(lambda z, a, b: _where_valid(a, b, betainc(b, a, 1 - jnp.clip(z, 0, 1))), result=0.313)
 logcdf = beta.logcdf(result=-0.375)
 logsf = beta.logsf(result=-1.163)

@@ -26,6 +26,7 @@ def _log_one_plus_square(z: Any) -> Any:
     large = jnp.abs(z) > 1e4
     return jnp.where(
         large,
+        # log1p(1 / z**2) is 1 / z**2 to rounding here.
         2 * jnp.log(jnp.where(large, jnp.abs(z), 1)) + jnp.square(1 / jnp.where(large, z, 1)),
         jnp.log1p(jnp.square(jnp.where(large, 0, z))),
     )
@@ -47,6 +48,7 @@ def _quantile(q: Any) -> Any:
 
 logpdf = cauchy.logpdf(lambda z, scale: -(_log_one_plus_square(z) + jnp.log(np.pi * scale)), result=-1.368)
 pdf = cauchy.pdf(lambda z, scale: 1 / (np.pi * scale * (1 + jnp.square(z))), result=0.255)
+# arctan2(1, z) / pi is the tail above z. 1/2 - arctan(z) / pi, the usual form, cancels far from 0.
 cdf = cauchy.cdf(lambda z: jnp.arctan2(jnp.ones_like(z), -z) / np.pi, result=0.648)
 logcdf = cauchy.logcdf(_log_below, result=-0.435)
 sf = cauchy.sf(lambda z: jnp.arctan2(jnp.ones_like(z), z) / np.pi, result=0.352)

@@ -26,6 +26,7 @@ def _inside(z: Any) -> Any:
 
 logpdf = expon.logpdf(lambda z, scale: jnp.where(z < 0, -jnp.inf, -z - jnp.log(scale)), result=-0.5)
 pdf = expon.pdf(result=0.607)
+# 1 - exp(-z) cancels for small z.
 cdf = expon.cdf(lambda z: -jnp.expm1(-_inside(z)), result=0.393)
 logcdf = expon.logcdf(lambda z: jnp.where(z < 0, -jnp.inf, log1mexp(jnp.where(z < 0, 1, z))), result=-0.933)
 sf = expon.sf(lambda z: jnp.exp(-_inside(z)), result=0.607)

@@ -26,6 +26,7 @@ def gamma(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) 
 
 def log_density(z: Any, a: Any, scale: Any) -> Any:
     y = jnp.where(z < 0, 1, z)
+    # At infinity (a - 1) log(y) - y would be inf - inf.
     out = jnp.where(y == jnp.inf, -jnp.inf, xlogy(a - 1, y) - y) - (gammaln(a) + jnp.log(scale))
     return jnp.where(a > 0, jnp.where(z < 0, -jnp.inf, out), jnp.nan)
 

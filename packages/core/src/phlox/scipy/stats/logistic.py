@@ -21,6 +21,7 @@ def logistic(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
 
 
 def _log_density(z: Any, scale: Any) -> Any:
+    # The density is symmetric, and exp(-z) overflows for negative z.
     distance = jnp.abs(z)
     return -distance - 2 * jnp.log1p(jnp.exp(-distance)) - jnp.log(scale)
 

@@ -39,6 +39,7 @@ def _log_density(z: Any, scale: Any) -> Any:
 
 def _below(z: Any) -> Any:
     half = np.asarray(0.5, type_of(z).dtype)
+    # Not 1 + erf, which loses its digits in the left tail
     return half * lax.erfc(-z * literal(z, math.sqrt(0.5)))
 
 

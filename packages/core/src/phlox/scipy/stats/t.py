@@ -35,6 +35,7 @@ def _log_density(z: Any, df: Any, scale: Any) -> Any:
     square = jnp.where(
         large, 2 * jnp.log(jnp.where(large, ratio, 1)), jnp.log1p(jnp.square(jnp.where(large, 0, z)) / df)
     )
+    # By betaln, as gammaln((df + 1) / 2) - gammaln(df / 2) cancels for large df
     return -half * square - (betaln(0.5, 0.5 * df) + 0.5 * jnp.log(df) + jnp.log(scale))
 
 

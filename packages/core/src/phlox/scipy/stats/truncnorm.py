@@ -48,6 +48,7 @@ def _log_mass(a: Any, b: Any) -> Any:
     ratio = log_high - log_ndtr(jnp.where(endless, -1, low), SERIES)
     tail = log_high + jnp.where(endless, 0, log1mexp(jnp.where(endless | (ratio <= 0), 1, ratio)))
     tail = jnp.where((high == -jnp.inf) | (~endless & (ratio <= 0)), -jnp.inf, tail)
+    # If 0 is between the bounds, both error functions have the same sign here, so nothing cancels.
     below, beyond = jnp.where(one_side, -1, a), jnp.where(one_side, -1, -b)
     mass = -0.5 * (lax.erf(below * math.sqrt(0.5)) + lax.erf(beyond * math.sqrt(0.5)))
     middle = log_share(mass, ndtr(below) + ndtr(beyond))
@@ -66,6 +67,7 @@ def _log_mass_of_narrow(a: Any, b: Any) -> Any:
     a, b = jnp.where(narrow, a, 0), jnp.where(narrow, b, 1)
     middle, half = (a + b) / 2, (b - a) / 2
     m2, h2 = middle * middle, half * half
+    # The Hermite polynomials He2 / 3! and He4 / 5!: derivatives of the density, integrated from -half to half
     series = h2 * (m2 - 1) / 6 + h2 * h2 * (m2 * m2 - 6 * m2 + 3) / 120
     return jnp.where(narrow, normal_logpdf(middle) + jnp.log(b - a) + jnp.log1p(series), -jnp.inf)
 

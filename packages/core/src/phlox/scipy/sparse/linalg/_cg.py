@@ -73,5 +73,6 @@ def cg(
     Array([1., 2.], dtype=float32)
     """
     equation = problem("cg", A, b, x0, tol, atol, maxiter, M)
+    # A complex Hermitian A is not its own transpose, which is conj(A).
     real = all(dtypes.kind(x.dtype) != "c" for x in tree.leaves(equation.b))
     return solved(equation, _iterate, symmetric=real), None

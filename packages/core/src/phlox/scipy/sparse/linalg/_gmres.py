@@ -64,6 +64,7 @@ def _cycle(p: Problem, x: Any, restart: int, enough: Any) -> Any:
         before = jnp.linalg.norm(v)
         v, column = _orthogonal(basis, v)
         after = jnp.linalg.norm(v)
+        # A rest as small as the rounding error has no meaningful direction.
         after = jnp.where(after > eps * before, after, 0)
         basis = basis.at[k + 1].set(jnp.where(after > 0, _normal(v, after), 0))
         column = column.at[k + 1].set(to_dtype(after, dtype))
@@ -76,6 +77,7 @@ def _cycle(p: Problem, x: Any, restart: int, enough: Any) -> Any:
         return basis, triangle.at[:, k].set(column[:-1]), turns.at[k].set(turn), projected, error, k + 1
 
     first = jnp.zeros(restart + 1, dtype).at[0].set(to_dtype(size, dtype))
+    # Columns that are not reached stay those of the identity, so that the triangle can be solved.
     state = basis, jnp.eye(restart, dtype=dtype), jnp.zeros((restart, 2), dtype), first, size, 0
     basis, triangle, _, projected, _, k = lax.while_loop(unfinished, step, state)
     y = solve_triangular(triangle, jnp.where(jnp.arange(restart) < k, projected[:-1], 0))

@@ -141,5 +141,6 @@ def solved(problem: Problem, solver: Callable[[Problem], Any], symmetric: bool =
         x0 = tree.map(jnp.zeros_like, b) if x0 is None else x0
         return solver(problem._replace(operator=operator, b=b, x0=x0))
 
+    # x0 is a guess of the solution, not of its cotangent: the transposed equation starts at 0.
     first = functools.partial(solve, x0=problem.x0)
     return lax.custom_linear_solve(problem.operator, problem.b, solve=first, transpose_solve=solve, symmetric=symmetric)
