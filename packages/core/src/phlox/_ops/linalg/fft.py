@@ -141,6 +141,8 @@ def _weighted(x: Any, weights: np.ndarray) -> Any:
 
 
 def _transpose(ct: Any, aval: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> Any:
+    # The matrix of a complex transform is symmetric, so that the transform is its own transpose. Those of real numbers
+    # use half of the spectrum, of which each element but the first and a middle one counts twice.
     size, last = math.prod(fft_lengths), fft_lengths[-1]
     if fft_type is FftType.RFFT:
         spectrum = _weighted(conj(ct), size / _counts(typeof(ct), last))

@@ -190,6 +190,7 @@ def _jvp(
     """
     (a,), (da,) = primals, tangents
     m, n = typeof(a).shape[-2:]
+    # The derivative of the values alone needs the vectors too.
     s, u, vh = svd.bind(a, full_matrices=False, compute_uv=True, **params)
     if compute_uv and full_matrices and m != n:
         raise UnsupportedError(
