@@ -168,6 +168,7 @@ def as_dtype(x: Any) -> Dtype:
 
 def unknown(x: Any) -> DtypeError:
     """The error for an `x` that names no element type."""
+    # ``jnp.zeros(2, 3)`` takes 3 for a dtype: the most frequent mistake.
     if type(x) is int:
         return DtypeError(
             f"{x!r} is no element type of arrays: it was given in the place of dtype",
@@ -445,6 +446,7 @@ def byte_sized(dtype: Dtype) -> Dtype:
     """
     if is_extended(dtype) or bits(dtype) >= 8:
         return dtype
+    # float32 holds all numbers of the floats of 4 and 6 bits.
     return {"i": int8, "u": uint8, "f": float32}[kind(dtype)]
 
 

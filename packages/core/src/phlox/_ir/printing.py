@@ -89,6 +89,7 @@ class _Printer:
             if jaxpr is not top and len(jaxpr.eqns) > _MANY_EQUATIONS:
                 counts[jaxpr] += 1
             for eqn in jaxpr.eqns:
+                # Each occurrence counts: a Jaxpr that occurs twice is printed once, above the main one.
                 for inner in jaxprs_in(eqn.params):
                     queue.append(inner)
                     if "name" in eqn.params:

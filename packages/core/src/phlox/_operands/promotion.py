@@ -34,6 +34,7 @@ def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Array:
     aval = type_of(x)
     if aval.dtype == dtype and aval.weak_type == weak:
         return x
+    # Converted here, a number costs no operation, and XLA sees a constant of the final dtype.
     if isinstance(x, np.generic | bool | int | float | complex) and not aval.shape:
         value = literal_of(x, dtype)
         return _PYTHON[dtypes.kind(dtype)](value) if weak else exact(value)

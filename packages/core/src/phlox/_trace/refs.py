@@ -107,6 +107,8 @@ class Ref:
         """The value, for use under `trace`."""
         if trace is self.home:
             return self.value
+        # Inner traces pass the access on to their parents. At None the home was not among them: its transformation has
+        # ended.
         if trace is None:
             raise leaked(self)
         return trace.read_ref(self)
@@ -214,6 +216,7 @@ class Accesses(NamedTuple):
 
 def accesses(jaxpr: Jaxpr) -> Accesses:
     """The references from outside that a program uses."""
+    # Most processes never use references in recorded programs. One global saves them the search.
     if not _any or _EFFECT not in jaxpr.effects:
         return Accesses({}, {}, jaxpr.eqns)
 

@@ -177,6 +177,7 @@ class Tracer(ArrayLike):
     """Stands for an array inside a transformed function. It has a type but, in general, no value."""
 
     __slots__ = ("__weakref__", "owner")
+    # NumPy's operators leave operations with an object of higher priority to that object.
     __array_priority__ = 1000
 
     owner: Any
@@ -201,6 +202,7 @@ class Tracer(ArrayLike):
         return None
 
     def __bool__(self) -> bool:
+        # Arrays of several elements have no truth value, traced or not: their error comes first.
         check_truth(self.aval)
         if (value := self.concrete()) is not None:
             return bool(value)

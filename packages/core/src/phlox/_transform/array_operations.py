@@ -90,6 +90,7 @@ def add(x: Any, y: Any) -> Any:
         return y
     if type(y) is Zero:
         return x
+    # Not `add`: `add_any` marks sums of derivatives in printed programs.
     return primitive("add_any").bind(x, y)
 
 

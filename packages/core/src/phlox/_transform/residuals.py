@@ -57,7 +57,9 @@ def _roots(closed: ClosedJaxpr, free: set[Var]) -> dict[Var, tuple[Var, ...]]:
         if is_light(eqn) and length <= _LONGEST:
             eqn_roots = tuple(dict.fromkeys(root for v in read for root in roots[v]))
             for out in eqn.outvars:
+                # `setdefault` leaves variables that are free, which have no roots.
                 roots.setdefault(out, eqn_roots)
+                # A chain begins anew at a variable that is stored anyway.
                 lengths[out] = 0 if out in free else length
         else:
             for out in eqn.outvars:
@@ -82,6 +84,7 @@ def _groups(residuals: Iterable[Var], roots: dict[Var, tuple[Var, ...]]) -> list
 
     residuals = list(residuals)
     for v in residuals:
+        # A root that two residuals share is stored once for both, so whether it pays is decided for the group.
         for root in roots[v]:
             leader[lead(root)] = lead(roots[v][0])
     groups: dict[Var, list[Var]] = {}

@@ -81,6 +81,7 @@ def _each(
         return primitive.bind(*[next(rows) if there else next(shared) for there in mapped], **params)
 
     jaxpr, _ = stage(step, [*map(typeof, consts), *(row_of(typeof(x)) for x in xs)], name=primitive.name)
+    # A scan calls the function for the examples in their order, one at a time.
     outs = scan.bind(
         *consts,
         *xs,

@@ -43,6 +43,7 @@ def _region(f: Function, jaxpr: ClosedJaxpr, scalars: Sequence[ShapedArray]) -> 
     """The jaxpr as MLIR text of a region; its constants are written into it."""
 
     def body(g: Function, *args: Value) -> list[Value]:
+        # A region of StableHLO's reductions may not refer to values outside of it.
         constants = [g.constant(np.asarray(c), typeof(c)) for c in jaxpr.consts]
         return lower_computation(g, jaxpr.jaxpr, [*constants, *args])
 
@@ -140,6 +141,7 @@ def _by_halving(jaxpr: ClosedJaxpr, xs: Sequence[Any], starts: Sequence[Any], ax
         ends = [along(x, 0, half, length) for x in xs]
         if length % 2:
             edge = ((0, 1, 0), *((0, 0, 0),) * len(rest))
+            # The initial value is neutral, so that it may take part any number of times, as XLA demands.
             ends = [pad(x, start, padding_config=edge) for x, start in zip(ends, starts, strict=True)]
         xs = _elementwise(jaxpr, [along(x, 0, 0, half) for x in xs], ends)
     return [squeeze(x, dimensions=(0,)) for x in xs]

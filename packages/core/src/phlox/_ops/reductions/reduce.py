@@ -139,6 +139,7 @@ def reducer(
 def reduce_lower(f: Function, op: Combine, x: Value, start: Any, axes: Axes, out: ShapedArray) -> Value:
     """Writes a reduction of one operand."""
     scalar = shaped((), x.aval.dtype)
+    # The short form of the text. Reductions are frequent, and its end depends on types alone, so it is cached.
     if isinstance(op, str) and op.startswith("stablehlo."):
         operands = f"({x.name} init: {f.number(start, scalar).name})"
         return f.ending("stablehlo.reduce", operands, _reduce_end(op, tuple(axes), x.aval, scalar, out), out)
@@ -249,6 +250,7 @@ def _position_lower(direction: str, worst: Callable[[Any], Any]) -> Callable[...
 
     def lower(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:
         out = f.out
+        # XLA's reductions of several operands need elements of at least 8 bits.
         x = f.convert(x, dtypes.byte_sized(x.aval.dtype))
         positions = shaped(x.aval.shape, index_dtype)
         iota = f.op("stablehlo.iota", [], positions, f"iota_dimension = {axes[0]} : i64")
@@ -263,6 +265,7 @@ def _position_lower(direction: str, worst: Callable[[Any], Any]) -> Callable[...
             return [g.select(better, a, b), g.select(keep, i, j)]
 
         region = f.region([value, index, value, index], body)
+        # Index 0 of the start wins only if all elements are equal to the worst value, where it is right.
         starts = [f.constant(worst(x.aval.dtype), value), f.constant(0, index)]
         outs = [shaped(out.shape, x.aval.dtype), out]
         return f.op("stablehlo.reduce", [x, iota, *starts], outs, f"dimensions = {i64_array(axes)}", [region])[1]

@@ -114,6 +114,7 @@ def _interleave(even: Any, odd: Any, axis: int) -> Any:
     config_even, config_odd = [(0, 0, 0)] * len(shape), [(0, 0, 0)] * len(shape)
     config_even[axis] = (0, 1 - longer, 1)
     config_odd[axis] = (1, longer, 1)
+    # Two pads and a sum, which XLA fuses; it has no operation that interleaves.
     zero = literal(even, 0)
     join = or_ if typeof(even).dtype == bool else add
     return join(pad(even, zero, padding_config=tuple(config_even)), pad(odd, zero, padding_config=tuple(config_odd)))
@@ -208,6 +209,7 @@ def _scanned(operation: Primitive, x: Any, axis: int, reverse: bool) -> Any:
 
 
 def _cumsum_transpose(ct: Any, x: Any, axis: int, reverse: bool) -> list[Any]:
+    # An element is in all sums from its own on, so its cotangent is a sum from the other end.
     return [Zero(x.aval) if type(ct) is Zero else cumsum(ct, axis=axis, reverse=not reverse)]
 
 

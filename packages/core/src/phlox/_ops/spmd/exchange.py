@@ -241,6 +241,7 @@ def _scatter_lower(
 def _scatter_over_batch(
     axis: BatchAxis, x: Any, dim: Dim, scatter_dimension: int, axis_index_groups: Groups, axis_size: int, tiled: bool
 ) -> tuple[Any, Dim]:
+    # The operand is not mapped: each example adds the same array.
     total = mul(x, literal(x, axis.size)) if dim is None else reduce_sum(x, axes=(dim,))
     return (_split(total, scatter_dimension, axis.size) if tiled else total), scatter_dimension
 
@@ -384,6 +385,7 @@ def _permute_lower(f: Function, x: Value, axis_name: Axes, perm: Pairs) -> Value
 def _permute_over_batch(axis: BatchAxis, x: Any, dim: Dim, perm: Pairs) -> tuple[Any, Dim]:
     check_pairs(perm, axis.size)
     if dim is None:
+        # Each index is a target, and all examples hold the same value.
         if len(perm) == axis.size:
             return x, None
         x, dim = insert_axis(x, axis.size, 0), 0

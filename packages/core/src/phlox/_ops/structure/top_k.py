@@ -181,6 +181,7 @@ def _approx_lower(
     )
     positions_aval = shaped(x.aval.shape, dtypes.int32)
     positions = f.op("stablehlo.iota", [], positions_aval, f"iota_dimension = {reduction_dimension} : i64")
+    # Position -1 stands for no element.
     starts = [f.constant(worst(number.dtype), number), f.constant(-1, place)]
     options = (
         f"aggregate_to_topk = {flag(aggregate_to_topk)}, is_fallback = true, recall_target = "

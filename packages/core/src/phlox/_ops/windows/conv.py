@@ -180,6 +180,7 @@ def _complex_conv(lhs: Any, rhs: Any, **params: Any) -> Any:
     preferred = params["preferred_element_type"]
     part = {**params, "preferred_element_type": preferred and dtypes.real_part(preferred)}
     a, b, c, d = real(lhs), imag(lhs), real(rhs), imag(rhs)
+    # (a + ib) (c + id) has the parts (a + b) c - b (c + d) and (a + b) c + a (d - c): three products in place of four.
     both = conv_general_dilated(add(a, b), c, **part)
     left = conv_general_dilated(a, sub(d, c), **part)
     right = conv_general_dilated(b, add(c, d), **part)
@@ -257,9 +258,11 @@ def _of_input(
         rhs_dilation,
     )
     if groups > 1:
+        # The kernel's output features become input features, of which each group has its own.
         rhs = _merge(_split(rhs, rhs_spec[0], groups), rhs_spec[0], rhs_spec[1])
     out = conv_general_dilated(
         ct,
+        # StableHLO's convolution does not reverse the kernel, so its transpose does.
         rev(rhs, dimensions=rhs_spec[2:]),
         window_strides=lhs_dilation,
         padding=pads,
@@ -305,6 +308,7 @@ def _of_kernel(
         (low, dilated(k, d) + dilated(out, s) - 1 - dilated(n, b) - low)
         for (n, k, out, (low, _)), s, b, d in zip(sides, window_strides, lhs_dilation, rhs_dilation, strict=True)
     )
+    # Examples are summed over, and take the place of features. Strides and dilations of the kernel change places too.
     swapped = [(spec[1], spec[0], *spec[2:]) for spec in dimension_numbers]
     return conv_general_dilated(
         lhs,
