@@ -40,6 +40,7 @@ def bounds(dim: Any, depth: int = _DEPTH, search: _Search | None = None) -> _Bou
     search = _Search() if search is None else search
     if (dim, depth) not in search.answers:
         linear = _linear(dim)
+        # Facts are combined up to `depth`, so that the search ends.
         known = [_linear(fact) for fact in _facts(dim, search)] if depth else []
         low = _least(linear, known, dim, depth, search)
         high = -_least({term: -n for term, n in linear.items()}, known, dim, depth, search)

@@ -104,6 +104,7 @@ class SymbolicDim:
             raise _too_long(len(nonzero))
         self.terms: Terms = dict(sorted(nonzero, key=_order, reverse=True))
         self.scope = scope
+        # Shapes are parts of cache keys, so the hash is asked for often.
         self._hash = hash(tuple(self.terms.items()))
         self._text = ""
 
@@ -399,6 +400,7 @@ def divided(x: Any, y: Any) -> tuple[Any, Any]:
     (first, m), *_ = divisor.items()
     whole: Any = 0
     rest = x
+    # A number is divided by a number at the end; any other rest goes on, or makes the quotient an operation.
     while not (_is_int(rest) and (rest == 0 or not is_symbolic(y))):
         (term, n), *_ = terms(rest).items()
         by = quotient(term, first)

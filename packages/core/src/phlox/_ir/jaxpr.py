@@ -309,6 +309,7 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
             live.update(eqn.invars)
     eqns.reverse()
     used = [v in live for v in (*jaxpr.constvars, *jaxpr.invars)]
+    # The same object keeps its `memo`, and with it what was computed for it.
     if eqns == jaxpr.eqns and len(outvars) == len(jaxpr.outvars):
         return jaxpr, used
     return jaxpr.replace(eqns=eqns, outvars=outvars), used

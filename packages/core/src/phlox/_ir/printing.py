@@ -150,6 +150,7 @@ class _Printer:
             return Group([Nest(2, ["(", Break(""), inner]), Break(""), ")"])
         if isinstance(value, frozenset):
             return f"frozenset({{{', '.join(map(repr, sorted(value)))}}})"
+        # Addresses of functions differ from run to run, and equal programs should print alike.
         return re.sub(r" at 0x([0-9a-fA-F]+)", lambda m: " at 0x" + "X" * len(m[1]), str(value))
 
 

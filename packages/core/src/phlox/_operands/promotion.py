@@ -125,6 +125,7 @@ def _prepared(function: str, args: Sequence[Any], inexact: bool) -> Sequence[Any
             x, aval = checked(function, i, x)
             avals.append(aval)
             values.append(x)
+    # Types are interned, so that hashing the key costs little. `traced` changes with each flag that tracing reads.
     key = (inexact, config.current().traced, *avals)
     try:
         plan = _plans[key]

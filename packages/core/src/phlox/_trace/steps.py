@@ -287,6 +287,7 @@ def turns(step: Step) -> Iterator[Turn]:
         except StopIteration:
             return
         inputs = [_input(x, step, operands.get(id(x))) for x in args]
+        # `hoisted` returns one object for each body, so that all turns share one compiled program.
         outs = primitive("jit").bind(
             *closed.consts, *args, jaxpr=hoisted(closed), name=closed.jaxpr.name or "turn", inline=False
         )

@@ -36,6 +36,8 @@ class Trace:
     parent: Trace | None
 
     def __init__(self) -> None:
+        # The trace that is current where the transformation begins. What this trace does not record or transform goes
+        # there.
         self.parent = current_trace.get()
         self.live = True
 
@@ -126,6 +128,7 @@ class ArrayLike(ArrayMethods):
         """Nothing. If the real jax asks for it, the error says that this is no array of jax."""
         kind = "a tracer" if isinstance(self, Tracer) else "an array"
         what = f"{kind} of type {self.aval.short}"
+        # For anybody but jax, `hasattr` is false.
         raise offered_to_jax(what, self, sys._getframe(1)) or AttributeError("__jax_array__")
 
     @property
@@ -183,6 +186,7 @@ class Tracer(ArrayLike):
     owner: Any
 
     def _refuse(self, error: type[errors.ConcretizationTypeError], use: str, instead: str) -> NoReturn:
+        # A tracer that has leaked gets the error that says so, and not one about its value.
         check_live(self)
         origin = self.owner.explain(self)
         use = use.format(type=self.aval.str_short(False))
@@ -269,6 +273,7 @@ class Tracer(ArrayLike):
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.aval.short}>"
 
+    # A tracer stands for a value, which never changes.
     def __copy__(self) -> Tracer:
         return self
 

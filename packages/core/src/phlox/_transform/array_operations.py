@@ -135,6 +135,7 @@ def move_axis(x: Any, source: int, destination: int) -> Any:
     if source == destination:
         return x
     order = list(range(typeof(x).ndim))
+    # `destination` counts axes of the result, so the axis is taken out first.
     order.insert(destination, order.pop(source))
     return primitive("transpose").bind(x, permutation=tuple(order))
 

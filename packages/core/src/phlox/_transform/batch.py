@@ -147,6 +147,7 @@ def in_batch_of(home: BatchTrace, fun: Callable[..., Any]) -> Callable[..., Any]
     a transformation may call it after `home` has processed the operation, under a new `BatchTrace` of the same
     `BatchAxis`. That trace then gets the `batch` of the original one, so that it accepts the tracers as its own.
     """
+    # By identity: two vmaps of one size and name have equal axes, and different examples.
     batches = {id(trace.axis): trace for trace in _batches_around(home)}
 
     def run(*args: Any) -> Any:

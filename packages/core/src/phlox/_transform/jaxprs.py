@@ -39,6 +39,7 @@ def jvp_jaxpr(
     """
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:
+        # Filled while `fun` is staged, when it becomes known which tangents are zero. `make` runs once for each key.
         present: list[bool] = []
 
         def fun(*args: Any) -> list[Any]:

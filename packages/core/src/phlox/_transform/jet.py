@@ -97,8 +97,7 @@ class JetTrace(Trace):
             closed = params[primitive.program]
             outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
             return outs if primitive.multiple_results else outs[0]
-        # Every jvp rule binds its own operation for the primal result. That is known here, with its coefficients so
-        # far.
+        # Jvp rules bind their own operation for the primal result, which is known here with its coefficients so far.
         key = (primitive, *map(id, args))
         if key in self.known and all(self.known[key][0][name] is value for name, value in params.items()):
             return self.known[key][1]

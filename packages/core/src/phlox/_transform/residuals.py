@@ -40,6 +40,7 @@ def recomputed(closed: ClosedJaxpr, residuals: Sequence[Atom], free: Iterable[Va
     chosen: set[Var] = {*free}
     for members in _groups(dict.fromkeys(v for v in residuals if type(v) is Var), roots):
         needed = dict.fromkeys(v for member in members for v in roots[member])
+        # Where lengths are symbolic, a group is replaced only if that needs less memory for all of them.
         stored = [v for v in members if v not in chosen]
         chosen.update(needed if surely_at_least(_bytes(stored) - _bytes(needed), 1) else stored)
     return _program(closed, residuals, chosen)

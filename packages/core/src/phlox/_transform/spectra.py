@@ -141,6 +141,7 @@ def conjugate(primitive: Any, operands: Sequence[Operand], out: Any, tangent: An
     """The rule of the complex conjugate, and of real and imaginary parts, which are no vectors."""
     result = linear(primitive, operands, out, tangent)
     for axis, (of, are_rows) in result.spectrum.vectors.items():
+        # The columns of conj(V) are the rows of Vᴴ.
         result.spectrum.vectors[axis] = Vectors(of, not are_rows)
     return result
 
@@ -231,6 +232,7 @@ def _mixed(x: Any, axis: int, entry: Vectors) -> Any:
     of, are_rows = entry
     aval = typeof(x)
     stack = tuple(range(typeof(of.mixing).ndim - 2))
+    # V dW for columns, dW Vᴴ for rows.
     contracted = len(stack) + (1 if are_rows else 0)
     out = primitive("dot_general").bind(
         x,

@@ -60,6 +60,7 @@ def _depthwise(lhs: Any, rhs: Any, out: Any, **params: Any) -> Any:
         (window, strides, out_lengths, gaps) if by_channel else (out_lengths, gaps, window, strides)
     )
     parts = []
+    # One slice for each element of the kernel, or for its derivative one for each result, which are the few then.
     for at in itertools.product(*map(range, firsts)):
         begin, end, by = [0] * typeof(lhs).ndim, list(typeof(lhs).shape), [1] * typeof(lhs).ndim
         for axis, i, start, step, length in zip(numbers.lhs_spec[2:], at, starts, steps, lengths, strict=True):

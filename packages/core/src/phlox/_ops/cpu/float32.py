@@ -79,6 +79,7 @@ def _single(x: Formula) -> Formula:
 
 def _reciprocal(x: Formula) -> Formula:
     """1/x in float64, by Newton's method from the quotient in float32: divisions of float64 take many times as long."""
+    # One step of Newton's method doubles the 24 correct bits.
     near = _double(1.0 / _single(x))
     return near * (2.0 - near * x)
 
@@ -138,6 +139,7 @@ def _factors() -> list[tuple[float, float, float]]:
         # float32 numbers from 2**bound on are multiples of 2**(bound - 23).
         rest = _ONE_OVER_PI if bound is None else _ONE_OVER_PI % Fraction(2) ** (24 - bound)
         parts = []
+        # 29 bits times the 24 of a float32 are the 53 of a float64.
         for bits in (29, 29, 53):
             step = Fraction(2) ** (math.frexp(float(rest))[1] - bits)
             part = rest // step * step
@@ -169,6 +171,7 @@ def _half_turns(x: Formula, more: float = 0.0) -> tuple[Formula, Formula, Formul
     high, a = _rounded(wide * parts[0])
     middle, b = _rounded(wide * parts[1])
     whole = high + middle
+    # Turns of the parts add up: the parity of all is that of the sum, by xor of the lowest bits.
     whole, c = _rounded(whole + more if more else whole)
     return whole, wide * parts[2], a ^ b ^ c
 
@@ -185,7 +188,8 @@ def _flipped(x: Formula, odd: Formula) -> Formula:
 def sine(x: Formula) -> Formula:
     """sin(x)"""
     whole, rest, odd = _half_turns(x)
-    # Below 2**-13 the next term of the series is less than an eighth of a unit in the last place. Here and below.
+    # Below 2**-13 the next term of the series is less than an eighth of a unit in the last place.
+    # So it is for the functions below.
     return _unless_small(x, 2.0**-13, _single(_flipped(_sine_of_half_turns(whole + rest), odd)))
 
 

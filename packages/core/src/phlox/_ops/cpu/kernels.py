@@ -142,6 +142,7 @@ def _extremum(name: str) -> Form:
         columns, length = _columns(x.aval, axes), math.prod(x.aval.shape[first : last + 1])
         if last - first + 1 != len(axes):
             return False
+        # Short rows, and few columns, leave the lanes of vectors empty.
         if not (length >= _MIN_ROW_LENGTH if columns == 1 else columns >= _MIN_COLUMNS):
             return False
         if not _LEAST_EXTREMA <= x.aval.size <= _MOST_EXTREMA or x.aval.dtype not in _ORDERED:
@@ -183,6 +184,7 @@ def _scatter_add_applies(
 ) -> bool:
     """Whether each index names a whole row of the operand."""
     numbers, rank = dimension_numbers, updates.aval.ndim
+    # Cheap tests come first: most scatters of a program are none of this form.
     if updates.aval.size < _MIN_UPDATES or x.aval.ndim == 0 or x.aval.dtype not in _ADDED:
         return False
     if math.prod(x.aval.shape[1:]) > _MAX_ROW_LENGTH:

@@ -89,7 +89,7 @@ def _first(x: Any, value: Any, axis: int, index_dtype: Any) -> Any:
     shape = typeof(x).shape
     value = broadcast_in_dim(value, shape=shape, broadcast_dimensions=tuple(i for i in range(len(shape)) if i != axis))
     positions = iota(dtype=index_dtype, shape=shape, dimension=axis)
-    # A minimum of positions is a reduction of integers, which has vector instructions, unlike one of pairs.
+    # The first place is the least position that holds the value, so that no reduction of pairs is needed.
     return reduce_min(select(eq(x, value), positions, literal(positions, shape[axis])), axes=(axis,))
 
 

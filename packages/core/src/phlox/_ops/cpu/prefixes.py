@@ -55,6 +55,7 @@ def _prefixes_by_blocks(
     shape, dtype = x.aval.shape, x.aval.dtype
     n = shape[axis]
     before, after = shape[:axis], shape[axis + 1 :]
+    # Along an axis with many elements side by side the blocks use vector instructions without rows.
     rows = math.prod(after) < _BESIDE and n >= _MANY
     length = _row(n) if rows else _LONG if math.prod(after) >= _BESIDE else _SHORT
     count = -(-n // length)

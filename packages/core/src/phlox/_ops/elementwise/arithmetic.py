@@ -394,6 +394,7 @@ def _exp2_lower(f: Function, x: Value) -> Value:
     return f.convert(f.same("stablehlo.exponential", product), x.aval.dtype)
 
 
+# `undefined_at_nan`: XLA's exponential for CPUs converts to an integer, which has no defined result for nan.
 exp = unary(
     "exp",
     "stablehlo.exponential",

@@ -378,7 +378,7 @@ def _betainc(a: Formula, b: Formula, x: Formula, info: Any, fraction: Callable[.
     asymptotic = _if_any(large, a, lambda: [log_gamma_ratio(more, less), log_beta_factor(a, b, x)], 2)
     ratio = large.where(asymptotic[0], _lgamma(a + b) - _lgamma(more))
     power, tiny = log(x) * a + log1p(-x) * b, a < float(info.tiny) * 2
-    # For tiny `a` both 1 / a and gamma(a) overflow. There a gamma(a) is 1, and x**a is 1 too.
+    # For tiny `a` both 1 / a and gamma(a) may overflow. There a gamma(a) is 1, and x**a is 1 too.
     factor = tiny.where(exp(log1p(-x) * b + ratio), exp(power + (ratio - _lgamma(less))) / a)
     factor = both.where(exp(asymptotic[1]), factor)
     value = fraction(a, b, x, info) * factor

@@ -49,6 +49,7 @@ class Callback:
         if self.keys:
             arrays = tuple(x if a is None else logical(x, a) for x, a in zip(arrays, self.keys, strict=True))
         leaves = list(arrays)
+        # In ascending order, so that each position counts the leaves that are in place already.
         for position, x in self.fixed:
             leaves.insert(position, x)
         args, kwargs = self.in_tree.unflatten(leaves)

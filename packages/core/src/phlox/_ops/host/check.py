@@ -154,6 +154,7 @@ class Error:
 
     def with_states(self, kinds: Iterable[Kind]) -> Error:
         """This error with a `State` for each of `kinds`."""
+        # Branches and turns of a loop must return equal types, so each has a state for the errors of all of them.
         blank = {
             kind: State(np.False_, dtypes.int32.type(-1), [zeros(a) for a in kind.payload])
             for kind in kinds
@@ -187,6 +188,7 @@ def _either(old: State, new: State) -> State:
 
 
 def _first_state(state: State) -> State:
+    # Of bools the largest is True, so that this is the first example with an error.
     which = argmax(state.happened, axes=(0,), index_dtype=dtypes.int32)
 
     def take(x: Any) -> Any:

@@ -86,6 +86,7 @@ def _update(r: Any, w: Any) -> Any:
         x, y = (reduce_sum(select(here, v, literal(v, 0)), axes=(stack,)) for v in (row, w))
         # The rotation is computed from scaled numbers, whose squares neither overflow nor underflow.
         size = max_(abs_(x), abs_(y))
+        # Where there is nothing to rotate, the rotation is the identity: 0 / 0 would be nan.
         still = eq(y, filled(y, 0))
         size = select(still, filled(y, 1), size)
         a, b = div(x, size), div(y, size)

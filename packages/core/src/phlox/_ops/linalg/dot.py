@@ -188,6 +188,7 @@ def _dot_transpose(
     preferred_element_type: Any,
 ) -> list[Any]:
     """The cotangent of one factor: the contraction of `ct` with the other factor over that factor's free axes."""
+    # In a linear program only one of the factors depends on linear arguments.
     if is_linear(lhs):
         if type(ct) is Zero:
             return [Zero(lhs.aval), None]

@@ -170,6 +170,7 @@ def _eig_lower(
         compute_left="V" if compute_left_eigenvectors else "N",
         compute_right="V" if compute_right_eigenvectors else "N",
     )
+    # LAPACK returns the eigenvalues of real matrices as real and imaginary parts, the vectors as complex ones.
     w = f.op("stablehlo.complex", parts, values) if is_real else parts[0]
     eigenvectors = [v for v, yes in ((left, compute_left_eigenvectors), (right, compute_right_eigenvectors)) if yes]
     ok = succeeded(f, info)

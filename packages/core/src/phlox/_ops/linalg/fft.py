@@ -59,6 +59,7 @@ def _types(x: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> ShapedArray:
     count = len(fft_lengths)
     if count > x.ndim:
         raise ShapeError(f"{name} of {x.short} over {count} axes", shapes=[x.shape])
+    # IRFFT may have a fourth axis, as `_lower` takes the last one apart.
     if count - (fft_type is FftType.IRFFT) > 3:
         raise ShapeError(
             f"{name} over {count} axes of {x.short}; the compiler takes three at most",

@@ -64,6 +64,7 @@ def _factors(a: Any, pivoting: bool, full_matrices: bool, use_magma: bool | None
     else:
         q = householder_product.bind(r, taus)
         r = block(r, (0, n), (0, n))
+    # Below the diagonal are the vectors of the reflections.
     return [q, upper_triangle(r), *order]
 
 

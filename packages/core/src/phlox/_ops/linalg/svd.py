@@ -201,6 +201,7 @@ def _jvp(
     inner = product(uh, change)
     ds = column_products(u, change)
     k = typeof(s).shape[-1]
+    # The sums of two singular values are zero only where both are.
     hermitian, inverse_sums = hermitian_part(inner), safe_inverse(add(over_rows(s, k), over_columns(s, k)), s)
     # Left and right vectors of zeros are independent of each other.
     of = decomposition(s, select(eq(inverse_sums, filled(inverse_sums, 0)), inner, hermitian), ds)

@@ -147,6 +147,7 @@ random_wrap = Primitive(
     "random_wrap",
     types=_wrap_types,
     sharding=batches,
+    # In memory an array of keys is the array of their words.
     lower=lambda f, base, impl: base,
     batch=_front(lambda: random_wrap),
     pad=passes_on,
@@ -184,6 +185,7 @@ def depends_on_count(eqn: JaxprEqn, shape: Sequence[Any], moves: bool = False) -
 
     Refuses numbers that depend on how many are drawn and, unless the caller `moves` them, those whose positions change.
     """
+    # Axes of length one change no positions.
     axes, keys = [n for n in shape if n != 1], eqn.invars[0].aval
     if not any(map(is_symbolic, (*axes, *keys.shape))):
         return False

@@ -207,6 +207,7 @@ def split(keys: Any, shape: tuple[int, ...]) -> Any:
 def fold_in(keys: Any, data: Any) -> Any:
     """Keys mixed with `data`, an array of one word for each key."""
     message = seed(data)
+    # The data is encrypted as a counter, so that keys folded with different numbers are independent.
     first, second = threefry2x32.bind(*words(keys), *words(message))
     return pair(first, second)
 

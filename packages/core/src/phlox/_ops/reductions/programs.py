@@ -43,7 +43,7 @@ def _region(f: Function, jaxpr: ClosedJaxpr, scalars: Sequence[ShapedArray]) -> 
     """The jaxpr as MLIR text of a region; its constants are written into it."""
 
     def body(g: Function, *args: Value) -> list[Value]:
-        # A region of StableHLO's reductions may not refer to values outside of it.
+        # XLA's computations of reductions take the elements and nothing else.
         constants = [g.constant(np.asarray(c), typeof(c)) for c in jaxpr.consts]
         return lower_computation(g, jaxpr.jaxpr, [*constants, *args])
 
@@ -193,12 +193,14 @@ def _reduce_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
         (*a, a_is_real), (*b, b_is_real) = _halves(values)
         both = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *a, *b)
         either = [select_n(b_is_real, x, y) for x, y in zip(a, b, strict=True)]
+        # Two elements are combined. Of an element and padding the element stays, and of two paddings padding.
         real = and_(a_is_real, b_is_real)
         return [*[select_n(real, x, y) for x, y in zip(either, both, strict=True)], or_(a_is_real, b_is_real)]
 
     scalars = [*[typeof(start) for start in starts], shaped((), dtypes.bool_)]
     program = ClosedJaxpr(*stage(combine, [*scalars, *scalars]))
     is_real = padding.inside(avals[0], varying)
+    # The initial values are no padding: they take part, and make the result of an axis without elements.
     outs = eqn.primitive.bind(*xs, is_real, *starts, np.True_, jaxpr=program, dimensions=axes)
     return list(outs[:count])
 

@@ -261,6 +261,7 @@ def _extremum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
                 continue
             # Examples that hold the extremum get equal parts of its tangent.
             hit = convert(eq(x, out), typeof(x).dtype)
+            # The tangents of those that hold the extremum, and their number.
             summed, holders = total([mul(t, hit), hit], **params)
             moved.append(div(summed, select(eq(holders, literal(holders, 0)), literal(holders, 1), holders)))
         return outs, moved
@@ -294,6 +295,7 @@ def _index_lower(f: Function, axis_name: Any) -> Value:
 def _index_with_free_axes(f: Function, axis_name: Any) -> Value:
     """The index in a program with unmapped mesh axes, along which the compiler partitions: the partition id exists only
     inside a manual computation over all axes."""
+    # Without free axes: inside of the region all axes are manual.
     inner = Function(f.module, f.axes, f.counter, f.indent + "  ")
     index = _index_lower(inner, axis_name)
     name = f.fresh()

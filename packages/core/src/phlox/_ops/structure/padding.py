@@ -204,6 +204,7 @@ def inside_starts(
 def dynamic_update_slice_pad(padding: Padding, eqn: JaxprEqn, x: Any, update: Any, *starts: Any) -> Any:
     """Writes only the elements of the update that are no padding."""
     aval, part = eqn.invars[0].aval, eqn.invars[1].aval
+    # As the unpadded operation moves its start, which knows the true lengths only.
     starts = tuple(inside_starts(padding, eqn, aval.shape, part.shape, starts))
     partial = [axis for axis in padded_axes(part) if part.shape[axis] != aval.shape[axis]]
     if partial:
@@ -255,6 +256,7 @@ def pad_pad(padding: Padding, eqn: JaxprEqn, x: Any, value: Any) -> Any:
         if least < 0 < most:
             refuse(eqn, f"the width {low} may be negative or positive")
         moved.append((axis, low, least >= 0))
+        # Room for the elements to move, and for the result if it is longer.
         more = max(want, have) - have
         widths.append((room, more, inner) if least >= 0 else (0, room + more, inner))
     if is_padded(aval):

@@ -123,6 +123,7 @@ def _convert_lower(f: Function, x: Value, new_dtype: Any, weak_type: bool) -> Va
 def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
     (x,), (t,) = primals, tangents
     out = convert_element_type(x, **params)
+    # Conversions to integers and bools are piecewise constant.
     if type(t) is Zero or not dtypes.is_inexact(params["new_dtype"]):
         return out, Zero(typeof(out).tangent())
     return out, convert_element_type(t, **params)
@@ -240,6 +241,7 @@ reshape = structural(
         0,
     ),
     pad=padding.reshape_pad,
+    # PRNG keys have trailing axes in memory, which all operations on keys keep.
     extend=lambda params, trailing, x: {**params, "new_sizes": (*params["new_sizes"], *trailing)},
     unfused="layout",
 )
@@ -409,6 +411,7 @@ rev = structural(
     unfused="operation",
 )
 
+# Values of a program never change, so a copy inside of one is the value itself.
 copy = structural(
     "copy",
     types=lambda x: x,
@@ -514,6 +517,7 @@ def _pad_types(x: ShapedArray, value: ShapedArray, padding_config: PaddingConfig
             f"pad: padding_config has {len(padding_config)} triples for {x.short}", instead="one for each axis"
         )
     shape = tuple(
+        # n elements have n - 1 gaps between them.
         lo + hi + n + (max_dim(0, n - 1) * inner if inner else 0)
         for n, (lo, hi, inner) in zip(x.shape, padding_config, strict=True)
     )

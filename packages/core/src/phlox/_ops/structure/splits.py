@@ -20,6 +20,7 @@ def reshape_split(out: ShapedArray, x: ShapedArray, **_: Any) -> Entries:
     """Axes of length one come and go. Beside that one axis may be split, or adjacent axes merged into one."""
     old = [(n, entry) for n, entry in zip(x.shape, entries_of(x), strict=True) if n != 1]
     new = [n for n in out.shape if n != 1]
+    # Equal axes at both ends keep their entries. What is between them has to be clear.
     same = 0
     while same < min(len(old), len(new)) and old[same][0] == new[same]:
         same += 1

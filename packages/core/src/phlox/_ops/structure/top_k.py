@@ -33,6 +33,8 @@ def _with_tangents(
     """`outs` (values, indices) with their tangents: the elements of the operand's tangent at the indices, and zero."""
     t, indices = tangents[0], outs[1]
     still = Zero(typeof(indices).tangent())
+    # Tangents are selected by the indices of the values, so that they belong to the same elements where values are
+    # equal.
     return outs, [Zero(typeof(outs[0]).tangent()) if type(t) is Zero else take_along(t, indices, axis), still]
 
 

@@ -229,6 +229,7 @@ def _gather_lower(f: Function, tangents: Value, operand: Value, select_prim: Pri
         return [g.select(first, a, b), g.select(first, s, t)]
 
     region = f.region([key, value, key, value], body)
+    # Windows without elements have the tangent zero.
     starts = [f.constant(worst(operand.aval.dtype), key), f.constant(0, value)]
     outs = [shaped(f.out.shape, operand.aval.dtype), f.out]
     attributes = window_attributes(window)
