@@ -372,7 +372,7 @@ def _betainc(a: Formula, b: Formula, x: Formula, info: Any, fraction: Callable[.
     wrong = wrong | a.is_nan | b.is_nan | x.is_nan
     fast = _is_fast(a, b, x)
     a, b, x = _swapped(fast, a, b, x)
-    # Differences of lgamma lose digits from the larger parameter on, so the two are kept apart.
+    # For large parameters lgamma(a + b) is close to lgamma of the larger one: their difference has its own formula.
     less, more = (a < b).where(a, b), (a < b).where(b, a)
     large, both = more >= STIRLING, less >= STIRLING
     asymptotic = _if_any(large, a, lambda: [log_gamma_ratio(more, less), log_beta_factor(a, b, x)], 2)
