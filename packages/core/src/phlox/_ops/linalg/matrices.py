@@ -221,8 +221,8 @@ def identity(shape: Shape, dtype: Any) -> Any:
 def diagonal_of(x: Any) -> Any:
     """The diagonals of square matrices."""
     *batch, n, _ = typeof(x).shape
-    # Every (n + 1)-th element of a flattened matrix: a strided slice. `det` takes jax's time with it, and took 1.3 times
-    # that without.
+    # Every (n + 1)-th element of a flattened matrix: a strided slice. `det` takes jax's time with it, and took 1.3
+    # times that without.
     return along(reshape(x, new_sizes=(*batch, n * n), dimensions=None), len(batch), 0, n * n, n + 1)
 
 
