@@ -98,6 +98,7 @@ class Ref:
 
     def __init__(self, aval: AbstractRef, refs: Any):
         self.aval = aval
+        # Only code under this trace may replace `value`, which may be one of its tracers.
         self.home = current_trace.get()
         self.value = refs
         #: name of the function that freed the reference; empty while it may be used

@@ -50,6 +50,8 @@ class LinearizeTrace(JVPTrace):
     __slots__ = ()
 
     def rule(self, primitive: Primitive) -> Callable[..., Any]:
+        # Operations without programs have the same rule for both: its operations on tangents are the ones that are
+        # recorded.
         return primitive.linearize or primitive.rule("jvp")
 
 

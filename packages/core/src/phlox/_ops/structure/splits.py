@@ -50,6 +50,7 @@ def _regrouped(parts: Sequence[Any], sizes: Sequence[int], mesh_shape: Any) -> l
         return [sum(entries, ())] if split == sorted(split, reverse=True) else None
     if len(parts) != 1:
         return None
+    # Devices hold blocks of the axis in order, so its mesh axes go to the first of the new axes.
     (_, names), new_entries = parts[0], []
     waiting = list(names)
     for size in sizes:
