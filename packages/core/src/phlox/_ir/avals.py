@@ -184,8 +184,10 @@ def _text(aval: ShapedArray) -> str:
 def _physical(aval: ShapedArray) -> ShapedArray:
     if isinstance(aval.dtype, ExtendedDtype):
         return shaped((*aval.shape, *aval.dtype.element_shape), aval.dtype.physical)
+    # Devices have no element without bits. float0 arrays that reach a program are bools.
     if aval.dtype == dtypes.float0:
         return shaped(aval.shape, dtypes.bool_)
+    # Memory and the texts of types know nothing of mesh axes.
     return shaped(aval.shape, aval.dtype, aval.weak_type) if aval.annotated else aval
 
 
@@ -204,6 +206,7 @@ def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
 
 def _annotated(shape: Shape, dtype: Dtype, weak_type: bool, vma: frozenset[Any], spec: Spec | None) -> ShapedArray:
     """The unique type with these fields."""
+    # Types without annotations have one object, whichever way they were made.
     if not vma and spec is None:
         return shaped(shape, dtype, weak_type)
     key = (shape, dtype, weak_type, vma, spec)
@@ -276,6 +279,7 @@ def typeof_value(x: Any) -> ShapedArray | None:
             return None
         dtype = x.dtype
         if dtype not in dtypes._kind:
+            # NumPy arrays of the other byte order have the type that they get on a device.
             dtype = dtypes.float0 if dtype == dtypes.float0 else dtype.newbyteorder("=")
             if dtype not in dtypes._kind:
                 return None
@@ -283,6 +287,7 @@ def typeof_value(x: Any) -> ShapedArray | None:
     kind = type(x)
     if kind in _PYTHON_SCALARS:
         return scalar_aval(kind)
+    # Classes that inherit from Python's numbers, as IntEnum. bool comes first, as it inherits from int.
     for base in _PYTHON_SCALARS:
         if isinstance(x, base):
             return scalar_aval(base)

@@ -40,9 +40,11 @@ def bounds(dim: Any, depth: int = _DEPTH, search: _Search | None = None) -> _Bou
     search = _Search() if search is None else search
     if (dim, depth) not in search.answers:
         linear = _linear(dim)
+        # Facts are combined up to `depth`, so that the search ends.
         known = [_linear(fact) for fact in _facts(dim, search)] if depth else []
         low = _least(linear, known, dim, depth, search)
         high = -_least({term: -n for term, n in linear.items()}, known, dim, depth, search)
+        # Values are whole numbers, so fractions round inwards.
         search.answers[dim, depth] = (
             math.ceil(low) if math.isfinite(low) else low,
             math.floor(high) if math.isfinite(high) else high,
@@ -60,6 +62,7 @@ def _least(linear: _Linear, known: list[_Linear], dim: SymbolicDim, depth: int, 
     unbounded: list[Term] = []
     for term, n in linear.items():
         low, high = _of_term(term, dim, depth, search)
+        # Terms are bounded one by one, as if they were independent: the sum is a bound, perhaps not the best.
         part = n * low if n > 0 else n * high
         if math.isfinite(part):
             total = total + part
@@ -69,6 +72,8 @@ def _least(linear: _Linear, known: list[_Linear], dim: SymbolicDim, depth: int, 
     if depth:
         for fact in known:
             for term in unbounded or linear:
+                # Subtracting a positive multiple of what is at least 0 gives a smaller number: its lower bound is one
+                # of the whole.
                 if term and term in fact and linear[term] / fact[term] > 0:
                     search.steps -= len(linear)
                     if search.steps < 0:
@@ -91,6 +96,7 @@ def _of_term(term: Term, dim: SymbolicDim, depth: int, search: _Search) -> _Boun
 
 def _to_power(low: Any, high: Any, power: int) -> _Bounds:
     """The bounds of x**power for the bounds of x."""
+    # An even power of numbers around zero is least at zero.
     if low < 0 and power % 2 == 0:
         low, high = max(0, -high), max(-low, high)
     return _power(low, power, 2**64 if low > 0 else math.inf), _power(high, power, math.inf if high > 0 else 2**64)

@@ -104,6 +104,7 @@ class SymbolicDim:
             raise _too_long(len(nonzero))
         self.terms: Terms = dict(sorted(nonzero, key=_order, reverse=True))
         self.scope = scope
+        # Shapes are parts of cache keys, so the hash is asked for often.
         self._hash = hash(tuple(self.terms.items()))
         self._text = ""
 
@@ -123,6 +124,7 @@ class SymbolicDim:
         return {(): int(other)} if _is_int(other) else None
 
     def __add__(self, other: Any) -> Any:
+        # With an array the dimension is an integer that the program computes with, here and in the other operators.
         result = self._combined(other, _sum)
         return self.as_value() + other if result is NotImplemented else result
 
@@ -153,6 +155,7 @@ class SymbolicDim:
             return make_polynomial(
                 {tuple((factor, m * power) for factor, m in term): integer_power(n, power)}, self.scope
             )
+        # The middle coefficient of (a + 1)^67 is above 2**63.
         if power > 66:
             raise OptionError(f"({self})^{power} has coefficients of more than 64 bits", instead="a smaller power")
         result: Any = 1
@@ -240,6 +243,7 @@ class SymbolicDim:
         """Raises if the dimension may be equal to `other`."""
         from .bounds import bounds
 
+        # Frame 1 is the operator, frame 2 its caller.
         if is_internal(sys._getframe(2).f_code.co_filename):
             return
         difference = self - other
@@ -355,6 +359,7 @@ def quotient(x: Term, y: Term) -> Term | None:
 
 def make_polynomial(terms: Terms, scope: SymbolicScope) -> Any:
     """The polynomial, with the equalities of the scope applied; an int if it has no factors."""
+    # A term that contains the left side has it replaced, and the result may have further ones.
     for left, right in scope.equal.items():
         for term, n in list(terms.items()):
             rest = quotient(term, left) if n else None
@@ -391,9 +396,11 @@ def divided(x: Any, y: Any) -> tuple[Any, Any]:
     divisor = terms(y)
     if not any(divisor.values()):
         raise ZeroDivisionError(f"division of the symbolic dimension {x} by zero")
+    # Long division by the leading terms: terms are sorted, the one of highest degree first.
     (first, m), *_ = divisor.items()
     whole: Any = 0
     rest = x
+    # A number is divided by a number at the end; any other rest goes on, or makes the quotient an operation.
     while not (_is_int(rest) and (rest == 0 or not is_symbolic(y))):
         (term, n), *_ = terms(rest).items()
         by = quotient(term, first)
@@ -419,6 +426,7 @@ def value_of(n: Any) -> Any:
 def surely_at_least(n: Any, least: Any) -> bool:
     """Whether a length is at least `least`, for all values of those that are symbolic: where two forms compute the
     same, and one is for long axes."""
+    # The difference is one polynomial, in which equal terms cancel: bounds of each side alone would prove less.
     difference = n - least
     if type(difference) is not SymbolicDim:
         return bool(difference >= 0)

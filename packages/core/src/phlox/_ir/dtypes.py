@@ -150,6 +150,7 @@ def as_dtype(x: Any) -> Dtype:
         return dtype
     if isinstance(x, ExtendedDtype):
         return x
+    # Before `np.dtype`, whose answer for `int` depends on the platform and on the release of NumPy.
     if isinstance(x, type) and x in _PYTHON:
         return _PYTHON[x]
     declared = getattr(x, "dtype", None)
@@ -168,6 +169,7 @@ def as_dtype(x: Any) -> Dtype:
 
 def unknown(x: Any) -> DtypeError:
     """The error for an `x` that names no element type."""
+    # ``jnp.zeros(2, 3)`` takes 3 for a dtype.
     if type(x) is int:
         return DtypeError(
             f"{x!r} is no element type of arrays: it was given in the place of dtype",
@@ -237,6 +239,7 @@ def user_dtype(dtype: Any, function: str = "") -> Dtype:
     """
     requested = as_dtype(dtype)
     result = canonical(requested)
+    # `float` asks for the default float, of whichever width; only a named 64-bit dtype is a loss.
     if result is not requested and result != requested and not (isinstance(dtype, type) and dtype in _PYTHON):
         mode = config.current().explicit_x64_dtypes
         if mode == "allow":
@@ -265,6 +268,7 @@ def to_inexact(dtype: Dtype) -> Dtype:
     """`dtype` if floating or complex, else float32, or float64 for 64-bit integers."""
     if is_inexact(dtype):
         return dtype
+    # As in JAX: float32 for small integers too, where NumPy takes float16 or float64.
     return apply_x64_mode(float64) if dtype.itemsize == 8 else float32
 
 
@@ -324,6 +328,7 @@ def element_text(dtype: Dtype) -> str:
         return f"complex<f{dtype.itemsize * 4}>"
     if dtype == bfloat16:
         return "bf16"
+    # float8_e4m3fn is f8E4M3FN in MLIR.
     width, _, layout = name[5:].partition("_")
     return f"f{width}{layout.upper()}"
 
@@ -445,6 +450,7 @@ def byte_sized(dtype: Dtype) -> Dtype:
     """
     if is_extended(dtype) or bits(dtype) >= 8:
         return dtype
+    # float32 holds all numbers of the floats of 4 and 6 bits.
     return {"i": int8, "u": uint8, "f": float32}[kind(dtype)]
 
 

@@ -301,6 +301,7 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
     live: set[Atom] = set(outvars)  # may contain literals, which no equation binds
     eqns: list[JaxprEqn] = []
     for eqn in reversed(jaxpr.eqns):
+        # Backwards, so that all readers of a variable are known when its equation is reached.
         if eqn.effects or not live.isdisjoint(eqn.outvars):
             if eqn.primitive.narrow is not None:
                 eqn = eqn.primitive.narrow(eqn, [v in live for v in eqn.outvars])
@@ -308,6 +309,7 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
             live.update(eqn.invars)
     eqns.reverse()
     used = [v in live for v in (*jaxpr.constvars, *jaxpr.invars)]
+    # The same object keeps its `memo`, and with it what was computed for it.
     if eqns == jaxpr.eqns and len(outvars) == len(jaxpr.outvars):
         return jaxpr, used
     return jaxpr.replace(eqns=eqns, outvars=outvars), used

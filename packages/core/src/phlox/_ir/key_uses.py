@@ -91,6 +91,7 @@ def replaces(eqn: Any, uses_of: Any) -> KeyUses:
 
 def joined(one: Mask, other: Mask, both: Callable[[Any, Any], Any] = np.logical_or) -> Mask:
     """The keys in either mask (or in both), which may be bools; of masks of different shapes all keys, if any."""
+    # Masks of one array in two shapes, as before and after a reshape.
     if np.shape(one) and np.shape(other) and np.shape(one) != np.shape(other):
         if np.size(one) != np.size(other):
             return both(bool(np.any(one)), bool(np.any(other)))

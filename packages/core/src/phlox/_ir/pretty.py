@@ -52,6 +52,7 @@ def render(doc: Doc, width: int = 80) -> str:
             out.append(node)
             column += len(node)
         elif kind is list:
+            # A stack in place of recursion, as Jaxprs inside of Jaxprs nest deeply.
             agenda.extend((indent, flat, child) for child in reversed(node))
         elif kind is Nest:
             agenda.append((indent + node.columns, flat, node.child))

@@ -89,6 +89,7 @@ class _Printer:
             if jaxpr is not top and len(jaxpr.eqns) > _MANY_EQUATIONS:
                 counts[jaxpr] += 1
             for eqn in jaxpr.eqns:
+                # Each occurrence counts: a Jaxpr that occurs twice is printed once, above the main one.
                 for inner in jaxprs_in(eqn.params):
                     queue.append(inner)
                     if "name" in eqn.params:
@@ -149,6 +150,7 @@ class _Printer:
             return Group([Nest(2, ["(", Break(""), inner]), Break(""), ")"])
         if isinstance(value, frozenset):
             return f"frozenset({{{', '.join(map(repr, sorted(value)))}}})"
+        # Addresses of functions differ from run to run, and equal programs should print alike.
         return re.sub(r" at 0x([0-9a-fA-F]+)", lambda m: " at 0x" + "X" * len(m[1]), str(value))
 
 

@@ -53,6 +53,7 @@ def _lattice(x64: bool) -> dict[Node, tuple[Node, ...]]:
         uint16: (int32, uint32),
         # In 32-bit mode uint32 and int32 must have an upper bound of 32 bits: int32.
         uint32: (int64 if x64 else int32, uint64),
+        # No integer type holds all numbers of uint64 and int64, so their bound is a float, as in JAX.
         uint64: ("weak float",),
         int8: (int16,),
         int16: (int32,),
@@ -109,6 +110,7 @@ def _join(nodes: frozenset[Node], strict: bool, x64: bool) -> Node:
     if unknown:
         raise _no_promotion(nodes)
     common = frozenset.intersection(*(bounds[node] for node in nodes))
+    # The least of the common bounds is the one that all others are above. There is none where two are not ordered.
     least = [node for node in common if common <= bounds[node]]
     if len(least) != 1:
         raise _no_promotion(nodes, strict)
@@ -166,6 +168,8 @@ def _promote(types: tuple[tuple[Dtype, bool], ...], strict: bool, x64: bool) -> 
         node = _join(frozenset(dtype for dtype, _ in types), False, x64)
         return _narrow(_DEFAULTS.get(node, node), x64), node != bool_
     node = _join(frozenset(_node(dtype, weak) for dtype, weak in types), strict, x64)
+    # A weak node as the result of strong types, as of int64 and uint64, is their default dtype, and stays weak as in
+    # JAX.
     return _narrow(_DEFAULTS.get(node, node), x64), node in _DEFAULTS
 
 

@@ -185,6 +185,7 @@ def checked(name: str, avals: Sequence[ShapedArray], out: ShapedArray, mesh: Any
 def mesh_of(name: str, avals: Sequence[ShapedArray]) -> Any:
     """The mesh of the operands. Raises `ShardingTypeError` if they are on two."""
     meshes = [a.spec.mesh for a in avals if a.spec is not None]
+    # Meshes of equal axes count as one: those of a context and of an array may be two objects.
     for other in meshes[1:]:
         if other is not meshes[0] and other.shape_tuple != meshes[0].shape_tuple:
             refuse(name, f"the operands are split over two meshes, {meshes[0]} and {other}", avals, RESHARD)

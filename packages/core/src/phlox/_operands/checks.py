@@ -43,6 +43,7 @@ def becomes_array(x: Any) -> bool:
 
 def check(function: str, *args: Any) -> list[Array]:
     """The arguments as arrays or numbers. Raises `ArgumentError` with the position of one that is neither."""
+    # Nearly all calls have arrays of phlox only, for which this loop is all.
     for x in args:
         if type(x) is not ArrayImpl:
             break
@@ -104,6 +105,7 @@ def integer(function: str, name: str, value: Any) -> int:
     try:
         return as_length(value)
     except TypeError as error:
+        # A traced integer raises its own error, which knows nothing of this function and parameter.
         if isinstance(error, TracerIntegerConversionError):
             value._refuse(
                 TracerIntegerConversionError,
@@ -123,6 +125,7 @@ def as_shape(shape: Shape, function: str = "") -> tuple[int, ...]:
     """A user's shape (an int or a sequence of ints) as a tuple. Raises `ArgumentError` for anything else."""
     if type(shape) is tuple and not shape:
         return ()
+    # Arrays without axes have `__iter__` too, and raise when it is called.
     lengths: Any = shape if getattr(shape, "ndim", 1) and hasattr(shape, "__iter__") else (shape,)
     try:
         return tuple([as_length(n) for n in lengths])

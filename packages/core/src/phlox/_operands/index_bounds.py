@@ -194,9 +194,11 @@ def _first_outside(i: Any, n: int, wraps: bool, length: int) -> int | None:
         return None if 0 <= front <= n - length else i
     if not i.size or i.dtype == np.bool_:
         return None
+    # Most indices are inside, and two reductions tell.
     low, high = int(i.min()), int(i.max())
     if low >= 0 and high <= n - length:
         return None
+    # Small dtypes would overflow when `n` is added.
     values = i.astype(np.int64)
     front = np.where(values < 0, values + n, values) if wraps else values
     outside = values[(front < 0) | (front > n - length)]

@@ -48,6 +48,7 @@ class _Check(NamedTuple):
         arrays = [np.asarray(x) for x in operands]
         # Python's integers have no limits, but are slow: most results are far inside of the range.
         bound = float(np.max(np.abs(self.exact(*[np.abs(x.astype(np.float64)) for x in arrays])), initial=0))
+        # The margin covers rounding errors of the sums in float64.
         if bound * (1 + 1e-6) <= info.max:
             return
         result = np.asarray(self.exact(*[x.astype(object) for x in arrays]), object)

@@ -25,6 +25,7 @@ def unheld(x: Any, y: Any) -> int | None:
     dtype, _ = promote(tuple((aval.dtype, aval.weak_type) for aval in avals))
     for i, (operand, aval) in enumerate(zip((x, y), avals, strict=True)):
         limits = dtypes.iinfo(aval.dtype)
+        # The values of an array are not known, so all of its dtype have to fit.
         ends = (operand,) if type(operand) is int else (limits.min, limits.max)
         if not all(dtypes.holds(dtype, end) for end in ends):
             return i

@@ -34,6 +34,7 @@ def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Array:
     aval = type_of(x)
     if aval.dtype == dtype and aval.weak_type == weak:
         return x
+    # Converted here, a number costs no operation, and XLA sees a constant of the final dtype.
     if isinstance(x, np.generic | bool | int | float | complex) and not aval.shape:
         value = literal_of(x, dtype)
         return _PYTHON[dtypes.kind(dtype)](value) if weak else exact(value)
@@ -124,6 +125,7 @@ def _prepared(function: str, args: Sequence[Any], inexact: bool) -> Sequence[Any
             x, aval = checked(function, i, x)
             avals.append(aval)
             values.append(x)
+    # Types are interned, so that hashing the key costs little. `traced` changes with each flag that tracing reads.
     key = (inexact, config.current().traced, *avals)
     try:
         plan = _plans[key]

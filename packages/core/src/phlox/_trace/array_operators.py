@@ -30,6 +30,7 @@ class ArrayOperators:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        # Arrays and the tracers of all transformations are operands of each other.
         OPERANDS.add(cls)
 
     # -- arithmetic

@@ -12,7 +12,7 @@ from .._base.errors import AxisNameError
 AxisName = Any
 _T = TypeVar("_T")
 #: name and size of each mapped axis in scope, outermost first; a tuple, so that it can be part of cache keys. Axes of a
-#: shard_map that tracks over which axes values vary (see `varying.py` of _transform) have True as a third entry.
+#: shard_map that tracks over which axes values vary (see `_transform.manual_axes`) have True as a third entry.
 axis_env: ContextVar[tuple[tuple[Any, ...], ...]] = ContextVar("phlox_axes", default=())
 
 

@@ -56,6 +56,7 @@ def _check_read(known: set[Var], atoms: Sequence[Atom], where: object) -> None:
 
 def _check_types(eqn: JaxprEqn) -> None:
     try:
+        # The rule itself: `types_of` would return the cached types that the equation was made with.
         result = eqn.primitive.find_types(tuple([v.aval for v in eqn.invars]), eqn.params)
     except PhloxError as error:
         raise JaxprTypeError(

@@ -179,6 +179,7 @@ class _Analysis:
             first = self.numbers.setdefault((eqn.primitive, *eqn.params.values(), *operands, *where), out)
         except TypeError:  # a parameter that is not hashable
             return
+        # Two equations ``fold_in(key, 0)`` make one key, which their results share.
         if first is not out:
             self.same[out] = first
 
@@ -222,6 +223,8 @@ class _Analysis:
         mask = _mask_of(root, positions, mask)
         before = self.used.get(root, False)
         source = self.source.get(root)
+        # A key is used twice if it was used itself; if it is some key of an array all of which was used; or if the
+        # whole array is used after some key of it was.
         if np.any(joined(before, mask, np.logical_and)):
             self.problem(eqn, number, self.where.get(root))
         elif source is not None and np.all(self.used.get(source, False)):

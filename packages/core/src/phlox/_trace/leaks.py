@@ -45,6 +45,7 @@ def no_leaks(name: str, fun: Callable[..., Any] | None = None) -> Iterator[None]
     if not leaked:
         return
     gc.collect()  # frees tracers that only reference cycles keep alive
+    # The list would keep the tracers alive.
     del leaked
     leaked = _alive(noted)
     if leaked:

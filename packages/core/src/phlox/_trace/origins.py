@@ -41,6 +41,7 @@ def origin_of(value: Value, holds: Property) -> Origin | None:
         before = _operands_with(step, holds)
         outside = next((x for x in before if x.step is None and not x.is_literal), None)
         computed = [x.step for x in before if x.step is not None]
+        # Several operands may have the property. The earliest step is where it arose first.
         if not computed and (earliest is None or step.index < earliest.step.index):
             earliest = Origin(step, outside)
         for each in computed:
@@ -73,6 +74,7 @@ def first_origin(section: Section, holds: Property) -> Origin | None:
 def _operands_with(step: Step, holds: Property) -> list[Value]:
     """The operands that have the property; of a selection, those that have it among the selected elements."""
     operands = [x for x in step.operands if holds(x)]
+    # A nan in a case that is not selected does not reach the result.
     if step.name != "select_n":
         return operands
     which, *cases = step.operands

@@ -98,6 +98,7 @@ class Ref:
 
     def __init__(self, aval: AbstractRef, refs: Any):
         self.aval = aval
+        # Only code under this trace may replace `value`, which may be one of its tracers.
         self.home = current_trace.get()
         self.value = refs
         #: name of the function that freed the reference; empty while it may be used
@@ -107,6 +108,8 @@ class Ref:
         """The value, for use under `trace`."""
         if trace is self.home:
             return self.value
+        # Inner traces pass the access on to their parents. At None the home was not among them: its transformation has
+        # ended.
         if trace is None:
             raise leaked(self)
         return trace.read_ref(self)
@@ -214,6 +217,7 @@ class Accesses(NamedTuple):
 
 def accesses(jaxpr: Jaxpr) -> Accesses:
     """The references from outside that a program uses."""
+    # Most processes never use references in recorded programs. One global saves them the search.
     if not _any or _EFFECT not in jaxpr.effects:
         return Accesses({}, {}, jaxpr.eqns)
 

@@ -63,12 +63,14 @@ class JaxprTrace(Trace):
         """The variable or literal that stands for `x` in equations."""
         if type(x) is JaxprTracer and x.owner is self:
             return x.variable
+        # The value of a tracer of an outer trace is known where the recorded program is bound: a constant here.
         if isinstance(x, Tracer):
             check_live(x)
             return self._constant(x, x.aval)
         aval = typeof_value(x)
         if aval is None:
             raise not_an_array(x, "an operand")
+        # Arrays of phlox without axes stay constants: reading the number would wait for its computation.
         if not aval.shape and isinstance(x, np.ndarray | np.generic | bool | int | float | complex):
             return Literal(x, aval)
         if is_symbolic(x):
@@ -114,6 +116,7 @@ class JaxprTrace(Trace):
         return JaxprTracer(self, var)
 
     def read_ref(self, ref: Ref) -> Any:
+        # A write reads first, so the first use finds the value with which the program begins, wherever it stands.
         if ref not in self.refs:
             aval = ref.read(self.parent).aval
             var = Var(aval)
@@ -123,6 +126,8 @@ class JaxprTrace(Trace):
 
     def write_ref(self, ref: Ref, value: Any) -> None:
         self.read_ref(ref)
+        # Within a trace a write is a new current value. One `ref_write` at the end of the Jaxpr records the last of
+        # them.
         self.refs[ref] = value
 
     def jaxpr(self, outputs: Sequence[Any], may_use_refs: bool = True) -> tuple[Jaxpr, list[Any]]:

@@ -216,6 +216,7 @@ class Section:
     @replays
     def _opened(self, eqn: JaxprEqn, operands: list[Value], context: Context) -> list[Value]:
         """The results of a call, whose equations become steps."""
+        # The rule may pass some operands on, in another order: their values keep the steps that computed them.
         by_id = {id(x.array): x for x in operands}
         with Replay() as replay:  # what the rule stages gets the location of the equation
             replay.enter(eqn.source_info)
@@ -277,6 +278,7 @@ class Turn:
 def turns(step: Step) -> Iterator[Turn]:
     """The turns of a loop, in order. Each is one run of its compiled body; `Turn.section` opens it."""
     operands = {id(x.array): x for x in step.operands}
+    # `steps` is a generator that yields each turn as (program, operands, name), and is sent its results.
     rule = step.eqn.primitive.steps(*[x.array for x in step.operands], **step.eqn.params)
     outs: list[Any] | None = None
     while True:
@@ -285,6 +287,7 @@ def turns(step: Step) -> Iterator[Turn]:
         except StopIteration:
             return
         inputs = [_input(x, step, operands.get(id(x))) for x in args]
+        # `hoisted` returns one object for each body, so that all turns share one compiled program.
         outs = primitive("jit").bind(
             *closed.consts, *args, jaxpr=hoisted(closed), name=closed.jaxpr.name or "turn", inline=False
         )
@@ -324,6 +327,7 @@ def _chunks(step: Step) -> Iterator[Step]:
     consts, carry, rows = values[:fixed], values[fixed:both], values[both:]
     for start in range(0, length, _CHUNK):
         count = min(_CHUNK, length - start)
+        # A reversed scan begins with the last rows.
         first = length - start - count if params["reverse"] else start
         eqn = step.eqn.replace(params={**params, "length": count})
         part = Step(step.section, eqn, Context(step.where, step.scope, step.path))
@@ -337,6 +341,7 @@ def _chunks(step: Step) -> Iterator[Step]:
 
 def _rows(x: Any, first: int, count: int) -> Any:
     """``x[first : first + count]``, by one program for all values of `first`."""
+    # As an operand, the start is no part of the compiled program.
     starts = [np.int32(first)] + [np.int32(0)] * (x.ndim - 1)
     return primitive("dynamic_slice").bind(x, *starts, slice_sizes=(count, *x.shape[1:]))
 

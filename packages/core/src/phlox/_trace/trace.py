@@ -36,6 +36,8 @@ class Trace:
     parent: Trace | None
 
     def __init__(self) -> None:
+        # The trace that is current where the transformation begins. What this trace does not record or transform goes
+        # there.
         self.parent = current_trace.get()
         self.live = True
 
@@ -126,6 +128,7 @@ class ArrayLike(ArrayMethods):
         """Nothing. If the real jax asks for it, the error says that this is no array of jax."""
         kind = "a tracer" if isinstance(self, Tracer) else "an array"
         what = f"{kind} of type {self.aval.short}"
+        # For anybody but jax, `hasattr` is false.
         raise offered_to_jax(what, self, sys._getframe(1)) or AttributeError("__jax_array__")
 
     @property
@@ -177,11 +180,13 @@ class Tracer(ArrayLike):
     """Stands for an array inside a transformed function. It has a type but, in general, no value."""
 
     __slots__ = ("__weakref__", "owner")
+    # NumPy's operators leave operations with an object of higher priority to that object.
     __array_priority__ = 1000
 
     owner: Any
 
     def _refuse(self, error: type[errors.ConcretizationTypeError], use: str, instead: str) -> NoReturn:
+        # A tracer that has leaked gets the error that says so, and not one about its value.
         check_live(self)
         origin = self.owner.explain(self)
         use = use.format(type=self.aval.str_short(False))
@@ -201,6 +206,7 @@ class Tracer(ArrayLike):
         return None
 
     def __bool__(self) -> bool:
+        # Arrays of several elements have no truth value, traced or not: their error comes first.
         check_truth(self.aval)
         if (value := self.concrete()) is not None:
             return bool(value)
@@ -267,6 +273,7 @@ class Tracer(ArrayLike):
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.aval.short}>"
 
+    # A tracer stands for a value, which never changes.
     def __copy__(self) -> Tracer:
         return self
 

@@ -90,6 +90,7 @@ def add(x: Any, y: Any) -> Any:
         return y
     if type(y) is Zero:
         return x
+    # Not `add`: `add_any` marks sums of derivatives in printed programs.
     return primitive("add_any").bind(x, y)
 
 
@@ -134,6 +135,7 @@ def move_axis(x: Any, source: int, destination: int) -> Any:
     if source == destination:
         return x
     order = list(range(typeof(x).ndim))
+    # `destination` counts axes of the result, so the axis is taken out first.
     order.insert(destination, order.pop(source))
     return primitive("transpose").bind(x, permutation=tuple(order))
 

@@ -52,6 +52,7 @@ class BatchTracer(Tracer):
         self.owner = trace
         self.value = value
         self.dim = dim
+        # Types with annotations are rare. The usual ones are looked up at once.
         whole = typeof(value)
         if whole.annotated:
             self.aval = whole.without_axis(dim)
@@ -85,6 +86,8 @@ class BatchTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         pairs = [self.split(x) for x in args]
         axes = primitive.axes
+        # A collective over this axis depends on the batch even without batched operands: psum(1) is the size of the
+        # axis.
         if all(d is None for _, d in pairs) and not (axes and self.axis.name in axes(params)):
             return bind_under(self.parent, primitive, args, params)
         return self.by_rule(primitive, pairs, params)
@@ -103,6 +106,7 @@ class BatchTrace(Trace):
 
     def write_ref(self, ref: Any, value: Any) -> None:
         whole, dim = self.split(value)
+        # The reference has room for one value, and the batch holds many.
         if dim is not None:
             raise RefError(
                 f"a batched value was written to a reference of type {ref.aval} from outside, which has no batch axis",
@@ -143,6 +147,7 @@ def in_batch_of(home: BatchTrace, fun: Callable[..., Any]) -> Callable[..., Any]
     a transformation may call it after `home` has processed the operation, under a new `BatchTrace` of the same
     `BatchAxis`. That trace then gets the `batch` of the original one, so that it accepts the tracers as its own.
     """
+    # By identity: two vmaps of one size and name have equal axes, and different examples.
     batches = {id(trace.axis): trace for trace in _batches_around(home)}
 
     def run(*args: Any) -> Any:

@@ -39,6 +39,7 @@ def jvp_jaxpr(
     """
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:
+        # Filled while `fun` is staged, when it becomes known which tangents are zero. `make` runs once for each key.
         present: list[bool] = []
 
         def fun(*args: Any) -> list[Any]:
@@ -55,6 +56,7 @@ def jvp_jaxpr(
         tangent_avals = [aval.tangent() for aval, has in zip(closed.in_avals, nonzero, strict=True) if has]
         return restage(fun, [*closed.in_avals, *tangent_avals], closed.jaxpr), present
 
+    # Rules of collectives read the sizes of the axes in scope, so these are part of the key, here and below.
     return memoized(closed.jaxpr, ("jvp", nonzero, keep, axis_env.get()), make)
 
 
@@ -76,6 +78,7 @@ def linearize_jaxpr(closed: ClosedJaxpr, active: tuple[bool, ...]) -> Linearized
     """Splits a Jaxpr into the primal computation and the linear derivative by the inputs marked in `active`."""
 
     def make() -> LinearizedJaxpr:
+        # Filled while `fun` is staged, with what is no output: the linear Jaxpr and the sources of its residuals.
         record: dict[str, Any] = {}
 
         def fun(*primals: Any) -> list[Any]:
@@ -86,6 +89,7 @@ def linearize_jaxpr(closed: ClosedJaxpr, active: tuple[bool, ...]) -> Linearized
             known = {id(x): i for i, x in enumerate(outputs) if type(x) is JaxprTracer}
             constants = []
             for var, residual in zip(result.jaxpr.constvars, result.residuals, strict=True):
+                # A residual that is an input or an output is there already, and is not returned twice.
                 if id(residual) in inputs:
                     sources.append(("in", inputs[id(residual)]))
                 elif id(residual) in known:
@@ -95,6 +99,8 @@ def linearize_jaxpr(closed: ClosedJaxpr, active: tuple[bool, ...]) -> Linearized
                     sources.append(("out", len(outputs)))
                     outputs.append(residual)
                 else:
+                    # A value that is not traced, such as a number or an array from outside, becomes a constant of the
+                    # linear Jaxpr.
                     constants.append((var, residual))
                     continue
                 record.setdefault("residual_vars", []).append(var)

@@ -97,6 +97,7 @@ class JetTrace(Trace):
             closed = params[primitive.program]
             outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
             return outs if primitive.multiple_results else outs[0]
+        # Jvp rules bind their own operation for the primal result, which is known here with its coefficients so far.
         key = (primitive, *map(id, args))
         if key in self.known and all(self.known[key][0][name] is value for name, value in params.items()):
             return self.known[key][1]
@@ -158,6 +159,7 @@ class JetTrace(Trace):
 
     def _quotient(self, known: list[Any], x: Any, y: Any, k: int) -> Any:
         """From z y = x: z₀ yₖ + … + zₖ y₀ = xₖ"""
+        # `known` holds the coefficients of the quotient so far, each of which needs all before it.
         for n in range(len(known), k + 1):
             top = self.coefficient(x, n)
             pairs = [(known[j], self.coefficient(y, n - j)) for j in range(n)]
@@ -192,6 +194,7 @@ class JetTrace(Trace):
     def _derived(self, tangents: Callable[[], list[Any]], k: int) -> list[Any]:
         coefficients = [self.coefficient(t, k - 1) for t in tangents()]
         with self.running(self.parent, {}):
+            # k yₖ is coefficient k - 1 of the tangent.
             return [c if c is None or k == 1 else _scaled(c, 1 / k) for c in coefficients]
 
     def _velocity(self, x: JetTracer) -> JetTracer:
@@ -200,6 +203,7 @@ class JetTrace(Trace):
         def rule(k: int) -> Any:
             c = x.series[k + 1]
             with self.running(self.parent, {}):
+                # Coefficient k of x'(t) is (k + 1) xₖ₊₁.
                 return None if c is None else _scaled(c, k + 1)
 
         first = x.series[1]

@@ -34,6 +34,7 @@ class JVPTracer(Tracer):
         self.spectrum = spectrum
         self.aval = typeof(primal)
 
+    # Eager differentiation has the values at hand, so Python conditions work under `grad`, as in JAX.
     def concrete(self) -> Any:
         return self.primal.concrete() if isinstance(self.primal, Tracer) else self.primal
 
@@ -51,6 +52,7 @@ class JVPTrace(Trace):
 
     def join(self, primal: Any, tangent: Any) -> Any:
         """A tracer for the primal with this tangent; the primal itself if the tangent is a `Zero`, or float0."""
+        # A value with a zero tangent is no tracer, so that nothing that is computed from it is differentiated.
         if type(tangent) is Zero or getattr(tangent, "dtype", None) is dtypes.float0:
             return primal
         if type(tangent) is Followed:
@@ -80,8 +82,10 @@ class JVPTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         active = [x for x in args if type(x) is JVPTracer and x.owner is self]
         has_spectrum = any(x.spectrum for x in active)
+        # The rule of a call returns tangents without spectra. Its equations are bound one by one where spectra count.
         if active and primitive.unfold is not None and (has_spectrum or self.needs_spectra(primitive, params)):
             return primitive.unfold(*args, **params)
+        # Rules bind operations of the enclosing trace: a second derivative sees the operations of the first one.
         token = current_trace.set(self.parent)
         try:
             if not active:

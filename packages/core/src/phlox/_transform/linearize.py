@@ -32,9 +32,11 @@ class TangentTrace(JaxprTrace):
             return super().process(primitive, args, params)
         return bind_under(self.parent, primitive, args, params)
 
+    # Constants are primal values, which this trace does not record: its parent may.
     def recorder(self) -> Any:
         return Trace.recorder(self)
 
+    # References are read and written while the primal values are computed, not when tangents are.
     def read_ref(self, ref: Any) -> Any:
         return ref.read(self.parent)
 
@@ -48,6 +50,8 @@ class LinearizeTrace(JVPTrace):
     __slots__ = ()
 
     def rule(self, primitive: Primitive) -> Callable[..., Any]:
+        # Operations without programs have the same rule for both: its operations on tangents are the ones that are
+        # recorded.
         return primitive.linearize or primitive.rule("jvp")
 
 
@@ -73,6 +77,8 @@ def linearize(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], active:
         tangents.append(recorder.argument(aval) if active[i] else Zero(aval))
 
     def run() -> tuple[list[Any], list[bool], Jaxpr, list[Any]]:
+        # Made while the recorder is current, which so becomes the parent of the jvp trace, and gets what jvp rules
+        # bind.
         outputs, out_tangents = push_forward(LinearizeTrace(), fun, primals, tangents)
         nonzero = [type(t) is not Zero for t in out_tangents]
         return outputs, nonzero, *recorder.jaxpr([t for t in out_tangents if type(t) is not Zero])
@@ -82,6 +88,7 @@ def linearize(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], active:
         for eqn in jaxpr.eqns:
             if eqn.source_info is not None:
                 eqn.source_info.scope = eqn.source_info.scope[outer:]
+    # Jvp rules also record tangents that no output needs. Their residuals would stay in memory until the backward pass.
     jaxpr, used = prune(jaxpr)
     indices = [i for i in range(len(consts)) if used[i]]
     jaxpr = jaxpr.replace(constvars=[jaxpr.constvars[i] for i in indices])

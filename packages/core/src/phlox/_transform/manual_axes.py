@@ -29,6 +29,8 @@ def as_varying(x: Any, aval: ShapedArray) -> Any:
     have = typeof(x).vma
     if have == aval.vma:
         return x
+    # `pvary` and `psum_invariant` are each other's transposes: a value copied to all devices has the sum of their
+    # cotangents.
     more, less = in_order(aval.vma - have), in_order(have - aval.vma)
     if more:
         x = primitive("pvary").bind(x, axes=more)

@@ -92,6 +92,7 @@ class Padding:
 
     def _largest(self, dim: Any) -> int:
         names = sorted(names_in(dim))
+        # A length such as ``n - floordiv(n, 2)`` need not be largest at the largest n.
         if grows(dim):
             return int(evaluated(dim, {name: self.ranges[name][1] for name in names}))
         low, high = self.ranges[names[0]]
@@ -121,6 +122,7 @@ class Padding:
     def _length(self, dim: Any) -> Any:
         total: Any = None
         for term, n in dim.terms.items():
+            # Lengths are computed in int32 on the device, where an overflow would go unnoticed.
             if abs(n) * self._most(term, dim) > MAX_ELEMENTS:
                 raise SizesError(f"the length {dim} may be larger than an int32", dimension=dim)
             product: Any = np.int32(n)
@@ -142,6 +144,7 @@ class Padding:
             return _bind(factor.name, x, y)
         rest = _bind("rem", x, y)  # has the sign of x, where Python's has that of y
         rest = _bind("rem", _bind("add", rest, y), y)
+        # x less its remainder divides without rest, so that truncation is no matter.
         return rest if factor.name == "mod" else _bind("div", _bind("sub", x, rest), y)
 
     def params(self, eqn: JaxprEqn) -> dict[str, Any]:
@@ -187,6 +190,7 @@ class Padding:
         shape, target = typeof(x).shape, self.shape(aval.shape)
         if shape == target:
             return x
+        # A negative width cuts off.
         widths = tuple((0, want - have, 0) for have, want in zip(shape, target, strict=True))
         return _bind("pad", x, np.zeros((), aval.dtype)[()], padding_config=widths)
 
@@ -194,6 +198,7 @@ class Padding:
         """`x` from the position `start`, an int32 scalar of at most `most`, along `axis`, then `end`."""
         shape = typeof(x).shape
         widths = tuple((0, most if i == axis else 0, 0) for i in range(len(shape)))
+        # `dynamic_slice` moves a slice that reaches beyond the end back inside, so the array is made longer first.
         longer = _bind("pad", x, np.asarray(end, typeof(x).dtype)[()], padding_config=widths)
         starts = [start if i == axis else np.int32(0) for i in range(len(shape))]
         return _bind("dynamic_slice", longer, *starts, slice_sizes=shape)

@@ -40,6 +40,7 @@ def recomputed(closed: ClosedJaxpr, residuals: Sequence[Atom], free: Iterable[Va
     chosen: set[Var] = {*free}
     for members in _groups(dict.fromkeys(v for v in residuals if type(v) is Var), roots):
         needed = dict.fromkeys(v for member in members for v in roots[member])
+        # Where lengths are symbolic, a group is replaced only if that needs less memory for all of them.
         stored = [v for v in members if v not in chosen]
         chosen.update(needed if surely_at_least(_bytes(stored) - _bytes(needed), 1) else stored)
     return _program(closed, residuals, chosen)
@@ -57,7 +58,9 @@ def _roots(closed: ClosedJaxpr, free: set[Var]) -> dict[Var, tuple[Var, ...]]:
         if is_light(eqn) and length <= _LONGEST:
             eqn_roots = tuple(dict.fromkeys(root for v in read for root in roots[v]))
             for out in eqn.outvars:
+                # `setdefault` leaves variables that are free, which have no roots.
                 roots.setdefault(out, eqn_roots)
+                # A chain begins anew at a variable that is stored anyway.
                 lengths[out] = 0 if out in free else length
         else:
             for out in eqn.outvars:
@@ -82,6 +85,7 @@ def _groups(residuals: Iterable[Var], roots: dict[Var, tuple[Var, ...]]) -> list
 
     residuals = list(residuals)
     for v in residuals:
+        # A root that two residuals share is stored once for both, so whether it pays is decided for the group.
         for root in roots[v]:
             leader[lead(root)] = lead(roots[v][0])
     groups: dict[Var, list[Var]] = {}

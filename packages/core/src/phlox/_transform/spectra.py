@@ -96,11 +96,13 @@ def _slope(primitive: Any, operands: Sequence[Operand], axis: int, params: dict[
     """The slope of an elementwise result, by the jvp rule of the operation."""
     slopes = [x.spectrum.slopes.get(axis) for x in operands]
     origins = {id(s.of): s.of for s in slopes if s is not None}
+    # A product of functions of two decompositions is no function of the values of one.
     if len(origins) != 1:
         return None
     tangents = [
         Zero(typeof(x.primal).tangent()) if s is None else s.slope for x, s in zip(operands, slopes, strict=True)
     ]
+    # The chain rule: the slopes of the operands are tangents in the direction in which each value grows.
     _, slope = primitive.rule("jvp")([x.primal for x in operands], tangents, **params)
     return None if type(slope) is Zero else Slope(next(iter(origins.values())), slope)
 
@@ -139,6 +141,7 @@ def conjugate(primitive: Any, operands: Sequence[Operand], out: Any, tangent: An
     """The rule of the complex conjugate, and of real and imaginary parts, which are no vectors."""
     result = linear(primitive, operands, out, tangent)
     for axis, (of, are_rows) in result.spectrum.vectors.items():
+        # The columns of conj(V) are the rows of Vᴴ.
         result.spectrum.vectors[axis] = Vectors(of, not are_rows)
     return result
 
@@ -229,6 +232,7 @@ def _mixed(x: Any, axis: int, entry: Vectors) -> Any:
     of, are_rows = entry
     aval = typeof(x)
     stack = tuple(range(typeof(of.mixing).ndim - 2))
+    # V dW for columns, dW Vᴴ for rows.
     contracted = len(stack) + (1 if are_rows else 0)
     out = primitive("dot_general").bind(
         x,

@@ -116,6 +116,7 @@ class _LinearProgram:
         if not all(is_result_linear):
             known = eqn.primitive.narrow(eqn, [not flag for flag in is_result_linear])
             eqn = eqn.primitive.narrow(eqn, is_result_linear)
+        # An equation that only `Unwanted` arguments reach has no cotangent to pass on.
         if any(v in self.active for v in eqn.invars if type(v) is Var):
             self.active.update(v for v in eqn.outvars if v in self.linear)
             self.backward.append(eqn)
@@ -130,8 +131,11 @@ class _LinearProgram:
         for_widths = self.jaxpr.is_wide
         with Replay() as replay:
             for eqn in reversed(self.backward):
+                # Without a cotangent of a result those of the operands are zero, unless the primitive says otherwise.
                 if not any(v in self.cotangents for v in eqn.outvars) and not eqn.primitive.transposes_zeros:
                     continue
+                # All equations that read these variables come later and were transposed: the cotangents are complete,
+                # and can be freed.
                 incoming = [self.cotangents.pop(v, None) for v in eqn.outvars]
                 incoming = [Zero(v.aval) if c is None else c for v, c in zip(eqn.outvars, incoming, strict=True)]
                 rule = eqn.primitive.rule("transpose")

@@ -73,6 +73,7 @@ def jet(
         raise OptionError("jet: each of primals must be an array", instead="a function of the leaves of a tree")
     avals = arguments.check_arrays("jet", fun, primals, {}, list(primals))
     names = arguments.leaf_names(fun, primals, {})
+    # The k-th derivative is k! times the coefficient of the polynomial.
     scales = [1 / math.factorial(k) if factorial_scaled else 1.0 for k in range(1, order + 1)]
     in_coefficients = [
         [_term(x, aval, name, k, scale) for k, (x, scale) in enumerate(zip(terms, scales, strict=True), 1)]

@@ -252,6 +252,7 @@ def live_devices(devices: Sequence[Device]) -> Iterator[list[Device]]:
     try:
         yield sorted(before, key=lambda device: device.id)
     except Exception as error:
+        # An error inside may come from a process that failed: the survivors raise that cause.
         _check_alive(before, devices, error)
         raise
     _check_alive(before, devices, None)
@@ -260,6 +261,7 @@ def live_devices(devices: Sequence[Device]) -> Iterator[list[Device]]:
 def _alive(devices: Sequence[Device]) -> dict[Device, int]:
     """The devices of processes that are alive, with a number that changes when a process is restarted."""
     processes = {device.process_index for device in devices}
+    # The processes of these devices wait for each other, and this one must be among them.
     if process_index() not in processes:
         raise DeviceError("live_devices: none of the devices is of this process", instead="phlox.devices()")
     incarnations = preemption.alive(processes)
@@ -300,6 +302,7 @@ def _host(x: Any) -> np.ndarray:
 def _side_by_side(mine: np.ndarray) -> Array:
     """The arrays of all processes concatenated along the first axis; each is on the first device of its process."""
     count = process_count()
+    # Reversed, so that the first device of each process is the one that stays in the dict.
     first = {d.process_index: d for d in reversed(devices())}
     mesh = Mesh(np.array([first[i] for i in range(count)]), ("processes",))
     part = put(mine, typeof(mine), single_device(local_devices()[0]), committed=True)

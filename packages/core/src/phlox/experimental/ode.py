@@ -106,6 +106,7 @@ def _solve_tree(func: Any, rtol: float, atol: float, mxstep: float, hmax: float,
     def slope(y: Any, t: Any, *args: Any) -> Any:
         return ravel_pytree(func(unravel(y), t, *args))[0]
 
+    # Accelerators multiply in a reduced precision by default, whose errors exceed the tolerances.
     with default_matmul_precision("highest"):
         return vmap(unravel)(_solve(slope, rtol, atol, mxstep, hmax, flat, t, *args))
 
@@ -117,6 +118,7 @@ def _solve(func: Any, rtol: float, atol: float, mxstep: float, hmax: float, y0: 
 
     def to_time(carry: Any, target: Any) -> tuple[Any, Any]:
         def unfinished(state: Any) -> Any:
+            # A step of length 0 would repeat for ever.
             i, _, _, t, dt, _, _ = state
             return (t < target) & (i < mxstep) & (dt > 0)
 
@@ -126,12 +128,14 @@ def _solve(func: Any, rtol: float, atol: float, mxstep: float, hmax: float, y0: 
             ratio = _error_ratio(error, rtol, atol, y, new_y)
             fitted = _interpolation(y, new_y, k, dt)
             after = jnp.clip(_next_length(dt, ratio), 0.0, hmax)
+            # A rejected step keeps the state, and only its length changes.
             accepted = [i + 1, new_y, new_f, t + dt, after, t, fitted]
             rejected = [i + 1, y, f, t, after, last, polynomial]
             return [jnp.where(ratio <= 1.0, a, b) for a, b in zip(accepted, rejected, strict=True)]
 
         _, *carry = lax.while_loop(unfinished, step, [0, *carry])
         _, _, t, _, last, polynomial = carry
+        # The last step may reach beyond the target, where its polynomial is read. The next target goes on from its end.
         place = (target - last) / (t - last)
         return carry, jnp.polyval(polynomial, place.astype(polynomial.dtype))
 
@@ -160,12 +164,14 @@ def _backward(func: Any, rtol: float, atol: float, mxstep: float, hmax: float, r
 
     def from_time(carry: Any, i: Any) -> tuple[Any, Any]:
         y_bar, t0_bar, args_bar = carry
+        # Moving the end time by dt moves the solution there by f dt.
         t_bar = jnp.dot(func(ys[i], ts[i], *args), g[i])
         t0_bar = t0_bar - t_bar
         times = jnp.array([-ts[i], -ts[i - 1]])
         start = (ys[i], y_bar, t0_bar, args_bar)
         _, y_bar, t0_bar, args_bar = _solve_tree(adjoint, rtol, atol, mxstep, hmax, start, times, *args)
         y_bar, t0_bar, args_bar = pytree.tree_map(lambda x: x[1], (y_bar, t0_bar, args_bar))
+        # The cotangent of the output at this time joins where the integration passes it.
         return (y_bar + g[i - 1], t0_bar, args_bar), t_bar
 
     zeros = pytree.tree_map(jnp.zeros_like, args)
@@ -194,6 +200,7 @@ def _interpolation(y0: Any, y1: Any, k: Any, dt: Any) -> Any:
     """Coefficients of the polynomial of fourth order through a step's ends, its middle and its slopes."""
     length = dt.astype(y0.dtype)
     middle = y0 + length * jnp.dot(jnp.array(_MIDDLE / 2, dtype=k.dtype), k)
+    # The method is "first same as last": the last stage is the slope at the end, and the first of the next step.
     f0, f1 = length * k[0], length * k[-1]
     a = -2 * f0 + 2 * f1 - 8 * y0 - 8 * y1 + 16 * middle
     b = 5 * f0 - 3 * f1 + 18 * y0 + 14 * y1 - 32 * middle
@@ -221,6 +228,7 @@ def _error_ratio(error: Any, rtol: float, atol: float, y0: Any, y1: Any) -> Any:
 
 def _next_length(last: Any, ratio: Any) -> Any:
     shrink = jnp.where(ratio < 1, 1.0, _SMALLEST)
+    # The error of a step of length h grows as h**5. A step that was accepted is never followed by a shorter one.
     factor = jnp.minimum(_LARGEST, jnp.maximum(ratio ** (-1.0 / 5.0) * _SAFETY, shrink))
     return jnp.where(ratio == 0, last * _LARGEST, last * factor.astype(last.dtype))
 

@@ -60,6 +60,7 @@ class StatefulPRNG:
                 "a split generator cannot draw", instead="phlox.vmap over it, or spawn(), which gives a list"
             )
         drawn = random.fold_in(self._base_key, self._counter[...])
+        # The key itself never changes. The count makes each draw a new key, also inside of loops, where it is a carry.
         self._counter[...] += 1
         sizes = _sizes(shape)
         return random.split(drawn, sizes) if sizes else drawn

@@ -91,6 +91,7 @@ def random_seed(seeds: ArrayLike, impl: Any) -> Array:
     >>> random_seed(np.arange(2), threefry_prng_impl).shape
     (2,)
     """
+    # Outside of 64-bit mode a large Python int, such as a hash, would be refused. An int64 is cut, as in JAX.
     seeds = jnp.asarray(np.int64(seeds)) if isinstance(seeds, int) else jnp.asarray(seeds)
     return _random_seed(seeds, impl=impl)
 

@@ -30,6 +30,7 @@ def _barrier_lower(f: Function, *xs: Value) -> list[Value]:
 
 
 def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    # Tangents get a barrier of their own, so that linearization separates it from that of the primals.
     return optimization_barrier.bind(*primals), optimization_barrier.bind(*map(instantiate, tangents))
 
 

@@ -77,12 +77,14 @@ class Compacted:
         axis, moving = BatchAxis(count), (0,) * len(carry)
         go_on, _ = batch_jaxpr(self.cond, axis, (*self.cond_dims, *moving), (True,))
         turn, _ = batch_jaxpr(self.body, axis, (*self.body_dims, *moving), (True,) * len(carry))
+        # Rows that have ended keep their carry until the batch is compacted.
         turn = only_where(go_on, turn, ncond, self.body_dims)
         carry = self.bind(_while_more_than(go_on, left), consts[:ncond], turn, consts, carry)
         if not left:
             return carry
         (goes_on,) = eval_jaxpr(go_on.jaxpr, go_on.consts, *consts[:ncond], *carry)
         rows = _rows_left(goes_on, count, left)
+        # Places that are left over have rows out of bounds: any row is read for them, and none is written.
         inside = clamp(dtypes.int32.type(0), rows, dtypes.int32.type(count - 1))
         dims = (*self.cond_dims, *self.body_dims)
         fewer = [x if d is None else take_rows(x, inside) for x, d in zip(consts, dims, strict=True)]
@@ -105,5 +107,6 @@ def _rows_left(goes_on: Any, count: int, left: int) -> Any:
     """The positions of the rows that go on, at most `left`. Those that are left over are out of bounds, and differ."""
     index = counting((count,))
     rank = sub(cumsum(convert(goes_on, dtypes.int32), axis=0, reverse=False), spread(1, (count,)))
+    # Rows that have ended get different places out of bounds, as `set_rows` promises XLA that no two indices are equal.
     place = select(goes_on, rank, add(index, spread(count, (count,))))
     return set_rows(add(counting((left,)), spread(count, (left,))), place, index)

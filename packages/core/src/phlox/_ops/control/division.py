@@ -95,6 +95,7 @@ def divide(closed: ClosedJaxpr, policy: Policy, excepted: Collection[JaxprEqn] =
             residuals,
         )
 
+    # Equations are compared by identity: the exceptions of one call mean nothing for the next.
     if excepted:
         return make()
     result: Divided = memoized(closed.jaxpr, ("divided", policy), make)
@@ -111,10 +112,13 @@ def divided_call(
     the equation gets a new result, of type ``outer(variable)``.
     """
     outputs = divided.first.jaxpr.outvars
+    # A result of the equation that is saved already has a variable. Carries differ: the saved ones are those of each
+    # turn.
     there = {v: o for v, o in zip(outputs[num_carry:], eqn.outvars[num_carry:], strict=False) if type(v) is Var}
     more = [v for v in divided.residuals if v not in there]
     there |= {v: Var(outer(v)) for v in more}
     residuals = [there[v] for v in divided.residuals]
+    # What is saved need not be computed again.
     missing = [v not in residuals for v in eqn.outvars]
 
     def half(closed: ClosedJaxpr, results: list[Any]) -> dict[str, Any]:

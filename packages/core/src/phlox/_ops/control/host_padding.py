@@ -70,6 +70,7 @@ def padder(key: Key, aval: ShapedArray, settings: Any) -> Callable[[Any], Array]
     def pad(x: Any) -> Array:
         if type(x) is not np.ndarray:
             x = np.asarray(operand(x) if is_plain else physical(operand(x)))
+        # Uninitialized, as each element is written once: by the array or by a border.
         whole = _memory(stored.shape, stored.dtype)
         whole[inside] = x
         for border in borders:

@@ -33,6 +33,7 @@ def scan_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
     ys = [empty(stacked(padding.aval(a), padding.capacity(params["length"]))) for a in jaxpr.out_avals[num_carry:]]
 
     def turn(i: Any, *values: Any) -> list[Any]:
+        # A reversed scan begins at the true end, not at the end of the padding.
         at = sub(sub(length, _ONE), i) if params["reverse"] else i
         rows = [reshape(rows_at(x, at, 1), new_sizes=typeof(x).shape[1:], dimensions=None) for x in xs]
         outs = padding.run(jaxpr, [*consts, *values[:num_carry], *rows])

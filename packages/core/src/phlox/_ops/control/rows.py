@@ -104,6 +104,7 @@ def with_rows(x: Any, rows: Sequence[Any], at: Any) -> Any:
     shape = typeof(x).shape
     parts = [reshape(row, new_sizes=(1, *shape[1:]), dimensions=None) for row in rows]
     block = parts[0] if len(parts) == 1 else concatenate(*parts, dimension=0)
+    # Rows that fill the whole array replace it: nothing has to be read or copied.
     return block if len(rows) == shape[0] else dynamic_update_slice(x, block, at, *[_ZERO] * (len(shape) - 1))
 
 

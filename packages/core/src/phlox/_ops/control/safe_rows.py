@@ -33,6 +33,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **how: Any) -> tuple[A
     return safe_rows.bind(*primals, **how), t if type(t) is Zero else safe_rows.bind(goes_on, t, **how)
 
 
+# Only reverse mode multiplies the zero cotangents of rows that have ended by derivatives, so `_jvp` replaces nothing.
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], axes: tuple[int, ...], row: int) -> tuple[Any, Any]:
     (goes_on, x), t = primals, tangents[1]
     out = _replaced(goes_on, x, axes, row)
@@ -75,6 +76,7 @@ def _row_that_goes_on(goes_on: Any, x: Any, axes: tuple[int, ...], row: int) -> 
     """The first row that goes on, in the place of every row."""
     shape = typeof(goes_on).shape
     index, rest = counting(shape, row), [i for i in range(len(shape)) if i != row]
+    # If none goes on, no row is the first and the sums below are zeros. The loop has ended then.
     first = reduce_min(select(goes_on, index, spread(shape[row], shape)), axes=(row,))
     is_first = _mask(eq(index, spread(first, shape, *rest)), x, axes)
     aval = typeof(x)

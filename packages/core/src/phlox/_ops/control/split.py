@@ -104,15 +104,19 @@ def _layout(index: Any, count: int, branches: int, size: int) -> _Layout:
     table = (count, branches)
     takes = eq(spread(index, table, 0), counting(table, 1))
     ones = convert(takes, dtypes.int32)
+    # The number of earlier rows that take the same branch.
     rank = sub(cumsum(ones, axis=0, reverse=False), spread(1, table))
     counts = reduce_sum(ones, axes=(0,))
+    # The number of chunks of each branch, rounded up, and where its chunks begin and end.
     needed = div(add(counts, spread(size - 1, (branches,))), spread(size, (branches,)))
     end = cumsum(needed, axis=0, reverse=False)
     start = mul(sub(end, needed), spread(size, (branches,)))
+    # One column of each row is 1, which the sum selects.
     place = reduce_sum(mul(ones, add(rank, spread(start, table, 1))), axes=(1,))
     first = reduce_min(select(takes, counting(table, 0), spread(count - 1, table)), axes=(0,))
     by_chunk = (chunks, branches)
     done = convert(ge(counting(by_chunk, 0), spread(end, by_chunk, 1)), dtypes.int32)
+    # A chunk belongs to the branch after those whose chunks end before it. Empty chunks get the number of branches.
     branch = reduce_sum(done, axes=(1,))
     own = convert(eq(spread(branch, by_chunk, 0), counting(by_chunk, 1)), dtypes.int32)
     spare = reduce_sum(mul(own, spread(first, by_chunk, 1)), axes=(1,))
@@ -165,6 +169,7 @@ def split(
         unroll=1,
     )
     flat = [reshape(y, new_sizes=(chunks * size, *typeof(y).shape[2:]), dimensions=None) for y in stacks]
+    # Results go back to the order of the rows; those of repeated rows are not read.
     return [take_rows(y, layout.place) for y in flat]
 
 

@@ -39,6 +39,8 @@ class _Rows(NamedTuple):
     least: int
 
 
+# `least` is the smallest bound of the forms of the primitive: a program below it does not import them. The conditions
+# of the forms themselves are stricter.
 _FUNCTIONS = _Rows(("functions",), 1024)
 _RUNNING = _Rows(("kernels", "prefixes"), 256)
 _POSITIONS = _Rows(("kernels", "positions"), 256)

@@ -33,6 +33,7 @@ def _applies(f: Function, lhs: Value, rhs: Value, **params: Any) -> bool:
         return False
     numbers = params["dimension_numbers"]
     outs = rhs.aval.shape[numbers.rhs_spec[0]]
+    # One channel is an ordinary convolution.
     if outs == 1:
         return False
     if params["feature_group_count"] == outs == lhs.aval.shape[numbers.lhs_spec[1]]:
@@ -49,6 +50,7 @@ def _depthwise(lhs: Any, rhs: Any, out: Any, **params: Any) -> Any:
     config = [(0, 0, 0)] * typeof(lhs).ndim
     for axis, (low, high), gap in zip(numbers.lhs_spec[2:], params["padding"], params["lhs_dilation"], strict=True):
         config[axis] = (low, high, gap - 1)
+    # Padding, negative padding and dilation of the operand are done once, so that each slice below is a plain one.
     lhs = pad(lhs, literal(lhs, 0), padding_config=tuple(config))
     window = tuple(typeof(rhs).shape[i] for i in numbers.rhs_spec[2:])
     out_lengths = tuple(out.shape[i] for i in numbers.out_spec[2:])
@@ -58,6 +60,7 @@ def _depthwise(lhs: Any, rhs: Any, out: Any, **params: Any) -> Any:
         (window, strides, out_lengths, gaps) if by_channel else (out_lengths, gaps, window, strides)
     )
     parts = []
+    # One slice for each element of the kernel, or for its derivative one for each result, which are the few then.
     for at in itertools.product(*map(range, firsts)):
         begin, end, by = [0] * typeof(lhs).ndim, list(typeof(lhs).shape), [1] * typeof(lhs).ndim
         for axis, i, start, step, length in zip(numbers.lhs_spec[2:], at, starts, steps, lengths, strict=True):

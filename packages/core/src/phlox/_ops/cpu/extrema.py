@@ -31,6 +31,7 @@ def _keeping_nan(primitive: Any) -> Form:
         operands = [fit(f, v, f.out.shape) for v in (x, y)]
         out: Value = primitive.lower(f, *operands)
         for operand in operands:
+            # A constant that is not nan, as the zero of relu, needs no check.
             if not (isinstance(operand, Number) and operand.value == operand.value):
                 out = f.select(f.compare("NE", operand, operand), operand, out)
         return out

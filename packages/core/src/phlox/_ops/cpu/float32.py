@@ -44,6 +44,7 @@ def float32_form(function: Function32, gain: str, applies: Callable[..., bool] |
         single = shaped(aval.shape, dtypes.float32)
         # Operands of other dtypes are rounded as by the operation: whole exponents of bfloat16 numbers.
         operands = [f.convert(f.convert(fit(f, x, aval.shape), aval.dtype), single.dtype) for x in xs]
+        # The formula is one function of the module for each shape, however often it is applied: the text stays short.
         key = function, single
         symbol = f.module.known.get(key)
         if symbol is None:
@@ -78,6 +79,7 @@ def _single(x: Formula) -> Formula:
 
 def _reciprocal(x: Formula) -> Formula:
     """1/x in float64, by Newton's method from the quotient in float32: divisions of float64 take many times as long."""
+    # One step of Newton's method doubles the 24 correct bits.
     near = _double(1.0 / _single(x))
     return near * (2.0 - near * x)
 
@@ -137,6 +139,7 @@ def _factors() -> list[tuple[float, float, float]]:
         # float32 numbers from 2**bound on are multiples of 2**(bound - 23).
         rest = _ONE_OVER_PI if bound is None else _ONE_OVER_PI % Fraction(2) ** (24 - bound)
         parts = []
+        # 29 bits times the 24 of a float32 are the 53 of a float64.
         for bits in (29, 29, 53):
             step = Fraction(2) ** (math.frexp(float(rest))[1] - bits)
             part = rest // step * step
@@ -160,6 +163,7 @@ def _half_turns(x: Formula, more: float = 0.0) -> tuple[Formula, Formula, Formul
     """
     size, wide = abs(x), _double(x)
     first, *others = _factors()
+    # Rows are selected elementwise: a lookup by the exponent would be a gather, which is not vectorized.
     parts = [wide.full(part) for part in first]
     for bound, row in zip(_BOUNDS, others, strict=True):
         is_beyond = size >= 2.0**bound
@@ -167,6 +171,7 @@ def _half_turns(x: Formula, more: float = 0.0) -> tuple[Formula, Formula, Formul
     high, a = _rounded(wide * parts[0])
     middle, b = _rounded(wide * parts[1])
     whole = high + middle
+    # Turns of the parts add up: the parity of all is that of the sum, by xor of the lowest bits.
     whole, c = _rounded(whole + more if more else whole)
     return whole, wide * parts[2], a ^ b ^ c
 
@@ -183,6 +188,8 @@ def _flipped(x: Formula, odd: Formula) -> Formula:
 def sine(x: Formula) -> Formula:
     """sin(x)"""
     whole, rest, odd = _half_turns(x)
+    # Below 2**-13 the next term of the series is less than an eighth of a unit in the last place.
+    # So it is for the functions below.
     return _unless_small(x, 2.0**-13, _single(_flipped(_sine_of_half_turns(whole + rest), odd)))
 
 
@@ -195,6 +202,8 @@ def cosine(x: Formula) -> Formula:
 def tangent(x: Formula) -> Formula:
     """tan(x), as sin(x) / sin(π/2 - x)"""
     whole, rest, _ = _half_turns(abs(x))
+    # The distance to π/2 is computed from both parts of the reduced argument: 0.5 - |whole + rest| would lose the
+    # digits of `rest` near the poles.
     up = 0.5 - abs(whole) + (whole < 0.0).where(rest, -rest)
     out = _sine_of_half_turns(whole + rest) / _sine_of_half_turns(up)
     return _unless_small(x, 2.0**-13, _signed(_single(out), x))
@@ -264,6 +273,7 @@ def arctangent(x: Formula) -> Formula:
     """atan(x); where |x| is above 1, π/2 - atan(1/|x|)"""
     size = _double(abs(x))
     large = size > 1.0
+    # At infinity the step of Newton's method would make nan. From 2**64 on the angle is π/2 already.
     inverse = _reciprocal((size > 2.0**64).where(2.0**64, size))
     angle = _arctangent(large.where(inverse, size))
     out = large.where(math.pi / 2 - angle, angle)
@@ -311,6 +321,7 @@ def _power_of_two(whole: Formula, less: int = 0) -> Formula:
 
 def _halves_of_exponentials(x: Formula) -> tuple[Formula, Formula, Formula, Formula]:
     """cosh(r), sinh(r), and the sum and difference of 2**(k-1) and 2**(-k-1), where x = k log(2) + r."""
+    # sinh(90) is above the largest float32, and rounds to infinity.
     is_infinite = abs(x) > 90.0
     wide = _double(is_infinite.where(_signed(x.full(90.0), x), x))
     whole = nearest(wide * (1 / math.log(2)))
@@ -349,17 +360,20 @@ def power(x: Formula, y: Formula) -> Formula:
     zero, endless = size.equals(0.0), size.equals(math.inf)
     log = zero.where(-math.inf, endless.where(math.inf, _logarithm(size)))
     exponent = log * _double(y)
+    # 2**±200 rounds to infinity or zero in float32, and the bits of the exponent stay in range.
     exponent = (exponent > 200.0).where(200.0, exponent)
     exponent = (exponent < -200.0).where(-200.0, exponent)
     whole = nearest(exponent)
     out = _single(_polynomial(_POWER_OF_TWO, exponent - whole) * _power_of_two(whole))
     half = y * 0.5
     integral = floor(y).equals(y)
+    # A whole number is odd if half of it is not whole. From 2**24 on all float32 numbers are even.
     odd = integral & floor(half).differs(half)
     negative = _is_negative(x)
     out = (negative & odd).where(-out, out)
     out = (negative & ~(zero | endless) & ~integral).where(math.nan, out)
     out = (x.is_nan | y.is_nan).where(math.nan, out)
+    # As in C99: (-1)**±inf is 1, and so are 1**y and x**0 where the other operand is nan.
     ends = size.equals(1.0) & abs(y).equals(math.inf)
     return (x.equals(1.0) | y.equals(0.0) | ends).where(1.0, out)
 
@@ -369,6 +383,7 @@ def power_of_root(exponent: float) -> Function32:
     """The function that computes x**exponent for half of an odd number, by a square root and products in float64"""
 
     def power_by_root(x: Formula, y: Formula) -> Formula:
+        # pow(-0, 0.5) is 0 and pow(-inf, 0.5) is inf, where sqrt has -0 and nan.
         wide = _double((x.equals(0.0) | x.equals(-math.inf)).where(abs(x), x))
         base = wide if exponent > 0 else 1.0 / wide
         out = sqrt(base)

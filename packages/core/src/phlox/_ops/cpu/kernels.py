@@ -53,6 +53,7 @@ _MIN_UPDATES, _MAX_ROW_LENGTH = 4096, 32
 def _sort_applies(f: Function, *xs: Value, dimension: int, is_stable: bool, num_keys: int) -> bool:
     """An unstable sort may order equal elements in any way, and keeps the way that the compiler has."""
     first = xs[0].aval
+    # The kernel numbers positions by uint32.
     if first.size == 0 or not 1 < first.shape[dimension] < 2**32:
         return False
     if not is_stable and (len(xs) > 1 or dtypes.kind(first.dtype) in "fc"):
@@ -66,9 +67,11 @@ def _sort_write(f: Function, *xs: Value, dimension: int, is_stable: bool, num_ke
     """One operand is sorted by a kernel. With several, a kernel gives the positions of the elements in the order of a
     key, and all operands are gathered from there. The last key is first, and its positions are then sorted by the key
     before it."""
+    # Equal keys have equal values, so that one operand needs no positions. Complex numbers have two keys.
     if len(xs) == 1 and dtypes.kind(xs[0].aval.dtype) != "c":
         return kernel(f, _SORT, [xs[0]], [xs[0].aval], dimension=dimension)
     positions: Value | None = None
+    # Each sort is stable: sorting by the last key first and the first key last orders by all of them.
     for key in reversed([part for x in xs[:num_keys] for part in _parts(f, x)]):
         operand = key if positions is None else gather_along(f, key, positions, dimension)
         (order,) = kernel(f, _ARGSORT, [operand], [shaped(key.aval.shape, dtypes.uint32)], dimension=dimension)
@@ -95,6 +98,7 @@ def _parts(f: Function, x: Value) -> list[Value]:
 
 def _top_k_applies(f: Function, x: Value, k: Any, axis: int) -> bool:
     dtype = x.aval.dtype
+    # `has_kernel` comes last, here and below: it loads the library.
     return dtype in _SORTED and dtypes.bits(dtype) <= 32 and k > 0 and has_kernel(f, _TOP_K)
 
 
@@ -133,10 +137,12 @@ def _extremum(name: str) -> Form:
     target = f"phlox_kernels_{name}_1"
 
     def applies(f: Function, x: Value, axes: Axes) -> bool:
+        # The kernel sees an array as rows by reduced elements by columns, which neighbouring axes alone make.
         first, last = min(axes, default=0), max(axes, default=-1)
         columns, length = _columns(x.aval, axes), math.prod(x.aval.shape[first : last + 1])
         if last - first + 1 != len(axes):
             return False
+        # Short rows, and few columns, leave the lanes of vectors empty.
         if not (length >= _MIN_ROW_LENGTH if columns == 1 else columns >= _MIN_COLUMNS):
             return False
         if not _LEAST_EXTREMA <= x.aval.size <= _MOST_EXTREMA or x.aval.dtype not in _ORDERED:
@@ -178,6 +184,7 @@ def _scatter_add_applies(
 ) -> bool:
     """Whether each index names a whole row of the operand."""
     numbers, rank = dimension_numbers, updates.aval.ndim
+    # Cheap tests come first: most scatters of a program are none of this form.
     if updates.aval.size < _MIN_UPDATES or x.aval.ndim == 0 or x.aval.dtype not in _ADDED:
         return False
     if math.prod(x.aval.shape[1:]) > _MAX_ROW_LENGTH:
@@ -207,6 +214,7 @@ def _scatter_add_write(
         indices = clamp_indices(f, x.aval, indices, updates.aval, dimension_numbers)
     if type(updates) is Number and x.aval.ndim == 1:  # not written to memory for each index
         updates = f.number(updates.value, shaped((1,), x.aval.dtype))
+    # The result takes the buffer of the operand. XLA copies it first if the operand is used elsewhere.
     return kernel(f, _SCATTER_ADD, [x, indices, updates], [f.out], aliases={0: 0})[0]
 
 

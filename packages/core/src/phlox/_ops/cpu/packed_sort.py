@@ -59,6 +59,8 @@ def _write(f: Function, *xs: Value, dimension: int, is_stable: bool, num_keys: i
     def joined(high: Value, width: int, low: Value) -> Value:
         return f.same("stablehlo.or", f.same("stablehlo.shift_left", high, f.number(width, word)), low)
 
+    # The first key has the highest bits and the position the lowest, so that one comparison orders by all keys and then
+    # by position.
     packed: Value | None = None
     for key in keys:
         part = f.convert(turn(_unsigned(f, key)), dtypes.uint64)
@@ -103,6 +105,7 @@ def _unsigned(f: Function, x: Value) -> Value:
     top = f.number(1 << (width - 1), out)
     if letter == "i":
         return f.same("stablehlo.xor", bits, top)
+    # The order of floats by their bits: all bits of negative ones are inverted, the sign bit of the others.
     negative = f.compare("GE", bits, top)
     return f.same("stablehlo.xor", bits, f.select(negative, f.number((1 << width) - 1, out), top))
 

@@ -73,6 +73,7 @@ def _position_in_groups(x: Any, axis: int, index_dtype: Any, largest: bool) -> A
     groups = extremum(x, axes=(axis + 1,))
     best = extremum(groups, axes=(axis,))
     group = _first(groups, best, axis, index_dtype)
+    # The first group with the best value holds its first position.
     return add(mul(group, literal(group, length)), _first(_take_groups(x, group, axis), best, axis, index_dtype))
 
 
@@ -88,6 +89,7 @@ def _first(x: Any, value: Any, axis: int, index_dtype: Any) -> Any:
     shape = typeof(x).shape
     value = broadcast_in_dim(value, shape=shape, broadcast_dimensions=tuple(i for i in range(len(shape)) if i != axis))
     positions = iota(dtype=index_dtype, shape=shape, dimension=axis)
+    # The first place is the least position that holds the value, so that no reduction of pairs is needed.
     return reduce_min(select(eq(x, value), positions, literal(positions, shape[axis])), axes=(axis,))
 
 

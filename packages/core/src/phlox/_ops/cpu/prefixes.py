@@ -55,10 +55,12 @@ def _prefixes_by_blocks(
     shape, dtype = x.aval.shape, x.aval.dtype
     n = shape[axis]
     before, after = shape[:axis], shape[axis + 1 :]
+    # Along an axis with many elements side by side the blocks use vector instructions without rows.
     rows = math.prod(after) < _BESIDE and n >= _MANY
     length = _row(n) if rows else _LONG if math.prod(after) >= _BESIDE else _SHORT
     count = -(-n // length)
     turns = next((t for t in _TURNS if count % t == 0), 0) if rows else 0
+    # The number of rows is rounded up to one that the loop divides, and the last rows are padding.
     if rows and not turns:
         turns = _TURNS[0]
         count = -(-count // turns) * turns
@@ -82,6 +84,7 @@ def _prefixes_by_blocks(
 
     x = padded(x, 0, more, of(n + more)) if more else x
     blocks = f.unlike("stablehlo.reshape", x, of(count, length))
+    # Rows are long: their own prefixes are computed by blocks again.
     if rows:
         blocks = _prefixes_by_blocks(f, blocks, axis + 1, reverse, op, start, prefixes)
     else:
@@ -97,6 +100,7 @@ def _prefixes_by_blocks(
 
 def _joined(f: Function, op: Combine, others: Value, blocks: Value, axis: int) -> Value:
     """`blocks`, along the axis after `axis`, each combined with its element of `others`."""
+    # Axis `axis + 1` of the blocks is the one within a block, along which all elements get the same number.
     dims = [i + (i > axis) for i in range(others.aval.ndim)]
     return combined(f, op, f.broadcast(others, blocks.aval.shape, dims), blocks)
 

@@ -25,6 +25,7 @@ def _applies(f: Function, x: Value, k: int, axis: int) -> bool:
 
 def _write(f: Function, x: Value, k: int, axis: int) -> list[Value]:
     values_aval, indices_aval = f.outs
+    # `top_k.lower` reads the types of its results from `f.outs`.
     f.outs = [shaped(values_aval.shape, dtypes.float32), indices_aval]
     values, indices = top_k.lower(f, _as_float(f, x), k, axis)
     return [_from_float(f, values, x.aval.dtype), indices]

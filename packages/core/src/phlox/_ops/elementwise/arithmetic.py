@@ -42,6 +42,8 @@ from .symmetry import Symmetry
 
 # --- arithmetic -----------------------------------------------------------------------------------------
 
+# `nan_checked=False` here and below: a nan in the result was a nan in the operand, which checkify reports where it
+# arose.
 neg = unary(
     "neg",
     "stablehlo.negate",
@@ -114,6 +116,7 @@ rem = binary(
     "rem",
     "stablehlo.remainder",
     accepts=REAL,
+    # rem(x, y) = x - y trunc(x / y), and the truncated quotient is constant between its jumps.
     tangents=(lambda t, x, y, out: t, lambda t, x, y, out: mul(neg(t), _truncated_quotient(x, y))),
     unfused="operation",
 )
@@ -121,6 +124,7 @@ rem = binary(
 
 def _truncated_quotient(x: Any, y: Any) -> Any:
     quotient = div(x, y)
+    # StableHLO has no truncation.
     return mul(sign(quotient), floor(abs_(quotient)))
 
 
@@ -160,6 +164,7 @@ nextafter = binary("nextafter", "chlo.next_after", accepts=FLOAT, nan_checked=Fa
 def _sign_lower(f: Function, x: Value) -> Value:
     if dtypes.kind(x.aval.dtype) != "u":
         return f.same("stablehlo.sign", x)
+    # StableHLO's sign takes no unsigned integers.
     zero, one = f.constant(0, x.aval), f.constant(1, x.aval)
     return f.select(f.compare("EQ", x, zero), zero, one)
 
@@ -171,6 +176,7 @@ def _round_lower(f: Function, x: Value, rounding_method: Any) -> Value:
 
 def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
     if dtypes.kind(typeof(x).dtype) != "c":
+        # The derivative at 0 is 1, as in JAX. A product with sign(x) would make it 0.
         return select(ge(x, literal(x, 0)), t, neg(t))
     # The component of t in the direction of x; zero where x is 0, which has no direction.
     re, im, length = direction(real(x), imag(x), out)
@@ -276,10 +282,12 @@ def _integer_pow_lower(f: Function, x: Value, y: int) -> Value:
     assert result is not None
     if y > 0:
         return result
+    # As in JAX, which divides once at the end: the rounding errors are equal.
     return f.same("stablehlo.divide", f.number(1, x.aval), result)
 
 
 def _integer_pow_derivative(x: Any, out: Any, y: int) -> Any:
+    # The product below would be 0 * x**-1, which is nan at 0.
     if y == 0:
         return literal(x, 0)
     return mul(literal(x, y), x if y == 2 else integer_pow(x, y=y - 1))
@@ -340,11 +348,13 @@ def _without_zero(x: Any) -> Any:
 
 
 def _pow_x(t: Any, x: Any, y: Any, out: Any) -> Any:
+    # A constant exponent needs none of the selections below, and y - 1 is a constant too.
     if isinstance(y, np.generic) and y.dtype == typeof(x).dtype and y != 0:
         return mul(t, mul(y, pow_(x, y.dtype.type(y.item() - 1))))
     # x**0 is 1 for every x, so the derivative is 0 even where x**-1 is not finite.
     if typeof(x).dtype != typeof(y).dtype:
         y = primitive("convert_element_type").bind(y, new_dtype=typeof(x).dtype, weak_type=False)
+    # With y itself, 0 * x**-1 would be a nan at x = 0 before it is deselected, and debug_nans would report it.
     slope = mul(_without_zero(y), pow_(x, sub(y, literal(y, 1))))
     return mul(t, select(repeat_to(eq(y, literal(y, 0)), typeof(slope).shape), literal(x, 0), slope))
 
@@ -360,6 +370,7 @@ pow_ = binary(
     "pow",
     lambda f, x, y: f.same("stablehlo.power", x, f.convert(y, x.aval.dtype)),
     accepts=NUMBER,
+    # The derivative by y is log(x) x**y. At x = 0 it is taken as 0, the limit for y > 0: -inf * 0 would be nan.
     tangents=(_pow_x, lambda t, x, y, out: mul(t, mul(log(_without_zero(x)), out))),
     dtype_of=_pow_dtype,
 )
@@ -383,6 +394,7 @@ def _exp2_lower(f: Function, x: Value) -> Value:
     return f.convert(f.same("stablehlo.exponential", product), x.aval.dtype)
 
 
+# `undefined_at_nan`: XLA's exponential for CPUs converts to an integer, which has no defined result for nan.
 exp = unary(
     "exp",
     "stablehlo.exponential",
@@ -460,6 +472,8 @@ def _zero(ct: Any) -> Any:
     return np.zeros((), typeof(ct).dtype)[()]
 
 
+# Cotangents pair with tangents by the real part of the plain product, without conjugation, as in JAX. So imag(t) =
+# Re(-i t) is transposed to -i ct, and conj to conj.
 real = unary(
     "real",
     "stablehlo.real",

@@ -13,6 +13,8 @@ _TWO_OVER_ROOT_PI = 2 / np.sqrt(np.pi)
 
 
 def _gauss(factor: float, t: Any, x: Any) -> Any:
+    # The derivative of erf is 2/sqrt(pi) exp(-x²). The factors are multiplied in JAX's order, so that the bits are
+    # equal.
     return e.mul(literal(x, factor), e.mul(t, e.exp(e.neg(e.square(x)))))
 
 
@@ -24,5 +26,6 @@ erf_inv = unary(
     "erf_inv",
     "chlo.erf_inv",
     accepts=FLOAT,
+    # The reciprocal of the derivative of erf at the result.
     tangent=lambda t, x, out: e.mul(literal(x, 1 / _TWO_OVER_ROOT_PI), e.mul(t, e.exp(e.square(out)))),
 )

@@ -118,12 +118,15 @@ def batch_elementwise(axis: BatchAxis, name: str, args: Sequence[Any], dims: Seq
     """The operands with their mapped axes at one position, and that position."""
     ranks = [typeof(x).ndim - (d is not None) for x, d in zip(args, dims, strict=True)]
     rank = max(ranks)
+    # Nothing moves if the mapped axes have one position and all other operands are scalars: elementwise primitives
+    # broadcast scalars by themselves.
     positions = {d for d in dims if d is not None}
     in_place = all((r == rank) if d is not None else (r == 0) for r, d in zip(ranks, dims, strict=True))
     if len(positions) == 1 and in_place:
         return list(args), next(iter(positions))
     lined = []
     for x, d, r in zip(args, dims, ranks, strict=True):
+        # An operand that is not mapped gets an axis of length one, which the primitive broadcasts. No copies are made.
         if d is None:
             lined.append(
                 x
@@ -303,6 +306,7 @@ def _unary_jvp(
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
         out = primitive_of().bind(x, **params)
+        # A `Zero` is passed on as such, so that nothing is computed for operands that are not differentiated.
         if type(t) is Zero or derivative is ZERO:
             return out, Zero(typeof(out).tangent())
         if derivative is LINEAR:
@@ -366,6 +370,7 @@ def binary(
     def types(x: ShapedArray, y: ShapedArray, **params: Any) -> ShapedArray:
         check_kind(name, x, accepts, 0)
         dtype = dtype_of(name, (x, y))
+        # Types are interned. The same object for both operands means one shape and one dtype.
         if x is y and result is None:
             return x
         shape = broadcast_shape(name, (x, y))
@@ -376,6 +381,7 @@ def binary(
     rule = _lowering_rule(lower)
 
     def write(f: Function, x: Value, y: Value, **params: Any) -> Value:
+        # Elementwise operations of StableHLO do not broadcast: all operands have the shape of the result.
         shape = f.outs[0].shape
         if x.aval.shape != shape:
             x = fit(f, x, shape)
@@ -420,6 +426,8 @@ def _binary_jvp(
         elif rules is not ZERO:
             for t, rule in zip(tangents, rules, strict=True):
                 if type(t) is not Zero:
+                    # A rule may return `t` itself, which has the shape of its operand. The tangent has that of the
+                    # result.
                     total = add(total, repeat_to(rule(t, x, y, out), aval.shape))
         return out, total
 
@@ -464,6 +472,7 @@ def lowered_as(fun: Callable[..., Any], many: bool = False) -> Callable[..., Any
             return out if many else [out]
 
         jaxpr, consts = stage(flat, [v.aval for v in values])
+        # A lowering rule cannot add operands to its equation, so constants are written into the text.
         constants = [f.constant(np.asarray(c), typeof(c)) for c in consts]
         results = lower_jaxpr(f, jaxpr, [*constants, *values])
         return results if many else results[0]

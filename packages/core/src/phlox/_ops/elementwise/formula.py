@@ -25,6 +25,7 @@ class Formula:
         self.x = x
 
     def _apply(self, primitive: Any, other: Any, swapped: bool = False) -> Formula:
+        # A number gets the dtype of this array, whatever its own is: 0.5 makes no float64 of float32.
         y = self.of(other).x
         return Formula(primitive(y, self.x) if swapped else primitive(self.x, y))
 
@@ -109,6 +110,7 @@ class Formula:
 
     def where(self, yes: Any, no: Any) -> Formula:
         """`yes` where this is true, else `no`; at least one of the two is a formula."""
+        # A number takes the dtype of the other case, not that of the condition.
         like = yes if type(yes) is Formula else no
         chosen, other = like.of(yes).x, like.of(no).x
         shape = np.broadcast_shapes(*(typeof(x).shape for x in (self.x, chosen, other)))

@@ -84,6 +84,8 @@ def _keep(active: Formula, new: Sequence[Formula], old: Sequence[Formula]) -> li
 
 def _gamma_series(ax: Formula, x: Formula, a: Formula, active: Formula, eps: float, part: Part) -> Formula:
     def turn(active: Formula, *old: Formula) -> list[Formula]:
+        # The term c becomes c x / (a + 1), c x / (a + 2) …, and dc is its derivative by a. Elements that have converged
+        # keep their values, as others of the array may need many more turns.
         r, c, total, dc, dtotal = old
         r = r + 1.0
         dc = dc * (x / r) - (c * x) / (r * r)
@@ -97,9 +99,12 @@ def _gamma_series(ax: Formula, x: Formula, a: Formula, active: Formula, eps: flo
     _, _, _, total, _, dtotal = _loop(lambda active, *_: _any(active), turn, [active, a, one, one, zero, zero])
     if part is Part.VALUE:
         return (total * ax) / a
+    # The logarithmic derivative by a of the factor x**a exp(-x) / gamma(a + 1).
     slope = log(x) - Formula(digamma((a + 1.0).x))
     if part is Part.DERIVATIVE:
         return ax * (total * slope + dtotal) / a
+    # Implicit differentiation: dx/da = -(dF/da) / (dF/dx). The density dF/dx is ax / x, so that ax cancels and nothing
+    # underflows.
     return -(dtotal + total * slope) * x / a
 
 
@@ -115,6 +120,7 @@ def _gamma_fraction(ax: Formula, x: Formula, a: Formula, active: Formula, eps: f
         y, z = y + 1.0, z + 2.0
         yc = y * count
         p, q = p1 * z - p2 * yc, q1 * z - q2 * yc
+        # A convergent with denominator zero is skipped: the answer stays that of the turn before.
         fine = q.differs(0.0)
         ratio = p / q
         change = fine.where(abs((ans - ratio) / ratio), 1.0)
@@ -123,6 +129,7 @@ def _gamma_fraction(ax: Formula, x: Formula, a: Formula, active: Formula, eps: f
         dq = dq1 * z - q1 - dq2 * yc + q2 * count
         new = fine.where((dp - ans * dq) / q, dans)
         dchange = fine.where(abs(new - dans), 1.0)
+        # Numerators and denominators grow without bound. Only their quotients count, so all are scaled down together.
         large = abs(p) > 1 / eps
         shifted = [large.where(v * eps, v) for v in (p, q, p1, q1, dp1, dq1, dp, dq)]
         far = change > eps if part is Part.VALUE else dchange > eps
@@ -171,6 +178,7 @@ def _igamma(a: Formula, x: Formula, info: Any) -> Formula:
     wrong = _outside(a, x)
     upper = (x >= 1.0) & (x > a)
     power, near = _log_factor(a, x), is_near(a, x)
+    # Elements whose result is known do not keep the loop going. Where the factor underflows, the result is 0 or 1.
     active = ~(none | wrong | (power < -np.log(float(info.max))) | all_ | near)
     ax = exp(power)
     value = upper.where(
@@ -205,6 +213,7 @@ def _by_a(part: Part) -> Callable[..., Formula]:
         missing = a.is_nan | x.is_nan
         upper = (x > 1.0) & (x > a)
         power = _log_factor(a, x)
+        # Temme's expansion has the values only. Derivatives by a always take the loops.
         active = ~(none | wrong | (power < -np.log(float(info.max))) | missing)
         ax = exp(power)
         slope = upper.where(
@@ -294,6 +303,8 @@ def _turn(a: Formula, b: Formula, x: Formula, count: Formula, state: Sequence[Fo
     def away(v: Formula) -> Formula:
         return (abs(v) < small).where(small, v)
 
+    # Lentz's method keeps quotients of neighbouring convergents, c of numerators and d of denominators. `away` replaces
+    # quotients of zero.
     above = _numerator(a, b, x, count)
     c = away(1.0 + above / c)
     d = 1.0 / away(1.0 + above * d)
@@ -302,6 +313,7 @@ def _turn(a: Formula, b: Formula, x: Formula, count: Formula, state: Sequence[Fo
 
 
 def _small_and_limit(info: Any) -> tuple[float, int]:
+    # The bounds of JAX.
     return float(info.eps) / 2, 200 if info.bits == 32 else 600
 
 
@@ -360,11 +372,13 @@ def _betainc(a: Formula, b: Formula, x: Formula, info: Any, fraction: Callable[.
     wrong = wrong | a.is_nan | b.is_nan | x.is_nan
     fast = _is_fast(a, b, x)
     a, b, x = _swapped(fast, a, b, x)
+    # For large parameters lgamma(a + b) is close to lgamma of the larger one: their difference has its own formula.
     less, more = (a < b).where(a, b), (a < b).where(b, a)
     large, both = more >= STIRLING, less >= STIRLING
     asymptotic = _if_any(large, a, lambda: [log_gamma_ratio(more, less), log_beta_factor(a, b, x)], 2)
     ratio = large.where(asymptotic[0], _lgamma(a + b) - _lgamma(more))
     power, tiny = log(x) * a + log1p(-x) * b, a < float(info.tiny) * 2
+    # For tiny `a` both 1 / a and gamma(a) may overflow. There a gamma(a) is 1, and x**a is 1 too.
     factor = tiny.where(exp(log1p(-x) * b + ratio), exp(power + (ratio - _lgamma(less))) / a)
     factor = both.where(exp(asymptotic[1]), factor)
     value = fraction(a, b, x, info) * factor
@@ -389,6 +403,7 @@ def _beta_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any
     total: Any = Zero(typeof(out).tangent())
     for by, t in enumerate(tangents):
         if type(t) is not Zero:
+            # The derivative by x is a formula, those by a and b are loops.
             factor = _beta_density(*(Formula(repeat_to(v, shape)) for v in primals)) if by == 2 else None
             factor = betainc_grad(*primals, by=by) if factor is None else factor
             part = e.mul(factor, repeat_to(t, shape))
@@ -418,6 +433,7 @@ def _beta_by(a: Formula, b: Formula, x: Formula, info: Any, by: int) -> Formula:
 
     def function(parameter: Any) -> list[Any]:
         parameters[by] = Formula(parameter)
+        # The loop is not run again under `jvp`: a line with its value and slope stands in for it.
         return [_betainc(parameters[0], parameters[1], x, info, lambda *_: value + slope * (parameters[by] - at)).x]
 
     (out,), (moved,) = jvp(function, [at.x], [one.x])

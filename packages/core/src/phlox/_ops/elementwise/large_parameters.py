@@ -46,6 +46,8 @@ def remainder(a: Formula) -> Formula:
 
 def log_gamma_factor(a: Formula, x: Formula) -> Formula:
     """``a log(x) - x - log(gamma(a))`` for large a."""
+    # By Stirling's series a log(x) - x and log(gamma(a)) share their large terms. What is left of them is a * deviance,
+    # which is small where x is near a.
     return 0.5 * log(a / (2 * math.pi)) - a * deviance((x - a) / a, x / a) - remainder(a)
 
 
@@ -101,6 +103,7 @@ def _terms(eps: float) -> tuple[tuple[float, ...], ...]:
 
 def temme(a: Formula, x: Formula, eps: float) -> tuple[Formula, Formula]:
     """The incomplete gamma function and 1 minus it, where `is_near`."""
+    # eta²/2 is the deviance, and eta has the sign of x - a.
     far = deviance((x - a) / a, x / a)
     root = sqrt(2.0 * far)
     eta = (x < a).where(-root, root)
@@ -111,6 +114,7 @@ def temme(a: Formula, x: Formula, eps: float) -> tuple[Formula, Formula]:
     rest = total * exp(-(a * far)) / sqrt(2 * math.pi * a)
     scaled = sqrt(a * far)
     scaled = (x < a).where(-scaled, scaled)
+    # Both tails are computed, as 1 minus one of them would lose the digits of the smaller one.
     lower, upper = (0.5 * Formula(erfc(z.x)) for z in (-scaled, scaled))
     return lower - rest, upper + rest
 

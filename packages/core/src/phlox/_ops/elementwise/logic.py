@@ -115,6 +115,8 @@ def _select_lower(f: Function, which: Value, *cases: Value) -> Value:
     if which.aval.ndim < len(shape) and which.aval.ndim:
         which = f.broadcast(which, shape, range(which.aval.ndim))  # extended dtypes have trailing axes in memory
 
+    # StableHLO's `select` has two cases. A balanced tree of them makes any index valid: one below 0 takes the first
+    # case, one beyond the end the last, as in JAX.
     def choose(lo: int, hi: int) -> Value:
         """Selects one of cases[lo:hi] by bisection."""
         if hi - lo == 1:
@@ -131,6 +133,7 @@ def _select_lower(f: Function, which: Value, *cases: Value) -> Value:
 def _select_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     which, *cases = primals
     out = select_n(which, *cases)
+    # The result follows the case that is chosen. `which` is of bools or integers, so its tangent says nothing.
     case_tangents = tangents[1:]
     if all(type(t) is Zero for t in case_tangents):
         return out, Zero(typeof(out).tangent())
@@ -140,6 +143,7 @@ def _select_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
 def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:
     if type(ct) is Zero:
         return [None] + [Zero(c.aval) if is_linear(c) else None for c in cases]
+    # Each case gets the cotangent of the elements that were taken from it, and zero for the others.
     nothing = zeros(typeof(ct))
     return [None] + [
         select_n(which, *[ct if i == j else nothing for j in range(len(cases))]) if is_linear(c) else None
@@ -150,6 +154,7 @@ def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:
 def _select_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
     which, *cases = args
     which_dim, *case_dims = dims
+    # One scalar chooses for all examples, and the cases have their mapped axis at one place: nothing moves.
     if which_dim is None and typeof(which).ndim == 0 and len(set(case_dims)) == 1:
         return select_n(which, *cases), case_dims[0]
     moved = [
@@ -213,6 +218,7 @@ def _clamp_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, An
 
 def _clamp_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
     lined, dim = batch_elementwise(axis, "clamp", args, dims)
+    # XLA's clamp takes bounds of the shape of `x`, or scalars. A bound with an axis of its own is broadcast.
     shape = broadcast_shape("clamp", [typeof(v) for v in lined])
     low, x, high = (v if not typeof(v).shape and i != 1 else repeat_to(v, shape) for i, v in enumerate(lined))
     return clamp(low, x, high), dim

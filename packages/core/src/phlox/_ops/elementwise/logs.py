@@ -22,9 +22,11 @@ def _complex(x: Any) -> bool:
 def _logaddexp(x: Any, y: Any) -> Any:
     if _complex(x):
         top = e.max_(x, y)
+        # The smaller operand less the larger one, whichever it is. Complex numbers have no absolute value of that kind.
         rest = e.sub(e.add(x, y), e.mul(top, literal(top, 2)))
         total = e.add(top, e.log1p(e.exp(rest)))
         return e.complex_(e.real(total), _angle_between(e.imag(total)))
+    # The larger exponential is taken out, so that the argument of exp is never positive and cannot overflow.
     top, delta = e.max_(x, y), e.sub(x, y)
     undefined = logic.ne(delta, delta)  # both infinite, or a nan
     return logic.select(undefined, e.add(x, y), e.add(top, e.log1p(e.exp(e.neg(e.abs_(delta))))))

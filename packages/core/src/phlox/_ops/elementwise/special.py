@@ -111,6 +111,7 @@ def _chebyshev(x: Formula, coefficients: tuple[float, ...]) -> Formula:
     """A sum of Chebyshev polynomials, by Clenshaw's recurrence."""
     b0 = b1 = b2 = x.full(0)
     for c in coefficients:
+        # Clenshaw's recurrence sums the polynomials from the highest degree, without computing each of them.
         b0, b1, b2 = x * b0 - b1 + c, b0, b1
     return 0.5 * (b0 - b2)
 

@@ -45,13 +45,17 @@ def reflected(lower: Callable[..., Value], symmetry: Symmetry) -> Callable[..., 
         part = shaped(x.aval.shape, dtypes.real_part(x.aval.dtype))
         re, im = (f.unlike(f"stablehlo.{name}", x, part) for name in ("real", "imag"))
         left, below = is_signed(f, re), is_signed(f, im)
+        # Odd and even functions are computed in the first quadrant, others in the upper half plane.
         upper = [f.same("stablehlo.abs", re) if symmetry.parity else re, f.same("stablehlo.abs", im)]
         out = lower(f, f.op("stablehlo.complex", upper, x.aval))
         re, im = (f.unlike(f"stablehlo.{name}", out, part) for name in ("real", "imag"))
+        # XLA's result near a cut may have the sign of the other side. The sign of the upper half plane is known.
         if symmetry.imag:
             im = f.same("stablehlo.abs", im)
         if symmetry.imag < 0:
             im = f.same("stablehlo.negate", im)
+        # With f(conj z) = conj f(z), an odd f(-conj z) is -conj f(z): left of the axis only the real part changes its
+        # sign. For an even f it is conj f(z): the imaginary part changes its sign once for `left` and once for `below`.
         if symmetry.parity < 0:
             re = f.select(left, f.same("stablehlo.negate", re), re)
         if symmetry.parity > 0:

@@ -99,6 +99,7 @@ atanh = unary(
     "atanh",
     "chlo.atanh",
     accepts=INEXACT,
+    # 1 / ((1 + x) (1 - x)): the difference 1 - x² would lose digits near ±1.
     tangent=lambda t, x, out: e.mul(e.integer_pow(e.add(x, literal(x, 1)), y=-1), e.div(t, e.sub(literal(x, 1), x))),
     symmetry=Symmetry(parity=-1, imag=1),
 )
@@ -107,6 +108,7 @@ atanh = unary(
 def _over_square(part: Any, x: Any, y: Any) -> Any:
     """part / (x² + y²), by numbers whose squares neither overflow nor underflow; 0 where one of the two is infinite."""
     aval = typeof(x)
+    # Complex numbers have no order by which to choose a scale.
     if dtypes.kind(aval.dtype) == "c":
         return e.div(part, e.add(e.square(x), e.square(y)))
     size = e.max_(e.abs_(x), e.abs_(y))

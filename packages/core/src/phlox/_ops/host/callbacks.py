@@ -49,6 +49,7 @@ class Callback:
         if self.keys:
             arrays = tuple(x if a is None else logical(x, a) for x, a in zip(arrays, self.keys, strict=True))
         leaves = list(arrays)
+        # In ascending order, so that each position counts the leaves that are in place already.
         for position, x in self.fixed:
             leaves.insert(position, x)
         args, kwargs = self.in_tree.unflatten(leaves)
@@ -81,6 +82,7 @@ def _each(
         return primitive.bind(*[next(rows) if there else next(shared) for there in mapped], **params)
 
     jaxpr, _ = stage(step, [*map(typeof, consts), *(row_of(typeof(x)) for x in xs)], name=primitive.name)
+    # A scan calls the function for the examples in their order, one at a time.
     outs = scan.bind(
         *consts,
         *xs,

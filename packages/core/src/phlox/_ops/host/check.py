@@ -110,6 +110,7 @@ class Error:
         failed = [s for s in self._states.values() if np.asarray(s.happened)[index]]
         if not failed:
             return None
+        # Codes count checks in the order in which they are traced, which is that of the program.
         first = min(failed, key=lambda s: int(np.asarray(s.code)[index]))
         payload = [x[index] if index else x for x in first.payload]
         return self._reports[int(np.asarray(first.code)[index])].exception(payload)
@@ -153,6 +154,7 @@ class Error:
 
     def with_states(self, kinds: Iterable[Kind]) -> Error:
         """This error with a `State` for each of `kinds`."""
+        # Branches and turns of a loop must return equal types, so each has a state for the errors of all of them.
         blank = {
             kind: State(np.False_, dtypes.int32.type(-1), [zeros(a) for a in kind.payload])
             for kind in kinds
@@ -178,6 +180,7 @@ init_error = Error({}, {})
 def _either(old: State, new: State) -> State:
     def choose(a: Any, b: Any) -> Any:
         shape = typeof(a).shape
+        # The error that happened first stays.
         return select_n(broadcast_in_dim(old.happened, shape=shape, broadcast_dimensions=()), b, a)
 
     payload = [choose(a, b) for a, b in zip(old.payload, new.payload, strict=True)]
@@ -185,6 +188,7 @@ def _either(old: State, new: State) -> State:
 
 
 def _first_state(state: State) -> State:
+    # Of bools the largest is True, so that this is the first example with an error.
     which = argmax(state.happened, axes=(0,), index_dtype=dtypes.int32)
 
     def take(x: Any) -> Any:
@@ -227,6 +231,7 @@ class BatchedError(JaxException):
 
 def raise_failed(error: Error, *, debug: bool = False) -> None:
     """Binds `check`, which raises if `error` has happened; with `debug` only in functions that are checkified."""
+    # One exception is raised, so an error for each example of a batch becomes the first of them.
     if any(typeof(s.happened).shape for s in error._states.values()):
         error = error.reduced()
     leaves, tree = pytree.flatten(error)

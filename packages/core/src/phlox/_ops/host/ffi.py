@@ -66,6 +66,7 @@ def attribute(value: Any) -> str:
         value = np.float64(value)
     if isinstance(value, np.generic):
         element = shaped((), value.dtype)
+        # Without ``dense<>`` and ``tensor<>``, which stand around arrays and their types only.
         return f"{dense(value, element)[6:-1]} : {element.text[7:-1]}"
     if isinstance(value, np.ndarray):
         aval = shaped(value.shape, value.dtype)
@@ -254,6 +255,7 @@ def _batch(
     **params: Any,
 ) -> tuple[list[Any], list[Dim]]:
     if vmap_method in ("expand_dims", "broadcast_all", "legacy_vectorized"):
+        # With "legacy_vectorized" operands that are not mapped get no axis.
         deeper = [d is not None or vmap_method != "legacy_vectorized" for d in dims]
         params["input_layouts"] = tuple(
             _deeper(order) if more else order for order, more in zip(params["input_layouts"], deeper, strict=True)

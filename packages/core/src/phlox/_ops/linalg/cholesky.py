@@ -57,6 +57,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     right = solve_triangular(factor, dx, left_side=False, transpose_a=True, conjugate_a=True)
     inner = lower_triangle(solve_triangular(factor, right))
     # The triangle is taken again so that nan is below the diagonal only, as in the factor.
+    # The divisor is 1, and 2 on the diagonal.
     return factor, lower_triangle(product(factor, div(inner, plus_identity(filled(inner, 1)))))
 
 
@@ -83,7 +84,9 @@ def _update(r: Any, w: Any) -> Any:
         positions = iota(dtype=dtypes.int32, shape=shape, dimension=stack)
         here = eq(positions, broadcast_in_dim(k, shape=shape, broadcast_dimensions=()))
         x, y = (reduce_sum(select(here, v, literal(v, 0)), axes=(stack,)) for v in (row, w))
+        # The rotation is computed from scaled numbers, whose squares neither overflow nor underflow.
         size = max_(abs_(x), abs_(y))
+        # Where there is nothing to rotate, the rotation is the identity: 0 / 0 would be nan.
         still = eq(y, filled(y, 0))
         size = select(still, filled(y, 1), size)
         a, b = div(x, size), div(y, size)

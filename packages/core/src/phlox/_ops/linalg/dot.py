@@ -140,6 +140,7 @@ def _dot_lower(
 ) -> Value:
     out, algorithm = f.out, ""
     if precision is not None and type(precision) is not tuple:
+        # An algorithm may need other dtypes of factors and sum than the equation has; the result is converted back.
         from .algorithms import prepared
 
         lhs, rhs, out_dtype, algorithm = prepared(f, lhs, rhs, precision)
@@ -187,6 +188,7 @@ def _dot_transpose(
     preferred_element_type: Any,
 ) -> list[Any]:
     """The cotangent of one factor: the contraction of `ct` with the other factor over that factor's free axes."""
+    # In a linear program only one of the factors depends on linear arguments.
     if is_linear(lhs):
         if type(ct) is Zero:
             return [Zero(lhs.aval), None]
@@ -211,6 +213,7 @@ def _factor(
     start = batches + (len(my_free) if ct_has_it_first else 0)
     ct_axes = tuple(range(start, start + len(their_free)))
     ct_batch = tuple(range(batches))
+    # A pair of precisions belongs to the factors in their order.
     swapped = (precision[1], precision[0]) if type(precision) is tuple and not ct_has_it_first else precision
     contracted = [mine[theirs.index(axis)] for axis in _free(other_aval.ndim, tuple(their_free), their_batch)]
     factors = [ct, other]
@@ -226,6 +229,7 @@ def _factor(
         *factors,
         dimension_numbers=numbers,
         precision=swapped,
+        # With preferred_element_type, cotangent and factor may have different dtypes.
         preferred_element_type=None if typeof(ct).dtype == other_aval.dtype else aval.dtype,
     )
     permutation = tuple(order.index(i) for i in range(aval.ndim))
@@ -245,6 +249,7 @@ def _dot_batch(
     lhs, rhs = args
     ld, rd = dims
     if ld is not None and rd is not None:
+        # Mapped in both factors: a batch axis, which results have in front.
         numbers = ((_skip(lc, ld), _skip(rc, rd)), ((ld, *_skip(lb, ld)), (rd, *_skip(rb, rd))))
         return dot_general(lhs, rhs, dimension_numbers=numbers, **params), 0
     if ld is not None:

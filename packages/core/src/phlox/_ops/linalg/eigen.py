@@ -112,6 +112,7 @@ def _eigh_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) ->
     (a,), (da,) = primals, tangents
     if _partial(params["subset_by_index"], typeof(a).shape[-1]):
         raise UnsupportedError("eigh: no derivatives of a part of the eigenvalues", instead="subset_by_index=None")
+    # As in JAX, the derivative is taken at the Hermitian part.
     v, w = eigh.bind(hermitian_part(a), **params)
     change = product(da, v)
     inner = product(adjoint(v), change)
@@ -169,6 +170,7 @@ def _eig_lower(
         compute_left="V" if compute_left_eigenvectors else "N",
         compute_right="V" if compute_right_eigenvectors else "N",
     )
+    # LAPACK returns the eigenvalues of real matrices as real and imaginary parts, the vectors as complex ones.
     w = f.op("stablehlo.complex", parts, values) if is_real else parts[0]
     eigenvectors = [v for v, yes in ((left, compute_left_eigenvectors), (right, compute_right_eigenvectors)) if yes]
     ok = succeeded(f, info)
@@ -218,12 +220,14 @@ def _eig_jvp(
     right = vectors[-1]
     da = convert(da, typeof(right).dtype)
     if not (compute_left_eigenvectors or compute_right_eigenvectors):
+        # Only the diagonal of V⁻¹ dA V is needed, which takes no second matrix product.
         inner = mul(solve(right, da), swapped(right))
         return [w], [reduce_sum(inner, axes=(typeof(inner).ndim - 1,))]
     dw, dright = _vectors_tangent(w, right, da)
     outs, douts = [w], [dw]
     if compute_left_eigenvectors:
         outs.append(vectors[0])
+        # Left eigenvectors are the right ones of Aᴴ, whose eigenvalues are the conjugates.
         douts.append(_vectors_tangent(conj(w), vectors[0], adjoint(da))[1])
     if compute_right_eigenvectors:
         outs.append(right)

@@ -59,6 +59,7 @@ def _types(x: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> ShapedArray:
     count = len(fft_lengths)
     if count > x.ndim:
         raise ShapeError(f"{name} of {x.short} over {count} axes", shapes=[x.shape])
+    # IRFFT may have a fourth axis, as `_lower` takes the last one apart.
     if count - (fft_type is FftType.IRFFT) > 3:
         raise ShapeError(
             f"{name} over {count} axes of {x.short}; the compiler takes three at most",
@@ -141,6 +142,8 @@ def _weighted(x: Any, weights: np.ndarray) -> Any:
 
 
 def _transpose(ct: Any, aval: ShapedArray, fft_type: FftType, fft_lengths: Ints) -> Any:
+    # The matrix of a complex transform is symmetric, so that the transform is its own transpose. Those of real numbers
+    # use half of the spectrum, of which each element but the first and a middle one counts twice.
     size, last = math.prod(fft_lengths), fft_lengths[-1]
     if fft_type is FftType.RFFT:
         spectrum = _weighted(conj(ct), size / _counts(typeof(ct), last))

@@ -19,6 +19,8 @@ from .matrices import Shape, linalg
 def _reflections_lower(f: Function, a: Value) -> list[Value]:
     if is_cuda(f):
         return cuda_call(f, "cusolver_geqrf_ffi", [a], f.outs, aliases={0: 0})
+    # LAPACK works in place: an alias {operand: result} lets XLA reuse the memory of the operand, and copy it where
+    # needed.
     return lapack(f, "geqrf", [a], f.outs, aliases={0: 0})
 
 

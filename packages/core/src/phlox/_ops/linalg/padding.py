@@ -54,6 +54,7 @@ def square_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
 def triangular_solve_pad(padding: Padding, eqn: JaxprEqn, a: Any, b: Any) -> Any:
     left, right = (v.aval for v in eqn.invars)
     contracted = right.ndim - (2 if eqn.params["left_side"] else 1)
+    # The equations of padding say x = 0, so that it reaches no other unknown.
     return passes(padding, eqn, with_identity(padding, a, left), padding.filled(b, right, 0, (contracted,)))
 
 

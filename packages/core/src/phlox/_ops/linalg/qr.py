@@ -50,6 +50,7 @@ def _factors(a: Any, pivoting: bool, full_matrices: bool, use_magma: bool | None
         return [*empty, blank] if pivoting else empty
     order = []
     if pivoting:
+        # Zeros in the order leave all columns free to move.
         r, pivots, taus = geqp3.bind(a, blank, use_magma=use_magma)
         order = [sub(pivots, filled(pivots, 1))]  # LAPACK counts from one
     else:
@@ -58,10 +59,12 @@ def _factors(a: Any, pivoting: bool, full_matrices: bool, use_magma: bool | None
         q = householder_product.bind(block(r, (0, m), (0, m)), taus)
     elif full_matrices:
         none = ((0, 0, 0),) * (aval.ndim - 1)
+        # The columns of zeros have no reflections, and become the completion of Q.
         q = householder_product.bind(pad(r, literal(r, 0), padding_config=(*none, (0, m - n, 0))), taus)
     else:
         q = householder_product.bind(r, taus)
         r = block(r, (0, n), (0, n))
+    # Below the diagonal are the vectors of the reflections.
     return [q, upper_triangle(r), *order]
 
 
@@ -98,6 +101,8 @@ def _thin_jvp(q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
     inner = product(adjoint(q), change)
     below = lower_triangle(inner, -1)
     diagonal = diagonal_of(inner)
+    # LAPACK's R has a real diagonal. So the imaginary part of the diagonal belongs to the skew-Hermitian part, the real
+    # one to dR R⁻¹.
     turn = sub(diagonal, convert(real_part(diagonal), typeof(diagonal).dtype))
     skew = add(sub(below, adjoint(below)), diagonal_matrix(turn))
     return add(product(q, sub(skew, inner)), change), product(sub(inner, skew), r)
@@ -108,6 +113,7 @@ def _completion_jvp(q: Any, thin: Any, dthin: Any) -> Any:
     m, n = typeof(thin).shape[-2:]
     top, bottom = block(thin, (0, n), (0, n)), block(thin, (n, m), (0, n))
     dtop, dbottom = block(dthin, (0, n), (0, n)), block(dthin, (n, m), (0, n))
+    # The thin factor determines the reflections, and they the other columns.
     factors, _, order = lu.bind(minus_identity(top))
     z_adjoint = lu_solve(factors, order, adjoint(bottom), trans=2)
     z = adjoint(z_adjoint)

@@ -89,6 +89,7 @@ def _tall_svd(padding: Padding, eqn: JaxprEqn, x: Any, aval: ShapedArray) -> lis
     """Singular values and vectors of matrices with at least as many rows as columns, from their triangular factors."""
     last = (aval.ndim - 2, aval.ndim - 1)
     n = aval.shape[-1]
+    # Rows of zeros do not change R, nor columns of zeros its first columns.
     zeros_below = padding.filled(x, aval, 0, last)
     q, r = qr.bind(zeros_below, pivoting=False, full_matrices=False, use_magma=None)
     square = aval.update(shape=(*aval.shape[:-2], n, n))

@@ -190,6 +190,7 @@ def _jvp(
     """
     (a,), (da,) = primals, tangents
     m, n = typeof(a).shape[-2:]
+    # The derivative of the values alone needs the vectors too.
     s, u, vh = svd.bind(a, full_matrices=False, compute_uv=True, **params)
     if compute_uv and full_matrices and m != n:
         raise UnsupportedError(
@@ -200,6 +201,7 @@ def _jvp(
     inner = product(uh, change)
     ds = column_products(u, change)
     k = typeof(s).shape[-1]
+    # The sums of two singular values are zero only where both are.
     hermitian, inverse_sums = hermitian_part(inner), safe_inverse(add(over_rows(s, k), over_columns(s, k)), s)
     # Left and right vectors of zeros are independent of each other.
     of = decomposition(s, select(eq(inverse_sums, filled(inverse_sums, 0)), inner, hermitian), ds)

@@ -41,6 +41,7 @@ def _lower(
     unit_diagonal: bool,
 ) -> Value:
     if conjugate_a and not transpose_a:
+        # LAPACK and XLA conjugate together with a transposition only.
         a = f.op("chlo.conj", [a], a.aval)
     # XLA calls cuBLAS on GPUs, and writes out the substitution for narrow floats.
     if is_cuda(f) or not has_routines(a.aval):
@@ -70,6 +71,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tupl
     x = triangular_solve.bind(a, b, **params)
     total: Any = zero_tangent(x)
     if type(da) is not Zero:
+        # Elements that are not read have no tangent: those of the other triangle, and a diagonal that counts as one.
         k = 1 if params["unit_diagonal"] else 0
         da = neg(lower_triangle(da, -k) if params["lower"] else upper_triangle(da, k))
         da = swapped(da) if params["transpose_a"] else da
@@ -94,6 +96,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tupl
 def _transpose(ct: Any, a: Any, b: Any, *, transpose_a: bool, **params: Any) -> list[Any]:
     if type(ct) is Zero:
         return [None, Zero(b.aval)]
+    # The transpose of A⁻¹ is A⁻ᵀ, without conjugation: cotangents pair with tangents by the plain product.
     return [None, triangular_solve.bind(a, ct, transpose_a=not transpose_a, **params)]
 
 

@@ -110,6 +110,7 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
     x = tridiagonal_solve.bind(*primals, **params)
     if any(type(t) is not Zero for t in ddiagonals):
         lower, middle, upper = map(instantiate, ddiagonals)
+        # A x = b gives dx = A⁻¹ (db - dA x).
         db = add(db, neg(_product(lower, middle, upper, x)))
     return x, tridiagonal_solve.bind(*diagonals, db, **params)
 
@@ -117,6 +118,8 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
 def _solve_transpose(ct: Any, dl: Any, d: Any, du: Any, b: Any, **params: Any) -> list[Any]:
     if type(ct) is Zero:
         return [None, None, None, Zero(b.aval)]
+    # Row i holds dl[i], d[i], du[i] for columns i - 1, i, i + 1. The transpose exchanges the outer diagonals, each
+    # moved by one row.
     return [None, None, None, tridiagonal_solve.bind(_shifted(du, 1), d, _shifted(dl, -1), ct, **params)]
 
 

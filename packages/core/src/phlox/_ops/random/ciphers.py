@@ -48,6 +48,7 @@ def _threefry(key: Words, x: Words) -> Words:
 
 def _rounds(key: Words) -> Any:
     """The round keys of the ten rounds of Philox."""
+    # The fractions of the golden ratio and of the root of 3, as in the paper.
     steps = (0x9E3779B9, 0xBB67AE85)
     for _ in range(10):
         yield key
@@ -120,6 +121,7 @@ def _generator(
                 out = [xor(out[0], out[2]), xor(out[1], out[3])]
             high, low = (convert(w, dtypes.uint64) for w in out[:2])
             return or_(shift_left(high, exact(np.uint64(32))), low)
+        # All words of a block make one number, as in JAX.
         mixed = functools.reduce(xor, out)
         return mixed if bit_width == 32 else convert(mixed, np.dtype(f"uint{bit_width}"))
 

@@ -51,6 +51,8 @@ def _sample(key: Any, alpha: Any, log_space: bool) -> Any:
     c = third / sqrt(d)
 
     def refused(_key: Any, x2: Any, v: Any, u: Any) -> Any:
+        # Operands: the square of the normal sample, the cube of 1 + c x, and the uniform sample. Marsaglia and Tsang's
+        # squeeze accepts most samples without logarithms. On arrays both conditions are computed, as in JAX.
         square, cube, height = Formula(x2), Formula(v), Formula(u)
         quickly = height >= one - square * square * 0.0331
         return (quickly & (log(height) >= square * 0.5 + d * (one - cube + log(cube)))).x
@@ -63,17 +65,21 @@ def _sample(key: Any, alpha: Any, log_space: bool) -> Any:
             x = Formula(normal(fresh, (), dtype))
             return [key, x.x, (one + x * c).x]
 
+        # -1 is not positive, so that the loop runs at least once.
         start = [x_key, zero.x, a.of(-1).x]
         _, x, v = repeat(lambda _key, _x, v: (Formula(v) <= zero).x, again, start)
         return [key, e.mul(x, x), e.mul(e.mul(v, v), v), unit(u_key, (), dtype)]
 
     key, power_key = _keys(key, 2)
+    # The height 2 is above every density, so that the loop runs at least once.
     v = Formula(repeat(refused, propose, [key, zero.x, one.x, a.of(2).x])[2])
     u = Formula(unit(power_key, (), dtype))
     if not log_space:
+        # 1 - u is in (0, 1], u is in [0, 1): zero would make the sample zero.
         power = Formula(e.pow_((one - u).x, (one / a).x))
         return (d * v * large.where(one, power)).x
     log_u = log1p(-u)
+    # 0 times an infinite 1 / a would be nan.
     return (log(d) + log(v) + (large | log_u.equals(0)).where(zero, log_u * (one / a))).x
 
 
@@ -116,6 +122,8 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], log_space: bool) -> tu
     if not log_space:
         return out, e.mul(t, sample_derivative(alphas, out))
     sample = exp(Formula(out))
+    # d log(s) = ds / s. A sample that underflows is replaced by the smallest number, as the quotient has a finite
+    # limit.
     sample = sample.equals(0).where(sample.full(dtypes.finfo(typeof(out).dtype).tiny), sample)
     return out, e.mul(t, e.div(sample_derivative(alphas, sample.x), sample.x))
 

@@ -49,12 +49,14 @@ class Impl(NamedTuple):
         if self.elementwise or not any(ranks):
             return function(*args)
         sizes = {typeof(x).shape[0] for x, rank in zip(args, ranks, strict=True) if rank}
+        # The outermost batch axis is mapped, and `each` calls itself for the axes within.
         size = 1 if sizes == {1} else max(sizes - {1})
         values, dims, inner = [], [], []
         for x, rank in zip(args, ranks, strict=True):
             aval = typeof(x)
             mapped = rank > 0 and aval.shape[0] == size
             dims.append(0 if mapped else None)
+            # An axis of length one is dropped, so that its only element serves all keys.
             alone = rank > 0 and not mapped
             values.append(reshape(x, new_sizes=aval.shape[1:], dimensions=None) if alone else x)
             inner.append(max(rank - 1, 0))
@@ -89,6 +91,7 @@ def _rbg_seed(seed: Any) -> Any:
 def _rbg_split(key: Any, shape: Shape) -> Any:
     """Splits both halves of the key as threefry keys."""
     rank = len(shape)
+    # A key of "rbg" has four words, two threefry keys side by side.
     pairs = threefry.split(_halves(key), shape)
     pairs = transpose(pairs, permutation=(*range(1, rank + 1), 0, rank + 1))
     return reshape(pairs, new_sizes=(*shape, 4), dimensions=None)
@@ -109,6 +112,7 @@ def _unsafe_split(key: Any, shape: Shape) -> Any:
 
 
 def _unsafe_fold_in(key: Any, data: Any) -> Any:
+    # As in JAX, ten blocks of bits serve as a hash function, of which the last block is the result.
     bits = _bits(_rbg_seed(data), 32, (10, 4))
     return xor(key, reshape(along(bits, 0, 9, 10), new_sizes=(4,), dimensions=None))
 

@@ -62,6 +62,7 @@ class KeyDtype(ExtendedDtype):
         add_key_type(self)
 
     def __reduce__(self) -> Any:
+        # Functions of an implementation may be closures, which cannot be pickled. A known one is found by its name.
         known = self.impl == KNOWN.get(self.impl.name)
         return key_dtype, (self.impl.name if known else self.impl,)
 
@@ -146,6 +147,7 @@ random_wrap = Primitive(
     "random_wrap",
     types=_wrap_types,
     sharding=batches,
+    # In memory an array of keys is the array of their words.
     lower=lambda f, base, impl: base,
     batch=_front(lambda: random_wrap),
     pad=passes_on,
@@ -183,11 +185,14 @@ def depends_on_count(eqn: JaxprEqn, shape: Sequence[Any], moves: bool = False) -
 
     Refuses numbers that depend on how many are drawn and, unless the caller `moves` them, those whose positions change.
     """
+    # Axes of length one change no positions.
     axes, keys = [n for n in shape if n != 1], eqn.invars[0].aval
     if not any(map(is_symbolic, (*axes, *keys.shape))):
         return False
     if keys.dtype.impl.name != "threefry2x32" or not config.current().threefry_partitionable:
         refuse(eqn, "these random numbers depend on how many are drawn")
+    # The counter of an element is its position in the flattened array. A longer first axis leaves it, a longer inner
+    # axis does not.
     changes = any(map(is_symbolic, axes[1:]))
     if changes and not moves:
         refuse(eqn, "these random numbers depend on the lengths of other axes than the first")
@@ -200,6 +205,7 @@ def _numbers_pad(padding: Padding, eqn: JaxprEqn, keys: Any) -> Any:
     shape, old = eqn.params["shape"], eqn.outvars[0].aval
     if not depends_on_count(eqn, shape, moves=not is_key(old)):
         return passes_on(padding, eqn, keys)
+    # Draws the numbers in one axis, in which their positions do not depend on padding, and reshapes them afterwards.
     flat = shaped((*eqn.invars[0].aval.shape, math.prod(shape)), old.dtype)
     drawn = eqn.primitive.bind(keys, **{**eqn.params, "shape": (padding.capacity(math.prod(shape)),)})
     return reshaped(padding, eqn, drawn, flat, old)

@@ -75,6 +75,7 @@ def _bits_batch(
         return [keys, bits], [0, 0]
     first = reshape(along(keys, 0, 0, 1), new_sizes=typeof(keys).shape[1:], dimensions=None)
     state, bits = rng_bit_generator.bind(first, shape=(axis.size, *shape), **params)
+    # The other keys are returned unchanged.
     return [concatenate(insert_axis(state, 1, 0), along(keys, 0, 1, axis.size), dimension=0), bits], [0, 0]
 
 

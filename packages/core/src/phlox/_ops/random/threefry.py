@@ -47,6 +47,7 @@ def _types(*avals: ShapedArray) -> list[ShapedArray]:
 
 def _lower(f: Function, k0: Value, k1: Value, x0: Value, x1: Value) -> list[Value]:
     aval, shape = f.out, f.out.shape
+    # Small arrays may ask for JAX's form, so that XLA fuses and rounds what follows as in JAX.
     if aval.size <= config.current().jaxlike_lowering_size and k0.aval is k1.aval:
         return _loop(f, k0, k1, fit(f, x0, shape), fit(f, x1, shape))
     k0, k1, x0, x1 = (fit(f, v, shape) for v in (k0, k1, x0, x1))
@@ -59,6 +60,8 @@ def _lower(f: Function, k0: Value, k1: Value, x0: Value, x1: Value) -> list[Valu
         up = op("shift_left", v, number(by))
         return op("or", up, op("shift_right_logical", v, number(32 - by)))
 
+    # The key schedule: the two words and their parity, added in turn after every four rounds, with the number of the
+    # block.
     keys = [k0, k1, op("xor", op("xor", k0, k1), number(_PARITY))]
     x0, x1 = op("add", x0, keys[0]), op("add", x1, keys[1])
     for block in range(5):
@@ -194,6 +197,8 @@ def seed(seeds: Any) -> Any:
 def split(keys: Any, shape: tuple[int, ...]) -> Any:
     """New keys: an array of this shape for each key."""
     if config.current().threefry_partitionable:
+        # One counter for each new key: the keys do not depend on how many are made, and each device can make its own
+        # part.
         return pair(*_encrypt(keys, *counters(shape)))
     outer = typeof(keys).shape[:-1]
     return reshape(_halves(keys, 2 * math.prod(shape)), new_sizes=(*outer, *shape, 2), dimensions=None)
@@ -202,6 +207,7 @@ def split(keys: Any, shape: tuple[int, ...]) -> Any:
 def fold_in(keys: Any, data: Any) -> Any:
     """Keys mixed with `data`, an array of one word for each key."""
     message = seed(data)
+    # The data is encrypted as a counter, so that keys folded with different numbers are independent.
     first, second = threefry2x32.bind(*words(keys), *words(message))
     return pair(first, second)
 
@@ -214,6 +220,8 @@ def bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
     if bit_width == 64:
         return _joined(first, second)
     mixed = xor(first, second)
+    # Each small word takes a counter of its own and keeps the low bits, as in JAX, so that it depends on its position
+    # alone.
     return mixed if bit_width == 32 else convert(mixed, np.dtype(f"uint{bit_width}"))
 
 

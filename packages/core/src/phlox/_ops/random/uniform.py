@@ -30,11 +30,13 @@ def unit(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def between(key: Any, low: Any, high: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Uniform samples in [low, high); both bounds have this dtype."""
     scaled = e.add(e.mul(unit(key, shape, dtype), e.sub(high, low)), low)
+    # Never below `low`, also where `high` is less than `low`, as in JAX.
     return e.max_(low, scaled)
 
 
 def normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Standard normal samples, by the inverse of the distribution function."""
+    # The interval starts right above -1, where erf_inv is -inf.
     low = np.nextafter(np.asarray(-1.0, dtype), np.asarray(0.0, dtype), dtype=dtype)
     u = between(key, exact(low), exact(np.asarray(1.0, dtype)[()]), shape, dtype)
     return e.mul(exact(np.asarray(np.sqrt(2), dtype)[()]), erf_inv(u))

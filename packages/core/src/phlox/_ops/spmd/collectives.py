@@ -55,6 +55,7 @@ def groups_text(f: Function, axes: Axes, axis_index_groups: Groups = None) -> st
     if axis_index_groups is not None:
         device_groups = [[row[i] for i in group] for row in device_groups for group in axis_index_groups]
     longest = max(map(len, device_groups))
+    # The attribute is a matrix, in which -1 fills up shorter groups.
     rows = ints_of_rows([[*row, *[-1] * (longest - len(row))] for row in device_groups])
     return f"replica_groups = dense<{rows}> : tensor<{len(device_groups)}x{longest}xi64>"
 
@@ -90,6 +91,7 @@ def _reduction(
         for x in xs:
             scalar = shaped((), x.aval.dtype)
             body = f.region([scalar, scalar], lambda g, a, b: [combined(g, op, a, b)])
+            # In programs of several partitions a collective without channel and global ids fails when it runs.
             where = f"{groups_text(f, axes, axis_index_groups)}, {channel(f)}, use_global_device_ids"
             results.append(f.op("stablehlo.all_reduce", [x], x.aval, where, [body]))
         return results
@@ -106,6 +108,7 @@ def _reduction(
             if d is not None:
                 reduced.append(over_batch(x, axes=(d,)))
             else:
+                # All examples hold this value: their sum is a multiple, their extremum the value itself.
                 reduced.append(mul(x, literal(x, axis.size)) if count else x)
         rest = tuple(a for a in axes if a != axis.name)
         return (primitive.bind(*reduced, axes=rest, axis_index_groups=None) if rest else reduced), [None] * len(reduced)
@@ -141,6 +144,7 @@ def _extremum_vma(avals: Sequence[ShapedArray], params: dict[str, Any]) -> froze
 def varying_over(x: Any, axes: Axes) -> Any:
     """`x` for a collective over `axes`: declared as varying along those of them that are tracked."""
     tracked = tracked_axes()
+    # A collective over an axis takes values that vary along it. Equal ones are declared so, which computes nothing.
     missing = tuple(axis for axis in tracked if axis in axes and axis not in typeof(x).vma) if tracked else ()
     return pvary.bind(x, axes=missing) if missing else x
 
@@ -257,6 +261,7 @@ def _extremum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
                 continue
             # Examples that hold the extremum get equal parts of its tangent.
             hit = convert(eq(x, out), typeof(x).dtype)
+            # The tangents of those that hold the extremum, and their number.
             summed, holders = total([mul(t, hit), hit], **params)
             moved.append(div(summed, select(eq(holders, literal(holders, 0)), literal(holders, 1), holders)))
         return outs, moved
@@ -280,6 +285,7 @@ def _index_lower(f: Function, axis_name: Any) -> Value:
     at = names.index(axis_name)
     word = shaped((), dtypes.uint32)
     number = f.op("stablehlo.partition_id", [], word)
+    # Partitions are numbered row by row over the axes of the mesh.
     stride = int(np.prod([size for _, size in mesh[at + 1 :]]))
     index = f.same("stablehlo.divide", number, f.constant(stride, word))
     index = f.same("stablehlo.remainder", index, f.constant(mesh[at][1], word))
@@ -289,6 +295,7 @@ def _index_lower(f: Function, axis_name: Any) -> Value:
 def _index_with_free_axes(f: Function, axis_name: Any) -> Value:
     """The index in a program with unmapped mesh axes, along which the compiler partitions: the partition id exists only
     inside a manual computation over all axes."""
+    # Without free axes: inside of the region all axes are manual.
     inner = Function(f.module, f.axes, f.counter, f.indent + "  ")
     index = _index_lower(inner, axis_name)
     name = f.fresh()

@@ -75,6 +75,7 @@ def _exchange(
                     instead=f"one {name} for each axis",
                 )
             lengths = {n: axis.size if n == axis.name else length_of(n) for n in axis_name}
+            # Of the collectives over one axis each, one is over the mapped axis, and has its own rule.
             (out,), (out_dim,) = run_batched(lambda x: [apart(x, lengths, **params)], axis, args, dims)
             return out, out_dim
         return over_batch(axis, x, dim, **params)
@@ -166,6 +167,7 @@ def _gather_other_axis_batch(
 ) -> tuple[Any, Dim]:
     at = all_gather_dimension
     if dim is not None:
+        # `at` counts the axes of one example. The mapped axis moves up where the result has a new axis before it.
         before = dim <= at
         at, dim = at + before, dim + (not before and not tiled)
     return all_gather.bind(x, all_gather_dimension=at, tiled=tiled, **params), dim
@@ -190,6 +192,7 @@ all_gather = _exchange(
     types=_gather_types,
     sharding=_gather_sharding,
     lower=_gather_lower,
+    # All results contain the part of each device, so its cotangent is the sum of what all of them say about this part.
     transpose=lambda ct, all_gather_dimension, **params: reduce_scatter.bind(
         ct, scatter_dimension=all_gather_dimension, **params
     ),
@@ -241,6 +244,7 @@ def _scatter_lower(
 def _scatter_over_batch(
     axis: BatchAxis, x: Any, dim: Dim, scatter_dimension: int, axis_index_groups: Groups, axis_size: int, tiled: bool
 ) -> tuple[Any, Dim]:
+    # The operand is not mapped: each example adds the same array.
     total = mul(x, literal(x, axis.size)) if dim is None else reduce_sum(x, axes=(dim,))
     return (_split(total, scatter_dimension, axis.size) if tiled else total), scatter_dimension
 
@@ -248,6 +252,7 @@ def _scatter_over_batch(
 def _scatter_other_axis_batch(x: Any, dim: Dim, scatter_dimension: int, tiled: bool, **params: Any) -> tuple[Any, Dim]:
     at = scatter_dimension
     if dim is not None:
+        # The same, and the mapped axis moves down where the result has an axis less before it.
         before = dim <= at
         at, dim = at + before, dim - (not before and not tiled)
     return reduce_scatter.bind(x, scatter_dimension=at, tiled=tiled, **params), dim
@@ -336,6 +341,7 @@ def _all_to_all_apart(x: Any, lengths: dict[Any, int], split_axis: int, concat_a
     for i, (name, length) in enumerate(lengths.items()):  # exchange receivers and senders along one axis at a time
         at = split_axis + i
         x = all_to_all.bind(x, **{**params, "axis_size": length}, axis_name=(name,), split_axis=at, concat_axis=at)
+    # The axes that now number the senders, the first name slowest, go in front of `concat_axis` and are merged with it.
     count, behind = len(lengths), concat_axis > split_axis
     for i in range(count):
         source, to = (split_axis, concat_axis + count - 1) if behind else (split_axis + i, concat_axis + i)
@@ -350,6 +356,7 @@ all_to_all = _exchange(
     types=_all_to_all_types,
     sharding=lambda out, x, **_: entries_of(x),
     lower=_all_to_all_lower,
+    # Parts go back to their senders, by the same exchange with the axes in each other's place.
     transpose=lambda ct, split_axis, concat_axis, **params: all_to_all.bind(
         ct, split_axis=concat_axis, concat_axis=split_axis, **params
     ),
@@ -384,12 +391,14 @@ def _permute_lower(f: Function, x: Value, axis_name: Axes, perm: Pairs) -> Value
 def _permute_over_batch(axis: BatchAxis, x: Any, dim: Dim, perm: Pairs) -> tuple[Any, Dim]:
     check_pairs(perm, axis.size)
     if dim is None:
+        # Each index is a target, and all examples hold the same value.
         if len(perm) == axis.size:
             return x, None
         x, dim = insert_axis(x, axis.size, 0), 0
     source = {t: s for s, t in perm}
     shape = typeof(x).shape
 
+    # Examples that none sends to get zeros.
     def part(place: int | None) -> Any:
         at = place or 0
         lo, hi = [0] * len(shape), list(shape)
@@ -404,6 +413,7 @@ ppermute = _exchange(
     "ppermute",
     types=lambda x, axis_name, perm: x,
     lower=_permute_lower,
+    # A cotangent goes back the way that the value came.
     transpose=lambda ct, axis_name, perm: ppermute.bind(ct, axis_name=axis_name, perm=tuple((t, s) for s, t in perm)),
     over_batch=_permute_over_batch,
     other_axis_batch=lambda x, dim, **params: (ppermute.bind(x, **params), dim),

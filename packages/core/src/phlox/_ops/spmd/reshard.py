@@ -55,6 +55,7 @@ def _types(aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec) ->
 
 
 def _eager(x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Any:
+    # Only the compiler can choose how an axis is split.
     if UNCONSTRAINED in spec:
         return reshard_p.compiled(x, mesh=mesh, spec=spec)
     x = x if type(x) is ArrayImpl else as_array(x)

@@ -263,6 +263,7 @@ def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) 
     out = gather(operand, indices, **params)
     if type(tangents[0]) is Zero:
         return out, Zero(typeof(out).tangent())
+    # What is read out of bounds is a constant, nan by default, and its tangent is zero.
     return out, gather(tangents[0], indices, **{**params, "fill_value": 0})
 
 
@@ -288,6 +289,7 @@ def _gather_transpose(ct: Any, operand: Any, indices: Any, **params: Any) -> lis
         dimension_numbers=back,
         indices_are_sorted=params["indices_are_sorted"],
         unique_indices=params["unique_indices"],
+        # The mode is the same: a cotangent of a fill value is dropped, that of a clamped index is added at the edge.
         mode=params["mode"],
     )
     return [result, None]
@@ -325,6 +327,7 @@ def _gather_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **p
         )
         sizes = (1, *sizes)
         if axis.size == 0:
+            # StableHLO takes no slice of length 1 of an empty axis.
             sizes = (0, *sizes[1:])
     return gather(operand, indices, **{**params, "dimension_numbers": numbers, "slice_sizes": sizes}), 0
 

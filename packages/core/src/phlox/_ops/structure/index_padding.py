@@ -28,6 +28,7 @@ def gather_pad(padding: Padding, eqn: JaxprEqn, operand: Any, indices: Any) -> A
         indices = _bounded(padding, indices, limits, params["mode"].name == "CLIP")
         params["indices_are_sorted"] = False
     if padded_axes(eqn.invars[1].aval):
+        # Indices in padding are anything.
         params["indices_are_sorted"] = params["unique_indices"] = False
     return _bind("gather", operand, indices, **params)
 
@@ -50,6 +51,7 @@ def scatter_pad(name: str, neutral: Callable[[Any], Any] | None) -> Callable[...
         clips = params["mode"].name == "CLIP"
         if not rows and not any(map(is_symbolic, limits)):
             return _bind(name, operand, indices, updates, **params)
+        # XLA checks indices against the padded lengths. The true limits are checked here.
         indices = _bounded(padding, indices, limits, clips)
         if rows:
             inside = padding.inside(avals[1], rows)

@@ -34,6 +34,8 @@ def reshaped(padding: Padding, eqn: JaxprEqn, x: Any, old: ShapedArray, new: Sha
     """The padded array of type `new` with the elements of `x`, of type `old`.
 
     If only the first axis of each group of axes is padded, elements stay in order. Else they are read one by one."""
+    # Padding at the end of the first axis of a group is at the end of the group. Padding of an inner axis is between
+    # elements, which then have other positions.
     if _keeps_order(padding, old.shape, new.shape):
         return _bind("reshape", x, new_sizes=padding.shape(new.shape), dimensions=None)
     size = math.prod(padding.shape(old.shape))
@@ -68,6 +70,8 @@ def _keeps_order(padding: Padding, old: Sequence[Any], new: Sequence[Any]) -> bo
 def _positions(padding: Padding, old: ShapedArray, new: ShapedArray) -> Any:
     """For each element of the padded array `new`, its position among all elements of the padded array `old`."""
     shape = padding.shape(new.shape)
+    # The position in the unpadded array, from the true lengths, is the same in `old` and `new`. It is then taken apart
+    # by the true lengths of `old` and put together by its padded ones.
     count: Any = np.int32(0)
     for axis, n in enumerate(new.shape):
         here = _bind("iota", dtype=np.dtype(np.int32), shape=shape, dimension=axis)
@@ -200,6 +204,7 @@ def inside_starts(
 def dynamic_update_slice_pad(padding: Padding, eqn: JaxprEqn, x: Any, update: Any, *starts: Any) -> Any:
     """Writes only the elements of the update that are no padding."""
     aval, part = eqn.invars[0].aval, eqn.invars[1].aval
+    # As the unpadded operation moves its start, which knows the true lengths only.
     starts = tuple(inside_starts(padding, eqn, aval.shape, part.shape, starts))
     partial = [axis for axis in padded_axes(part) if part.shape[axis] != aval.shape[axis]]
     if partial:
@@ -224,6 +229,7 @@ def concatenate_pad(padding: Padding, eqn: JaxprEqn, *xs: Any) -> Any:
     start = lengths[0]
     for x, n in zip(xs[1:], lengths[1:], strict=True):
         starts = [padding.length(start) if i == axis else _ZERO for i in range(rank)]
+        # The array is long enough for all operands, so that no start is moved back.
         whole = _bind("dynamic_update_slice", whole, x, *starts)
         start = start + n
     return padding.fit(whole, out)
@@ -250,6 +256,7 @@ def pad_pad(padding: Padding, eqn: JaxprEqn, x: Any, value: Any) -> Any:
         if least < 0 < most:
             refuse(eqn, f"the width {low} may be negative or positive")
         moved.append((axis, low, least >= 0))
+        # Room for the elements to move, and for the result if it is longer.
         more = max(want, have) - have
         widths.append((room, more, inner) if least >= 0 else (0, room + more, inner))
     if is_padded(aval):

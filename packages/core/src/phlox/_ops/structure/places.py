@@ -52,6 +52,7 @@ def _lower(mask: Any, size: int, index_dtype: Any) -> Any:
         dimension_numbers=ScatterDimensionNumbers((), (1,), (1,), (0,), (0,)),
         indices_are_sorted=True,
         unique_indices=False,
+        # Counts from `size` on are dropped.
         mode=GatherScatterMode.FILL_OR_DROP,
     )
     positions = cumsum(reached, axis=1, reverse=False)

@@ -138,6 +138,7 @@ def _scatter_lower(name: str) -> Any:
     ) -> Value:
         numbers = dimension_numbers
         out = f.out
+        # StableHLO's scatter drops updates whose windows are out of bounds, its gather clamps.
         if mode is GatherScatterMode.CLIP:
             indices = clamp_indices(f, operand.aval, indices, updates.aval, numbers)
         text = (
@@ -176,6 +177,7 @@ def _scatter_batch(make: Any) -> Any:
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
         numbers = params["dimension_numbers"]
         operand, indices, updates = (x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True))
+        # Each example writes to an array of its own.
         if dims[0] is None:
             operand = insert_axis(operand, axis.size, 0)
         if dims[2] is None:
@@ -249,6 +251,7 @@ def _linear_transpose(ct: Any, operand: Any, indices: Any, updates: Any, keep_op
     operand_aval, updates_aval = (x.aval if is_linear(x) else typeof(x) for x in (operand, updates))
     ct_operand = ct_updates = None
     if is_linear(operand):
+        # Elements that were overwritten have no part in the result.
         ct_operand = ct if keep_operand else scatter(ct, indices, zeros(updates_aval), **params)
     if is_linear(updates):
         ct_updates = read_back(ct, indices, operand_aval, updates_aval, params)
@@ -289,6 +292,7 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
     if type(t_operand) is Zero and type(t_updates) is Zero:
         return out, Zero(typeof(out).tangent())
     t_operand, t_updates = instantiate(t_operand), instantiate(t_updates)
+    # Each element is written once at most, so tangents are written as values are.
     if params["unique_indices"]:
         return out, scatter(t_operand, indices, t_updates, **params)
     # Several updates may write one element, in an order that XLA chooses. Scatter the numbers of the updates as well:

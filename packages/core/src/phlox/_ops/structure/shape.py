@@ -111,6 +111,7 @@ def _convert_types(x: ShapedArray, new_dtype: Any, weak_type: bool) -> ShapedArr
 
 def _convert_lower(f: Function, x: Value, new_dtype: Any, weak_type: bool) -> Value:
     if dtypes.kind(x.aval.dtype) == "c" and dtypes.kind(new_dtype) != "c":
+        # A complex number is true if one of its parts is not zero. Other conversions drop the imaginary part.
         if dtypes.kind(new_dtype) == "b":
             return f.compare("NE", x, f.constant(0, x.aval))
         x = f.unlike("stablehlo.real", x, shaped(x.aval.shape, dtypes.real_part(x.aval.dtype)))
@@ -122,6 +123,7 @@ def _convert_lower(f: Function, x: Value, new_dtype: Any, weak_type: bool) -> Va
 def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
     (x,), (t,) = primals, tangents
     out = convert_element_type(x, **params)
+    # Conversions to integers and bools are piecewise constant.
     if type(t) is Zero or not dtypes.is_inexact(params["new_dtype"]):
         return out, Zero(typeof(out).tangent())
     return out, convert_element_type(t, **params)
@@ -239,6 +241,7 @@ reshape = structural(
         0,
     ),
     pad=padding.reshape_pad,
+    # PRNG keys have trailing axes in memory, which all operations on keys keep.
     extend=lambda params, trailing, x: {**params, "new_sizes": (*params["new_sizes"], *trailing)},
     unfused="layout",
 )
@@ -306,6 +309,7 @@ def _broadcast_types(x: ShapedArray, shape: tuple[int, ...], broadcast_dimension
 
 def _broadcast_transpose(ct: Any, aval: ShapedArray, shape: Any, broadcast_dimensions: Any) -> Any:
     new_axes = tuple(i for i in range(len(shape)) if i not in broadcast_dimensions)
+    # A repeated element gets the sum of the cotangents of its copies.
     ct = sum_axes(ct, new_axes)
     order = tuple(sorted(broadcast_dimensions).index(i) for i in broadcast_dimensions)
     ct = ct if order == tuple(range(len(order))) else transpose(ct, permutation=order)
@@ -314,8 +318,8 @@ def _broadcast_transpose(ct: Any, aval: ShapedArray, shape: Any, broadcast_dimen
 
 def _broadcast_batch(x: Any, dim: int, shape: Any, broadcast_dimensions: Any) -> tuple[Any, Dim]:
     if typeof(x).ndim == 1 and math.prod(shape) == 1:
-        # Scalars that become arrays of one element, as in stack([a, b]): what they are put together to has them in
-        # rows, which are copied as they lie, and not one by one in turn.
+        # Scalars that become arrays of one element, as in stack([a, b]): with the batch axis last, concatenation copies
+        # whole rows. Runge-Kutta steps of stacked scalars take 1.02 of jax's time this way, and 1.6 with it in front.
         size = typeof(x).shape[0]
         return broadcast_in_dim(x, shape=(*shape, size), broadcast_dimensions=(len(shape),)), len(shape)
     x = move_axis(x, dim, 0)
@@ -407,6 +411,7 @@ rev = structural(
     unfused="operation",
 )
 
+# Values of a program never change, so a copy inside of one is the value itself.
 copy = structural(
     "copy",
     types=lambda x: x,
@@ -419,6 +424,7 @@ copy = structural(
 
 def own(x: Any) -> Any:
     """`x` as an array or tracer: a number or NumPy array becomes a constant of the jaxpr being traced, or an array."""
+    # Arrays and tracers are returned at once: this is on the path of every call.
     if isinstance(x, ArrayLike):
         return x
     program = recorder()
@@ -474,6 +480,7 @@ def _part(x: Any, axis: int, start: int, stop: int) -> Any:
 
 
 def _concatenate_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], dimension: int) -> tuple[Any, Dim]:
+    # Operands with their mapped axes at one position stay as they are. Moving an axis is a transpose of memory.
     to = dims[0] if dims[0] is not None and all(d == dims[0] for d in dims) else 0
     moved = [
         insert_axis(x, axis.size, to) if d is None else move_axis(x, d, to) for x, d in zip(args, dims, strict=True)
@@ -510,6 +517,7 @@ def _pad_types(x: ShapedArray, value: ShapedArray, padding_config: PaddingConfig
             f"pad: padding_config has {len(padding_config)} triples for {x.short}", instead="one for each axis"
         )
     shape = tuple(
+        # n elements have n - 1 gaps between them.
         lo + hi + n + (max_dim(0, n - 1) * inner if inner else 0)
         for n, (lo, hi, inner) in zip(x.shape, padding_config, strict=True)
     )
@@ -552,6 +560,7 @@ def _pad_transpose(ct: Any, x: Any, value: Any, padding_config: PaddingConfig) -
     ct_value = None
     if is_linear(value):
         everything = tuple(range(len(limits)))
+        # The value is everywhere but at the elements of the operand.
         ct_value = sub(sum_axes(ct, everything), sum_axes(ct_x, everything))
     return [ct_x if is_linear(x) else None, ct_value]
 

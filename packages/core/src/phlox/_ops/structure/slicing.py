@@ -54,6 +54,8 @@ def _slice_transpose(ct: Any, aval: ShapedArray, start_indices: Ints, limit_indi
     steps = strides or (1,) * len(shape)
     config = []
     for n, lo, got, step in zip(aval.shape, start_indices, shape, steps, strict=True):
+        # Where the last element that was read ends. The elements behind it, that a stride passes over, get zero as
+        # well.
         reach = 0 if got == 0 else 1 + (got - 1) * step
         config.append((lo, n - lo - reach, step - 1))
     return pad(ct, literal(ct, 0), padding_config=tuple(config))
@@ -174,6 +176,7 @@ def _split_keys(eqn: Any, uses_of: Any) -> KeyUses:
     return KeyUses(parts=tuple((0, o, part.ravel()) for o, part in enumerate(parts)))
 
 
+# A primitive for the sake of its transpose: gradients of slices took 1.9 of jax's time, and take 0.5 to 1.1.
 split = Primitive(
     "split",
     multiple_results=True,
@@ -254,6 +257,7 @@ def _dynamic_slice_batch(
     if all(d is None for d in dims[1:]):
         dim = dims[0]
         assert dim is not None
+        # The slice contains the mapped axis as a whole.
         starts.insert(dim, _start_of_all(starts))
         sizes = (*slice_sizes[:dim], axis.size, *slice_sizes[dim:])
         return dynamic_slice(x, *starts, slice_sizes=sizes), dim

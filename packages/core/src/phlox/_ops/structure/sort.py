@@ -49,6 +49,7 @@ def _sorted(f: Function, xs: Sequence[Value], dimension: int, is_stable: bool, n
         # Lexicographic order: less in the first key, or equal there and less in the next one …
         result: Value | None = None
         keys = [part for i in range(num_keys) for part in _parts(g, *pairs[2 * i : 2 * i + 2])]
+        # Built from the last key: at each step `result` decides among elements that are equal in the keys before.
         for a, b in reversed(keys):
             less = g.compare("LT", a, b, total=True)
             if result is None:
@@ -137,6 +138,7 @@ def _sort_pad(padding: Padding, eqn: JaxprEqn, *xs: Any) -> list[Any]:
     if not is_symbolic(avals[0].shape[axis]):
         return passes(padding, eqn, *xs)
     keys = [padding.filled(x, a, _last(a.dtype), (axis,)) for x, a in zip(xs[:count], avals, strict=False)]
+    # An unstable sort could mix padding with elements that are equal to it.
     return sort(*keys, *xs[count:], dimension=axis, is_stable=True, num_keys=count)
 
 

@@ -20,6 +20,7 @@ def reshape_split(out: ShapedArray, x: ShapedArray, **_: Any) -> Entries:
     """Axes of length one come and go. Beside that one axis may be split, or adjacent axes merged into one."""
     old = [(n, entry) for n, entry in zip(x.shape, entries_of(x), strict=True) if n != 1]
     new = [n for n in out.shape if n != 1]
+    # Equal axes at both ends keep their entries. What is between them has to be clear.
     same = 0
     while same < min(len(old), len(new)) and old[same][0] == new[same]:
         same += 1
@@ -49,6 +50,7 @@ def _regrouped(parts: Sequence[Any], sizes: Sequence[int], mesh_shape: Any) -> l
         return [sum(entries, ())] if split == sorted(split, reverse=True) else None
     if len(parts) != 1:
         return None
+    # Devices hold blocks of the axis in order, so its mesh axes go to the first of the new axes.
     (_, names), new_entries = parts[0], []
     waiting = list(names)
     for size in sizes:

@@ -33,6 +33,8 @@ def _with_tangents(
     """`outs` (values, indices) with their tangents: the elements of the operand's tangent at the indices, and zero."""
     t, indices = tangents[0], outs[1]
     still = Zero(typeof(indices).tangent())
+    # Tangents are selected by the indices of the values, so that they belong to the same elements where values are
+    # equal.
     return outs, [Zero(typeof(outs[0]).tangent()) if type(t) is Zero else take_along(t, indices, axis), still]
 
 
@@ -181,6 +183,7 @@ def _approx_lower(
     )
     positions_aval = shaped(x.aval.shape, dtypes.int32)
     positions = f.op("stablehlo.iota", [], positions_aval, f"iota_dimension = {reduction_dimension} : i64")
+    # Position -1 stands for no element.
     starts = [f.constant(worst(number.dtype), number), f.constant(-1, place)]
     options = (
         f"aggregate_to_topk = {flag(aggregate_to_topk)}, is_fallback = true, recall_target = "

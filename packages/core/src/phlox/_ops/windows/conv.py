@@ -180,6 +180,7 @@ def _complex_conv(lhs: Any, rhs: Any, **params: Any) -> Any:
     preferred = params["preferred_element_type"]
     part = {**params, "preferred_element_type": preferred and dtypes.real_part(preferred)}
     a, b, c, d = real(lhs), imag(lhs), real(rhs), imag(rhs)
+    # (a + ib) (c + id) has the parts (a + b) c - b (c + d) and (a + b) c + a (d - c): three products in place of four.
     both = conv_general_dilated(add(a, b), c, **part)
     left = conv_general_dilated(a, sub(d, c), **part)
     right = conv_general_dilated(b, add(c, d), **part)
@@ -223,6 +224,7 @@ def _conv_transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
         cotangent = zeros(linear.aval)
     else:
         rule = _of_input if is_linear(lhs) else _of_kernel
+        # With preferred_element_type the cotangent is wider than the factors.
         other = convert(rhs if is_linear(lhs) else lhs, typeof(ct).dtype)
         cotangent = convert(rule(ct, linear.aval, other, **params), linear.aval.dtype)
     return [cotangent, None] if is_linear(lhs) else [None, cotangent]
@@ -257,10 +259,14 @@ def _of_input(
         rhs_dilation,
     )
     if groups > 1:
+        # The kernel's output features become input features, of which each group has its own.
         rhs = _merge(_split(rhs, rhs_spec[0], groups), rhs_spec[0], rhs_spec[1])
     out = conv_general_dilated(
         ct,
+        # StableHLO's convolution does not reverse the kernel, so its transpose does.
         rev(rhs, dimensions=rhs_spec[2:]),
+        # Strides of the window are gaps between the elements of the cotangent, and gaps of the input are strides over
+        # it.
         window_strides=lhs_dilation,
         padding=pads,
         lhs_dilation=window_strides,
@@ -305,6 +311,7 @@ def _of_kernel(
         (low, dilated(k, d) + dilated(out, s) - 1 - dilated(n, b) - low)
         for (n, k, out, (low, _)), s, b, d in zip(sides, window_strides, lhs_dilation, rhs_dilation, strict=True)
     )
+    # Examples are summed over, and take the place of features. Strides and dilations of the kernel change places too.
     swapped = [(spec[1], spec[0], *spec[2:]) for spec in dimension_numbers]
     return conv_general_dilated(
         lhs,
@@ -339,6 +346,7 @@ def _conv_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **par
     features, batches = params["feature_group_count"], params["batch_group_count"]
     if ld is not None and rd is not None:
         # Each mapped example becomes a group: a batch group if there are batch groups, else a feature group.
+        # XLA allows one kind of groups in a convolution.
         at = lhs_spec[0] if batches > 1 else lhs_spec[1]
         count = {"batch_group_count": axis.size * batches} if batches > 1 else {}
         count = count or {"feature_group_count": axis.size * features}
@@ -346,6 +354,7 @@ def _conv_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **par
         out = conv_general_dilated(lhs, rhs, **{**params, **count})
         return _split(out, out_spec[1], axis.size), out_spec[1]
     if ld is not None:
+        # Mapped inputs join the examples, mapped kernels the features of the output.
         out = conv_general_dilated(_with_groups(lhs, ld, lhs_spec[0], batches), rhs, **params)
         return _split(out, out_spec[0], axis.size), out_spec[0]
     assert rd is not None

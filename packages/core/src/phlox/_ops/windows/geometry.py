@@ -62,6 +62,7 @@ def padtype_to_pads(
     pads = []
     for length, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
         total = (-(-length // stride) - 1) * stride + window - length
+        # A stride longer than the window passes over elements at the end, and `total` may be negative.
         total = total if window >= stride else max_dim(total, 0)
         half = as_length(total // 2)
         other = as_length(total - half)
@@ -83,6 +84,8 @@ def input_pads(
     for n, k, s, out, (low, _), b, d in zip(
         in_shape, window, strides, out_shape, padding, base_dilation, window_dilation, strict=True
     ):
+        # The window reaches back to the first element from all results that contain it: its length less one, less the
+        # padding.
         before = dilated(k, d) - low - 1
         pads.append((before, dilated(n, b) + dilated(k, d) - 1 - dilated(out, s) - before))
     return tuple(pads)

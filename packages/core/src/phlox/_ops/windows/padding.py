@@ -21,6 +21,7 @@ _VARIES = "a window moves along an axis whose length varies"
 
 def _width(n: int, low: int, window: int, stride: int, base: int, gap: int, out: int) -> tuple[int, int]:
     """(low, high): the padding of an axis of length `n` such that the result has the length `out`."""
+    # Up to the end of the last window; the rest of the axis, if any, is cut off by a negative width.
     reach = (out - 1) * stride + dilated(window, gap)
     return low, reach - low - dilated(n, base)
 

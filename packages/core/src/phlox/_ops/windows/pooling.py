@@ -144,6 +144,7 @@ def _sum_transpose(
     pads = input_pads(
         shape, window_dimensions, window_strides, typeof(ct).shape, padding, base_dilation, window_dilation
     )
+    # A windowed sum is a convolution with ones. Its transpose is a windowed sum of the cotangent, with strides as gaps.
     config = tuple((low, high, stride - 1) for (low, high), stride in zip(pads, window_strides, strict=True))
     return [
         reduce_window_sum(
@@ -223,10 +224,12 @@ def _gather_lower(f: Function, tangents: Value, operand: Value, select_prim: Pri
     key, value = shaped((), operand.aval.dtype), shaped((), tangents.aval.dtype)
 
     def body(g: Function, a: Value, s: Value, b: Value, t: Value) -> list[Value]:
+        # Of equal elements the first one is selected, in tangents and in cotangents alike.
         first = g.compare(direction, a, b)
         return [g.select(first, a, b), g.select(first, s, t)]
 
     region = f.region([key, value, key, value], body)
+    # Windows without elements have the tangent zero.
     starts = [f.constant(worst(operand.aval.dtype), key), f.constant(0, value)]
     outs = [shaped(f.out.shape, operand.aval.dtype), f.out]
     attributes = window_attributes(window)
@@ -250,6 +253,8 @@ def _gather_transpose(
     if spread:
         _, worst = _direction(select_prim)
         gaps = tuple((0, 0, d - 1) for d in base_dilation)
+        # StableHLO's select_and_scatter has no dilation. Gaps are filled with what is never selected, and cut out
+        # again.
         operand = pad(operand, literal(operand, worst(typeof(operand).dtype)), padding_config=gaps)
     cotangent = select_and_scatter_add(ct, operand, select_prim=select_prim, **window)
     if spread:
