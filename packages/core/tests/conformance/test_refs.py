@@ -32,6 +32,19 @@ def writes(m):
     return before, r[...], r[1], r[-4], r[::2], r[m.numpy.array([2, 0])], m.ref.get(r, 0), m.ref.get(r), m.freeze(r)
 
 
+def types_of_references(m):
+    """Functions of shapes and dtypes take a reference for the array in it."""
+    r = m.new_ref(BATCH)
+
+    def shapes_and_dtypes(r):
+        dtypes = m.numpy.result_type(r), m.numpy.result_type(r, "int8"), m.dtypes.result_type(r), m.lax.dtype(r)
+        return (m.numpy.shape(r), m.numpy.ndim(r), m.lax.full_like(r, 2), m.numpy.ones_like(r)), dtypes
+
+    arrays, dtypes = shapes_and_dtypes(r)
+    assert all(dtype == np.float32 for dtype in dtypes)
+    return arrays, m.jit(lambda r: shapes_and_dtypes(r)[0])(r)
+
+
 def first_value_stays(m):
     x = m.numpy.asarray(X)
     r = m.new_ref(x)
@@ -353,7 +366,7 @@ def views(m):
 
 
 PROGRAMS = [
-    writes, first_value_stays, numbers, passed, passed_in_trees, closed_over, closed_over_and_passed, static_arguments,
+    writes, types_of_references, first_value_stays, numbers, passed, passed_in_trees, closed_over, closed_over_and_passed, static_arguments,
     jit_in_jit, made_inside, loops, while_loops, scanned, branches, nested, derivatives, batches, batches_of_references,
     beside_derivatives, read_in_vmap, rematerialized, keys, of_shapes, emptied, many_dtypes, gradients_in_references, views,
 ]  # fmt: skip

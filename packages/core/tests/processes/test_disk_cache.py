@@ -272,6 +272,8 @@ def test_the_oldest_entries_go_first(tmp_path):
             disk.store(f"key{k:02d}", bytes(1000))
             os.utime(os.path.join(disk.directory(), f"key{k:02d}.xla"), (k, k))
         disk.load("key00")
+        disk._evict(disk.directory(), -1)
+        assert disk.info().entries == 20  # -1: no limit
         disk._evict(disk.directory(), 5000)
         print(sorted(name[:5] for name in os.listdir(disk.directory())), disk.info().entries)
         disk.clear()

@@ -282,6 +282,9 @@ def test_keys_in_references():
 
 def test_where_references_are_refused():
     r = new_ref(X)
+    for function in (jnp.asarray, jnp.sum, lax.sin, jnp.stack):
+        with pytest.raises(errors.ArgumentError, match=r"ref\[\.\.\.\], which reads its value"):
+            function([r] if function is jnp.stack else r)
     custom = phlox.custom_vjp(lambda x: r[0] * x)
     custom.defvjp(lambda x: (x * r[0], None), lambda _, ct: (ct,))
     with pytest.raises(errors.RefError, match=r"Ref\{float32\[3\]\}"):

@@ -145,7 +145,12 @@ FLAGS: dict[str, Flag] = {
     "rocm_visible_devices": Flag(_devices, "all", False, "AMD GPUs to use: 'all', or numbers as '0,2'."),
     "enable_compilation_cache": Flag(_boolean, True, False, "Keep compiled programs on disk between processes."),
     "compilation_cache_dir": Flag(_text, None, False, "Folder of the disk cache (default: the user's cache folder)."),
-    "compilation_cache_max_size": Flag(_integer, 1 << 30, False, "Maximal size of the disk cache in bytes."),
+    "compilation_cache_max_size": Flag(
+        lambda value: -1 if str(value) == "-1" else _integer(value),
+        1 << 30,
+        False,
+        "Maximal size of the disk cache in bytes (-1: no limit).",
+    ),
     "compile_effort": Flag(
         _one_of("default", "fast", "tiered"),
         "default",

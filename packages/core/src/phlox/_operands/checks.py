@@ -22,6 +22,7 @@ from .._base.errors import (
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
 from .._ir.dimensions import as_length
+from .._trace.refs import Ref
 from .._trace.trace import ArrayLike as Base, Tracer, array_advice, not_an_array
 from .._xla.array import ArrayImpl
 
@@ -89,6 +90,11 @@ def type_of(x: Any) -> ShapedArray:
     if aval is None:
         raise not_an_array(x, "an argument")
     return aval
+
+
+def type_or_content_type(function: str, x: Any) -> ShapedArray:
+    """The type of an array or number, or of the array that a reference holds. Raises `ArgumentError` for others."""
+    return x.aval.inner_aval if isinstance(x, Ref) else type_of(check_one(function, x))
 
 
 def refuse_complex(function: str, x: Any, dtype: Any) -> None:

@@ -96,6 +96,9 @@ class Ref:
 
     __slots__ = ("__weakref__", "aval", "freed", "home", "value")
 
+    #: the advice of the error that a function of arrays raises for a reference
+    array_advice = "ref[...], which reads its value"
+
     def __init__(self, aval: AbstractRef, refs: Any):
         self.aval = aval
         # Only code under this trace may replace `value`, which may be one of its tracers.

@@ -407,6 +407,8 @@ def not_an_array(x: Any, argument: str = "a value") -> errors.ArgumentError:
 def array_advice(x: Any) -> str:
     """How to make an array of `x`, which is none."""
     kind = type(x)
+    if advice := getattr(kind, "array_advice", ""):
+        return str(advice)
     if isinstance(x, np.ndarray | np.generic) and x.dtype.kind not in "mM":
         return "x.astype(float), if its elements are numbers"
     if isinstance(x, str | bytes):

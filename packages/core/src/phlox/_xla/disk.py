@@ -197,6 +197,8 @@ def _entries(folder: str) -> list[tuple[str, int, float]]:
 
 
 def _evict(folder: str, limit: int) -> None:
+    if limit == -1:
+        return
     entries = _entries(folder)
     total = sum(size for _, size, _ in entries)
     # By time of last use, see `_read`. Another process may remove the same file, which is no error.

@@ -20,7 +20,16 @@ from .._ir.avals import typeof_value
 from .._ir.dimensions import surely_at_least
 from .._operands import index_bounds
 from .._operands.broadcasting import checked_common_shape
-from .._operands.checks import as_shape, canonical_axis, check, check_one, refuse_complex, type_of
+from .._operands.checks import (
+    array_like,
+    as_shape,
+    canonical_axis,
+    check,
+    check_one,
+    refuse_complex,
+    type_of,
+    type_or_content_type,
+)
 from .._operands.promotion import to_dtype
 from .._ops.structure import shape as ops, top_k as topk
 from .._ops.structure.numbers import in_dtype
@@ -80,7 +89,7 @@ def full_like(
     """An array filled with one value, with the shape and dtype of `x` by default (as ``numpy.full_like``).
 
     Args:
-      x: array, or list or tuple of numbers, whose shape and dtype are used; its values are not.
+      x: array, reference, or list or tuple of numbers, whose shape and dtype are used; its values are not.
       fill_value: value of all elements, a scalar.
       dtype: dtype of the result; None means the dtype of `x`.
       shape: shape of the result; None means the shape of `x`.
@@ -97,8 +106,8 @@ def full_like(
     >>> full_like(np.ones(2, np.float32), 3)
     Array([3., 3.], dtype=float32)
     """
-    x = check_one("full_like", np.asarray(x) if isinstance(x, list | tuple) else x)
-    aval = type_of(x)
+    x = array_like(np.asarray(x) if isinstance(x, list | tuple) else x)
+    aval = type_or_content_type("full_like", x)
     value = check_one("full_like", fill_value)
     out_dtype = dtype_like(x, aval) if dtype is None else dtypes.user_dtype(dtype, "full_like")
     refuse_complex("full_like", value, out_dtype)
@@ -134,7 +143,7 @@ def dtype(x: ArrayLike | DTypeLike) -> np.dtype[Any]:
     """The dtype of an array or number, or the dtype that a type or name denotes (as ``jax.lax.dtype``).
 
     Args:
-      x: array or number; or a dtype, a scalar type such as ``float``, or a name such as ``"int8"``.
+      x: array, number or reference; or a dtype, a scalar type such as ``float``, or a name such as ``"int8"``.
 
     Returns:
       A dtype; while the flag ``enable_x64`` is off, 64-bit dtypes are replaced by their 32-bit counterparts.
@@ -148,7 +157,7 @@ def dtype(x: ArrayLike | DTypeLike) -> np.dtype[Any]:
     """
     if isinstance(x, type | str | np.dtype):
         return dtypes.user_dtype(x, "dtype")
-    return type_of(*check("dtype", x)).dtype
+    return type_or_content_type("dtype", x).dtype
 
 
 # --- shapes ---------------------------------------------------------------------------------------------

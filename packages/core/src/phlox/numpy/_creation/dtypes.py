@@ -13,7 +13,7 @@ from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ir.dtypes import issubdtype
 from ..._ir.promotion import promote, promote_types
-from ..._operands.checks import array_like, check, type_of
+from ..._operands.checks import array_like, type_or_content_type
 from .from_data import asarray
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def _typed(x: Any, is_explicit: bool = False) -> tuple[Any, bool]:
         if is_explicit and (isinstance(x, str | np.dtype) or (isinstance(x, type) and issubclass(x, np.generic))):
             return dtypes.user_dtype(x, "result_type"), False
         return dtypes.canonical(dtypes.as_dtype(x)), False
-    aval = type_of(check("result_type", x)[0])
+    aval = type_or_content_type("result_type", x)
     return dtype_like(x, aval), aval.weak_type
 
 

@@ -17,7 +17,17 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic
 from ..._operands.broadcasting import insert_axes
-from ..._operands.checks import as_shape, canonical_axes, canonical_axis, check, check_one, hashable, several, type_of
+from ..._operands.checks import (
+    as_shape,
+    canonical_axes,
+    canonical_axis,
+    check,
+    check_one,
+    hashable,
+    several,
+    type_of,
+    type_or_content_type,
+)
 from ..._ops.structure import shape as ops
 
 if TYPE_CHECKING:
@@ -32,14 +42,14 @@ def _measured(function: str, a: Any) -> ShapedArray:
     if a is None:
         # np.shape(None) is (), since NumPy makes an array of one object of it.
         return shaped((), dtypes.float32)
-    return type_of(check(function, np.asarray(a) if isinstance(a, list | tuple) else a)[0])
+    return type_or_content_type(function, np.asarray(a) if isinstance(a, list | tuple) else a)
 
 
 def shape(a: ArrayLike) -> tuple[int, ...]:
     """The lengths of the axes of `a` (as ``numpy.shape``).
 
     Args:
-      a: array or number.
+      a: array, number or reference.
 
     Returns:
       A tuple of ints, one for each axis.
@@ -55,7 +65,7 @@ def ndim(a: ArrayLike) -> int:
     """The number of axes of `a` (as ``numpy.ndim``).
 
     Args:
-      a: array or number.
+      a: array, number or reference.
 
     Returns:
       An int; 0 for a number.
@@ -70,7 +80,7 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements of `a`, or along `axis` (as ``numpy.size``).
 
     Args:
-      a: array or number.
+      a: array, number or reference.
       axis: axis or axes along which elements are counted; None counts all elements.
 
     Returns:
