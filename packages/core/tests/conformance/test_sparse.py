@@ -48,13 +48,13 @@ OPERATORS = {
     "conversion": lambda m, s, a: a,
     "neg and abs": lambda m, s, a: (-a, abs(a)),
     "power and quotient": lambda m, s, a: (a**2, a / 2),
-    "sums": lambda m, s, a: (a + a, a - 2 * a, a + DENSE),
+    "sums": lambda m, s, a: (a + a.sort_indices(), a - 2 * a.sort_indices(), a + DENSE),
     "products of elements": lambda m, s, a: (a * DENSE, m.numpy.asarray(DENSE) * a, a * DENSE[1], a * DENSE[:, :1]),
     "products of sparse": lambda m, s, a: a * a,
     "vectors": lambda m, s, a: (a @ m.numpy.asarray(X[:, 0]), m.numpy.arange(4.0) @ a),
     "matrices": lambda m, s, a: (a @ m.numpy.asarray(X), m.numpy.ones((2, 4)) @ a),
     "jit": lambda m, s, a: m.jit(lambda a, x: (a @ x, 2 * a))(a, m.numpy.asarray(X)),
-    "reductions": lambda m, s, a: (a.sum(), a.sum(0), a.sum(-1), a.sum(axis=())),
+    "reductions": lambda m, s, a: (a.sum(), a.sum(0), a.sum(-1), a.sum(axis=()), a.sum(1, keepdims=True)),
     "rows": lambda m, s, a: (a[1], a[1:3], list(a)),
     "columns": lambda m, s, a: (a[:, ::2], a[..., 1], a[1, 2]),
     "a new axis": lambda m, s, a: a[None],
@@ -104,6 +104,17 @@ PLAIN = {
     ],
     "rows at indices": lambda m, s, a: a[m.numpy.array([0, 3, 1])],
     "functions of elements": lambda m, s, a: s.sparsify(lambda a: m.numpy.sin(m.numpy.sqrt(a + a)))(a),
+    "columns at indices": lambda m, s, a: (
+        a[:, m.numpy.array([2, 0])],
+        a[m.numpy.array([1, 3]), m.numpy.array([0, 2])],
+    ),
+    "dense inside": lambda m, s, a: s.sparsify(lambda a: m.numpy.exp(s.todense(a)) + s.todense(2.0))(a),
+    "dense in a batch": lambda m, s, a: m.vmap(s.sparsify(lambda a: s.todense(a) + 1))(
+        a.update_layout(n_batch=1, on_inefficient=None)
+    ),
+    "scalars": lambda m, s, a: s.sparsify(lambda a: (a.mean(), m.numpy.linalg.norm(a), 3.0))(a),
+    "equal indices": lambda m, s, a: s.sparsify(lambda a: (a + a, a - 2 * a, a * 2 + m.numpy.sin(a)))(a),
+    "complex elements": lambda m, s, a: s.sparsify(lambda a: m.numpy.conj(a * 2j).imag)(a),
     "control flow": lambda m, s, a: s.sparsify(
         lambda a: m.lax.fori_loop(0, 3, lambda i, c: c * 2, m.lax.cond(True, lambda a: a * 2, lambda a: a * 3, a))
     )(a),
@@ -116,6 +127,50 @@ PLAIN = {
 @pytest.mark.parametrize("name", PLAIN)
 def test_operations_without_layouts(name):
     both(lambda m, s: PLAIN[name](m, s, s.BCOO.fromdense(m.numpy.asarray(DENSE))))
+
+
+BY_ROWS = {
+    "elements": lambda m, a: (-a, m.numpy.sin(a), m.numpy.sqrt(abs(a)), a**2, a.astype("float16")),
+    "more axes": lambda m, a: (m.numpy.stack([a, a]), m.numpy.broadcast_to(a, (2, 4, 3))),
+    "rows": lambda m, a: m.lax.concatenate([a, a], 0),
+}
+
+
+@pytest.mark.parametrize("name", BY_ROWS)
+def test_bcsr_stays_bcsr(name):
+    both(lambda m, s: s.sparsify(lambda a: BY_ROWS[name](m, a))(s.BCSR.fromdense(m.numpy.asarray(DENSE))))
+
+
+def test_bcsr_in_loops():
+    """jax multiplies no BCSR by numbers."""
+    s, dense = phlox.experimental.sparse, phlox.numpy.asarray(DENSE)
+    eight = s.sparsify(lambda a: phlox.lax.fori_loop(0, 3, lambda _, c: c * 2, a / 1))(s.BCSR.fromdense(dense))
+    assert isinstance(eight, s.BCSR)
+    np.testing.assert_array_equal(eight.todense(), 8 * DENSE)
+
+
+def test_gathered_parts():
+    def program(m, s, n_batch=0):
+        a = s.BCOO.fromdense(m.numpy.asarray(CUBE), n_batch=n_batch)
+        middle = m.lax.GatherDimensionNumbers(offset_dims=(0, 2), collapsed_slice_dims=(1,), start_index_map=(1,))
+        return s.bcoo_gather(a, m.numpy.array([[2], [0]]), middle, (2, 1, 4))
+
+    both(program)
+    both(lambda m, s: program(m, s, n_batch=1))
+    with pytest.raises(NotImplementedError, match="windows"):
+        window = phlox.lax.GatherDimensionNumbers((0, 1), (), (0,))
+        s = phlox.experimental.sparse
+        s.bcoo_gather(s.eye(3), phlox.numpy.array([[1]]), window, (2, 3))
+
+
+def test_repeated_elements_of_rows():
+    def program(m, s):
+        arrays = [[1.0, 2.0, 0.0, 3.0], [0, 0, 1, 1], [0, 3, 4]]
+        a = s.BCSR(tuple(map(m.numpy.array, arrays)), shape=(2, 3))
+        sums = [a.sum_duplicates(), a.sum_duplicates(remove_zeros=False), a.sum_duplicates(nse=2)]
+        return [*sums, s.bcsr_sum_duplicates(a), m.jit(lambda a: a.sum_duplicates(3, False))(a)]
+
+    both(program)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -281,6 +336,8 @@ def test_errors_say_what_to_do():
         a + 1
     with pytest.raises(NotImplementedError, match="dense output"):
         1 / a
+    with pytest.raises(NotImplementedError, match="comparisons"):
+        a == a  # noqa: B015
     with pytest.raises(NotImplementedError, match="sparse rule for exp"):
         s.sparsify(phlox.numpy.exp)(a)
     with pytest.raises(s.SparseEfficiencyError, match="stores more elements"):

@@ -149,6 +149,16 @@ jax.experimental.shard_alike | * | _annotations | maxtext
 jax._src.shard_alike | * | _annotations | maxtext
 jax.experimental.custom_partitioning | * | _custom_partitioning | torchax transformer_engine
 jax.experimental.topologies | * | _topologies | maxtext
+jax.experimental.sparse.bcoo | * | experimental.sparse | folx sparsejac
+jax.experimental.sparse.bcsr | * | experimental.sparse | folx
+jax.experimental.sparse.coo | * | experimental.sparse | folx
+jax.experimental.sparse.csr | * | experimental.sparse | folx
+jax.experimental.sparse.ad | * | experimental.sparse | folx
+jax.experimental.sparse.api | * | experimental.sparse | folx
+jax.experimental.sparse.random | * | experimental.sparse | folx
+jax.experimental.sparse.transform | * | experimental.sparse | folx
+jax.experimental.sparse.util | * | experimental.sparse | folx
+jax.experimental.sparse._base | * | experimental.sparse | folx
 jax.experimental.pallas | * | _pallas | jax_md qwix
 jax.experimental.pallas.tpu | * | _pallas._tpu | qwix
 jax.experimental.pallas.triton | * | _pallas._triton | jax_md

@@ -17,6 +17,7 @@ from ._bcoo import BCOO, bcoo_extract, bcoo_fromdense, bcoo_todense
 from ._creation import empty, eye, random_bcoo
 from ._derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
 from ._functions import functions
+from ._gather import bcoo_gather
 from ._layouts import bcoo_sort_indices, bcoo_sum_duplicates, bcoo_update_layout
 from ._plain import (
     COO,
@@ -25,11 +26,11 @@ from ._plain import (
     coo_fromdense,
     csr_fromdense,
     matrix_product as coo_matmat,
-    matrix_product as coo_matvec,
     matrix_product as csr_matmat,
-    matrix_product as csr_matvec,
     matrix_todense as coo_todense,
     matrix_todense as csr_todense,
+    matrix_vector_product as coo_matvec,
+    matrix_vector_product as csr_matvec,
 )
 from ._products import (
     bcoo_dot_general,
@@ -76,6 +77,7 @@ __all__ = [
     "bcoo_dynamic_slice",
     "bcoo_extract",
     "bcoo_fromdense",
+    "bcoo_gather",
     "bcoo_multiply_dense",
     "bcoo_multiply_sparse",
     "bcoo_reduce_sum",

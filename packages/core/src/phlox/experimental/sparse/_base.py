@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..._api.derivatives.remat import checkpoint_name
+from ..._trace.trace import Tracer
 from ...typing import Array
+
+#: the name that `todense` gives to an array of a function under `sparsify`, which finds its operation by it
+DENSE = "phlox.experimental.sparse.todense"
 
 
 class SparseEfficiencyWarning(UserWarning):
@@ -135,7 +140,7 @@ def todense(arr: Any) -> Any:
     """A sparse array with all of its elements; other arrays as they are.
 
     Args:
-      arr: array, sparse or not.
+      arr: array, sparse or not. In a function under `sparsify`, an argument of it may be sparse.
 
     Returns:
       An array.
@@ -145,7 +150,9 @@ def todense(arr: Any) -> Any:
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    return arr.todense() if isinstance(arr, JAXSparse) else arr
+    if isinstance(arr, JAXSparse):
+        return arr.todense()
+    return checkpoint_name(arr, DENSE) if isinstance(arr, Tracer) else arr
 
 
 def is_sparse(x: Any) -> bool:

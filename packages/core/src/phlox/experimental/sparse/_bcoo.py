@@ -184,11 +184,9 @@ class BCOO(JAXSparse):
         """The same array with its elements in the order of their indices."""
         return functions.bcoo_sort_indices(self)
 
-    def sum(self, axis: Any = None) -> Any:
-        """The sum over all elements, or over axes."""
-        axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
-        total = functions.bcoo_reduce_sum(self, axes=[i % self.ndim for i in axes])
-        return total if total.ndim else bcoo_todense(total)
+    def sum(self, axis: Any = None, **kwargs: Any) -> Any:
+        """The sum over all elements, or over axes, with the arguments of `phlox.numpy.sum`."""
+        return functions.sparsify(lambda x: x.sum(axis, **kwargs))(self)
 
     def _with(self, data: Any) -> BCOO:
         return self.tree_unflatten(self.tree_flatten()[1], (data, self.indices))
@@ -208,6 +206,11 @@ class BCOO(JAXSparse):
 
     def __getitem__(self, index: Any) -> Any:
         return functions.sparsify(lambda x: x[index])(self)
+
+    def _compare(self, other: Any) -> Any:
+        raise NotImplementedError("comparisons of sparse arrays have dense results; instead: sparse.todense() of both")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare
 
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._base import pytree
+from ..._base.docstrings import docs_from
 from ...typing import Array, DTypeLike
 from ._base import JAXSparse
 from ._bcoo import BCOO, bcoo_fromdense
@@ -242,18 +243,32 @@ def matrix_todense(mat: JAXSparse) -> Array:
     return mat.todense()
 
 
-def matrix_product(mat: Any, v: Any, transpose: bool = False) -> Array:
-    """The product of a sparse and a dense matrix or vector: `coo_matvec`, `coo_matmat`, `csr_matvec`, `csr_matmat`.
+def matrix_vector_product(mat: Any, v: Any, transpose: bool = False) -> Array:
+    """The product of a sparse matrix and a dense vector: `coo_matvec`, `csr_matvec`.
 
     Args:
       mat: `COO` or `CSR`.
-      v: array.
+      v: vector.
       transpose: whether `mat` is transposed first.
 
     Returns:
       An array.
 
-    >>> matrix_product(coo_fromdense(jnp.eye(2)), jnp.ones(2))
+    >>> matrix_vector_product(coo_fromdense(jnp.eye(2)), jnp.ones(2))
     Array([1., 1.], dtype=float32)
     """
     return (mat.T if transpose else mat) @ v
+
+
+@docs_from(matrix_vector_product)
+def matrix_product(mat: Any, B: Any, *, transpose: bool = False) -> Array:
+    """The product of a sparse and a dense matrix: `coo_matmat`, `csr_matmat`.
+
+    Args:
+      B: matrix.
+
+    >>> matrix_product(coo_fromdense(jnp.eye(2)), jnp.ones((2, 2)))
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
+    return (mat.T if transpose else mat) @ B

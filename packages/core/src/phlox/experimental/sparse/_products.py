@@ -132,7 +132,13 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
 
 
 def bcoo_dot_general(
-    lhs: Any, rhs: Any, *, dimension_numbers: Dimensions, precision: Any = None, preferred_element_type: Any = None
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Dimensions,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Sums of products over pairs of axes, as `phlox.lax.dot_general`.
 
@@ -142,6 +148,7 @@ def bcoo_dot_general(
       dimension_numbers: ((contracted axes of `lhs`, of `rhs`), (batch axes of `lhs`, of `rhs`)).
       precision: not used.
       preferred_element_type: dtype of the result; None for that of the product.
+      out_sharding: not used.
 
     Returns:
       A `BCOO` if both are sparse, otherwise an array.

@@ -136,9 +136,9 @@ class BCSR(JAXSparse):
         """The matrix with all of its elements."""
         return self.to_bcoo().todense()
 
-    def sum_duplicates(self, nse: int | None = None) -> BCSR:
-        """The same matrix with one stored element for each index."""
-        return bcsr_sum_duplicates(self, nse)
+    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
+        """The same matrix with one stored element for each index; see `bcsr_sum_duplicates`."""
+        return BCSR.from_bcoo(self.to_bcoo().sum_duplicates(nse, remove_zeros))
 
     def _binary(self, name: str, other: Any) -> Any:
         if name not in ("__matmul__", "__rmatmul__"):
@@ -220,7 +220,13 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
 
 
 def bcsr_dot_general(
-    lhs: BCSR, rhs: Any, *, dimension_numbers: Dimensions, precision: Any = None, preferred_element_type: Any = None
+    lhs: BCSR,
+    rhs: Any,
+    *,
+    dimension_numbers: Dimensions,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Sums of products over pairs of axes, as `phlox.lax.dot_general`.
 
@@ -230,6 +236,7 @@ def bcsr_dot_general(
       dimension_numbers: ((contracted axes of `lhs`, of `rhs`), (batch axes of `lhs`, of `rhs`)).
       precision: not used.
       preferred_element_type: dtype of the result; None for that of the product.
+      out_sharding: not used.
 
     Returns:
       An array.
@@ -255,16 +262,19 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
     >>> bcsr_sum_duplicates(bcsr_fromdense(jnp.eye(2)))
     BCSR(float32[2, 2], nse=2)
     """
-    return BCSR.from_bcoo(bcoo_sum_duplicates(mat.to_bcoo(), nse=mat.nse if nse is None else nse))
+    return BCSR.from_bcoo(bcoo_sum_duplicates(mat.to_bcoo(), nse=nse))
 
 
-def bcsr_broadcast_in_dim(mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> BCSR:
+def bcsr_broadcast_in_dim(
+    mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
+) -> BCSR:
     """A sparse matrix with more batch or dense axes.
 
     Args:
       mat: `BCSR`.
       shape: of the result.
       broadcast_dimensions: the axis of the result for each axis of `mat`.
+      sharding: not used.
 
     Returns:
       A `BCSR`.

@@ -57,13 +57,16 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     )
 
 
-def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> BCOO:
+def bcoo_reshape(
+    mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding: Any = None
+) -> BCOO:
     """A sparse array in another shape.
 
     Args:
       mat: `BCOO`.
       new_sizes: shape of the result; its batch, sparse and dense axes have as many elements as those of `mat`.
       dimensions: order of the axes of `mat` in which its elements are read.
+      sharding: not used.
 
     Returns:
       A `BCOO`.
@@ -150,7 +153,9 @@ def _inside(indices: Any, n_dense: int, shape: Sequence[int]) -> Any:
     return inside.reshape(inside.shape + (1,) * n_dense)
 
 
-def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> BCOO:
+def bcoo_broadcast_in_dim(
+    mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
+) -> BCOO:
     """A sparse array with more axes, and longer axes where its length is one.
 
     New axes before the sparse axes are batch axes; those after dense axes are dense.
@@ -159,6 +164,7 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
       mat: `BCOO`.
       shape: of the result.
       broadcast_dimensions: the axis of the result for each axis of `mat`, in order.
+      sharding: not used.
 
     Returns:
       A `BCOO`.

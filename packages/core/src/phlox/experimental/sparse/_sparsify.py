@@ -16,10 +16,12 @@ from ... import lax, numpy as jnp
 from ..._api.jit.programs import ShapeDtypeStruct, make_jaxpr
 from ..._base import pytree
 from ..._trace.interpret import eval_jaxpr
-from ._base import JAXSparse, is_sparse
-from ._bcoo import BCOO, mapped, parts
+from ._base import DENSE, JAXSparse, is_sparse, todense
+from ._bcoo import BCOO, parts
+from ._gather import bcoo_gather
 from ._layouts import bcoo_update_layout, distinct
 from ._products import bcoo_dot_general, bcoo_multiply_sparse, bcoo_reduce_sum, times_dense
+from ._rows import BCSR
 from ._shapes import (
     bcoo_broadcast_in_dim,
     bcoo_concatenate,
@@ -64,7 +66,8 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 
         closed, shapes = make_jaxpr(on_arrays, return_shape=True)(*stand_ins)
         outs = eval_jaxpr(closed.jaxpr, closed.consts, *leaves, run=_run)
-        return pytree.tree_unflatten(pytree.tree_structure(shapes), outs)
+        arrays = [x if is_sparse(x) else jnp.asarray(x) for x in outs]
+        return pytree.tree_unflatten(pytree.tree_structure(shapes), arrays)
 
     return wrapped
 
@@ -78,10 +81,12 @@ def _run(eqn: Any, values: list[Any]) -> Any:
         raise NotImplementedError(
             f"sparse rule for {name} is not implemented; instead: sparse.todense of its operand before it"
         )
+    by_rows = getattr(rule, "keeps_format", False) and all(type(x) is BCSR for x in values if is_sparse(x))
     if not getattr(rule, "takes_all_formats", False):
         values = [_as_bcoo(x, name) for x in values]
     shape = eqn.outvars[0].aval.shape if eqn.outvars else ()
-    return rule(*values, **eqn.params, **({"out": shape} if getattr(rule, "takes_shape", False) else {}))
+    result = rule(*values, **eqn.params, **({"out": shape} if getattr(rule, "takes_shape", False) else {}))
+    return BCSR.from_bcoo(result) if by_rows and type(result) is BCOO and result.n_sparse == 2 else result
 
 
 def _as_bcoo(x: Any, name: str) -> Any:
@@ -111,7 +116,7 @@ def _elementwise(name: str, linear: bool) -> None:
             x = distinct(x)
         return x._with(_primitive(name).bind(x.data, **params))
 
-    _RULES[name] = rule
+    _rule(name, keeps_format=True)(rule)
 
 
 def _primitive(name: str) -> Any:
@@ -120,16 +125,31 @@ def _primitive(name: str) -> Any:
     return primitives()[name]
 
 
-for _name in ("copy", "convert_element_type", "imag", "neg", "real"):
+for _name in ("conj", "copy", "convert_element_type", "imag", "neg", "real"):
     _elementwise(_name, linear=True)
 for _name in (
-    *("abs", "asin", "asinh", "atan", "atanh", "cbrt", "ceil", "expm1", "floor", "log1p", "round", "sign", "sin"),
+    *(
+        "abs",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "bessel_i1e",
+        "cbrt",
+        "ceil",
+        "expm1",
+        "floor",
+        "log1p",
+        "round",
+        "sign",
+        "sin",
+    ),
     *("sinh", "sqrt", "square", "tan", "tanh"),
 ):
     _elementwise(_name, linear=False)
 
 
-@_rule("integer_pow")
+@_rule("integer_pow", keeps_format=True)
 def _integer_pow(x: BCOO, *, y: int) -> BCOO:
     if y <= 0:
         raise NotImplementedError("powers of a sparse array that are not positive are dense")
@@ -138,7 +158,7 @@ def _integer_pow(x: BCOO, *, y: int) -> BCOO:
     return x._with(lax.integer_pow(x.data, y))
 
 
-@_rule("pow")
+@_rule("pow", keeps_format=True)
 def _pow(x: Any, y: Any) -> BCOO:
     if is_sparse(y) or np.ndim(y):
         raise NotImplementedError("sparse rule for pow is not implemented.")
@@ -151,6 +171,8 @@ def _add(x: Any, y: Any, out: tuple[int, ...], sign: int) -> Any:
     if is_sparse(x) and is_sparse(y):
         if x.shape != y.shape:
             raise NotImplementedError("Addition between sparse matrices of different shapes.")
+        if x.indices is y.indices and x.n_dense == y.n_dense:
+            return x._with(x.data + y.data if sign > 0 else x.data - y.data)
         b, d = min(x.n_batch, y.n_batch), min(x.n_dense, y.n_dense)
         x, y = (bcoo_update_layout(z, n_batch=b, n_dense=d) for z in (x, y))
         (data, indices), (others, other_indices) = parts(x), parts(y)
@@ -177,14 +199,14 @@ def _minus(x: Any, y: Any, *, out: tuple[int, ...]) -> Any:
     return _add(x, y, out, -1)
 
 
-@_rule("mul")
+@_rule("mul", keeps_format=True)
 def _mul(x: Any, y: Any) -> BCOO:
     if is_sparse(x) and is_sparse(y):
         return bcoo_multiply_sparse(x, y)
     return times_dense(x, y) if is_sparse(x) else times_dense(y, x)
 
 
-@_rule("div")
+@_rule("div", keeps_format=True)
 def _div(x: Any, y: Any) -> BCOO:
     if is_sparse(y):
         raise NotImplementedError(
@@ -205,7 +227,13 @@ def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, preferred_element_ty
 
 @_rule("reduce_sum")
 def _reduce_sum(x: BCOO, *, axes: Any) -> Any:
-    return bcoo_reduce_sum(x, axes=axes)
+    total = bcoo_reduce_sum(x, axes=axes)
+    return total if total.ndim else total.todense()
+
+
+@_rule("name", takes_all_formats=True)
+def _name(x: Any, *, name: str) -> Any:
+    return todense(x) if name == DENSE else x
 
 
 @_rule("transpose")
@@ -223,7 +251,7 @@ def _squeeze(x: BCOO, *, dimensions: Any) -> BCOO:
     return bcoo_squeeze(x, dimensions=dimensions)
 
 
-@_rule("broadcast_in_dim")
+@_rule("broadcast_in_dim", keeps_format=True)
 def _broadcast_in_dim(x: BCOO, *, shape: Any, broadcast_dimensions: Any) -> BCOO:
     return bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=broadcast_dimensions)
 
@@ -238,7 +266,7 @@ def _dynamic_slice(x: BCOO, *starts: Any, slice_sizes: Any) -> BCOO:
     return bcoo_dynamic_slice(x, starts, slice_sizes)
 
 
-@_rule("concatenate")
+@_rule("concatenate", keeps_format=True)
 def _concatenate(*operands: Any, dimension: int) -> BCOO:
     if not all(map(is_sparse, operands)):
         raise NotImplementedError("concatenate of sparse and dense arrays; instead: sparse.todense or BCOO.fromdense")
@@ -250,23 +278,11 @@ def _rev(x: BCOO, *, dimensions: Any) -> BCOO:
     return bcoo_rev(x, dimensions)
 
 
-@_rule("gather", takes_shape=True)
-def _gather(x: Any, start: Any, *, dimension_numbers: Any, slice_sizes: Any, out: Any, **_: Any) -> BCOO:
-    """Rows at an array of indices, which become batch axes: ``x[jnp.array([0, 2])]``."""
-    axes = tuple(dimension_numbers.start_index_map)
-    rest = [n for i, n in enumerate(slice_sizes) if i not in axes]
-    count = len(out) - len(rest)
-    known = is_sparse(x) and not is_sparse(start) and x.n_batch == 0
-    known = known and tuple(dimension_numbers.collapsed_slice_dims) == axes == tuple(sorted(axes))
-    known = known and not dimension_numbers.operand_batching_dims and rest == list(out[count:])
-    if not known or tuple(dimension_numbers.offset_dims) != tuple(range(count, len(out))):
-        raise NotImplementedError("sparse rule for gather is implemented for rows at arrays of indices only")
-
-    def row(place: Any) -> Any:
-        starts = [place[axes.index(i)] if i in axes else 0 for i in range(x.ndim)]
-        return parts(bcoo_squeeze(bcoo_dynamic_slice(x, starts, slice_sizes), dimensions=axes))
-
-    return BCOO(mapped(row, count)(start), shape=out)
+@_rule("gather")
+def _gather(x: Any, start: Any, *, dimension_numbers: Any, slice_sizes: Any, **_: Any) -> BCOO:
+    if is_sparse(start):
+        raise NotImplementedError("sparse rule for gather is not implemented for sparse indices")
+    return bcoo_gather(x, start, dimension_numbers, slice_sizes)
 
 
 # --- functions inside of functions ------------------------------------------------------------------------
