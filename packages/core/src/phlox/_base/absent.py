@@ -43,10 +43,6 @@ UNAVAILABLE: dict[str, tuple[str, str]] = {
         "programs are compiled for devices that are there",
         "jax.jit(f).lower(x).compile(), or jax.export for another platform",
     ),
-    "jax.experimental.serialize_executable": (
-        "compiled programs are cached on disk by themselves",
-        "jax.export, whose bytes other processes and machines compile, mostly from their cache",
-    ),
     "jax.experimental.shard_alike": (
         "the compiler is told shardings, not that two of them are equal",
         "jax.lax.with_sharding_constraint of both with one sharding, or jax.sharding.reshard",

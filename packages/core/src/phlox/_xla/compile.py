@@ -8,10 +8,10 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxlib.version import __version__ as _jaxlib_version
+from jaxlib.version import __version__ as JAXLIB_VERSION
 
 from .._base import monitoring
 from .._base.errors import CompilationError, CompilerOptionError
@@ -89,6 +89,15 @@ def described(jaxpr: Any, name: str) -> Iterator[None]:
         _described.reset(token)
 
 
+class Loaded(NamedTuple):
+    """A loaded executable."""
+
+    executable: Any
+    #: returns its bytes; None if they are no longer on disk. jaxlib's `serialize_executable` of an executable that was
+    #: deserialized on a CPU leaves out the machine code, so that bytes that were read are read again.
+    serialized: Callable[[], bytes | None]
+
+
 def compile_text(
     text: str,
     devices: tuple[Device, ...],
@@ -101,7 +110,7 @@ def compile_text(
     callbacks: Sequence[Callable[..., Any]] = (),
     private: bool = False,
     only_stored: bool = False,
-) -> Any:
+) -> Loaded | None:
     """The loaded executable of a module, from the disk cache if it is there; with `only_stored` None if it is not.
 
     `located` returns the text with locations, which XLA compiles; the cache key depends on `text` only. `overrides` are
@@ -119,9 +128,10 @@ def compile_text(
     # XLA takes host callbacks only with a parsed module, and parsing imports MLIR's bindings (60 ms).
     if private or (callbacks and client.platform != "cpu"):
         module, functions = parse(text), list(callbacks)
-        return _compiled(
+        executable = _compiled(
             client, module, device_list, settings, text=text, overrides=overrides, host_callbacks=functions
         )
+        return _in_memory(client, executable)
     start = time.monotonic()
     attached = (list(callbacks),) if callbacks else ()
     # The text without locations is hashed, so that moving a function in a file does not compile it again.
@@ -130,8 +140,10 @@ def compile_text(
     # A question for a stored program alone is no miss: the caller has another way.
     if loaded is not None or not only_stored:
         _record_request(loaded is not None, time.monotonic() - start)
-    if loaded is not None or only_stored:
-        return loaded
+    if loaded is not None:
+        return Loaded(loaded, functools.partial(disk.load, key))
+    if only_stored:
+        return None
     try:
         # The text with locations is made only for a compilation: loading needs none.
         shown = text if located is None else located()
@@ -155,7 +167,11 @@ def compile_text(
         )
     with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
         disk.store(key, client.serialize_executable(executable))
-    return executable
+    return _in_memory(client, executable)
+
+
+def _in_memory(client: Any, executable: Any) -> Loaded:
+    return Loaded(executable, functools.partial(client.serialize_executable, executable))
 
 
 def _record_request(is_hit: bool, seconds: float) -> None:
@@ -184,6 +200,13 @@ def _load(client: Any, key: str, *how: Any) -> Any:
     except JaxRuntimeError:
         disk.discard(key)  # this jaxlib cannot read it
         return None
+
+
+def load_serialized(serialized: bytes, devices: tuple[Device, ...], outputs: int) -> Loaded:
+    """The executable of bytes that `Loaded.serialized` returned in a process with this jaxlib."""
+    settings = options(devices, shardy=True, outputs=outputs)
+    executable = devices[0].client.deserialize_executable(serialized, native.DeviceList(devices), settings)
+    return Loaded(executable, lambda: serialized)
 
 
 def _compiled(client: Any, module: Any, *how: Any, text: str, overrides: Overrides, **more: Any) -> Any:
@@ -217,7 +240,7 @@ def _environment() -> str:
     """What machine code depends on besides program and options: jaxlib's version, XLA_FLAGS, and the processor."""
     import platform
 
-    return "\n".join([_jaxlib_version, os.environ.get("XLA_FLAGS", ""), platform.machine(), _processor()])
+    return "\n".join([JAXLIB_VERSION, os.environ.get("XLA_FLAGS", ""), platform.machine(), _processor()])
 
 
 def _processor() -> str:

@@ -24,7 +24,7 @@ from .._ir.sharding_types import any_specs
 from . import background, memory
 from .array import Array, deleted, put, wrap_all
 from .callbacks import observed
-from .compile import JaxRuntimeError, compile_text, described
+from .compile import JaxRuntimeError, Loaded, compile_text, described
 from .compile_effort import FAST, MOST_ELEMENTS, QUICK, elements
 from .cpu_emitter import Overrides, pipeline
 from .device_assignment import Plan, bound, mesh_of, over, plan
@@ -51,13 +51,13 @@ class Program:
     """A loaded executable, with everything that a call needs computed beforehand."""
 
     __slots__ = (
-        "__weakref__", "arrange", "executable", "execute", "handlers", "mark", "optimized", "out_avals", "out_keys",
-        "out_shardings", "single", "text", "watch",
+        "__weakref__", "arrange", "donated", "executable", "execute", "handlers", "is_private", "mark", "optimized",
+        "out_avals", "out_keys", "out_shardings", "serialized", "single", "text", "watch",
     )  # fmt: skip
 
     def __init__(
         self,
-        executable: Any,
+        loaded: Loaded,
         text: str,
         where: Plan,
         in_keys: Sequence[Key],
@@ -66,9 +66,16 @@ class Program:
         watch: Watch | None = None,
         kinds: Sequence[str | None] = (),
         mark: Callable[[Any], Any] | None = None,
+        donated: frozenset[int] = frozenset(),
+        execute: Callable[[Sequence[Any]], Any] | None = None,
     ):
-        self.executable = executable
-        self.execute = executable.execute_sharded
+        self.executable = executable = loaded.executable
+        self.serialized = loaded.serialized
+        #: whether the program calls objects of this process: `execute` is then not the executable's
+        self.is_private = execute is not None
+        self.execute = _deleting(execute or executable.execute_sharded, donated)
+        #: indices of the arguments whose buffers results reuse
+        self.donated = donated
         self.text = text
         #: for each argument the sharding it must be moved to, or None; empty if no argument must be moved
         self.arrange = [
@@ -146,6 +153,8 @@ def _deleting(execute: Callable[[Sequence[Any]], Any], donated: frozenset[int]) 
     The runtime has taken their memory, but the Python objects do not know it. A call with one of them would reach XLA,
     which prints a line to stderr before it raises; a deleted one is refused before that.
     """
+    if not donated:
+        return execute
     indices = sorted(donated)
 
     def run(buffers: Sequence[Any]) -> Any:
@@ -282,7 +291,7 @@ class Lowering(NamedTuple):
         if self._private:  # text and module must come from the same call
             # The texts are equal, but for the addresses of objects of this module.
             text, module = self.located()
-        executable = compile_text(
+        loaded = compile_text(
             text,
             self.where.devices,
             located=lambda: self.located()[0],
@@ -294,12 +303,12 @@ class Lowering(NamedTuple):
             private=self._private,
             only_stored=only_stored,
         )
-        if executable is None:
+        if loaded is None:
             return None
         for tell in module.when_compiled:
             tell()
-        program = Program(
-            executable,
+        return Program(
+            loaded,
             self.text,
             self.where,
             self.keys,
@@ -308,12 +317,9 @@ class Lowering(NamedTuple):
             self.watch,
             self.kinds,
             self.mark,
+            self.donated,
+            observed(loaded.executable, self.effects, self.is_ours) if self.effects or module.callbacks else None,
         )
-        if self.effects or module.callbacks:
-            program.execute = observed(executable, self.effects, self.is_ours)
-        if self.donated:
-            program.execute = _deleting(program.execute, self.donated)
-        return program
 
 
 def keep(cache: dict[Any, Program], key: Any, program: Program, name: str) -> Program:

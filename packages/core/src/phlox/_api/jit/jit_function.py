@@ -473,7 +473,7 @@ class JitFunction:
         )  # fmt: skip
         # Stages must not keep the user's arrays alive.
         lowered = lowered._replace(call=lowered.call.without_values())
-        return stages.Lowered(signature, lowered.lowering, lambda program: lowered.entry(program).run, self._options)
+        return stages.Lowered(signature, lowered.lowering, lowered.entry, self._options)
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shapes and dtypes of the result, with the shardings of `out_shardings`; see `phlox.eval_shape`."""

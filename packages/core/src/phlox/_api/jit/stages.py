@@ -26,13 +26,15 @@ from ..._xla import analysis as inspection
 from ..._xla.array import ArrayImpl
 from ..._xla.bindings import parse
 from ..._xla.compile import JaxRuntimeError
+from ..._xla.device_assignment import Plan
 from ..._xla.devices import Device
 from ..._xla.host_values import as_array
 from ..._xla.layout import Format, Layout
 from ..._xla.moves import move
-from ..._xla.placement import Placed, is_committed, sharding_of
-from ..._xla.program import Lowering, has_sharding
+from ..._xla.placement import Key, Placed, is_committed, sharding_of
+from ..._xla.program import Lowering, Program, has_sharding
 from .bound_call import BoundCall
+from .entry import Entry
 from .options import CompilerOptions, Options, Prefix, as_overrides
 from .programs import struct_of, with_shardings
 
@@ -245,10 +247,10 @@ class Lowered(Stage):
     Attribute `platforms`: the platforms it was lowered for, or None for that of its arguments.
     """
 
-    def __init__(self, call: Call, lowering: Lowering, run: Callable[..., Any], options: Options):
+    def __init__(self, call: Call, lowering: Lowering, make_entry: Callable[[Program], Entry], options: Options):
         super().__init__(call)
         self._lowering = lowering
-        self._run = run
+        self._make_entry = make_entry
         self._options = options
         self.platforms: tuple[str, ...] | None = None
 
@@ -327,17 +329,18 @@ class Lowered(Stage):
         # Options of this call come last, and so override those of `jit`.
         overrides = as_overrides({**dict(self._options.compiler_options), **(compiler_options or {})})
         program = self._lowering.compile(overrides, self._options.compile_effort)
-        return Compiled(self._call, self._lowering, program, self._run(program))
+        return Compiled(self._call, self._lowering.where, self._lowering.keys, program, self._make_entry(program))
 
 
 class Compiled(Stage):
     """A program compiled for one kind of arguments. Calling it never traces; calls leave out static arguments."""
 
-    def __init__(self, call: Call, lowering: Lowering, program: Any, run: Callable[..., Any]):
+    def __init__(self, call: Call, where: Plan, keys: Sequence[Key], program: Program, entry: Entry):
         super().__init__(call)
-        self._lowering = lowering
+        self._where = where
+        self._keys = keys
         self._program = program
-        self._run = run
+        self._entry = entry
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = _checked_leaves(self._call, "this compiled function", args, kwargs)
@@ -349,13 +352,13 @@ class Compiled(Stage):
                     instead="the jitted function itself, inside of grad, vmap and jit",
                     aval=x.aval,
                 )
-        return self._run(self._placed(leaves))
+        return self._entry.run(self._placed(leaves))
 
     def _placed(self, leaves: list[Any]) -> list[Any]:
         """The leaves where the program reads them: uncommitted arrays are moved, others must lie there."""
-        call, lowering = self._call, self._lowering
+        call = self._call
         for i, key, expected in zip(
-            call.used_indices, lowering.keys[call.hidden :], lowering.where.shardings[call.hidden :], strict=True
+            call.used_indices, self._keys[call.hidden :], self._where.shardings[call.hidden :], strict=True
         ):
             # References, and the values of closed-over ones, are read in the call: `ReferenceEntry.run`.
             if i >= len(leaves) or type(x := leaves[i]) is Ref:
@@ -411,7 +414,7 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> Any:
         """The sharding of each argument, as a tree (args, kwargs); None for those that the program does not read."""
-        return self._call.spread(self._lowering.where.shardings)
+        return self._call.spread(self._where.shardings)
 
     @property
     def output_shardings(self) -> Any:
@@ -422,7 +425,7 @@ class Compiled(Stage):
     def input_formats(self) -> Any:
         """Layout and sharding of each argument, as a tree (args, kwargs)."""
         layouts = self._program.executable.get_parameter_layouts()
-        return self._call.spread(_formats(layouts, self._lowering.where.shardings))
+        return self._call.spread(_formats(layouts, self._where.shardings))
 
     @property
     def output_formats(self) -> Any:

@@ -164,7 +164,7 @@ class _Lowered(stages.Lowered):
             [i - count for i in used if i >= count],
             inner._call.hidden + sum(i < count for i in used),
         )
-        super().__init__(signature, inner._lowering, inner._run, inner._options)
+        super().__init__(signature, inner._lowering, inner._make_entry, inner._options)
         self._inner = inner
         self._runner = runner
         self._names = sizes.names
@@ -179,7 +179,7 @@ class _Compiled(stages.Compiled):
     """The program of a bucket, compiled. It takes arguments of all sizes of the bucket."""
 
     def __init__(self, lowered: _Lowered, inner: stages.Compiled):
-        super().__init__(lowered._call, inner._lowering, inner._program, inner._run)
+        super().__init__(lowered._call, inner._where, inner._keys, inner._program, inner._entry)
         self._inner = inner
         self._runner = lowered._runner
         self._names = lowered._names
