@@ -163,3 +163,94 @@ def test_mistakes_are_named():
         call(lambda o_ref: o_ref.set(pl.program_id(1)), vector(4), grid=2)()
     with pytest.raises(OptionError, match="a grid_spec beside grid"):
         pl.pallas_call(add, vector(4), grid_spec=pl.GridSpec(), grid=2)
+
+
+def test_references_that_begin_with_values():
+    def step(refs):
+        refs["b"][...] = refs["a"][...] * 2
+        refs["a"][0] = 7.0
+
+    result = pl.run_state(step)({"a": jnp.ones(3), "b": jnp.zeros(3)})
+    assert {name: x.tolist() for name, x in result.items()} == {"a": [7, 1, 1], "b": [2, 2, 2]}
+    double = pl.run_state(lambda ref: ref.__setitem__(0, 2 * ref[0]))
+    assert phlox.grad(lambda x: double(x).sum())(jnp.ones(2)).tolist() == [2, 1]
+
+
+CORES = pltpu.TensorCoreMesh(axis_name="core", num_cores=2)
+
+
+def test_kernels_of_a_mesh():
+    """The cores run one after the other: the second sees what the first has written."""
+
+    @pl.kernel(out_type=vector(3), mesh=CORES, scratch_types=[pltpu.VMEM((), "float32")], interpret=True)
+    def rows(x_ref, o_ref, total):
+        core = phlox.lax.axis_index("core")
+        total[...] = x_ref[core].sum()
+        o_ref[core] = total[...]
+
+        @pltpu.run_on_first_core("core")
+        def _():
+            o_ref[2] = 1.0
+
+        o_ref[2] = 10 * o_ref[2] + core.astype("float32")
+
+    assert rows.__name__ == "rows"
+    assert rows(jnp.array([[1.0, 2.0], [3.0, 4.0]])).tolist() == [3, 7, 101]
+    with pytest.raises(UnsupportedError, match="interpret"):
+        pl.kernel(add, out_type=vector(3), mesh=CORES)(jnp.ones(3), jnp.ones(3))
+
+
+def test_kernels_of_several_meshes():
+    def first(x_ref, o_ref):
+        o_ref[0] = x_ref[0]
+
+    def second(x_ref, o_ref):
+        o_ref[1] = o_ref[0] + 1
+
+    meshes = [pltpu.create_tensorcore_mesh("a"), pltpu.create_tensorcore_mesh("b")]
+    run = pl.kernel([first, second], out_type=(vector(2),), mesh=meshes, interpret=True)
+    assert run(jnp.array([4.0]))[0].tolist() == [4, 5]
+    with pytest.raises(ArgumentError, match="2 kernels for 1 meshes"):
+        pl.kernel([first, second], out_type=vector(2), mesh=meshes[:1])
+    with pytest.raises(OptionError, match="should return None"):
+        pl.kernel(lambda x, o: 1, out_type=vector(2), mesh=CORES, interpret=True)(jnp.ones(2))
+
+
+def test_semaphores_count():
+    def kernel(o_ref, semaphores):
+        pl.semaphore_signal(semaphores.at[1], 3)
+        o_ref[0] = pl.semaphore_read(semaphores.at[1])
+        pl.semaphore_wait(semaphores.at[1], 2)
+        pl.semaphore_wait(semaphores.at[1], decrement=False)
+        o_ref[1] = pl.semaphore_read(semaphores.at[1])
+        o_ref[2] = pl.semaphore_read(semaphores.at[0])
+
+    counts = call(kernel, vector(3, "int32"), scratch_shapes=[pltpu.SemaphoreType.REGULAR((2,))])()
+    assert counts.tolist() == [3, 1, 0]
+    with pytest.raises(UnsupportedError, match="other devices"):
+        pl.semaphore_signal(None, device_id=1)
+
+
+def test_copies_of_trees_and_sums():
+    def kernel(x_ref, o_ref, p_ref):
+        pltpu.sync_copy((x_ref, x_ref), (o_ref, p_ref))
+        pltpu.sync_copy(x_ref, o_ref, add=True)
+        pltpu.async_copy(x_ref.at[0:1], p_ref.at[1:2], add=True).wait()
+
+    o, p = call(kernel, (vector(2), vector(2)))(jnp.array([1.0, 2.0]))
+    assert o.tolist() == [2, 4] and p.tolist() == [1, 3]
+
+
+def test_bits_along_other_axes():
+    x = jnp.arange(8, dtype=jnp.int32).reshape(2, 4)
+    halves = pltpu.bitcast(x, jnp.int16, -1)
+    np.testing.assert_array_equal(halves, np.asarray(x).view(np.int16))
+    np.testing.assert_array_equal(pltpu.bitcast(halves, jnp.int32, 1), x)
+
+
+def test_small_helpers():
+    assert pl.align_to(5, alignment=4) == 8 and pl.broadcast_to(a=jnp.ones(1), shape=(2,)).shape == (2,)
+    assert pl.CostEstimate(1, 2, 3).to_json().startswith(b'{"flops": 1')
+    assert not pltpu.is_tpu_device()
+    with pl.enable_poison_buffers(True), pl.enable_debug_checks(new_val=False):
+        pl.debug_check(False, "not checked")

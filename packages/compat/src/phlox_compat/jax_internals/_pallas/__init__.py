@@ -8,24 +8,27 @@ tested, differentiated and mapped on every platform. Kernels are not compiled fo
 from __future__ import annotations
 
 from phlox.lax import broadcast as broadcast
-from phlox.numpy import broadcast_to
 
 from ..._core import Slice, ds
 from ._call import pallas_call
 from ._control import empty, empty_like, empty_ref_like, loop, num_programs, program_id, run_scoped, when, with_scoped
 from ._helpers import (
     align_to,
+    broadcast_to,
     cdiv,
     debug_check,
     debug_print,
     delay,
     enable_debug_checks,
+    enable_poison_buffers,
     estimate_cost,
     multiple_of,
     next_power_of_2,
     reciprocal,
     strides_from_shape,
 )
+from ._kernel import kernel, run_state
+from ._semaphores import semaphore_read, semaphore_signal, semaphore_wait
 from ._specs import (
     ANY,
     HOST,
@@ -40,6 +43,7 @@ from ._specs import (
     GridSpec,
     MemoryRef,
     MemorySpace,
+    RevisitMode,
     Squeezed,
     no_block_spec,
     squeezed,
@@ -59,6 +63,7 @@ __all__ = [
     "GridSpec",
     "MemoryRef",
     "MemorySpace",
+    "RevisitMode",
     "Slice",
     "Squeezed",
     "align_to",
@@ -73,7 +78,9 @@ __all__ = [
     "empty_like",
     "empty_ref_like",
     "enable_debug_checks",
+    "enable_poison_buffers",
     "estimate_cost",
+    "kernel",
     "loop",
     "multiple_of",
     "next_power_of_2",
@@ -83,6 +90,10 @@ __all__ = [
     "program_id",
     "reciprocal",
     "run_scoped",
+    "run_state",
+    "semaphore_read",
+    "semaphore_signal",
+    "semaphore_wait",
     "squeezed",
     "strides_from_shape",
     "when",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +13,7 @@ from phlox.errors import ArgumentError, OptionError, UnsupportedError
 from phlox.ref import new_ref
 
 from ._control import at_point, new_refs
-from ._specs import Block, GridSpec, Squeezed, block_of, no_block_spec, unspecified
-
-#: whether kernels are interpreted although their call does not say so: `pltpu.force_tpu_interpret_mode`
-interprets_all: contextvars.ContextVar[bool] = contextvars.ContextVar("interprets all", default=False)
+from ._specs import Block, GridSpec, Squeezed, block_of, interprets_all, no_block_spec, unspecified
 
 
 def pallas_call(

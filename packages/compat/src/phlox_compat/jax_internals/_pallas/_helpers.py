@@ -22,9 +22,14 @@ def cdiv(a: Any, b: Any) -> Any:
     return (a + (b - 1)) // b
 
 
-def align_to(x: int, a: int) -> int:
-    """`x` rounded up to a multiple of `a`."""
-    return int(cdiv(x, a) * a)
+def align_to(a: Any, alignment: Any) -> Any:
+    """`a` rounded up to a multiple of `alignment`."""
+    return cdiv(a, alignment) * alignment
+
+
+def broadcast_to(a: Any, shape: Sequence[int]) -> Any:
+    """`a` with this shape (as ``numpy.broadcast_to``)."""
+    return jnp.broadcast_to(a, shape)
 
 
 def next_power_of_2(x: int) -> int:
@@ -63,13 +68,19 @@ def debug_print(fmt: str, *args: Any) -> None:
 
 
 @contextlib.contextmanager
-def enable_debug_checks(enable: bool = True) -> Iterator[None]:
+def enable_debug_checks(new_val: bool = True) -> Iterator[None]:
     """A context in which `debug_check` checks."""
-    token = _checks.set(enable)
+    token = _checks.set(new_val)
     try:
         yield
     finally:
         _checks.reset(token)
+
+
+@contextlib.contextmanager
+def enable_poison_buffers(new_val: bool = True) -> Iterator[None]:
+    """A context without effect: memory that nothing was written to always has nan, or the smallest integers."""
+    yield
 
 
 def debug_check(condition: Any, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
 import enum
 from collections.abc import Callable, Sequence
@@ -13,6 +14,9 @@ from phlox.errors import OptionError
 from phlox.numpy import full, iinfo, nan
 from phlox.ref import Ref, new_ref
 from phlox.tree_util import register_static
+
+#: whether kernels are interpreted although their call does not say so: `pltpu.force_tpu_interpret_mode`
+interprets_all: contextvars.ContextVar[bool] = contextvars.ContextVar("interprets all", default=False)
 
 
 class MemorySpace(enum.Enum):
@@ -93,6 +97,13 @@ squeezed = Squeezed()
 BlockDim = Blocked | Element | BoundedSlice | Squeezed
 
 
+class RevisitMode(enum.Enum):
+    """When a block may be read again; no meaning in interpret mode."""
+
+    IMMEDIATE = "immediate"
+    ANY = "any"
+
+
 @dataclasses.dataclass(frozen=True)
 class Buffered:
     """How many blocks the hardware holds at once; no meaning in interpret mode."""
@@ -116,6 +127,12 @@ class CostEstimate:
     transcendentals: int
     bytes_accessed: int
     remote_bytes_transferred: int = 0
+
+    def to_json(self) -> bytes:
+        """The fields as JSON."""
+        import json
+
+        return json.dumps(dataclasses.asdict(self)).encode("ascii")
 
 
 class _NoBlockSpec:

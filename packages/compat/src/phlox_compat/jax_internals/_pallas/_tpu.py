@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from phlox import lax, numpy as jnp, tree_util
-from phlox.ref import Ref, new_ref
-from phlox.tree_util import register_static
+from phlox.ref import Ref
 
-from ._call import interprets_all, run_grid
+from ._call import run_grid
+from ._control import when
 from ._helpers import reciprocal as reciprocal
-from ._specs import CompilerParams as _CompilerParams, GridSpec, MemoryRef, block_of, no_block_spec
+from ._semaphores import Semaphores
+from ._specs import CompilerParams as _CompilerParams, GridSpec, MemoryRef, block_of, interprets_all, no_block_spec
 
 PARALLEL, ARBITRARY, CORE_PARALLEL, SUBCORE_PARALLEL = "parallel", "arbitrary", "core_parallel", "subcore_parallel"
 
@@ -44,18 +45,6 @@ VMEM, VMEM_SHARED, SMEM = MemorySpace.VMEM, MemorySpace.VMEM_SHARED, MemorySpace
 CMEM, HBM, SEMAPHORE = MemorySpace.CMEM, MemorySpace.HBM, MemorySpace.SEMAPHORE
 
 
-@register_static
-@dataclasses.dataclass(frozen=True)
-class _Semaphores:
-    """The type of a memory of semaphores, which count nothing here: copies are made at once."""
-
-    shape: tuple[int, ...]
-
-    def new(self) -> Ref:
-        """A reference of this type."""
-        return new_ref(jnp.zeros(self.shape, jnp.int16))
-
-
 class SemaphoreType(enum.Enum):
     """Kinds of semaphores; also the type of a memory with one."""
 
@@ -63,12 +52,44 @@ class SemaphoreType(enum.Enum):
     DMA = "dma"
     BARRIER = "barrier"
 
-    def __call__(self, shape: Sequence[int]) -> _Semaphores:
-        return _Semaphores(tuple(shape))
+    def __call__(self, shape: Sequence[int]) -> Semaphores:
+        return Semaphores(tuple(shape))
 
     def new(self) -> Ref:
         """A reference to one semaphore."""
-        return _Semaphores(()).new()
+        return Semaphores(()).new()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TensorCoreMesh:
+    """The cores of a TPU, over which `kernel` runs."""
+
+    axis_name: str
+    num_cores: int = 1
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """The number of cores by the name of the axis."""
+        return {self.axis_name: self.num_cores}
+
+    @property
+    def size(self) -> int:
+        """The number of cores."""
+        return self.num_cores
+
+
+def create_tensorcore_mesh(axis_name: str, devices: Any = None, num_cores: int | None = None) -> TensorCoreMesh:
+    """A `TensorCoreMesh`; of one core, unless `num_cores` is given."""
+    return TensorCoreMesh(axis_name=axis_name, num_cores=num_cores or 1)
+
+
+def run_on_first_core(core_axis_name: str) -> Callable[[Callable[[], Any]], None]:
+    """Decorator that runs a function without arguments at once, on the first core along an axis of the mesh."""
+    return when(lax.axis_index(core_axis_name) == 0)
+
+
+def core_barrier(sem: Any, *, core_axis_name: str) -> None:
+    """Waits for the other cores. In interpret mode they run one after the other, and it does nothing."""
 
 
 class GridDimensionSemantics(enum.Enum):
@@ -159,24 +180,33 @@ def reset_tpu_interpret_mode_state() -> None:
     """Forgets the state of the interpreter, which has none here."""
 
 
+def _is_ref(x: Any) -> bool:
+    return hasattr(x, "swap")
+
+
 def _value(source: Any) -> Any:
-    return source[...] if hasattr(source, "swap") else source
+    return source[...] if _is_ref(source) else source
 
 
-def sync_copy(src_ref: Any, dst_ref: Any) -> None:
-    """Copies an array or the elements of a reference, or of a part of one, to another."""
-    dst_ref[...] = _value(src_ref)
+def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
+    """Copies an array or the elements of a reference, or of a part of one, to another; with `add` it adds them.
+
+    Both may be trees of references.
+    """
+    pairs = zip(*(tree_util.tree_leaves(x, is_leaf=_is_ref) for x in (src_ref, dst_ref)), strict=True)
+    for source, target in pairs:
+        target[...] = target[...] + _value(source) if add else _value(source)
 
 
 class AsyncCopyDescriptor:
     """A copy, which `start` makes at once."""
 
-    def __init__(self, src_ref: Any, dst_ref: Any):
-        self.src_ref, self.dst_ref = src_ref, dst_ref
+    def __init__(self, src_ref: Any, dst_ref: Any, add: bool = False):
+        self.src_ref, self.dst_ref, self.add = src_ref, dst_ref, add
 
     def start(self, priority: int = 0) -> None:
         """Copies."""
-        sync_copy(self.src_ref, self.dst_ref)
+        sync_copy(self.src_ref, self.dst_ref, add=self.add)
 
     def wait(self) -> None:
         """Does nothing: the copy has been made."""
@@ -184,14 +214,16 @@ class AsyncCopyDescriptor:
     wait_send = wait_recv = wait
 
 
-def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor:
+def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any = None, *, src_sem: Any = None) -> AsyncCopyDescriptor:
     """A copy between memories of the same core, which `start` makes."""
     return AsyncCopyDescriptor(src_ref, dst_ref)
 
 
-def async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0) -> AsyncCopyDescriptor:
-    """As `make_async_copy`, already started."""
-    copy = make_async_copy(src_ref, dst_ref, sem)
+def async_copy(
+    src_ref: Any, dst_ref: Any, sem: Any = None, *, src_sem: Any = None, priority: int = 0, add: bool = False
+) -> AsyncCopyDescriptor:
+    """As `make_async_copy`, already started; with `add` it adds to the target."""
+    copy = AsyncCopyDescriptor(src_ref, dst_ref, add)
     copy.start()
     return copy
 
@@ -261,8 +293,10 @@ def repeat(x: Any, repeats: int, axis: int) -> Any:
     return jnp.concatenate([x] * repeats, axis)
 
 
-def bitcast(x: Any, ty: Any) -> Any:
-    """The bits of `x` as another dtype; where widths differ, the second last axis becomes longer or shorter."""
+def bitcast(x: Any, ty: Any, dim: int = -2) -> Any:
+    """The bits of `x` as another dtype; where widths differ, axis `dim` becomes longer or shorter."""
+    if dim % x.ndim != x.ndim - 2:
+        return jnp.swapaxes(bitcast(jnp.swapaxes(x, dim, -2), ty), dim, -2)
     old, new = np.dtype(x.dtype).itemsize, np.dtype(ty).itemsize
     if old == new:
         return lax.bitcast_convert_type(x, ty)
@@ -272,6 +306,11 @@ def bitcast(x: Any, ty: Any) -> Any:
         return lax.bitcast_convert_type(jnp.moveaxis(groups, -2, -1), ty)
     parts = jnp.moveaxis(lax.bitcast_convert_type(x, ty), -1, -2)
     return parts.reshape(*x.shape[:-2], x.shape[-2] * old // new, x.shape[-1])
+
+
+def is_tpu_device() -> bool:
+    """Whether the default device is a TPU; False in interpret mode."""
+    return False
 
 
 def touch(ref: Any) -> None:
