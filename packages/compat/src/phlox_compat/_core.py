@@ -24,7 +24,9 @@ from phlox._transform.array_operations import add as add_tangents
 from phlox._transform.batch import BatchTracer
 from phlox._transform.jvp import JVPTracer
 from phlox._xla.array import ArrayImpl
+from phlox._xla.bindings import context as mlir_context
 from phlox._xla.devices import _clients as clients, client
+from phlox._xla.text import dense as dense_text
 from phlox.numpy._indexing.ds import Slice, ds
 from phlox.numpy._indexing.refs import RefView
 
@@ -50,11 +52,13 @@ __all__ = [
     "client",
     "clients",
     "current_trace",
+    "dense_text",
     "ds",
     "flat_axes",
     "grad",
     "hoist_consts",
     "is_internal",
+    "mlir_context",
     "native",
     "prune",
     "reason",

@@ -184,3 +184,31 @@ def test_every_primitive_of_jax_lax_has_a_name():
     assert isinstance(phlox.lax.after_all_p.bind(phlox.lax.create_token_p.bind()), type(phlox.lax.create_token()))
     missing = [name for name in dir(jax.lax) if name.endswith("_p") and not hasattr(phlox.lax, name)]
     assert not missing
+
+
+def scale(m: Any) -> Any:
+    """A primitive whose lowering rule builds MLIR by jaxlib's bindings."""
+    mlir = importlib.import_module(f"{m.__name__}.interpreters.mlir")
+    if m is phlox:
+        from phlox_compat.interpreters import _mlir_helpers as helpers
+    else:
+        helpers = mlir
+    from jaxlib.mlir.dialects import stablehlo
+
+    prim = importlib.import_module(f"{m.__name__}.extend.core").Primitive("tutorial_scale")
+    prim.def_abstract_eval(lambda x, *, factors: x)
+
+    def rule(ctx: Any, x: Any, *, factors: Any) -> Any:
+        (aval,) = ctx.avals_in
+        constant = helpers.ir_constant(np.asarray(factors, aval.dtype))
+        (inner,) = mlir.lower_fun(m.numpy.sin, multiple_results=False)(ctx, x)
+        inner = inner if isinstance(inner, type(x)) or hasattr(inner, "type") else inner[0]
+        return [stablehlo.multiply(constant, inner)]
+
+    mlir.register_lowering(prim, rule, platform="cpu")
+    return lambda x: prim.bind(x, factors=(1, 2, 3))
+
+
+def test_rules_that_build_mlir() -> None:
+    mine, theirs = (m.jit(scale(m))(X) for m in (phlox, jax))
+    np.testing.assert_array_equal(mine, theirs)

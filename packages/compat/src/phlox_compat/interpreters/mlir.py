@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from phlox.errors import UnsupportedError
@@ -16,6 +16,12 @@ class LowerFun(NamedTuple):
 
     fun: Callable[..., Any]
     multiple_results: bool
+
+    def __call__(self, ctx: Any, *args: Any, **params: Any) -> list[Any]:
+        """The results of the function, inside of a rule that builds MLIR."""
+        from ._mlir_rules import call_jax_function
+
+        return call_jax_function(ctx, self.fun, args, params)
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LowerFun:
@@ -37,14 +43,14 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LowerFu
 def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, **_options: Any) -> Any:
     """Sets the lowering rule of a primitive.
 
-    A rule that builds MLIR is accepted, so that a library with such a rule can be imported. phlox lowers to StableHLO
-    as text: compiling a program with the primitive raises `UnsupportedError`, unless the rule only returns operands.
-    See `phlox.extend.Primitive`.
+    A rule that builds MLIR by jaxlib's bindings fills a function of its own, which the program calls. Rules of
+    `phlox.extend.Primitive` write text, which needs no bindings.
 
     Args:
       prim: the primitive.
-      rule: a result of `lower_fun`.
-      platform: accepted as in JAX; the rule is used for all platforms.
+      rule: a result of `lower_fun` or `phlox.ffi.ffi_lowering`, or ``rule(ctx, *operands, **params)``, which returns
+        values of MLIR.
+      platform: the platform that the rule is for, such as ``"cpu"`` or ``"gpu"``; None for those that have no rule.
       **_options: accepted as in JAX; not used.
 
     Returns:
@@ -57,30 +63,59 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, *
     >>> float(phlox.jit(doubled_p.bind)(3.0))
     6.0
     """
-    if isinstance(rule, LowerFun):
-        prim.lower = lowered_as(rule.fun, many=rule.multiple_results)
-    elif platform is None or prim.lower is None:  # a rule for one platform does not replace one that can be used
-        prim.lower = _passing(prim, rule)
+    known = prim.lower.rules if isinstance(prim.lower, _ByPlatform) else {None: prim.lower}
+    prim.lower = _ByPlatform(prim.name, {**known, platform: _lowering(prim, rule)})
     return rule
 
 
-def _passing(prim: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule for primitives that mark their operands, and return them. Raises where it builds anything."""
+class _ByPlatform:
+    """A lowering rule that chooses by platform; the rule for None is for platforms without one."""
 
-    def lower(_f: Function, *args: Value, **params: Any) -> Any:
-        try:
-            out = rule(None, *args, **params)
-        except Exception:
-            out = None
-        if isinstance(out, tuple | list) and all(any(x is arg for arg in args) for x in out):
-            return list(out) if prim.multiple_results else out[0]
-        raise UnsupportedError(
-            f"the lowering rule of {prim} builds MLIR, and phlox writes text",
-            instead="mlir.lower_fun(f), or phlox.extend.Primitive(name, lower=...), whose rule writes StableHLO",
-            primitive=prim.name,
-        )
+    def __init__(self, name: str, rules: dict[str | None, Any]):
+        self._name = name
+        self.rules = rules
+
+    def __call__(self, f: Function, *args: Value, **params: Any) -> Any:
+        device = f.module.devices[0]
+        platform = "cpu" if device is None else device.platform
+        names = (platform, "gpu", None) if platform in ("cuda", "rocm") else (platform, None)
+        rule = next((rule for name in names if (rule := self.rules.get(name)) is not None), None)
+        if rule is None:
+            raise UnsupportedError(
+                f"{self._name} has no lowering rule for {platform}",
+                instead="mlir.register_lowering(prim, rule) without a platform",
+                primitive=self._name,
+            )
+        return rule(f, *args, **params)
+
+
+def _lowering(prim: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule in phlox's form."""
+    if isinstance(rule, LowerFun):
+        return lowered_as(rule.fun, many=rule.multiple_results)
+    if getattr(rule, "writes_text", False):
+        return rule
+
+    def lower(f: Function, *args: Value, **params: Any) -> Any:
+        passed = _returned_operands(rule, args, params)
+        if passed is not None:
+            return passed if prim.multiple_results else passed[0]
+        from ._mlir_rules import lowered_by_bindings  # imports jaxlib's bindings when it is called
+
+        return lowered_by_bindings(prim, rule)(f, *args, **params)
 
     return lower
+
+
+def _returned_operands(rule: Callable[..., Any], args: Sequence[Value], params: dict[str, Any]) -> list[Any] | None:
+    """The results of a rule that only returns operands, as those of primitives that mark values do. None for rules
+    that build something: they fail without a context."""
+    try:
+        out = rule(None, *args, **params)
+    except Exception:
+        return None
+    is_passing = isinstance(out, tuple | list) and all(any(x is arg for arg in args) for x in out)
+    return list(out) if is_passing else None
 
 
 publish(__name__)

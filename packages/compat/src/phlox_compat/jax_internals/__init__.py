@@ -48,7 +48,7 @@ class Entry(NamedTuple):
       module: the module of JAX.
       names: the names in it; ``("*",)`` for every name that one of `homes` has.
       homes: the modules that provide the names, in the order of lookup: "." is phlox, ``_types`` a file of this
-        folder, ``core`` is ``phlox.core``.
+        folder, ``core`` is ``phlox.core``, ``jaxlib.mlir.ir`` a module of jaxlib.
       libraries: those that ask for it.
     """
 
@@ -130,14 +130,31 @@ jax._src.xla_bridge | _backends | _types | chex
 jax._src.xla_bridge | * | . | chex
 jax._src.interpreters.ad | * | interpreters.ad | equinox
 jax._src.interpreters.batching | * | interpreters.batching | equinox
-jax._src.interpreters.mlir | * | interpreters.mlir | equinox
+jax._src.interpreters.mlir | * | interpreters.mlir phlox_compat.interpreters._mlir_helpers | equinox
 jax._src.interpreters.pxla | * | _types | flax
 jax.extend.backend | get_backend backends | _types | flax
 jax.extend.sharding | * | sharding | flax
 jax.lib.xla_bridge | get_backend | _types | rlax numpyro
 jax.lib.xla_extension | XlaRuntimeError | _types | equinox
 jax.interpreters.batching | axis_primitive_batchers not_mapped NotMapped BatchTracer | _tables | equinox
-jax.interpreters.mlir | emit_python_callback ir_constant | _tables | equinox
+jax.interpreters.mlir | emit_python_callback | _tables | equinox
+jax.interpreters.mlir | * | phlox_compat.interpreters._mlir_helpers | mpi4jax sphericart transformer_engine
+jax._src.lib.mlir.ir | * | jaxlib.mlir.ir | mpi4jax
+jax._src.lib.mlir.dialects.hlo | * | jaxlib.mlir.dialects.stablehlo | mpi4jax
+jax.extend.mlir.ir | * | jaxlib.mlir.ir | jax_triton
+jax.extend.mlir.dialects.arith | * | jaxlib.mlir.dialects.arith | jax_triton
+jax.extend.mlir.dialects.builtin | * | jaxlib.mlir.dialects.builtin | jax_triton
+jax.extend.mlir.dialects.chlo | * | jaxlib.mlir.dialects.chlo | jax_triton
+jax.extend.mlir.dialects.func | * | jaxlib.mlir.dialects.func | jax_triton
+jax.extend.mlir.dialects.math | * | jaxlib.mlir.dialects.math | jax_triton
+jax.extend.mlir.dialects.memref | * | jaxlib.mlir.dialects.memref | jax_triton
+jax.extend.mlir.dialects.mpmd | * | jaxlib.mlir.dialects.mpmd | jax_triton
+jax.extend.mlir.dialects.scf | * | jaxlib.mlir.dialects.scf | jax_triton
+jax.extend.mlir.dialects.sdy | * | jaxlib.mlir.dialects.sdy | jax_triton
+jax.extend.mlir.dialects.sparse_tensor | * | jaxlib.mlir.dialects.sparse_tensor | jax_triton
+jax.extend.mlir.dialects.stablehlo | * | jaxlib.mlir.dialects.stablehlo | jax_triton
+jax.extend.mlir.dialects.vector | * | jaxlib.mlir.dialects.vector | jax_triton
+jax.extend.mlir.passmanager | * | jaxlib.mlir.passmanager | jax_triton
 jax.interpreters.ad | JVPTracer deflinear zeros_like_aval | _tables | equinox haiku
 jax.interpreters.xla | canonicalize_dtype_handlers pytype_aval_mappings | _types | tensorflow_probability
 jax.interpreters.pxla | thread_resources | _types | flax
@@ -216,6 +233,8 @@ def import_home(home: str) -> ModuleType:
     """The module that an entry of `TABLE` names."""
     if home == ".":
         return importlib.import_module("phlox")
+    if home.startswith(("jaxlib.", "phlox_compat.")):
+        return importlib.import_module(home)
     return importlib.import_module(f"{__name__ if home[0] == '_' else 'phlox'}.{home}")
 
 

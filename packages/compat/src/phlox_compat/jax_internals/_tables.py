@@ -39,10 +39,3 @@ def emit_python_callback(*_args: Any, **_kwargs: Any) -> NoReturn:
     raise UnsupportedError(
         "mlir.emit_python_callback builds MLIR, and phlox writes text", instead="jax.pure_callback, io_callback"
     )
-
-
-def ir_constant(*_args: Any, **_kwargs: Any) -> NoReturn:
-    """Raises: it builds MLIR, and phlox writes text."""
-    raise UnsupportedError(
-        "mlir.ir_constant builds MLIR, and phlox writes text", instead="mlir.lower_fun of a function with the constant"
-    )

@@ -202,6 +202,7 @@ def ffi_lowering(
         values = write(f, *operands, **attributes)
         return values[0] if len(values) == 1 else values
 
+    rule.writes_text = True  # type: ignore[attr-defined]  # as opposed to rules that build MLIR
     return rule
 
 
