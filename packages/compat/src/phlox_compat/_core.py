@@ -24,7 +24,7 @@ from phlox._transform.array_operations import add as add_tangents
 from phlox._transform.batch import BatchTracer
 from phlox._transform.jvp import JVPTracer
 from phlox._xla.array import ArrayImpl
-from phlox._xla.bindings import context as mlir_context
+from phlox._xla.bindings import context as mlir_context, module as mlir_module
 from phlox._xla.devices import _clients as clients, client
 from phlox._xla.text import dense as dense_text
 from phlox.numpy._indexing.ds import Slice, ds
@@ -59,6 +59,7 @@ __all__ = [
     "hoist_consts",
     "is_internal",
     "mlir_context",
+    "mlir_module",
     "native",
     "prune",
     "reason",

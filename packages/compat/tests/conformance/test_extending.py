@@ -212,3 +212,46 @@ def scale(m: Any) -> Any:
 def test_rules_that_build_mlir() -> None:
     mine, theirs = (m.jit(scale(m))(X) for m in (phlox, jax))
     np.testing.assert_array_equal(mine, theirs)
+
+
+def product(m: Any) -> Any:
+    """A bilinear primitive, stated by JAX's helpers."""
+    name = m.__name__
+    core = importlib.import_module(f"{name}.extend.core")
+    ad, batching, mlir = (importlib.import_module(f"{name}.interpreters.{x}") for x in ("ad", "batching", "mlir"))
+    prim = core.Primitive("tutorial_product")
+    prim.def_impl(lambda x, y, *, factor: m.jit(lambda x, y: prim.bind(x, y, factor=factor))(x, y))
+
+    @prim.def_abstract_eval
+    def abstract_eval(x: Any, y: Any, *, factor: float) -> Any:
+        return m.core.ShapedArray(np.broadcast_shapes(x.shape, y.shape), x.dtype)
+
+    mlir.register_lowering(prim, mlir.lower_fun(lambda x, y, *, factor: factor * x * y, multiple_results=False))
+    bind = lambda x, y: prim.bind(x, y, factor=2.0)
+    ad.defbilinear(
+        prim,
+        lambda ct, x, y, *, factor: prim.bind(ct, y, factor=factor),
+        lambda ct, x, y, *, factor: ad.add_jaxvals(prim.bind(x, ct, factor=factor), m.numpy.zeros_like(ct)),
+    )
+    batching.defbroadcasting(prim)
+    assert batching.broadcast(m.numpy.ones(2), 3, 1, None).shape == (2, 3)
+    return bind
+
+
+ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
+BILINEAR = {
+    "grad": lambda m, f: m.grad(lambda x, y: (f(x, y) ** 2).sum(), (0, 1))(X, Y),
+    "jvp": lambda m, f: m.jvp(f, (X, Y), (Z, X)),
+    "vmap": lambda m, f: m.vmap(f)(ROWS, ROWS),
+    "vmap of one": lambda m, f: m.vmap(f, (0, None))(ROWS, X),
+    "vmap of other axes": lambda m, f: m.vmap(f, (0, 1))(ROWS, ROWS.T),
+    "vmap of a scalar": lambda m, f: m.vmap(f, (0, None))(ROWS, np.float32(3)),
+    "vmap(grad)": lambda m, f: m.vmap(m.grad(lambda x, y: (f(x, y) ** 2).sum(), (0, 1)), (0, None))(ROWS, X),
+}
+
+
+@pytest.mark.parametrize("use", BILINEAR)
+def test_helpers_for_rules(use: str) -> None:
+    mine, theirs = (jax.tree.leaves(BILINEAR[use](m, product(m))) for m in (phlox, jax))
+    for a, b in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)

@@ -10,7 +10,7 @@ import numpy as np
 
 from phlox.extend import ShapedArray
 
-from .._core import mlir_context
+from .._core import mlir_context, mlir_module
 from ._mlir_rules import (
     LoweringRuleContext as LoweringRuleContext,
     ModuleContext as ModuleContext,
@@ -27,12 +27,10 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name == "ir":
-        from jaxlib.mlir import ir
-
+        ir = mlir_module("ir")
         return ir
     if name == "hlo":
-        from jaxlib.mlir.dialects import stablehlo
-
+        stablehlo = mlir_module("dialects.stablehlo")
         return stablehlo
     raise AttributeError(name)
 
@@ -44,8 +42,7 @@ def make_ir_context() -> Any:
 
 def aval_to_ir_type(*ctx_and_aval: Any) -> Any:
     """The MLIR type of arrays of this type; JAX 0.12 passes the context of the module first."""
-    from jaxlib.mlir import ir
-
+    ir = mlir_module("ir")
     return ir.Type.parse(ctx_and_aval[-1].text)
 
 
@@ -56,8 +53,7 @@ def aval_to_ir_types(*ctx_and_aval: Any) -> tuple[Any, ...]:
 
 def dtype_to_ir_type(dtype: Any) -> Any:
     """The MLIR type of the elements."""
-    from jaxlib.mlir import ir
-
+    ir = mlir_module("ir")
     return ir.RankedTensorType(aval_to_ir_type(ShapedArray((), np.dtype(dtype)))).element_type
 
 
@@ -74,8 +70,7 @@ def unflatten_ir_values_like_types(xs: Iterable[Any], ys: Sequence[Any]) -> list
 
 def ir_constant(val: Any, *, const_lowering: Any = None, aval: Any = None) -> Any:
     """A constant with the elements of an array or number."""
-    from jaxlib.mlir.dialects import stablehlo
-
+    stablehlo = mlir_module("dialects.stablehlo")
     array = np.asarray(val)
     dtype = {"float64": np.float32, "int64": np.int32}.get(array.dtype.name) if np.isscalar(val) else None
     aval = ShapedArray(array.shape, np.dtype(dtype or array.dtype)) if aval is None else aval
@@ -89,8 +84,7 @@ def ir_constants(val: Any, *, const_lowering: Any = None, aval: Any = None) -> t
 
 def ir_attribute(val: Any) -> Any:
     """A bool, number, string, array, or a sequence or dict of these as an attribute."""
-    from jaxlib.mlir import ir
-
+    ir = mlir_module("ir")
     if isinstance(val, ir.Attribute):
         return val
     if isinstance(val, bool | np.bool_):
@@ -111,15 +105,13 @@ def ir_attribute(val: Any) -> Any:
 
 def i32_attr(i: int) -> Any:
     """An attribute with an integer of 32 bits."""
-    from jaxlib.mlir import ir
-
+    ir = mlir_module("ir")
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), i)
 
 
 def i64_attr(i: int) -> Any:
     """An attribute with an integer of 64 bits."""
-    from jaxlib.mlir import ir
-
+    ir = mlir_module("ir")
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), i)
 
 
@@ -131,8 +123,7 @@ def dense_int_elements(xs: Any) -> Any:
 
 def dense_int_array(xs: Sequence[int]) -> Any:
     """Integers of 64 bits as a ``DenseI64ArrayAttr``."""
-    from jaxlib.mlir import ir
-
+    ir = mlir_module("ir")
     return ir.DenseI64ArrayAttr.get(np.asarray(xs, np.int64))
 
 
@@ -143,8 +134,7 @@ def shape_tensor(ctx: Any, sizes: Sequence[int]) -> Any:
 
 def token_type() -> Any:
     """The MLIR type of tokens."""
-    from jaxlib.mlir import ir
-
+    ir = mlir_module("ir")
     return ir.Type.parse("!stablehlo.token")
 
 

@@ -17,7 +17,7 @@ from phlox import ShapeDtypeStruct
 from phlox.errors import UnsupportedError
 from phlox.extend import Function, Primitive, ShapedArray, Value
 
-from .._core import dense_text, mlir_context
+from .._core import dense_text, mlir_context, mlir_module
 
 
 @dataclasses.dataclass
@@ -100,9 +100,7 @@ def _function_text(
     f: Function, prim: Primitive, rule: Callable[..., Any], args: Sequence[Value], params: dict[str, Any]
 ) -> tuple[str, str]:
     """The text of the function that the rule fills, and of those that it has added, and the name of the first."""
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import func
-
+    ir, func = mlir_module("ir"), mlir_module("dialects.func")
     symbol = f.module.fresh_name(prim.name)
     with mlir_context() as context, ir.Location.unknown():
         module = ir.Module.create()
@@ -136,8 +134,7 @@ def _function_text(
 
 def _rename(f: Function, module: Any, op: Any, symbol: str) -> None:
     """Gives a function that the rule has added a name that is unique in the program."""
-    from jaxlib.mlir import ir
-
+    ir = mlir_module("ir")
     name = ir.StringAttr(op.attributes["sym_name"]).value
     if name != symbol:
         new = f.module.fresh_name(name)
@@ -162,9 +159,7 @@ def call_jax_function(
     ctx: LoweringRuleContext, fun: Callable[..., Any], args: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:
     """Adds the program of a function of arrays to the module of a rule, and calls it."""
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import func
-
+    ir, func = mlir_module("ir"), mlir_module("dialects.func")
     structs = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in ctx.avals_in]
     lowered = phlox.jit(lambda *xs: fun(*xs, **params), keep_unused=True).lower(*structs)
     source = ir.Module.parse(lowered.as_text())
@@ -184,8 +179,7 @@ def call_jax_function(
 
 def attribute_of(value: Any, aval: ShapedArray) -> Any:
     """An array as a ``DenseElementsAttr``."""
-    from jaxlib.mlir import ir
-
+    ir = mlir_module("ir")
     if aval.dtype.kind == "c":  # the bindings cannot show such an attribute that was parsed
         element = ir.RankedTensorType(ir.Type.parse(aval.text)).element_type
         return ir.DenseElementsAttr.get(np.asarray(value, aval.dtype), type=element, shape=aval.shape)

@@ -22,7 +22,9 @@ from ._tables import RuleTable
 __all__ = [
     "UndefinedPrimal",
     "Zero",
+    "add_jaxvals",
     "add_tangents",
+    "defbilinear",
     "defjvp",
     "deflinear2",
     "instantiate_zeros",
@@ -99,5 +101,41 @@ def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None
         [Zero(x.aval) for x in args] if type(ct) is Zero else transpose_rule(ct, *args, **params)
     )
 
+
+def defbilinear(prim: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]) -> None:
+    """Declares that a primitive of two arguments is linear in each of them, and sets its transpose rules.
+
+    Args:
+      prim: the primitive, with one result.
+      lhs_rule: ``lhs_rule(ct, x, y, **params)`` returns the cotangent of the first argument `x`, which is passed as
+        `UndefinedPrimal`.
+      rhs_rule: the same for the second argument.
+
+    Returns:
+      None.
+
+    >>> from phlox.extend.core import Primitive
+    >>> product_p = Primitive("documentation_product")
+    >>> _ = product_p.def_impl(lambda x, y: x * y)
+    >>> _ = product_p.def_abstract_eval(lambda x, y: x)
+    >>> defbilinear(product_p, lambda ct, x, y: product_p.bind(ct, y), lambda ct, x, y: product_p.bind(x, ct))
+    >>> phlox.grad(product_p.bind, 1)(3.0, 2.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    defjvp(
+        prim, lambda t, x, y, **params: prim.bind(t, y, **params), lambda t, x, y, **params: prim.bind(x, t, **params)
+    )
+
+    def transpose(ct: Any, x: Any, y: Any, **params: Any) -> tuple[Any, Any]:
+        is_lhs = is_undefined_primal(x)
+        rule = lhs_rule if is_lhs else rhs_rule
+        cotangent = Zero((x if is_lhs else y).aval) if type(ct) is Zero else rule(ct, x, y, **params)
+        return (cotangent, None) if is_lhs else (None, cotangent)
+
+    prim.transpose = transpose
+
+
+#: the sum of two cotangents
+add_jaxvals = add_tangents
 
 publish(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from phlox.extend import Primitive, insert_axis, move_axis as moveaxis, publish
@@ -11,6 +12,8 @@ from ._tables import RuleTable
 
 __all__ = [
     "bdim_at_front",
+    "broadcast",
+    "defbroadcasting",
     "defvectorized",
     "moveaxis",
     "primitive_batchers",
@@ -46,13 +49,65 @@ def defvectorized(primitive: Primitive) -> None:
     primitive.batch = lambda axis, args, dims, **params: (primitive.bind(*args, **params), dims[0])
 
 
-def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
+def defbroadcasting(prim: Primitive) -> None:
+    """Sets the batching rule of an elementwise primitive of several arguments: it is applied to the whole batch.
+
+    Args:
+      prim: the primitive, whose arguments have one shape, or none.
+
+    Returns:
+      None.
+
+    >>> from phlox.extend.core import Primitive
+    >>> plus_p = Primitive("documentation_plus")
+    >>> _ = plus_p.def_impl(lambda x, y: x + y)
+    >>> _ = plus_p.def_abstract_eval(lambda x, y: x)
+    >>> defbroadcasting(plus_p)
+    >>> phlox.vmap(plus_p.bind, (0, None))(jnp.ones((3, 2)), jnp.ones(2)).shape
+    (3, 2)
+    """
+
+    def batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[Any, Any]:
+        size = next(x.shape[dim] for x, dim in zip(args, dims, strict=True) if dim is not None)
+        rank = max(x.ndim - (dim is not None) for x, dim in zip(args, dims, strict=True))
+        operands = []
+        for x, dim in zip(args, dims, strict=True):
+            if x.ndim:  # a scalar that is not mapped broadcasts by itself
+                x = bdim_at_front(x, dim, size)
+                x = x.reshape(x.shape + (1,) * (rank + 1 - x.ndim))
+            operands.append(x)
+        out = prim.bind(*operands, **params)
+        return out, (0,) * len(out) if prim.multiple_results else 0
+
+    prim.batch = batch
+
+
+def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Any:
+    """`x`, repeated along a new axis.
+
+    Args:
+      x: array, which may be traced.
+      sz: length of the new axis.
+      axis: its number.
+      mesh_axis: not used.
+
+    Returns:
+      An array of the same dtype.
+
+    >>> broadcast(jnp.ones((2, 3)), 4, 1).shape
+    (2, 4, 3)
+    """
+    return insert_axis(x, sz, axis)
+
+
+def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) -> Any:
     """`x` with its mapped axis in front; a value that is not mapped is repeated along a new axis.
 
     Args:
       x: array, which may be traced.
       bdim: the mapped axis, counted from 0; None for a value that is not mapped.
       size: length of the mapped axis.
+      mesh_axis: not used.
 
     Returns:
       An array of the same dtype, whose first axis has length `size`.

@@ -63,7 +63,7 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, *
     >>> float(phlox.jit(doubled_p.bind)(3.0))
     6.0
     """
-    known = prim.lower.rules if isinstance(prim.lower, _ByPlatform) else {None: prim.lower}
+    known: dict[str | None, Any] = prim.lower.rules if isinstance(prim.lower, _ByPlatform) else {None: prim.lower}
     prim.lower = _ByPlatform(prim.name, {**known, platform: _lowering(prim, rule)})
     return rule
 

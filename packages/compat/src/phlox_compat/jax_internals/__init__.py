@@ -17,6 +17,7 @@ from phlox.extend import publish
 from .._core import UNAVAILABLE as _ABSENT
 
 if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import statements
+    from ..interpreters import _mlir_helpers  # noqa: F401
     from . import (  # noqa: F401
         _annotations,
         _custom_partitioning,

@@ -6,6 +6,7 @@ They are imported at first use, because the import takes 60 ms and few programs 
 from __future__ import annotations
 
 import functools
+import importlib
 from typing import Any
 
 
@@ -29,6 +30,11 @@ def context() -> Any:
     for dialect in (sdy, chlo, stablehlo):
         dialect.register_dialect(mlir_context)
     return mlir_context
+
+
+def module(name: str) -> Any:
+    """The module ``jaxlib.mlir.NAME``, such as ``ir`` or ``dialects.stablehlo``."""
+    return importlib.import_module(f"jaxlib.mlir.{name}")
 
 
 def parse(text: str) -> Any:

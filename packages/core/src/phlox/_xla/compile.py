@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxlib.version import __version__ as JAXLIB_VERSION
+from jaxlib.version import __version__
 
 from .._base import monitoring
 from .._base.errors import CompilationError, CompilerOptionError
@@ -22,6 +22,7 @@ from .cpu_emitter import Overrides
 from .devices import Device
 
 JaxRuntimeError = native.JaxRuntimeError
+JAXLIB_VERSION = __version__
 
 #: names of `advice` options that this jaxlib has refused; they are left out from then on
 _refused: set[str] = set()
@@ -127,11 +128,8 @@ def compile_text(
     # Only CPUs are known to load programs with callbacks: other platforms are not tested.
     # XLA takes host callbacks only with a parsed module, and parsing imports MLIR's bindings (60 ms).
     if private or (callbacks and client.platform != "cpu"):
-        module, functions = parse(text), list(callbacks)
-        executable = _compiled(
-            client, module, device_list, settings, text=text, overrides=overrides, host_callbacks=functions
-        )
-        return _in_memory(client, executable)
+        how = {"text": text, "overrides": overrides, "host_callbacks": list(callbacks)}
+        return _in_memory(client, _compiled(client, parse(text), device_list, settings, **how))
     start = time.monotonic()
     attached = (list(callbacks),) if callbacks else ()
     # The text without locations is hashed, so that moving a function in a file does not compile it again.

@@ -186,7 +186,7 @@ class _Pickler(pickle.Pickler):
 
     def persistent_id(self, obj: Any) -> int | None:
         """The position of a device; None for other objects."""
-        return self._devices.index(obj) if isinstance(obj, Device) else None
+        return self._devices.index(obj) if type(obj) is type(self._devices[0]) else None
 
 
 class _Unpickler(pickle.Unpickler):

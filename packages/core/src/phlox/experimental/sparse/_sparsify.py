@@ -232,7 +232,7 @@ def _reduce_sum(x: BCOO, *, axes: Any) -> Any:
 
 
 @_rule("name", takes_all_formats=True)
-def _name(x: Any, *, name: str) -> Any:
+def _name_rule(x: Any, *, name: str) -> Any:
     return todense(x) if name == DENSE else x
 
 
