@@ -314,6 +314,49 @@ def test_systems_of_equations():
     both(program)
 
 
+def symmetric(eigenvalues):
+    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(len(eigenvalues),) * 2))[0]
+    return ((rotation * eigenvalues) @ rotation.T).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "eigenvalues",
+    [np.logspace(0, -1, 40), np.logspace(2, -4, 30), np.r_[5, 5, np.linspace(0, 1, 28)], np.ones(20)],
+    ids=["close", "far", "equal", "identity"],
+)
+def test_largest_eigenvalues(eigenvalues):
+    dense, k = symmetric(eigenvalues), 3
+    start = np.random.default_rng(1).normal(size=(len(dense), k)).astype(np.float32)
+    theirs = jax.experimental.sparse.linalg.lobpcg_standard(dense, start)
+    s, jnp = phlox.experimental.sparse, phlox.numpy
+    sparse = s.BCOO.fromdense(jnp.asarray(dense))
+    compiled = phlox.jit(s.linalg.lobpcg_standard, static_argnums=2)
+    runs = [(dense, start), (sparse, start), (lambda x: jnp.asarray(dense) @ x, jnp.asarray(start), 50, 1e-7)]
+    for theta, U, count in [*(s.linalg.lobpcg_standard(*run) for run in runs), compiled(dense, start, 60)]:
+        scale = eigenvalues.max()
+        np.testing.assert_allclose(theta, np.sort(eigenvalues)[: -k - 1 : -1], rtol=2e-6)
+        np.testing.assert_allclose(theta, theirs[0], rtol=2e-6)
+        np.testing.assert_allclose(dense @ U, U * theta, atol=1e-4 * scale)
+        np.testing.assert_allclose(U.T @ U, np.eye(k), atol=1e-5)
+        assert count <= int(theirs[2]) + 5
+
+
+def test_largest_of_negative_eigenvalues():
+    """jax gives nan."""
+    lobpcg = phlox.experimental.sparse.linalg.lobpcg_standard
+    theta, _, count = lobpcg(symmetric(-np.arange(1.0, 31.0)), np.eye(30, 2, dtype=np.float32))
+    np.testing.assert_allclose(theta, [-1, -2], rtol=1e-4)
+    assert count < 100
+    with pytest.raises(ValueError, match="5 k < n"):
+        lobpcg(np.eye(10, dtype=np.float32), np.ones((10, 2), np.float32))
+    with pytest.raises(ValueError, match="A of shape"):
+        lobpcg(np.eye(10, dtype=np.float32), np.ones((20, 2), np.float32))
+    with pytest.raises(phlox.errors.DtypeError, match="A of dtype"):
+        lobpcg(np.eye(10, dtype=np.float32), np.ones((10, 1), np.float16))
+    with pytest.raises(phlox.errors.DtypeError, match="X of dtype"):
+        lobpcg(np.eye(10, dtype=np.float32), np.ones((10, 1), int))
+
+
 def test_what_is_printed():
     texts = [
         [repr(s.BCOO.fromdense(m.numpy.asarray(CUBE), n_batch=1, n_dense=1)), repr(s.eye(2, sparse_format="csr"))]

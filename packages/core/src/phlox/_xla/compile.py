@@ -128,7 +128,7 @@ def compile_text(
     # Only CPUs are known to load programs with callbacks: other platforms are not tested.
     # XLA takes host callbacks only with a parsed module, and parsing imports MLIR's bindings (60 ms).
     if private or (callbacks and client.platform != "cpu"):
-        how = {"text": text, "overrides": overrides, "host_callbacks": list(callbacks)}
+        how: dict[str, Any] = {"text": text, "overrides": overrides, "host_callbacks": list(callbacks)}
         return _in_memory(client, _compiled(client, parse(text), device_list, settings, **how))
     start = time.monotonic()
     attached = (list(callbacks),) if callbacks else ()
