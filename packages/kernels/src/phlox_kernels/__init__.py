@@ -15,7 +15,7 @@ from typing import Any
 __version__ = "0.1.0"
 __all__ = ["handlers", "instructions"]
 
-_OPERATIONS = ("sort", "argsort", "top_k", "argmax", "argmin", "max", "min", "scan", "places", "scatter_add")
+_OPERATIONS = ("sort", "argsort", "top_k", "argmax", "argmin", "max", "min", "sum", "scan", "places", "scatter_add")
 #: Names of the handlers, which are those of their FFI targets. A name ends with a number, which changes with the
 #: operands, results or attributes of the handler, so that a program never calls one that it was not written for.
 NAMES = tuple(f"phlox_kernels_{name}_1" for name in _OPERATIONS)

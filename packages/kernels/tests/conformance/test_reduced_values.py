@@ -82,6 +82,47 @@ def test_extrema_are_those_of_numpy(kind):
                         np.testing.assert_array_equal(got.astype(np.float64), expected.astype(np.float64))
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64], ids=["float32", "float64"])
+def test_sums_have_small_errors(kind):
+    """In float32 however long a sum is: three additions, and one rounding. Those of float64 have no wider type."""
+    random, unit = np.random.default_rng(4), np.finfo(kind).eps * (1 if kind == np.float32 else 8)
+    with wide():
+        for shape in [*SHAPES, (4097, 17), (2, 70_001), (60, 3, 1025)]:
+            signed = random.normal(size=shape).astype(kind)
+            for axis in (-1, None, 0, *(((0, 1), (1, 2), 1) if len(shape) == 3 else ())):
+                if signed.size < 16 * np.sum(signed, axis=axis).size:
+                    continue
+                for x in (signed, np.abs(signed)):
+                    got = np.asarray(jnp.sum(x, axis=axis))
+                    exact = np.sum(x.astype(np.longdouble), axis=axis)
+                    assert got.dtype == kind
+                    bound = unit * np.abs(exact) + 1.5 * unit * np.sum(np.abs(x), axis=axis, dtype=np.float64)
+                    if x is not signed:
+                        bound = 2 * unit * np.abs(exact)
+                    assert (np.abs(got - exact) <= bound).all(), (shape, axis)
+
+
+def test_sums_of_infinities_and_nan():
+    x = np.ones((200, 300), np.float32)
+    x[3, 5], x[4, 7], x[8, 9], x[9, 9] = np.inf, np.nan, np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        for axis in (0, 1, None):
+            np.testing.assert_array_equal(jnp.sum(x, axis=axis), np.sum(x, axis=axis))
+    assert not np.signbit(jnp.sum(np.full((100, 100), -0.0, np.float32), axis=0)).any()  # XLA starts from 0
+    assert jnp.sum(np.ones((0, 5000), np.float32), axis=0).tolist() == [0] * 5000
+
+
+def test_sums_of_arguments_alone_call_a_kernel():
+    """A kernel would take the sum out of the loop that computes the elements."""
+    x = np.ones((100, 100), np.float32)
+    assert uses(lambda x: x.mean(0), x)
+    assert uses(lambda x: phlox.lax.fori_loop(0, 3, lambda _, c: c + x.sum(), 0.0), x)
+    assert not uses(lambda x: (2 * x).sum(0), x)
+    assert not uses(lambda x: x.sum(0), x.astype(np.float16))
+    assert not uses(lambda x: x.sum(0), x[:, :10])
+    assert not uses(lambda x: x.reshape(2, 5000).sum(0), x)
+
+
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin"])
 def test_running_reductions_of_integers(name):
     random = np.random.default_rng(2)

@@ -124,6 +124,17 @@ void extrema(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
   }
 }
 
+// Sums of rows, of columns and of all; refused of other types than float32 and float64.
+void totals(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
+  if (shape[0] * shape[1] == 0) return;
+  const bool floats = type.type == XLA_FFI_DataType_F32 || type.type == XLA_FFI_DataType_F64;
+  Memory of_rows(type, {shape[0]}, offset), of_columns(type, {shape[1]}, offset), of_all(type, {}, offset);
+  const std::string errors[] = {call(phlox_kernels_sum_1, x, {&of_rows}, {{"inner", 1}}),
+                                call(phlox_kernels_sum_1, x, {&of_columns}, {{"inner", shape[1]}}),
+                                call(phlox_kernels_sum_1, x, {&of_all}, {{"inner", 1}})};
+  for (const std::string& error : errors) require(error.empty() == floats, "sums of floats alone");
+}
+
 // The same running operation, one row after another, by handlers that have a row each: its division is another one.
 void running(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
   const size_t rows = size_t(shape[0]), length = size_t(shape[1]), width = length * type.bytes;
@@ -206,6 +217,7 @@ void run_all(Type type, std::vector<int64_t> shape, Bytes bytes, size_t offset) 
   sorts(type, x, shape, offset);
   largest(type, x, shape, offset);
   extrema(type, x, shape, offset);
+  totals(type, x, shape, offset);
   running(type, x, shape, offset);
   positions(type, x, shape, offset);
   if (type.bytes < 4) return;
@@ -267,7 +279,9 @@ void mistakes() {
   refuses(call(phlox_kernels_argmax_1, x, {&few}));
   refuses(call(phlox_kernels_argmin_1, x, {&narrow}));
   for (int64_t inner : {int64_t(0), int64_t(-1), int64_t(5), far}) refuses(call(phlox_kernels_max_1, x, {&x}, {{"inner", inner}}));
+  for (int64_t inner : {int64_t(0), int64_t(-1), int64_t(5), far}) refuses(call(phlox_kernels_sum_1, x, {&x}, {{"inner", inner}}));
   refuses(call(phlox_kernels_min_1, x, {&small}, {{"inner", 1}}));
+  refuses(call(phlox_kernels_sum_1, x, {&small}, {{"inner", 1}}));
   refuses(call(phlox_kernels_min_1, x, {&mask}, {{"inner", 1}}));
   for (int64_t operation : {int64_t(-1), int64_t(4), far})
     refuses(call(phlox_kernels_scan_1, x, {&x}, {{"operation", operation}, {"reverse", 0}}));

@@ -47,7 +47,7 @@ def lower_module(
     # Before the first rule is called: some write another form if the compiler may know that an operand is nan.
     module.may_know_nan = may_know_nan(jaxpr)
     main = Function(module, label=(f"jit({jaxpr.name})",))
-    inputs = [Value(f"%arg{i}", argument.aval.physical) for i, argument in enumerate(arguments)]
+    inputs = module.inputs = [Value(f"%arg{i}", argument.aval.physical) for i, argument in enumerate(arguments)]
     outputs = lower_jaxpr(main, jaxpr, inputs)
     head = ", ".join(f"{x}: {x.aval.text}{_braces(a.attributes)}" for x, a in zip(inputs, arguments, strict=True))
     attributes = result_attributes or [()] * len(outputs)

@@ -79,6 +79,7 @@ class Module:
       known: symbols of functions, and other values that rules cache for this module.
       portable: whether the program may run on other platforms than that of `devices`, so that rules write the form that
         is good on all of them.
+      inputs: the arguments of the program, which are in memory.
       locations: whether lines have locations: name scopes and source lines, which profiles show. The text that is the
         cache key has none, so that equal programs from different lines are one entry.
       when_compiled: functions to call when the program is compiled.
@@ -91,6 +92,7 @@ class Module:
         "devices",
         "explicit",
         "functions",
+        "inputs",
         "known",
         "locations",
         "may_know_nan",
@@ -120,6 +122,7 @@ class Module:
         self.portable = portable
         self.may_know_nan = False
         self.functions: list[str] = []
+        self.inputs: Sequence[Value] = ()
         self.names: dict[str, int] = {}
         self.known: dict[Any, Any] = {}
         self.meshes: dict[Any, str] = {}

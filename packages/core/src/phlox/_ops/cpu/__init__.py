@@ -53,6 +53,7 @@ TABLE = {
     **dict.fromkeys(("argmax", "argmin"), _POSITIONS),
     **dict.fromkeys(("reduce_max", "reduce_min"), _REDUCTIONS),
     **dict.fromkeys(("max", "min"), _Rows(("extrema",), 4096)),
+    "reduce_sum": _Rows(("kernels",), 4096),
     "cumlogsumexp": _Rows(("prefixes",), 1 << 17),
     "sort": _Rows(("kernels", "packed_sort"), 2),
     "top_k": _Rows(("kernels", "top_k"), 1),

@@ -1,8 +1,8 @@
-"""The form of gamma samples for CPUs: the few that refuse their first proposal are gathered, and only they are repeated.
+"""The form of gamma samples for CPUs: those that refuse their first proposal are gathered, and only they are repeated.
 
-The portable rule repeats all samples until the last one is accepted: some four times, where two in a hundred are refused
-the first time. Each sample has its own key, so it is the same number in both forms. The words of the keys are separate
-arrays: XLA computes each key twice for an array of pairs, and element by element.
+The portable rule repeats all samples until the last one is accepted: some four times, where two in a hundred are
+refused the first time. Each sample has its own key, so it is the same number in both forms. The words of the keys are
+separate arrays: XLA computes each key twice for an array of pairs, and element by element.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..structure.shape import reshape
 
 #: the least number of samples: the program takes 1.2 s longer to compile
 _LEAST = 1 << 14
-#: One of so many samples is repeated in a turn. Between two and six in a hundred are refused, depending on the parameter.
+#: One of so many samples is repeated in a turn. Two to six in a hundred are refused, depending on the parameter.
 _SHARE = 32
 
 #: the two words of each key
