@@ -58,8 +58,8 @@ def is_refused(d: Any, square: Any, v: Any, height: Any) -> Formula:
     """Whether v is refused, for the square of x and a uniform height."""
     d, square, v, height = map(Formula, (d, square, v, height))
     one = d.of(1)
-    # Marsaglia and Tsang's squeeze accepts most samples without logarithms. On arrays both conditions are computed, as in
-    # JAX.
+    # Marsaglia and Tsang's squeeze accepts most samples without logarithms. On arrays both conditions are computed, as
+    # in JAX.
     quickly = height >= one - square * square * 0.0331
     return quickly & (log(height) >= square * 0.5 + d * (one - v + log(v)))
 
