@@ -47,6 +47,15 @@ class Case:
 
 
 CASES: dict[str, Case] = {}
+#: The environment of a process of which both libraries keep compiled programs on disk. `measure` runs each program once
+#: before it measures.
+KEPT_ON_DISK = (
+    ("PHLOX_ENABLE_COMPILATION_CACHE", "1"),
+    ("JAX_COMPILATION_CACHE_DIR", "FOLDER"),
+    ("PHLOX_COMPILATION_CACHE_DIR", "FOLDER"),
+    ("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0"),
+    ("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1"),
+)
 #: programs whose compiled form is compared: name -> function of the library that returns (function, arguments)
 PROGRAMS: dict[str, Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]] = {}
 
@@ -77,6 +86,7 @@ def load() -> dict[str, Case]:
         generation,
         growth,
         kernels,
+        libraries,
         loading,
         loops,
         networks,
@@ -87,5 +97,5 @@ def load() -> dict[str, Case]:
     )
 
     assert all((starting, results, staging, dispatch, eager, compiled, programs, kernels, devices, growth, networks))
-    assert generation and loading and loops
+    assert generation and libraries and loading and loops
     return CASES

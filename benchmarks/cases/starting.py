@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..case import started
+from ..case import KEPT_ON_DISK, started
 
 _PRINT = "print(time.perf_counter() - t)"
 
@@ -66,15 +66,7 @@ step, args = mlp_step(m)
 m.block_until_ready(m.jit(step)(*args))
 """
 
-# Both keep compiled programs on disk here: the driver runs each program once before it measures.
-_KEPT = (
-    ("PHLOX_ENABLE_COMPILATION_CACHE", "1"),
-    ("JAX_COMPILATION_CACHE_DIR", "FOLDER"),
-    ("PHLOX_COMPILATION_CACHE_DIR", "FOLDER"),
-    ("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0"),
-    ("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1"),
-)
-started("start/first train step, warm disk cache", _STEP + _PRINT, budget=0.3, environment=_KEPT)
+started("start/first train step, warm disk cache", _STEP + _PRINT, budget=0.3, environment=KEPT_ON_DISK)
 
 # The same step without the libraries: its arrays are put on the device, and the program of phlox is loaded and run.
 started(
@@ -106,7 +98,7 @@ program.execute_sharded(arguments, with_tokens=True).consume_token().block_until
 """
     + _PRINT,
     libraries=("phlox",),
-    environment=_KEPT,
+    environment=KEPT_ON_DISK,
 )
 
 _PEAK = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)"

@@ -27,7 +27,8 @@ REPOSITORY = Path(__file__).parents[2]
 class Suite(NamedTuple):
     """Files of a distribution, and those left out, with the reason.
 
-    `environment` is set for the tests; only files with the text `contains` are run.
+    `environment` is set for the tests; only files with the text `contains` are run. `conftest` is the source of a module
+    that the tests import, where the distribution leaves it out.
     """
 
     distribution: str
@@ -35,7 +36,16 @@ class Suite(NamedTuple):
     left_out: Mapping[str, str] = MappingProxyType({})
     environment: Mapping[str, str] = MappingProxyType({})
     contains: str = ""
+    conftest: str = ""
 
+
+_KERAS_CONFTEST = """\
+import os
+import pytest
+
+def skip_if_backend(backend, reason):
+    return pytest.mark.skipif(backend == os.environ["KERAS_BACKEND"], reason=reason)
+"""
 
 SUITES = {
     "chex": Suite("chex", ("chex/*_test.py",)),
@@ -45,6 +55,23 @@ SUITES = {
     "flax-linen": Suite("flax", ("tests/linen/*_test.py",)),
     "flax-nnx": Suite("flax", ("tests/nnx/*_test.py", "tests/nnx/test_*.py")),
     "haiku": Suite("dm-haiku", ("haiku/*_test.py",)),
+    "keras": Suite(
+        "keras",
+        (
+            "keras/src/backend/common/*_test.py",
+            "keras/src/backend/jax/*_test.py",
+            "keras/src/layers/*_test.py",
+            "keras/src/losses/*_test.py",
+            "keras/src/metrics/*_test.py",
+            "keras/src/models/*_test.py",
+            "keras/src/ops/*_test.py",
+            "keras/src/optimizers/*_test.py",
+            "keras/src/random/*_test.py",
+            "keras/src/trainers/*_test.py",
+        ),
+        environment={"KERAS_BACKEND": "jax"},
+        conftest=_KERAS_CONFTEST,
+    ),
     "jraph": Suite("jraph", ("jraph/_src/*_test.py", "jraph/experimental/*_test.py")),
     "optax": Suite("optax", ("optax/*_test.py",)),
     "rlax": Suite("rlax", ("rlax/*_test.py",)),
@@ -102,7 +129,9 @@ def outcomes(suite, root, path, on_phlox, seconds):
     command = [sys.executable, *(["-m", "phlox.as_jax"] if on_phlox else []), "-m", "pytest", str(root / path), "-q"]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        paths = [*map(str, REPOSITORY.glob("packages/*/src")), os.environ.get("PYTHONPATH", "")]
+        if suite.conftest:
+            (Path(folder) / "conftest.py").write_text(suite.conftest)
+        paths = [folder, *map(str, REPOSITORY.glob("packages/*/src")), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         environment.update(suite.environment)
         options = [f"--junitxml={report}", "-p", "no:cacheprovider", f"--rootdir={root}", "-W", "ignore"]
@@ -135,37 +164,49 @@ def _on_jax(suite, root, path, seconds):
     if known.exists():
         return json.loads(known.read_text())
     found = outcomes(suite, root, path, False, seconds)
-    if path not in found:  # not if the file took too long, or could not be imported
+    if any(outcome == "passed" for outcome, _ in found.values()):  # not if it took too long, or could not be imported
         known.write_text(json.dumps(found))
     return found
 
 
-def compare(name, given):
-    """Runs a suite on both; prints its row and the tests that differ. The number of these."""
+def compare_all(options):
+    """Runs all suites, or those that are named; the tests that differ by suite."""
+    if options.markdown:
+        print(
+            "| suite | version | files | passed on jax | of these on phlox | which differ |\n|---|---|---|---|---|---|"
+        )
+    return {name: compare(name, options) for name in options.names or SUITES}
+
+
+def compare(name, options):
+    """Runs a suite on both; prints its row, and returns the tests that differ, with reasons."""
     suite = SUITES[name]
-    root, paths, left = files_of(suite)
-    paths = [path for path in paths if not given.files or any(part in path for part in given.files)]
-    passed, same, differ = 0, 0, []
+    root, paths, left_out = files_of(suite)
+    paths = [path for path in paths if not options.files or any(part in path for part in options.files)]
+    passed, differences = 0, {}
     for path in paths:
-        want = _on_jax(suite, root, path, given.seconds)
-        got = outcomes(suite, root, path, True, given.seconds)
-        good = {test for test, (outcome, _) in want.items() if outcome == "passed"}
-        bad = sorted(test for test in good if got.get(test, ("missing",))[0] != "passed")
-        passed, same = passed + len(good), same + len(good) - len(bad)
-        differ += bad
-        print(f"  {path}: {len(good) - len(bad)} of {len(good)}", file=sys.stderr, flush=True)
-        for test in bad:
-            outcome, message = got.get(test, ("missing", next(iter(got.values()), ("", ""))[1]))
-            lines = [line for line in message.splitlines() if line.strip()] or [""]
-            print(f"    {test}: {outcome}: {' | '.join(lines)[:300]}", file=sys.stderr, flush=True)
+        expected = _on_jax(suite, root, path, options.seconds)
+        actual = outcomes(suite, root, path, True, options.seconds)
+        tests = sorted(test for test, (outcome, _) in expected.items() if outcome == "passed")
+        failures = {test: _reason(test, actual) for test in tests if actual.get(test, ("missing",))[0] != "passed"}
+        passed += len(tests)
+        differences |= failures
+        print(f"  {path}: {len(tests) - len(failures)} of {len(tests)}", file=sys.stderr, flush=True)
+        for test, reason in failures.items():
+            print(f"    {test}: {reason}", file=sys.stderr, flush=True)
     version = importlib.metadata.version(suite.distribution)
-    which = f"{len(paths)} files" + (f", without {', '.join(Path(path).name for path in left)}" if left else "")
-    short = [test.rpartition(".")[2] for test in differ]
-    if given.markdown:
+    which = f"{len(paths)} files" + (f", without {', '.join(Path(path).name for path in left_out)}" if left_out else "")
+    short = [test.rpartition(".")[2] for test in differences]
+    same = passed - len(differences)
+    if options.markdown:
         print(f"| {name} | {version} | {which} | {passed} | {same} | {', '.join(short)} |", flush=True)
     else:
-        print(
-            f"{name:12s} {version:10s} {which:10s} {passed:5d} on jax {same:5d} of them on phlox  {' '.join(short[:8])}",
-            flush=True,
-        )
-    return len(differ)
+        text = f"{passed:5d} on jax {same:5d} of them on phlox  {' '.join(short[:8])}"
+        print(f"{name:12s} {version:10s} {which:10s} {text}", flush=True)
+    return [f"{test}: {reason}" for test, reason in differences.items()]
+
+
+def _reason(test, actual):
+    """The outcome of a test on phlox, with its message; of its file if the test did not run."""
+    outcome, message = actual.get(test, ("missing", next(iter(actual.values()), ("", ""))[1]))
+    return f"{outcome}: {' | '.join(line for line in message.splitlines() if line.strip())[:300]}"

@@ -129,6 +129,13 @@ def test_install_twice_in_a_program():
     assert "phlox 0.1.0 as jax" in done.stdout
 
 
+def test_modules_that_are_not_imported_by_name():
+    # Keras reads it; with jax, another library has imported it.
+    done = as_jax("-c", "import jax; print(jax.experimental.multihost_utils.process_allgather(jax.numpy.ones(1)))")
+    assert done.stdout == "[[1.]]\n", done.stderr
+    assert as_jax("-c", "import jax; print(hasattr(jax.experimental, '_nothing'))").stdout == "False\n"
+
+
 def test_names_that_phlox_lacks():
     done = as_jax("-c", "import jax\njax.not_there")
     assert "MissingNameError: the program uses jax.not_there: phlox has nothing of this name" in done.stderr

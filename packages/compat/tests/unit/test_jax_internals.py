@@ -178,6 +178,15 @@ def test_types_take_a_sharding():
     assert aval.to_tangent_aval() is aval
 
 
+def test_types_take_what_jax_says_of_memory_and_manual_axes():
+    aval = phlox.typeof(jnp.ones((2, 3)))
+    assert repr(aval.memory_space) == "MemorySpace.Device"  # drjax, in the type of its broadcast
+    same = {"memory_space": aval.memory_space, "manual_axis_type": aval.manual_axis_type, "layout": None}
+    assert phlox.core.ShapedArray(aval.shape, aval.dtype, **same) is aval
+    varying = phlox.sharding.ManualAxisType(varying={"i"})
+    assert phlox.core.ShapedArray((2,), "float32", manual_axis_type=varying).vma == {"i"}
+
+
 def test_types_of_tangents_by_the_older_name():
     assert phlox.typeof(jnp.ones(3)).at_least_vspace() is phlox.typeof(jnp.ones(3))
     assert str(phlox.typeof(jnp.arange(3)).at_least_vspace()) == "float0[3]"

@@ -100,6 +100,8 @@ MAPS = {
     )(ones(m, 1, 1), y=1),
 }
 ARGUMENTS = {
+    "should be a callable": lambda m: m.lax.scan(123, 0, np.arange(3)),
+    "must have the same first dimension": lambda m: m.lax.associative_scan(lambda a, b: a, (np.ones(2), np.ones(3))),
     "'foo' of type <class 'str'> is not a valid JAX type": lambda m: m.grad(lambda x: x)("foo"),
     "as an abstract array. The problematic value is of type <class 'str'> and was passed to the function at path x": (
         lambda m: m.jit(lambda x: x)("foo")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dis
 import functools
 import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -78,6 +79,10 @@ class View(ModuleType):
                 if isinstance(value, ModuleType) and value.__name__.partition(".")[0] in ("phlox", "phlox_compat"):
                     return importlib.import_module(f"{self.__name__}.{name}")
                 return value
+            if _has_submodule(self._target, name):
+                # In JAX, a module that anybody imported is an attribute of its package: libraries read some that they
+                # do not import (Keras: `jax.experimental.multihost_utils`).
+                return importlib.import_module(f"{self.__name__}.{name}")
         return jax_internals.forwarded(self._jax_name, name)
 
     def __dir__(self) -> list[str]:
@@ -94,6 +99,15 @@ class View(ModuleType):
 
     def __reduce__(self) -> Any:  # cloudpickle stores modules by name
         return importlib.import_module, (self.__name__,)
+
+
+def _has_submodule(package: ModuleType, name: str) -> bool:
+    if not hasattr(package, "__path__") or name.startswith("_"):
+        return False
+    try:
+        return importlib.util.find_spec(f"{package.__name__}.{name}") is not None
+    except ImportError:  # phlox's error for modules of jax that are not there
+        return False
 
 
 class _Placeholders(type):

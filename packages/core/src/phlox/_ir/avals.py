@@ -40,8 +40,10 @@ class ShapedArray:
       text: ``tensor<3x4xf32>``, the type of the physical array in StableHLO text.
       sharding: `spec` as a `NamedSharding` of an `AbstractMesh`, for JAX's API; without a `spec`, of the mesh of the
         context, or of one without axes.
+      manual_axis_type: `vma` as JAX's object.
+      memory_space: the memory of the device, for JAX's API. Types do not differ by memory.
 
-    The last four are computed at the first access.
+    The last six are computed at the first access.
     """
 
     __slots__ = (
@@ -49,6 +51,7 @@ class ShapedArray:
         "annotated",
         "dtype",
         "manual_axis_type",
+        "memory_space",
         "ndim",
         "physical",
         "shape",
@@ -72,11 +75,25 @@ class ShapedArray:
     short: str
     text: str
     manual_axis_type: Any
+    memory_space: Any
     physical: ShapedArray
     sharding: Any
 
-    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: Any = None) -> ShapedArray:
+    def __new__(
+        cls,
+        shape: Any,
+        dtype: Any,
+        weak_type: bool = False,
+        *,
+        sharding: Any = None,
+        manual_axis_type: Any = None,
+        memory_space: Any = None,
+        layout: Any = None,
+    ) -> ShapedArray:
+        """JAX's constructor. Types do not differ by `memory_space` and `layout`, which are accepted as in JAX."""
         aval = shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
+        if manual_axis_type is not None:
+            aval = aval.varying(frozenset(manual_axis_type.varying))
         return aval if sharding is None else aval.laid(_spec_of(sharding, aval.ndim))
 
     def __reduce__(self) -> Any:

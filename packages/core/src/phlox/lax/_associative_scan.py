@@ -55,7 +55,9 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
             raise ShapeError(f"associative_scan: elems{pytree.keystr(path)} is {aval.short}, which has no axis {axis}")
         lengths.add(aval.shape[axis])
     if len(lengths) > 1:
-        raise ShapeError(f"associative_scan: elems have different lengths along axis {axis}: {sorted(lengths)}")
+        raise ShapeError(
+            f"associative_scan: elems must have the same first dimension, that along axis {axis}: {sorted(lengths)}"
+        )
     axes = [axis % typeof(x).ndim for x in leaves]  # leaves may differ in rank
     front = [move_axis(rev(x, (at,)) if reverse else x, at, 0) for x, at in zip(leaves, axes, strict=True)]
 

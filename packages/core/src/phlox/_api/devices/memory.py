@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 
+from ..._ir.avals import LAZY_ATTRIBUTES
+
 
 class Space(enum.Enum):
     """A kind of memory, for `device_put`: that of the device, or that of its host which the device can read."""
@@ -14,3 +16,6 @@ class Space(enum.Enum):
 
     def __repr__(self) -> str:
         return f"MemorySpace.{self.name}"
+
+
+LAZY_ATTRIBUTES["memory_space"] = lambda aval: Space.Device

@@ -136,7 +136,7 @@ def check_callable(function: str, fun: Any) -> None:
     """Raises `ArgumentError` when `fun` is not callable: often ``grad(f(x))`` was written instead of ``grad(f)(x)``."""
     if not callable(fun):
         raise ArgumentError(
-            f"{function} takes a function. Expected a callable value, got {fun!r}",
+            f"{function}: the function should be a callable. Expected a callable value, got {fun!r}",
             instead=f"{function}(f)(x), not {function}(f(x))",
         )
 
