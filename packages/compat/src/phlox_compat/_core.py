@@ -10,6 +10,7 @@ from phlox._api.batching.vmap import flat_axes
 from phlox._api.derivatives import grad
 from phlox._api.derivatives.backward_rules import GradAccum, ValAccum
 from phlox._api.jit import arguments, calling, user_functions
+from phlox._base import config
 from phlox._base.absent import UNAVAILABLE, reason
 from phlox._base.native import native
 from phlox._base.pytree import check_same
@@ -51,6 +52,7 @@ __all__ = [
     "check_same",
     "client",
     "clients",
+    "config",
     "current_trace",
     "dense_text",
     "ds",

@@ -4,6 +4,7 @@ import importlib
 import inspect
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import phlox
@@ -185,6 +186,16 @@ def test_types_take_what_jax_says_of_memory_and_manual_axes():
     assert phlox.core.ShapedArray(aval.shape, aval.dtype, **same) is aval
     varying = phlox.sharding.ManualAxisType(varying={"i"})
     assert phlox.core.ShapedArray((2,), "float32", manual_axis_type=varying).vma == {"i"}
+
+
+def test_the_physical_mesh_is_that_of_the_with_statement():
+    environment = module("jax.interpreters.pxla").thread_resources.env
+    mesh = phlox.sharding.Mesh(np.array(phlox.devices()[:1]), ("data",))
+    assert environment.physical_mesh.empty
+    with mesh:
+        assert environment.physical_mesh is mesh
+    with phlox.set_mesh(mesh):
+        assert environment.physical_mesh.empty and environment.physical_mesh.axis_names == ()
 
 
 def test_types_of_tangents_by_the_older_name():

@@ -14,6 +14,7 @@ from phlox.export import is_symbolic_dim
 from phlox.extend import Primitive, ShapedArray
 from phlox.extend.core import Jaxpr, Literal, Var
 from phlox.lax import ConvDimensionNumbers, Precision
+from phlox.sharding import Mesh
 
 from .._core import (
     AbstractRef as AbstractRef,
@@ -21,6 +22,7 @@ from .._core import (
     ExtendedDtype,
     client as _client,
     clients as _clients,
+    config,
     native,
 )
 
@@ -73,10 +75,21 @@ core_call_p = call_p
 closed_call_p = CallPrimitive("compat_closed_call", multiple_results=True)
 xla_pmap_p = Primitive("compat_pmap", multiple_results=True)
 
-#: the mesh of the older context manager, which is always empty here
-thread_resources = SimpleNamespace(
-    env=SimpleNamespace(physical_mesh=SimpleNamespace(empty=True, axis_names=(), shape={}, devices=np.empty(())))
-)
+_EMPTY_MESH = Mesh(np.empty((), object), ())
+
+
+class _ResourceEnvironment:
+    """The mesh of ``with mesh:``, which libraries read before they constrain a sharding."""
+
+    @property
+    def physical_mesh(self) -> Mesh:
+        """A mesh without axes outside of ``with mesh:``. That of `set_mesh` is not shown, as in JAX."""
+        settings = config.current()
+        is_shown = isinstance(settings.mesh, Mesh) and settings.device_context is not settings.mesh
+        return settings.mesh if is_shown else _EMPTY_MESH
+
+
+thread_resources = SimpleNamespace(env=_ResourceEnvironment())
 global_state = SimpleNamespace(client=None, process_id=0, num_processes=1, coordinator_address=None)
 
 #: XLA's clients by platform, those that have started
