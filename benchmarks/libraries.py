@@ -24,7 +24,7 @@ def flax_nnx() -> Callable[[], Step]:
     import optax
     from flax import nnx
 
-    class Model(nnx.Module):
+    class Model(nnx.Module):  # type: ignore[misc]
         """A perceptron with a normalization and dropout."""
 
         def __init__(self, rngs: Any):
