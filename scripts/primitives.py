@@ -9,10 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import phlox  # noqa: F401  (before its private modules)
+from phlox._ir.rules import RULES
 from phlox._ops import all_primitives
 
 PAGE = Path(__file__).parents[1] / "docs" / "primitives.md"
-RULES = ("types", "lower", "jvp", "linearize", "transpose", "batch", "extend", "steps", "effects", "pad")
+#: the rules that have a column; the others belong to few primitives
+COLUMNS = ("types", "lower", "jvp", "linearize", "transpose", "batch", "extend", "steps", "effects", "pad")
 
 #: Primitives of jax.lax, jax.lax.linalg and jax.extend.core.primitives that phlox has not, and why.
 ABSENT = {
@@ -32,20 +34,39 @@ ABSENT = {
 }
 
 
+def _declarations(of_programs: bool) -> list[str]:
+    """A table of the rules."""
+    rows = [
+        f"| {name} | `{rule.call.replace('|', '/')}` | {rule.meaning} |"
+        for name, rule in RULES.items()
+        if rule.of_programs is of_programs
+    ]
+    return ["", "| rule | call | meaning |", "|---|---|---|", *rows]
+
+
 def page() -> str:
     lines = [
         "# Primitives",
         "",
         "The operations that programs of phlox consist of, and the rules that each has. A rule that is absent is a",
-        "statement: the transformation that needs it refuses the operation, and says so by name. What the rules are is",
-        "told at the head of `packages/core/src/phlox/_ir/primitive.py`. In Python a primitive is `phlox.lax.NAME_p`.",
-        "This page is written by `scripts/primitives.py`.",
+        "statement: the transformation that needs it refuses the operation, and says so by name. In Python a primitive",
+        "is `phlox.lax.NAME_p`. This page is written by `scripts/primitives.py`.",
         "",
-        f"| primitive | {' | '.join(RULES)} |",
-        f"|---|{'---|' * len(RULES)}",
+        "## The rules",
+        "",
+        "Declared in `packages/core/src/phlox/_ir/rules.py`. Those of the second table are for operations that hold",
+        "programs. Such operations also state the functions `bodies` and `rebuild`, from which most rules follow: see",
+        "`packages/core/src/phlox/_trace/program_primitive.py`.",
+        *_declarations(of_programs=False),
+        *_declarations(of_programs=True),
+        "",
+        "## The primitives",
+        "",
+        f"| primitive | {' | '.join(COLUMNS)} |",
+        f"|---|{'---|' * len(COLUMNS)}",
     ]
     for name, primitive in sorted(all_primitives().items()):
-        has = ["x" if getattr(primitive, rule) is not None else "" for rule in RULES]
+        has = ["x" if getattr(primitive, rule) is not None else "" for rule in COLUMNS]
         lines.append(f"| {name} | {' | '.join(has)} |")
     lines += ["", "## JAX's primitives that phlox has not", "", "| primitive | instead |", "|---|---|"]
     lines += [f"| {name} | {why} |" for name, why in sorted(ABSENT.items())]

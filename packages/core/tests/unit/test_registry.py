@@ -18,6 +18,7 @@ from judge import CASES, rng
 from phlox._ir import dtypes
 from phlox._ir.jaxpr import jaxprs_in
 from phlox._ir.primitive import Primitive, primitive
+from phlox._ir.rules import RULES
 from phlox._ops import all_primitives
 from phlox._trace.trace import typeof
 from phlox._transform.array_operations import Zero, instantiate
@@ -69,19 +70,44 @@ def test_every_primitive_has_an_example():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_primitives_that_hold_programs_tell_their_effects(name):
-    """Who looks for programs inside of a program looks into those with this rule alone."""
-    holds = any(jaxprs_in(example.params) for example in table()[name])
-    assert primitive(name).effects is not None or not holds
+def test_primitives_with_programs_say_so(name):
+    """Analyses look for programs in these primitives alone."""
+    p = primitive(name)
+    for example in table()[name]:
+        programs = jaxprs_in(example.params)
+        assert p.holds_programs or not programs
+        if p.holds_programs:
+            assert {body.program.jaxpr for body in p.bodies(example.params)} == set(programs)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if getattr(primitive(name), "rebuild", None)])
+def test_an_operation_is_rebuilt_with_its_own_programs(name):
+    p = primitive(name)
+    for example in table()[name]:
+        bodies = p.bodies(example.params)
+        args, params = p.rebuild(example.args, example.params, [body.program for body in bodies])
+        assert all(x is y for x, y in zip(args, example.args, strict=True))
+        assert list(params) == list(example.params)
+        same = [body.program.jaxpr for body in p.bodies(params)]
+        assert same == [body.program.jaxpr for body in bodies]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_is_stated(rule):
+    """A rule that no primitive states is not needed; some are for operations that hold programs alone."""
+    holders = [name for name in (*NAMES, *ELSEWHERE) if getattr(primitive(name), rule) is not None]
+    assert holders
+    assert not RULES[rule].of_programs or all(primitive(name).holds_programs for name in holders)
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES, *ELSEWHERE}))
 def test_every_primitive_decides_what_checkify_looks_at(name):
     p = primitive(name)
-    assert (p.checked is not None) != (p.nan_checked is not None), (
+    follows = p.holds_programs and (p.rebuild is not None or p.expand is not None)
+    assert p.nan_checked is not None or p.checked is not None or follows, (
         "state nan_checked, or how programs inside are checked"
     )
-    assert p.checked is not None or p.steps is None, "the programs that it runs can hold checks"
+    assert p.nan_checked is None or p.steps is None, "the programs that it runs can hold checks"
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if primitive(n).series in ("linear", "bilinear")])

@@ -400,13 +400,52 @@ def has_unbounded_loop(jaxpr: Jaxpr) -> bool:
     return bool(memoized(jaxpr, "has unbounded loop", search))
 
 
+def decomposes(jaxpr: Jaxpr) -> bool:
+    """Whether the jaxpr, or a call in it, computes eigenvectors or singular vectors."""
+
+    def search() -> bool:
+        calls = [jaxprs_in(eqn.params) for eqn in jaxpr.eqns if eqn.primitive.unfold is not None]
+        return any(eqn.primitive.decomposes for eqn in jaxpr.eqns) or any(
+            decomposes(one) for call in calls for one in call
+        )
+
+    return bool(memoized(jaxpr, "decomposes", search))
+
+
 def effects_inside(params: dict[str, Any]) -> Effects:
     """The effects of the Jaxprs among the parameters: the rule `effects` of primitives that hold Jaxprs."""
     return no_effects.union(*[jaxpr.effects for jaxpr in jaxprs_in(params)])
 
 
+def axes_inside(params: dict[str, Any]) -> set[Any]:
+    """Names of the mapped axes that collectives in the Jaxprs among the parameters use."""
+    return set().union(*map(axes_used, jaxprs_in(params)))
+
+
+def axes_used(jaxpr: Jaxpr) -> set[Any]:
+    """Names of the mapped axes that collectives in a Jaxpr use."""
+
+    def find() -> set[Any]:
+        return {name for eqn in jaxpr.eqns if eqn.primitive.axes for name in eqn.primitive.axes(eqn.params)}
+
+    names: set[Any] = memoized(jaxpr, "axes", find)
+    return names
+
+
+def bound(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:
+    """`closed` with these values for its first inputs, which become constants."""
+    jaxpr, count = closed.jaxpr, len(values)
+
+    def make() -> Jaxpr:
+        return jaxpr.replace(constvars=[*jaxpr.constvars, *jaxpr.invars[:count]], invars=jaxpr.invars[count:])
+
+    return ClosedJaxpr(memoized(jaxpr, ("bound", count), make), [*closed.consts, *values])
+
+
 def hoisted(closed: ClosedJaxpr) -> ClosedJaxpr:
     """`closed` with its constants turned into leading inputs."""
+    if not closed.jaxpr.constvars:
+        return closed
     return memoized(closed.jaxpr, "hoisted", lambda: ClosedJaxpr(hoist_consts(closed.jaxpr)))
 
 

@@ -99,7 +99,7 @@ def joined(one: Mask, other: Mask, both: Callable[[Any, Any], Any] = np.logical_
     return both(one, other)
 
 
-def any_of(consumed: tuple[tuple[int, Mask], ...]) -> tuple[tuple[int, Mask], ...]:
+def joined_masks(consumed: tuple[tuple[int, Mask], ...]) -> tuple[tuple[int, Mask], ...]:
     """The masks of each operand joined, for operations that run one of several Jaxprs."""
     masks: dict[int, Mask] = {}
     for i, mask in consumed:

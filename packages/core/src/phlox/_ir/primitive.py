@@ -1,65 +1,7 @@
 """Primitives: the operations that Jaxprs consist of. A `Primitive` holds all rules of its operation.
 
-Rules may be absent: a transformation that needs an absent rule raises `MissingRuleError` with the primitive's name.
-The rules, with the operands written ``*args`` and the parameters of the equation ``**params``:
-
-    types(*avals, **params)               -> aval, or a list of them
-    lower(f, *values, **params)           -> value, or a list of them: adds StableHLO lines to the `Function` `f`
-    jvp(primals, tangents, **params)      -> outputs, output tangents; a tangent may be a `Zero`
-    linearize(primals, tangents, **params)-> as jvp, but computes outputs and output tangents in separate operations;
-                                             only for primitives that hold Jaxprs, see _transform.linearize
-    spectral(operands, out, tangent, **params)-> the tangent of the result, with its dependence on eigenvalues and
-                                             eigenvectors among the operands, see _transform.spectra; only for
-                                             operations with one result
-    unfold(*args, **params)               -> outputs: runs the operations of a call one by one under the current trace
-    decomposes(params)                    -> whether the operation, or one that it calls, is a decomposition into
-                                             eigenvectors or singular vectors
-    transpose(cotangents, *args, **params)-> a cotangent (or None) for each operand; linear operands are `Linear`
-    batch(axis, args, dims, **params)     -> outputs, output dims; a dim is None for a value without the mapped axis
-    extend(params, trailing, *avals)      -> params of the same operation on arrays with the axes `trailing` appended:
-                                             the physical arrays of PRNG keys have such axes
-    steps(*args, **params)                -> only for primitives that hold Jaxprs: a generator that yields the Jaxprs
-                                             which the operation runs, in order, as (closed Jaxpr, arguments, a name for
-                                             the step), and is sent the results of each
-    expand(*args, **params)               -> outputs: the same operation by simpler ones, which recordings show
-    expose(*args, **params)               -> only for primitives that map a Jaxpr over devices: for each equation of the
-                                             Jaxpr its results as global arrays, with a leading axis over devices
-    eager(*args, **params)                -> outputs; replaces "compile and execute" when no trace is current
-    axes(params)                          -> names of the mapped axes that a collective works over
-    vma(avals, params)                    -> the mesh axes along which the results vary, where that is tracked (inside
-                                             of shard_map); None: the rule `types` has said it. Without this rule
-                                             they vary along all axes along which an operand does
-    sharding(outs, *avals, **params)      -> for each axis of the result the mesh axes that it is split over (a list of
-                                             such entries for several results), where operands are split over explicit
-                                             axes, see _ir.sharding_types; `outs` is what `types` has returned. Without
-                                             this rule the operation is elementwise. `sharding_in_types` says that
-                                             `types` has done it
-    effects(params)                       -> the effects of the operation, see _ir.effects; all primitives that hold
-                                             Jaxprs have this rule
-    narrow(eqn, used)                     -> the equation, or a cheaper one that computes the used results only
-    dependent(operands, params)           -> for each result, whether it depends on the operands that are marked; only
-                                             for primitives that hold Jaxprs and have the rule `narrow`. Without it all
-                                             results depend on all operands
-    divide(eqn, policy)                   -> only for primitives that hold Jaxprs: (1) an equation that also returns
-                                             the inner values which the policy of `checkpoint` saves; (2) an equation
-                                             that takes those values as further operands and recomputes the other
-                                             results; (3) the variables of the saved values
-    masked(mask, *args, **params)         -> outputs; only for primitives that hold Jaxprs: the operation with
-                                             loops that stop where the mask, a bool scalar, is false
-    pad(padding, eqn, *args)              -> the result, or a list of them, for operands that are longer than the
-                                             symbolic lengths in their types say, see _transform.padding. Without this
-                                             rule a primitive that holds one Jaxpr is evaluated, and others are refused
-    show(eqn, printer)                    -> the parameters that a printed Jaxpr shows, in order
-    keys(eqn, uses_of)                    -> how the operation uses PRNG keys, a `KeyUses`; `uses_of(jaxpr)` says it of
-                                             a Jaxpr. Without this rule it is what the Jaxpr `program` says, or else the
-                                             operation consumes all keys among its operands and returns no new ones
-
-and for `checkify`, see _api.checkify.programs.Checks:
-
-    requires(checks, *args, **params)     -> None; adds to `checks` the conditions on the operands: indices inside the
-                                             array, a divisor that is not zero
-    checked(checks, *args, **params)      -> a list of outputs; only for primitives that hold Jaxprs: the same operation
-                                             with checks inside its Jaxprs
+Its rules are declared in `rules.py`. They may be absent: a transformation that needs an absent rule raises
+`MissingRuleError` with the primitive's name. A primitive that holds programs is a `ProgramPrimitive`.
 
 All operations go through `bind`: it hands the operation to the current trace, or executes it when there is none.
 """
@@ -74,47 +16,19 @@ from typing import Any, Literal
 from .._base.errors import MissingRuleError, OptionError, PhloxError
 from . import sharding_types
 from .avals import ShapedArray
+from .rules import RULES, Rules
 
 #: The trace that interprets operations; None: operations are executed at once.
 current_trace: ContextVar[Any] = ContextVar("phlox_trace", default=None)
 tracing = current_trace.get
 
 _registry: dict[str, Primitive] = {}
-_RULES = (
-    "types",
-    "lower",
-    "jvp",
-    "linearize",
-    "spectral",
-    "unfold",
-    "decomposes",
-    "transpose",
-    "batch",
-    "extend",
-    "steps",
-    "expand",
-    "expose",
-    "eager",
-    "axes",
-    "effects",
-    "narrow",
-    "dependent",
-    "divide",
-    "masked",
-    "pad",
-    "show",
-    "keys",
-    "vma",
-    "sharding",
-    "requires",
-    "checked",
-)
 
 Series = Literal["linear", "bilinear", "quotient"]
 Unfused = Literal["operation", "layout"]
 
 
-class Primitive:
+class Primitive(Rules):
     """One operation and its rules.
 
     Attributes:
@@ -135,6 +49,7 @@ class Primitive:
       unbounded: whether the operation is a loop whose number of turns depends on values, and which may never end.
       has_user_derivative: whether its derivative is a user's function, which is traced when the operation is
         differentiated, and may contain such loops.
+      decomposes: whether it is a decomposition into eigenvectors or singular vectors.
       unfused: whether XLA's older emitter of CPU loops suffices for a program of this operation alone: "operation" if
         its results have the same bits as those of the newer emitter, "layout" if the operation only becomes part of the
         loop of another one; None: the newer emitter is needed. See `_xla.cpu_emitter`.
@@ -142,6 +57,7 @@ class Primitive:
 
     __slots__ = (
         "cache",
+        "decomposes",
         "light",
         "multiple_results",
         "name",
@@ -155,39 +71,13 @@ class Primitive:
         "unbounded",
         "has_user_derivative",
         "unfused",
-        *_RULES,
+        *RULES,
     )
 
+    #: whether parameters are programs that the operation runs: see `_trace.program_primitive`
+    holds_programs = False
     #: whether the operation is a call of the parameter ``call_jaxpr``: JAX's attribute, which libraries ask for
     call_primitive = False
-
-    types: Any
-    lower: Any
-    jvp: Any
-    linearize: Any
-    spectral: Any
-    unfold: Any
-    decomposes: Any
-    transpose: Any
-    batch: Any
-    extend: Any
-    steps: Any
-    expand: Any
-    expose: Any
-    eager: Any
-    axes: Any
-    effects: Any
-    narrow: Any
-    dependent: Any
-    divide: Any
-    masked: Any
-    pad: Any
-    show: Any
-    keys: Any
-    vma: Any
-    sharding: Any
-    requires: Any
-    checked: Any
 
     def __init__(
         self,
@@ -204,11 +94,12 @@ class Primitive:
         transposes_zeros: bool = False,
         unbounded: bool = False,
         has_user_derivative: bool = False,
+        decomposes: bool = False,
         **rules: Callable[..., Any] | None,
     ):
-        unknown = set(rules) - set(_RULES)
+        unknown = set(rules) - set(RULES)
         if unknown:
-            raise PhloxError(f"primitive {name}: no such rules {sorted(unknown)}", instead=f"one of {_RULES}")
+            raise PhloxError(f"primitive {name}: no such rules {sorted(unknown)}", instead=f"one of {tuple(RULES)}")
         self.name = name
         self.multiple_results = multiple_results
         self.remembers = remembers
@@ -221,7 +112,8 @@ class Primitive:
         self.transposes_zeros = transposes_zeros
         self.unbounded = unbounded
         self.has_user_derivative = has_user_derivative
-        for rule in _RULES:
+        self.decomposes = decomposes
+        for rule in RULES:
             setattr(self, rule, rules.get(rule))
         #: compiled programs of this one operation, by the keys of the operands and the parameters
         self.cache: dict[Any, Any] = {}
@@ -339,9 +231,10 @@ class Primitive:
         """The rule of this name. Raises `MissingRuleError` if the primitive has none."""
         rule = getattr(self, name)
         if rule is None:
-            missing, needed_for = _MISSING.get(name, (f"Rule {name} for {{}} not implemented", "this"))
+            entry = RULES[name]
+            missing = entry.missing.format(repr(self.name), rule=name)
             raise MissingRuleError(
-                f"{missing.format(repr(self.name))}: it has no {name} rule, so {needed_for} cannot pass it",
+                f"{missing}: it has no {name} rule, so {entry.needed_for} cannot pass it",
                 primitive=self.name,
                 rule=name,
             )
@@ -390,21 +283,6 @@ def vma_in_types(avals: Sequence[ShapedArray], params: dict[str, Any]) -> None:
 
 def sharding_in_types(outs: Any, *avals: ShapedArray, **params: Any) -> Any:
     """The rule `sharding` of primitives whose rule `types` says how the results are split, or that have Jaxprs."""
-
-
-#: for each rule, the message when it is missing (in JAX's words) and the transformation that needs it
-_MISSING = {
-    "types": ("Abstract evaluation for {} not implemented", "tracing"),
-    "jvp": ("Differentiation rule for {} not implemented", "differentiation"),
-    "transpose": (
-        "Transpose rule (for reverse-mode differentiation) for {} not implemented",
-        "reverse-mode differentiation",
-    ),
-    "batch": ("Batching rule for {} not implemented", "vmap"),
-    "lower": ("Lowering rule for primitive {} not found", "compilation"),
-    "eager": ("Evaluation rule for {} not implemented", "a call outside of transformations"),
-    "extend": ("Rule extend for {} not implemented", "an array of PRNG keys"),
-}
 
 
 #: execute(primitive, args, params, compiled=False): executes an operation by its rule `eager` if it has one; with

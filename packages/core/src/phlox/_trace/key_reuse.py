@@ -155,7 +155,7 @@ class _Analysis:
 
     def read(self, eqn: JaxprEqn) -> None:
         primitive = eqn.primitive
-        if primitive.effects is None:  # it holds no Jaxpr
+        if not primitive.holds_programs:
             self.number(eqn)
             if not any(map(is_key, (*eqn.invars, *eqn.outvars))) and not self.moves_words(eqn):
                 return

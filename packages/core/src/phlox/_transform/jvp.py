@@ -14,6 +14,7 @@ from typing import Any
 from .._base.errors import RefError
 from .._base.source import Location
 from .._ir import dtypes
+from .._ir.jaxpr import decomposes, jaxprs_in
 from .._ir.primitive import Primitive, current_trace
 from .._trace.staging import JaxprTrace
 from .._trace.trace import Trace, Tracer, typeof
@@ -61,7 +62,7 @@ class JVPTrace(Trace):
 
     def needs_spectra(self, call: Primitive, params: dict[str, Any]) -> bool:
         """Whether the spectra inside of a call may be needed outside: the result is differentiated again, or staged."""
-        if not call.decomposes(params):
+        if not any(map(decomposes, jaxprs_in(params))):
             return False
         trace = self.parent
         while trace is not None:

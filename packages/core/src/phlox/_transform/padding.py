@@ -30,6 +30,7 @@ from .._ir.dimensions import Operation, evaluated, is_symbolic, names_in
 from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in, memoized
 from .._ir.primitive import primitive, tracing
 from .._trace.interpret import eval_jaxpr
+from .._trace.program_primitive import ProgramPrimitive
 from .._trace.trace import typeof
 from .jaxprs import restage
 
@@ -273,6 +274,13 @@ def refuse(eqn: JaxprEqn, reason: str) -> NoReturn:
 def passes(padding: Padding, eqn: JaxprEqn, *args: Any) -> Any:
     """The rule `pad` of operations that compute each element from elements at the same positions."""
     return eqn.primitive.bind(*args, **padding.params(eqn))
+
+
+def pads_programs(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
+    """The rule `pad` of operations that hold programs, which are padded."""
+    primitive = eqn.primitive
+    assert isinstance(primitive, ProgramPrimitive)
+    return primitive.rebind(args, eqn.params, [padding.program(body.program) for body in primitive.bodies(eqn.params)])
 
 
 def fills(start: Callable[[Any], Any]) -> Callable[..., Any]:

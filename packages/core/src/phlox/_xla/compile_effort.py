@@ -30,7 +30,6 @@ def elements(jaxpr: Jaxpr) -> int:
     count = 0
     for eqn in jaxpr.eqns:
         count += sum(v.aval.size for v in eqn.outvars)
-        # A primitive with the rule `effects` holds Jaxprs; others need not be searched.
-        if eqn.primitive.effects is not None:  # as for all primitives that hold Jaxprs
+        if eqn.primitive.holds_programs:
             count += eqn.params.get("length", 1) * sum(elements(inner) for inner in jaxprs_in(eqn.params))
     return count

@@ -182,7 +182,7 @@ def mesh_of(jaxpr: Jaxpr) -> Mesh | AbstractMesh | None:
     def find() -> Mesh | AbstractMesh | None:
         abstract = None
         for eqn in jaxpr.eqns:
-            inner = jaxprs_in(eqn.params) if eqn.primitive.effects is not None else ()  # all that hold Jaxprs have some
+            inner = jaxprs_in(eqn.params) if eqn.primitive.holds_programs else ()
             for candidate in (eqn.params.get("mesh"), *map(mesh_of, inner)):
                 if isinstance(candidate, Mesh):
                     return candidate

@@ -1,6 +1,6 @@
 """The checks that `checkify` adds to operations: nan results, division by zero, indices out of bounds.
 
-A primitive states which checks apply to it by `nan_checked` and its rule `requires`.
+A primitive states which checks apply to it by `nan_checked` and its rule `checked`.
 """
 
 from __future__ import annotations

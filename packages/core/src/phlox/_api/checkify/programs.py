@@ -1,6 +1,6 @@
 """Evaluates a Jaxpr with checks: an `Error` is passed from equation to equation, and through inner Jaxprs.
 
-`Checks` is the argument of the rules `requires` and `checked` of primitives, and makes the enabled checks.
+`Checks` is the argument of the rule `checked` of primitives, and makes the enabled checks.
 """
 
 from __future__ import annotations
@@ -11,8 +11,12 @@ from typing import Any
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.source import Replay, replays
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, memoized
+from ..._ir.primitive import Primitive
+from ..._ops.control.call import jit_p
 from ..._ops.host.check import Categories, Error
 from ..._trace.axes import axis_env
+from ..._trace.program_primitive import ProgramPrimitive
+from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.jaxprs import restage
 from .operations import DivisionByZeroError, NaNError, OOBError, with_nan, with_outside, with_zero
@@ -28,7 +32,7 @@ class Checks:
         self.error = error
         self.primitive = ""
 
-    # -- for the rule `requires`
+    # -- for the rule `checked` of operations on arrays
 
     def nonzero(self, y: Any) -> None:
         """Adds the check that no element of the divisor `y` is zero."""
@@ -45,7 +49,7 @@ class Checks:
             indices, axes, limits = find()
             self.error = with_outside(self.error, self.primitive, shape, indices, axes, limits)
 
-    # -- for the rule `checked`
+    # -- for that of operations that hold programs
 
     @property
     def leaves(self) -> list[Any]:
@@ -95,6 +99,26 @@ class Checks:
         self.error = first.with_reports(*others)
         return list(outs[width:])
 
+    def rebuilt(self, primitive: ProgramPrimitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """The results of an operation whose programs have checks inside: they carry the error."""
+
+        def programs() -> list[tuple[ClosedJaxpr, PyTreeDef]]:
+            bodies = primitive.bodies(params)
+            return [self.program(body.program, body.program.in_avals, body.position or 0) for body in bodies]
+
+        if primitive.keeps_types:
+            self.make_room(*(tree for _, tree in programs()))
+        checked, trees = zip(*programs(), strict=True)
+        return self.results(primitive.rebind(args, params, checked, self.leaves), *trees)
+
+    def expanded(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """The results of an operation that is computed by simpler ones, with the checks of these."""
+        avals = [typeof(x) for x in args]
+        closed = ClosedJaxpr(*stage(lambda *xs: primitive.expand(*xs, **params), avals, name=primitive.name))
+        program, tree = self.program(closed, avals)
+        outs = jit_p.rebind([*self.leaves, *args], {"name": "checked", "inline": False}, [program])
+        return self.results(outs, tree)
+
     def happened(self, error: Error) -> None:
         """Adds another error, of which only enabled kinds are kept."""
         self.error = self.error.joined(error, self.enabled)
@@ -105,12 +129,14 @@ class Checks:
         """The results of an equation, whose checks are added to the error."""
         primitive, params = eqn.primitive, eqn.params
         self.primitive = primitive.name
-        # Operations that hold programs pass the error through these.
+        # Before the operation: a divisor is at fault, not the nan that follows.
         if primitive.checked is not None:
-            return primitive.checked(self, *values, **params)
-        if primitive.requires is not None:
-            # Before the operation: the divisor is at fault, not the nan that follows.
-            primitive.requires(self, *values, **params)
+            results: Sequence[Any] | None = primitive.checked(self, *values, **params)
+            if results is not None:
+                return results
+        elif isinstance(primitive, ProgramPrimitive) and primitive.nan_checked is None:
+            make = self.expanded if primitive.expand is not None else self.rebuilt
+            return make(primitive, values, params)
         out = primitive.bind(*values, **params)
         outs = out if primitive.multiple_results else [out]
         if primitive.nan_checked and NaNError in self.enabled:

@@ -16,8 +16,7 @@ from ..._base import pytree
 from ..._base.errors import ArgumentError, AxisSizeError, DeviceError, OptionError
 from ..._base.pytree import flatten
 from ..._base.wrapping import P, R, wraps
-from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
-from ..._ops.control.call import axes_used
+from ..._ir.jaxpr import ClosedJaxpr, axes_used, hoist_consts
 from ..._ops.spmd import shard_map as spmd
 from ..._ops.structure.shape import broadcast_in_dim, squeeze
 from ..._trace.axes import AxisName, axis_env, only_axes
@@ -338,7 +337,7 @@ def _map(function: _ParallelFunction, args: tuple[Any, ...], kwargs: dict[str, A
     check_returned(fun, flat.out_tree)
     closed = ClosedJaxpr(hoist_consts(jaxpr))
     shadowed = name != _NO_NAME and any(known == name for known, _ in axis_env.get())
-    if shadowed and name in axes_used(closed):  # transformations could not tell the two axes apart
+    if shadowed and name in axes_used(closed.jaxpr):  # transformations could not tell the two axes apart
         raise OptionError(
             f"pmap: collectives over axis name {name!r}, which is already in use by an outer vmap or pmap",
             instead="another axis_name for one of them",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..._ir.jaxpr import ClosedJaxpr, memoized
+from ..._ir.jaxpr import ClosedJaxpr, bound, memoized
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
@@ -89,12 +89,12 @@ def only_where(go_on: ClosedJaxpr, turn: ClosedJaxpr, ncond: int, const_dims: Se
     return memoized(turn.jaxpr, key, lambda: restage(fun, avals, turn.jaxpr))
 
 
-def masked_programs(mask: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """Condition and body of a loop for the rows where `mask` is true; both take the mask as their first operand."""
-    aval = typeof(mask)
-    inner, turn = masked_jaxpr(cond_jaxpr, aval), masked_jaxpr(body_jaxpr, aval)
+def masked_programs(mask: Any, params: dict[str, Any]) -> list[ClosedJaxpr]:
+    """Condition and body of a loop for the rows where `mask` is true; the mask is a constant of both."""
+    inner, turn = (masked_jaxpr(params[name], typeof(mask)) for name in ("cond_jaxpr", "body_jaxpr"))
 
     def fun(*xs: Any) -> list[Any]:
         return [masked_test.bind(*eval_jaxpr(inner.jaxpr, inner.consts, *xs), xs[0])]
 
-    return memoized(inner.jaxpr, "test", lambda: restage(fun, inner.in_avals, inner.jaxpr)), turn
+    test = memoized(inner.jaxpr, "test", lambda: restage(fun, inner.in_avals, inner.jaxpr))
+    return [bound(test, [mask]), bound(turn, [mask])]

@@ -12,19 +12,16 @@ from typing import Any, Literal
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered, refuse_io
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, dependent_outputs, effects_inside, memoized, narrowed, only
-from ..._ir.key_uses import KeyUses, any_of
-from ..._ir.primitive import sharding_in_types, vma_in_types
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, effects_inside, memoized
+from ..._ir.key_uses import KeyUses, joined_masks
 from ..._trace.axes import axis_env, tracked_axes
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
-from ..._trace.refs import values
+from ..._trace.program_primitive import Operands
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
-from ..._transform.padding import Padding
-from ..._transform.transpose import is_linear
+from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, linearize_jaxpr, restage
+from ..._transform.padding import pads_programs
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import TOKEN, Function, Number, Value
 from ..elementwise.arithmetic import stop_gradient
@@ -32,21 +29,19 @@ from ..elementwise.families import literal
 from ..elementwise.logic import eq, select, select_n
 from ..random.keys import is_key, random_clone
 from ..structure.shape import broadcast_in_dim
-from .call import Steps, axes_used, call
+from .call import call
 from .division import Divided, Policy, divide
 from .masked import masked_jaxpr, needs_mask
+from .once import Steps, any_of, once_batch, runs_once
 from .split import split, splits
 
 Branches = tuple[ClosedJaxpr, ...]
 Batching = Literal["select", "split"] | None
 
 
-def _any(columns: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
-    """The elementwise `or` of several lists of flags."""
-    return tuple(any(column) for column in zip(*columns, strict=True))
-
-
-def _types(index: ShapedArray, *avals: ShapedArray, branches: Branches, batching: Batching = None) -> list[ShapedArray]:
+def _cond_types(
+    index: ShapedArray, *avals: ShapedArray, branches: Branches, batching: Batching = None
+) -> list[ShapedArray]:
     outs = branches[0].out_avals
     if not tracked_axes():
         return outs
@@ -55,12 +50,14 @@ def _types(index: ShapedArray, *avals: ShapedArray, branches: Branches, batching
     return [a.varying(index.vma.union(*[one.vma for one in column])) for a, column in zip(outs, columns, strict=True)]
 
 
-def _eager(index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> list[Any]:
+def _cond_eager(index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> list[Any]:
     chosen = branches[min(max(int(index), 0), len(branches) - 1)]
     return call(chosen, operands, name=chosen.jaxpr.name or "branch")
 
 
-def _lower(f: Function, index: Value, *operands: Value, branches: Branches, batching: Batching = None) -> list[Value]:
+def _cond_lower(
+    f: Function, index: Value, *operands: Value, branches: Branches, batching: Batching = None
+) -> list[Value]:
     if isinstance(index, Number):  # known when lowering, as platform_index: other branches may not even lower here
         return lower_jaxpr(f, branches[min(max(int(index.value), 0), len(branches) - 1)].jaxpr, operands)
     outs = [aval.physical for aval in branches[0].out_avals]
@@ -82,24 +79,9 @@ def _lower(f: Function, index: Value, *operands: Value, branches: Branches, batc
     return results
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], branches: Branches, batching: Batching = None
-) -> tuple[list[Any], list[Any]]:
-    nonzero = tuple(type(t) is not Zero for t in tangents[1:])
-    there = _any([jvp_jaxpr(branch, nonzero)[1] for branch in branches])
-    derived = tuple(jvp_jaxpr(branch, nonzero, keep=there)[0] for branch in branches)
-    operands = [*primals[1:], *(t for t in tangents[1:] if type(t) is not Zero)]
-    results = bind_branches(primals[0], derived, operands, batching)
-    count = len(branches[0].out_avals)
-    return results[:count], fill(results[count:], there, branches[0].out_avals)
-
-
 def bind_branches(index: Any, branches: Branches, operands: Sequence[Any], batching: Batching = None) -> list[Any]:
     """Binds `cond`; the constants of all closed branches become operands."""
-    consts: list[Any] = []
-    if any(branch.consts for branch in branches):
-        consts, branches = with_shared_constants(branches, range(len(branches)))
-    return cond.bind(index, *consts, *operands, **options(branches, batching))
+    return cond.rebind([index, *operands], options(branches, batching), branches)
 
 
 def options(branches: Branches, batching: Batching) -> dict[str, Any]:
@@ -133,13 +115,13 @@ def _with_constants(branch: ClosedJaxpr, avals: tuple[ShapedArray, ...], positio
     return memoized(branch.jaxpr, ("with constants", avals, positions), make)
 
 
-def _linearize(
+def _cond_linearize(
     primals: Sequence[Any], tangents: Sequence[Any], branches: Branches, batching: Batching = None
 ) -> tuple[list[Any], list[Any]]:
     index, operands = primals[0], primals[1:]
     has_tangent = tuple(type(t) is not Zero for t in tangents[1:])
     split = [linearize_jaxpr(branch, has_tangent) for branch in branches]
-    nonzero = _any([s.nonzero for s in split])
+    nonzero = any_of([s.nonzero for s in split])
     slots, slot_indices = _slots([s.primal.out_avals[len(branches[0].out_avals) :] for s in split])
     # Operands of the linear half are stored until it runs, so only those that some branch needs are passed.
     inputs, count = len(operands), len(branches[0].out_avals)
@@ -231,19 +213,7 @@ def _linear_half(
     return restage(fun, [*(avals[i] for i in residual_indices), *tangent_avals], s.linear.jaxpr)
 
 
-def _transpose(
-    cotangents: Sequence[Any], index: Any, *operands: Any, branches: Branches, batching: Batching = None
-) -> list[Any]:
-    linear = tuple(is_linear(x) for x in operands)
-    nonzero = tuple(type(ct) is not Zero for ct in cotangents)
-    there = _any([transpose_jaxpr(branch, linear, nonzero)[1] for branch in branches])
-    derived = tuple(transpose_jaxpr(branch, linear, nonzero, keep=there)[0] for branch in branches)
-    inputs = [x for x in operands if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
-    results, present = iter(bind_branches(index, derived, inputs, batching)), iter(there)
-    return [None, *((next(results) if next(present) else Zero(x.aval)) if is_linear(x) else None for x in operands)]
-
-
-def _batch(
+def _cond_batch(
     axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], branches: Branches, batching: Batching = None
 ) -> tuple[list[Any], list[Dim]]:
     index, operands, in_dims = args[0], args[1:], tuple(dims[1:])
@@ -252,9 +222,7 @@ def _batch(
             outs = split(axis, place_axis(index, dims[0], 0, axis.size), operands, in_dims, branches, bind_branches)
             return outs, [0] * len(outs)
         return _batch_choice(axis, index, operands, in_dims, branches)
-    batched = _any([[d is not None for d in batch_jaxpr(branch, axis, in_dims)[1]] for branch in branches])
-    derived = tuple(batch_jaxpr(branch, axis, in_dims, batched)[0] for branch in branches)
-    return bind_branches(index, derived, operands, batching), [0 if there else None for there in batched]
+    return once_batch(cond, 1, axis, args, dims, **options(branches, batching))
 
 
 def _batch_choice(
@@ -298,41 +266,12 @@ def _only_chosen(
     return inputs, tuple(dims)
 
 
-def _masked(mask: Any, index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> list[Any]:
-    programs = tuple(masked_jaxpr(branch, typeof(mask)) for branch in branches)
-    return bind_branches(index, programs, [mask, *operands], batching)
-
-
-def _steps(index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> Steps:
+def _cond_steps(index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> Steps:
     chosen = min(max(int(index), 0), len(branches) - 1)
     yield branches[chosen], operands, f"branch {chosen} of cond"
 
 
-def _checked(checks: Any, index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> list[Any]:
-    avals = [typeof(x) for x in operands]
-    checks.make_room(*(checks.program(branch, avals)[1] for branch in branches))
-    programs, trees = zip(*(checks.program(branch, avals) for branch in branches), strict=True)
-    return checks.results(bind_branches(index, programs, [*checks.leaves, *operands], batching), *trees)
-
-
-def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-    if all(used):
-        return eqn
-    branches: Branches = eqn.params["branches"]
-    read = _any([narrowed(branch, used)[1] for branch in branches])
-    narrower = tuple(narrowed(branch, used, read)[0] for branch in branches)
-    invars = [eqn.invars[0], *only(eqn.invars[1:], read)]
-    return eqn.replace(invars=invars, outvars=only(eqn.outvars, used), params={**eqn.params, "branches": narrower})
-
-
-def _dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[bool]:
-    branches: Branches = params["branches"]
-    if operands[0]:
-        return [True] * len(branches[0].out_avals)
-    return list(_any([dependent_outputs(branch.jaxpr, operands[1:]) for branch in branches]))
-
-
-def _divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
+def _cond_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
     divided = [divide(branch, policy) for branch in eqn.params["branches"]]
     slots, slot_indices = _slots([[v.aval for v in d.residuals] for d in divided])
     residual_vars = [Var(aval) for aval in slots]
@@ -354,11 +293,7 @@ def _from_slots(divided: Divided, slots: Sequence[ShapedArray], mine: Sequence[i
     return divided.again.replace(jaxpr=jaxpr.replace(invars=invars))
 
 
-def _axes(params: dict[str, Any]) -> set[Any]:
-    return set().union(*(axes_used(branch) for branch in params["branches"]))
-
-
-def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
+def _cond_keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
     """What any branch consumes is consumed. A result is used if a branch returns a used key, or one passed in that any
     branch consumes; else it is passed on if all branches pass it, and fresh if not."""
     every = [uses_of(branch) for branch in eqn.params["branches"]]
@@ -366,41 +301,32 @@ def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
     passed = set.intersection(*(set(uses.passed) for uses in every))
     unused = [uses.unused | {o for i, o in uses.passed if all(i != j for j, _ in uses.consumed)} for uses in every]
     fresh = set.intersection(*unused) - {o for _, o in passed}
-    return KeyUses(any_of(consumed), tuple(fresh), tuple((i + 1, o) for i, o in passed))
+    return KeyUses(joined_masks(consumed), tuple(fresh), tuple((i + 1, o) for i, o in passed))
 
 
-def _pad(padding: Padding, eqn: JaxprEqn, index: Any, *operands: Any) -> list[Any]:
-    branches = tuple(padding.program(branch) for branch in eqn.params["branches"])
-    return bind_branches(index, branches, operands, eqn.params.get("batching"))
+def _cond_rebuild(
+    args: Sequence[Any], params: dict[str, Any], programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
+) -> Operands:
+    """The constants of all branches become operands of each."""
+    consts: list[Any] = []
+    branches = tuple(programs)
+    if any(branch.consts for branch in branches):
+        consts, branches = with_shared_constants(branches, range(len(branches)))
+    return [args[0], *consts, *carried, *args[1:]], {**params, "branches": branches}
 
 
-def _cond_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
-    operands = [*values(refs.read), *values(refs.written), *args[1:]]
-    return [args[0], *operands], {**params, "branches": tuple(map(refs.keep_types().program, params["branches"]))}
-
-
-cond = ProgramPrimitive(
+cond = runs_once(
     "cond",
-    pass_refs=_cond_pass_refs,
-    multiple_results=True,
-    types=_types,
-    vma=vma_in_types,
-    sharding=sharding_in_types,
-    lower=_lower,
-    jvp=_jvp,
-    linearize=_linearize,
-    transpose=_transpose,
-    batch=_batch,
-    extend=lambda params, trailing, *avals: params,
-    pad=_pad,
-    masked=_masked,
-    steps=_steps,
-    eager=_eager,
-    axes=_axes,
-    effects=effects_inside,
-    narrow=_narrow,
-    dependent=_dependent,
-    divide=_divide,
-    keys=_keys,
-    checked=_checked,
+    selectors=1,
+    rebuild=_cond_rebuild,
+    keeps_types=True,
+    types=_cond_types,
+    lower=_cond_lower,
+    linearize=_cond_linearize,
+    batch=_cond_batch,
+    pad=pads_programs,
+    steps=_cond_steps,
+    eager=_cond_eager,
+    divide=_cond_divide,
+    keys=_cond_keys,
 )

@@ -5,19 +5,19 @@ Compilers without one use the decomposition; so do derivatives and vmap.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..._base.errors import ArgumentError
-from ..._ir.avals import ShapedArray, shaped
-from ..._ir.jaxpr import ClosedJaxpr, effects_inside
-from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
-from ..._transform.batch import BatchAxis, Dim
+from ..._ir.avals import shaped
+from ..._ir.jaxpr import ClosedJaxpr
+from ..._trace.program_primitive import ProgramPrimitive
+from ..._trace.trace import typeof
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value, dense, number, quoted
-from .call import axes_used, jit_p
+from .call import call, jit_p
+from .masked import masked_jaxpr
 
 
 def attribute(name: str, value: Any) -> str:
@@ -42,7 +42,9 @@ def attribute(name: str, value: Any) -> str:
     raise ArgumentError(f"composite: the attribute {name}={value!r} of type {type(value).__name__} cannot be written")
 
 
-def _lower(f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, version: int, attributes: str) -> list[Value]:
+def _composite_lower(
+    f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, version: int, attributes: str
+) -> list[Value]:
     known = f.module.known
     symbol = known.get(("composite", jaxpr.jaxpr))
     if symbol is None:
@@ -55,44 +57,27 @@ def _lower(f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, version: in
     return f.typed(f"{head} {{{before}decomposition = @{symbol}{behind}}}", args, list(f.outs))
 
 
-def _types(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
-    return jaxpr.out_avals
-
-
 def _as_call(rule: str) -> Any:
     """A rule that applies this rule of `jit` to the decomposition."""
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, name: str, **_: Any) -> Any:
-        return getattr(jit_p, rule)(primals, tangents, jaxpr=jaxpr, name=name, inline=False)
+    def apply(*args: Any, jaxpr: ClosedJaxpr, name: str, **_: Any) -> Any:
+        return jit_p.rule(rule)(*args, jaxpr=jaxpr, name=name, inline=False)
 
-    return jvp
-
-
-def _batch(
-    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], *, jaxpr: ClosedJaxpr, name: str, **_: Any
-) -> Any:
-    return jit_p.batch(axis, args, dims, jaxpr=jaxpr, name=name, inline=False)
+    return apply
 
 
-def _masked(mask: Any, *args: Any, jaxpr: ClosedJaxpr, name: str, **_: Any) -> list[Any]:
+def _composite_masked(mask: Any, *args: Any, jaxpr: ClosedJaxpr, name: str, **_: Any) -> list[Any]:
     """The decomposition with masked loops, as a composite has no operand for the mask."""
-    masked: list[Any] = jit_p.rule("masked")(mask, *args, jaxpr=jaxpr, name=name, inline=False)
-    return masked
+    return call(masked_jaxpr(jaxpr, typeof(mask)), [mask, *args], name=name)
 
 
-composite = Primitive(
+composite = ProgramPrimitive(
     "composite",
-    multiple_results=True,
-    types=_types,
-    vma=vma_in_types,
-    sharding=sharding_in_types,
-    lower=_lower,
+    types=lambda *avals, jaxpr, **_: jaxpr.out_avals,
+    lower=_composite_lower,
     jvp=_as_call("jvp"),
     linearize=_as_call("linearize"),
-    batch=_batch,
-    masked=_masked,
-    extend=lambda params, trailing, *avals: params,
-    axes=lambda params: axes_used(params["jaxpr"]),
-    effects=effects_inside,
+    batch=_as_call("batch"),
+    masked=_composite_masked,
     nan_checked=True,
 )

@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in, memoized
+from ..._ir.jaxpr import Jaxpr, JaxprEqn, axes_used, jaxprs_in, memoized
 from ..._trace.axes import tracked_axes
 from ..._trace.trace import typeof
 from ..._transform.batch import BatchAxis
-from .call import axes_used
 
 #: turns that a loop of unknown length is expected to have
 _TURNS = 16
@@ -20,7 +19,7 @@ def obstacle(axis: BatchAxis, jaxprs: Sequence[Jaxpr], *operands: Any) -> str | 
     """The property of programs or operands for which the rows of a batch cannot be reordered; None if there is none."""
     if any(jaxpr.effects for jaxpr in jaxprs):
         return "effects (callbacks)"
-    names = set().union(*(axes_used(ClosedJaxpr(jaxpr)) for jaxpr in jaxprs))
+    names = set().union(*(axes_used(jaxpr) for jaxpr in jaxprs))
     if names:
         return f"collectives over the axis {min(map(str, names))!r}"
     if type(axis.size) is not int:

@@ -12,21 +12,18 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..._base.errors import DerivativeError, UnexpectedTracerError
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
+from ..._ir.jaxpr import ClosedJaxpr, axes_used, hoisted
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
-from ..._trace.refs import values
 from ..._trace.staging import stage
 from ..._trace.trace import recorder, typeof
 from ..._transform.array_operations import Zero, instantiate, sum_axes
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from ..._transform.jaxprs import batch_jaxpr
 from ..._transform.transpose import backward_pass
-from ..._xla.lower import lower_jaxpr
-from ..._xla.text import Function, Value
-from .call import Steps, axes_used
 from .masked import mask_after_constants, run_masked
+from .once import program_rules
 
 
 class Rule(NamedTuple):
@@ -47,34 +44,18 @@ class Rule(NamedTuple):
         return self.name
 
 
-def _eager(*args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
-    return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+def _rebuild(
+    args: Sequence[Any], params: dict[str, Any], programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
+) -> Operands:
+    """The constants of the program become those of the function. Its rules return the results only, so that it carries
+    nothing."""
+    (program,) = programs
+    changes = {"call_jaxpr": hoisted(program), "num_consts": params["num_consts"] + len(program.consts)}
+    return [*program.consts, *args], {**params, **changes}
 
 
-def _steps(*args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> Steps:
-    yield call_jaxpr, args, call_jaxpr.jaxpr.name
-
-
-def _types(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
-    return call_jaxpr.out_avals
-
-
-def _lower(f: Function, *args: Value, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Value]:
-    return lower_jaxpr(f, call_jaxpr.jaxpr, args)
-
-
-def _axes(params: dict[str, Any]) -> set[Any]:
-    return axes_used(params["call_jaxpr"])
-
-
-def _pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
-    """The values become constants of the function. It writes none, as its rules return its results only."""
+def _refuse_writes(refs: RefValues, params: dict[str, Any]) -> None:
     refs.refuse_writes(f"the function of a {refs.name}")
-    changes = {
-        "call_jaxpr": refs.program(params["call_jaxpr"]),
-        "num_consts": params["num_consts"] + len(refs.read),
-    }
-    return [*values(refs.read), *args], {**params, **changes}
 
 
 def _refuse_closed_over(tangents: Sequence[Any], kind: str, name: str) -> None:
@@ -154,7 +135,7 @@ class _Outputs:
         self.program = function
         self.dims: list[Dim] = [None] * len(function.out_avals)
         mapped = any(d is not None for d in dims)
-        if not mapped and axis.name not in axes_used(function):
+        if not mapped and axis.name not in axes_used(function.jaxpr):
             return
         each = (False,) * len(self.dims)
         self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), each)
@@ -319,24 +300,15 @@ def _custom_jvp_show(eqn: Any, printer: Any) -> dict[str, Any]:
 
 custom_jvp_call = ProgramPrimitive(
     "custom_jvp_call",
-    pass_refs=_pass_refs,
-    multiple_results=True,
-    types=_types,
-    vma=vma_in_types,
-    sharding=sharding_in_types,
-    lower=_lower,
+    **program_rules("call_jaxpr"),
+    rebuild=_rebuild,
+    check_refs=_refuse_writes,
     jvp=_custom_jvp_jvp,
     transpose=_custom_jvp_transpose,
     batch=_custom_jvp_batch,
-    extend=lambda params, trailing, *avals: params,
     masked=_custom_jvp_masked,
-    steps=_steps,
-    eager=_eager,
-    axes=_axes,
-    effects=effects_inside,
     show=_custom_jvp_show,
     checked=_custom_jvp_checked,
-    program="call_jaxpr",
     has_user_derivative=True,
 )
 
@@ -506,23 +478,14 @@ def _custom_vjp_show(eqn: Any, printer: Any) -> dict[str, Any]:
 
 custom_vjp_call = ProgramPrimitive(
     "custom_vjp_call",
-    pass_refs=_pass_refs,
-    multiple_results=True,
-    types=_types,
-    vma=vma_in_types,
-    sharding=sharding_in_types,
-    lower=_lower,
+    **program_rules("call_jaxpr"),
+    rebuild=_rebuild,
+    check_refs=_refuse_writes,
     jvp=_custom_vjp_jvp,
     batch=_custom_vjp_batch,
-    extend=lambda params, trailing, *avals: params,
     masked=_custom_vjp_masked,
-    steps=_steps,
-    eager=_eager,
-    axes=_axes,
-    effects=effects_inside,
     show=_custom_vjp_show,
     checked=_custom_vjp_checked,
-    program="call_jaxpr",
     has_user_derivative=True,
 )
 

@@ -12,23 +12,20 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..._base.errors import DerivativeError, UnexpectedTracerError
 from ..._ir import dtypes
-from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
-from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
+from ..._ir.jaxpr import ClosedJaxpr, hoisted
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from ..._transform.jaxprs import jvp_jaxpr, restage
 from ..._transform.jvp import jvp
-from ..._xla.lower import lower_jaxpr
-from ..._xla.text import Function, Value
 from ..reductions.reduce import reduce_or
 from ..structure.shape import convert
 from .branch import bind_branches
-from .call import axes_used
 from .masked import mask_after_constants
+from .once import program_rules
 from .rows import empty
 from .safe_rows import rows_that_go_on
 
@@ -46,18 +43,6 @@ class BatchRule(NamedTuple):
         return self.name
 
 
-def _eager(*args: Any, call: ClosedJaxpr, **_: Any) -> list[Any]:
-    return eval_jaxpr(call.jaxpr, call.consts, *args)
-
-
-def _types(*avals: ShapedArray, call: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
-    return call.out_avals
-
-
-def _lower(f: Function, *args: Value, call: ClosedJaxpr, **_: Any) -> list[Value]:
-    return lower_jaxpr(f, call.jaxpr, args)
-
-
 def _refuse_closed_over(flags: Sequence[bool], name: str, how: str) -> None:
     if any(flags):
         raise UnexpectedTracerError(
@@ -66,7 +51,7 @@ def _refuse_closed_over(flags: Sequence[bool], name: str, how: str) -> None:
         )
 
 
-def _batch(
+def _custom_vmap_batch(
     axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], call: ClosedJaxpr, rule: BatchRule, num_consts: int
 ) -> tuple[list[Any], list[Dim]]:
     batched = [d is not None for d in dims]
@@ -76,7 +61,7 @@ def _batch(
     return outs, [0 if there else None for there in out_batched]
 
 
-def _jvp(
+def _custom_vmap_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], call: ClosedJaxpr, rule: BatchRule, num_consts: int
 ) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(type(t) is not Zero for t in tangents)
@@ -193,12 +178,14 @@ def _in_front(
     return in_front, [d is not None for d in out_dims]
 
 
-def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+def _custom_vmap_linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+) -> tuple[list[Any], list[Any]]:
     # The function runs once for the primals, and again with the tangents when the linear program runs.
-    return custom_vmap_call.bind(*primals, **params), _jvp(primals, tangents, **params)[1]
+    return custom_vmap_call.bind(*primals, **params), _custom_vmap_jvp(primals, tangents, **params)[1]
 
 
-def _transpose(*_args: Any, call: ClosedJaxpr, **_params: Any) -> NoReturn:
+def _custom_vmap_transpose(*_args: Any, call: ClosedJaxpr, **_params: Any) -> NoReturn:
     name = call.jaxpr.name
     raise DerivativeError(
         "Linearization failed to produce known values for all output primals: reverse-mode differentiation of the "
@@ -207,7 +194,7 @@ def _transpose(*_args: Any, call: ClosedJaxpr, **_params: Any) -> NoReturn:
     )
 
 
-def _masked(mask: Any, *args: Any, call: ClosedJaxpr, rule: BatchRule, num_consts: int) -> list[Any]:
+def _custom_vmap_masked(mask: Any, *args: Any, call: ClosedJaxpr, rule: BatchRule, num_consts: int) -> list[Any]:
     """The mask is an operand of the function, after its constants.
 
     The user's batching rule does not know of it, so it does not run if no row takes the branch, and rows that do not
@@ -245,22 +232,13 @@ def _masked(mask: Any, *args: Any, call: ClosedJaxpr, rule: BatchRule, num_const
     )
 
 
-custom_vmap_call = Primitive(
+custom_vmap_call = ProgramPrimitive(
     "custom_vmap_call",
-    multiple_results=True,
-    types=_types,
-    vma=vma_in_types,
-    sharding=sharding_in_types,
-    lower=_lower,
-    jvp=_jvp,
-    linearize=_linearize,
-    transpose=_transpose,
-    batch=_batch,
-    extend=lambda params, trailing, *avals: params,
-    masked=_masked,
-    eager=_eager,
-    axes=lambda params: axes_used(params["call"]),
-    effects=effects_inside,
+    **{**program_rules("call"), "steps": None},
+    jvp=_custom_vmap_jvp,
+    linearize=_custom_vmap_linearize,
+    transpose=_custom_vmap_transpose,
+    batch=_custom_vmap_batch,
+    masked=_custom_vmap_masked,
     nan_checked=True,
-    program="call",
 )

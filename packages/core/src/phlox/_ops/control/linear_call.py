@@ -10,37 +10,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._base.errors import DerivativeError
-from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted
-from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
-from ..._trace.interpret import eval_jaxpr
+from ..._ir.jaxpr import ClosedJaxpr, hoisted
+from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import batch_jaxpr
 from ..._transform.transpose import is_linear
-from ..._xla.lower import lower_jaxpr
-from ..._xla.text import Function, Value
-from .call import axes_used
 from .masked import mask_after_constants
+from .once import program_rules
 
 #: Returns a closed jaxpr whose constants were made its leading inputs, and the values of those inputs.
 Transposed = Callable[[], tuple[ClosedJaxpr, list[Any]]]
 
 
-def _eager(*args: Any, callee: ClosedJaxpr, **_: Any) -> list[Any]:
-    return eval_jaxpr(callee.jaxpr, callee.consts, *args)
-
-
-def _types(*avals: ShapedArray, callee: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
-    return callee.out_avals
-
-
-def _lower(f: Function, *args: Value, callee: ClosedJaxpr, **_: Any) -> list[Value]:
-    return lower_jaxpr(f, callee.jaxpr, args)
-
-
-def _jvp(
+def _linear_call_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, num_consts: int, num_res: int, **params: Any
 ) -> tuple[list[Any], list[Any]]:
     fixed = num_consts + num_res
@@ -55,7 +39,7 @@ def _jvp(
     return outs, linear_call.bind(*primals[:fixed], *map(instantiate, tangents[fixed:]), **how)
 
 
-def _transpose(
+def _linear_call_transpose(
     cotangents: Sequence[Any],
     *args: Any,
     callee: ClosedJaxpr,
@@ -78,7 +62,7 @@ def _transpose(
     return [None] * fixed + mine
 
 
-def _batch(
+def _linear_call_batch(
     axis: BatchAxis,
     args: Sequence[Any],
     dims: Sequence[Dim],
@@ -111,7 +95,7 @@ def _batch(
     return outs, out_dims
 
 
-def _masked(
+def _linear_call_masked(
     mask: Any, *args: Any, callee: ClosedJaxpr, transposed: Transposed, num_consts: int, num_res: int
 ) -> list[Any]:
     """The mask is the first residual of the function and of its transpose."""
@@ -135,22 +119,13 @@ def _masked(
     )
 
 
-linear_call = Primitive(
+linear_call = ProgramPrimitive(
     "linear_call",
-    multiple_results=True,
-    types=_types,
-    vma=vma_in_types,
-    sharding=sharding_in_types,
-    lower=_lower,
-    jvp=_jvp,
-    transpose=_transpose,
-    batch=_batch,
-    extend=lambda params, trailing, *avals: params,
-    masked=_masked,
-    eager=_eager,
-    axes=lambda params: axes_used(params["callee"]),
-    effects=effects_inside,
+    **{**program_rules("callee"), "steps": None},
+    jvp=_linear_call_jvp,
+    transpose=_linear_call_transpose,
+    batch=_linear_call_batch,
+    masked=_linear_call_masked,
     nan_checked=True,
-    program="callee",
     has_user_derivative=True,
 )

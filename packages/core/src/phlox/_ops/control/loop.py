@@ -26,34 +26,44 @@ from ..._ir.jaxpr import (
     prune,
 )
 from ..._ir.key_uses import KeyUses, repeated
-from ..._ir.primitive import sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
-from ..._trace.refs import accesses, values
+from ..._trace.program_primitive import ProgramPrimitive, RefValues
+from ..._trace.refs import accesses
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import jvp_jaxpr, linearize_jaxpr, restage, unused_inputs
 from ..._transform.manual_axes import as_varying
-from ..._transform.padding import Padding
+from ..._transform.padding import pads_programs
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .batched_loop import batched_loop, masked_programs
-from .call import Steps, axes_used, call
+from .call import call
 from .compact import Compacted, compacts
 from .loop_states import while_states
+from .once import Steps
 from .safe_rows import with_safe_rows
 from .state_scan import scan_states
-from .turns import jvp_body, linear_turn, repeat as repeat, split_operands, spread_carry, with_ignored_inputs
+from .turns import (
+    bind_loop,
+    jvp_body,
+    linear_turn,
+    loop_bodies,
+    rebuild_loop,
+    repeat as repeat,
+    split_operands,
+    spread_carry,
+    with_ignored_inputs,
+)
 
 
-def _types(*avals: ShapedArray, body_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+def _while_types(*avals: ShapedArray, body_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
     return body_jaxpr.out_avals
 
 
-def _lower(
+def _while_lower(
     f: Function,
     *args: Value,
     cond_jaxpr: ClosedJaxpr,
@@ -110,7 +120,7 @@ def _ordered_while(
     return outs
 
 
-def _jvp(
+def _while_jvp(
     primals: Sequence[Any],
     tangents: Sequence[Any],
     cond_jaxpr: ClosedJaxpr,
@@ -126,7 +136,8 @@ def _jvp(
     carry_tangents = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
     body = jvp_body(body_jaxpr, const_has, carry_has)
     nonzero_tangents = [t for t in tangents[cond_nconsts:both] if type(t) is not Zero]
-    outs = _bind(
+    outs = bind_loop(
+        while_p,
         with_ignored_inputs(cond_jaxpr, [typeof(t) for t in carry_tangents]),
         primals[:cond_nconsts],
         body,
@@ -138,31 +149,7 @@ def _jvp(
     return outs[:count], fill(outs[count:], carry_has, body_jaxpr.out_avals)
 
 
-def _bind(
-    cond: ClosedJaxpr,
-    cond_consts: Sequence[Any],
-    body: ClosedJaxpr,
-    body_consts: Sequence[Any],
-    carry: Sequence[Any],
-    **how: Any,
-) -> list[Any]:
-    """Binds `while`; the constants of both closed jaxprs become operands."""
-    first, second = hoisted(cond), hoisted(body)
-    return while_p.bind(
-        *cond.consts,
-        *cond_consts,
-        *body.consts,
-        *body_consts,
-        *carry,
-        cond_jaxpr=first,
-        cond_nconsts=len(cond.consts) + len(cond_consts),
-        body_jaxpr=second,
-        body_nconsts=len(body.consts) + len(body_consts),
-        **how,
-    )
-
-
-def _linearize(
+def _while_linearize(
     primals: Sequence[Any],
     tangents: Sequence[Any],
     cond_jaxpr: ClosedJaxpr,
@@ -226,7 +213,7 @@ def _with_varying_consts(body: ClosedJaxpr, nconsts: int, stops: frozenset[Any])
     return memoized(body.jaxpr, ("varying constants", nconsts, stops, axis_env.get()), make)
 
 
-def _transpose(
+def _while_transpose(
     cotangents: Sequence[Any],
     *args: Any,
     cond_jaxpr: ClosedJaxpr,
@@ -239,7 +226,9 @@ def _transpose(
     are the states of a loop of their own; `scan_states` runs the linear part for each of them."""
     both = cond_nconsts + body_nconsts
     counts = {"cond_nconsts": cond_nconsts, "body_nconsts": body_nconsts}
-    linear = _dependent(list(map(is_linear, args)), {"cond_jaxpr": cond_jaxpr, "body_jaxpr": body_jaxpr, **counts})
+    linear = _while_dependent(
+        list(map(is_linear, args)), {"cond_jaxpr": cond_jaxpr, "body_jaxpr": body_jaxpr, **counts}
+    )
     if all(linear):
         raise DerivativeError("while_loop is not linear: its condition depends on what it is transposed for")
     known = [not flag for flag in linear]
@@ -276,7 +265,7 @@ def _transpose(
     return [*[None] * cond_nconsts, *of_consts, *(next(of_carry) if flag else None for flag in linear)]
 
 
-def _dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[bool]:
+def _while_dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[bool]:
     first, second = params["cond_nconsts"], params["body_nconsts"]
     cond, body = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
     cond_consts, body_consts, carry = split_operands(operands, first, second)
@@ -285,7 +274,7 @@ def _dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[bool]:
     return [stops or flag for flag in carried]
 
 
-def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+def _while_narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     if all(used):
         return eqn
     params = eqn.params
@@ -330,7 +319,7 @@ def rows_of(avals: Sequence[ShapedArray], checkpoints: int | None) -> int:
     return rows
 
 
-def _batch(
+def _while_batch(
     axis: BatchAxis,
     args: Sequence[Any],
     dims: Sequence[Dim],
@@ -357,27 +346,13 @@ def _batch(
                 x if d is None else place_axis(x, d, 0, axis.size) for x, d in zip(args, dims[:both], strict=False)
             ]
             first, second = (tuple(None if d is None else 0 for d in some) for some in (cond_dims, body_dims))
-            compacted = Compacted(cond_jaxpr, body_jaxpr, first, second, functools.partial(_bind, **how))
+            compacted = Compacted(cond_jaxpr, body_jaxpr, first, second, functools.partial(bind_loop, while_p, **how))
             return compacted.run(axis.size, consts, carry), carry_dims
         body_consts = [*cond_consts, *body_consts]
-    return _bind(loop.cond, cond_consts, loop.body, body_consts, carry, **how), carry_dims
+    return bind_loop(while_p, loop.cond, cond_consts, loop.body, body_consts, carry, **how), carry_dims
 
 
-def _masked(
-    mask: Any,
-    *args: Any,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    **how: Any,
-) -> list[Any]:
-    both = cond_nconsts + body_nconsts
-    go_on, turn = masked_programs(mask, cond_jaxpr, body_jaxpr)
-    return _bind(go_on, [mask, *args[:cond_nconsts]], turn, [mask, *args[cond_nconsts:both]], args[both:], **how)
-
-
-def _steps(
+def _while_steps(
     *args: Any, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int, **_: Any
 ) -> Steps:
     both = cond_nconsts + body_nconsts
@@ -389,7 +364,7 @@ def _steps(
         carry = yield body_jaxpr, [*body_consts, *carry], f"turn {turn} of while"
 
 
-def _checked(
+def _while_checked(
     checks: Any,
     *args: Any,
     cond_jaxpr: ClosedJaxpr,
@@ -411,7 +386,7 @@ def _checked(
     step = step.replace(jaxpr=step.jaxpr.replace(outvars=step.jaxpr.outvars[:-1]))
     test, _ = checks.program(cond_jaxpr, test_avals, cond_nconsts)
     test = test.replace(jaxpr=test.jaxpr.replace(outvars=test.jaxpr.outvars[-1:]))
-    outs = _bind(test, cond_consts, step, [*cond_consts, *body_consts], [*checks.leaves, *carry], **how)
+    outs = bind_loop(while_p, test, cond_consts, step, [*cond_consts, *body_consts], [*checks.leaves, *carry], **how)
     return checks.results(outs, tree)
 
 
@@ -427,11 +402,7 @@ def _turn(cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, b
     return memoized(body_jaxpr.jaxpr, key, lambda: restage(fun, avals, body_jaxpr.jaxpr))
 
 
-def _axes(params: dict[str, Any]) -> set[Any]:
-    return axes_used(params["cond_jaxpr"]) | axes_used(params["body_jaxpr"])
-
-
-def _keys(eqn: Any, uses_of: Any) -> KeyUses:
+def _while_keys(eqn: Any, uses_of: Any) -> KeyUses:
     """A turn may consume keys of the carry that it replaces; the condition and the body may not consume the same."""
     params = eqn.params
     first, second = params["cond_nconsts"], params["body_nconsts"]
@@ -452,52 +423,29 @@ def _keys(eqn: Any, uses_of: Any) -> KeyUses:
     return KeyUses(consumed, tuple(body.unused), tuple((i + first, o) for i, o in body.passed))
 
 
-def _pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
-    params = dict(eqn.params)
-    cond, body = padding.program(params.pop("cond_jaxpr")), padding.program(params.pop("body_jaxpr"))
-    first, second = params.pop("cond_nconsts"), params.pop("body_nconsts")
-    both = first + second
-    return _bind(cond, args[:first], body, args[first:both], args[both:], **params)
-
-
-def _while_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
-    """References that are written become parts of the carry, the others constants of both programs."""
+def _refuse_writes_of_condition(refs: RefValues, params: dict[str, Any]) -> None:
     if accesses(params["cond_jaxpr"].jaxpr).written:
         refs.refuse_writes("the condition of a loop")
-    first, more = params["cond_nconsts"], len(refs.read)
-    start = first + params["body_nconsts"]
-    read = values(refs.read)
-    changes = {
-        "cond_jaxpr": refs.program(params["cond_jaxpr"], first, results=False),
-        "cond_nconsts": first + more,
-        "body_jaxpr": refs.keep_types().program(params["body_jaxpr"], start - first),
-        "body_nconsts": start - first + more,
-    }
-    args = [*read, *args[:first], *read, *args[first:start], *values(refs.written), *args[start:]]
-    return args, {**params, **changes}
 
 
 while_p = ProgramPrimitive(
     "while",
-    pass_refs=_while_pass_refs,
-    multiple_results=True,
-    types=_types,
-    vma=vma_in_types,
-    sharding=sharding_in_types,
-    lower=_lower,
-    jvp=_jvp,
-    linearize=_linearize,
-    transpose=_transpose,
-    batch=_batch,
-    extend=lambda params, trailing, *avals: params,
-    pad=_pad,
-    masked=_masked,
-    steps=_steps,
-    axes=_axes,
-    effects=effects_inside,
-    narrow=_narrow,
-    dependent=_dependent,
-    keys=_keys,
-    checked=_checked,
+    bodies=loop_bodies,
+    rebuild=rebuild_loop,
+    keeps_types=True,
+    check_refs=_refuse_writes_of_condition,
+    types=_while_types,
+    lower=_while_lower,
+    jvp=_while_jvp,
+    linearize=_while_linearize,
+    transpose=_while_transpose,
+    batch=_while_batch,
+    pad=pads_programs,
+    masked=lambda mask, *args, **params: while_p.rebind(args, params, masked_programs(mask, params)),
+    steps=_while_steps,
+    narrow=_while_narrow,
+    dependent=_while_dependent,
+    keys=_while_keys,
+    checked=_while_checked,
     unbounded=True,
 )

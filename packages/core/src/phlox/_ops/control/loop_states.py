@@ -22,9 +22,9 @@ import numpy as np
 
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoisted
-from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
+from ..._ir.jaxpr import ClosedJaxpr
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate
@@ -32,16 +32,24 @@ from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import jvp_jaxpr
 from ..._transform.jvp import push_forward
 from ..._transform.linearize import LinearizeTrace
-from ..._transform.padding import Padding
+from ..._transform.padding import pads_programs
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, div, mul, rem, sub
 from ..elementwise.logic import and_, eq, gt, le, lt, or_, select, select_n
 from ..structure.slicing import along, dynamic_update_slice
 from .batched_loop import batched_loop, masked_programs
-from .call import axes_used, checked_as
 from .rows import empty, stacked, write_state
-from .turns import jvp_body, present, repeat, spread_carry, with_ignored_inputs
+from .turns import (
+    bind_loop,
+    jvp_body,
+    loop_bodies,
+    present,
+    rebuild_loop,
+    repeat,
+    spread_carry,
+    with_ignored_inputs,
+)
 
 _int32 = dtypes.int32.type
 INDEX = shaped((), dtypes.int32)
@@ -144,41 +152,20 @@ def _states_jvp(
     moving = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
     body = jvp_body(body_jaxpr, const_has, carry_has)
     cond = with_ignored_inputs(cond_jaxpr, [typeof(t) for t in moving])
-    outs = _bind_states(
+    outs = bind_loop(
+        while_states,
         cond,
         primals[:cond_nconsts],
         body,
         [*primals[cond_nconsts:both], *present(tangents[cond_nconsts:both])],
         [*primals[both:], *moving],
-        rows,
+        rows=rows,
     )
     all_n = n + len(moving)
     last, stored, index = outs[:all_n], outs[all_n : 2 * all_n], outs[2 * all_n :]
     results = [*last[:n], *stored[:n], *index]
     moved = [*carry_has, *carry_has, False, False]
     return results, fill([*last[n:], *stored[n:]], moved, [typeof(x) for x in results])
-
-
-def _bind_states(
-    cond: ClosedJaxpr,
-    cond_consts: Sequence[Any],
-    body: ClosedJaxpr,
-    body_consts: Sequence[Any],
-    carry: Sequence[Any],
-    rows: int,
-) -> list[Any]:
-    return while_states.bind(
-        *cond.consts,
-        *cond_consts,
-        *body.consts,
-        *body_consts,
-        *carry,
-        cond_jaxpr=hoisted(cond),
-        cond_nconsts=len(cond.consts) + len(cond_consts),
-        body_jaxpr=hoisted(body),
-        body_nconsts=len(body.consts) + len(body_consts),
-        rows=rows,
-    )
 
 
 def _states_linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
@@ -238,31 +225,9 @@ def _states_batch(
     cond_consts, body_consts = args[:cond_nconsts], args[cond_nconsts:both]
     if b.stops:
         body_consts = [*cond_consts, *body_consts]
-    outs = _bind_states(b.cond, cond_consts, b.body, body_consts, carry, rows)
+    outs = bind_loop(while_states, b.cond, cond_consts, b.body, body_consts, carry, rows=rows)
     last = [0 if there else None for there in b.carry]
     return outs, [*last, *[1 if there else None for there in b.carry], None, None]
-
-
-def _states_masked(
-    mask: Any,
-    *args: Any,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    rows: int,
-) -> list[Any]:
-    both = cond_nconsts + body_nconsts
-    go_on, turn = masked_programs(mask, cond_jaxpr, body_jaxpr)
-    cond_consts, body_consts = [mask, *args[:cond_nconsts]], [mask, *args[cond_nconsts:both]]
-    return _bind_states(go_on, cond_consts, turn, body_consts, args[both:], rows)
-
-
-def _states_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
-    params = eqn.params
-    first, both = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
-    cond, body = padding.program(params["cond_jaxpr"]), padding.program(params["body_jaxpr"])
-    return _bind_states(cond, args[:first], body, args[first:both], args[both:], params["rows"])
 
 
 def _states_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
@@ -276,26 +241,17 @@ def constants(f: Function, consts: Sequence[Any]) -> list[Value]:
     return [f.constant(np.asarray(c), typeof(c).physical) for c in consts]
 
 
-def axes_of(params: dict[str, Any]) -> set[Any]:
-    return set().union(*(axes_used(x) for x in params.values() if type(x) is ClosedJaxpr))
-
-
-while_states = Primitive(
+while_states = ProgramPrimitive(
     "while_states",
-    multiple_results=True,
+    bodies=loop_bodies,
+    rebuild=rebuild_loop,
     types=_states_types,
-    vma=vma_in_types,
-    sharding=sharding_in_types,
     lower=_states_lower,
     jvp=_states_jvp,
     linearize=_states_linearize,
     batch=_states_batch,
-    extend=lambda params, trailing, *avals: params,
-    pad=_states_pad,
-    masked=_states_masked,
+    pad=pads_programs,
+    masked=lambda mask, *args, **params: while_states.rebind(args, params, masked_programs(mask, params)),
     expand=_with_states,
-    checked=lambda checks, *args, **params: checked_as(lambda *xs: _with_states(*xs, **params), checks, args),
     unbounded=True,
-    axes=axes_of,
-    effects=effects_inside,
 )

@@ -4,7 +4,7 @@
 row that does not take the branch. `masked_jaxpr` therefore gives the branch one more operand, the mask of the rows that
 take it, and every loop in the branch stops where the mask is false. The results of the other rows are arbitrary.
 
-Primitives that hold Jaxprs have the rule `masked`, which binds the same operation with a mask for its loops.
+An operation that holds programs is bound with the mask as a constant of each program, if it has no rule `masked`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any
 
 from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in, memoized
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, bound, jaxprs_in, memoized
 from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
@@ -79,10 +80,15 @@ def run_masked(mask: Any, fun: Callable[..., Sequence[Any]], *args: Any) -> list
 
 def _masked_run(mask: Any) -> Callable[[JaxprEqn, list[Any]], Any]:
     def run(eqn: JaxprEqn, values: list[Any]) -> Any:
-        rule = eqn.primitive.masked
-        if rule is None or not _eqn_needs_mask(eqn):
-            return eqn.primitive.bind(*values, **eqn.params)
-        return rule(mask, *values, **eqn.params)
+        primitive, params = eqn.primitive, eqn.params
+        if not isinstance(primitive, ProgramPrimitive) or not _eqn_needs_mask(eqn):
+            return primitive.bind(*values, **params)
+        if primitive.masked is not None:
+            return primitive.masked(mask, *values, **params)
+        if primitive.rebuild is None:  # a function of scalars, such as that of a reduction
+            return primitive.bind(*values, **params)
+        programs = [bound(masked_jaxpr(body.program, typeof(mask)), [mask]) for body in primitive.bodies(params)]
+        return primitive.rebind(values, params, programs)
 
     return run
 

@@ -17,21 +17,17 @@ from ..._base.errors import PhloxError, SizesError, SizesWarning
 from ..._base.source import location_in, warn
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.jaxpr import ClosedJaxpr, effects_inside, hoisted, memoized
-from ..._ir.primitive import Primitive, sharding_in_types
+from ..._ir.jaxpr import ClosedJaxpr, hoisted, memoized
 from ..._ir.substitution import aval_for, program_for
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
-from ..._transform.array_operations import Zero, fill
-from ..._transform.batch import BatchAxis, Dim
-from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
 from ..._transform.padding import Padding
-from ..._transform.transpose import is_linear
 from ..._xla.array import Array
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
-from .call import axes_used, call, decomposes, jit_p, narrow_call
+from .call import call, jit_p, rebuild_call
 from .host_padding import cut_on_host, length_array, pad_on_host
+from .once import runs_once
 
 #: (name, length) for each name of a size
 Lengths = tuple[tuple[str, int], ...]
@@ -109,7 +105,7 @@ class _Runner:
         return True
 
 
-def _eager(*args: Any, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> list[Any]:
+def _padded_eager(*args: Any, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> list[Any]:
     memo, key = jaxpr.jaxpr.memo, ("runner", ranges)
     runner = memo.get(key)
     if runner is None:
@@ -150,94 +146,44 @@ def as_refusal(error: Exception) -> PhloxError:
 # --- rules ----------------------------------------------------------------------------------------------
 
 
-def _types(*avals: ShapedArray, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> list[ShapedArray]:
+def _padded_types(*avals: ShapedArray, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> list[ShapedArray]:
     values = dict(lengths)
     return [aval_for(a, values) for a in jaxpr.out_avals]
 
 
-def _lower(f: Function, *args: Value, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> list[Value]:
+def _padded_lower(f: Function, *args: Value, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> list[Value]:
     return lower_jaxpr(f, _exact(jaxpr, lengths).jaxpr, args)
 
 
-def _or_exact(rule: str) -> Callable[..., Any]:
-    """Decorator for rules: where a symbolic length has no derivative or batch, that of the exact program is taken."""
+def _or_exact(rule: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule `function`; where a symbolic length has no derivative or batch, that of the exact program."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*args: Any, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> Any:
-            if ("exact", rule) not in jaxpr.jaxpr.memo:
-                try:
-                    return function(*args, jaxpr=jaxpr, lengths=lengths, ranges=ranges)
-                except Exception as error:  # if the rule fails for numbers too, that of the exact program says why
-                    jaxpr.jaxpr.memo["exact", rule] = True
-                    warn_of_refusal(f"the rule {rule} of {jaxpr.jaxpr.name}", error)
-            return jit_p.rule(rule)(*args, jaxpr=_exact(jaxpr, lengths), name=jaxpr.jaxpr.name, inline=False)
+    def run(*args: Any, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> Any:
+        if ("exact", rule) not in jaxpr.jaxpr.memo:
+            try:
+                return function(*args, jaxpr=jaxpr, lengths=lengths, ranges=ranges)
+            except Exception as error:  # if the rule fails for numbers too, that of the exact program says why
+                jaxpr.jaxpr.memo["exact", rule] = True
+                warn_of_refusal(f"the rule {rule} of {jaxpr.jaxpr.name}", error)
+        return jit_p.rule(rule)(*args, jaxpr=_exact(jaxpr, lengths), name=jaxpr.jaxpr.name, inline=False)
 
-        return run
-
-    return decorate
+    return run
 
 
-@_or_exact("jvp")
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, **sizes: Any
-) -> tuple[list[Any], list[Any]]:
-    derived, present = jvp_jaxpr(jaxpr, tuple(type(t) is not Zero for t in tangents))
-    results = call_padded(derived, [*primals, *(t for t in tangents if type(t) is not Zero)], **sizes)
-    count = len(jaxpr.out_avals)
-    return results[:count], fill(results[count:], present, _types(jaxpr=jaxpr, **sizes))
-
-
-@_or_exact("linearize")
-def _linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, **sizes: Any
-) -> tuple[list[Any], list[Any]]:
-    split = linearize_jaxpr(jaxpr, tuple(type(t) is not Zero for t in tangents))
-    results = call_padded(split.primal, primals, **sizes)
-    sources = {"in": primals, "out": results}
-    residuals = [sources[kind][i] for kind, i in split.residuals]
-    moving = [t for t in tangents if type(t) is not Zero]
-    outs = call_padded(split.linear, [*residuals, *moving], **sizes) if any(split.nonzero) else []
-    return results[: len(jaxpr.out_avals)], fill(outs, split.nonzero, _types(jaxpr=jaxpr, **sizes))
-
-
-@_or_exact("transpose")
-def _transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **sizes: Any) -> list[Any]:
-    linear = tuple(is_linear(x) for x in args)
-    nonzero = tuple(type(ct) is not Zero for ct in cotangents)
-    derived, present = transpose_jaxpr(jaxpr, linear, nonzero)
-    operands = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
-    results, there = iter(call_padded(derived, operands, **sizes)), iter(present)
-    return [(next(results) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in args]
-
-
-@_or_exact("batch")
-def _batch(
-    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], jaxpr: ClosedJaxpr, **sizes: Any
-) -> tuple[list[Any], list[Dim]]:
-    derived, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
-    return call_padded(derived, args, **sizes), out_dims
-
-
-def _unfold(*args: Any, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> list[Any]:
+def _padded_unfold(*args: Any, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Ranges) -> list[Any]:
     exact = _exact(jaxpr, lengths)
     return eval_jaxpr(exact.jaxpr, exact.consts, *args)
 
 
-padded_call = Primitive(
+padded_call = runs_once(
     "padded_call",
-    multiple_results=True,
-    types=_types,
-    sharding=sharding_in_types,
-    lower=_lower,
-    jvp=_jvp,
-    linearize=_linearize,
-    decomposes=lambda params: decomposes(params["jaxpr"]),
-    unfold=_unfold,
-    transpose=_transpose,
-    batch=_batch,
-    eager=_eager,
-    axes=lambda params: axes_used(params["jaxpr"]),
-    effects=effects_inside,
-    narrow=narrow_call,
+    rebuild=rebuild_call,
+    vma=None,
+    types=_padded_types,
+    lower=_padded_lower,
+    unfold=_padded_unfold,
+    eager=_padded_eager,
     nan_checked=True,
 )
+for _rule in ("jvp", "linearize", "transpose", "batch"):
+    setattr(padded_call, _rule, _or_exact(_rule, padded_call.rule(_rule)))

@@ -12,54 +12,40 @@ from typing import Any, NamedTuple
 from ..._base import config, monitoring
 from ..._base.source import within
 from ..._ir import dtypes
-from ..._ir.avals import ShapedArray
 from ..._ir.effects import refuse_io
-from ..._ir.jaxpr import (
-    Atom,
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Var,
-    effects_inside,
-    hoisted,
-    memoized,
-    narrowed,
-    only,
-    prune,
-)
+from ..._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, memoized, narrowed, only, prune
 from ..._ir.key_uses import KeyUses
-from ..._ir.primitive import Primitive, primitive, sharding_in_types, vma_in_types
+from ..._ir.primitive import Primitive, primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues, call_with_refs
-from ..._trace.trace import typeof
+from ..._trace.program_primitive import Operands
 from ..._transform.array_operations import Zero, fill
-from ..._transform.batch import BatchAxis, Dim
-from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
+from ..._transform.jaxprs import LinearizedJaxpr, linearize_jaxpr, restage
 from ..._transform.padding import passes
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
-from .call import Steps, axes_used, dependent_call, narrow_call
+from .call import rebuild_call
 from .division import Divided, Policy, divide
-from .masked import masked_jaxpr
+from .once import once_narrow, once_transpose, runs_once
 
 #: For each operand whether it passes an optimization barrier, which keeps XLA's CSE from reusing the first computation.
 Flags = bool | tuple[bool, ...]
 
 
-def _types(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
-    return jaxpr.out_avals
+def _selected(prevent_cse: Flags, there: Sequence[bool]) -> Flags:
+    """The flags of the operands that are selected by `there`."""
+    return prevent_cse if isinstance(prevent_cse, bool) else tuple(only(prevent_cse, there))
 
 
-def _eager(*args: Any, jaxpr: ClosedJaxpr, differentiated: bool, **_: Any) -> list[Any]:
+def _remat_eager(*args: Any, jaxpr: ClosedJaxpr, differentiated: bool, **_: Any) -> list[Any]:
     if differentiated and config.current().debug_key_reuse:
-        with config.scope(debug_key_reuse=False):  # see `_keys`
+        with config.scope(debug_key_reuse=False):  # see `_remat_keys`
             return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
     return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
 
 
-def _lower(
+def _remat_lower(
     f: Function, *args: Value, jaxpr: ClosedJaxpr, prevent_cse: Flags, differentiated: bool, policy: Any
 ) -> list[Value]:
     flags = (prevent_cse,) * len(args) if isinstance(prevent_cse, bool) else prevent_cse
@@ -71,32 +57,17 @@ def _lower(
     return lower_jaxpr(f, jaxpr.jaxpr, args)
 
 
-def _steps(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> Steps:
-    yield jaxpr, args, jaxpr.jaxpr.name or "checkpoint"
-
-
-def _bind(closed: ClosedJaxpr, args: Sequence[Any], prevent_cse: Flags, how: dict[str, Any]) -> list[Any]:
-    """Binds `checkpoint`; the constants of the closed jaxpr become operands. If `prevent_cse` has flags for operands,
-    constants do not pass the barrier; operands after those with flags (saved values, tangents, cotangents) do."""
-    if not isinstance(prevent_cse, bool):
-        more = len(args) - len(prevent_cse)
-        prevent_cse = (False,) * len(closed.consts) + prevent_cse + (True,) * more
-    return checkpoint.bind(*closed.consts, *args, jaxpr=hoisted(closed), prevent_cse=prevent_cse, **how)
-
-
-def _selected(prevent_cse: Flags, there: Sequence[bool]) -> Flags:
-    """The flags of the operands that are selected by `there`."""
-    return prevent_cse if isinstance(prevent_cse, bool) else tuple(only(prevent_cse, there))
-
-
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, prevent_cse: Flags, **how: Any
-) -> tuple[list[Any], list[Any]]:
-    nonzero = tuple(type(t) is not Zero for t in tangents)
-    derived, there = jvp_jaxpr(jaxpr, nonzero)
-    results = _bind(derived, [*primals, *(t for t in tangents if type(t) is not Zero)], prevent_cse, how)
-    count = len(jaxpr.out_avals)
-    return results[:count], fill(results[count:], there, jaxpr.out_avals)
+def _remat_rebuild(
+    args: Sequence[Any], params: dict[str, Any], programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
+) -> Operands:
+    """As that of a call. If `prevent_cse` has flags for operands, new first ones do not pass the barrier; operands
+    after those with flags (saved values, tangents, cotangents) do."""
+    operands, params = rebuild_call(args, params, programs, carried)
+    flags = params["prevent_cse"]
+    if not isinstance(flags, bool):
+        first, more = len(operands) - len(args), len(args) - len(flags)
+        params["prevent_cse"] = (False,) * first + flags + (True,) * more
+    return operands, params
 
 
 class _Halves(NamedTuple):
@@ -109,7 +80,7 @@ class _Halves(NamedTuple):
     nonzero: list[bool]
 
 
-def _linearize(
+def _remat_linearize(
     primals: Sequence[Any],
     tangents: Sequence[Any],
     jaxpr: ClosedJaxpr,
@@ -129,8 +100,8 @@ def _linearize(
     monitoring.log(config.current().log_checkpoint_residuals, lambda: (_log_text(halves, count),))
     nonzero_tangents = [t for t in tangents if type(t) is not Zero]
     operands = [*only(primals, halves.read), *residuals, *nonzero_tangents]
-    apart = _selected(prevent_cse, halves.read)
-    tangents_out = _bind(halves.linear, operands, apart, {"differentiated": True, "policy": policy})
+    params = {"prevent_cse": _selected(prevent_cse, halves.read), "differentiated": True, "policy": policy}
+    tangents_out = checkpoint.rebind(operands, params, [halves.linear])
     return outs, fill(tangents_out, halves.nonzero, jaxpr.out_avals)
 
 
@@ -202,79 +173,34 @@ def _linear(s: LinearizedJaxpr, recompute: ClosedJaxpr) -> ClosedJaxpr:
     return restage(fun, [*recompute.in_avals, *s.linear.in_avals[len(s.residuals) :]], recompute.jaxpr)
 
 
-def _transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, prevent_cse: Flags, **how: Any) -> list[Any]:
-    linear = tuple(is_linear(x) for x in args)
-    nonzero = tuple(type(ct) is not Zero for ct in cotangents)
-    derived, there = transpose_jaxpr(jaxpr, linear, nonzero)
-    inputs = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
-    apart = _selected(prevent_cse, [not is_lin for is_lin in linear])
-    results, present = iter(_bind(derived, inputs, apart, how)), iter(there)
-    return [(next(results) if next(present) else Zero(x.aval)) if is_linear(x) else None for x in args]
+def _remat_transpose(cotangents: Sequence[Any], *args: Any, prevent_cse: Flags, **params: Any) -> list[Any]:
+    flags = _selected(prevent_cse, [not is_linear(x) for x in args])
+    return once_transpose(checkpoint, 0, cotangents, *args, prevent_cse=flags, **params)
 
 
-def _batch(
-    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], jaxpr: ClosedJaxpr, prevent_cse: Flags, **how: Any
-) -> tuple[list[Any], list[Dim]]:
-    derived, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
-    return _bind(derived, args, prevent_cse, how), out_dims
-
-
-def _masked(mask: Any, *args: Any, jaxpr: ClosedJaxpr, prevent_cse: Flags, **how: Any) -> list[Any]:
-    flags = prevent_cse if isinstance(prevent_cse, bool) else (False, *prevent_cse)
-    return _bind(masked_jaxpr(jaxpr, typeof(mask)), [mask, *args], flags, how)
-
-
-def _checked(checks: Any, *args: Any, jaxpr: ClosedJaxpr, prevent_cse: Flags, **how: Any) -> list[Any]:
-    program, tree = checks.program(jaxpr, [typeof(x) for x in args])
-    if not isinstance(prevent_cse, bool):
-        prevent_cse = (False,) * len(checks.leaves) + prevent_cse
-    return checks.results(_bind(program, [*checks.leaves, *args], prevent_cse, how), tree)
-
-
-def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-    narrower = narrow_call(eqn, used)
+def _remat_narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     flags = eqn.params["prevent_cse"]
-    if isinstance(flags, bool) or narrower is eqn:
-        return narrower
-    read = narrowed(eqn.params["jaxpr"], used)[1]
-    return narrower.replace(params={**narrower.params, "prevent_cse": _selected(flags, read)})
+    if not isinstance(flags, bool) and not all(used):
+        read = narrowed(eqn.params["jaxpr"], used)[1]
+        eqn = eqn.replace(params={**eqn.params, "prevent_cse": _selected(flags, read)})
+    return once_narrow(checkpoint, 0, eqn, used)
 
 
-def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
+def _remat_keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
     """The half that computes values again for the derivative draws the numbers that the first half has drawn."""
     return KeyUses() if eqn.params["differentiated"] else uses_of(eqn.params["jaxpr"])
 
 
-def _remat2_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
-    args, params = call_with_refs("jaxpr")(refs, args, params)
-    if not isinstance(params["prevent_cse"], bool):
-        params["prevent_cse"] = (False,) * (len(args) - len(params["prevent_cse"])) + params["prevent_cse"]
-    return args, params
-
-
-checkpoint = ProgramPrimitive(
+checkpoint = runs_once(
     "remat2",
-    pass_refs=_remat2_pass_refs,
-    multiple_results=True,
-    types=_types,
-    vma=vma_in_types,
-    sharding=sharding_in_types,
-    lower=_lower,
-    jvp=_jvp,
-    linearize=_linearize,
-    transpose=_transpose,
-    batch=_batch,
-    extend=lambda params, trailing, *avals: params,
-    masked=_masked,
-    steps=_steps,
-    eager=_eager,
-    axes=lambda params: axes_used(params["jaxpr"]),
-    effects=effects_inside,
-    keys=_keys,
-    narrow=_narrow,
-    dependent=dependent_call,
-    checked=_checked,
     program="jaxpr",
+    rebuild=_remat_rebuild,
+    lower=_remat_lower,
+    linearize=_remat_linearize,
+    transpose=_remat_transpose,
+    eager=_remat_eager,
+    keys=_remat_keys,
+    narrow=_remat_narrow,
 )
 
 name_p = Primitive(

@@ -16,25 +16,11 @@ import numpy as np
 
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import (
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Var,
-    dependent_outputs,
-    effects_inside,
-    hoisted,
-    memoized,
-    narrowed,
-    only,
-    prune,
-)
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dependent_outputs, hoisted, memoized, narrowed, only, prune
 from ..._ir.key_uses import KeyUses, repeated
-from ..._ir.primitive import sharding_in_types, vma_in_types
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
-from ..._trace.refs import values
+from ..._trace.program_primitive import Body, Operands, ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate, zeros
@@ -46,18 +32,17 @@ from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add as plus, sub
 from ..elementwise.logic import lt
-from .call import Steps, axes_used
 from .division import Policy, divide, divided_call
 from .loop import while_p
-from .masked import masked_jaxpr
+from .once import Steps
 from .padded_scan import scan_pad
-from .rows import empty, row_at, row_of, rows_at, stacked, with_rows
+from .rows import empty, row_at, rows_at, stacked, with_rows
 from .turns import backward_step, jvp_step, present, split_operands, spread_carry
 
 Params = dict[str, Any]
 
 
-def _types(
+def _scan_types(
     *avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
 ) -> list[ShapedArray]:
     outs = jaxpr.out_avals
@@ -124,23 +109,31 @@ def bind_scan(
     closed: ClosedJaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], how: Params
 ) -> tuple[list[Any], list[Any]]:
     """Binds `scan`; constants of the closed jaxpr become operands. Returns the last carry, and the stacked results."""
-    outs = scan.bind(
-        *closed.consts,
-        *consts,
-        *carry,
-        *xs,
-        jaxpr=hoisted(closed),
-        num_consts=len(closed.consts) + len(consts),
-        num_carry=len(carry),
-        **how,
-    )
+    params = {"num_consts": len(consts), "num_carry": len(carry), **how}
+    outs = scan.rebind([*consts, *carry, *xs], params, [closed])
     return outs[: len(carry)], outs[len(carry) :]
+
+
+def _scan_bodies(params: Params) -> list[Body]:
+    return [Body(params["jaxpr"], params["num_consts"])]
+
+
+def _scan_rebuild(
+    args: Sequence[Any], params: Params, programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
+) -> Operands:
+    (step,), first = programs, params["num_consts"]
+    changes = {
+        "jaxpr": hoisted(step),
+        "num_consts": first + len(step.consts),
+        "num_carry": params["num_carry"] + len(carried),
+    }
+    return [*step.consts, *args[:first], *carried, *args[first:]], {**params, **changes}
 
 
 # --- forward mode ---------------------------------------------------------------------------------------
 
 
-def _jvp(
+def _scan_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any
 ) -> tuple[list[Any], list[Any]]:
     has = [type(t) is not Zero for t in tangents]
@@ -184,7 +177,7 @@ class _Halves(NamedTuple):
     nonzero: tuple[bool, ...]
 
 
-def _linearize(
+def _scan_linearize(
     primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any
 ) -> tuple[list[Any], list[Any]]:
     nonzero = [type(t) is not Zero for t in tangents]
@@ -319,7 +312,7 @@ def _linear_step(
     return restage(fun, order, s.linear.jaxpr)
 
 
-def _transpose(
+def _scan_transpose(
     cotangents: Sequence[Any],
     *args: Any,
     jaxpr: ClosedJaxpr,
@@ -334,7 +327,7 @@ def _transpose(
     linear = tuple(is_linear(x) for x in args)
     how: Params = {"length": length, "reverse": reverse, "unroll": unroll}
     step_params = {"jaxpr": jaxpr, "num_consts": num_consts, "num_carry": num_carry}
-    is_carry_linear = _dependent(linear, step_params)[:num_carry]
+    is_carry_linear = _scan_dependent(linear, step_params)[:num_carry]
     if not all(is_carry_linear):
         return _transpose_mixed(cotangents, args, is_carry_linear, jaxpr, num_consts, num_carry, **how)
     consts, carry, xs = split_operands(args, num_consts, num_carry)
@@ -391,7 +384,7 @@ def _transpose_mixed(
     fixed = [carry[i] for i in steady]
     start = [carry[i] for i in moving]
     _, stacks = bind_scan(known_jaxpr, [*only(consts, first), *fixed], start, only(xs, rows), how)
-    results = _transpose(
+    results = _scan_transpose(
         [*(cotangents[i] for i in linear), *cotangents[num_carry:]],
         *[*consts, *fixed, *(carry[i] for i in linear), *stacks, *xs],
         jaxpr=step,
@@ -448,7 +441,7 @@ def _known_step(
 # --- dead code, and policies of checkpoint --------------------------------------------------------------
 
 
-def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+def _scan_narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     if all(used):
         return eqn
     params = eqn.params
@@ -469,14 +462,14 @@ def _narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     return eqn.replace(invars=only(eqn.invars, inputs), outvars=only(eqn.outvars, outputs), params=how)
 
 
-def _dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[bool]:
+def _scan_dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[bool]:
     step, num_carry = params["jaxpr"].jaxpr, params["num_carry"]
     consts, carry, xs = split_operands(operands, params["num_consts"], num_carry)
     carried = spread_carry(carry, lambda known: dependent_outputs(step, [*consts, *known, *xs])[:num_carry])
     return [*carried, *dependent_outputs(step, [*consts, *carried, *xs])[num_carry:]]
 
 
-def _divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
+def _scan_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
     """Saved values of a step become scanned results. Loop-invariant values are not saved, but computed in both halves,
     because they would be stored once for each step."""
     step, params = eqn.params["jaxpr"], eqn.params
@@ -487,7 +480,7 @@ def _divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var
 # --- vmap -----------------------------------------------------------------------------------------------
 
 
-def _batch(
+def _scan_batch(
     axis: BatchAxis,
     args: Sequence[Any],
     dims: Sequence[Dim],
@@ -518,20 +511,14 @@ def _batch(
     return [*last, *rows], [*out_dims[:num_carry], *[None if d is None else 1 for d in out_dims[num_carry:]]]
 
 
-def _masked(mask: Any, *args: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any) -> list[Any]:
-    consts, carry, xs = split_operands(args, num_consts, num_carry)
-    last, rows = bind_scan(masked_jaxpr(jaxpr, typeof(mask)), [mask, *consts], carry, xs, how)
-    return [*last, *rows]
-
-
-def _lower(f: Function, *args: Value, **params: Any) -> list[Value]:
+def _scan_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
     jaxpr, both = params["jaxpr"], params["num_consts"] + params["num_carry"]
     avals = [*jaxpr.in_avals[:both], *(stacked(a, params["length"]) for a in jaxpr.in_avals[both:])]
     loop, consts = stage(lambda *xs: _as_loop(*xs, **params), avals, name=jaxpr.jaxpr.name)
     return lower_jaxpr(f, loop, [*(f.constant(np.asarray(c), typeof(c).physical) for c in consts), *args])
 
 
-def _steps(
+def _scan_steps(
     *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
 ) -> Steps:
     consts, carry, xs = split_operands(args, num_consts, num_carry)
@@ -541,22 +528,7 @@ def _steps(
         carry = outs[:num_carry]
 
 
-def _checked(
-    checks: Any, *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, **how: Any
-) -> list[Any]:
-    consts, carry, xs = split_operands(args, num_consts, num_carry)
-    avals = [*map(typeof, consts), *map(typeof, carry), *(row_of(typeof(x)) for x in xs)]
-    checks.make_room(checks.program(jaxpr, avals, num_consts)[1])
-    program, tree = checks.program(jaxpr, avals, num_consts)
-    last, rows = bind_scan(program, consts, [*checks.leaves, *carry], xs, {"length": length, **how})
-    return checks.results([*last, *rows], tree)
-
-
-def _axes(params: dict[str, Any]) -> set[Any]:
-    return axes_used(params["jaxpr"])
-
-
-def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
+def _scan_keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
     """A turn may consume keys of the carry that it replaces, and keys of the rows; constants it shares with others."""
     params = eqn.params
     consts, carry = params["num_consts"], params["num_carry"]
@@ -568,39 +540,21 @@ def _keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
     return KeyUses(rows, tuple(uses.unused), uses.passed)
 
 
-def _scan_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
-    """References that are written become parts of the carry, the others constants."""
-    first = params["num_consts"]
-    changes = {
-        "jaxpr": refs.keep_types().program(params["jaxpr"], first),
-        "num_consts": first + len(refs.read),
-        "num_carry": params["num_carry"] + len(refs.written),
-    }
-    args = [*values(refs.read), *args[:first], *values(refs.written), *args[first:]]
-    return args, {**params, **changes}
-
-
 scan = ProgramPrimitive(
     "scan",
-    pass_refs=_scan_pass_refs,
-    multiple_results=True,
-    types=_types,
-    vma=vma_in_types,
-    sharding=sharding_in_types,
-    lower=_lower,
-    jvp=_jvp,
-    linearize=_linearize,
-    transpose=_transpose,
-    batch=_batch,
-    extend=lambda params, trailing, *avals: params,
+    bodies=_scan_bodies,
+    rebuild=_scan_rebuild,
+    keeps_types=True,
+    types=_scan_types,
+    lower=_scan_lower,
+    jvp=_scan_jvp,
+    linearize=_scan_linearize,
+    transpose=_scan_transpose,
+    batch=_scan_batch,
     pad=scan_pad,
-    masked=_masked,
-    steps=_steps,
-    axes=_axes,
-    effects=effects_inside,
-    narrow=_narrow,
-    dependent=_dependent,
-    divide=_divide,
-    keys=_keys,
-    checked=_checked,
+    steps=_scan_steps,
+    narrow=_scan_narrow,
+    dependent=_scan_dependent,
+    divide=_scan_divide,
+    keys=_scan_keys,
 )

@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 from ..._base.errors import DerivativeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoisted, memoized
-from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
+from ..._ir.jaxpr import ClosedJaxpr, bound, hoisted, memoized
+from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
-from ..._trace.refs import values
+from ..._trace.program_primitive import Body, Operands as TracedOperands, ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate, zeros
@@ -28,7 +27,7 @@ from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr
 from ..._transform.jvp import push_forward
 from ..._transform.linearize import LinearizeTrace
-from ..._transform.padding import Padding, passes
+from ..._transform.padding import pads_programs, passes
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
@@ -38,8 +37,7 @@ from ..reductions.reduce import reduce_max
 from ..structure.iota import iota
 from ..structure.shape import broadcast_in_dim, convert, squeeze
 from .batched_loop import batched_loop, masked_programs, only_where
-from .call import checked_as
-from .loop_states import INDEX, LoopPrograms, axes_of, constants
+from .loop_states import INDEX, LoopPrograms, constants
 from .masked import masked_jaxpr
 from .rows import empty, row_at, rows_at, stacked, write_state
 from .turns import backward_step, jvp_body, jvp_step, present, repeat, spread_carry, with_ignored_inputs
@@ -67,26 +65,35 @@ def _split(args: Sequence[Any], lengths: tuple[int, ...]) -> _Operands:
     return _Operands(*parts)
 
 
-def bind_scan_states(
+def _bind_scan_states(
     cond: ClosedJaxpr, body: ClosedJaxpr, step: ClosedJaxpr, operands: _Operands, reverse: bool
 ) -> list[Any]:
     """Binds `scan_states`; the constants of the jaxprs become operands."""
-    operands = operands._replace(
-        cond_consts=[*cond.consts, *operands.cond_consts],
-        body_consts=[*body.consts, *operands.body_consts],
-        step_consts=[*step.consts, *operands.step_consts],
-    )
-    return scan_states.bind(
-        *(x for part in operands for x in part),
-        cond_jaxpr=hoisted(cond),
-        body_jaxpr=hoisted(body),
-        step_jaxpr=hoisted(step),
-        lengths=tuple(map(len, operands)),
-        reverse=reverse,
-    )
+    params = {"lengths": tuple(map(len, operands)), "reverse": reverse}
+    return scan_states.rebind([x for part in operands for x in part], params, [cond, body, step])
 
 
-def _types(*avals: ShapedArray, step_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+def _scan_states_bodies(params: dict[str, Any]) -> list[Body]:
+    """Only the step, a user's backward rule, uses references."""
+    step = Body(params["step_jaxpr"], params["lengths"][4])
+    return [Body(params["cond_jaxpr"], None), Body(params["body_jaxpr"], None), step]
+
+
+def _scan_states_rebuild(
+    args: Sequence[Any], params: dict[str, Any], programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
+) -> TracedOperands:
+    o, (cond, body, step) = _split(args, params["lengths"]), programs
+    o = o._replace(
+        cond_consts=[*cond.consts, *o.cond_consts],
+        body_consts=[*body.consts, *o.body_consts],
+        step_consts=[*step.consts, *o.step_consts],
+        carry=[*carried, *o.carry],
+    )
+    changes = {"cond_jaxpr": hoisted(cond), "body_jaxpr": hoisted(body), "step_jaxpr": hoisted(step)}
+    return [x for part in o for x in part], {**params, **changes, "lengths": tuple(map(len, o))}
+
+
+def _scan_states_types(*avals: ShapedArray, step_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
     return step_jaxpr.out_avals
 
 
@@ -215,7 +222,7 @@ def _jump(distance: Any, free: Any) -> Any:
 _LIMIT = 64
 
 
-def _lower(f: Function, *args: Value, **params: Any) -> list[Value]:
+def _scan_states_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
     ncond, nbody, _, _, nstep, ncarry = params["lengths"]
     rows = args[ncond + nbody].aval.shape[0]
     step = params["step_jaxpr"].in_avals
@@ -233,7 +240,7 @@ def _lower(f: Function, *args: Value, **params: Any) -> list[Value]:
 # --- derivatives ----------------------------------------------------------------------------------------
 
 
-def _jvp(
+def _scan_states_jvp(
     primals: Sequence[Any],
     tangents: Sequence[Any],
     cond_jaxpr: ClosedJaxpr,
@@ -252,7 +259,7 @@ def _jvp(
     cond = with_ignored_inputs(
         cond_jaxpr, [a for a, there in zip(body_tangents(body_jaxpr), state_has, strict=True) if there]
     )
-    outs = bind_scan_states(
+    outs = _bind_scan_states(
         cond,
         jvp_body(body_jaxpr, const_has, state_has),
         step,
@@ -275,7 +282,9 @@ def body_tangents(body: ClosedJaxpr) -> list[ShapedArray]:
     return [a.tangent() for a in body.out_avals]
 
 
-def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+def _scan_states_linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+) -> tuple[list[Any], list[Any]]:
     return push_forward(LinearizeTrace(), lambda *xs: _as_loops(*xs, **params, descend=_from_rows), primals, tangents)
 
 
@@ -294,7 +303,7 @@ def _from_rows(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
     return repeat(lambda left, *_: gt(left, _ZERO), turn, [count, *o.carry])[1:]
 
 
-def _transpose(
+def _scan_states_transpose(
     cotangents: Sequence[Any],
     *args: Any,
     cond_jaxpr: ClosedJaxpr,
@@ -318,7 +327,7 @@ def _transpose(
     sums = [zeros(x.aval.update(weak_type=False)) for x in o.step_consts if is_linear(x)]
     known = [x for x in o.step_consts if not is_linear(x)]
     operands = o._replace(step_consts=known, carry=[*sums, *map(instantiate, cotangents)])
-    outs = bind_scan_states(cond_jaxpr, body_jaxpr, step, operands, not reverse)
+    outs = _bind_scan_states(cond_jaxpr, body_jaxpr, step, operands, not reverse)
     total = iter(outs[: len(sums)])
     return [
         *[None] * before,
@@ -330,7 +339,7 @@ def _transpose(
 # --- vmap -----------------------------------------------------------------------------------------------
 
 
-def _batch(
+def _scan_states_batch(
     axis: BatchAxis,
     args: Sequence[Any],
     dims: Sequence[Dim],
@@ -378,7 +387,7 @@ def _batch(
         operands = operands._replace(
             body_consts=[*o.cond_consts, *o.body_consts], step_consts=[*o.cond_consts, *o.step_consts]
         )
-    return bind_scan_states(loop.cond, loop.body, step, operands, reverse), list(carry_dims)
+    return _bind_scan_states(loop.cond, loop.body, step, operands, reverse), list(carry_dims)
 
 
 def _row_by_row(
@@ -395,32 +404,16 @@ def _row_by_row(
     return repeat(lambda i, *_: lt(i, _int32(size)), turn, [_ZERO, *start])[1:]
 
 
-def _masked(
-    mask: Any,
-    *args: Any,
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    step_jaxpr: ClosedJaxpr,
-    lengths: tuple[int, ...],
-    reverse: bool,
+def _scan_states_masked(
+    mask: Any, *args: Any, step_jaxpr: ClosedJaxpr, lengths: tuple[int, ...], **params: Any
 ) -> list[Any]:
     o = _split(args, lengths)
-    count, stride = o.counts
-    go_on, turn = masked_programs(mask, cond_jaxpr, body_jaxpr)
-    operands = o._replace(
-        cond_consts=[mask, *o.cond_consts],
-        body_consts=[mask, *o.body_consts],
-        step_consts=[mask, *o.step_consts],
-        # `cond` has put the counts of other branches beside those of this loop.
-        counts=[common_count.bind(select(mask, count, _ZERO)), common_count.bind(select(mask, stride, _ONE))],
-    )
-    return bind_scan_states(go_on, turn, masked_jaxpr(step_jaxpr, typeof(mask)), operands, reverse)
-
-
-def _pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
-    params = eqn.params
-    cond, body, step = (padding.program(params[name]) for name in ("cond_jaxpr", "body_jaxpr", "step_jaxpr"))
-    return bind_scan_states(cond, body, step, _split(args, params["lengths"]), params["reverse"])
+    # `cond` has put the counts of other branches beside those of this loop.
+    ends = zip(o.counts, (_ZERO, _ONE), strict=True)
+    counts = [common_count.bind(select(mask, count, end)) for count, end in ends]
+    args = tuple(x for part in o._replace(counts=counts) for x in part)
+    step = bound(masked_jaxpr(step_jaxpr, typeof(mask)), [mask])
+    return scan_states.rebind(args, {"lengths": lengths, **params}, [*masked_programs(mask, params), step])
 
 
 def _common_count_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
@@ -439,33 +432,19 @@ common_count = Primitive(
 )
 
 
-def _scan_states_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
-    """Only the step, a user's backward rule, uses references."""
-    o = _split(args, params["lengths"])
-    changes = {"step_jaxpr": refs.keep_types().program(params["step_jaxpr"], len(o.step_consts))}
-    step_consts, carry = [*values(refs.read), *o.step_consts], [*values(refs.written), *o.carry]
-    o = o._replace(step_consts=step_consts, carry=carry)
-    return [x for part in o for x in part], {**params, **changes, "lengths": tuple(map(len, o))}
-
-
 scan_states = ProgramPrimitive(
     "scan_states",
-    pass_refs=_scan_states_pass_refs,
-    multiple_results=True,
-    types=_types,
-    vma=vma_in_types,
-    sharding=sharding_in_types,
-    lower=_lower,
-    jvp=_jvp,
-    linearize=_linearize,
-    transpose=_transpose,
-    batch=_batch,
-    extend=lambda params, trailing, *avals: params,
-    pad=_pad,
-    masked=_masked,
+    bodies=_scan_states_bodies,
+    rebuild=_scan_states_rebuild,
+    keeps_types=True,
+    types=_scan_states_types,
+    lower=_scan_states_lower,
+    jvp=_scan_states_jvp,
+    linearize=_scan_states_linearize,
+    transpose=_scan_states_transpose,
+    batch=_scan_states_batch,
+    pad=pads_programs,
+    masked=_scan_states_masked,
     expand=_as_loops,
-    checked=lambda checks, *args, **params: checked_as(lambda *xs: _as_loops(*xs, **params), checks, args),
     unbounded=True,
-    axes=axes_of,
-    effects=effects_inside,
 )

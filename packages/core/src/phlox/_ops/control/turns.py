@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoist_consts, memoized, prune
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoist_consts, hoisted, memoized, prune
 from ..._ir.primitive import primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.program_primitive import Body, Operands, ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add, fill, instantiate
@@ -51,6 +52,42 @@ def repeat(go_on: Callable[..., Any], turn: Callable[..., Sequence[Any]], start:
         body_jaxpr=ClosedJaxpr(hoist_consts(body_jaxpr)),
         body_nconsts=len(body_consts),
     )
+
+
+def loop_bodies(params: dict[str, Any]) -> list[Body]:
+    """The function `bodies` of loops with a condition. See `_trace.program_primitive`."""
+    cond = Body(params["cond_jaxpr"], params["cond_nconsts"], returns=False)
+    return [cond, Body(params["body_jaxpr"], params["body_nconsts"])]
+
+
+def rebuild_loop(
+    args: Sequence[Any], params: dict[str, Any], programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
+) -> Operands:
+    """The function `rebuild` of loops with a condition."""
+    (cond, body), first = programs, params["cond_nconsts"]
+    both = first + params["body_nconsts"]
+    changes = {
+        "cond_jaxpr": hoisted(cond),
+        "cond_nconsts": first + len(cond.consts),
+        "body_jaxpr": hoisted(body),
+        "body_nconsts": both - first + len(body.consts),
+    }
+    args = [*cond.consts, *args[:first], *body.consts, *args[first:both], *carried, *args[both:]]
+    return args, {**params, **changes}
+
+
+def bind_loop(
+    loop: ProgramPrimitive,
+    cond: ClosedJaxpr,
+    cond_consts: Sequence[Any],
+    body: ClosedJaxpr,
+    body_consts: Sequence[Any],
+    carry: Sequence[Any],
+    **how: Any,
+) -> list[Any]:
+    """Binds a loop with a condition; the constants of both closed jaxprs become operands."""
+    params = {"cond_nconsts": len(cond_consts), "body_nconsts": len(body_consts), **how}
+    return loop.rebind([*cond_consts, *body_consts, *carry], params, [cond, body])
 
 
 def jvp_body(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...]) -> ClosedJaxpr:

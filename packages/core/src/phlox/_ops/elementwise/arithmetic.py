@@ -106,7 +106,7 @@ div = binary(
     # Not x / y**2, whose square overflows and underflows. XLA makes that of out / y, but not of the product.
     tangents=(lambda t, x, y, out: div(t, y), lambda t, x, y, out: mul(t, neg(mul(out, integer_pow(y, y=-1))))),
     transpose=(lambda ct, x, y: div(ct, y), None),
-    requires=lambda checks, x, y: checks.nonzero(y),
+    checked=lambda checks, x, y: checks.nonzero(y),
     light=True,
     unfused="operation",
     series="quotient",

@@ -327,7 +327,7 @@ def binary(
     transpose: tuple[Callable[..., Any] | None, Callable[..., Any] | None] | None = None,
     result: Callable[[Any], Any] | None = None,
     dtype_of: Callable[[str, Sequence[ShapedArray]], Any] = same_dtype,
-    requires: Callable[..., None] | None = None,
+    checked: Callable[..., None] | None = None,
     nan_checked: bool | None = None,
     light: bool = False,
     series: Series | None = None,
@@ -348,7 +348,7 @@ def binary(
         linear in it.
       result: ``result(dtype)``, the dtype of the result; None for that of the operands.
       dtype_of: ``dtype_of(name, avals)``, the common dtype of the operands; by default their dtypes must be equal.
-      requires: ``requires(checks, x, y)`` states the conditions on the operands that `checkify` checks, such as a
+      checked: ``checked(checks, x, y)`` states the conditions on the operands that `checkify` checks, such as a
         divisor that is not zero; None for none.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.
@@ -400,7 +400,7 @@ def binary(
         transpose=None if transpose is None else _binary_transpose(transpose),
         batch=elementwise_batch(lambda: prim),
         pad=passes,
-        requires=requires,
+        checked=checked,
         nan_checked=_checks_nan(accepts) if nan_checked is None else nan_checked,
         light=light,
         series=series,

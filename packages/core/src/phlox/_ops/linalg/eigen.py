@@ -130,7 +130,7 @@ eigh = linalg(
     many=True,
     jvp=_eigh_jvp,
     pad=eigh_pad,
-    decomposes=lambda params: True,
+    decomposes=True,
 )
 
 

@@ -52,7 +52,7 @@ def linalg(
     batch: Callable[..., Any] | None = None,
     sharding: Callable[..., Any] | None = None,
     pad: Callable[..., Any] | None = None,
-    decomposes: Callable[..., bool] | None = None,
+    decomposes: bool = False,
 ) -> Primitive:
     """A primitive on stacks of matrices (rank 2) and vectors (rank 1).
 

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 from ..._base.errors import DerivativeError
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoisted
-from ..._ir.primitive import Primitive, sharding_in_types
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, hoisted
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.trace import typeof
+from ..._trace.program_primitive import Operands, ProgramPrimitive
 from ..._transform.array_operations import Zero, add, instantiate, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import batch_jaxpr
@@ -26,8 +25,6 @@ from ..._transform.padding import Padding
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
-from ..control.call import axes_used
-from ..control.masked import masked_jaxpr
 from ..control.turns import spread_carry
 from ..elementwise.arithmetic import neg
 
@@ -49,7 +46,7 @@ class LinearSolve(NamedTuple):
         return cls(*(None if parts[0] is None else function(*parts) for parts in zip(*each, strict=True)))
 
 
-def _split(args: Sequence[Any], const_lengths: LinearSolve) -> tuple[LinearSolve, list[Any]]:
+def _solve_split(args: Sequence[Any], const_lengths: LinearSolve) -> tuple[LinearSolve, list[Any]]:
     """(the constants of each program, b)."""
     parts, rest = [], list(args)
     for count in const_lengths:
@@ -58,32 +55,48 @@ def _split(args: Sequence[Any], const_lengths: LinearSolve) -> tuple[LinearSolve
     return LinearSolve(*parts), rest
 
 
-def _bind(consts: LinearSolve, b: Sequence[Any], jaxprs: LinearSolve) -> list[Any]:
+def _solve_bind(consts: LinearSolve, b: Sequence[Any], jaxprs: LinearSolve) -> list[Any]:
+    """Binds `custom_linear_solve`; the constants of the programs become operands."""
+    params = {"const_lengths": LinearSolve(*map(len, consts)), "jaxprs": jaxprs}
+    operands = [x for part in consts for x in part]
+    return linear_solve.rebind([*operands, *b], params, [closed for closed in jaxprs if closed is not None])
+
+
+def _solve_rebuild(
+    args: Sequence[Any], params: dict[str, Any], programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
+) -> Operands:
+    consts, b = _solve_split(args, params["const_lengths"])
+    derived = iter(programs)
+    jaxprs = LinearSolve.of(lambda _: next(derived), params["jaxprs"])
+    consts = LinearSolve(
+        *(old if new is None else [*new.consts, *old] for new, old in zip(jaxprs, consts, strict=True))
+    )
     lengths = LinearSolve(*map(len, consts))
-    return linear_solve.bind(*(x for part in consts for x in part), *b, const_lengths=lengths, jaxprs=jaxprs)
+    changes = {"const_lengths": lengths, "jaxprs": LinearSolve.of(hoisted, jaxprs)}
+    return [*(x for part in consts for x in part), *b], {**params, **changes}
 
 
-def _eager(*args: Any, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
-    consts, b = _split(args, const_lengths)
+def _solve_eager(*args: Any, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
+    consts, b = _solve_split(args, const_lengths)
     return eval_jaxpr(jaxprs.solve.jaxpr, jaxprs.solve.consts, *consts.solve, *b)
 
 
-def _types(*avals: ShapedArray, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[ShapedArray]:
-    _, b = _split(avals, const_lengths)
+def _solve_types(*avals: ShapedArray, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[ShapedArray]:
+    _, b = _solve_split(avals, const_lengths)
     return [*b, *jaxprs.solve.out_avals[len(b) :]]
 
 
-def _lower(f: Function, *args: Value, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Value]:
-    consts, b = _split(args, const_lengths)
+def _solve_lower(f: Function, *args: Value, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Value]:
+    consts, b = _solve_split(args, const_lengths)
     return lower_jaxpr(f, jaxprs.solve.jaxpr, [*consts.solve, *b])
 
 
-def _jvp(
+def _solve_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], const_lengths: LinearSolve, jaxprs: LinearSolve
 ) -> tuple[list[Any], list[Any]]:
-    consts, b = _split(primals, const_lengths)
-    const_tangents, rhs = _split(tangents, const_lengths)
-    outs = _bind(consts, b, jaxprs)
+    consts, b = _solve_split(primals, const_lengths)
+    const_tangents, rhs = _solve_split(tangents, const_lengths)
+    outs = _solve_bind(consts, b, jaxprs)
     x, aux = outs[: len(b)], outs[len(b) :]
     if any(type(t) is not Zero for t in const_tangents.matvec):
         matvec = partial(eval_jaxpr, jaxprs.matvec.jaxpr, jaxprs.matvec.consts)
@@ -93,11 +106,13 @@ def _jvp(
     no_aux = list(map(zero_tangent, aux))
     if all(type(t) is Zero for t in rhs):
         return outs, [*map(zero_tangent, x), *no_aux]
-    return outs, [*_bind(consts, list(map(instantiate, rhs)), jaxprs)[: len(b)], *no_aux]
+    return outs, [*_solve_bind(consts, list(map(instantiate, rhs)), jaxprs)[: len(b)], *no_aux]
 
 
-def _transpose(cotangents: Sequence[Any], *args: Any, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
-    consts, b = _split(args, const_lengths)
+def _solve_transpose(
+    cotangents: Sequence[Any], *args: Any, const_lengths: LinearSolve, jaxprs: LinearSolve
+) -> list[Any]:
+    consts, b = _solve_split(args, const_lengths)
     if jaxprs.transpose_solve is None:
         raise DerivativeError(
             "reverse-mode differentiation of a custom_linear_solve that does not say how to solve with the transpose",
@@ -105,16 +120,16 @@ def _transpose(cotangents: Sequence[Any], *args: Any, const_lengths: LinearSolve
         )
     if any(is_linear(x) for part in consts for x in part):
         raise DerivativeError("custom_linear_solve is linear in b alone, not in its matrix")
-    b_cotangents = _bind(consts.transpose(), [instantiate(ct) for ct in cotangents[: len(b)]], jaxprs.transpose())
+    b_cotangents = _solve_bind(consts.transpose(), [instantiate(ct) for ct in cotangents[: len(b)]], jaxprs.transpose())
     mine = [ct if is_linear(x) else None for x, ct in zip(b, b_cotangents, strict=False)]
     return [None] * sum(const_lengths) + mine
 
 
-def _batch(
+def _solve_batch(
     axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], const_lengths: LinearSolve, jaxprs: LinearSolve
 ) -> tuple[list[Any], list[Dim]]:
-    consts, b = _split(args, const_lengths)
-    const_dims, b_dims = _split(dims, const_lengths)
+    consts, b = _solve_split(args, const_lengths)
+    const_dims, b_dims = _solve_split(dims, const_lengths)
 
     def batched(closed: ClosedJaxpr, mine: Sequence[Dim], known: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[Dim]]:
         extra = (False,) * (len(closed.out_avals) - len(known))
@@ -129,49 +144,26 @@ def _batch(
     known = spread_carry([d is not None for d in b_dims], after)
     derived = LinearSolve.of(lambda closed, mine: batched(closed, mine, known)[0], jaxprs, const_dims)
     out_dims = batched(jaxprs.solve, const_dims.solve, known)[1]
-    more = [[] if closed is None else closed.consts for closed in derived]
     placed = [place_axis(x, d, 0, axis.size) if there else x for x, d, there in zip(b, b_dims, known, strict=True)]
-    outs = _bind(
-        LinearSolve(*([*new, *old] for new, old in zip(more, consts, strict=True))),
-        placed,
-        LinearSolve.of(hoisted, derived),
-    )
-    return outs, out_dims
+    return _solve_bind(consts, placed, derived), out_dims
 
 
-def _masked(mask: Any, *args: Any, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
-    """The mask is a constant of each jaxpr: solvers and products with the matrix may contain loops."""
-    consts, b = _split(args, const_lengths)
-    programs = LinearSolve.of(lambda closed: masked_jaxpr(closed, typeof(mask)), jaxprs)
-    known = LinearSolve(
-        *([] if new is None else [*new.consts, mask, *old] for new, old in zip(programs, consts, strict=True))
-    )
-    return _bind(known, b, LinearSolve.of(hoisted, programs))
-
-
-def _axes(params: dict[str, Any]) -> set[Any]:
-    return {name for closed in params["jaxprs"] if closed is not None for name in axes_used(closed)}
-
-
-def _pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
-    consts, b = _split(args, eqn.params["const_lengths"])
+def _solve_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
+    consts, b = _solve_split(args, eqn.params["const_lengths"])
     return padding.run(eqn.params["jaxprs"].solve, [*consts.solve, *b])
 
 
-linear_solve = Primitive(
+linear_solve = ProgramPrimitive(
     "custom_linear_solve",
-    multiple_results=True,
-    types=_types,
-    sharding=sharding_in_types,
-    lower=_lower,
-    jvp=_jvp,
-    transpose=_transpose,
-    batch=_batch,
-    masked=_masked,
-    pad=_pad,
-    extend=lambda params, trailing, *avals: params,
-    eager=_eager,
-    axes=_axes,
-    effects=lambda params: effects_inside({"solve": params["jaxprs"].solve}),
+    rebuild=_solve_rebuild,
+    vma=None,
+    types=_solve_types,
+    lower=_solve_lower,
+    jvp=_solve_jvp,
+    transpose=_solve_transpose,
+    batch=_solve_batch,
+    pad=_solve_pad,
+    eager=_solve_eager,
+    effects=lambda params: params["jaxprs"].solve.effects,
     nan_checked=True,
 )

@@ -16,10 +16,10 @@ from ..._base.errors import AxisError, DtypeError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside
-from ..._ir.primitive import Primitive
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from ..._ir.sharding_types import Entries, elementwise, entries_of, resized
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, typeof
 from ..._transform.array_operations import Zero, broadcast_to, instantiate
@@ -205,12 +205,11 @@ def _reduce_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
     return list(outs[:count])
 
 
-reduce = Primitive(
+reduce = ProgramPrimitive(
     "reduce",
-    multiple_results=True,
     types=_reduce_types,
     sharding=_reduce_sharding,
-    effects=effects_inside,
+    vma=None,
     lower=_reduce_lower,
     jvp=_reduce_derivative(JVPTrace),
     linearize=_reduce_derivative(LinearizeTrace),
@@ -269,14 +268,13 @@ def _window_batch(
     return outs, [0] * len(outs)
 
 
-reduce_window = Primitive(
+reduce_window = ProgramPrimitive(
     "reduce_window",
-    multiple_results=True,
     types=_window_types,
     sharding=lambda outs, *avals, **_: [
         resized("reduce_window", x, out) for x, out in zip(_halves(avals)[0], outs, strict=True)
     ],
-    effects=effects_inside,
+    vma=None,
     lower=_window_lower,
     jvp=_window_jvp,
     batch=_window_batch,
@@ -318,11 +316,12 @@ def _select_lower(
     return f.op("stablehlo.select_and_scatter", [operand, source, start], f.out, attributes, regions)
 
 
-select_and_scatter = Primitive(
+select_and_scatter = ProgramPrimitive(
     "select_and_scatter",
+    multiple_results=False,
     types=_select_types,
     sharding=lambda out, operand, *_, **__: entries_of(operand),
-    effects=effects_inside,
+    vma=None,
     lower=_select_lower,
     nan_checked=True,
 )

@@ -16,13 +16,12 @@ from ..._base import config
 from ..._base.errors import EffectError, OptionError, RefError, ShapeError, ShardingTypeError
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoist_consts
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, axes_inside
 from ..._ir.key_uses import KeyUses
-from ..._ir.primitive import sharding_in_types
 from ..._ir.sharding_types import entries_of, spec_over
 from ..._trace.axes import axis_env, only_axes
 from ..._trace.interpret import as_function, eval_jaxpr
-from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues, call_with_refs
+from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
 from ..._trace.refs import accesses
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, insert_axis
@@ -35,7 +34,7 @@ from ..._xla.mesh import AxisType, Mesh
 from ..._xla.partition_spec import PartitionSpec, axes_of, tiles
 from ..._xla.program import spec_text
 from ..._xla.text import Function, Value, quoted
-from ..control.call import axes_used
+from ..control.call import rebuild_call
 from ..control.masked import masked_jaxpr
 from ..elementwise.arithmetic import div
 from ..elementwise.families import literal
@@ -129,28 +128,28 @@ def bind(
     jaxpr: ClosedJaxpr,
     args: Sequence[Any],
     mesh: Mesh,
-    in_specs: Specs,
-    out_specs: Specs,
+    in_specs: Sequence[PartitionSpec],
+    out_specs: Sequence[PartitionSpec],
     manual: Names,
     check_vma: bool,
 ) -> list[Any]:
     """Binds `shard_map`; constants of the closed jaxpr become replicated operands."""
-    if jaxpr.consts:
-        args = [*jaxpr.consts, *args]
-        in_specs = (*[PartitionSpec()] * len(jaxpr.consts), *in_specs)
-        jaxpr = ClosedJaxpr(hoist_consts(jaxpr.jaxpr))
-    return shard_map.bind(
-        *args,
-        jaxpr=jaxpr,
-        mesh=mesh,
-        in_specs=tuple(in_specs),
-        out_specs=tuple(out_specs),
-        manual=manual,
-        check_vma=check_vma,
-    )
+    specs = {"in_specs": tuple(in_specs), "out_specs": tuple(out_specs)}
+    return shard_map.rebind(args, {"mesh": mesh, **specs, "manual": manual, "check_vma": check_vma}, [jaxpr])
 
 
-def _types(
+def _shard_map_rebuild(
+    args: Sequence[Any], params: dict[str, Any], programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
+) -> Operands:
+    """Each device has the whole of new operands, and returns carried values that are equal on all devices."""
+    operands, params = rebuild_call(args, params, programs, carried)
+    whole = PartitionSpec()
+    params["in_specs"] = (whole,) * (len(operands) - len(args)) + params["in_specs"]
+    params["out_specs"] = (whole,) * len(carried) + params["out_specs"]
+    return operands, params
+
+
+def _shard_map_types(
     *avals: ShapedArray,
     jaxpr: ClosedJaxpr,
     mesh: Mesh,
@@ -167,7 +166,7 @@ def _types(
     return outs
 
 
-def _lower(
+def _shard_map_lower(
     f: Function,
     *args: Value,
     jaxpr: ClosedJaxpr,
@@ -214,7 +213,7 @@ def _lower(
     return [Value(f"{name}#{i}" if len(outs) > 1 else name, a) for i, a in enumerate(outs)]
 
 
-def _jvp(
+def _shard_map_jvp(
     primals: Sequence[Any],
     tangents: Sequence[Any],
     jaxpr: ClosedJaxpr,
@@ -235,7 +234,7 @@ def _jvp(
     return results[:count], fill(results[count:], present, [typeof(x) for x in results[:count]])
 
 
-def _linearize(
+def _shard_map_linearize(
     primals: Sequence[Any],
     tangents: Sequence[Any],
     jaxpr: ClosedJaxpr,
@@ -285,7 +284,7 @@ def _linearize(
     return results[:count], fill(outs, split.nonzero, [typeof(x) for x in results[:count]])
 
 
-def _expose(
+def _shard_map_expose(
     *args: Any,
     jaxpr: ClosedJaxpr,
     mesh: Mesh,
@@ -327,7 +326,7 @@ def _unmapped(manual: Names, spec: PartitionSpec) -> Names:
     return tuple(axis for axis in manual if axis not in used)
 
 
-def _transpose(
+def _shard_map_transpose(
     cotangents: Sequence[Any],
     *args: Any,
     jaxpr: ClosedJaxpr,
@@ -375,7 +374,7 @@ def _transpose(
     return [(next(operand_cotangents) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in args]
 
 
-def _batch(
+def _shard_map_batch(
     axis: BatchAxis,
     args: Sequence[Any],
     dims: Sequence[Dim],
@@ -401,7 +400,7 @@ def _batch(
     return bind(derived, args, mesh, specs, out, manual, check_vma), out_dims
 
 
-def _masked(
+def _shard_map_masked(
     mask: Any,
     *args: Any,
     jaxpr: ClosedJaxpr,
@@ -418,7 +417,7 @@ def _masked(
     return bind(program, [mask, *args], mesh, (spec, *in_specs), out_specs, manual, check_vma)
 
 
-def _checked(
+def _shard_map_checked(
     checks: Any,
     *args: Any,
     jaxpr: ClosedJaxpr,
@@ -448,19 +447,19 @@ def _checked(
     return results
 
 
-def _show(eqn: Any, printer: Any) -> dict[str, Any]:
+def _shard_map_show(eqn: Any, printer: Any) -> dict[str, Any]:
     params = eqn.params
     return {name: params[name] for name in ("check_vma", "in_specs", "jaxpr", "manual", "mesh", "out_specs")}
 
 
-def _keys(eqn: Any, uses_of: Any) -> KeyUses:
+def _shard_map_keys(eqn: Any, uses_of: Any) -> KeyUses:
     """What a device consumes of its part is consumed of the whole."""
     uses: KeyUses = uses_of(eqn.params["jaxpr"])
     return uses._replace(consumed=tuple((i, True) for i, _ in uses.consumed))
 
 
-def _shard_map_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str, Any]) -> Operands:
-    """Each device has the whole values, and must write the same ones."""
+def _shard_map_check_refs(refs: RefValues, params: dict[str, Any]) -> None:
+    """Refuses writes of values that may differ between devices."""
     for ref, new in accesses(params["jaxpr"].jaxpr).written.items():
         if new.aval.vma & frozenset(params["manual"]):
             raise RefError(
@@ -468,31 +467,23 @@ def _shard_map_pass_refs(refs: RefValues, args: Sequence[Any], params: dict[str,
                 f"reference of type {ref.aval} from outside",
                 instead="psum or pmean of the value; or a result with the axis in out_specs",
             )
-    args, params = call_with_refs("jaxpr")(refs, args, params)
-    whole = PartitionSpec()
-    params["in_specs"] = (whole,) * (len(args) - len(params["in_specs"])) + params["in_specs"]
-    params["out_specs"] = (whole,) * len(refs.written) + params["out_specs"]
-    return args, params
 
 
 shard_map = ProgramPrimitive(
     "shard_map",
-    pass_refs=_shard_map_pass_refs,
-    multiple_results=True,
-    types=_types,
-    sharding=sharding_in_types,
+    rebuild=_shard_map_rebuild,
+    check_refs=_shard_map_check_refs,
+    types=_shard_map_types,
     vma=lambda avals, params: None if params["check_vma"] else frozenset().union(*[a.vma for a in avals]),
-    lower=_lower,
-    jvp=_jvp,
-    linearize=_linearize,
-    transpose=_transpose,
-    batch=_batch,
-    extend=lambda params, trailing, *avals: params,
-    masked=_masked,
-    expose=_expose,
-    effects=effects_inside,
-    axes=lambda params: axes_used(params["jaxpr"]) - set(params["manual"]),
-    keys=_keys,
-    show=_show,
-    checked=_checked,
+    lower=_shard_map_lower,
+    jvp=_shard_map_jvp,
+    linearize=_shard_map_linearize,
+    transpose=_shard_map_transpose,
+    batch=_shard_map_batch,
+    masked=_shard_map_masked,
+    expose=_shard_map_expose,
+    axes=lambda params: axes_inside(params) - set(params["manual"]),
+    keys=_shard_map_keys,
+    show=_shard_map_show,
+    checked=_shard_map_checked,
 )

@@ -343,7 +343,7 @@ def _gather_extend(params: Any, trailing: Ints, operand: ShapedArray, indices: S
     }
 
 
-def _gather_requires(checks: Any, operand: Any, indices: Any, **params: Any) -> None:
+def _gather_checked(checks: Any, operand: Any, indices: Any, **params: Any) -> None:
     shape, axes = typeof(operand).shape, params["dimension_numbers"].start_index_map
     checks.inside(shape, lambda: (indices, axes, [shape[a] - params["slice_sizes"][a] for a in axes]))
 
@@ -378,7 +378,7 @@ gather = Primitive(
     pad=gather_pad,
     extend=_gather_extend,
     keys=picks,
-    requires=_gather_requires,
+    checked=_gather_checked,
     nan_checked=False,
     series="linear",
 )

@@ -11,10 +11,10 @@ from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dtypes import highest, lowest
-from ..._ir.jaxpr import effects_inside
 from ..._ir.key_uses import KeyUses
 from ..._ir.primitive import Primitive, primitive
 from ..._ir.sharding_types import Entries, entries_of, join, refuse
+from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
@@ -211,7 +211,7 @@ def _scatter_extend(
     return {**params, "dimension_numbers": numbers._replace(update_window_dims=(*numbers.update_window_dims, *more))}
 
 
-def _scatter_requires(checks: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> None:
+def _scatter_checked(checks: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> None:
     numbers, aval = params["dimension_numbers"], typeof(operand)
     axes = numbers.scatter_dims_to_operand_dims
     checks.inside(aval.shape, lambda: (indices, axes, _limits(aval, typeof(updates), numbers)))
@@ -279,7 +279,7 @@ scatter_add = Primitive(
     ),
     batch=_scatter_batch(lambda: scatter_add),
     pad=scatter_pad("scatter-add", lambda dtype: 0),
-    requires=_scatter_requires,
+    checked=_scatter_checked,
     nan_checked=True,
     series="linear",
 )
@@ -324,7 +324,7 @@ scatter = Primitive(
     pad=scatter_pad("scatter", None),
     extend=_scatter_extend,
     keys=lambda eqn, uses_of: KeyUses(((2, True),), passed=((0, 0),)),
-    requires=_scatter_requires,
+    checked=_scatter_checked,
     nan_checked=True,
     series="linear",
 )
@@ -402,7 +402,7 @@ scatter_mul = Primitive(
     transpose=in_auto(_mul_transpose),
     batch=_scatter_batch(lambda: scatter_mul),
     pad=scatter_pad("scatter-mul", lambda dtype: 1),
-    requires=_scatter_requires,
+    checked=_scatter_checked,
     nan_checked=True,
 )
 
@@ -435,7 +435,7 @@ scatter_min = Primitive(
     jvp=_extremum_jvp(lambda: scatter_min),
     batch=_scatter_batch(lambda: scatter_min),
     pad=scatter_pad("scatter-min", highest),
-    requires=_scatter_requires,
+    checked=_scatter_checked,
     nan_checked=True,
 )
 scatter_max = Primitive(
@@ -446,19 +446,20 @@ scatter_max = Primitive(
     jvp=_extremum_jvp(lambda: scatter_max),
     batch=_scatter_batch(lambda: scatter_max),
     pad=scatter_pad("scatter-max", lowest),
-    requires=_scatter_requires,
+    checked=_scatter_checked,
     nan_checked=True,
 )
 
 #: applies `func`, the jaxpr of a function of one element, to elements of the operand; only the updates' shape matters
-scatter_apply = Primitive(
+scatter_apply = ProgramPrimitive(
     "scatter-apply",
+    multiple_results=False,
     types=_scatter_types,
     sharding=_scatter_sharding,
-    effects=effects_inside,
+    vma=None,
     lower=_scatter_lower("scatter-apply"),
     batch=_scatter_batch(lambda: scatter_apply),
     pad=scatter_pad("scatter-apply", None),
-    requires=_scatter_requires,
+    checked=_scatter_checked,
     nan_checked=True,
 )

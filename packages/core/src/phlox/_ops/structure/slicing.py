@@ -288,7 +288,7 @@ def _index_vectors(axis: BatchAxis, starts: Sequence[Any], dims: Sequence[Dim]) 
     return concatenate(*columns, dimension=1)
 
 
-def _dynamic_slice_requires(checks: Any, x: Any, *starts: Any, slice_sizes: Ints) -> None:
+def _dynamic_slice_checked(checks: Any, x: Any, *starts: Any, slice_sizes: Ints) -> None:
     shape = typeof(x).shape
     checks.inside(shape, lambda: _fitting(starts, shape, slice_sizes))
 
@@ -312,7 +312,7 @@ dynamic_slice = Primitive(
     pad=padding.dynamic_slice_pad,
     extend=lambda params, trailing, *avals: {"slice_sizes": (*params["slice_sizes"], *trailing)},
     keys=picks,
-    requires=_dynamic_slice_requires,
+    checked=_dynamic_slice_checked,
     nan_checked=False,
     series="linear",
 )
@@ -378,7 +378,7 @@ def _update_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> 
     )
 
 
-def _update_requires(checks: Any, x: Any, update: Any, *starts: Any) -> None:
+def _update_checked(checks: Any, x: Any, update: Any, *starts: Any) -> None:
     shape = typeof(x).shape
     checks.inside(shape, lambda: _fitting(starts, shape, typeof(update).shape))
 
@@ -409,7 +409,7 @@ dynamic_update_slice = Primitive(
     pad=padding.dynamic_update_slice_pad,
     extend=lambda params, trailing, *avals: params,
     keys=lambda eqn, uses_of: KeyUses(((1, True),), passed=((0, 0),)),
-    requires=_update_requires,
+    checked=_update_checked,
     nan_checked=False,
     series="linear",
 )
