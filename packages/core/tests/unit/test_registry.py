@@ -25,7 +25,7 @@ from phlox._transform.array_operations import Zero, instantiate
 from phlox._transform.spectra import tangent_of
 from phlox._transform.transpose import Linear
 from phlox._xla.array import physical
-from registry_examples import ELSEWHERE, WITH_KEYS, examples
+from registry_examples import ELSEWHERE, FORMULAS, WITH_KEYS, examples
 
 
 @functools.cache
@@ -175,6 +175,13 @@ def test_declared_types_are_those_of_the_compiled_result(name):
             value = host(x)
             assert value.shape == aval.physical.shape
             assert value.dtype == aval.physical.dtype
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_values_are_those_of_the_formula(name):
+    formula = FORMULAS[name][-1]
+    for example in table()[name]:
+        np.testing.assert_allclose(getattr(phlox.lax, name)(*example.args), formula(*example.args), rtol=1e-12)
 
 
 # The forward rule of a custom_vjp ends in an operation that can only be transposed; see test_custom.py.

@@ -12,9 +12,8 @@ from .._ir import dtypes
 from .._ir.primitive import Primitive
 from .._operands.checks import check, check_one, integer, type_of
 from .._operands.promotion import to_dtype
-from .._ops.elementwise import arithmetic as e, error_functions, logic, trigonometry
+from .._ops.elementwise import arithmetic as e, logic
 from .._ops.elementwise.families import literal
-from .._ops.random import equality
 from .._ops.structure.shape import convert
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ _REAL_PART = "An array of the shape of `x`, of the dtype of its parts: float32 f
 _TRUTH = "A bool array of the broadcast shape."
 
 
-def _unary(
+def unary(
     primitive: Primitive,
     name: str,
     what: str,
@@ -99,7 +98,7 @@ class AccuracyMode(enum.Enum):
     DEFAULT = 2
 
 
-def _accurate(
+def accurate(
     primitive: Primitive, name: str, what: str, example: str, result: str, takes: str = _INEXACT
 ) -> _OfOneAccurate:
     def function(x: ArrayLike, *, accuracy: AccuracyMode | None = None) -> Array:
@@ -121,7 +120,7 @@ def _accurate(
     return _named(function, primitive, name, what, args, _LIKE_X, raises, example, result)
 
 
-def _binary(
+def binary(
     primitive: Primitive,
     name: str,
     what: str,
@@ -141,7 +140,7 @@ def _binary(
     return _named(function, primitive, name, what, args, returns, raises, example, result, note)
 
 
-def _equality(apply: Callable[[Any, Any], Any], primitive: Primitive, name: str, what: str, result: str) -> _OfTwo:
+def equality_of(apply: Callable[[Any, Any], Any], primitive: Primitive, name: str, what: str, result: str) -> _OfTwo:
     def function(x: ArrayLike, y: ArrayLike) -> Array:
         return apply(*check(name, x, y))
 
@@ -181,127 +180,6 @@ def _i(value: int) -> str:
 
 
 _T, _F = (f"Array({value}, dtype=bool, weak_type=True)" for value in (True, False))
-
-abs = _unary(
-    e.abs_,
-    "abs",
-    "Absolute value",
-    "-1.0",
-    _f("1."),
-    "signed integers, floats or complex numbers",
-    "An array of the shape of `x`, of its dtype; float32 for complex64.",
-)
-acos = _unary(trigonometry.acos, "acos", "Inverse cosine in radians, from 0 to pi", "1.0", _f("0."))
-acosh = _unary(trigonometry.acosh, "acosh", "Inverse hyperbolic cosine", "1.0", _f("0."))
-asin = _unary(trigonometry.asin, "asin", "Inverse sine in radians, from -pi/2 to pi/2", "0.0", _f("0."))
-asinh = _unary(trigonometry.asinh, "asinh", "Inverse hyperbolic sine", "0.0", _f("0."))
-atan = _unary(trigonometry.atan, "atan", "Inverse tangent in radians, from -pi/2 to pi/2", "0.0", _f("0."))
-atanh = _unary(trigonometry.atanh, "atanh", "Inverse hyperbolic tangent", "0.0", _f("0."))
-bitwise_not = _unary(logic.not_, "bitwise_not", "All bits inverted", "0", _i(-1), _BITS)
-cbrt = _accurate(e.cbrt, "cbrt", "Cube root", "8.0", _f("2."), _FLOAT)
-ceil = _unary(e.ceil, "ceil", "The smallest whole number not below x", "0.5", _f("1."), _FLOAT)
-clz = _unary(logic.clz, "clz", "The number of zero bits in front of the first one that is set", "1", _i(31), _INTEGER)
-cos = _accurate(trigonometry.cos, "cos", "Cosine of an angle in radians", "0.0", _f("1."))
-cosh = _unary(trigonometry.cosh, "cosh", "Hyperbolic cosine", "0.0", _f("1."))
-erf = _unary(error_functions.erf, "erf", "Error function", "0.0", _f("0."), _FLOAT)
-erfc = _accurate(error_functions.erfc, "erfc", "1 - erf(x)", "0.0", _f("1."), _FLOAT)
-erf_inv = _unary(error_functions.erf_inv, "erf_inv", "Inverse of the error function", "0.0", _f("0."), _FLOAT)
-exp = _accurate(e.exp, "exp", "e to the power of x", "0.0", _f("1."))
-exp2 = _accurate(e.exp2, "exp2", "2 to the power of x", "3.0", _f("8."))
-expm1 = _accurate(e.expm1, "expm1", "exp(x) - 1", "0.0", _f("0."))
-floor = _unary(e.floor, "floor", "The largest whole number not above x", "1.5", _f("1."), _FLOAT)
-imag = _unary(e.imag, "imag", "Imaginary part of a complex array", "1 + 2j", _f("2."), "complex numbers", _REAL_PART)
-is_finite = _unary(
-    e.is_finite,
-    "is_finite",
-    "Whether x is neither infinite nor nan",
-    "1.0",
-    _T,
-    _FLOAT,
-    "A bool array of the shape of `x`.",
-)
-log = _accurate(e.log, "log", "Natural logarithm", "1.0", _f("0."))
-log1p = _accurate(e.log1p, "log1p", "log(1 + x)", "0.0", _f("0."))
-log2 = _accurate(e.log2, "log2", "Logarithm to base 2", "8.0", _f("3."))
-logistic = _accurate(e.logistic, "logistic", "1 / (1 + exp(-x))", "0.0", _f("0.5"))
-neg = _unary(e.neg, "neg", "-x", "1.0", _f("-1."), _NUMBER)
-one_minus_square = _unary(
-    e.one_minus_square,
-    "one_minus_square",
-    "1 - x * x",
-    "3.0",
-    _f("-8."),
-    _NUMBER,
-    note="It is computed as ``(1 + x) (1 - x)``, which is exact to rounding near 1 and -1.",
-)
-population_count = _unary(
-    logic.population_count, "population_count", "The number of bits that are set", "7", _i(3), _INTEGER
-)
-real = _unary(e.real, "real", "Real part of a complex array", "1 + 2j", _f("1."), "complex numbers", _REAL_PART)
-rsqrt = _accurate(e.rsqrt, "rsqrt", "1 / sqrt(x)", "4.0", _f("0.5"))
-sign = _unary(
-    e.sign,
-    "sign",
-    "-1, 0 or 1",
-    "-2.0",
-    _f("-1."),
-    _NUMBER,
-    note="Of complex numbers ``x / abs(x)``; 0 stays 0 and nan stays nan.",
-)
-sin = _accurate(trigonometry.sin, "sin", "Sine of an angle in radians", "0.0", _f("0."))
-sinh = _unary(trigonometry.sinh, "sinh", "Hyperbolic sine", "0.0", _f("0."))
-sqrt = _accurate(e.sqrt, "sqrt", "Square root", "4.0", _f("2."))
-square = _unary(e.square, "square", "x * x", "3.0", _f("9."), _NUMBER)
-tan = _accurate(trigonometry.tan, "tan", "Tangent of an angle in radians", "0.0", _f("0."))
-tanh = _accurate(trigonometry.tanh, "tanh", "Hyperbolic tangent", "0.0", _f("0."))
-
-add = _binary(e.add, "add", "x + y", "1.0, 2.0", _f("3."))
-atan2 = _binary(
-    trigonometry.atan2,
-    "atan2",
-    "The angle of the point (y, x)",
-    "0.0, 1.0",
-    _f("0."),
-    _INEXACT,
-    note="In radians, from -pi to pi: ``atan(x / y)`` in the quadrant of the point.",
-)
-bitwise_and = _binary(logic.and_, "bitwise_and", "The bits that are set in both", "6, 3", _i(2), _BITS)
-bitwise_or = _binary(logic.or_, "bitwise_or", "The bits that are set in one or both", "6, 3", _i(7), _BITS)
-bitwise_xor = _binary(logic.xor, "bitwise_xor", "The bits that are set in one of the two", "6, 3", _i(5), _BITS)
-complex = _binary(
-    e.complex_,
-    "complex",
-    "x + iy",
-    "1.0, 2.0",
-    "Array(1.+2.j, dtype=complex64, weak_type=True)",
-    "floats (float32 or float64)",
-    "A complex array of the broadcast shape: complex64 of float32.",
-)
-div = _binary(e.div, "div", "x / y", "1.0, 2.0", _f("0.5"), note="Of integers it is the quotient rounded towards zero.")
-eq = _equality(equality.equal, logic.eq, "eq", "Whether x == y", _T)
-ge = _binary(logic.ge, "ge", "Whether x >= y", "1.0, 1.0", _T, _REAL, _TRUTH)
-gt = _binary(logic.gt, "gt", "Whether x > y", "1.0, 1.0", _F, _REAL, _TRUTH)
-le = _binary(logic.le, "le", "Whether x <= y", "1.0, 1.0", _T, _REAL, _TRUTH)
-lt = _binary(logic.lt, "lt", "Whether x < y", "1.0, 1.0", _F, _REAL, _TRUTH)
-max = _binary(
-    e.max_,
-    "max",
-    "The larger of the two",
-    "1.0, 2.0",
-    _f("2."),
-    _ANY,
-    note="It is nan where one of them is. Complex numbers are compared by real part, then by imaginary part.",
-)
-min = _binary(
-    e.min_,
-    "min",
-    "The smaller of the two",
-    "1.0, 2.0",
-    _f("1."),
-    _ANY,
-    note="It is nan where one of them is. Complex numbers are compared by real part, then by imaginary part.",
-)
-ne = _equality(equality.not_equal, logic.ne, "ne", "Whether x != y", _F)
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
@@ -343,35 +221,6 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     Array(8., dtype=float32, weak_type=True)
     """
     return e.pow_.bind(*check("pow", x, y))
-
-
-rem = _binary(e.rem, "rem", "The remainder of x / y, with the sign of x", "5.0, 3.0", _f("2."), "real numbers")
-shift_left = _binary(
-    logic.shift_left,
-    "shift_left",
-    "x shifted left by y bits",
-    "1, 3",
-    _i(8),
-    _INTEGER,
-    note="The result is 0 where y, read as an unsigned number, is at least the number of bits.",
-)
-shift_right_arithmetic = _binary(
-    logic.shift_right_arithmetic,
-    "shift_right_arithmetic",
-    "x shifted right by y bits, filled with copies of the sign bit",
-    "-8, 1",
-    _i(-4),
-    _INTEGER,
-)
-shift_right_logical = _binary(
-    logic.shift_right_logical,
-    "shift_right_logical",
-    "x shifted right by y bits, filled with zeros",
-    "8, 1",
-    _i(4),
-    _INTEGER,
-)
-sub = _binary(e.sub, "sub", "x - y", "3.0, 1.0", _f("2."))
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:

@@ -21,7 +21,8 @@ from .._ops.windows import pooling
 from .._ops.windows.geometry import dilated, padtype_to_pads, positions
 from .._trace.refs import captured
 from .._trace.trace import Tracer
-from . import _elementwise as words
+from . import _declared as words
+from ._elementwise import mul
 
 if TYPE_CHECKING:
     from .._api.devices.out_sharding import OutSharding
@@ -69,7 +70,7 @@ def _all_ones(dtype: Any) -> Any:
 #: functions of `phlox.lax` that have a reduction primitive, used if the initial value is the neutral element
 _OVER_AXES: dict[Any, tuple[Any, Callable[[Any], Any], str]] = {
     words.add: (_reduce.reduce_sum, lambda dtype: 0, "iufc"),
-    words.mul: (_reduce.reduce_prod, lambda dtype: 1, "iufc"),
+    mul: (_reduce.reduce_prod, lambda dtype: 1, "iufc"),
     words.max: (_reduce.reduce_max, dtypes.lowest, "biufc"),
     words.min: (_reduce.reduce_min, dtypes.highest, "biufc"),
     words.bitwise_and: (_reduce.reduce_and, _all_ones, "biu"),

@@ -13,7 +13,7 @@ from ..._operands.checks import check, integer, type_of
 from ..._operands.promotion import promote_inexact
 from .._creation.from_data import asarray
 from .._elementwise.binary import divide, multiply
-from .._elementwise.unary import sqrt
+from .._elementwise.inexact import sqrt
 from .._linalg.products import dot, outer
 from .._linalg.triangles import vander
 from .._statistics.reductions import sum

@@ -25,7 +25,8 @@ from ..._operands.checks import as_shape, canonical_axis, check, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
 from .._elementwise.binary import divide, multiply, power
-from .._elementwise.unary import is_kind, log10, sign
+from .._elementwise.inexact import log10
+from .._elementwise.unary import is_kind, sign
 from .._manipulation.broadcasting import broadcast_to
 from .._manipulation.joining import stack
 from .._manipulation.shapes import moveaxis, reshape

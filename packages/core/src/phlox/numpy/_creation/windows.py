@@ -17,7 +17,8 @@ from ..._operands.promotion import promoted_inexact, to_dtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.iota import iota
 from .._elementwise import bessel
-from .._elementwise.unary import abs, cos, is_kind, sqrt
+from .._elementwise.inexact import cos, sqrt
+from .._elementwise.unary import abs, is_kind
 
 if TYPE_CHECKING:
     from ...typing import Array, ArrayLike

@@ -12,7 +12,7 @@ from ..._base.errors import DtypeError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promoted_inexact, to_dtype
-from ..._ops.elementwise import arithmetic as e, logic, trigonometry
+from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
 from ..._ops.random.equality import not_equal
 from ..._ops.structure.shape import bitcast_convert_type, broadcast_in_dim
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 # --- functions of real numbers: integers and bools become floats ----------------------------------------
 
 
-def _inexact(
+def inexact(
     name: str, apply: Callable[[Any], Any], what: str, example: str, result: str, weak: bool = True
 ) -> Jitted[[ArrayLike], Array]:
+    """The jitted function ``name(x)`` of floats and complex numbers; integers and bools become floats."""
     return unary(name, promoted_inexact, apply, what, example, float_32(result, weak))
 
 
@@ -37,33 +38,11 @@ def by_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: e.complex_(function(e.real(x)), function(e.imag(x))) if is_kind(x, "c") else function(x)
 
 
-def _log10(x: Any) -> Any:
-    # By parts: a complex factor would have an imaginary part of 0, and inf * 0 is nan.
+def log_10(x: Any) -> Any:
+    """The logarithm to base 10; of complex numbers by parts."""
+    # A complex factor would have an imaginary part of 0, and inf * 0 is nan.
     return by_parts(lambda part: e.mul(part, to_dtype(0.4342944819032518, type_of(part).dtype)))(e.log(x))
 
-
-exp = _inexact("exp", e.exp, "e to the power of x", "0.0", "1.")
-exp2 = _inexact("exp2", e.exp2, "2 to the power of x", "3.0", "8.")
-expm1 = _inexact("expm1", e.expm1, "exp(x) - 1, exact near 0", "0.0", "0.")
-log = _inexact("log", e.log, "Natural logarithm", "1.0", "0.")
-log1p = _inexact("log1p", e.log1p, "log(1 + x), exact near 0", "0.0", "0.")
-log2 = _inexact("log2", e.log2, "Logarithm to base 2", "8.0", "3.")
-log10 = _inexact("log10", _log10, "Logarithm to base 10", "1.0", "0.", weak=False)
-sqrt = _inexact("sqrt", e.sqrt, "Square root", "4.0", "2.")
-cbrt = _inexact("cbrt", e.cbrt, "Cube root", "8.0", "2.")
-sin = _inexact("sin", trigonometry.sin, "Sine of x in radians", "0.0", "0.")
-cos = _inexact("cos", trigonometry.cos, "Cosine of x in radians", "0.0", "1.")
-tan = _inexact("tan", trigonometry.tan, "Tangent of x in radians", "0.0", "0.")
-sinh = _inexact("sinh", trigonometry.sinh, "Hyperbolic sine", "0.0", "0.")
-cosh = _inexact("cosh", trigonometry.cosh, "Hyperbolic cosine", "0.0", "1.")
-tanh = _inexact("tanh", trigonometry.tanh, "Hyperbolic tangent", "0.0", "0.")
-arcsin = _inexact("arcsin", trigonometry.asin, "Inverse sine, in radians", "0.0", "0.")
-arccos = _inexact("arccos", trigonometry.acos, "Inverse cosine, in radians", "1.0", "0.")
-arctan = _inexact("arctan", trigonometry.atan, "Inverse tangent, in radians", "0.0", "0.")
-arcsinh = _inexact("arcsinh", trigonometry.asinh, "Inverse hyperbolic sine", "0.0", "0.")
-arccosh = _inexact("arccosh", trigonometry.acosh, "Inverse hyperbolic cosine", "1.0", "0.")
-arctanh = _inexact("arctanh", trigonometry.atanh, "Inverse hyperbolic tangent", "0.0", "0.")
-reciprocal = _inexact("reciprocal", lambda x: e.integer_pow(x, y=-1), "1 / x", "4.0", "0.25")
 
 # --- functions that keep the dtype ----------------------------------------------------------------------
 
@@ -131,7 +110,7 @@ def _real_absolute(x: Any) -> Any:
 _absolute = _or_itself("ifc", e.abs_)
 abs = unary("abs", check, _absolute, "Absolute value; of complex numbers, a float", "-2.0", float_32("2."))
 absolute = unary("absolute", check, _absolute, "Absolute value; of complex numbers, a float", "-2", int_32("2"))
-fabs = _inexact("fabs", _real_absolute, "Absolute value of real numbers", "-2", "2.")
+fabs = inexact("fabs", _real_absolute, "Absolute value of real numbers", "-2", "2.")
 negative = unary("negative", check, e.neg, "-x", "3", int_32("-3"))
 positive = unary("positive", check, lambda x: x, "+x", "3", int_32("3"))
 sign = unary("sign", check, e.sign, "-1, 0 or 1; of complex numbers, x / abs(x)", "-2.0", float_32("-1."))
@@ -199,12 +178,6 @@ signbit = unary(
 )
 logical_not = unary("logical_not", check, lambda x: logic.not_(as_bool(x)), "Where x is zero", "0", boolean(True))
 
-asin = jitted_alias(arcsin, "asin")
-acos = jitted_alias(arccos, "acos")
-atan = jitted_alias(arctan, "atan")
-asinh = jitted_alias(arcsinh, "asinh")
-acosh = jitted_alias(arccosh, "acosh")
-atanh = jitted_alias(arctanh, "atanh")
 conj = jitted_alias(conjugate, "conj")
 bitwise_not = jitted_alias(invert, "bitwise_not")
 bitwise_invert = jitted_alias(invert, "bitwise_invert")

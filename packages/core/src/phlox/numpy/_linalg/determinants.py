@@ -18,7 +18,8 @@ from ..._ops.linalg.matrices import diagonal_of, take_rows
 from ..._ops.linalg.triangular import solve_triangular
 from .._creation.fill import arange, ones, zeros_like
 from .._elementwise.choose import where
-from .._elementwise.unary import abs, exp, is_kind, isfinite, log, real, sign
+from .._elementwise.inexact import exp, log
+from .._elementwise.unary import abs, is_kind, isfinite, real, sign
 from .._manipulation.joining import concatenate
 from .._statistics.reductions import any, count_nonzero, cumprod, prod, sum
 from .products import trace

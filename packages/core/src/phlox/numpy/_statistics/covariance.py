@@ -16,7 +16,8 @@ from .._creation.fill import full, zeros
 from .._creation.from_data import astype
 from .._elementwise.binary import divide, multiply, subtract
 from .._elementwise.choose import clip
-from .._elementwise.unary import abs, conj, imag, is_kind, real, sqrt
+from .._elementwise.inexact import sqrt
+from .._elementwise.unary import abs, conj, imag, is_kind, real
 from .._indexing.reading import diagonal
 from .._linalg.products import matmul
 from .._manipulation.joining import concatenate
