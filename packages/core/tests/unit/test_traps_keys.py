@@ -3,6 +3,7 @@
 import gc
 import warnings
 
+import numpy as np
 import pytest
 
 import phlox
@@ -209,3 +210,19 @@ def test_a_record_keeps_no_key_alive():
 
     draw()  # what earlier tests left behind is collected first
     assert draw() == draw()
+
+
+def test_seeds_from_a_callback_differ():
+    """Two calls of a callback are not one value, though their operands are equal."""
+    seeds = iter(range(9))
+
+    def draw():
+        def seed():
+            return phlox.experimental.io_callback(lambda: np.uint32(next(seeds)), phlox.ShapeDtypeStruct((), "uint32"))
+
+        return [random.normal(random.key(seed())) for _ in range(2)]
+
+    assert warned(lambda: phlox.jit(draw)()) == []
+    with phlox.checks("strict"):
+        phlox.jit(draw)()
+        phlox.jit(lambda x: phlox.debug.print("{}", x))(1.0)  # an operation without results

@@ -155,7 +155,7 @@ class _Analysis:
 
     def read(self, eqn: JaxprEqn) -> None:
         primitive = eqn.primitive
-        if not primitive.holds_programs:
+        if not primitive.holds_programs and not eqn.effects:  # a callback may return another value each time
             self.number(eqn)
             if not any(map(is_key, (*eqn.invars, *eqn.outvars))) and not self.moves_words(eqn):
                 return
