@@ -33,7 +33,7 @@ from ..._trace.refs import accesses
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._transform.jaxprs import jvp_jaxpr, linearize_jaxpr, restage, unused_inputs
+from ..._transform.jaxprs import linearize_jaxpr, restage, unused_inputs
 from ..._transform.manual_axes import as_varying
 from ..._transform.padding import pads_programs
 from ..._transform.transpose import is_linear
@@ -48,14 +48,13 @@ from .safe_rows import with_safe_rows
 from .state_scan import scan_states
 from .turns import (
     bind_loop,
-    jvp_body,
+    jvp_loop,
     linear_turn,
     loop_bodies,
     rebuild_loop,
     repeat as repeat,
     split_operands,
     spread_carry,
-    with_ignored_inputs,
 )
 
 
@@ -120,33 +119,10 @@ def _ordered_while(
     return outs
 
 
-def _while_jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    **how: Any,
-) -> tuple[list[Any], list[Any]]:
-    both = cond_nconsts + body_nconsts
-    has = tuple(type(t) is not Zero for t in tangents)
-    const_has = has[cond_nconsts:both]
-    carry_has = spread_carry(has[both:], lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
-    carry_tangents = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
-    body = jvp_body(body_jaxpr, const_has, carry_has)
-    nonzero_tangents = [t for t in tangents[cond_nconsts:both] if type(t) is not Zero]
-    outs = bind_loop(
-        while_p,
-        with_ignored_inputs(cond_jaxpr, [typeof(t) for t in carry_tangents]),
-        primals[:cond_nconsts],
-        body,
-        [*primals[cond_nconsts:both], *nonzero_tangents],
-        [*primals[both:], *carry_tangents],
-        **how,
-    )
-    count = len(body_jaxpr.out_avals)
-    return outs[:count], fill(outs[count:], carry_has, body_jaxpr.out_avals)
+def _while_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    outs, carry_has = jvp_loop(while_p, primals, tangents, **params)
+    count = len(carry_has)
+    return outs[:count], fill(outs[count:], carry_has, [typeof(x) for x in outs[:count]])
 
 
 def _while_linearize(

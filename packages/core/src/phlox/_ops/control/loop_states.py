@@ -27,9 +27,8 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, fill, instantiate
+from ..._transform.array_operations import fill
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._transform.jaxprs import jvp_jaxpr
 from ..._transform.jvp import push_forward
 from ..._transform.linearize import LinearizeTrace
 from ..._transform.padding import pads_programs
@@ -42,13 +41,10 @@ from .batched_loop import batched_loop, masked_programs
 from .rows import empty, stacked, write_state
 from .turns import (
     bind_loop,
-    jvp_body,
+    jvp_loop,
     loop_bodies,
-    present,
     rebuild_loop,
     repeat,
-    spread_carry,
-    with_ignored_inputs,
 )
 
 _int32 = dtypes.int32.type
@@ -136,32 +132,9 @@ def _with_states(
     return [*values, count, stride]
 
 
-def _states_jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    rows: int,
-) -> tuple[list[Any], list[Any]]:
-    both, n = cond_nconsts + body_nconsts, len(body_jaxpr.out_avals)
-    has = tuple(type(t) is not Zero for t in tangents)
-    const_has = has[cond_nconsts:both]
-    carry_has = spread_carry(has[both:], lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
-    moving = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
-    body = jvp_body(body_jaxpr, const_has, carry_has)
-    cond = with_ignored_inputs(cond_jaxpr, [typeof(t) for t in moving])
-    outs = bind_loop(
-        while_states,
-        cond,
-        primals[:cond_nconsts],
-        body,
-        [*primals[cond_nconsts:both], *present(tangents[cond_nconsts:both])],
-        [*primals[both:], *moving],
-        rows=rows,
-    )
-    all_n = n + len(moving)
+def _states_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    outs, carry_has = jvp_loop(while_states, primals, tangents, **params)
+    n, all_n = len(carry_has), len(carry_has) + sum(carry_has)
     last, stored, index = outs[:all_n], outs[all_n : 2 * all_n], outs[2 * all_n :]
     results = [*last[:n], *stored[:n], *index]
     moved = [*carry_has, *carry_has, False, False]

@@ -90,6 +90,33 @@ def bind_loop(
     return loop.rebind([*cond_consts, *body_consts, *carry], params, [cond, body])
 
 
+def jvp_loop(
+    loop: ProgramPrimitive,
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    **how: Any,
+) -> tuple[list[Any], tuple[bool, ...]]:
+    """A loop with a condition that also carries the tangents; and for each carry, whether it has a tangent.
+
+    Tangents follow the values: those of constants, and those of the carry.
+    """
+    both = cond_nconsts + body_nconsts
+    has = tuple(type(t) is not Zero for t in tangents)
+    const_has = has[cond_nconsts:both]
+    carry_has = spread_carry(has[both:], lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
+    moving = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
+    cond = with_ignored_inputs(cond_jaxpr, [typeof(t) for t in moving])
+    body_consts = [*primals[cond_nconsts:both], *present(tangents[cond_nconsts:both])]
+    body = jvp_body(body_jaxpr, const_has, carry_has)
+    outs = bind_loop(loop, cond, primals[:cond_nconsts], body, body_consts, [*primals[both:], *moving], **how)
+    return outs, carry_has
+
+
 def jvp_body(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...]) -> ClosedJaxpr:
     """The jvp of the body, with the inputs (constants, their tangents, carry, its tangents)."""
     nconsts, ncarry = len(const_has), len(carry_has)
