@@ -167,6 +167,7 @@ class RefValues:
             )
 
         types = [self.types[ref] for ref in (*self.read, *self.written)]
+        # None separates references that are read from those that are written.
         key = ("references", *self.read, None, *self.written, *types, position, body.returns, self.keeps_types)
         result: ClosedJaxpr = memoized(closed.jaxpr, key, make)
         return result.with_consts([*closed.consts, *self._values])

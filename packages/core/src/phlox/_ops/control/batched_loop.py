@@ -73,6 +73,7 @@ def only_where(go_on: ClosedJaxpr, turn: ClosedJaxpr, ncond: int, const_dims: Se
     def fun(*args: Any) -> list[Any]:
         cond_consts, inputs = args[:ncond], args[ncond:]
         (goes_on,) = eval_jaxpr(go_on.jaxpr, go_on.consts, *cond_consts, *inputs[first:])
+        # In derivatives, rows that have ended are replaced by one that goes on: see `safe_rows`.
         safe = [
             x if d is None or is_key(typeof(x)) else safe_rows.bind(goes_on, x, axes=(d,), row=0)
             for x, d in zip(inputs, dims, strict=True)

@@ -94,6 +94,7 @@ def with_shared_constants(branches: Sequence[ClosedJaxpr], order: Iterable[int])
 
     `order` lists the branches in the order in which their constants are collected.
     """
+    # By identity: a constant that several branches share is one operand.
     positions: dict[int, int] = {}
     consts: list[Any] = []
     for c in (c for number in order for c in branches[number].consts):

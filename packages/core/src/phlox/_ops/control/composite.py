@@ -46,6 +46,7 @@ def _composite_lower(
     f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, version: int, attributes: str
 ) -> list[Value]:
     known = f.module.known
+    # One function for each decomposition, however often it is called.
     symbol = known.get(("composite", jaxpr.jaxpr))
     if symbol is None:
         symbol = known["composite", jaxpr.jaxpr] = f.function(

@@ -348,6 +348,7 @@ def _custom_vjp_batch(
     num_consts: int,
 ) -> tuple[list[Any], list[Dim]]:
     in_dims = list(dims[num_consts:])
+    # Filled by the forward rule, which runs before the backward rule needs them.
     residual_dims: list[Dim] = []
 
     def by_rule(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Dim], int]:
@@ -397,7 +398,7 @@ def _custom_vjp_batch(
 
 
 def _cotangent_of(cotangent: Any, dim: Dim, in_dim: Dim, size: int) -> Any:
-    """The cotangent of an operand that is mapped at `wanted`; of one that is not mapped, the sum over the batch."""
+    """The cotangent of an operand that is mapped at `in_dim`; of one that is not mapped, the sum over the batch."""
     if in_dim is not None:
         return _place_dim(cotangent, dim, in_dim, size)
     return cotangent if dim is None else sum_axes(cotangent, (dim,))
@@ -503,6 +504,7 @@ def _no_forward_mode(*_args: Any, bwd: Rule, **_params: Any) -> NoReturn:
 def _lin_transpose(
     cotangents: Sequence[Any], *args: Any, bwd: Rule, num_res: int, out_avals: Sequence[ShapedArray]
 ) -> list[Any]:
+    # The residuals are values, and only the tangents are linear: these get the cotangents that the user's rule returns.
     residuals = args[:num_res]
     return [None] * num_res + list(bwd.call(residuals, bwd.given(cotangents)))
 

@@ -196,9 +196,11 @@ def _states_batch(
         for x, d, there in zip(args[both:], dims[both:], b.carry, strict=True)
     ]
     cond_consts, body_consts = args[:cond_nconsts], args[cond_nconsts:both]
+    # Where examples stop after different numbers of turns, the body computes the condition too, and has its constants.
     if b.stops:
         body_consts = [*cond_consts, *body_consts]
     outs = bind_loop(while_states, b.cond, cond_consts, b.body, body_consts, carry, rows=rows)
+    # Axis 0 of the rows counts the stored states, so their batch is axis 1.
     last = [0 if there else None for there in b.carry]
     return outs, [*last, *[1 if there else None for there in b.carry], None, None]
 

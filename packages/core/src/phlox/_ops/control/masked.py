@@ -56,6 +56,7 @@ def masked_jaxpr(closed: ClosedJaxpr, mask: ShapedArray) -> ClosedJaxpr:
 
 def mask_after_constants(function: ClosedJaxpr, mask: ShapedArray, num_consts: int) -> ClosedJaxpr:
     """The masked jaxpr of a function, with the mask behind the `num_consts` constants."""
+    # User's rules count on the constants as first operands.
     program = masked_jaxpr(function, mask)
     first, *rest = program.jaxpr.invars
     invars = [*rest[:num_consts], first, *rest[num_consts:]]

@@ -82,6 +82,7 @@ def _uniform(
     derived = [derive(body.program, None) for body in bodies]
     if len(derived) == 1:
         return [derived[0][0]], derived[0][1]
+    # The programs are derived twice: first to find the flags that any of them has, then with all of these.
     flags = any_of([[flag is not None and flag is not False for flag in flags] for _, flags in derived])
     derived = [derive(body.program, flags) for body in bodies]
     return [program for program, _ in derived], derived[0][1]

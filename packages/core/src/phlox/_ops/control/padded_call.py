@@ -57,6 +57,7 @@ def padded_program(closed: ClosedJaxpr, ranges: Ranges) -> ClosedJaxpr:
         try:
             return ClosedJaxpr(*stage(fun, avals, name=closed.jaxpr.name))
         except SizesError as error:
+            # The refusal is memoized as well, so that the program is not traced again for it.
             return error.with_traceback(None)
 
     program = memoized(closed.jaxpr, ("padded", ranges), make)
@@ -163,6 +164,7 @@ def _or_exact(rule: str, function: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 return function(*args, jaxpr=jaxpr, lengths=lengths, ranges=ranges)
             except Exception as error:  # if the rule fails for numbers too, that of the exact program says why
+                # Remembered, so that the rule is tried, and the user warned, once.
                 jaxpr.jaxpr.memo["exact", rule] = True
                 warn_of_refusal(f"the rule {rule} of {jaxpr.jaxpr.name}", error)
         return jit_p.rule(rule)(*args, jaxpr=_exact(jaxpr, lengths), name=jaxpr.jaxpr.name, inline=False)

@@ -110,6 +110,7 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None)
     divided = Divided(s.primal, s.primal, []) if policy is None else divide(s.primal, policy)
     inner, inputs, outputs = divided.again.jaxpr, len(jaxpr.in_avals), len(jaxpr.out_avals)
     residuals = [inner.invars[i] if kind == "in" else inner.outvars[i] for kind, i in s.residuals]
+    # Inputs, and values that the policy saves, are kept only if the residuals are computed from them.
     recompute, needed = narrowed(divided.again.replace(jaxpr=inner.replace(outvars=residuals)), [True] * len(residuals))
     saved = only(divided.residuals, needed[inputs:])
     first = divided.first.jaxpr

@@ -65,7 +65,9 @@ def _as_loop(
     def steps(
         i: Any, count: int, carry: Sequence[Any], ys: Sequence[Any], xs: Sequence[Any], consts: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
+        # A reversed scan begins with the last `count` rows; within them `results` is turned round below.
         at = sub(dtypes.int32.type(length - count), i) if reverse else i
+        # One slice and one update for all steps of a turn, where each step would have its own.
         parts = [rows_at(x, at, count) for x in xs]
         results = []
         for k in reversed(range(count)) if reverse else range(count):
@@ -77,6 +79,7 @@ def _as_loop(
         return list(carry), [with_rows(y, rows, at) for y, rows in zip(ys, zip(*results, strict=True), strict=True)]
 
     turns = length // unroll
+    # A loop of one turn is written out instead.
     done = turns * unroll if turns > 1 else 0
     if done:
         nconst, nxs = len(consts), len(xs)
@@ -138,6 +141,7 @@ def _scan_jvp(
 ) -> tuple[list[Any], list[Any]]:
     has = [type(t) is not Zero for t in tangents]
     const_has, carry_given, xs_has = map(tuple, split_operands(has, num_consts, num_carry))
+    # A carry without a tangent at the start has one as soon as a step gives it one.
     carry_has = spread_carry(carry_given, lambda known: jvp_jaxpr(jaxpr, (*const_has, *known, *xs_has))[1][:num_carry])
     outputs = len(jaxpr.out_avals)
     step, there = jvp_step(jaxpr, const_has, carry_has, xs_has)
@@ -189,6 +193,7 @@ def _scan_linearize(
     key = ("scan halves", const_has, carry_has, xs_has, axis_env.get())
     halves = memoized(jaxpr.jaxpr, key, lambda: _split(jaxpr, const_has, carry_has, xs_has))
     consts, carry, xs = split_operands(primals, num_consts, num_carry)
+    # Once, outside of the loop. A residual of the loop itself would be stored for each step.
     outer = eval_jaxpr(halves.invariant.jaxpr, halves.invariant.consts, *consts)
     last, rows = bind_scan(halves.primal, consts, carry, xs, how)
     width = len(jaxpr.out_avals) - num_carry
@@ -231,8 +236,10 @@ def _split(
 
     there: dict[Any, tuple[str, int]] = {v: ("const", i) for i, v in enumerate(inner.invars[:nconst])}
     there |= {v: ("xs", i) for i, v in enumerate(inner.invars[nconst + ncarry :])}
+    # A result that is an input of the step is stored already.
     there |= {v: ("ys", i) for i, v in enumerate(inner.outvars[ncarry:outputs]) if type(v) is Var and v not in there}
     residuals = [inner.invars[i] if kind == "in" else inner.outvars[i] for kind, i in s.residuals]
+    # Inputs and results of the steps exist anyway, and invariant values are computed once: these cost nothing to store.
     again = recomputed(s.primal, residuals, [*there, *(v for v in steady if v not in there)])
     for v in again.leaves:
         if v in there:
@@ -405,6 +412,7 @@ def _kinds_of_carry(
     moving: list[int] = []
     linear: list[int] = []
     for i, flag in enumerate(is_carry_linear):
+        # A step that returns the variable of a carry does not change it.
         kind = linear if flag else steady if jaxpr.outvars[i] is jaxpr.invars[num_consts + i] else moving
         kind.append(i)
     return steady, moving, linear
@@ -506,6 +514,7 @@ def _scan_batch(
     carry = [
         place_axis(x, d, 0, axis.size) if there else x for x, d, there in zip(carry, carry_given, batched, strict=True)
     ]
+    # Axis 0 of the rows counts the steps, so the batch is axis 1.
     xs = [x if d is None else place_axis(x, d, 1, axis.size) for x, d in zip(xs, xs_given, strict=True)]
     last, rows = bind_scan(derived, consts, carry, xs, how)
     return [*last, *rows], [*out_dims[:num_carry], *[None if d is None else 1 for d in out_dims[num_carry:]]]

@@ -122,6 +122,7 @@ def _as_loops(
 Step = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
+# Forwards only the first state is read: the loop runs again, beside the steps.
 def _ascending(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
     n, (count, _) = len(o.states), o.counts
 

@@ -197,6 +197,8 @@ def linear_turn(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple
         def fun(*args: Any) -> list[Any]:
             consts, tangents = args[:nconsts], args[nconsts : nconsts + const_count + carry_count]
             inputs = [*consts, *args[nconsts + const_count + carry_count :]]
+            # The residuals of a turn are computed again from its state, which is all that is stored. `prune` drops the
+            # rest.
             outs = eval_jaxpr(s.primal.jaxpr, s.primal.consts, *inputs)
             residuals = [inputs[i] if kind == "in" else outs[i] for kind, i in s.residuals]
             tangents_out = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *tangents)
@@ -231,6 +233,7 @@ def backward_step(
         )
         first, later, ys = iter(known), iter(rows), iter(cts)
         values = [Linear(a) if lin else next(first) for a, lin in zip(const_avals, const_lin, strict=True)]
+        # All carries are linear here: others were made slices or states before.
         values += [Linear(a) for a in carry_avals]
         values += [Linear(a) if lin else next(later) for a, lin in zip(xs_avals, xs_lin, strict=True)]
         outgoing = [*going, *(next(ys) if has else Zero(a) for a, has in zip(ys_avals, ys_has, strict=True))]

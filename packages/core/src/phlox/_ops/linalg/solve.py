@@ -100,6 +100,7 @@ def _solve_jvp(
     x, aux = outs[: len(b)], outs[len(b) :]
     if any(type(t) is not Zero for t in const_tangents.matvec):
         matvec = partial(eval_jaxpr, jaxprs.matvec.jaxpr, jaxprs.matvec.consts)
+        # dA x is the derivative of the product by its constants, at a fixed x.
         at_x = [*const_tangents.matvec, *map(zero_tangent, x)]
         _, moved = jvp(matvec, [*consts.matvec, *x], at_x)
         rhs = [add(t, m if type(m) is Zero else neg(m)) for t, m in zip(rhs, moved, strict=True)]

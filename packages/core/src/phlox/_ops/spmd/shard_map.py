@@ -248,6 +248,7 @@ def _shard_map_linearize(
     with inside(mesh, manual, check_vma):
         split = linearize_jaxpr(jaxpr, nonzero)
         count = len(out_specs)
+        # Residuals have no spec of the user's. Each device's residual is a slice along a new leading axis.
         stacked = _stacked(split.primal.out_avals[count:], manual, check_vma)
 
         def with_axis(*xs: Any) -> list[Any]:
@@ -255,6 +256,7 @@ def _shard_map_linearize(
             return [*outs[:count], *[insert_axis(r, 1, 0) for r in outs[count:]]]
 
         primal = restage(with_axis, split.primal.in_avals, jaxpr.jaxpr)
+        # Residuals that are operands or results keep their specs, and have no new axis.
         fresh = [kind == "out" and i >= count for kind, i in split.residuals]
 
         def without_axis(*xs: Any) -> list[Any]:
