@@ -333,6 +333,7 @@ def custom_vjp_forward(
     """Outputs, and their tangents by `custom_lin`, which can be transposed and not evaluated."""
     outs, residuals = fwd.call(primals, [type(t) is not Zero for t in tangents])
     avals = [typeof(out).tangent() for out in outs]
+    # `custom_lin` takes arrays. The forward rule has been told which tangents are zero.
     tangents = [instantiate(t) for t in tangents]
     out_tangents = custom_lin.bind(*residuals, *tangents, bwd=bwd, num_res=len(residuals), out_avals=tuple(avals))
     return outs, out_tangents
@@ -544,5 +545,6 @@ custom_lin = Primitive(
     transpose=_lin_transpose,
     batch=_lin_batch,
     nan_checked=False,
+    # A user's rule may return cotangents even where those of all results are zero.
     transposes_zeros=True,
 )

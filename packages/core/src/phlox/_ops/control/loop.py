@@ -287,6 +287,7 @@ _STATE_BYTES, _MIN_ROWS, _MAX_ROWS = 2**20, 64, 512
 def rows_of(avals: Sequence[ShapedArray], checkpoints: int | None) -> int:
     """The number of states of these types that reverse mode stores, which is even."""
     if checkpoints is not None:
+        # Even, as rows that are full are thinned to half of them.
         return checkpoints - checkpoints % 2
     size = sum(a.physical.size * a.physical.dtype.itemsize for a in avals)
     rows = _MAX_ROWS

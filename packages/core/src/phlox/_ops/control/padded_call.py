@@ -114,6 +114,7 @@ def _padded_eager(*args: Any, jaxpr: ClosedJaxpr, lengths: Lengths, ranges: Rang
             runner = _Runner(jaxpr, ranges)
         except SizesError as error:
             warn_of_refusal(jaxpr.jaxpr.name, error)
+            # Compiled for each size, as the warning says.
             runner = functools.partial(_call_exact, jaxpr)
         memo[key] = runner
     if type(runner) is _Runner and not runner.accepts(args):

@@ -85,6 +85,7 @@ def _remat_opt_narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     params = eqn.params
     fun: ClosedJaxpr = params["fun_jaxpr"]
     count, own = len(fun.out_avals), params["num_fun_consts"]
+    # The forward rule is needed for its residuals alone. Without one the function itself may be cheaper.
     if any(used[count:]):
         return eqn
     return JaxprEqn(

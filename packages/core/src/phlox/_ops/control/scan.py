@@ -293,6 +293,7 @@ def _linear_step(
     """The linear jaxpr of a step, with inputs in the order of a scan: fixed residuals, tangents of constants, tangents
     of the carry, moving residuals, tangents of slices. `again` computes the residuals of `s` from the stored ones."""
     ncarry, nconst_t, ncarry_t = len(carry_has), sum(const_has), sum(carry_has)
+    # By `is_fixed`: those of moving residuals at False, those of fixed ones at True.
     avals: list[list[Any]] = [[None] * len(moving), [None] * len(fixed)]
     for (is_fixed, i), aval in zip(residual_indices, again.in_avals, strict=True):
         avals[is_fixed][i] = aval
@@ -522,6 +523,7 @@ def _scan_batch(
 
 def _scan_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
     jaxpr, both = params["jaxpr"], params["num_consts"] + params["num_carry"]
+    # The values of `args` have physical types, so those of keys come from the Jaxpr.
     avals = [*jaxpr.in_avals[:both], *(stacked(a, params["length"]) for a in jaxpr.in_avals[both:])]
     loop, consts = stage(lambda *xs: _as_loop(*xs, **params), avals, name=jaxpr.jaxpr.name)
     return lower_jaxpr(f, loop, [*(f.constant(np.asarray(c), typeof(c).physical) for c in consts), *args])

@@ -167,6 +167,7 @@ def _descending(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
             [base, *_read(states, base), *states],
         )
         states = values_[n:]
+        # With stride 1 every state is stored, and one round takes all steps.
         base = select(whole, _ZERO, base)
         below, *carry = repeat(
             lambda top, *_: ge(top, base),
@@ -204,6 +205,7 @@ def _jump(distance: Any, free: Any) -> Any:
     With `free` rows, and at most r times each turn, states at distances below ``binomial(free + r, r)`` can be reached.
     With the smallest such r the first jump is ``binomial(free + r - 1, r - 1)``.
     """
+    # Binomials soon exceed int32. A jump need not be exact: any one is right, some cost more turns.
     goal, rows = convert(distance, dtypes.float32), convert(free, dtypes.float32)
     one = dtypes.float32.type(1)
 

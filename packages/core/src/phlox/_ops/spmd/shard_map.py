@@ -191,6 +191,7 @@ def _shard_map_lower(
             effects=jaxpr.effects,
         )
     outs = list(f.outs)
+    # The axes that an outer `shard_map` has left to the compiler, or all of them, less those of this one.
     auto = tuple(n for n in (f.auto if f.axes else mesh.axis_names) if n not in manual)
     inner = Function(f.module, tuple(mesh.shape.items()), f.counter, f.indent + "  ", f.label, auto)
     parts = [Value(inner.fresh(), a.physical) for a in jaxpr.in_avals]
@@ -209,6 +210,7 @@ def _shard_map_lower(
     end = f"{inner.indent}sdy.return{returned}"
     operand_types = ", ".join(a.aval.text for a in args)
     tail = f"{f.indent}}} : ({operand_types}) -> ({', '.join(a.text for a in outs)})"
+    # One entry, because `locate` adds a location to each entry.
     f.line("\n".join([begin, *inner.lines, end, tail]))
     return [Value(f"{name}#{i}" if len(outs) > 1 else name, a) for i, a in enumerate(outs)]
 
