@@ -1,4 +1,4 @@
-"""Native kernels for what XLA's CPU compiler is slow at: sorting, extrema, running sums, sums at indices.
+"""Native kernels for what XLA's CPU compiler is slow at: sorting, extrema, sums at indices, matrices times vectors.
 
 phlox uses them where this package is installed.
 
@@ -15,7 +15,20 @@ from typing import Any
 __version__ = "0.1.0"
 __all__ = ["handlers", "instructions"]
 
-_OPERATIONS = ("sort", "argsort", "top_k", "argmax", "argmin", "max", "min", "sum", "scan", "places", "scatter_add")
+_OPERATIONS = (
+    "sort",
+    "argsort",
+    "top_k",
+    "argmax",
+    "argmin",
+    "max",
+    "min",
+    "sum",
+    "scan",
+    "places",
+    "scatter_add",
+    "rows_times_matrix",
+)
 #: Names of the handlers, which are those of their FFI targets. A name ends with a number, which changes with the
 #: operands, results or attributes of the handler, so that a program never calls one that it was not written for.
 NAMES = tuple(f"phlox_kernels_{name}_1" for name in _OPERATIONS)

@@ -209,6 +209,29 @@ void sums(Type type, Memory& x, size_t count, size_t width, size_t offset) {
   }
 }
 
+// Products of rows of small integers with `x` in both orders. Those of int8 are exact, and equal to a plain loop.
+void products(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
+  if (type.type != XLA_FFI_DataType_F32 && type.type != XLA_FFI_DataType_BF16 && type.type != XLA_FFI_DataType_S8) return;
+  for (int64_t contracted : {0, 1})
+    for (int64_t count : {1, 6}) {
+      const size_t length = size_t(shape[contracted]), width = size_t(shape[1 - contracted]);
+      Memory rows(kFloat, {count, int64_t(length)}, offset / type.bytes * 4), out(kFloat, {count, int64_t(width)}, 4);
+      for (size_t i = 0; i < count * length; ++i) {
+        const float value = float(int(generator() % 5) - 2);
+        std::memcpy(rows.data() + i * 4, &value, 4);
+      }
+      accepted(call(phlox_kernels_rows_times_matrix_1, {&rows, &x}, {&out}, {{"contracted", contracted}}));
+      if (type.type != XLA_FFI_DataType_S8) continue;
+      for (size_t r = 0; r < size_t(count); ++r)
+        for (size_t j = 0; j < width; ++j) {
+          float sum = 0;
+          for (size_t i = 0; i < length; ++i)
+            sum += rows.at<float>(r * length + i) * x.at<int8_t>(contracted ? j * length + i : i * width + j);
+          require(out.at<float>(r * width + j) == sum, "not the product");
+        }
+    }
+}
+
 void run_all(Type type, std::vector<int64_t> shape, Bytes bytes, size_t offset) {
   where = std::string(type.name) + "[" + std::to_string(shape[0]) + "," + std::to_string(shape[1]) + "], bytes " +
           std::to_string(bytes) + ", offset " + std::to_string(offset);
@@ -220,6 +243,7 @@ void run_all(Type type, std::vector<int64_t> shape, Bytes bytes, size_t offset) 
   totals(type, x, shape, offset);
   running(type, x, shape, offset);
   positions(type, x, shape, offset);
+  products(type, x, shape, offset);
   if (type.bytes < 4) return;
   sums(type, x, size_t(shape[0]), size_t(shape[1]), offset);
   sums(type, x, size_t(shape[0] * shape[1]), 1, offset);
@@ -299,6 +323,19 @@ void mistakes() {
   refuses(call(phlox_kernels_scatter_add_1, {&x, &four, &more}, {&x}));
   refuses(call(phlox_kernels_scatter_add_1, {&none, &four, &x}, {&none}));
   refuses(call(phlox_kernels_scatter_add_1, {&mask, &wide, &narrow}, {&mask}));
+  Memory pair(kFloat, {2, 4}), sums(kFloat, {2, 8}), wrong(kInt32, {4, 8});
+  fill(pair, kRandom);
+  fill(wrong, kRandom);
+  auto refuses_product = [&](Memory& rows, Memory& matrix, Memory& out, int64_t contracted) {
+    refuses(call(phlox_kernels_rows_times_matrix_1, {&rows, &matrix}, {&out}, {{"contracted", contracted}}));
+  };
+  for (int64_t contracted : {int64_t(-1), int64_t(1), int64_t(2), far}) refuses_product(pair, x, sums, contracted);
+  refuses_product(pair, many, sums, 0);
+  refuses_product(pair, x, many, 0);
+  refuses_product(pair, wrong, sums, 0);
+  refuses_product(small, x, sums, 0);
+  refuses_product(pair, none, sums, 0);
+  refuses_product(pair, x, wrong, 0);
 }
 
 }  // namespace

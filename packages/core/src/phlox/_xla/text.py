@@ -56,6 +56,22 @@ class Number(Value):
         return self._name
 
 
+class Derived(Value):
+    """A transpose or a conversion of an array. A rule can read the operand instead, in its own order and type.
+
+    Attributes:
+      operand: the array.
+      permutation: the axes of the operand in the order of this value.
+    """
+
+    __slots__ = ("operand", "permutation")
+
+    def __init__(self, value: Value, operand: Value, permutation: tuple[int, ...]):
+        super().__init__(value.name, value.aval)
+        self.operand = operand
+        self.permutation = permutation
+
+
 class TokenType:
     """The type of tokens. They order operations with effects: each takes the token of the previous one."""
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # `_load` imports them by name; packagers look for import sta
         functions,
         gamma,
         kernels,
+        matrix_vector,
         packed_sort,
         positions,
         prefixes,
@@ -60,6 +61,7 @@ TABLE = {
     "random_gamma": _Rows(("gamma",), 1 << 14),
     "first_places": _Rows(("kernels",), 256),
     "scatter-add": _Rows(("kernels",), 4096),
+    "dot_general": _Rows(("matrix_vector",), 1 << 16),
     "conv_general_dilated": _Rows(("depthwise",), 4096),
 }
 

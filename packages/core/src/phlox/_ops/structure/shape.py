@@ -28,7 +28,7 @@ from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import passes as passes_on
 from ..._transform.transpose import is_linear
 from ..._xla.host_values import as_array
-from ..._xla.text import Function, Value, i64_array
+from ..._xla.text import Derived, Function, Value, i64_array
 from ..elementwise.arithmetic import sub
 from ..elementwise.families import literal, unbroadcast
 from ..elementwise.logic import select_n
@@ -117,7 +117,8 @@ def _convert_lower(f: Function, x: Value, new_dtype: Any, weak_type: bool) -> Va
         x = f.unlike("stablehlo.real", x, shaped(x.aval.shape, dtypes.real_part(x.aval.dtype)))
     if new_dtype == dtypes.bool_ and x.aval.dtype != dtypes.bool_:
         return f.compare("NE", x, f.constant(0, x.aval))
-    return f.convert(x, new_dtype)
+    converted = f.convert(x, new_dtype)
+    return converted if converted is x else Derived(converted, x, tuple(range(x.aval.ndim)))
 
 
 def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
@@ -255,6 +256,11 @@ def _transpose_types(x: ShapedArray, permutation: tuple[int, ...]) -> ShapedArra
     return shaped(tuple(x.shape[i] for i in permutation), x.dtype, x.weak_type)
 
 
+def _transpose_lower(f: Function, x: Value, permutation: tuple[int, ...]) -> Value:
+    dims = f", dims = [{', '.join(map(str, permutation))}]"
+    return Derived(f.unlike("stablehlo.transpose", x, f.out, dims), x, permutation)
+
+
 def _transpose_batch(x: Any, dim: int, permutation: tuple[int, ...]) -> tuple[Any, Dim]:
     order = (dim, *(i if i < dim else i + 1 for i in permutation))
     return transpose(x, permutation=order), 0
@@ -269,9 +275,7 @@ transpose = structural(
     types=_transpose_types,
     sharding=lambda out, x, permutation: tuple(entries_of(x)[i] for i in permutation),
     axis_map_of=lambda x, permutation: {axis: i for i, axis in enumerate(permutation)},
-    lower=lambda f, x, permutation: f.unlike(
-        "stablehlo.transpose", x, f.out, f", dims = [{', '.join(map(str, permutation))}]"
-    ),
+    lower=_transpose_lower,
     transpose=lambda ct, aval, permutation: transpose(ct, permutation=_inverse(permutation)),
     batch=_transpose_batch,
     extend=lambda params, trailing, x: {
