@@ -419,3 +419,20 @@ def test_take_along_axis_counts_from_the_end_as_in_jax():
             got = jnp.take_along_axis(x, i, mode=mode, wrap_negative_indices=wrap)
             expected = jax.numpy.take_along_axis(x, i, mode=mode, wrap_negative_indices=wrap)
             np.testing.assert_array_equal(got, expected, err_msg=f"{mode} {wrap}")
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda m, x, i: m.lax.dynamic_slice(x, (i,), (3,)),
+        lambda m, x, i: m.numpy.asarray(x).at[i[None]].get(unique_indices=True, indices_are_sorted=True),
+    ],
+)
+def test_examples_that_read_one_array_repeat_indices(read):
+    def slopes(m):
+        return m.grad(lambda x: m.vmap(lambda i: read(m, x, i))(m.numpy.array([1, 1, 2])).sum())
+
+    x = np.arange(6, dtype=np.float32)
+    np.testing.assert_array_equal(slopes(phlox)(x), slopes(jax)(x))
+    scatters = [e for e in phlox.make_jaxpr(slopes(phlox))(x).eqns if e.primitive.name == "scatter-add"]
+    assert [e.params["unique_indices"] for e in scatters] == [False]

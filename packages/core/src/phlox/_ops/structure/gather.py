@@ -317,6 +317,8 @@ def _gather_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **p
             offset_dims=up(numbers.offset_dims),
             start_indices_batching_dims=up(numbers.start_indices_batching_dims),
         )
+        # All examples read one operand: indices that are unique or sorted in each need not be so together.
+        params = {**params, "indices_are_sorted": False, "unique_indices": False}
     else:
         numbers = GatherDimensionNumbers(
             up(numbers.offset_dims),
