@@ -275,3 +275,19 @@ def test_exp2_of_half_precision(dtype):
     np.testing.assert_allclose(
         np.asarray(phlox.numpy.exp2(x), np.float64), exact, rtol=float(phlox.numpy.finfo(dtype).eps)
     )
+
+
+@pytest.mark.parametrize(("name", "ends"), [("log1p", (-0.999, 3.0)), ("arctanh", (-0.999, 0.999))])
+def test_logarithms_near_one_in_64_bits(name, ends):
+    """XLA's, and so jax's, are 121 and 74 units off near ±0.41."""
+    x = np.linspace(*ends, 20001)
+    expected = getattr(np, name)(x.astype(np.longdouble))
+    with phlox.enable_x64(True):
+        error = np.abs(np.asarray(getattr(phlox.numpy, name)(x)) - expected)
+    assert (error <= 2 * np.finfo(float).eps * np.abs(expected)).all()
+
+
+def test_second_derivative_of_log1mexp_where_exp_overflows():
+    slope = phlox.grad(phlox.grad(phlox.nn.log1mexp))
+    np.testing.assert_array_equal([slope(x) for x in (100.0, 800.0, np.inf)], [0, 0, 0])
+    np.testing.assert_allclose(slope(1.0), -np.e / (np.e - 1) ** 2, rtol=1e-6)

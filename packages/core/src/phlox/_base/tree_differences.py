@@ -263,7 +263,7 @@ def typed_text(tree: PyTreeDef, types: Iterable[str]) -> str:
     Returns:
       The text, shortened to 200 characters.
 
-    >>> typed_text(tree_structure((0, None, {"a": 0})), ["f32[3]", "i32[]"])
+    >>> typed_text(phlox.tree_util.tree_structure((0, None, {"a": 0})), ["f32[3]", "i32[]"])
     "(f32[3], None, {'a': i32[]})"
     """
     try:

@@ -49,7 +49,7 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     Returns:
       A string; empty for the root.
 
-    >>> keystr(tree_leaves_with_path({"a": [5]})[0][0], simple=True, separator="/")
+    >>> keystr(phlox.tree_util.tree_leaves_with_path({"a": [5]})[0][0], simple=True, separator="/")
     'a/0'
     """
     if not simple:
@@ -94,7 +94,7 @@ def register_pytree_node(
     ...     def __init__(self, x, y):
     ...         self.x, self.y = x, y
     >>> register_pytree_node(Pair, lambda pair: ((pair.x, pair.y), None), lambda _, children: Pair(*children))
-    >>> tree_leaves({"a": Pair(1, 2), "b": 3})
+    >>> phlox.tree_util.tree_leaves({"a": Pair(1, 2), "b": 3})
     [1, 2, 3]
     """
     registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
@@ -129,7 +129,7 @@ def register_pytree_with_keys(
     >>> register_pytree_with_keys(
     ...     Point, lambda p: ([(GetAttrKey("x"), p.x)], None), lambda _, children: Point(*children)
     ... )
-    >>> [keystr(path) for path, _ in tree_leaves_with_path([Point(1)])]
+    >>> [keystr(path) for path, _ in phlox.tree_util.tree_leaves_with_path([Point(1)])]
     ['[0].x']
     """
 
@@ -164,7 +164,7 @@ def register_pytree_node_class(cls: Typ) -> Typ:
     ...     @classmethod
     ...     def tree_unflatten(cls, aux, children):
     ...         return cls(*children)
-    >>> tree_map(lambda x: 2 * x, Single(3)).x
+    >>> phlox.tree_util.tree_map(lambda x: 2 * x, Single(3)).x
     6
     """
     # The method is looked up at each call, so that subclasses and later changes of the class count.
@@ -197,7 +197,7 @@ def register_pytree_with_keys_class(cls: Typ) -> Typ:
     ...     @classmethod
     ...     def tree_unflatten(cls, aux, children):
     ...         return cls(*children)
-    >>> keystr(tree_leaves_with_path(Named(3))[0][0])
+    >>> keystr(phlox.tree_util.tree_leaves_with_path(Named(3))[0][0])
     '.x'
     """
     flatten_func = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
@@ -239,7 +239,7 @@ def register_dataclass(
     ... class Layer:
     ...     weights: float
     ...     name: str = dataclasses.field(metadata=dict(static=True), default="dense")
-    >>> tree_map(lambda x: 2 * x, Layer(1.5))
+    >>> phlox.tree_util.tree_map(lambda x: 2 * x, Layer(1.5))
     Layer(weights=3.0, name='dense')
     """
     import dataclasses  # here, to keep `import phlox` fast
@@ -301,7 +301,7 @@ def register_static(cls: Typ) -> Typ:
     >>> @register_static
     ... class Mode(str):
     ...     pass
-    >>> tree_leaves([Mode("train"), 1])
+    >>> phlox.tree_util.tree_leaves([Mode("train"), 1])
     [1]
     """
     register_pytree_node(cls, lambda x: ((), x), lambda aux, _children: aux)

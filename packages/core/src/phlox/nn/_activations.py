@@ -173,7 +173,8 @@ def log1mexp(x: ArrayLike) -> Array:
     return jnp.where(x < jnp.log(2.0), jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
 
 
-log1mexp.defjvps(lambda t, out, x: t / jnp.expm1(x))
+# 1 / expm1(x), in a form whose own derivative has no quotient of infinities where exp(x) overflows.
+log1mexp.defjvps(lambda t, out, x: -t * jnp.exp(-x) / jnp.expm1(-x))
 
 
 @functools.partial(jit, static_argnames=("axis", "keepdims"))

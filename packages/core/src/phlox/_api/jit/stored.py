@@ -68,7 +68,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
     if program.is_private or isinstance(entry, ReferenceEntry):
         raise ExportError(
             "serialize: the program calls Python functions or uses references, which other processes do not have",
-            instead="a function without callbacks, debug.print and references",
+            instead="a function without callbacks, phlox.debug.print and references",
         )
     executable = program.serialized()
     if executable is None:

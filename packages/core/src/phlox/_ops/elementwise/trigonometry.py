@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._ir import dtypes
 from ..._trace.trace import typeof
+from ..._xla.text import Function, Value
 from . import arithmetic as e, logic
 from .families import INEXACT, binary, literal, unary
 from .symmetry import Symmetry
@@ -95,10 +96,21 @@ acosh = unary(
     derivative=lambda x, out: e.rsqrt(e.sub(e.square(x), literal(x, 1))),
     symmetry=Symmetry(imag=1),
 )
+
+
+def _atanh_lower(f: Function, x: Value) -> Value:
+    if x.aval.dtype != dtypes.float64:
+        return f.op("chlo.atanh", [x], f.out)
+    # chlo's form has the errors of XLA's log1p, see `log1p_of`. The logarithms differ in sign: nothing cancels.
+    parts = e.log1p_of(f, x), e.log1p_of(f, f.same("stablehlo.negate", x))
+    return f.same("stablehlo.multiply", f.same("stablehlo.subtract", *parts), f.constant(0.5, x.aval))
+
+
 atanh = unary(
     "atanh",
-    "chlo.atanh",
+    _atanh_lower,
     accepts=INEXACT,
+    operation="chlo.atanh",
     # 1 / ((1 + x) (1 - x)): the difference 1 - x² would lose digits near ±1.
     tangent=lambda t, x, out: e.mul(e.integer_pow(e.add(x, literal(x, 1)), y=-1), e.div(t, e.sub(literal(x, 1), x))),
     symmetry=Symmetry(parity=-1, imag=1),

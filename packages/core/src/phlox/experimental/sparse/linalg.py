@@ -133,7 +133,7 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: float | Array | None = No
 def _check_search(A: Any, X: Any) -> None:
     if X.ndim != 2 or not 0 < 5 * X.shape[1] < X.shape[0]:
         raise ShapeError(
-            f"lobpcg_standard: X of shape {X.shape}", instead="(n, k) with 0 < 5 k < n; numpy.linalg.eigh for more"
+            f"lobpcg_standard: X of shape {X.shape}", instead="(n, k), 0 < 5 k < n; phlox.numpy.linalg.eigh for more"
         )
     if not jnp.issubdtype(X.dtype, jnp.inexact):
         raise DtypeError(f"lobpcg_standard: X of dtype {X.dtype.name}", instead="X.astype(float)", dtype=X.dtype)
