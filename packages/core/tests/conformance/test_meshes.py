@@ -463,6 +463,18 @@ def test_new_arrays_lie_on_the_mesh_of_the_context(kind):
     assert found[phlox] == found[jax]
 
 
+def test_a_mesh_entered_as_a_context_is_not_set():
+    """Specs without a mesh mean it; `get_mesh` does not know it. flax splits arrays where it does."""
+    for m in (phlox, jax):
+        with mesh(m):
+            assert (m.sharding.get_mesh() if hasattr(m.sharding, "get_mesh") else m.get_mesh()).empty
+            assert m.sharding.get_abstract_mesh().empty
+            y = m.jit(lambda x: m.lax.with_sharding_constraint(x, m.P("x")))(np.ones(8))
+            assert len(y.sharding.device_set) == 8
+        with pytest.raises(ValueError if m is phlox else (RuntimeError, ValueError)):
+            m.jit(lambda x: m.lax.with_sharding_constraint(x, m.P("x")))(np.ones(8))
+
+
 def test_a_mesh_entered_as_a_context_places_nothing():
     with mesh(phlox):
         assert phlox.numpy.ones(3).sharding == phlox.sharding.SingleDeviceSharding(phlox.devices()[0])

@@ -84,9 +84,8 @@ class _ResourceEnvironment:
     @property
     def physical_mesh(self) -> Mesh:
         """A mesh without axes outside of ``with mesh:``. That of `set_mesh` is not shown, as in JAX."""
-        settings = config.current()
-        is_shown = isinstance(settings.mesh, Mesh) and settings.device_context is not settings.mesh
-        return settings.mesh if is_shown else _EMPTY_MESH
+        entered = config.current().entered_mesh
+        return _EMPTY_MESH if entered is None else entered
 
 
 thread_resources = SimpleNamespace(env=_ResourceEnvironment())

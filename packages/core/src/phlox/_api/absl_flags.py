@@ -11,7 +11,7 @@ from .._base.config import FLAGS, describe
 from .._base.inert_flags import DEFAULTS
 
 #: flags whose values are objects, which a command line cannot give
-_OBJECTS = ("default_device", "device_context", "inert", "mesh", "user_contexts")
+_OBJECTS = ("default_device", "device_context", "entered_mesh", "inert", "mesh", "user_contexts")
 
 
 def define(update: Callable[[str, Any], None]) -> None:

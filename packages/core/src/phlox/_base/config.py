@@ -128,6 +128,7 @@ FLAGS: dict[str, Flag] = {
     ),
     "default_device": Flag(_anything, None, True, "Device for arrays that no argument places elsewhere.", True),
     "mesh": Flag(_anything, None, True, "The mesh for PartitionSpecs that are given without one; see phlox.set_mesh."),
+    "entered_mesh": Flag(_anything, None, True, "The mesh of `with mesh:`, for PartitionSpecs if `mesh` is not set."),
     "device_context": Flag(
         _anything, None, False, "The mesh where new arrays lie; phlox.set_mesh sets it together with `mesh`.", True
     ),

@@ -248,7 +248,7 @@ class Mesh(Axes):
         )
 
     def __enter__(self) -> Mesh:
-        scope = config.scope(mesh=self)
+        scope = config.scope(entered_mesh=self)
         scope.__enter__()
         # A stack, as the same mesh may be entered again inside of its own block.
         self._entered.append(scope)
@@ -291,3 +291,11 @@ class Mesh(Axes):
 
     def __hash__(self) -> int:
         return self._hash
+
+
+def current_mesh() -> Mesh | AbstractMesh | None:
+    """The mesh for specs that are given without one: that of `set_mesh`, or of ``with mesh:``, or None. It is abstract
+    inside of `use_abstract_mesh`."""
+    settings = config.current()
+    mesh: Mesh | AbstractMesh | None = settings.entered_mesh if settings.mesh is None else settings.mesh
+    return mesh

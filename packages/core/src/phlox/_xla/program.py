@@ -31,7 +31,7 @@ from .device_assignment import Plan, bound, mesh_of, over, plan
 from .devices import Device
 from .host_values import operand
 from .lower import Argument, lower_module, result_info
-from .mesh import AbstractMesh, Mesh
+from .mesh import AbstractMesh, Mesh, current_mesh
 from .partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
 from .placement import Key, aval_of, key_for, sharding_of
 from .sharding import (
@@ -412,7 +412,7 @@ def _in_types(
 ) -> Sequence[Sharding | None] | None:
     """The shardings of the results: `out_shardings`, else, over a mesh with explicit axes only, those in
     their types. Over other meshes the compiler chooses along the remaining axes."""
-    context = config.current().mesh
+    context = current_mesh()
     known = [s.mesh for s in (*map(sharding_of, keys), *where.shardings) if isinstance(s, NamedSharding)]
     if isinstance(context, Mesh) and tuple(context.devices.flat) == where.devices:
         known.insert(0, context)

@@ -212,7 +212,7 @@ def _kind(category: str, now: _Part, before: _Part) -> str:
 def _is_choice(kind: str, name: str, now: Any, earlier: Sequence[Any]) -> bool:
     """Whether the values of a static argument or a flag are a choice, so that there are few of them."""
     if kind == "setting":
-        return name in ("default_device", "device_context", "mesh", "user_contexts")
+        return name in ("default_device", "device_context", "entered_mesh", "mesh", "user_contexts")
     if kind not in ("value", "identity"):
         return False
     if isinstance(now, FunctionType | type | enum.Enum | str | bool | NoneType):

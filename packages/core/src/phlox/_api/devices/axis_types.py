@@ -13,9 +13,9 @@ from ..._base.errors import ArgumentError, OptionError
 from ..._base.wrapping import wraps
 from ..._ir.avals import typeof_value
 from ..._ops.spmd.reshard import mesh_cast
-from ..._xla.mesh import AbstractMesh, AxisType, Mesh
+from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..jit import arguments
-from .meshes import current_mesh, reshard
+from .meshes import reshard
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from ..._trace.trace import Tracer, typeof
 from ..._xla.array import ArrayImpl
 from ..._xla.devices import Device, devices as all_devices
 from ..._xla.host_values import as_array
-from ..._xla.mesh import AbstractMesh, AxisType, Mesh
+from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..._xla.moves import move
 from ..._xla.partition_spec import PartitionSpec
 from ..._xla.sharding import NamedSharding, interned
@@ -131,13 +131,8 @@ def _manual_axis_type(aval: ShapedArray) -> Any:
 LAZY_ATTRIBUTES["manual_axis_type"] = _manual_axis_type
 
 
-def current_mesh() -> Mesh | AbstractMesh | None:
-    """The mesh of the context, or None; abstract inside of `use_abstract_mesh`."""
-    return config.current().mesh
-
-
 def get_mesh() -> Mesh:
-    """The mesh of the context, or a mesh without axes when none is set.
+    """The mesh of the context, or a mesh without axes when none is set. That of ``with mesh:`` is not set, as in JAX.
 
     Returns:
       A `Mesh`; its `empty` is True when none is set.
@@ -146,7 +141,7 @@ def get_mesh() -> Mesh:
     ...     get_mesh().axis_names
     ('data',)
     """
-    mesh = current_mesh()
+    mesh = config.current().mesh
     return mesh if isinstance(mesh, Mesh) else Mesh(np.empty((), dtype=object), ())
 
 
@@ -159,7 +154,7 @@ def get_abstract_mesh() -> AbstractMesh:
     >>> get_abstract_mesh().empty
     True
     """
-    mesh = current_mesh()
+    mesh = config.current().mesh
     return _NO_ABSTRACT_MESH if mesh is None else mesh.abstract_mesh
 
 

@@ -17,10 +17,10 @@ from ..._base.wrapping import wraps
 from ..._ir.sharding_types import any_specs
 from ..._trace.trace import typeof
 from ..._transform.sharding_types import unsplit
-from ..._xla.mesh import AbstractMesh, AxisType, Mesh
+from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..._xla.partition_spec import PartitionSpec, axes_of
 from ..._xla.sharding import NamedSharding
-from .meshes import current_mesh, named, reshard
+from .meshes import named, reshard
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: the type of the parameter `out_sharding`

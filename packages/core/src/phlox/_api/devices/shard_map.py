@@ -17,14 +17,13 @@ from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
 from ..._ops.spmd import shard_map as spmd
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
-from ..._xla.mesh import AbstractMesh, Mesh
+from ..._xla.mesh import AbstractMesh, Mesh, current_mesh
 from ..._xla.partition_spec import PartitionSpec, axes_of, check_spec, tiles
 from ..jit import arguments
 from ..jit.calling import function_of
 from ..jit.jit_function import JitFunction
 from ..jit.options import Options
 from ..jit.user_functions import FlatFunction, user_call
-from .meshes import current_mesh
 
 
 class InferFromArgs:
