@@ -33,8 +33,8 @@ def _dtype(function: str, dtype: Any) -> Any:
 
 @functools.partial(jit, static_argnums=(1, 2))
 def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    one = np.ones((), dtype)[()]  # not 2 x - 1: int2 has no 2
-    return jnp.where(bernoulli(key, 0.5, shape), one, -one)
+    # Not 2 x - 1 in the dtype: int2 has no 2.
+    return jnp.where(bernoulli(key, 0.5, shape), 1, -1).astype(dtype)
 
 
 @takes_out_sharding
