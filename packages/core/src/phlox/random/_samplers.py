@@ -58,7 +58,7 @@ def _float(function: str, dtype: Any) -> Any:
     out_dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
     if dtypes.kind(out_dtype) != "f":
         raise DtypeError(f"dtype argument to `{function}` must be a float dtype, got {out_dtype}")
-    _need_zero_and_ulps(function, out_dtype)
+    _need_samples(function, out_dtype)
     return out_dtype
 
 
@@ -66,17 +66,19 @@ def _inexact(function: str, dtype: Any) -> Any:
     out_dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
     if not dtypes.is_inexact(out_dtype):
         raise DtypeError(f"dtype argument to `{function}` must be a float or complex dtype, got {out_dtype}")
-    _need_zero_and_ulps(function, out_dtype)
+    _need_samples(function, out_dtype)
     return out_dtype
 
 
-def _need_zero_and_ulps(function: str, dtype: Any) -> None:
-    """Raises `DtypeError` for floats of less than 8 bits, and those without zero: no sampler ends, or has a meaning, in
-    their arithmetic."""
-    if dtypes.bits(dtype) < 8 or dtype.name == "float8_e8m0fnu":
-        raise DtypeError(
-            f"{function}: {dtype} cannot hold random numbers", instead=f"float32, and .astype({str(dtype)!r})"
-        )
+#: Floats of less than 8 bits, and those without zero: no sampler ends, or has a meaning, in their arithmetic.
+_WITHOUT_SAMPLES = frozenset(d for d in dtypes.SMALL_FLOATS if dtypes.bits(d) < 8 or d.name == "float8_e8m0fnu")
+
+
+def _need_samples(function: str, dtype: Any) -> None:
+    """Raises `DtypeError` for floats that hold no random numbers."""
+    if dtype in _WITHOUT_SAMPLES:
+        instead = f"float32, and .astype({str(dtype)!r})"
+        raise DtypeError(f"{function}: {dtype} cannot hold random numbers", instead=instead)
 
 
 # --- bits and uniform numbers ---------------------------------------------------------------------------
