@@ -71,7 +71,9 @@ def _inexact(function: str, dtype: Any) -> Any:
 
 
 #: Floats of less than 8 bits, and those without zero: no sampler ends, or has a meaning, in their arithmetic.
-_WITHOUT_SAMPLES = frozenset(d for d in dtypes.SMALL_FLOATS if dtypes.bits(d) < 8 or d.name == "float8_e8m0fnu")
+_WITHOUT_SAMPLES = frozenset(
+    d for d in dtypes.SMALL_FLOATS if d.name.startswith(("float4", "float6")) or d.name == "float8_e8m0fnu"
+)
 
 
 def _need_samples(function: str, dtype: Any) -> None:

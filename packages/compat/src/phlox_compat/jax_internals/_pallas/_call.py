@@ -70,13 +70,19 @@ def pallas_call(
         print(f"pallas_call: {kernel_name}, grid {grid_spec.grid}")
     run = phlox.jit(functools.partial(_run, kernel, out_shape, grid_spec, dict(input_output_aliases or {})))
 
+    return interpreted("pallas_call", run, kernel_name, interpret)
+
+
+def interpreted(function: str, run: Callable[..., Any], name: str, interpret: Any) -> Callable[..., Any]:
+    """`run` in a scope of this name. Calls raise `UnsupportedError` outside of interpret mode."""
+
     def call(*args: Any) -> Any:
         if not interpret and not interprets_all.get():
             raise UnsupportedError(
-                "pallas_call: kernels are not compiled for the hardware. Only interpret mode is supported",
-                instead="pallas_call(..., interpret=True), or operations of jax.numpy",
+                f"{function}: kernels are not compiled for the hardware. Only interpret mode is supported",
+                instead=f"{function}(..., interpret=True), or operations of jax.numpy",
             )
-        with phlox.named_scope(kernel_name):
+        with phlox.named_scope(name):
             return run(*args)
 
     return call

@@ -8,11 +8,12 @@ from typing import Any
 
 import phlox
 from phlox import tree_util
-from phlox.errors import ArgumentError, OptionError, UnsupportedError
+from phlox.errors import ArgumentError, OptionError
 from phlox.ref import new_ref
 
+from ._call import interpreted
 from ._control import new_refs
-from ._specs import interprets_all, unspecified
+from ._specs import unspecified
 
 
 def run_state(f: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -76,17 +77,7 @@ def kernel(
     run = phlox.jit(functools.partial(_run, list(zip(bodies, meshes, strict=True)), out_type, scratch_types))
     kernel_name = name or str(getattr(bodies[0], "__name__", type(bodies[0]).__name__))
 
-    @functools.wraps(bodies[0])
-    def call(*args: Any) -> Any:
-        if not interpret and not interprets_all.get():
-            raise UnsupportedError(
-                "kernel: kernels are not compiled for the hardware. Only interpret mode is supported",
-                instead="kernel(..., interpret=True), or operations of jax.numpy",
-            )
-        with phlox.named_scope(kernel_name):
-            return run(*args)
-
-    return call
+    return functools.wraps(bodies[0])(interpreted("kernel", run, kernel_name, interpret))
 
 
 def _run(programs: Sequence[tuple[Callable[..., Any], Any]], out_type: Any, scratch_types: Any, *args: Any) -> Any:

@@ -1,11 +1,12 @@
 """Compiled programs as bytes: `serialize` and `deserialize_and_load`, as in ``jax.experimental.serialize_executable``.
 
-The bytes are a pickle of what a `Compiled` consists of. Devices are stored as their positions among the devices of the
-program, so that a program can be loaded for others.
+The bytes are a checksum and a pickle of what a `Compiled` consists of. Devices are stored as their positions among the
+devices of the program, so that a program can be loaded for others.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import pickle
 from collections.abc import Sequence
@@ -94,7 +95,8 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
     }
     file = io.BytesIO()
     _Pickler(file, compiled._where.devices).dump(fields)
-    return file.getvalue(), call.in_tree, call.out_tree
+    content = file.getvalue()
+    return _checksum(content) + content, call.in_tree, call.out_tree
 
 
 def deserialize_and_load(
@@ -129,14 +131,16 @@ def deserialize_and_load(
     ((ShapedArray(float32[], weak_type=True),), {})
     """
     available = tuple(devices(backend) if execution_devices is None else execution_devices)
+    # Machine code with a wrong bit would end the process.
+    content = serialized[_CHECKSUM_SIZE:]
+    if serialized[:_CHECKSUM_SIZE] != _checksum(content):
+        raise ExportError("these are no bytes of serialize, or damaged ones", instead="what serialize returned")
     try:
-        fields = _Unpickler(io.BytesIO(serialized), available).load()
+        fields = _Unpickler(io.BytesIO(content), available).load()
     except IndexError:
         raise ExportError(
             f"the program runs on more than {len(available)} devices", instead="execution_devices with as many"
         ) from None
-    except (pickle.UnpicklingError, EOFError) as error:
-        raise ExportError(f"these are no bytes of serialize: {error}", instead="what serialize returned") from None
     if fields["jaxlib"] != JAXLIB_VERSION:
         raise ExportError(
             f"the program was compiled by jaxlib {fields['jaxlib']}, and this is {JAXLIB_VERSION}",
@@ -160,6 +164,13 @@ def deserialize_and_load(
     leaf_keys = [_key(parts) for parts in fields["leaf_keys"]]
     entry = Entry(program, Hidden(hidden), used_indices, leaf_keys, out_tree, donated_leaves, fields["narrow"])
     return Compiled(call, where, keys, program, entry)
+
+
+_CHECKSUM_SIZE = 32
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
 
 
 def _described(key: Any) -> Any:

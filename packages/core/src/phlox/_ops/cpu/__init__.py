@@ -2,7 +2,7 @@
 
 A row is a `Form` in one of the modules here: the condition, the rule that writes it, and what was measured. The first
 row that applies counts, so that the kernels of phlox-kernels come first. The figures are from two cores of x86-64;
-`./bench kernels` measures them again, and docs/performance.md has the table.
+`./bench kernels` measures them again, and docs/notes/cpu-kernels.md has the table.
 """
 
 from __future__ import annotations
