@@ -7,7 +7,7 @@ sample. For a parameter less than one, 1 is added to it, and the sample is multi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,69 +41,46 @@ def _keys(key: Any, count: int) -> list[Any]:
     return [squeeze(part, dimensions=(0,)) for part in parts]
 
 
-def is_large(alpha: Any) -> Formula:
-    """Whether the parameter is at least one, so that its samples need no power of a uniform sample."""
-    return Formula(alpha) >= 1
-
-
-def scale(alpha: Any) -> list[Any]:
-    """The numbers d and c of the method: the sample is d v, for v = (1 + c x)**3 and a normal x."""
+def _sample(key: Any, alpha: Any, log_space: bool) -> Any:
+    """One sample from one key; with `log_space` its logarithm, because small samples underflow."""
+    dtype = typeof(alpha).dtype
     a = Formula(alpha)
-    third, one = a.of(1.0 / 3.0), a.of(1)
-    d = is_large(alpha).where(a, a + one) - third
-    return [d.x, (third / sqrt(d)).x]
+    third, zero, one = a.of(1.0 / 3.0), a.of(0), a.of(1)
+    large = a >= one
+    d = large.where(a, a + one) - third
+    c = third / sqrt(d)
 
-
-def is_refused(d: Any, square: Any, v: Any, height: Any) -> Formula:
-    """Whether v is refused, for the square of x and a uniform height."""
-    d, square, v, height = map(Formula, (d, square, v, height))
-    one = d.of(1)
-    # Marsaglia and Tsang's squeeze accepts most samples without logarithms. On arrays both conditions are computed, as
-    # in JAX.
-    quickly = height >= one - square * square * 0.0331
-    return quickly & (log(height) >= square * 0.5 + d * (one - v + log(v)))
-
-
-def accepted_proposal(key: Any, d: Any, c: Any) -> Any:
-    """The first v that is accepted."""
-    dtype, scale = typeof(c).dtype, Formula(c)
-    zero, one, two = scale.of(0), scale.of(1), scale.of(2)
-
-    def again(key: Any, *_old: Any) -> list[Any]:
-        key, fresh = _keys(key, 2)
-        x = Formula(normal(fresh, (), dtype))
-        return [key, x.x, (one + x * scale).x]
+    def refused(_key: Any, x2: Any, v: Any, u: Any) -> Any:
+        # Operands: the square of the normal sample, the cube of 1 + c x, and the uniform sample. Marsaglia and Tsang's
+        # squeeze accepts most samples without logarithms. On arrays both conditions are computed, as in JAX.
+        square, cube, height = Formula(x2), Formula(v), Formula(u)
+        quickly = height >= one - square * square * 0.0331
+        return (quickly & (log(height) >= square * 0.5 + d * (one - cube + log(cube)))).x
 
     def propose(key: Any, *_old: Any) -> list[Any]:
         key, x_key, u_key = _keys(key, 3)
+
+        def again(key: Any, *_old: Any) -> list[Any]:
+            key, fresh = _keys(key, 2)
+            x = Formula(normal(fresh, (), dtype))
+            return [key, x.x, (one + x * c).x]
+
         # -1 is not positive, so that the loop runs at least once.
-        start = [x_key, zero.x, (-one).x]
-        _, x, root = repeat(lambda _key, _x, root: (Formula(root) <= zero).x, again, start)
-        return [key, e.mul(x, x), e.mul(e.mul(root, root), root), unit(u_key, (), dtype)]
+        start = [x_key, zero.x, a.of(-1).x]
+        _, x, v = repeat(lambda _key, _x, v: (Formula(v) <= zero).x, again, start)
+        return [key, e.mul(x, x), e.mul(e.mul(v, v), v), unit(u_key, (), dtype)]
 
+    key, power_key = _keys(key, 2)
     # The height 2 is above every density, so that the loop runs at least once.
-    return repeat(lambda _key, *x: is_refused(d, *x).x, propose, [key, zero.x, one.x, two.x])[2]
-
-
-def scaled_proposal(u: Any, alpha: Any, d: Any, v: Any, log_space: bool) -> Any:
-    """The sample of an accepted v and a uniform u; with `log_space` its logarithm, because small samples underflow."""
-    a, large, u = Formula(alpha), is_large(alpha), Formula(u)
-    zero, one = a.of(0), a.of(1)
+    v = Formula(repeat(refused, propose, [key, zero.x, one.x, a.of(2).x])[2])
+    u = Formula(unit(power_key, (), dtype))
     if not log_space:
         # 1 - u is in (0, 1], u is in [0, 1): zero would make the sample zero.
         power = Formula(e.pow_((one - u).x, (one / a).x))
-        return (Formula(d) * Formula(v) * large.where(one, power)).x
+        return (d * v * large.where(one, power)).x
     log_u = log1p(-u)
     # 0 times an infinite 1 / a would be nan.
-    return (log(Formula(d)) + log(Formula(v)) + (large | log_u.equals(0)).where(zero, log_u * (one / a))).x
-
-
-def _sample(key: Any, alpha: Any, log_space: bool) -> Any:
-    """One sample from one key."""
-    key, power_key = _keys(key, 2)
-    d, c = scale(alpha)
-    u = unit(power_key, (), typeof(alpha).dtype)
-    return scaled_proposal(u, alpha, d, accepted_proposal(key, d, c), log_space)
+    return (log(d) + log(v) + (large | log_u.equals(0)).where(zero, log_u * (one / a))).x
 
 
 def _samples(words: Any, alphas: Any, impl: Impl, log_space: bool) -> Any:
@@ -114,16 +91,9 @@ def _samples(words: Any, alphas: Any, impl: Impl, log_space: bool) -> Any:
     flat = [reshape(x, new_sizes=(size,), dimensions=None) for x in (random_split(keys, shape=(count,)), alphas)]
     if not impl.elementwise and size:  # under vmap the first key would make all samples; same results as in JAX
         return reshape(_one_by_one(flat[0], flat[1], log_space), new_sizes=shape, dimensions=None)
-    drawn = each(lambda key, alpha: _sample(key, alpha, log_space), *flat)
-    return reshape(drawn, new_sizes=shape, dimensions=None)
-
-
-def each(fun: Callable[..., Any], *operands: Any) -> Any:
-    """The result of `fun` for each row of the operands."""
-    size = typeof(operands[0]).shape[0]
-    (out,), (dim,) = run_batched(lambda *xs: [fun(*xs)], BatchAxis(size), operands, [0] * len(operands))
+    (drawn,), (dim,) = run_batched(lambda k, a: [_sample(k, a, log_space)], BatchAxis(size), flat, [0, 0])
     assert dim == 0
-    return out
+    return reshape(drawn, new_sizes=shape, dimensions=None)
 
 
 def _one_by_one(keys: Any, alphas: Any, log_space: bool) -> Any:

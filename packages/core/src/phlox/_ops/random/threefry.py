@@ -149,7 +149,7 @@ def counters(shape: tuple[int, ...]) -> tuple[Any, Any]:
     return top, low
 
 
-def encrypt(keys: Any, high: Any, low: Any) -> tuple[Any, Any]:
+def _encrypt(keys: Any, high: Any, low: Any) -> tuple[Any, Any]:
     """The two output words for each key and counter; their shape is that of the keys, followed by the counters'."""
     k0, k1 = words(keys)
     outer, shape = typeof(k0).shape, typeof(low).shape
@@ -174,7 +174,7 @@ def _halves(keys: Any, count: int) -> Any:
     second = along(counter, 0, middle, count)
     if count % 2:
         second = concatenate(second, np.zeros(1, np.uint32), dimension=0)
-    halves = encrypt(keys, along(counter, 0, 0, middle), second)
+    halves = _encrypt(keys, along(counter, 0, 0, middle), second)
     last = typeof(keys).ndim - 1
     return along(concatenate(*halves, dimension=last), last, 0, count)
 
@@ -199,7 +199,7 @@ def split(keys: Any, shape: tuple[int, ...]) -> Any:
     if config.current().threefry_partitionable:
         # One counter for each new key: the keys do not depend on how many are made, and each device can make its own
         # part.
-        return pair(*encrypt(keys, *counters(shape)))
+        return pair(*_encrypt(keys, *counters(shape)))
     outer = typeof(keys).shape[:-1]
     return reshape(_halves(keys, 2 * math.prod(shape)), new_sizes=(*outer, *shape, 2), dimensions=None)
 
@@ -216,7 +216,7 @@ def bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
     """Random words of 8, 16, 32 or 64 bits: an array of this shape for each key."""
     if not config.current().threefry_partitionable:
         return _bits_of_halves(keys, bit_width, shape)
-    first, second = encrypt(keys, *counters(shape))
+    first, second = _encrypt(keys, *counters(shape))
     if bit_width == 64:
         return _joined(first, second)
     mixed = xor(first, second)
