@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..._base import config
 from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray
 from ..._ir.key_uses import passes
@@ -18,7 +17,7 @@ from ..._transform.sharding_types import unsplit
 from ..._xla.array import ArrayImpl, wrap
 from ..._xla.foreign import foreign_call, untyped
 from ..._xla.host_values import as_array
-from ..._xla.mesh import AbstractMesh, AxisType, Mesh
+from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..._xla.moves import move
 from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
 from ..._xla.placement import aval_of, key_for
@@ -60,7 +59,7 @@ def _eager(x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Any:
         return reshard_p.compiled(x, mesh=mesh, spec=spec)
     x = x if type(x) is ArrayImpl else as_array(x)
     if isinstance(mesh, AbstractMesh):
-        known = [getattr(x.sharding, "mesh", None), config.current().mesh]
+        known = [getattr(x.sharding, "mesh", None), current_mesh()]
         fitting = [m for m in known if isinstance(m, Mesh) and m.shape_tuple == mesh.shape_tuple]
         if not fitting:
             return reshard_p.compiled(x, mesh=mesh, spec=spec)
