@@ -419,6 +419,14 @@ class Function:
         """``op`` on one operand, with a result of type `out`."""
         return self.ending(op, x.name, f"{extra} : ({x.aval.text}) -> {out.text}", out)
 
+    def slice_in_dim(self, x: Value, start: int, limit: int, axis: int) -> Value:
+        """``x[start:limit]`` along `axis`."""
+        lows, highs = [0] * x.aval.ndim, list(x.aval.shape)
+        lows[axis], highs[axis] = start, limit
+        out = shaped(tuple(high - low for low, high in zip(lows, highs, strict=True)), x.aval.dtype)
+        bounds = f"start_indices = {i64_array(lows)}, limit_indices = {i64_array(highs)}"
+        return self.op("stablehlo.slice", [x], out, f"{bounds}, strides = {i64_array([1] * x.aval.ndim)}")
+
     def compare(self, direction: str, x: Value, y: Value, total: bool = False) -> Value:
         """``x <direction> y`` elementwise: EQ, NE, LT, LE, GT or GE."""
         letter = dtypes.kind(x.aval.dtype)

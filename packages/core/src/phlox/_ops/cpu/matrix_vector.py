@@ -1,8 +1,9 @@
 """Forms of products of a few rows with a large matrix, as in models that generate one token after another.
 
 XLA multiplies in float32 on CPUs. Matrices of narrower numbers are converted as a whole before: a step of GPT-2 small
-with bfloat16 weights writes 494 MB to memory that is allocated for it. The portable form here converts a part of the
-matrix at a time, in a loop, to memory that stays in the caches. The kernel of phlox-kernels converts in registers.
+with bfloat16 weights writes 494 MB to memory that is allocated for it. The portable forms here convert in registers
+where one row is multiplied, and for more rows a part of the matrix at a time, to memory that stays in the caches. The
+kernel of phlox-kernels converts in registers for more rows, too, and multiplies one row with a matrix of float32.
 """
 
 from __future__ import annotations
@@ -25,14 +26,17 @@ _NARROW = _INTEGERS | {dtypes.float16, np.dtype(dtypes.bfloat16)}
 _KERNEL_DTYPES = frozenset(map(np.dtype, ("i1", "f4", dtypes.bfloat16)))
 #: The rows, or the results, are as large as narrower matrices.
 _MIN_LENGTH = 64
-#: Elements of a part: 1 MB in float32, which is written and read in the caches. Smaller matrices would be one part.
+#: Elements of a part: 1 MB in float32, which is written and read in the caches. Smaller matrices are left to XLA.
 _PART = 1 << 18
-_LEAST = 2 * _PART
 #: More rows take more time than the conversion of the matrix.
 _MOST_ROWS = 16
+#: Rows of the matrix that are multiplied by elements of one row and added in one pass. XLA does not fuse more into one.
+_SIDE = 8
+#: Elements of the matrix whose sums of so many products, in float32, stay in the caches: 2 MB.
+_SIDE_PART = 1 << 22
 #: XLA computes a product with one shorter row inside of a loop over the rows of the matrix, which converts as it reads.
 _FUSED_LENGTH = 4096
-#: Of fewer elements, a call takes as long as XLA's form. More rows are left to XLA's product of matrices.
+#: Of fewer elements, the kernel takes as long as XLA. More rows are left to XLA's product of matrices.
 _KERNEL_LEAST, _KERNEL_MOST_ROWS = 1 << 16, 8
 
 
@@ -125,26 +129,40 @@ def _dot(f: Function, lhs: Value, rhs: Value, contracted: int) -> Value:
     return f.ending("stablehlo.dot_general", f"{lhs.name}, {rhs.name}", end, out)
 
 
-# --- by XLA, part by part -------------------------------------------------------------------------------
-
-
-def _parts_apply(f: Function, lhs: Value, rhs: Value, **params: Any) -> bool:
-    if max(lhs.aval.size, rhs.aval.size) < _LEAST or f.module.partitions > 1:
-        return False
+def _narrow(f: Function, lhs: Value, rhs: Value, params: dict[str, Any]) -> _Product | None:
+    """The product of rows with a large matrix of narrow numbers; None for other products."""
+    if max(lhs.aval.size, rhs.aval.size) < _PART or f.module.partitions > 1:
+        return None
     product = _product(f, lhs, rhs, params["dimension_numbers"], params["precision"])
-    return product is not None and product.matrix.aval.dtype in _NARROW and product.row_count <= _MOST_ROWS
+    return product if product is not None and product.matrix.aval.dtype in _NARROW else None
 
 
-def _parts_write(f: Function, lhs: Value, rhs: Value, **params: Any) -> Value:
+# --- by XLA, in registers -------------------------------------------------------------------------------
+
+
+def _fused_applies(f: Function, lhs: Value, rhs: Value, **params: Any) -> bool:
+    product = _narrow(f, lhs, rhs, params)
+    if product is None or product.row_count > 1:
+        return False
+    return product.length < _FUSED_LENGTH if product.contracted else _side_by_side_size(product) is not None
+
+
+def _fused_write(f: Function, lhs: Value, rhs: Value, **params: Any) -> Value:
     product = _product(f, lhs, rhs, params["dimension_numbers"], params["precision"])
     assert product is not None
-    rows = _rows(f, product)
-    if product.contracted == 1 and product.row_count == 1 and product.length < _FUSED_LENGTH:
-        return _finished(f, product, _fused(f, product, rows))
-    return _finished(f, product, _by_lengths(f, product, rows) or _by_widths(f, product, rows))
+    row = _rows(f, product)
+    if product.contracted:
+        return _finished(f, product, _of_transpose(f, product, row))
+    size = _side_by_side_size(product)
+    assert size is not None
+
+    def turn(g: Function, start: Value, out: Value) -> Value:
+        return g.same("stablehlo.add", out, _side_by_side(g, product, row, start, size))
+
+    return _finished(f, product, _loop(f, turn, product, size, product.length))
 
 
-def _fused(f: Function, product: _Product, row: Value) -> Value:
+def _of_transpose(f: Function, product: _Product, row: Value) -> Value:
     """The product with one row. XLA makes the conversion part of a product with a transpose, and of no other one."""
     row = f.unlike("stablehlo.reshape", row, shaped((product.length,), dtypes.float32))
     matrix = f.convert(product.matrix, dtypes.float32)
@@ -152,13 +170,57 @@ def _fused(f: Function, product: _Product, row: Value) -> Value:
     return _dot(f, row, f.unlike("stablehlo.transpose", matrix, turned, ", dims = [1, 0]"), 0)
 
 
+def _side_by_side(f: Function, product: _Product, row: Value, start: Value, size: int) -> Value:
+    """The product of `size` elements of one row, which begin at `start`, with a part of the matrix.
+
+    ``sum(row[i + n * k] * matrix[i + n * k] for k in range(8))`` for all ``i < n`` is one loop that reads the matrix
+    once, converts in registers, and writes an eighth of its elements; a product with ones adds these. A reduction
+    would take the multiplications out of the loop.
+    """
+    n = size // _SIDE
+    column = f.unlike("stablehlo.reshape", row, shaped((product.length, 1), dtypes.float32))
+    out = shaped((n, product.width), dtypes.float32)
+    total: Value | None = None
+    for k in range(_SIDE):
+        begin = f.same("stablehlo.add", start, f.constant(n * k, start.aval))
+        factors = f.unlike("stablehlo.broadcast_in_dim", _cut(f, column, begin, 0, n), out, ", dims = [0, 1]")
+        term = f.same("stablehlo.multiply", factors, _part(f, product, begin, 0, n))
+        total = term if total is None else f.same("stablehlo.add", total, term)
+    assert total is not None
+    return _dot(f, f.constant(1, shaped((1, n), dtypes.float32)), total, 0)
+
+
+def _side_by_side_size(product: _Product) -> int | None:
+    """The elements of the row in a part of `_side_by_side`."""
+    return _divisor(product.length, _SIDE_PART // product.width, _SIDE)
+
+
+def _divisor(length: int, most: int, step: int) -> int | None:
+    """The largest divisor of `length` that is a multiple of `step`, at most `most`, and no less than half of what it
+    may be."""
+    most = max(min(most, length), 1)
+    return next((n for n in range(most, most // 2, -1) if length % n == 0 and n % step == 0), None)
+
+
+# --- by XLA, part by part -------------------------------------------------------------------------------
+
+
+def _parts_apply(f: Function, lhs: Value, rhs: Value, **params: Any) -> bool:
+    product = _narrow(f, lhs, rhs, params)
+    return product is not None and product.row_count <= _MOST_ROWS
+
+
+def _parts_write(f: Function, lhs: Value, rhs: Value, **params: Any) -> Value:
+    product = _product(f, lhs, rhs, params["dimension_numbers"], params["precision"])
+    assert product is not None
+    rows = _rows(f, product)
+    return _finished(f, product, _by_lengths(f, product, rows) or _by_widths(f, product, rows))
+
+
 def _by_lengths(f: Function, product: _Product, rows: Value) -> Value | None:
     """The sum of the products of parts of the contracted axis, whose rows in memory are whole; None if no length of
     parts divides the axis."""
-    if product.contracted == 1:
-        return None
-    most = max(_PART // product.width, 1)
-    size = next((n for n in range(most, most // 2, -1) if product.length % n == 0), None)
+    size = None if product.contracted == 1 else _divisor(product.length, _PART // product.width, 1)
     if size is None:
         return None
 
@@ -184,6 +246,8 @@ def _by_widths(f: Function, product: _Product, rows: Value) -> Value:
 def _loop(f: Function, turn: Any, product: _Product, step: int, end: int) -> Value:
     """The result of ``out = turn(g, start, out)`` for each ``start in range(0, end, step)``, from zeros on."""
     place, out = shaped((), dtypes.int32), shaped((product.row_count, product.width), dtypes.float32)
+    if step == end:
+        return turn(f, f.constant(0, place), f.constant(0, out))
 
     def body(g: Function, start: Value, out: Value) -> list[Value]:
         return [g.same("stablehlo.add", start, g.constant(step, place)), turn(g, start, out)]
@@ -246,7 +310,8 @@ def _kernel_write(f: Function, lhs: Value, rhs: Value, **params: Any) -> Value:
 
 FORMS = {
     dot_general: [
-        Form(_kernel_applies, _kernel_write, "1 x 768 times 768 x 3072: 0.4 of XLA's time in bfloat16, 0.6 in float32"),
-        Form(_parts_apply, _parts_write, "a step of GPT-2 small in bfloat16: 0.4 of XLA's time, 1 MB for 494 MB"),
+        Form(_fused_applies, _fused_write, "768 bfloat16 times 768 x 3072: 0.1 of XLA's time, 0.8 of the kernel's"),
+        Form(_kernel_applies, _kernel_write, "2 to 8 rows of bfloat16: 0.6 of the time in parts; 1 of float32: 0.6"),
+        Form(_parts_apply, _parts_write, "2 to 8 rows of bfloat16: 0.3 of XLA's time, 1 MB for the whole matrix"),
     ]
 }

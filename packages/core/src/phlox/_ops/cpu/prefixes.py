@@ -76,12 +76,6 @@ def _prefixes_by_blocks(
         interior = f"interior_padding = {i64_array([0] * len(at))}"
         return f.op("stablehlo.pad", [v, f.constant(start, shaped((), dtype))], out, f"{edges}, {interior}")
 
-    def part(v: Value, at: int, begin: int, end: int, out: ShapedArray) -> Value:
-        lows, highs = [0] * v.aval.ndim, list(v.aval.shape)
-        lows[at], highs[at] = begin, end
-        bounds = f"start_indices = {i64_array(lows)}, limit_indices = {i64_array(highs)}"
-        return f.op("stablehlo.slice", [v], out, f"{bounds}, strides = {i64_array([1] * v.aval.ndim)}")
-
     x = padded(x, 0, more, of(n + more)) if more else x
     blocks = f.unlike("stablehlo.reshape", x, of(count, length))
     # Rows are long: their own prefixes are computed by blocks again.
@@ -90,12 +84,12 @@ def _prefixes_by_blocks(
     else:
         blocks = prefixes(f, blocks, axis + 1)
     last = 0 if reverse else length - 1
-    totals = f.unlike("stablehlo.reshape", part(blocks, axis + 1, last, last + 1, of(count, 1)), of(count))
+    totals = f.unlike("stablehlo.reshape", f.slice_in_dim(blocks, last, last + 1, axis + 1), of(count))
     others = prefixes(f, totals, axis)
     others = padded(others, *((-1, 1) if reverse else (1, -1)), of(count))  # of the blocks before, or behind
     joined = _in_turns(f, op, others, blocks, axis, turns) if rows else _joined(f, op, others, blocks, axis)
     out = f.unlike("stablehlo.reshape", joined, of(n + more))
-    return part(out, axis, 0, n, of(n)) if more else out
+    return f.slice_in_dim(out, 0, n, axis) if more else out
 
 
 def _joined(f: Function, op: Combine, others: Value, blocks: Value, axis: int) -> Value:

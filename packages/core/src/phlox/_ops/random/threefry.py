@@ -76,7 +76,7 @@ def _lower(f: Function, k0: Value, k1: Value, x0: Value, x1: Value) -> list[Valu
 def _loop(f: Function, k0: Value, k1: Value, x0: Value, x1: Value) -> list[Value]:
     """The rounds as a loop, which is the form of JAX: two to three times slower, but no operation after it is fused."""
     aval, count, four = f.out, shaped((), dtypes.int32), shaped((4,), u32)
-    word, one = shaped((), u32), shaped((1,), u32)
+    word = shaped((), u32)
 
     def op(g: Function, name: str, a: Value, b: Value) -> Value:
         return g.same(f"stablehlo.{name}", a, b)
@@ -85,8 +85,7 @@ def _loop(f: Function, k0: Value, k1: Value, x0: Value, x1: Value) -> list[Value
         k0, k1, k2, rotations, others = rest
         i = op(g, "add", i, g.constant(1, count))
         for j in range(4):
-            start = f"start_indices = array<i64: {j}>, limit_indices = array<i64: {j + 1}>, strides = array<i64: 1>"
-            by = g.unlike("stablehlo.reshape", g.op("stablehlo.slice", [rotations], one, start), word)
+            by = g.unlike("stablehlo.reshape", g.slice_in_dim(rotations, j, j + 1, 0), word)
             x0 = op(g, "add", x0, x1)
             up = op(g, "shift_left", x1, g.broadcast(by, aval.shape))
             back = g.broadcast(op(g, "subtract", g.constant(32, word), by), aval.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -135,14 +136,8 @@ def _split_types(x: ShapedArray, sizes: Ints, axis: int) -> list[ShapedArray]:
 
 
 def _split_lower(f: Function, x: Value, sizes: Ints, axis: int) -> list[Value]:
-    parts, start = [], 0
-    for out in f.outs:
-        lows, highs = [0] * out.ndim, list(out.shape)
-        lows[axis], highs[axis] = start, start + out.shape[axis]
-        start = highs[axis]
-        bounds = f"start_indices = {i64_array(lows)}, limit_indices = {i64_array(highs)}"
-        parts.append(f.op("stablehlo.slice", [x], out, f"{bounds}, strides = {i64_array([1] * out.ndim)}"))
-    return parts
+    limits = itertools.accumulate(sizes)
+    return [f.slice_in_dim(x, limit - size, limit, axis) for size, limit in zip(sizes, limits, strict=True)]
 
 
 def _split_jvp(primals: Sequence[Any], tangents: Sequence[Any], sizes: Ints, axis: int) -> tuple[list[Any], list[Any]]:
