@@ -27,8 +27,8 @@ REPOSITORY = Path(__file__).parents[2]
 class Suite(NamedTuple):
     """Files of a distribution, and those left out, with the reason.
 
-    `environment` is set for the tests; only files with the text `contains` are run. `conftest` is the source of a module
-    that the tests import, where the distribution leaves it out.
+    `environment` is set for the tests; only files with the text `contains`, and tests with the mark `mark`, are run.
+    `conftest` is the source of a module that the tests import, where the distribution leaves it out.
     """
 
     distribution: str
@@ -36,6 +36,7 @@ class Suite(NamedTuple):
     left_out: Mapping[str, str] = MappingProxyType({})
     environment: Mapping[str, str] = MappingProxyType({})
     contains: str = ""
+    mark: str = ""
     conftest: str = ""
 
 
@@ -77,7 +78,11 @@ SUITES = {
     "rlax": Suite("rlax", ("rlax/*_test.py",)),
     # The tests that take an array module, with jax.numpy; SciPy jits the functions.
     "scipy": Suite(
-        "scipy", ("scipy/*/tests/test_*.py",), environment={"SCIPY_ARRAY_API": '["jax.numpy"]'}, contains="xp_assert"
+        "scipy",
+        ("scipy/*/tests/test_*.py",),
+        environment={"SCIPY_ARRAY_API": '["jax.numpy"]'},
+        contains="_array_api",
+        mark="array_api_backends",
     ),
 }
 
@@ -135,6 +140,7 @@ def outcomes(suite, root, path, on_phlox, seconds):
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         environment.update(suite.environment)
         options = [f"--junitxml={report}", "-p", "no:cacheprovider", f"--rootdir={root}", "-W", "ignore"]
+        options += ["-m", suite.mark] if suite.mark else []
         try:
             done = subprocess.run(
                 [*command, *options], cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds
@@ -159,7 +165,7 @@ def _outcome(case):
 def _on_jax(suite, root, path, seconds):
     """The outcomes on the real jax, from the cache if they are known."""
     versions = [f"{name} {importlib.metadata.version(name)}" for name in (suite.distribution, "jax", "jaxlib", "numpy")]
-    key = hashlib.sha256("\n".join([path, *versions]).encode()).hexdigest()[:16]
+    key = hashlib.sha256("\n".join(filter(None, [path, *versions, suite.mark])).encode()).hexdigest()[:16]
     known = _made(CACHE / "on jax") / f"{Path(path).stem}-{key}.json"
     if known.exists():
         return json.loads(known.read_text())

@@ -255,6 +255,8 @@ def test_jaxprs_without_what_is_not_used():
     avals = [phlox.typeof(phlox.numpy.float32(1))] * 2
     jaxpr, out_avals, consts = pe.trace_to_jaxpr_dynamic(lambda a, b: [a * y, b + x, x + 1], avals)
     assert [aval.shape for aval in out_avals] == [(3,)] * 3 and len(jaxpr.invars) == 4 == 2 + len(consts)
+    some = pe.trace_to_jaxpr_dynamic(lambda a, b: [a * y], avals, keep_inputs=[True, False], auto_dce=True)
+    assert len(some[0].invars) == 1 + len(some[2])
     pruned, used = pe.dce_jaxpr(jaxpr, [False, False, True])
     assert sum(used) == 1 and not any(used[-2:])
     kept = [c for c, u in zip(consts, used, strict=False) if u]

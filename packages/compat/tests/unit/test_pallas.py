@@ -93,8 +93,8 @@ def test_accesses_with_masks_and_atomic_operations():
 
 
 def test_copies_and_inner_pipelines():
-    def body(x_ref, o_ref):
-        o_ref[...] = x_ref[...] * 2
+    def body(indices, x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2 + jnp.float32(indices[0])
 
     block = pl.BlockSpec((2,), lambda i: (i,))
 
@@ -102,13 +102,14 @@ def test_copies_and_inner_pipelines():
         copy = pltpu.make_async_copy(x_ref.at[pl.ds(0, 4)], buffer, semaphore)
         copy.start()
         copy.wait()
-        pltpu.emit_pipeline(body, grid=(2,), in_specs=[block], out_specs=[block])(buffer, o_ref)
+        pipeline = pltpu.emit_pipeline(body, grid=(2,), in_specs=[block], out_specs=[block], _explicit_indices=True)
+        pipeline(buffer, o_ref)
 
     memories = [pltpu.VMEM((4,), "float32"), pltpu.SemaphoreType.DMA]
     any_memory = pl.BlockSpec(memory_space=pl.ANY)
     run = pl.pallas_call(kernel, vector(4), in_specs=[any_memory], out_specs=any_memory, scratch_shapes=memories)
     with pltpu.force_tpu_interpret_mode():
-        assert run(jnp.arange(6.0)).tolist() == [0, 2, 4, 6]
+        assert run(jnp.arange(6.0)).tolist() == [0, 2, 5, 7]
 
 
 def test_loops_and_scopes():

@@ -327,6 +327,12 @@ def test_kinds_of_axes_and_devices():
         assert kind.update(reduced={"y"}).reduced == {"y"} and kind == m.sharding.ManualAxisType(varying={"x"})
         with pytest.raises(ValueError):
             kind.update(unreduced={"x"})
+        if hasattr(m.sharding, "UnreducedKind"):  # since JAX 0.12
+            kinds, partial = m.sharding.UnreducedKind, m.sharding.ManualAxisType(unreduced={"x"})
+            assert partial.unreduced_kind is kinds.sum and kind.unreduced_kind is None
+            assert partial.update(unreduced_kind=kinds.max).unreduced_kind is kinds.max
+            with pytest.raises(ValueError):
+                m.sharding.ManualAxisType(unreduced_kind=kinds.max)
     mine, theirs = phlox.sharding.AbstractDevice("cpu", None, "cpu"), jax.sharding.AbstractDevice("cpu", None, "cpu")
     assert repr(mine) == repr(theirs)
 

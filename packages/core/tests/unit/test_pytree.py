@@ -232,6 +232,22 @@ class Twice(Slotted):
         self.same = scale
 
 
+@tree_util.register_pytree_node_class
+class Searched:
+    """Its children are the arrays that it finds: objects that are no arrays are none."""
+
+    def __init__(self, *items):
+        self.items = items
+
+    def tree_flatten(self):
+        arrays = [x for x in self.items if isinstance(x, jnp.ndarray)]
+        return arrays, None
+
+    @classmethod
+    def tree_unflatten(cls, _, children):
+        return cls(*children)
+
+
 @pytest.mark.parametrize(
     "node, names",
     [
@@ -242,12 +258,13 @@ class Twice(Slotted):
         (Stack([1, Slotted(2, 3)]), [".layers[0]", ".layers[1].scale", ".layers[1].shift"]),
         (Converting([1.0]), [".values"]),
         (Twice(1, 2), ["[<flat index 0>]", ".shift"]),
+        (Searched("a", jnp.ones(2)), [".items[1]"]),
     ],
 )
 def test_messages_name_the_attributes_that_hold_children(node, names):
     structure = tree.structure(node)
     assert [tree_util.keystr(path) for path in pytree.named_paths(structure, node)] == names
-    if type(node) is not Converting:
+    if type(node) not in (Converting, Searched):
         assert [tree_util.keystr(path) for path in pytree.named_paths(structure)] == names
 
 

@@ -29,11 +29,11 @@ primitive_batchers = RuleTable(
 )
 
 
-def defvectorized(primitive: Primitive) -> None:
+def defvectorized(prim: Primitive) -> None:
     """Sets the batching rule of an elementwise primitive of one argument, which applies it to the whole batch.
 
     Args:
-      primitive: the primitive, with one argument and one result.
+      prim: the primitive, with one argument and one result.
 
     Returns:
       None.
@@ -46,7 +46,7 @@ def defvectorized(primitive: Primitive) -> None:
     >>> phlox.vmap(negated_p.bind)(jnp.arange(3))
     Array([ 0, -1, -2], dtype=int32)
     """
-    primitive.batch = lambda axis, args, dims, **params: (primitive.bind(*args, **params), dims[0])
+    prim.batch = lambda axis, args, dims, **params: (prim.bind(*args, **params), dims[0])
 
 
 def defbroadcasting(prim: Primitive) -> None:

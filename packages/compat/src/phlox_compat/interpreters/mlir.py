@@ -40,7 +40,9 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LowerFu
     return LowerFun(fun, multiple_results)
 
 
-def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, **_options: Any) -> Any:
+def register_lowering(
+    prim: Primitive, rule: Any, platform: str | None = None, inline: bool = True, cacheable: bool = True
+) -> Any:
     """Sets the lowering rule of a primitive.
 
     A rule that builds MLIR by jaxlib's bindings fills a function of its own, which the program calls. Rules of
@@ -51,7 +53,7 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, *
       rule: a result of `lower_fun` or `phlox.ffi.ffi_lowering`, or ``rule(ctx, *operands, **params)``, which returns
         values of MLIR.
       platform: the platform that the rule is for, such as ``"cpu"`` or ``"gpu"``; None for those that have no rule.
-      **_options: accepted as in JAX; not used.
+      inline, cacheable: accepted as in JAX; not used.
 
     Returns:
       `rule`.

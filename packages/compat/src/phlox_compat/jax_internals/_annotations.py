@@ -62,12 +62,12 @@ def xla_metadata_call(f: Callable[..., Any] | None = None, /, **_attributes: Any
     return _unchanged() if f is None else f
 
 
-def xla_metadata_call2(f: Any = None, /, metadata: Any = None, **_options: Any) -> Any:
+def xla_metadata_call2(f: Any = None, /, metadata: Any = None, *, ad_metadata: Any = "same") -> Any:
     """`f`, or a decorator if the first argument is the metadata, or there is none."""
     return xla_metadata_call(None if isinstance(f, Mapping) and metadata is None else f)
 
 
-def must_fuse_call(_identifier: str) -> Any:
+def must_fuse_call(identifier: str) -> Any:
     """A decorator."""
     return _unchanged()
 

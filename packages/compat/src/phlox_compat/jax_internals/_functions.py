@@ -115,7 +115,7 @@ def transformation_with_aux2(f: Function, use_eq_store: bool = False) -> Callabl
     return transform
 
 
-def cache(call: Function, **_options: Any) -> Function:
+def cache(call: Function, *, explain: Any = None) -> Function:
     """`functools.cache`, for functions of hashable arguments."""
     return functools.cache(call)
 

@@ -110,9 +110,9 @@ class NullAccum(GradAccum):
         """Does nothing."""
 
 
-def instantiate_zeros(x: Any) -> Any:
-    """`x`, or an array of zeros for a symbolic zero."""
-    return instantiate(x)
+def instantiate_zeros(tangent: Any) -> Any:
+    """`tangent`, or an array of zeros for a symbolic zero."""
+    return instantiate(tangent)
 
 
 def is_undefined_primal(x: Any) -> bool:
@@ -296,7 +296,7 @@ def bdims_at_front(axis_data: Any, args: Any, dims: Any) -> Any:
     return tree_unflatten(tree, sizes)
 
 
-def vmap_rule(axis_data: Any, f: Callable[..., Any], in_axes: Any, out_axes: Any, **_options: Any) -> Any:
+def vmap_rule(axis_data: Any, f: Callable[..., Any], in_axes: Any, out_axes: Any, *, sum_match: bool = False) -> Any:
     """`f` mapped along the axis of a `batch` rule."""
     from phlox import vmap
 

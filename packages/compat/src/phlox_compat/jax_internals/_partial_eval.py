@@ -101,15 +101,32 @@ trace_to_jaxpr = trace_to_jaxpr_nounits
 
 
 def trace_to_jaxpr_dynamic(
-    fun: Any, in_avals: Sequence[ShapedArray], **_options: Any
+    fun: Any,
+    in_avals: Sequence[ShapedArray],
+    *,
+    keep_inputs: Sequence[bool] | None = None,
+    lower: bool = False,
+    auto_dce: bool = False,
 ) -> tuple[Jaxpr, list[ShapedArray], list[Any]]:
     """Stages `fun`, a function of flat arguments.
+
+    Args:
+      fun: the function.
+      in_avals: the types of its arguments.
+      keep_inputs: which arguments are inputs of the Jaxpr; the others must not be read. None: all.
+      lower: accepted; values with types of their own are always taken apart.
+      auto_dce: drops equations whose results are not used.
 
     Returns:
       (Jaxpr, types of its outputs, constants): the constants are the leading inputs of the Jaxpr, as since JAX 0.11.
     """
-    jaxpr, consts = stage(called(fun), in_avals)
-    return hoist_consts(jaxpr), jaxpr.out_avals, consts
+    staged, consts = stage(called(fun), in_avals)
+    jaxpr = hoist_consts(staged)
+    kept = [True] * len(consts) + list([True] * len(in_avals) if keep_inputs is None else keep_inputs)
+    if auto_dce or not all(kept):
+        pruned, _ = dce_jaxpr(jaxpr, True, True)
+        jaxpr = pruned.replace(invars=[v for v, keep in zip(jaxpr.invars, kept, strict=True) if keep])
+    return jaxpr, staged.out_avals, consts
 
 
 def dce_jaxpr(

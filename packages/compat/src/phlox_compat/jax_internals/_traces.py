@@ -22,7 +22,7 @@ def take_current_trace() -> Iterator[Trace | None]:
 
 
 @contextlib.contextmanager
-def set_current_trace(trace: Trace | None) -> Iterator[None]:
+def set_current_trace(trace: Trace | None, check_leaks: bool = False) -> Iterator[None]:
     """A context in which `trace` is the current one."""
     token = current_trace.set(trace)
     try:
@@ -52,7 +52,7 @@ class OpaqueTraceState:
         return self if self._trace is not None and self._trace() is None else self._trace and self._trace()
 
 
-def get_opaque_trace_state(*, convention: str | None = None) -> OpaqueTraceState:
+def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
     """The state that tells whether an object is used under the trace under which it was made."""
     return OpaqueTraceState()
 

@@ -114,6 +114,8 @@ def child_keys(treedef: PyTreeDef, tree: Any = None) -> list[KeyEntry]:
         one_level = PyTreeDef.from_node_data_and_children(registry, node_data, [_LEAF] * count)
         keys = _attribute_keys(one_level.unflatten([object() for _ in range(count)]))
     except Exception:  # the user's class does not take any object as a child
+        keys = []
+    if len(keys) != count:  # nor does a class that looks for arrays when it is flattened, as array-api-extra's
         keys = [FlattenedIndexKey(i) for i in range(count)]
     return _attribute_keys(tree) if tree is not None and any(map(_is_number, keys)) else keys
 

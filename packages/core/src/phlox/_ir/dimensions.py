@@ -435,11 +435,11 @@ def surely_at_least(n: Any, least: Any) -> bool:
     return bool(bounds(difference)[0] >= 0)
 
 
-def max_dim(x: Any, y: Any) -> Any:
+def max_dim(d1: Any, d2: Any) -> Any:
     """The larger of two lengths, which may be symbolic.
 
     Args:
-      x, y: integers, or lengths from `symbolic_shape`.
+      d1, d2: integers, or lengths from `symbolic_shape`.
 
     Returns:
       An integer or a symbolic length.
@@ -448,14 +448,14 @@ def max_dim(x: Any, y: Any) -> Any:
     >>> max_dim(a, b), max_dim(a, 1), max_dim(2, 3)
     (max(a, b), a, 3)
     """
-    return _larger("max", x, y)
+    return _larger("max", d1, d2)
 
 
-def min_dim(x: Any, y: Any) -> Any:
+def min_dim(d1: Any, d2: Any) -> Any:
     """The smaller of two lengths, which may be symbolic.
 
     Args:
-      x, y: integers, or lengths from `symbolic_shape`.
+      d1, d2: integers, or lengths from `symbolic_shape`.
 
     Returns:
       An integer or a symbolic length.
@@ -464,7 +464,7 @@ def min_dim(x: Any, y: Any) -> Any:
     >>> min_dim(a, b), min_dim(a, 1), min_dim(2, 3)
     (min(a, b), 1, 2)
     """
-    return _larger("min", x, y)
+    return _larger("min", d1, d2)
 
 
 def _larger(name: str, x: Any, y: Any) -> Any:

@@ -235,7 +235,14 @@ def emit_pipeline(
     in_specs: Any = (),
     out_specs: Any = (),
     scratch_shapes: Any = (),
-    **_options: Any,
+    tiling: Any = None,
+    core_axis: Any = None,
+    core_axis_name: Any = None,
+    dimension_semantics: Any = None,
+    trace_scopes: bool = True,
+    no_pipelining: bool = False,
+    output_wait_read_only: bool = False,
+    _explicit_indices: bool = False,
 ) -> Callable[..., None]:
     """A function of references that runs `body` on their blocks at each point of an inner grid.
 
@@ -244,7 +251,9 @@ def emit_pipeline(
       grid: lengths of the axes of the inner grid.
       in_specs, out_specs: a `BlockSpec` for each reference.
       scratch_shapes: types of memory, which `body` receives after the blocks.
-      **_options: how the hardware overlaps copies and operations; no meaning in interpret mode.
+      tiling, core_axis, core_axis_name, dimension_semantics, trace_scopes, no_pipelining, output_wait_read_only: how
+        the hardware overlaps copies and operations; no meaning in interpret mode.
+      _explicit_indices: `body` receives the indices of the grid as its first argument.
     """
     specs = [tree_util.tree_leaves(s, is_leaf=lambda x: hasattr(x, "block_shape")) for s in (in_specs, out_specs)]
 
@@ -253,7 +262,9 @@ def emit_pipeline(
         arrays = [_value(ref) for ref in refs]
         blocks = [block_of(s, x.shape, "emit_pipeline") for s, x in zip([*specs[0], *specs[1]], arrays, strict=True)]
         results = run_grid(
-            lambda indices, block_refs, scratch, _scalars: body(*block_refs, *scratch, *scratches),
+            lambda indices, block_refs, scratch, _scalars: body(
+                *([indices] if _explicit_indices else []), *block_refs, *scratch, *scratches
+            ),
             GridSpec(grid, scratch_shapes=scratch_shapes),
             arrays[:count],
             arrays[count:],

@@ -35,14 +35,22 @@ def _with_margin(view: Any) -> tuple[Any, list[int]] | None:
     return lax.dynamic_update_slice(unspecified(shape, whole.dtype), whole, [0] * whole.ndim), margins
 
 
-def load(ref: Any, *, mask: Any = None, other: Any = None, **_options: Any) -> Any:
+def load(
+    ref: Any,
+    *,
+    mask: Any = None,
+    other: Any = None,
+    cache_modifier: str | None = None,
+    eviction_policy: str | None = None,
+    volatile: bool = False,
+) -> Any:
     """The elements of a reference, or of a part of one; `other` where `mask` is False.
 
     Args:
       ref: reference, or ``ref.at[index]``.
       mask: bools that broadcast to the elements; elements outside of the array must be masked.
       other: number or array; None leaves the masked elements unspecified.
-      **_options: how the hardware caches; no meaning in interpret mode.
+      cache_modifier, eviction_policy, volatile: how the hardware caches; no meaning in interpret mode.
     """
     longer = _with_margin(ref) if isinstance(ref, RefView) else None
     value = ref[...] if longer is None else longer[0][ref.idx]
@@ -51,7 +59,7 @@ def load(ref: Any, *, mask: Any = None, other: Any = None, **_options: Any) -> A
     return jnp.where(mask, value, jnp.asarray(other, value.dtype))
 
 
-def store(ref: Any, val: Any, *, mask: Any = None, **_options: Any) -> None:
+def store(ref: Any, val: Any, *, mask: Any = None, eviction_policy: str | None = None) -> None:
     """Writes the elements of `val`, those that `mask` selects, to a reference or a part of one; see `load`."""
     longer = _with_margin(ref) if isinstance(ref, RefView) else None
     if longer is None:
@@ -93,7 +101,9 @@ def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
     return before
 
 
-def dot(a: Any, b: Any, *, trans_a: bool = False, trans_b: bool = False, **options: Any) -> Any:
+def dot(
+    a: Any, b: Any, trans_a: bool = False, trans_b: bool = False, allow_tf32: bool | None = None, precision: Any = None
+) -> Any:
     """The product of two matrices, each transposed before if its flag says so, accumulated in float32."""
     a, b = (x.T if flag else x for x, flag in ((a, trans_a), (b, trans_b)))
     accumulator = jnp.int32 if jnp.issubdtype(a.dtype, jnp.integer) else jnp.float32

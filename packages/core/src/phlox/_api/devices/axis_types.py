@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..._base import config, pytree
@@ -14,6 +14,7 @@ from ..._base.wrapping import wraps
 from ..._ir.avals import typeof_value
 from ..._ops.spmd.reshard import mesh_cast
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
+from ..._xla.partition_spec import PartitionSpec, UnreducedKind
 from ..jit import arguments
 from .meshes import reshard
 
@@ -41,6 +42,7 @@ class ManualAxisType:
     varying: frozenset[Any] = frozenset()
     unreduced: frozenset[Any] = frozenset()
     reduced: frozenset[Any] = frozenset()
+    unreduced_kind: UnreducedKind | None = None
 
     def __post_init__(self) -> None:
         for name in ("varying", "unreduced", "reduced"):
@@ -48,6 +50,9 @@ class ManualAxisType:
             object.__setattr__(self, name, frozenset(getattr(self, name)))
         if self.varying & (self.unreduced | self.reduced):
             raise OptionError(f"{self}: an axis that varies is neither reduced nor unreduced")
+        # Partial results are of a sum unless something else is said, as in PartitionSpec, which also checks the kind.
+        kind = PartitionSpec(unreduced=self.unreduced, unreduced_kind=self.unreduced_kind).unreduced_kind
+        object.__setattr__(self, "unreduced_kind", kind)
 
     @property
     def empty(self) -> bool:
@@ -55,9 +60,8 @@ class ManualAxisType:
         return not (self.varying or self.unreduced or self.reduced)
 
     def update(self, **changes: Any) -> ManualAxisType:
-        """A copy with some of the sets replaced."""
-        now = {"varying": self.varying, "unreduced": self.unreduced, "reduced": self.reduced}
-        return ManualAxisType(**{**now, **changes})
+        """A copy with some of the fields replaced."""
+        return replace(self, **changes)
 
 
 def auto_axes(
