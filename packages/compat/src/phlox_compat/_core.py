@@ -23,7 +23,7 @@ from phlox._trace.refs import AbstractRef
 from phlox._trace.staging import JaxprTrace, JaxprTracer, stage
 from phlox._transform.array_operations import add as add_tangents
 from phlox._transform.batch import BatchTracer
-from phlox._transform.jvp import JVPTracer
+from phlox._transform.jvp import JVPTrace, JVPTracer
 from phlox._xla.array import ArrayImpl
 from phlox._xla.bindings import context as mlir_context, module as mlir_module
 from phlox._xla.devices import _clients as clients, client
@@ -39,6 +39,7 @@ __all__ = [
     "ExtendedDtype",
     "GradAccum",
     "HiddenPaths",
+    "JVPTrace",
     "JVPTracer",
     "JaxprTrace",
     "JaxprTracer",

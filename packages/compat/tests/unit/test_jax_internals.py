@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import math
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +131,35 @@ def test_primitives_of_classes_that_mark_their_operands():
     module("jax.interpreters.mlir").register_lowering(tag, lambda ctx, *args: args[:1])
     assert tag.bind(3.0, 2.0) == (3.0,)
     assert [float(x) for x in phlox.jit(tag.bind)(3.0, 2.0)] == [3.0]
+
+
+def test_arguments_marked_as_differentiated():
+    core, ad = module("jax.core"), module("jax.interpreters.ad")
+    with core.take_current_trace() as parent:
+        trace = ad.JVPTrace(parent, core.TraceTag())
+        x = ad.JVPTracer(trace, jnp.float32(3), jnp.float32(1))
+        with core.set_current_trace(trace):
+            y, constant = jnp.sin(x) * x, jnp.sin(2.0)
+    assert isinstance(y, ad.JVPTracer) and not isinstance(constant, ad.JVPTracer)
+    assert float(y.tangent) == pytest.approx(math.sin(3) + 3 * math.cos(3))
+
+
+def test_the_function_that_ran_has_the_result():
+    lu = module("jax.extend.linear_util")
+
+    @lu.transformation_with_aux2
+    def with_count(f, store, *args):
+        store.store(len(args))
+        return f(*args)
+
+    (f, count), (g, other) = (with_count(lu.wrap_init(lambda *xs: xs)) for _ in range(2))
+    with pytest.raises(lu.StoreException, match="neither"):
+        lu.merge_linear_aux(count, other)
+    g.call_wrapped(1, 2)
+    assert lu.merge_linear_aux(count, other) == (False, 2)
+    f.call_wrapped(1)
+    with pytest.raises(lu.StoreException, match="both"):
+        lu.merge_linear_aux(count, other)
 
 
 def test_traces_of_libraries():

@@ -156,7 +156,7 @@ jax.extend.mlir.dialects.sparse_tensor | * | jaxlib.mlir.dialects.sparse_tensor 
 jax.extend.mlir.dialects.stablehlo | * | jaxlib.mlir.dialects.stablehlo | jax_triton
 jax.extend.mlir.dialects.vector | * | jaxlib.mlir.dialects.vector | jax_triton
 jax.extend.mlir.passmanager | * | jaxlib.mlir.passmanager | jax_triton
-jax.interpreters.ad | JVPTracer deflinear zeros_like_aval | _tables | equinox haiku
+jax.interpreters.ad | JVPTrace JVPTracer deflinear zeros_like_aval | _tables | equinox haiku pennylane
 jax.interpreters.xla | canonicalize_dtype_handlers pytype_aval_mappings | _types | tensorflow_probability
 jax.interpreters.pxla | thread_resources | _types | flax
 jax.experimental.hijax | * | _hijax _former_hijax | flax

@@ -6,6 +6,7 @@ wrapped function is one function again.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Generator, Iterable
@@ -113,6 +114,17 @@ def transformation_with_aux2(f: Function, use_eq_store: bool = False) -> Callabl
         return WrappedFun(functools.partial(f, called(fun), store, *own), getattr(fun, "debug_info", None)), store
 
     return transform
+
+
+def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:
+    """The result beside the main one of the only one of two functions that ran, and whether that was the first."""
+    results = []
+    for i, aux in enumerate((aux1, aux2)):
+        with contextlib.suppress(StoreException):
+            results.append((i == 0, aux()))
+    if len(results) != 1:
+        raise StoreException("both functions have run" if results else "neither of the functions has run yet")
+    return results[0]
 
 
 def cache(call: Function, *, explain: Any = None) -> Function:

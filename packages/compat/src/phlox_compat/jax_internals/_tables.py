@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from phlox.core import Trace
 from phlox.errors import UnsupportedError
 from phlox.extend import Primitive, ShapedArray
 from phlox.numpy import zeros
 
-from .._core import BatchTracer as BatchTracer, JVPTracer as JVPTracer
+from .._core import BatchTracer as BatchTracer, JVPTrace as _JVPTrace, JVPTracer as JVPTracer
 from ..interpreters import ad
 from ..interpreters._tables import RuleTable
 
@@ -22,6 +23,21 @@ axis_primitive_batchers = RuleTable(
     "batch",
     adapt=lambda rule: lambda axis, args, dims, **params: rule(axis.size, axis.name, None, args, dims, **params),
 )
+
+
+class JVPTrace(_JVPTrace):
+    """The forward derivative of the operations on its tracers; PennyLane marks arguments by it.
+
+    Args:
+      parent_trace: the trace of the derivatives, None to compute them at once.
+      tag: not used; traces are told apart by their identity.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, parent_trace: Trace | None, tag: Any):
+        super().__init__()
+        self.parent = parent_trace
 
 
 def deflinear(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
