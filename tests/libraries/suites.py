@@ -10,6 +10,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -27,7 +28,7 @@ REPOSITORY = Path(__file__).parents[2]
 class Suite(NamedTuple):
     """Files of a distribution, and those left out, with the reason.
 
-    `environment` is set for the tests; only files with the text `contains`, and tests with the mark `mark`, are run.
+    `environment` is set for the tests; only files whose text `contains` matches, and tests with the mark `mark`, are run.
     `conftest` is the source of a module that the tests import, where the distribution leaves it out.
     """
 
@@ -81,7 +82,7 @@ SUITES = {
         "scipy",
         ("scipy/*/tests/test_*.py",),
         environment={"SCIPY_ARRAY_API": '["jax.numpy"]'},
-        contains="_array_api",
+        contains="make_xp_|lazy_xp|uses_xp_capabilities",
         mark="array_api_backends",
     ),
 }
@@ -104,7 +105,7 @@ def files_of(suite):
         root = _sdist(suite.distribution, installed.version)
         paths = [str(path.relative_to(root)) for path in root.rglob("*.py")]
         paths = [path for path in paths if matches(path, suite)]
-    paths = [path for path in paths if suite.contains in (root / path).read_text()]
+    paths = [path for path in paths if re.search(suite.contains, (root / path).read_text())]
     left = [path for path in paths if any(fnmatch.fnmatch(path, pattern) for pattern in suite.left_out)]
     return root, sorted(set(paths) - set(left)), left
 
@@ -129,25 +130,34 @@ def _made(folder):
     return folder
 
 
-def outcomes(suite, root, path, on_phlox, seconds):
+def outcomes(suite, root, path, on_phlox, options):
     """What became of each test of a file: ``{test: (outcome, message)}``."""
     command = [sys.executable, *(["-m", "phlox.as_jax"] if on_phlox else []), "-m", "pytest", str(root / path), "-q"]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         if suite.conftest:
             (Path(folder) / "conftest.py").write_text(suite.conftest)
-        paths = [folder, *map(str, REPOSITORY.glob("packages/*/src")), os.environ.get("PYTHONPATH", "")]
+        plugins = [str(Path(__file__).parent)] if options.sample else []
+        paths = [folder, *plugins, *map(str, REPOSITORY.glob("packages/*/src")), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         environment.update(suite.environment)
-        options = [f"--junitxml={report}", "-p", "no:cacheprovider", f"--rootdir={root}", "-W", "ignore"]
-        options += ["-m", suite.mark] if suite.mark else []
+        switches = [f"--junitxml={report}", "-p", "no:cacheprovider", f"--rootdir={root}", "-W", "ignore"]
+        switches += ["-m", suite.mark] if suite.mark else []
+        if options.sample:
+            switches += ["-p", "sampling"]
+            environment["PHLOX_SUITE_SAMPLE"] = str(options.sample)
         try:
             done = subprocess.run(
-                [*command, *options], cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds
+                [*command, *switches],
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=options.seconds,
             )
             said = (done.stdout + done.stderr)[-400:]
         except subprocess.TimeoutExpired:
-            said = f"more than {seconds} s"
+            said = f"more than {options.seconds} s"
         if not report.exists():
             return {path: ("error", said)}
         cases = ElementTree.parse(report).getroot().iter("testcase")
@@ -162,14 +172,15 @@ def _outcome(case):
     return name, ("passed", "")
 
 
-def _on_jax(suite, root, path, seconds):
+def _on_jax(suite, root, path, options):
     """The outcomes on the real jax, from the cache if they are known."""
     versions = [f"{name} {importlib.metadata.version(name)}" for name in (suite.distribution, "jax", "jaxlib", "numpy")]
-    key = hashlib.sha256("\n".join(filter(None, [path, *versions, suite.mark])).encode()).hexdigest()[:16]
+    which = [suite.mark, f"sample of {options.sample}" if options.sample else ""]
+    key = hashlib.sha256("\n".join(filter(None, [path, *versions, *which])).encode()).hexdigest()[:16]
     known = _made(CACHE / "on jax") / f"{Path(path).stem}-{key}.json"
     if known.exists():
         return json.loads(known.read_text())
-    found = outcomes(suite, root, path, False, seconds)
+    found = outcomes(suite, root, path, False, options)
     if any(outcome == "passed" for outcome, _ in found.values()):  # not if it took too long, or could not be imported
         known.write_text(json.dumps(found))
     return found
@@ -191,8 +202,8 @@ def compare(name, options):
     paths = [path for path in paths if not options.files or any(part in path for part in options.files)]
     passed, differences = 0, {}
     for path in paths:
-        expected = _on_jax(suite, root, path, options.seconds)
-        actual = outcomes(suite, root, path, True, options.seconds)
+        expected = _on_jax(suite, root, path, options)
+        actual = outcomes(suite, root, path, True, options)
         tests = sorted(test for test, (outcome, _) in expected.items() if outcome == "passed")
         failures = {test: _reason(test, actual) for test in tests if actual.get(test, ("missing",))[0] != "passed"}
         passed += len(tests)
