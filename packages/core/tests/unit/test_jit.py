@@ -615,3 +615,20 @@ def test_a_hundred_functions_inside_of_one_another():
         if n == 49:
             np.testing.assert_allclose(phlox.grad(f)(0.5), derivative(0.5), rtol=1e-6)
     assert float(f(0.5)) == pytest.approx(np.sin(0.5) + 100)
+
+
+def test_functions_may_change_the_objects_of_their_arguments():
+    class Growing:
+        def __init__(self):
+            self.arrays = []
+
+    # The children are read at each call; the static data is the object itself, which the function gets.
+    phlox.tree_util.register_pytree_node(Growing, lambda x: (list(x.arrays), x), lambda same, _: same)
+    growing, row = Growing(), jnp.ones(2)
+
+    @phlox.jit
+    def grow(x, y):
+        x.arrays.append(row)
+        return y + 1
+
+    assert [float(grow(growing, 1.0)) for _ in range(2)] == [2, 2] and len(growing.arrays) == 2

@@ -197,6 +197,8 @@ class JitFunction:
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
         call = self._bound_call(args, kwargs)
+        # Read before the function runs, which may change objects among its arguments: SciPy jits `__init__` methods.
+        order = None if call_key is None else call_order((call.args, call.kwargs), iter(range(len(call.leaves))))
         key = (call.tree, call.statics, settings.called, *call.keys)
         try:
             # `__eq__` of a static argument runs here if an earlier key has an equal hash, and may raise anything.
@@ -214,8 +216,7 @@ class JitFunction:
             key = (*key, *more)
             entry = self._store.entries.get(key) or self._store.keep(key, self._compile(call), self.fun)
         # Calls with references stay on the general path: their values change from call to call.
-        if call_key is not None and type(entry) is Entry:
-            order = call_order((call.args, call.kwargs), iter(range(len(call.leaves))))
+        if order is not None and type(entry) is Entry:
             fingerprint = settings.called
             # `call_key` alone finds the fast path for the latest settings: most programs never change them.
             fast_path = entry.for_leaves(call.leaves, order).fast_path(fingerprint)
