@@ -14,8 +14,9 @@ from phlox.extend import path_matcher
 from phlox.nn import initializers
 
 from . import _checks, _paths
+from ._binding import Binding
 from ._copies import Copies
-from ._layer import Binding, Layer
+from ._layer import Layer
 from ._linear import Linear
 from ._paths import Path, Pattern, Tree
 

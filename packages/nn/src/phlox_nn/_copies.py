@@ -9,7 +9,8 @@ import phlox.numpy as jnp
 from phlox.errors import ShapeError
 
 from . import _paths
-from ._layer import Binding, Layer, _fold, _inside
+from ._binding import Binding, path_key
+from ._layer import Layer
 from ._paths import Path, Tree
 
 
@@ -47,20 +48,20 @@ class Copies(Layer):
     def _make_part(self, part: Layer, below: Path, kind: str, key: Any, path: Path, dtype: Any, batch: Any) -> Tree:
         if below != (self._copied,):
             return super()._make_part(part, below, kind, key, path, dtype, batch)
-        keys = phlox.random.split(_fold(key, (*path, *below)), self._count)
+        keys = phlox.random.split(path_key(key, (*path, *below)), self._count)
         arrays: Tree = phlox.vmap(lambda key: part._make(kind, key, (), dtype, batch))(keys)
         return arrays
 
     def _bound(self, params: Any, state: Any, binding: Binding, path: Path) -> Any:
         bound = super()._bound(params, state, binding, path)
-        bound.__dict__["_arrays"] = tuple(_inside(tree, (self._copied,)) for tree in (params, state))
+        bound.__dict__["_arrays"] = tuple(_paths.get(tree, (self._copied,)) for tree in (params, state))
         return bound
 
     def _bind_part(self, part: Layer, below: Path, params: Any, state: Any, binding: Binding, path: Path) -> Any:
         if below != (self._copied,):
             return super()._bind_part(part, below, params, state, binding, path)
         for tree in (params, state):
-            for inner, leaf in _paths.leaves(_inside(tree, below)):
+            for inner, leaf in _paths.leaves(_paths.get(tree, below)):
                 if jnp.shape(leaf)[:1] != (self._count,):
                     whole = (*path, *below, *inner)
                     raise ShapeError(

@@ -16,49 +16,24 @@ It exists only during the call, so `Layer.apply` is a pure function, and there i
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import functools
 import inspect
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
 import phlox
 import phlox.numpy as jnp
 from phlox import Array
-from phlox.errors import ArgumentError, PhloxError, ShapeError, TreeError
-from phlox.extend import lenient_promotion
+from phlox.errors import ArgumentError, ShapeError
 
 from . import _checks, _code, _paths, _torch_layout
+from ._binding import Binding, arguments_error, check_names, convert, path_key, short_code, watch_calls
 from ._paths import BATCH, Path, Tree
 
-_PACKAGE = __name__.split(".")[0] + "."
 #: metadata of a field whose layers are named by their position only, without the field's name
 INLINE = "phlox_nn.inline"
 
 _Self = TypeVar("_Self", bound="Layer")
-
-
-@dataclasses.dataclass(eq=False)
-class Binding:
-    """The data that all bound copies of one call share."""
-
-    key: Any = None
-    train: bool = False
-    dtype: Any = None
-    #: whether variables are given, so that they may be read and changed
-    stateful: bool = False
-    #: changed variables by path
-    changes: dict[Path, Any] = dataclasses.field(default_factory=dict)
-    #: how many keys were drawn at each path
-    draws: dict[Path, int] = dataclasses.field(default_factory=dict)
-    #: called with (path, layer, arguments, result) after each call of a layer, for `summary`
-    watch: Callable[[Path, Layer, Any, Any], None] | None = None
-    #: returns the replacement of the bound layer at a path, for layers that modify inner layers
-    adapt: Callable[[Path, Any], Any] | None = None
-    #: the bound layers whose calls are running, innermost last
-    running: list[Layer] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +95,7 @@ class Layer:
             cls.__init__.__code__ = code.replace(co_filename=__file__)
         cls.__setattr__ = _refuse_assignment  # type: ignore[assignment, method-assign]
         if "__call__" in cls.__dict__:
-            cls.__call__ = _watched(cls.__dict__["__call__"])  # type: ignore[method-assign]
+            cls.__call__ = watch_calls(cls.__dict__["__call__"])  # type: ignore[method-assign]
 
     # --- methods for subclasses to override ---------------------------------------------------------------------
 
@@ -258,7 +233,7 @@ class Layer:
         try:
             inspect.signature(function).bind(*args, **kwargs)
         except TypeError as error:
-            raise _misfit(bound, method, error) from None
+            raise arguments_error(bound, method, error) from None
         args, (kwargs,) = bound.cast(*args), bound.cast(kwargs)
         out = function(*args, **kwargs)
         return out if state is None else (out, bound.updated_state())
@@ -338,7 +313,7 @@ class Layer:
             )
         path = self._path
         drawn = binding.draws[path] = binding.draws.get(path, 0) + 1
-        return _fold(binding.key, (*path, str(drawn)))
+        return path_key(binding.key, (*path, str(drawn)))
 
     def update(self, **variables: Any) -> None:
         """Changes variables of this layer; `apply` returns them as part of the new state.
@@ -369,7 +344,7 @@ class Layer:
     def cast(self, *values: Any) -> tuple[Any, ...]:
         """`values` (pytrees) with floating-point arrays converted to the compute dtype of the call, if there is one."""
         dtype = self._bound_by.dtype
-        return values if dtype is None else phlox.tree.map(lambda x: _converted(x, dtype), values)
+        return values if dtype is None else phlox.tree.map(lambda x: convert(x, dtype), values)
 
     def bound_layers(self) -> Iterator[Layer]:
         """This bound layer and all bound layers in it."""
@@ -440,7 +415,7 @@ class Layer:
         arrays: Tree = {}
         for name, (initializer, shape, *fixed) in getattr(plan, kind).items():
             full = tuple(batch if n == BATCH and batch is not None else n for n in shape)
-            arrays[name] = initializer(_fold(key, (*path, name)), full, *(fixed or [dtype]))
+            arrays[name] = initializer(path_key(key, (*path, name)), full, *(fixed or [dtype]))
         for below, part in plan.parts:
             inside = self._make_part(part, below, kind, key, path, dtype, batch)
             if inside:
@@ -464,7 +439,7 @@ class Layer:
                     shapes=[jnp.shape(array), tuple(shape)],
                     path=(*path, name),
                 )
-            bound.__dict__[name] = array if binding.dtype is None else _converted(array, binding.dtype)
+            bound.__dict__[name] = array if binding.dtype is None else convert(array, binding.dtype)
         if binding.stateful:
             bound.__dict__.update({name: state[name] for name in plan.variables})
         by_path = {below: self._bind_part(part, below, params, state, binding, path) for below, part in plan.parts}
@@ -474,13 +449,13 @@ class Layer:
 
     def _bind_part(self, part: Layer, below: Path, params: Any, state: Any, binding: Binding, path: Path) -> Any:
         """The bound copy of a part, with its share of the arrays of this layer."""
-        return part._bound(_inside(params, below), _inside(state, below), binding, (*path, *below))
+        return part._bound(_paths.get(params, below), _paths.get(state, below), binding, (*path, *below))
 
     def _unfilled(self: _Self, params: Any, state: Any, binding: Binding, path: Path) -> _Self:
         """A copy of this layer without arrays. Raises unless the names of parameters and variables are right."""
-        _same_names(self, params, path, "parameters")
+        check_names(self, params, path, "parameters")
         if binding.stateful:
-            _same_names(self, state, path, "variables")
+            check_names(self, state, path, "variables")
         bound = object.__new__(type(self))
         bound.__dict__.update(self.__dict__, _binding=binding, _path=path, _state=state)
         return bound
@@ -494,7 +469,7 @@ class Layer:
 
     def _name(self) -> str:
         """The bound layer in error messages: path and code."""
-        return f"{self.path} ({_short(self)})" if self.path else _short(self)
+        return f"{self.path} ({short_code(self)})" if self.path else short_code(self)
 
     def __getattr__(self, name: str) -> Any:
         # Called only for missing attributes: raises a helpful error for arrays of a layer that is not bound.
@@ -548,83 +523,6 @@ def _replaced(value: Any, path: Path, replace: Callable[[Path, Layer], Any]) -> 
     return value
 
 
-def _inside(tree: Any, path: Path) -> Any:
-    """The value at `path` of nested dicts, or an empty dict if there is none."""
-    for name in path:
-        if not isinstance(tree, Mapping):
-            return {}
-        tree = tree.get(name, {})
-    return tree
-
-
-def _same_names(layer: Layer, tree: Any, path: Path, kind: str) -> None:
-    """Raises `TreeError` unless `tree` has the names of this layer's arrays and parts of one kind."""
-    where = f"of {_paths.text(path)} " if path else ""
-    maker = "init" if kind == "parameters" else "init_state"
-    if not isinstance(tree, Mapping):
-        raise TreeError(
-            f"the {kind} {where}must be a dict, got a {type(tree).__name__}",
-            instead=f"what model.{maker} returns",
-            path=path,
-            expected="dict",
-            got=tree,
-        )
-    plan = layer._plan()
-    own = getattr(plan, kind)
-    missing = [name for name in own if name not in tree]
-    known = {*own, *(below[0] for below, _ in plan.parts)}
-    unknown = [str(name) for name in tree if name not in known]
-    if missing or unknown:
-        parts = [f"lack {missing}" if missing else "", f"have {unknown}, which it does not know" if unknown else ""]
-        raise TreeError(
-            f"the {kind} {where}do not fit {_short(layer)}: they {' and '.join(filter(None, parts))}",
-            instead=f"what model.{maker} returns; phlox_nn.summary shows the names",
-            path=path,
-            expected=sorted(known),
-            got=sorted(map(str, tree)),
-        )
-
-
-def _short(layer: Layer) -> str:
-    """The code of a layer, truncated if it is long."""
-    lines = repr(layer).splitlines()
-    return lines[0] if len(lines) == 1 else f"{type(layer).__name__}(...)"
-
-
-def _converted(x: Any, dtype: Any) -> Any:
-    """A floating-point array converted to this dtype; everything else unchanged."""
-    return jnp.asarray(x, dtype) if hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.floating) else x
-
-
-def _fold(key: Any, path: Path) -> Any:
-    """The key for the array or layer at `path`."""
-    return phlox.random.fold_in(key, zlib.crc32("/".join(path).encode()))
-
-
-def _watched(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps ``__call__`` so that operations have the layer's name in profiles, and errors have its path."""
-
-    ours = (method.__module__ or "").startswith(_PACKAGE)
-
-    @functools.wraps(method)
-    def __call__(self: Layer, *args: Any, **kwargs: Any) -> Any:
-        binding = self._bound_by
-        if binding.running and binding.running[-1] is self:  # super().__call__() of a subclass
-            return method(self, *args, **kwargs)
-        with _running(self, binding), lenient_promotion(ours):
-            try:
-                out = method(self, *args, **kwargs)
-            except TypeError as error:
-                if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-                    raise  # raised inside of the method, not by the call
-                raise _misfit(self, "__call__", error) from None
-        if binding.watch is not None:
-            binding.watch(self._path, self, (args, kwargs), out)
-        return out
-
-    return __call__
-
-
 class FrozenLayerError(ArgumentError, dataclasses.FrozenInstanceError):
     """An attribute of a layer was assigned. A layer is configuration; its fields are declared in the class."""
 
@@ -667,9 +565,9 @@ def _unbound(layer: Layer) -> ArgumentError:
             what = f"its attribute {names[0]!r} has no annotation" if names else "it is not one of its parts"
             name = names[0] if names else type(layer).__name__.lower()
             return ArgumentError(
-                f"{kind} calls {_short(layer)}, which has no parameters: {what}",
+                f"{kind} calls {short_code(layer)}, which has no parameters: {what}",
                 instead=f'a field of the class {kind}, "{name}: nn.Layer", or '
-                f'def parts(self): return {{"{name}": {_short(layer)}}}; then self.{name}(x)',
+                f'def parts(self): return {{"{name}": {short_code(layer)}}}; then self.{name}(x)',
                 layer=caller.path,
             )
         frame = frame.f_back
@@ -677,28 +575,3 @@ def _unbound(layer: Layer) -> ArgumentError:
         f"{type(layer).__name__} is configuration and has no arrays before it is bound to parameters",
         instead="model.apply(params, x), with params = model.init(key)",
     )
-
-
-def _misfit(layer: Layer, method: str, error: TypeError) -> ArgumentError:
-    """The error for arguments that a method does not take."""
-    return ArgumentError(
-        f"{layer._name()}: {error}",
-        instead=f"{method}{inspect.signature(getattr(layer, method))}; apply itself takes state, key, train, dtype",
-        layer=layer.path,
-    )
-
-
-@contextlib.contextmanager
-def _running(layer: Layer, binding: Binding) -> Iterator[None]:
-    path: Path = layer._path
-    binding.running.append(layer)
-    try:
-        with phlox.named_scope(path[-1] if path else type(layer).__name__):
-            yield
-    except PhloxError as error:
-        if path and not hasattr(error, "layer"):
-            error.layer = _paths.text(path)  # type: ignore[attr-defined]
-            error.add_note(f"  in layer: {layer._name()}")
-        raise
-    finally:
-        binding.running.pop()

@@ -35,6 +35,15 @@ def leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield path, tree
 
 
+def get(tree: Any, path: Path) -> Any:
+    """The value at `path` of nested dicts, or an empty dict if there is none."""
+    for name in path:
+        if not isinstance(tree, Mapping):
+            return {}
+        tree = tree.get(name, {})
+    return tree
+
+
 def put(tree: Tree, path: Path, value: Any) -> None:
     """Sets `value` at `path` of nested dicts; missing dicts are created."""
     *head, last = path

@@ -11,7 +11,8 @@ from phlox.extend import path_matcher
 from phlox.nn import initializers
 
 from . import _paths
-from ._layer import Binding, Layer
+from ._binding import Binding
+from ._layer import Layer
 from ._linear import Embedding, Linear
 from ._paths import Path, Pattern, Tree
 from ._stack import Stack

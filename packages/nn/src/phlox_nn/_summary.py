@@ -14,7 +14,8 @@ import phlox.numpy as jnp
 from phlox.extend import core
 
 from . import _paths
-from ._layer import Layer, _inside, _short
+from ._binding import short_code
+from ._layer import Layer
 from ._paths import Path
 
 _HEAD = ("path", "layer", "output", "parameters", "bytes", "FLOPs")
@@ -140,16 +141,16 @@ def summary(
         if path in rows:
             return
         layer, around = _part(model, path)
-        own = phlox.tree.leaves(_inside(params, path))
+        own = phlox.tree.leaves(_paths.get(params, path))
         numbers = sum(math.prod(x.shape) for x in own)
         size = sum(math.prod(x.shape) * jnp.dtype(x.dtype).itemsize for x in own)
         arrays = phlox.tree.map(_typed, inputs)
         leaves, tree = phlox.tree.flatten(arrays)
         seen = (layer, method, tree, tuple((x.shape, str(x.dtype)) if hasattr(x, "dtype") else repr(x) for x in leaves))
         if seen not in costs:
-            inside = [phlox.tree.map(lambda x: _without(x, around), _inside(tree, path)) for tree in (params, state)]
+            inside = [phlox.tree.map(lambda x: _without(x, around), _paths.get(tree, path)) for tree in (params, state)]
             costs[seen] = _flops(layer, method, inside, arrays, options)
-        rows[path] = Row(_paths.text(path), _short(layer), _types(out), numbers, size, costs[seen])
+        rows[path] = Row(_paths.text(path), short_code(layer), _types(out), numbers, size, costs[seen])
 
     def run(params: Any, state: Any, key: Any, args: Any, kwargs: Any) -> Any:
         bound = model.bind(params, state=state, key=key, **options)
