@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 from . import errors, source
+from .name_errors import ForeignArrayError
 
 #: the module of jax that converts whatever NumPy converts, arrays of phlox among it
 _CONVERTING = "jax._src.numpy.array_constructors"
@@ -46,7 +47,7 @@ def of_jax(argument: str, x: Any) -> errors.ArgumentError:
     )
 
 
-def offered_to_jax(what: str, x: Any, caller: FrameType) -> errors.ForeignArrayError | None:
+def offered_to_jax(what: str, x: Any, caller: FrameType) -> ForeignArrayError | None:
     """The error for an array or tracer `x` of phlox that code of jax, in the frame `caller`, got; None in other code.
 
     jax asks every object for ``__jax_array__`` before it refuses it as "not a valid JAX type".
@@ -61,7 +62,7 @@ def offered_to_jax(what: str, x: Any, caller: FrameType) -> errors.ForeignArrayE
         if _package(frame) not in ("jax", "phlox"):
             library = _package(frame)
         frame = frame.f_back  # type: ignore[assignment]
-    return errors.ForeignArrayError(
+    return ForeignArrayError(
         f"jax got {what} of phlox: functions of jax take arrays of jax",
         instead=f"phlox.adopt({library!r}), which runs {library} on phlox"
         if library

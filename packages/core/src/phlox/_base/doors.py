@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-from .errors import MissingImportError, MissingNameError
+from .name_errors import MissingImportError, MissingNameError
 
 
 def enter(door: str) -> None:

@@ -66,7 +66,6 @@ attributes, so that no program needs to parse messages.
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Any
 
@@ -74,7 +73,6 @@ from . import source
 from .native import native
 
 __all__ = [
-    "AdoptionError",
     "ArgumentError",
     "AxisError",
     "AxisNameError",
@@ -95,7 +93,6 @@ __all__ = [
     "DtypeError",
     "EffectError",
     "ExportError",
-    "ForeignArrayError",
     "InconclusiveDimensionOperation",
     "IndexingError",
     "InvalidValueError",
@@ -105,8 +102,6 @@ __all__ = [
     "KeyReuseError",
     "LateFlagError",
     "LeakedTracerError",
-    "MissingImportError",
-    "MissingNameError",
     "MissingRuleError",
     "NonConcreteBooleanIndexError",
     "NumberRangeError",
@@ -133,7 +128,6 @@ __all__ = [
     "UncheckedError",
     "UndefinedRuleError",
     "UnexpectedTracerError",
-    "UnknownNameError",
     "UnsupportedError",
 ]
 
@@ -191,15 +185,6 @@ class SparseEfficiencyError(ArgumentError):
     """An operation on sparse arrays would cost as much as on dense ones, and `on_inefficient` is "error".
 
     Fix: another layout of batch and dense axes, or ``on_inefficient=None``.
-    """
-
-
-class ForeignArrayError(PhloxError, ValueError):
-    """The real jax, which the program or one of its libraries imports, got an array of phlox.
-
-    Cause: for example optax, imported as it is, with parameters that are arrays of phlox. It is no `TypeError`, because
-    jax replaces those by an error that does not say so.
-    Fix: the function of the same name in phlox; ``phlox.adopt("optax")`` for the library.
     """
 
 
@@ -540,70 +525,6 @@ class KeyReuseError(JAXTypeError, RuntimeError):
     Example: ``phlox.random.normal(key) + phlox.random.uniform(key)``.
     Fix: ``key, subkey = phlox.random.split(key)`` for each use; ``phlox.random.clone(key)`` for the same numbers again.
     """
-
-
-class MissingNameError(PhloxError, AttributeError, NotImplementedError):
-    """A program or library that runs on phlox as `jax` uses a name of jax that phlox does not have.
-
-    Attributes: `jax_name`, the full name, such as ``jax.experimental.mosaic``; `library`, the package that uses it.
-    Cause: the name is private in jax, or belongs to a part of jax that phlox does not have, or to the package
-    phlox-compat, which is not installed.
-    Example: ``import jax.experimental.mosaic`` under ``python -m phlox.as_jax``.
-    Fix: what the message names; docs/libraries.md lists what runs.
-    """
-
-    jax_name: str
-    library: str
-
-
-class MissingImportError(PhloxError, ModuleNotFoundError):
-    """As `MissingNameError`, in an import statement, so that ``except ImportError`` catches it."""
-
-    jax_name: str
-    library: str
-
-
-class UnknownNameError(PhloxError, AttributeError):
-    """A public module of phlox has no such name.
-
-    The message says what was probably meant, or where NumPy, SciPy or JAX have it. It is composed when it is read,
-    because programs also ask with `hasattr`. Attributes: `module`, `name`.
-
-    >>> phlox.numpy.onez
-    Traceback (most recent call last):
-    phlox.errors.UnknownNameError: module 'phlox.numpy' has no attribute 'onez'. Did you mean: 'ones'?...
-    """
-
-    def __init__(self, module: str, name: str):
-        # `obj` is not set: with it, Python adds suggestions of its own to tracebacks.
-        AttributeError.__init__(self, module, name, name=name)
-        self.module = module
-        self.where = source.user_location(2)
-
-    def _explained(self) -> tuple[str, str]:
-        # Composed when it is read: `hasattr` and `getattr` with a default raise and drop this error often.
-        from . import absent
-
-        return absent.explain(self.module, str(self.name), dir(sys.modules[self.module]))
-
-    @functools.cached_property
-    def what(self) -> str:  # type: ignore[override]
-        return self._explained()[0]
-
-    @functools.cached_property
-    def instead(self) -> str:  # type: ignore[override]
-        return self._explained()[1]
-
-
-class AdoptionError(PhloxError, ImportError):
-    """phlox cannot stand for jax in this process, or a library that `phlox.adopt` names is not installed.
-
-    Attribute `library` is the name of the package.
-    Cause: the real jax was imported before `phlox.as_jax.install()`; a misspelt name.
-    Fix: call `install` first, or run ``python -m phlox.as_jax program.py``; install the package.
-    """
-
-    library: str
 
 
 # Tracebacks and pickles then show the public module.

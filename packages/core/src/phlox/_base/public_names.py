@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from .errors import MissingImportError, MissingNameError, UnknownNameError
+from .name_errors import MissingImportError, MissingNameError, UnknownNameError
 
 
 class Import:
