@@ -177,12 +177,18 @@ def test_a_backward_rule_writes_to_the_argument_of_an_inner_jit():
         return x * 2
 
     double.defvjp(lambda ref, x: (x * 2, (ref, x)), lambda kept, ct: (kept[0].addupdate(ct * kept[1]), ct * 2))
-    inner = jit(lambda ref, x: double(ref, x).sum())
+    traces = []
+    inner = jit(lambda ref, x: traces.append(ref) or double(ref, x).sum())
     r, s = new_ref(jnp.zeros(3)), new_ref(jnp.zeros(3))
     np.testing.assert_array_equal(grad(lambda x: inner(r, x) + inner(s, x * 2))(X), np.full(3, 6))
     np.testing.assert_array_equal((r[...], s[...]), (X, 2 * X))
+    assert len(traces) == 2  # one for each reference: the rule that it holds writes to that
     np.testing.assert_array_equal(jit(lambda r, x: grad(inner, 1)(r, x))(s, X), np.full(3, 2))
     np.testing.assert_array_equal(s[...], 3 * X)
+    outer = jit(lambda ref, x: inner(ref, x) + ref[0])
+    assert outer(r, X) == outer(r, X) == inner(r, X) + r[0]
+    np.testing.assert_array_equal(grad(outer, 1)(r, X), np.full(3, 2))
+    np.testing.assert_array_equal(r[...], 2 * X)
 
 
 def test_references_and_shardings():

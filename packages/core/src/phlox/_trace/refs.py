@@ -94,7 +94,7 @@ class Ref:
     Ref([0., 5., 0.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "aval", "freed", "home", "value")
+    __slots__ = ("__weakref__", "aval", "freed", "home", "outer", "value")
 
     #: the advice of the error that a function of arrays raises for a reference
     array_advice = "ref[...], which reads its value"
@@ -106,9 +106,14 @@ class Ref:
         self.value = refs
         #: name of the function that freed the reference; empty while it may be used
         self.freed = ""
+        #: the argument of a jitted function that this reference stood for while the function was traced, for rules that
+        #: use it after that
+        self.outer: Ref | None = None
 
     def read(self, trace: Any) -> Any:
         """The value, for use under `trace`."""
+        if self.outer is not None:
+            return self.outer.read(trace)
         if trace is self.home:
             return self.value
         # Inner traces pass the access on to their parents. At None the home was not among them: its transformation has
@@ -119,7 +124,9 @@ class Ref:
 
     def write(self, trace: Any, value: Any) -> None:
         """Replaces the value by `value`, which was computed under `trace` and has the type of the reference."""
-        if trace is self.home:
+        if self.outer is not None:
+            self.outer.write(trace, value)
+        elif trace is self.home:
             self.value = value
         elif trace is None:
             raise leaked(self)

@@ -274,18 +274,25 @@ class JitFunction:
 
     # -- tracing and compiling
 
-    def _trace(self, call: BoundCall) -> Traced:
-        """The function traced for leaves of the types of this call, from the cache if possible."""
+    def _trace(self, call: BoundCall, refs: Sequence[Ref] = ()) -> Traced:
+        """The function traced for leaves of the types of this call, from the cache if possible.
+
+        Users' backward rules run later and may write to `refs`, the references among the arguments. A trace with such a
+        rule is valid for these references alone.
+        """
         settings, types = config.current(), call.types
         checks = self._options.checks
         # The option is put into the settings, since the functions that this one calls are traced under it, too.
         if checks is not None and checks != settings.checks:
             with config.scope(checks=checks):
-                return self._trace(call)
+                return self._trace(call, refs)
         key = (call.tree, call.statics, settings.traced, axis_env.get(), *types)
         cached = self._store.traces.get(key)
         # A mesh axis along which the value of a reference varies is part of its type, and may have changed since.
         if cached is not None and cached.refs and not is_valid_for(cached.refs, cached.closed.jaxpr):
+            cached = None
+        # A backward rule in it would write to the references of another call.
+        if cached is not None and refs and has_backward_rule(cached.closed.jaxpr):
             cached = None
         # While the checks trace again, what users' functions compute must be fresh. Functions of phlox read nothing
         # from outside.
@@ -298,41 +305,43 @@ class JitFunction:
             check_miss(name, key, self._store.traces, self.parameters.label)
         if self._options.max_traces is not None:
             self._check_limit(key)
-        traced = self._stage(call, name)
+        traced = self._stage(call, name, refs)
         if settings.checks != "off" and not self._is_ours and not retracing.get():
             traced = traced._replace(watch=_checks().traced(self, call, traced))
         if settings.debug_key_reuse:
             check_keys(traced.closed.jaxpr)
         # A trace that closed over a tracer is valid inside of that transformation only.
-        if is_reusable(traced.consts, traced.refs):
+        if is_reusable(traced.consts, traced.refs) and not (refs and has_backward_rule(traced.closed.jaxpr)):
             bounded(self._store.traces)[key] = traced
         return traced
 
     def _stage(self, call: BoundCall, name: str, outer: Sequence[Ref] = ()) -> Traced:
         """The function traced for leaves of the types of this call.
 
-        The function gets new references for those among its arguments, or the references `outer` themselves: then the
-        trace is valid for these alone.
+        The function gets new references for those among its arguments. Backward rules in it, which use them after the
+        trace has ended, then use the references `outer`.
         """
         trees: list[PyTreeDef] = []
+        refs: list[Ref] = []
         written: list[int] = []
 
         def flat(*tracers: Any) -> list[Any]:
             start = [tracers[i] for i in call.ref_indices]
-            refs = outer or [Ref(AbstractRef(x.aval), x) for x in start]
+            refs.extend(Ref(AbstractRef(x.aval), x) for x in start)
             positional, keywords = call.arguments_of(replaced(tracers, call.ref_indices, refs))
             out = strictness.run(self._is_ours, self.fun, positional, keywords)
             leaves, tree = flatten(out)
             arguments.check_outputs(self.fun, out, leaves)
             trees.append(tree)
-            if outer:
-                return leaves
             # Only references whose value is another object now were written: a read leaves the tracer in place.
             written.extend(i for i, (ref, x) in enumerate(zip(refs, start, strict=True)) if ref.value is not x)
             return [*leaves, *[refs[i].value for i in written]]
 
         with on(self._store.account), timed(TRACE, "tracing %s for jit", name), no_leaks(name):
             jaxpr, consts = stage(flat, call.avals, name=name, arg_names=call.names, may_use_refs=True)
+        if outer and has_backward_rule(jaxpr):
+            for ref, argument in zip(refs, outer, strict=True):
+                ref.outer = argument
         narrow = dtypes_of_integers(jaxpr) if self._is_ours else {}
         closed = ClosedJaxpr(hoist_consts(jaxpr))
         return Traced(closed, consts, trees[0], narrow, tuple(accesses(jaxpr).values), tuple(written))
@@ -401,11 +410,9 @@ class JitFunction:
         refs = call.take_refs()
         # Under a trace only types matter: operands may be tracers, which have no placement.
         call.keys = call.check_arrays()
-        traced = self._trace(call)
+        traced = self._trace(call, refs)
         if refs:
             check_distinct(traced.closed.jaxpr.name, refs, traced.refs)
-            if has_backward_rule(traced.closed.jaxpr):  # it may write to the references later: it must see these
-                traced = self._stage(call, traced.closed.jaxpr.name, refs)
         # The program cannot raise for a number that is too large, so the check comes before the operation is bound.
         check_all(traced.narrow, call.leaves)
         operands = described(call.leaves)
