@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ... import numpy as jnp
-
-
-def log1mexp(x: Any) -> Any:
-    """log(1 - exp(-x)) for x >= 0, accurate at both ends (Mächler 2012, Accurately computing log(1 - exp(-|a|)))."""
-    small = x < math.log(2)
-    near = jnp.log(-jnp.expm1(-jnp.where(small, x, 1)))
-    return jnp.where(small, near, jnp.log1p(-jnp.exp(-jnp.where(small, 1, x))))
+from ...nn._activations import log1mexp
 
 
 def log1mexpexp(z: Any) -> Any:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ... import numpy as jnp
 from ..._base.public_names import publish
+from ...nn._activations import log1mexp
 from ._distribution import distribution
-from ._logarithms import log1mexp
 
 if TYPE_CHECKING:
     from ...typing import ArrayLike

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ... import lax, numpy as jnp
 from ..._base.public_names import publish
+from ...nn._activations import log1mexp
 from ..special import log_ndtr, ndtr
 from ._distribution import distribution
-from ._logarithms import log1mexp, log_share
+from ._logarithms import log_share
 from .norm import SERIES, logpdf as normal_logpdf
 
 if TYPE_CHECKING:
