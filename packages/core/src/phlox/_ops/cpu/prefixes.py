@@ -1,9 +1,9 @@
-"""The form of cumulative reductions for CPUs: prefixes within blocks, and the prefixes of what the blocks make.
+"""The form of cumulative reductions for CPUs: prefixes within blocks, and prefixes of the block totals.
 
 XLA divides a window that reaches back to the first element into blocks of sixteen, and combines up to sixteen elements
 for each result, one after another, along the last axis, to which it transposes. Along other axes blocks of sixteen use
-vector instructions where they lie; along the last one blocks of four are a quarter of the combinations. What the blocks
-make, a sixteenth or a quarter of the elements, is left to XLA.
+vector instructions without transposing; along the last one blocks of four are a quarter of the combinations. The totals
+of the blocks, a sixteenth or a quarter of the elements, are left to XLA.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ..._xla.text import Function, Value, i64_array
 from ..reductions.reduce import Combine, combined
 from ..reductions.running import CUMULATIVE
 
-#: lengths of blocks along the last axis, and along others with so many elements side by side
-_SHORT, _LONG, _BESIDE = 4, 16, 16
-#: Along the last axis, so many elements and more are first divided into rows of about this length.
-_MANY, _ROW = 1 << 14, 1 << 10
-#: Rows are put together in as many turns of a loop: the first of these that divides their number.
+#: the length of blocks along the last axis, and along axes that have at least `_MIN_COLUMNS` elements side by side
+_SHORT_BLOCK, _LONG_BLOCK, _MIN_COLUMNS = 4, 16, 16
+#: An axis of at least `_MIN_LENGTH_FOR_ROWS` elements is first divided into rows of about `_ROW_LENGTH`.
+_MIN_LENGTH_FOR_ROWS, _ROW_LENGTH = 1 << 14, 1 << 10
+#: Rows are combined in so many turns of a loop: the first of these numbers that divides the number of rows.
 _TURNS = (8, 10, 12, 14, 9, 11, 13, 15, 16, 7, 6, 5, 4)
-#: the least number of elements, and the least length of the axis
-_LEAST, _SHORTEST = 1 << 17, 64
+#: the least number of elements, and the least length of the axis, for this form
+_MIN_SIZE, _MIN_LENGTH = 1 << 17, 64
 
 #: Writes prefixes, within windows that reach back to the start of the axis, of a value along an axis.
 Prefixes = Callable[[Function, Value, int], Value]
@@ -36,7 +36,7 @@ Prefixes = Callable[[Function, Value, int], Value]
 def _form(primitive: Primitive, op: Combine, start: Callable[[Any], Any]) -> Form:
     def applies(f: Function, x: Value, axis: int, reverse: bool) -> bool:
         # Over several devices the axis may be divided otherwise.
-        return x.aval.size >= _LEAST and x.aval.shape[axis] >= _SHORTEST and f.module.partitions == 1
+        return x.aval.size >= _MIN_SIZE and x.aval.shape[axis] >= _MIN_LENGTH and f.module.partitions == 1
 
     def write(f: Function, x: Value, axis: int, reverse: bool) -> Value:
         def portable(f: Function, x: Value, axis: int) -> Value:
@@ -56,8 +56,9 @@ def _prefixes_by_blocks(
     n = shape[axis]
     before, after = shape[:axis], shape[axis + 1 :]
     # Along an axis with many elements side by side the blocks use vector instructions without rows.
-    rows = math.prod(after) < _BESIDE and n >= _MANY
-    length = _row(n) if rows else _LONG if math.prod(after) >= _BESIDE else _SHORT
+    has_columns = math.prod(after) >= _MIN_COLUMNS
+    rows = not has_columns and n >= _MIN_LENGTH_FOR_ROWS
+    length = _row_length(n) if rows else _LONG_BLOCK if has_columns else _SHORT_BLOCK
     count = -(-n // length)
     turns = next((t for t in _TURNS if count % t == 0), 0) if rows else 0
     # The number of rows is rounded up to one that the loop divides, and the last rows are padding.
@@ -126,10 +127,10 @@ def _in_turns(f: Function, op: Combine, others: Value, blocks: Value, axis: int,
     return f.op("stablehlo.while", [f.constant(0, place), blocks], avals, "", [going, f.region(avals, turn)])[1]
 
 
-def _row(n: int) -> int:
+def _row_length(n: int) -> int:
     """The length of rows, which divides `n` if there is one that does."""
-    divisors = [d for d in range(_ROW // 2, 2 * _ROW, _SHORT) if n % d == 0]
-    return min(divisors, key=lambda d: abs(d - _ROW), default=_ROW)
+    divisors = [d for d in range(_ROW_LENGTH // 2, 2 * _ROW_LENGTH, _SHORT_BLOCK) if n % d == 0]
+    return min(divisors, key=lambda d: abs(d - _ROW_LENGTH), default=_ROW_LENGTH)
 
 
 FORMS = {primitive: [_form(primitive, op, start)] for primitive, op, start in CUMULATIVE}

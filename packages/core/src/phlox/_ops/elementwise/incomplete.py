@@ -8,6 +8,7 @@ is large and x near it, `large_parameters.temme` takes the place of the loops.
 from __future__ import annotations
 
 import enum
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,7 +19,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero
+from ..._transform.array_operations import Zero, add
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jvp import jvp
 from ..._transform.padding import passes
@@ -400,19 +401,19 @@ def _beta_lower(f: Function, *args: Value) -> Value:
 def _beta_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     out = regularized_incomplete_beta(*primals)
     shape = typeof(out).shape
+    # The derivative by x is a formula, those by a and b are loops.
+    rules = [functools.partial(betainc_grad, by=0), functools.partial(betainc_grad, by=1), _beta_density]
     total: Any = Zero(typeof(out).tangent())
-    for by, t in enumerate(tangents):
+    for rule, t in zip(rules, tangents, strict=True):
         if type(t) is not Zero:
-            # The derivative by x is a formula, those by a and b are loops.
-            factor = _beta_density(*(Formula(repeat_to(v, shape)) for v in primals)) if by == 2 else None
-            factor = betainc_grad(*primals, by=by) if factor is None else factor
-            part = e.mul(factor, repeat_to(t, shape))
-            total = part if type(total) is Zero else e.add(total, part)
+            total = add(total, e.mul(rule(*primals), repeat_to(t, shape)))
     return out, total
 
 
-def _beta_density(a: Formula, b: Formula, x: Formula) -> Any:
+def _beta_density(*operands: Any) -> Any:
     """The derivative by x."""
+    shape = broadcast_shape("regularized_incomplete_beta", [typeof(v) for v in operands])
+    a, b, x = (Formula(repeat_to(v, shape)) for v in operands)
     norm = _lgamma(a) + _lgamma(b) - _lgamma(a + b)
     return exp(_log_power(log1p(-x), b - 1.0) + _log_power(log(x), a - 1.0) - norm).x
 

@@ -27,9 +27,25 @@ from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode, Ints, 
 from .index_padding import gather_pad
 
 
-def up(dims: Ints) -> Ints:
-    """These axis numbers after an axis was inserted in front."""
-    return tuple(d + 1 for d in dims)
+def batched_numbers(numbers: Any, operand: bool, indices: bool) -> Any:
+    """The dimension numbers of a gather or scatter after a batch axis was put in front of the operand, the indices or
+    both; the axis is the first one of the result of a gather, or of the updates, too."""
+
+    def up(dims: Ints) -> Ints:
+        return tuple(d + 1 for d in dims)
+
+    # The fields of both classes have the same order and meaning.
+    windows, dropped, mapped, batching, batching_of_indices = numbers
+    windows = up(windows)
+    if operand:
+        dropped, mapped, batching = up(dropped), up(mapped), up(batching)
+    if indices:
+        batching_of_indices = up(batching_of_indices)
+    if operand and indices:
+        batching, batching_of_indices = (0, *batching), (0, *batching_of_indices)
+    elif operand:
+        windows = (0, *windows)  # each slice has the whole axis
+    return type(numbers)(windows, dropped, mapped, batching, batching_of_indices)
 
 
 def check_axes(op: str, name: str, axes: Ints, rank: int, ordered: bool = True) -> None:
@@ -297,40 +313,20 @@ def _gather_transpose(ct: Any, operand: Any, indices: Any, **params: Any) -> lis
 
 def _gather_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
     operand, indices = args
-    numbers = params["dimension_numbers"]
     sizes = params["slice_sizes"]
     if dims[0] is not None:
         operand = move_axis(operand, dims[0], 0)
     if dims[1] is not None:
         indices = move_axis(indices, dims[1], 0)
     if dims[1] is None:
-        numbers = GatherDimensionNumbers(
-            (0, *up(numbers.offset_dims)),
-            up(numbers.collapsed_slice_dims),
-            up(numbers.start_index_map),
-            up(numbers.operand_batching_dims),
-            numbers.start_indices_batching_dims,
-        )
         sizes = (axis.size, *sizes)
     elif dims[0] is None:
-        numbers = numbers._replace(
-            offset_dims=up(numbers.offset_dims),
-            start_indices_batching_dims=up(numbers.start_indices_batching_dims),
-        )
         # All examples read one operand: indices that are unique or sorted in each need not be so together.
         params = {**params, "indices_are_sorted": False, "unique_indices": False}
     else:
-        numbers = GatherDimensionNumbers(
-            up(numbers.offset_dims),
-            up(numbers.collapsed_slice_dims),
-            up(numbers.start_index_map),
-            (0, *up(numbers.operand_batching_dims)),
-            (0, *up(numbers.start_indices_batching_dims)),
-        )
-        sizes = (1, *sizes)
-        if axis.size == 0:
-            # StableHLO takes no slice of length 1 of an empty axis.
-            sizes = (0, *sizes[1:])
+        # StableHLO takes no slice of length 1 of an empty axis.
+        sizes = (min(axis.size, 1), *sizes)
+    numbers = batched_numbers(params["dimension_numbers"], dims[0] is not None, dims[1] is not None)
     return gather(operand, indices, **{**params, "dimension_numbers": numbers, "slice_sizes": sizes}), 0
 
 

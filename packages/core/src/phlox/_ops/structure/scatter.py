@@ -26,7 +26,7 @@ from ..elementwise.arithmetic import add, div, mul
 from ..elementwise.families import literal
 from ..elementwise.logic import eq, select
 from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode, Ints, ScatterDimensionNumbers, window_sizes
-from .gather import check_axes, check_indices, check_mapping, gather, up
+from .gather import batched_numbers, check_axes, check_indices, check_mapping, gather
 from .index_padding import scatter_pad
 from .iota import iota
 from .shape import pad, reshape
@@ -175,29 +175,13 @@ def clamp_indices(f: Function, operand: ShapedArray, indices: Value, updates: Sh
 
 def _scatter_batch(make: Any) -> Any:
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
-        numbers = params["dimension_numbers"]
         operand, indices, updates = (x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True))
         # Each example writes to an array of its own.
         if dims[0] is None:
             operand = insert_axis(operand, axis.size, 0)
         if dims[2] is None:
             updates = insert_axis(updates, axis.size, 0)
-        if dims[1] is None:
-            numbers = ScatterDimensionNumbers(
-                (0, *up(numbers.update_window_dims)),
-                up(numbers.inserted_window_dims),
-                up(numbers.scatter_dims_to_operand_dims),
-                up(numbers.operand_batching_dims),
-                numbers.scatter_indices_batching_dims,
-            )
-        else:
-            numbers = ScatterDimensionNumbers(
-                up(numbers.update_window_dims),
-                up(numbers.inserted_window_dims),
-                up(numbers.scatter_dims_to_operand_dims),
-                (0, *up(numbers.operand_batching_dims)),
-                (0, *up(numbers.scatter_indices_batching_dims)),
-            )
+        numbers = batched_numbers(params["dimension_numbers"], operand=True, indices=dims[1] is not None)
         return make().bind(operand, indices, updates, **{**params, "dimension_numbers": numbers}), 0
 
     return batch
