@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ._base import monitoring
+from ._base.docstrings import docs_from
 from ._base.errors import ArgumentError, OptionError, RefusedError
 from ._base.public_names import publish
 from ._base.wrapping import wraps
@@ -259,6 +260,7 @@ def stop_trace() -> ProfileData:
     return session.stop()
 
 
+@docs_from(start_trace)
 def trace(
     log_dir: os.PathLike[str] | str | None = None,
     create_perfetto_link: bool = False,
@@ -269,17 +271,8 @@ def trace(
 
     Devices run while Python goes on: use ``block_until_ready`` inside of the context, or the end may be missing.
 
-    Args:
-      log_dir: as for `ProfileSession`.
-      create_perfetto_link: as for `ProfileSession`.
-      create_perfetto_trace: as for `ProfileSession`.
-      profiler_options: as for `ProfileSession`.
-
     Returns:
       A context manager, whose value is the `ProfileSession`.
-
-    Raises:
-      RefusedError: a recording is being made already.
 
     >>> import tempfile
     >>> with trace(tempfile.mkdtemp()):
@@ -447,18 +440,15 @@ def device_memory_profile(backend: str | None = None) -> bytes:
     return gzip.compress(profiling.heap_profile(backend))
 
 
+@docs_from(device_memory_profile)
 def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | None = None) -> None:
     """Writes `device_memory_profile` to a file, for ``pprof --web <file>``.
 
     Args:
       filename: the file.
-      backend: name of a platform; None for the default one.
 
     Returns:
       None.
-
-    Raises:
-      BackendError: there is no such backend.
 
     >>> import os, tempfile
     >>> save_device_memory_profile(os.path.join(tempfile.mkdtemp(), "memory.prof"))

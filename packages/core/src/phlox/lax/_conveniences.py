@@ -343,23 +343,19 @@ def _dynamic_update_slice_in_dim(
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
 
 
+@docs_from(dynamic_update_slice_in_dim)
 def dynamic_update_index_in_dim(
     operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
     """`operand` with the slice at `index` along `axis` replaced by `update` (StableHLO's ``dynamic_update_slice``).
 
     Args:
-      operand: array of any dtype.
       update: array of the dtype of `operand`: the new slice, with or without `axis`.
       index: integer scalar; it is moved if `update` would extend beyond the array.
       axis: axis number to index; negative numbers count from the last axis.
       allow_negative_indices: whether a negative index counts from the end.
 
-    Returns:
-      An array of the shape and dtype of `operand`.
-
     Raises:
-      AxisError: the axis number is out of range.
       ShapeError: `update` differs from `operand` in dtype, or its shape does not match the slice.
       IndexingError: `index` is not an integer.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base import pytree
+from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
 from .._ir import dtypes
 from .._operands.broadcasting import insert_axes, where
@@ -207,25 +208,20 @@ def all_to_all(
     return _each("all_to_all", x, one)
 
 
+@docs_from(all_to_all)
 def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: AxisGroups = None) -> Any:
     """Arrays with a mapped axis swapped with one of their own axes (StableHLO's ``all_to_all``).
 
     Args:
       x: pytree of arrays whose `axis` has the length of the mapped axis.
-      axis_name: name of the mapped axis, or a tuple of names.
       axis: axis number of `x` to swap; negative numbers count from the last axis.
-      axis_index_groups: groups, as lists of positions along the axis; data is exchanged only within a group. None means
-        one group of all positions.
 
     Returns:
       A pytree like `x`, with arrays of the same shapes.
 
     Raises:
-      AxisNameError: no mapped axis has this name.
       AxisError: `axis` is out of range for an array.
       ShapeError: the length of `axis` differs from that of the mapped axis.
-      OptionError: `axis_index_groups` does not contain every position exactly once.
-      UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: pswapaxes(x, "i", 0), axis_name="i")(np.array([[1, 2], [10, 20]]))

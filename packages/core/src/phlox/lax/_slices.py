@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base import checks
+from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, DtypeError
 from .._ir import dtypes
 from .._ir.dimensions import surely_at_least
@@ -190,6 +191,7 @@ def dynamic_slice_in_dim(
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
+@docs_from(dynamic_slice)
 def dynamic_update_slice(
     operand: ArrayLike,
     update: ArrayLike,
@@ -203,9 +205,7 @@ def dynamic_update_slice(
     If `update` would extend beyond the array, its start is moved so that it lies inside.
 
     Args:
-      operand: array of any dtype.
       update: array of the dtype of `operand`, with the same number of axes, each at most as long as that of `operand`.
-      start_indices: first index along each axis: a sequence of integer scalars of one dtype, or a vector of integers.
       allow_negative_indices: whether negative start indices count from the end: a bool for all axes, or a sequence of
         bools, one for each axis.
 
@@ -213,9 +213,6 @@ def dynamic_update_slice(
       An array of the shape and dtype of `operand`.
 
     Raises:
-      ArgumentError: a start index is a known negative number, and `allow_negative_indices` is False for its axis.
-      DtypeError: the start indices have different dtypes.
-      IndexingError: a start index is not an integer.
       ShapeError: `update` differs from `operand` in dtype or number of axes, or is larger.
 
     >>> dynamic_update_slice(np.zeros(3, np.float32), np.ones(1, np.float32), (1,))

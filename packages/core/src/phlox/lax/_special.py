@@ -41,17 +41,12 @@ def bessel_i1e(x: ArrayLike) -> Array:
     return special.bessel_i1e(*check("bessel_i1e", x))
 
 
+@docs_from(bessel_i0e)
 def digamma(x: ArrayLike) -> Array:
     """The derivative of `lgamma`, elementwise (CHLO's ``digamma``).
 
-    Args:
-      x: array of floats, of any shape.
-
     Returns:
       An array of the shape and dtype of `x`; nan at 0 and at negative whole numbers.
-
-    Raises:
-      DtypeError: the elements of `x` are not floats.
 
     >>> round(float(digamma(1.0)), 3)
     -0.577
@@ -59,17 +54,12 @@ def digamma(x: ArrayLike) -> Array:
     return special.digamma(*check("digamma", x))
 
 
+@docs_from(bessel_i0e)
 def lgamma(x: ArrayLike) -> Array:
     """``log(abs(gamma(x)))``, elementwise (CHLO's ``lgamma``).
 
-    Args:
-      x: array of floats, of any shape.
-
     Returns:
       An array of the shape and dtype of `x`; inf at 0 and at negative whole numbers.
-
-    Raises:
-      DtypeError: the elements of `x` are not floats.
 
     >>> round(float(lgamma(3.0)), 3)
     0.693
@@ -110,6 +100,7 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     return incomplete.igammac(*check("igammac", a, x))
 
 
+@docs_from(igamma)
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of ``igamma(a, x)`` with respect to `a`, elementwise (as ``jax.lax.igamma_grad_a``).
 
@@ -121,16 +112,13 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     Returns:
       An array of the broadcast shape, of the dtype of the operands.
 
-    Raises:
-      DtypeError: the elements are not floats, or the dtypes differ.
-      ShapeError: the shapes are incompatible.
-
     >>> igamma_grad_a(1.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
     """
     return incomplete.igamma_grad_a(*check("igamma_grad_a", a, x))
 
 
+@docs_from(igamma)
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order `m` of `digamma`, elementwise (as ``scipy.special.polygamma``).
 
@@ -143,16 +131,13 @@ def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     Returns:
       An array of the broadcast shape, of the dtype of the operands; nan where `m` is not an order.
 
-    Raises:
-      DtypeError: the elements are not floats, or the dtypes differ.
-      ShapeError: the shapes are incompatible.
-
     >>> round(float(polygamma(1.0, 1.0)), 3)
     1.645
     """
     return special.polygamma(*check("polygamma", m, x))
 
 
+@docs_from(igamma_grad_a)
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """Hurwitz' zeta function, elementwise: the sum of ``(q + k)**-x`` over k = 0, 1, … (as ``scipy.special.zeta``).
 
@@ -162,19 +147,13 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
       x: exponents, above 1: array of floats.
       q: array of the dtype of `x`. Axes of length 1 and scalars broadcast.
 
-    Returns:
-      An array of the broadcast shape, of the dtype of the operands.
-
-    Raises:
-      DtypeError: the elements are not floats, or the dtypes differ.
-      ShapeError: the shapes are incompatible.
-
     >>> round(float(zeta(2.0, 1.0)), 3)
     1.645
     """
     return special.zeta(*check("zeta", x, q))
 
 
+@docs_from(igamma)
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularized incomplete beta function, elementwise (as ``scipy.special.betainc``).
 
@@ -184,19 +163,13 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
       a, b: parameters, positive: arrays of floats.
       x: upper limit of the integral, from 0 to 1. All three have one dtype. Axes of length 1 and scalars broadcast.
 
-    Returns:
-      An array of the broadcast shape, of the dtype of the operands: from 0 to 1, nan outside of the domain.
-
-    Raises:
-      DtypeError: the elements are not floats, or the dtypes differ.
-      ShapeError: the shapes are incompatible.
-
     >>> round(float(betainc(1.0, 1.0, 0.5)), 3)
     0.5
     """
     return incomplete.regularized_incomplete_beta(*check("betainc", a, b, x))
 
 
+@docs_from(igamma_grad_a)
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of a sample `x` of the gamma distribution with respect to its parameter `a`, elementwise (as
     ``jax.lax.random_gamma_grad``).
@@ -204,13 +177,6 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     Args:
       a: parameter, positive: array of floats.
       x: samples, not negative, of the dtype of `a`. Axes of length 1 and scalars broadcast.
-
-    Returns:
-      An array of the broadcast shape, of the dtype of the operands.
-
-    Raises:
-      DtypeError: the elements are not floats, or the dtypes differ.
-      ShapeError: the shapes are incompatible.
 
     >>> random_gamma_grad(np.float32(1.0), np.float32(0.0))
     Array(0., dtype=float32)

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .._base.docstrings import docs_from
 from .._base.errors import ShapeError
 from .._base.public_names import publish
 from .._base.source import warn
@@ -133,6 +134,7 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     return cholesky_update_p(*check("cholesky_update", r_matrix, w_vector))
 
 
+@docs_from(cholesky_update)
 def symmetric_product(
     a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
 ) -> Array:
@@ -147,10 +149,6 @@ def symmetric_product(
 
     Returns:
       An array of the shape and dtype of `c_matrix`.
-
-    Raises:
-      ShapeError: the shapes are incompatible.
-      DtypeError: the elements are not floats, or the dtypes differ.
 
     >>> import phlox.numpy as jnp
     >>> symmetric_product(jnp.array([[1.0, 2.0]]), jnp.array([[1.0]]), beta=2.0)
@@ -292,6 +290,7 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     return householder_product_p(*check("householder_product", a, taus))
 
 
+@docs_from(householder_product)
 def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
     """``Q c`` for the Q that is a product of Householder reflections, without forming Q (LAPACK's ``ormqr``).
 
@@ -303,10 +302,6 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
 
     Returns:
       An array of the shape and dtype of `c`.
-
-    Raises:
-      ShapeError: the shapes are incompatible.
-      DtypeError: the elements are not floats or complex numbers, or the dtypes differ.
 
     >>> import phlox.numpy as jnp
     >>> ormqr(jnp.array([[1.0], [0.0]]), jnp.array([2.0]), jnp.eye(2))
@@ -364,6 +359,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     return lu_pivots_to_permutation_p(pivots, permutation_size=operator.index(permutation_size))
 
 
+@docs_from(lu)
 def qr(
     x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
 ) -> tuple[Array, Array] | tuple[Array, Array, Array]:
@@ -371,7 +367,6 @@ def qr(
     ``numpy.linalg.qr``).
 
     Args:
-      x: matrices of floats or complex numbers: an array of shape (..., m, n).
       pivoting: whether to permute columns so that the diagonal of r decreases; the result is then ``(q, r, p)`` with
         ``x[:, p] = q r``.
       full_matrices: whether q is square; otherwise it has min(m, n) columns.
@@ -380,10 +375,6 @@ def qr(
     Returns:
       The tuple (q, r), of the dtype of `x` and shapes (..., m, k) and (..., k, n), where k is m or min(m, n); with
       `pivoting` also p, int32 of shape (..., n).
-
-    Raises:
-      ShapeError: `x` has fewer than two axes.
-      DtypeError: the elements are not floats or complex numbers.
 
     >>> import phlox.numpy as jnp
     >>> [x.shape for x in qr(jnp.ones((3, 2)), full_matrices=False)]
@@ -471,6 +462,7 @@ def svd(
     return (vectors[0], s, vectors[1]) if compute_uv else s
 
 
+@docs_from(householder_product)
 def triangular_solve(
     a: ArrayLike,
     b: ArrayLike,
@@ -495,10 +487,6 @@ def triangular_solve(
     Returns:
       An array of the shape and dtype of `b`.
 
-    Raises:
-      ShapeError: the shapes are incompatible.
-      DtypeError: the elements are not floats or complex numbers, or the dtypes differ.
-
     >>> import phlox.numpy as jnp
     >>> triangular_solve(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([4.0, 8.0]), left_side=True)
     Array([1., 2.], dtype=float32)
@@ -519,6 +507,7 @@ def triangular_solve(
     return squeeze(out, (axis,)) if vectors else out
 
 
+@docs_from(hessenberg)
 def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
     """Hermitian matrices reduced to tridiagonal form: ``[a, d, e, taus]`` (LAPACK's ``sytrd``).
 
@@ -531,10 +520,6 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
       real of shape (..., n); the off-diagonal e (below the diagonal with `lower`, else above), real of shape (..., n -
       1); and the scale factors of the reflections, of shape (..., n - 1).
 
-    Raises:
-      ShapeError: the matrices are not square, or empty.
-      DtypeError: the elements are not floats or complex numbers.
-
     >>> import phlox.numpy as jnp
     >>> tridiagonal(jnp.eye(2))[1]
     Array([1., 1.], dtype=float32)
@@ -542,6 +527,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
     return tridiagonal_p(*check("tridiagonal", a), lower=lower)
 
 
+@docs_from(triangular_solve)
 def tridiagonal_solve(
     dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
 ) -> Array:
@@ -553,13 +539,6 @@ def tridiagonal_solve(
         dl[i]`` and ``A[i, i + 1] = du[i]``; the first element of `dl` and the last of `du` are not read.
       b: right-hand sides: an array of the dtype of the diagonals, of shape (..., n, k).
       perturb_singular: whether to replace pivots near zero by larger ones, so that x is finite.
-
-    Returns:
-      An array of the shape and dtype of `b`.
-
-    Raises:
-      ShapeError: the shapes are incompatible.
-      DtypeError: the elements are not floats or complex numbers, or the dtypes differ.
 
     >>> import phlox.numpy as jnp
     >>> x = tridiagonal_solve(jnp.zeros(2), jnp.array([1.0, 2.0]), jnp.zeros(2), jnp.array([[3.0], [4.0]]))

@@ -279,6 +279,7 @@ def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
+@docs_from(f)
 def t(
     key: Key,
     df: ArrayLike,
@@ -290,16 +291,10 @@ def t(
     """Random numbers of Student's t distribution with `df` degrees of freedom.
 
     Args:
-      key: one PRNG key, new-style or old-style.
       df: degrees of freedom, positive number or array.
       shape: shape of the result, to which `df` broadcasts; None: the shape of `df`.
-      dtype: a floating dtype, float32 by default (float64 in x64 mode).
-
-    Returns:
-      An array of this shape and dtype.
 
     Raises:
-      DtypeError: `key` is not a PRNG key, or `dtype` is not floating.
       ShapeError: `key` is an array of several keys, or `df` does not broadcast to `shape`.
       TypePromotionError: the dtype of `df` does not promote to that of the result.
 

@@ -130,6 +130,7 @@ def _to_rank(x: Any, rank: int) -> Any:
 
 
 @takes_out_sharding
+@docs_from(bits)
 def uniform(
     key: Key,
     shape: Shape = (),
@@ -142,13 +143,8 @@ def uniform(
     """Random samples of the uniform distribution over [minval, maxval).
 
     Args:
-      key: one PRNG key, new-style or old-style.
-      shape: shape of the result.
       dtype: a floating dtype, float32 by default (float64 in x64 mode).
       minval, maxval: lower bound, included, and upper bound, not included: numbers or arrays that broadcast to `shape`.
-
-    Returns:
-      An array of this shape and dtype.
 
     Raises:
       DtypeError: `key` is not a PRNG key, or `dtype` is not floating.

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from ... import numpy as jnp
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, OptionError, SparseEfficiencyError
 from ..._trace.trace import Tracer
 from ...ops import segment_sum
@@ -120,19 +121,16 @@ def fewer(mat: BCOO) -> BCOO:
     return bcoo_sum_duplicates(mat, nse=most) if mat.nse > most else mat
 
 
+@docs_from(bcoo_sort_indices)
 def bcoo_update_layout(
     mat: BCOO, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
 ) -> BCOO:
     """The same array with other numbers of batch and dense axes.
 
     Args:
-      mat: `BCOO`.
       n_batch: number of batch axes of the result; None for that of `mat`.
       n_dense: number of dense axes; None for that of `mat`.
       on_inefficient: what to do when more elements must be stored than before: "error", "warn" or None.
-
-    Returns:
-      A `BCOO`.
 
     Raises:
       SparseEfficiencyError: more axes become batch or dense axes, and `on_inefficient` is "error".

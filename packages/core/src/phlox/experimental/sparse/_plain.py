@@ -211,13 +211,9 @@ def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = 
     return COO.fromdense(mat, nse=nse, index_dtype=index_dtype)
 
 
+@docs_from(coo_fromdense)
 def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
     """The elements of a dense matrix that are not zero, as `CSR`.
-
-    Args:
-      mat: array of two axes.
-      nse: number of elements to store; None for as many as there are.
-      index_dtype: of the indices.
 
     Returns:
       A `CSR`.
@@ -243,16 +239,13 @@ def matrix_todense(mat: JAXSparse) -> Array:
     return mat.todense()
 
 
+@docs_from(matrix_todense)
 def matrix_vector_product(mat: Any, v: Any, transpose: bool = False) -> Array:
     """The product of a sparse matrix and a dense vector: `coo_matvec`, `csr_matvec`.
 
     Args:
-      mat: `COO` or `CSR`.
       v: vector.
       transpose: whether `mat` is transposed first.
-
-    Returns:
-      An array.
 
     >>> matrix_vector_product(coo_fromdense(jnp.eye(2)), jnp.ones(2))
     Array([1., 1.], dtype=float32)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._base import pytree
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
 from ...typing import Array, DTypeLike
 from ._base import JAXSparse, fit_batch
@@ -265,19 +266,16 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
     return BCSR.from_bcoo(bcoo_sum_duplicates(mat.to_bcoo(), nse=nse))
 
 
+@docs_from(bcsr_sum_duplicates)
 def bcsr_broadcast_in_dim(
     mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCSR:
     """A sparse matrix with more batch or dense axes.
 
     Args:
-      mat: `BCSR`.
       shape: of the result.
       broadcast_dimensions: the axis of the result for each axis of `mat`.
       sharding: not used.
-
-    Returns:
-      A `BCSR`.
 
     >>> bcsr_broadcast_in_dim(bcsr_fromdense(jnp.eye(2)), shape=(3, 2, 2), broadcast_dimensions=(1, 2))
     BCSR(float32[3, 2, 2], nse=2, n_batch=1)

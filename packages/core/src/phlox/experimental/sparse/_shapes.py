@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import numpy as jnp
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
 from ._bcoo import BCOO, mapped, parts
 from ._layouts import fewer
@@ -57,19 +58,16 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     )
 
 
+@docs_from(bcoo_transpose)
 def bcoo_reshape(
     mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding: Any = None
 ) -> BCOO:
     """A sparse array in another shape.
 
     Args:
-      mat: `BCOO`.
       new_sizes: shape of the result; its batch, sparse and dense axes have as many elements as those of `mat`.
       dimensions: order of the axes of `mat` in which its elements are read.
       sharding: not used.
-
-    Returns:
-      A `BCOO`.
 
     >>> from phlox.experimental.sparse import eye
     >>> bcoo_reshape(eye(2), new_sizes=(4,)).indices
@@ -153,6 +151,7 @@ def _inside(indices: Any, n_dense: int, shape: Sequence[int]) -> Any:
     return inside.reshape(inside.shape + (1,) * n_dense)
 
 
+@docs_from(bcoo_reshape)
 def bcoo_broadcast_in_dim(
     mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCOO:
@@ -161,13 +160,8 @@ def bcoo_broadcast_in_dim(
     New axes before the sparse axes are batch axes; those after dense axes are dense.
 
     Args:
-      mat: `BCOO`.
       shape: of the result.
       broadcast_dimensions: the axis of the result for each axis of `mat`, in order.
-      sharding: not used.
-
-    Returns:
-      A `BCOO`.
 
     >>> from phlox.experimental.sparse import eye
     >>> bcoo_broadcast_in_dim(eye(2), shape=(3, 2, 2), broadcast_dimensions=(1, 2))
@@ -271,19 +265,16 @@ def _padded(mat: BCOO, nse: int) -> BCOO:
     return BCOO((jnp.pad(data, widths), jnp.concatenate([indices, outside], mat.n_batch)), shape=mat.shape)
 
 
+@docs_from(bcoo_transpose)
 def bcoo_slice(
     mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
 ) -> BCOO:
     """A part of a sparse array, as `phlox.lax.slice`.
 
     Args:
-      mat: `BCOO`.
       start_indices: first index along each axis.
       limit_indices: the index behind the last.
       strides: steps; None for 1.
-
-    Returns:
-      A `BCOO`.
 
     >>> from phlox.experimental.sparse import eye
     >>> bcoo_slice(eye(4), start_indices=(1, 0), limit_indices=(4, 2)).todense()
@@ -321,16 +312,13 @@ def _selected(data: Any, indices: Any, shape: Sequence[int], mat: BCOO, starts: 
     return BCOO((jnp.where(mask, data, jnp.zeros((), data.dtype)), positions), shape=shape)
 
 
+@docs_from(bcoo_transpose)
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
     """A part of a sparse array whose place may be an array, as `phlox.lax.dynamic_slice`.
 
     Args:
-      mat: `BCOO`.
       start_indices: first index along each axis; moved so that the part lies inside.
       slice_sizes: lengths of the part.
-
-    Returns:
-      A `BCOO`.
 
     >>> from phlox.experimental.sparse import eye
     >>> bcoo_dynamic_slice(eye(4), (1, 1), (2, 2)).todense()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check_one, type_of
@@ -58,22 +59,17 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
     return adjoint(cholesky_p(adjoint(a)))
 
 
+@docs_from(cholesky)
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
     """The Cholesky factor of `a` in the form that `cho_solve` takes (as ``scipy.linalg.cho_factor``).
 
     Args:
-      a: Hermitian positive definite matrices, of shape [..., n, n]; integers are converted to floats.
       lower: whether the lower triangle is read and returned.
-      overwrite_a, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       A pair: the triangular factors, of the shape and inexact dtype of `a`, and `lower`.
-
-    Raises:
-      ShapeError: the matrices are not square.
-      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> cho_factor(jnp.array([[4.0]]))
@@ -219,21 +215,17 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
 
 @functools.partial(jit, static_argnames=("overwrite_a", "check_finite"))
+@docs_from(svd)
 def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """The LU decomposition in the form that `lu_solve` takes: both factors in one matrix, and pivots (as
     ``scipy.linalg.lu_factor``).
 
     Args:
-      a: matrices, of shape [..., m, n]; integers are converted to floats.
       overwrite_a, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       ``(lu, piv)``: U on and above the diagonal, L without its diagonal of ones below, of the shape and inexact dtype
       of `a`; and int32 [..., min(m, n)]: row i was exchanged with row ``piv[i]``.
-
-    Raises:
-      ShapeError: `a` has fewer than two axes.
-      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> lu_factor(jnp.array([[0.0, 1.0], [2.0, 3.0]]))[1]
@@ -244,6 +236,7 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 
 
 @functools.partial(jit, static_argnames=("permute_l", "overwrite_a", "check_finite"))
+@docs_from(lu_factor)
 def lu(
     a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array] | tuple[Array, Array, Array]:
@@ -252,15 +245,10 @@ def lu(
     Args:
       a: matrices of shape [..., m, n]; integers are converted to floats.
       permute_l: whether the result is ``(P L, U)``.
-      overwrite_a, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       ``(P, L, U)``: permutation matrices [..., m, m], lower triangles [..., m, k] with ones on the diagonal, and upper
       triangles [..., k, n], where k = min(m, n); of the inexact dtype of `a`.
-
-    Raises:
-      ShapeError: `a` has fewer than two axes.
-      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> lu(jnp.array([[0.0, 1.0], [2.0, 3.0]]))[0]

@@ -12,6 +12,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
@@ -95,15 +96,12 @@ def _toeplitz(c: Any, r: Any) -> Any:
 
 
 @jit(inline=True)
+@docs_from(toeplitz)
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Matrices whose antidiagonals are constant: first column `c`, last row `r` (as ``scipy.linalg.hankel``).
 
     Args:
-      c: vectors of length m, of shape [..., m].
       r: vectors of length n, zeros of the length of `c` by default; their first element is not read.
-
-    Returns:
-      Matrices of shape [..., m, n], of the promoted dtype.
 
     Raises:
       ShapeError: an argument has no axis.
@@ -389,15 +387,12 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 
 @functools.partial(jit, inline=True, static_argnames=("n", "kind"))
+@docs_from(hilbert)
 def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of `pascal` (as ``scipy.linalg.invpascal``).
 
     Args:
-      n: number of rows and of columns.
       kind: 'lower', 'upper' or 'symmetric' (None), as for `pascal`.
-
-    Returns:
-      A matrix of shape [n, n], float32 (float64 in x64 mode).
 
     Raises:
       OptionError: `kind` is unknown.

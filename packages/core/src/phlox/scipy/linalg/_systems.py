@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import OptionError, ShapeError
 from ..._base.source import warn
 from ..._ir import dtypes
@@ -44,18 +45,14 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     return jnp.linalg.det(a)
 
 
+@docs_from(det)
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverses of square matrices (as ``scipy.linalg.inv``).
-
-    Args:
-      a: square matrices, of shape [..., n, n]; integers are converted to floats.
-      overwrite_a, check_finite: accepted as in SciPy, without effect.
 
     Returns:
       Matrices of the shape and inexact dtype of `a`; singular ones give inf or nan.
 
     Raises:
-      ShapeError: the matrices are not square.
       UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
@@ -187,6 +184,7 @@ def _solve_triangular(a: Any, b: Any, trans: int | str, lower: bool, unit_diagon
     return _without_column(x, vectors)
 
 
+@docs_from(lu_solve)
 def solve_triangular(
     a: ArrayLike,
     b: ArrayLike,
@@ -201,18 +199,13 @@ def solve_triangular(
 
     Args:
       a: matrices of shape [..., n, n], of which one triangle is read.
-      b: matrices of shape [..., n, k], or one vector [n].
       trans: 0 or 'N' solves with a, 1 or 'T' with aᵀ, 2 or 'C' with aᴴ.
       lower: whether `a` is lower triangular; if False, upper triangular.
       unit_diagonal: whether the diagonal is assumed to be 1, and not read.
       overwrite_b, debug, check_finite: accepted as in SciPy, without effect.
 
-    Returns:
-      An array of shape [..., n, k], for a vector [..., n], of the promoted inexact dtype.
-
     Raises:
       OptionError: `trans` is unknown.
-      ShapeError: the shapes are incompatible.
 
     >>> import phlox.numpy as jnp
     >>> solve_triangular(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([4.0, 8.0]))

@@ -64,17 +64,12 @@ def gammaln(x: ArrayLike) -> Array:
 
 
 @jit(inline=True)
+@docs_from(gammaln)
 def gammasgn(x: ArrayLike) -> Array:
     """The sign of gamma(x), elementwise, nan at negative integers (as ``scipy.special.gammasgn``).
 
-    Args:
-      x: real array of any shape; integers are converted to floats.
-
     Returns:
       An array of 1, -1 and nan of the shape and floating dtype of `x`; at 0 the sign of the zero.
-
-    Raises:
-      DtypeError: `x` is complex.
 
     >>> gammasgn(-0.5)
     Array(-1., dtype=float32)
@@ -265,17 +260,12 @@ def _poch_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 
 @jit(inline=True)
+@docs_from(poch)
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """log(abs(beta(a, b))), elementwise (as ``scipy.special.betaln``).
 
     Args:
       a, b: real arrays that broadcast with each other; integers are converted to floats.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
-
-    Raises:
-      DtypeError: an argument is complex.
 
     >>> round(float(betaln(1.0, 1.0)), 3)
     0.0
@@ -367,17 +357,12 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return lax.betainc(*promoted_inexact("betainc", a, b, x))
 
 
+@docs_from(gammaln)
 def digamma(x: ArrayLike) -> Array:
     """The derivative of `gammaln`, elementwise (as ``scipy.special.digamma``).
 
-    Args:
-      x: real array of any shape; integers are converted to floats.
-
     Returns:
       An array of the shape and floating dtype of `x`; nan at 0 and the negative integers.
-
-    Raises:
-      DtypeError: `x` is complex.
 
     >>> round(float(digamma(1.0)), 3)
     -0.577

@@ -11,6 +11,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check_one, type_of
@@ -91,20 +92,15 @@ def _values(z: Any, size: int, normalized: bool) -> Any:
     return jnp.stack(_legendre(size, z, normalized), axis=1)
 
 
+@docs_from(lpmn_values)
 def lpmn(m: int, n: int, z: Array) -> tuple[Array, Array]:
     """Associated Legendre functions of all orders and degrees up to `n`, and their derivatives.
 
     Args:
-      m, n: the highest order and degree, which must be equal.
       z: vector of numbers between -1 and 1, float32 or float64.
 
     Returns:
       The functions, as `lpmn_values` gives them, and their derivatives by `z`, of the same shape.
-
-    Raises:
-      UnsupportedError: `m` and `n` differ.
-      ShapeError: `z` is not a vector.
-      DtypeError: `z` is of another dtype.
 
     >>> round(float(lpmn(2, 2, np.array([0.5], np.float32))[1][0, 2, 0]), 3)
     1.5

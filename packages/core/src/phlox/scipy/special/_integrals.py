@@ -11,6 +11,7 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
@@ -128,18 +129,13 @@ def exp1(x: ArrayLike) -> Array:
 
 
 @jit(inline=True)
+@docs_from(exp1)
 def expi(x: ArrayLike) -> Array:
     """The exponential integral Ei, the principal value of the integral of exp(t) / t from -infinity to x (as
     ``scipy.special.expi``).
 
-    Args:
-      x: real array of any shape; integers are converted to floats.
-
     Returns:
       An array of the shape and floating dtype of `x`: -inf at 0.
-
-    Raises:
-      DtypeError: `x` is complex.
 
     >>> round(float(expi(1.0)), 4)
     1.8951
@@ -268,18 +264,13 @@ def _sici_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 
 @jit(inline=True)
+@docs_from(exp1)
 def sici(x: ArrayLike) -> tuple[Array, Array]:
     """The sine and cosine integrals (as ``scipy.special.sici``).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
 
     Returns:
       ``(si, ci)``: the integral of sin(t) / t from 0 to x, and the negative of that of cos(t) / t from abs(x) to
       infinity; of the shape and floating dtype of `x`.
-
-    Raises:
-      DtypeError: `x` is complex.
 
     >>> [round(float(y), 4) for y in sici(1.0)]
     [0.9461, 0.3374]

@@ -58,18 +58,14 @@ def _ndtr(x: Any) -> Any:
 
 
 @jit(inline=True, static_argnames="series_order")
+@docs_from(ndtr)
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """log(ndtr(x)), elementwise, accurate far below 0 too (as ``scipy.special.log_ndtr``).
 
     Args:
-      x: array of any shape, float32 or float64; a Python float also.
       series_order: number of terms of the asymptotic series that is used there, from 0 to 30.
 
-    Returns:
-      An array of the shape and dtype of `x`.
-
     Raises:
-      DtypeError: `x` is of another dtype.
       ArgumentError: `series_order` is not an integer.
       OptionError: `series_order` is not from 0 to 30.
 
