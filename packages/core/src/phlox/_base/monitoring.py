@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import config
+from .docstrings import docs_from
 
 if TYPE_CHECKING:
     import logging
@@ -234,17 +235,9 @@ def unregister_event_listener(callback: Listener) -> None:
     _remove(_events, callback)
 
 
+@docs_from(unregister_event_listener)
 def unregister_event_duration_listener(callback: Listener) -> None:
     """Undoes `register_event_duration_secs_listener`.
-
-    Args:
-      callback: the function that was registered.
-
-    Returns:
-      None.
-
-    Raises:
-      AssertionError: `callback` is not registered.
 
     >>> listener = lambda event, seconds, **metadata: None
     >>> register_event_duration_secs_listener(listener)
@@ -253,17 +246,9 @@ def unregister_event_duration_listener(callback: Listener) -> None:
     _remove(_durations, callback)
 
 
+@docs_from(unregister_event_listener)
 def unregister_event_time_span_listener(callback: Listener) -> None:
     """Undoes `register_event_time_span_listener`.
-
-    Args:
-      callback: the function that was registered.
-
-    Returns:
-      None.
-
-    Raises:
-      AssertionError: `callback` is not registered.
 
     >>> listener = lambda event, start, end, **metadata: None
     >>> register_event_time_span_listener(listener)
@@ -272,17 +257,9 @@ def unregister_event_time_span_listener(callback: Listener) -> None:
     _remove(_spans, callback)
 
 
+@docs_from(unregister_event_listener)
 def unregister_scalar_listener(callback: Listener) -> None:
     """Undoes `register_scalar_listener`.
-
-    Args:
-      callback: the function that was registered.
-
-    Returns:
-      None.
-
-    Raises:
-      AssertionError: `callback` is not registered.
 
     >>> listener = lambda event, value, **metadata: None
     >>> register_scalar_listener(listener)

@@ -11,6 +11,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from .docstrings import docs_from
 from .errors import ArgumentError, OptionError
 from .native import native
 
@@ -102,6 +103,7 @@ def register_pytree_node(
     reader.cache_clear()
 
 
+@docs_from(register_pytree_node)
 def register_pytree_with_keys(
     nodetype: type[T],
     flatten_with_keys: Callable[[T], tuple[Iterable[tuple[KeyEntry, Any]], Hashable]],
@@ -111,17 +113,10 @@ def register_pytree_with_keys(
     """Like `register_pytree_node`, for containers whose children have names: the keys appear in paths.
 
     Args:
-      nodetype: the class.
       flatten_with_keys: ``flatten_with_keys(x)`` returns (pairs of key and child, aux), with keys such as `GetAttrKey`.
       unflatten_func: ``unflatten_func(aux, children)`` returns an instance.
       flatten_func: ``flatten_func(x)`` returns (children, aux), for flattening without paths. None:
         `flatten_with_keys` is used.
-
-    Returns:
-      None.
-
-    Raises:
-      ValueError: the class is registered already.
 
     >>> class Point:
     ...     def __init__(self, x):
@@ -172,6 +167,7 @@ def register_pytree_node_class(cls: Typ) -> Typ:
     return cls
 
 
+@docs_from(register_pytree_node_class)
 def register_pytree_with_keys_class(cls: Typ) -> Typ:
     """Class decorator: makes the class a container, by its method ``tree_flatten_with_keys()`` and its classmethod
     ``tree_unflatten(aux, children)``.
@@ -179,12 +175,6 @@ def register_pytree_with_keys_class(cls: Typ) -> Typ:
     Args:
       cls: the class. ``tree_flatten_with_keys()`` returns (pairs of key and child, aux). ``tree_flatten()`` is optional
         and returns (children, aux).
-
-    Returns:
-      `cls`.
-
-    Raises:
-      ValueError: the class is registered already.
 
     >>> @register_pytree_with_keys_class
     ... class Named:
@@ -286,17 +276,12 @@ def register_dataclass(
     return nodetype
 
 
+@docs_from(register_pytree_node_class)
 def register_static(cls: Typ) -> Typ:
     """Class decorator: makes the class a container without children; the instance itself is part of the structure.
 
     Args:
       cls: the class, whose instances must be hashable and comparable.
-
-    Returns:
-      `cls`.
-
-    Raises:
-      ValueError: the class is registered already.
 
     >>> @register_static
     ... class Mode(str):

@@ -281,6 +281,39 @@ def scalar_aval(kind: type) -> ShapedArray:
     return shaped((), dtypes.python_scalar_dtype(kind), kind is not bool)
 
 
+class Typed:
+    """The base class of objects with a type, `aval`: arrays, tracers, and descriptions of arrays."""
+
+    __slots__ = ()
+
+    aval: ShapedArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The element type."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """True when the element type comes from a Python scalar and gives way in promotions."""
+        return self.aval.weak_type
+
+
 def is_masked(x: Any) -> bool:
     """Whether `x` is a masked array of NumPy. These are not accepted as arrays: the mask would be lost."""
     return isinstance(x, np.ndarray) and hasattr(x, "mask")

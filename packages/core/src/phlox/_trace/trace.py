@@ -19,7 +19,7 @@ import numpy as np
 from .._base import errors, source
 from .._base.beside_jax import is_of_jax, of_jax, offered_to_jax
 from .._ir import dtypes
-from .._ir.avals import ShapedArray, is_masked, typeof_value
+from .._ir.avals import ShapedArray, Typed, is_masked, typeof_value
 from .._ir.primitive import Primitive, current_trace
 from .array_methods import ArrayMethods
 
@@ -96,32 +96,10 @@ def recorder() -> Any:
     return None if trace is None else trace.recorder()
 
 
-class ArrayLike(ArrayMethods):
-    """The base class of concrete arrays and tracers, which have a type, `aval`."""
+class ArrayLike(Typed, ArrayMethods):
+    """The base class of concrete arrays and tracers."""
 
     __slots__ = ()
-
-    aval: ShapedArray
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes."""
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The element type."""
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.aval.size
 
     @property
     def __jax_array__(self) -> Any:
@@ -130,11 +108,6 @@ class ArrayLike(ArrayMethods):
         what = f"{kind} of type {self.aval.short}"
         # For anybody but jax, `hasattr` is false.
         raise offered_to_jax(what, self, sys._getframe(1)) or AttributeError("__jax_array__")
-
-    @property
-    def weak_type(self) -> bool:
-        """True when the element type comes from a Python scalar and gives way in promotions."""
-        return self.aval.weak_type
 
     @property
     def itemsize(self) -> int:

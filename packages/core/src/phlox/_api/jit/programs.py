@@ -11,7 +11,7 @@ from ..._base.errors import ArgumentError, RefError, ShapeError
 from ..._base.pytree import flatten
 from ..._base.wrapping import wraps
 from ..._ir import dtypes
-from ..._ir.avals import ShapedArray, shaped, typeof_value
+from ..._ir.avals import ShapedArray, Typed, shaped, typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, Literal, with_literals
 from ..._ops.spmd import reshard
 from ..._ops.structure.shape import own
@@ -31,7 +31,7 @@ from .references import closed_over, find_refs
 from .user_functions import FlatFunction
 
 
-class ShapeDtypeStruct:
+class ShapeDtypeStruct(Typed):
     """The shape and dtype of an array, without the array.
 
     Args:
@@ -90,31 +90,6 @@ class ShapeDtypeStruct:
         # description.
         sharding = getattr(x, "sharding", None) if aval.spec is not None else None
         return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type, is_ref=isinstance(x, Ref))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes."""
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The element type."""
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        """True when the dtype is weak in promotion."""
-        return self.aval.weak_type
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """A copy with another `shape`, `dtype`, `sharding`, `weak_type` or `is_ref`."""
