@@ -344,7 +344,7 @@ def _map(function: _ParallelFunction, args: tuple[Any, ...], kwargs: dict[str, A
         )
     specs = (*[PartitionSpec()] * len(consts), *in_specs)
     out_specs = tuple(_spec(d, name) for d in out_dims)
-    outs = spmd.bind(closed, [*consts, *leaves], mesh, specs, out_specs, (name,), False)
+    outs = spmd.ManualAxes(mesh, (name,), check_vma=False).bind(closed, [*consts, *leaves], specs, out_specs)
     return flat.out_tree.unflatten(outs)
 
 

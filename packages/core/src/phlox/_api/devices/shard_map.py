@@ -297,12 +297,13 @@ class _Program:
             spmd.part_aval(typeof(x), self.mesh, spec, manual, tracked)
             for x, spec in zip(arrays, array_specs, strict=True)
         ]
-        with spmd.inside(self.mesh, manual, self.check_vma):
+        axes = spmd.ManualAxes(self.mesh, manual, self.check_vma)
+        with axes.inside():
             jaxpr, consts = stage(on_parts, avals, name=self.__name__, may_use_refs=True)
         # Closed-over arrays are the same on all devices.
         in_specs = (*[PartitionSpec()] * len(consts), *array_specs)
         closed = ClosedJaxpr(hoist_consts(jaxpr))
-        outs = spmd.bind(closed, [*consts, *arrays], self.mesh, in_specs, tuple(out_specs), manual, self.check_vma)
+        outs = axes.bind(closed, [*consts, *arrays], in_specs, out_specs)
         return flat.out_tree.unflatten(outs)
 
     def _out_specs(self, tree: PyTreeDef, outs: Sequence[Any]) -> list[PartitionSpec]:

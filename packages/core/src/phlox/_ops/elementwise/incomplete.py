@@ -402,7 +402,11 @@ def _beta_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any
     out = regularized_incomplete_beta(*primals)
     shape = typeof(out).shape
     # The derivative by x is a formula, those by a and b are loops.
-    rules = [functools.partial(betainc_grad, by=0), functools.partial(betainc_grad, by=1), _beta_density]
+    rules: list[Callable[..., Any]] = [
+        functools.partial(betainc_grad, by=0),
+        functools.partial(betainc_grad, by=1),
+        _beta_density,
+    ]
     total: Any = Zero(typeof(out).tangent())
     for rule, t in zip(rules, tangents, strict=True):
         if type(t) is not Zero:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._base import config
 from ..._base.errors import EffectError, OptionError, RefError, ShapeError, ShardingTypeError
@@ -112,30 +112,46 @@ def leaving(x: Any, spec: PartitionSpec, tracked: Names) -> Any:
     return as_varying(x, aval.varying(aval.vma | (_named(spec) & frozenset(tracked))))
 
 
-@contextmanager
-def inside(mesh: Mesh, manual: Names, check_vma: bool) -> Iterator[None]:
-    """Puts the manual axes in scope, for collectives, and the mesh with the types that its axes have inside; with
-    `check_vma` types track along which of the manual axes values vary."""
-    mark = (True,) if check_vma else ()
-    kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
-    within = mesh.update(axis_types=tuple(AxisType.Manual if name in manual else kind for name, kind in kinds))
-    axes = [(name, size, *mark) for name, size in mesh.shape.items() if name in manual]
-    with config.scope(mesh=within), only_axes((*axis_env.get(), *axes)):
-        yield
+class ManualAxes(NamedTuple):
+    """The axes `manual` of a mesh, over which a jaxpr is mapped. With `check_vma`, types track along which of them
+    values vary."""
 
+    mesh: Mesh
+    manual: Names
+    check_vma: bool
 
-def bind(
-    jaxpr: ClosedJaxpr,
-    args: Sequence[Any],
-    mesh: Mesh,
-    in_specs: Sequence[PartitionSpec],
-    out_specs: Sequence[PartitionSpec],
-    manual: Names,
-    check_vma: bool,
-) -> list[Any]:
-    """Binds `shard_map`; constants of the closed jaxpr become replicated operands."""
-    specs = {"in_specs": tuple(in_specs), "out_specs": tuple(out_specs)}
-    return shard_map.rebind(args, {"mesh": mesh, **specs, "manual": manual, "check_vma": check_vma}, [jaxpr])
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Puts the manual axes in scope, for collectives, and the mesh with the types that its axes have inside."""
+        mesh, mark = self.mesh, (True,) if self.check_vma else ()
+        kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
+        within = mesh.update(axis_types=tuple(AxisType.Manual if name in self.manual else kind for name, kind in kinds))
+        axes = [(name, size, *mark) for name, size in mesh.shape.items() if name in self.manual]
+        with config.scope(mesh=within), only_axes((*axis_env.get(), *axes)):
+            yield
+
+    def bind(
+        self,
+        jaxpr: ClosedJaxpr,
+        args: Sequence[Any],
+        in_specs: Sequence[PartitionSpec],
+        out_specs: Sequence[PartitionSpec],
+    ) -> list[Any]:
+        """Binds `shard_map`; constants of the closed jaxpr become replicated operands."""
+        specs = {"in_specs": tuple(in_specs), "out_specs": tuple(out_specs)}
+        return shard_map.rebind(args, {**self._asdict(), **specs}, [jaxpr])
+
+    def stacked(self, avals: Sequence[ShapedArray]) -> Specs:
+        """The specs of results that get a new leading axis, as they differ between devices: it is split over the manual
+        axes along which they vary."""
+        return tuple(
+            PartitionSpec(tuple(n for n in self.manual if n in a.vma) if self.check_vma else self.manual) for a in avals
+        )
+
+    def unmapped(self, spec: PartitionSpec) -> Names:
+        """Manual axes over which a spec does not split: along them the array is replicated."""
+        used = _named(spec)
+        return tuple(axis for axis in self.manual if axis not in used)
 
 
 def _shard_map_rebuild(
@@ -150,13 +166,7 @@ def _shard_map_rebuild(
 
 
 def _shard_map_types(
-    *avals: ShapedArray,
-    jaxpr: ClosedJaxpr,
-    mesh: Mesh,
-    in_specs: Specs,
-    out_specs: Specs,
-    manual: Names,
-    check_vma: bool,
+    *avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Mesh, out_specs: Specs, manual: Names, **_: Any
 ) -> list[ShapedArray]:
     outs = []
     for a, spec in zip(jaxpr.out_avals, out_specs, strict=True):
@@ -216,42 +226,30 @@ def _shard_map_lower(
 
 
 def _shard_map_jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    jaxpr: ClosedJaxpr,
-    mesh: Mesh,
-    in_specs: Specs,
-    out_specs: Specs,
-    manual: Names,
-    check_vma: bool,
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **how: Any
 ) -> tuple[list[Any], list[Any]]:
+    axes = ManualAxes(**how)
     nonzero = tuple(type(t) is not Zero for t in tangents)
-    with inside(mesh, manual, check_vma):
+    with axes.inside():
         derived, present = jvp_jaxpr(jaxpr, nonzero)
     nonzero_tangents = [t for t in tangents if type(t) is not Zero]
     specs = (*in_specs, *[s for s, has in zip(in_specs, nonzero, strict=True) if has])
     out = (*out_specs, *[s for s, has in zip(out_specs, present, strict=True) if has])
-    results = bind(derived, [*primals, *nonzero_tangents], mesh, specs, out, manual, check_vma)
+    results = axes.bind(derived, [*primals, *nonzero_tangents], specs, out)
     count = len(out_specs)
     return results[:count], fill(results[count:], present, [typeof(x) for x in results[:count]])
 
 
 def _shard_map_linearize(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    jaxpr: ClosedJaxpr,
-    mesh: Mesh,
-    in_specs: Specs,
-    out_specs: Specs,
-    manual: Names,
-    check_vma: bool,
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **how: Any
 ) -> tuple[list[Any], list[Any]]:
+    axes = ManualAxes(**how)
     nonzero = tuple(type(t) is not Zero for t in tangents)
-    with inside(mesh, manual, check_vma):
+    with axes.inside():
         split = linearize_jaxpr(jaxpr, nonzero)
         count = len(out_specs)
         # Residuals have no spec of the user's. Each device's residual is a slice along a new leading axis.
-        stacked = _stacked(split.primal.out_avals[count:], manual, check_vma)
+        stacked = axes.stacked(split.primal.out_avals[count:])
 
         def with_axis(*xs: Any) -> list[Any]:
             outs = eval_jaxpr(split.primal.jaxpr, split.primal.consts, *xs)
@@ -272,7 +270,7 @@ def _shard_map_linearize(
             a.with_axis(0, 1) if i < len(fresh) and fresh[i] else a for i, a in enumerate(split.linear.in_avals)
         ]
         linear = restage(without_axis, in_avals, jaxpr.jaxpr)
-    results = bind(primal, primals, mesh, in_specs, (*out_specs, *stacked), manual, check_vma)
+    results = axes.bind(primal, primals, in_specs, (*out_specs, *stacked))
     sources: dict[str, Sequence[Any]] = {"in": primals, "out": results}
     specs = {"in": in_specs, "out": (*out_specs, *stacked)}
     residuals = [sources[kind][i] for kind, i in split.residuals]
@@ -281,22 +279,13 @@ def _shard_map_linearize(
     tangent_specs = tuple(s for s, has in zip(out_specs, split.nonzero, strict=True) if has)
     nonzero_tangents = [t for t in tangents if type(t) is not Zero]
     outs = (
-        bind(linear, [*residuals, *nonzero_tangents], mesh, tuple(linear_specs), tangent_specs, manual, check_vma)
-        if tangent_specs
-        else []
+        axes.bind(linear, [*residuals, *nonzero_tangents], tuple(linear_specs), tangent_specs) if tangent_specs else []
     )
     return results[:count], fill(outs, split.nonzero, [typeof(x) for x in results[:count]])
 
 
-def _shard_map_expose(
-    *args: Any,
-    jaxpr: ClosedJaxpr,
-    mesh: Mesh,
-    in_specs: Specs,
-    out_specs: Specs,
-    manual: Names,
-    check_vma: bool,
-) -> list[list[Any]]:
+def _shard_map_expose(*args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **how: Any) -> list[list[Any]]:
+    axes = ManualAxes(**how)
     counts: list[int] = []
 
     def all_results(*xs: Any) -> list[Any]:
@@ -312,40 +301,22 @@ def _shard_map_expose(
         eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *xs, run=run)
         return [insert_axis(x, 1, 0) for x in results]
 
-    with inside(mesh, manual, check_vma):
+    with axes.inside():
         exposed = restage(all_results, jaxpr.in_avals, jaxpr.jaxpr)
-    outs = iter(bind(exposed, args, mesh, in_specs, _stacked(exposed.out_avals, manual, check_vma), manual, check_vma))
+    outs = iter(axes.bind(exposed, args, in_specs, axes.stacked(exposed.out_avals)))
     return [[next(outs) for _ in range(count)] for count in counts]
 
 
-def _stacked(avals: Sequence[ShapedArray], manual: Names, check_vma: bool) -> Specs:
-    """The specs of results that get a new leading axis, as they differ between devices: it is split over the manual
-    axes along which they vary."""
-    return tuple(PartitionSpec(tuple(axis for axis in manual if axis in a.vma) if check_vma else manual) for a in avals)
-
-
-def _unmapped(manual: Names, spec: PartitionSpec) -> Names:
-    """Manual axes over which a spec does not split: along them the array is replicated."""
-    used = _named(spec)
-    return tuple(axis for axis in manual if axis not in used)
-
-
 def _shard_map_transpose(
-    cotangents: Sequence[Any],
-    *args: Any,
-    jaxpr: ClosedJaxpr,
-    mesh: Mesh,
-    in_specs: Specs,
-    out_specs: Specs,
-    manual: Names,
-    check_vma: bool,
+    cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **how: Any
 ) -> list[Any]:
+    axes = ManualAxes(**how)
     linear = tuple(is_linear(x) for x in args)
     nonzero = tuple(type(ct) is not Zero for ct in cotangents)
     ct_specs = [s for s, has in zip(out_specs, nonzero, strict=True) if has]
     arg_specs = [s for s, is_lin in zip(in_specs, linear, strict=True) if not is_lin]
     result_specs = [s for s, is_lin in zip(in_specs, linear, strict=True) if is_lin]
-    with inside(mesh, manual, check_vma):
+    with axes.inside():
         derived, present = transpose_jaxpr(jaxpr, linear, nonzero)
         result_specs = [s for s, there in zip(result_specs, present, strict=True) if there]
 
@@ -355,25 +326,20 @@ def _shard_map_transpose(
             # replicated operand is the sum over devices.
             # Where types track how values vary, `backward_pass` has done both.
             for i, spec in enumerate(ct_specs):
-                copies = () if check_vma else _unmapped(manual, spec)
+                copies = () if axes.check_vma else axes.unmapped(spec)
                 if copies:
-                    share = 1
-                    for axis in copies:
-                        share *= mesh.shape[axis]
-                    cts[i] = div(cts[i], literal(cts[i], share))
+                    cts[i] = div(cts[i], literal(cts[i], math.prod(axes.mesh.shape[axis] for axis in copies)))
             outs = eval_jaxpr(derived.jaxpr, derived.consts, *values, *cts)
-            if check_vma:
+            if axes.check_vma:
                 return outs
             return [
-                psum.bind(x, axes=copies, axis_index_groups=None)[0] if (copies := _unmapped(manual, spec)) else x
+                psum.bind(x, axes=copies, axis_index_groups=None)[0] if (copies := axes.unmapped(spec)) else x
                 for x, spec in zip(outs, result_specs, strict=True)
             ]
 
         program = restage(adjusted, derived.in_avals, jaxpr.jaxpr, may_use_refs=True)
     operands = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
-    operand_cotangents = iter(
-        bind(program, operands, mesh, (*arg_specs, *ct_specs), tuple(result_specs), manual, check_vma)
-    )
+    operand_cotangents = iter(axes.bind(program, operands, (*arg_specs, *ct_specs), tuple(result_specs)))
     there = iter(present)
     return [(next(operand_cotangents) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in args]
 
@@ -383,57 +349,44 @@ def _shard_map_batch(
     args: Sequence[Any],
     dims: Sequence[Dim],
     jaxpr: ClosedJaxpr,
-    mesh: Mesh,
     in_specs: Specs,
     out_specs: Specs,
-    manual: Names,
-    check_vma: bool,
+    **how: Any,
 ) -> tuple[list[Any], list[Dim]]:
-    pieces = math.prod(mesh.shape[name] for name in axis.spmd)
+    axes = ManualAxes(**how)
+    pieces = math.prod(axes.mesh.shape[name] for name in axis.spmd)
     if axis.size % pieces:
         raise ShapeError(f"a batch of {axis.size} cannot be split evenly over {pieces} devices (spmd_axis_name)")
-    with inside(mesh, manual, check_vma):
+    with axes.inside():
         derived, out_dims = batch_jaxpr(jaxpr, axis._replace(size=axis.size // pieces), tuple(dims))
-        if check_vma and axis.spmd:  # along these axes devices have other examples
-            spread = frozenset(axis.spmd) & frozenset(manual)
+        if axes.check_vma and axis.spmd:  # along these axes devices have other examples
+            spread = frozenset(axis.spmd) & frozenset(axes.manual)
             avals = [a if d is None else a.varying(a.vma | spread) for a, d in zip(derived.in_avals, dims, strict=True)]
             program = derived
             derived = restage(as_function(program), avals, jaxpr.jaxpr)
     specs = tuple(insert_entry(s, d, axis.spmd) for s, d in zip(in_specs, dims, strict=True))
     out = tuple(insert_entry(s, d, axis.spmd) for s, d in zip(out_specs, out_dims, strict=True))
-    return bind(derived, args, mesh, specs, out, manual, check_vma), out_dims
+    return axes.bind(derived, args, specs, out), out_dims
 
 
 def _shard_map_masked(
-    mask: Any,
-    *args: Any,
-    jaxpr: ClosedJaxpr,
-    mesh: Mesh,
-    in_specs: Specs,
-    out_specs: Specs,
-    manual: Names,
-    check_vma: bool,
+    mask: Any, *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **how: Any
 ) -> list[Any]:
     """The mask is equal on all devices."""
+    axes = ManualAxes(**how)
     spec = PartitionSpec()
-    with inside(mesh, manual, check_vma):
-        program = masked_jaxpr(jaxpr, part_aval(typeof(mask), mesh, spec, manual))
-    return bind(program, [mask, *args], mesh, (spec, *in_specs), out_specs, manual, check_vma)
+    with axes.inside():
+        program = masked_jaxpr(jaxpr, part_aval(typeof(mask), axes.mesh, spec, axes.manual))
+    return axes.bind(program, [mask, *args], (spec, *in_specs), out_specs)
 
 
 def _shard_map_checked(
-    checks: Any,
-    *args: Any,
-    jaxpr: ClosedJaxpr,
-    mesh: Mesh,
-    in_specs: Specs,
-    out_specs: Specs,
-    manual: Names,
-    check_vma: bool,
+    checks: Any, *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **how: Any
 ) -> list[Any]:
     """Each device has its own `Error`; the result is that of the first device with an error."""
+    axes = ManualAxes(**how)
     leaves = checks.leaves
-    with inside(mesh, manual, check_vma):
+    with axes.inside():
         program, tree = checks.program(jaxpr, jaxpr.in_avals)
         width = tree.num_leaves
 
@@ -443,9 +396,9 @@ def _shard_map_checked(
             return [*rows, *outs[width:]]
 
         stacked = restage(fun, program.in_avals, program.jaxpr)
-    each = PartitionSpec(tuple(name for name in mesh.axis_names if name in manual))
+    each = PartitionSpec(tuple(name for name in axes.mesh.axis_names if name in axes.manual))
     in_specs = (*[PartitionSpec()] * len(leaves), *in_specs)
-    outs = bind(stacked, [*leaves, *args], mesh, in_specs, (*[each] * width, *out_specs), manual, check_vma)
+    outs = axes.bind(stacked, [*leaves, *args], in_specs, (*[each] * width, *out_specs))
     results = checks.results(outs, tree)
     checks.error = checks.error.reduced()
     return results
