@@ -225,6 +225,7 @@ class BCOO(JAXSparse):
     @classmethod
     def tree_unflatten(cls, aux_data: dict[str, Any], children: Any) -> BCOO:
         """The array of these parts."""
+        # Not by the constructor: transformations also put objects that are no arrays into a tree.
         result = object.__new__(cls)
         result.data, result.indices = children
         vars(result).update(aux_data)
@@ -238,6 +239,7 @@ def _check(x: BCOO) -> None:
         raise ArgumentError(f"BCOO: indices of type {x.indices.dtype}{list(indices)}", instead="integers [..., nse, n]")
     batch, nse = len(indices) - 2, indices[-2]
     dense = len(data) - batch - 1
+    # Batch axes may have length one: their elements or indices are then shared, see `parts`.
     fits = dense >= 0 and data[batch] == nse and len(shape) == batch + indices[-1] + dense
     if not fits or data[batch + 1 :] != shape[len(shape) - dense :]:
         raise ShapeError(
@@ -255,6 +257,21 @@ def parts(x: BCOO) -> tuple[Any, Any]:
     batch = x.shape[: x.n_batch]
     data = jnp.broadcast_to(x.data, (*batch, *x.data.shape[x.n_batch :]))
     return data, jnp.broadcast_to(x.indices, (*batch, *x.indices.shape[x.n_batch :]))
+
+
+def is_inside(indices: Any, shape: Sequence[int]) -> Any:
+    """For each stored element, whether its indices lie in the shape; those of padding do not."""
+    return (indices < jnp.array(shape, indices.dtype)).all(-1)
+
+
+def zero_unless(mask: Any, data: Any) -> Any:
+    """The stored elements for which `mask` holds, and zeros; `data` has dense axes after those of the mask."""
+    return jnp.where(mask.reshape(mask.shape + (1,) * (data.ndim - mask.ndim)), data, jnp.zeros((), data.dtype))
+
+
+def join_columns(columns: Sequence[Any], shape: Sequence[int], dtype: Any) -> Any:
+    """Rows of indices from the index along each axis, of which there may be none: arrays of this shape and dtype."""
+    return jnp.stack(columns, -1) if columns else jnp.zeros((*shape, 0), dtype)
 
 
 def mapped(function: Callable[..., Any], n_batch: int) -> Callable[..., Any]:
@@ -281,6 +298,7 @@ def bcoo_todense(mat: BCOO) -> Array:
     def one(data: Any, indices: Any) -> Any:
         if not shape:
             return data.sum(0)
+        # Padding has indices outside of the shape, which "drop" leaves out.
         return jnp.zeros((*shape, *dense), mat.dtype).at[columns(indices)].add(data, mode="drop")
 
     return mapped(one, mat.n_batch)(*parts(mat))
@@ -318,6 +336,7 @@ def bcoo_fromdense(
     def one(mask: Any) -> Any:
         if not shape:
             return jnp.zeros((nse, 0), index_dtype)
+        # Missing elements get the shape as their indices, which marks them as padding.
         positions = jnp.nonzero(mask, size=nse, fill_value=shape)
         return jnp.stack(positions, -1).astype(index_dtype)
 
@@ -331,6 +350,7 @@ def extract(indices: Any, arr: Any, n_batch: int) -> Any:
 
     def one(indices: Any, arr: Any) -> Any:
         if not indices.shape[-1]:
+            # Without sparse axes all stored elements are added to one place, so only the first gets the value.
             first = jnp.arange(indices.shape[0]).reshape((-1,) + (1,) * arr.ndim) == 0
             return jnp.where(first, arr, jnp.zeros((), arr.dtype))
         return arr.at[columns(indices)].get(mode="fill", fill_value=0)
@@ -364,5 +384,5 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
     data = extract(indices, arr, sparr.n_batch)
     if not (sparr.unique_indices if assume_unique is None else assume_unique):
         keep = functions.is_first(indices, sparr.sparse_shape, sparr.n_batch)
-        data = jnp.where(keep.reshape(keep.shape + (1,) * sparr.n_dense), data, jnp.zeros((), data.dtype))
+        data = zero_unless(keep, data)
     return sparr.tree_unflatten(sparr.tree_flatten()[1], (data, indices))

@@ -12,7 +12,7 @@ from ..._base.errors import ArgumentError, OptionError, SparseEfficiencyError
 from ..._trace.trace import Tracer
 from ...ops import segment_sum
 from ._base import SparseEfficiencyWarning, columns
-from ._bcoo import BCOO, mapped, parts
+from ._bcoo import BCOO, is_inside, mapped, parts, zero_unless
 
 
 def _in_order(indices: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
@@ -22,6 +22,7 @@ def _in_order(indices: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
     """
     outside = (indices >= jnp.array(shape, indices.dtype)).any(-1, keepdims=True)
     rows = jnp.where(outside, jnp.array(shape, indices.dtype), indices)
+    # The last key of `lexsort` counts most, so columns are reversed.
     order = jnp.lexsort(columns(rows)[::-1]) if shape else jnp.arange(rows.shape[0])
     rows = rows[order]
     changed = (rows[1:] != rows[:-1]).any(-1)
@@ -84,7 +85,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
 
         def count(indices: Any) -> Any:
             _, rows, new = _in_order(indices, shape)
-            return (new & (rows < jnp.array(shape, rows.dtype)).all(-1)).sum()
+            return (new & is_inside(rows, shape)).sum()
 
         counts = mapped(count, mat.n_batch)(indices)
         nse = int(counts.max()) if counts.size else 0
@@ -94,8 +95,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
         order, rows, new = _in_order(indices, shape)
         group = jnp.cumsum(new) - 1
         outside = jnp.full((size, len(shape)), jnp.array(shape, indices.dtype), indices.dtype)
-        inside = (rows < jnp.array(shape, rows.dtype)).all(-1).reshape((-1,) + (1,) * mat.n_dense)
-        values = jnp.where(inside, data[order], jnp.zeros((), data.dtype))
+        values = zero_unless(is_inside(rows, shape), data[order])
         return segment_sum(values, group, size), outside.at[group].set(rows, mode="drop")
 
     return BCOO(mapped(one, mat.n_batch)(data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
@@ -151,6 +151,7 @@ def bcoo_update_layout(
         if on_inefficient == "error":
             raise SparseEfficiencyError(what, instead="on_inefficient='warn' or None")
         warnings.warn(what, SparseEfficiencyWarning, stacklevel=2)
+    # Axes become sparse before others become batch or dense: a batch axis can become dense that way only.
     while mat.n_dense > n_dense:
         mat = _dense_to_sparse(mat)
     while mat.n_batch > n_batch:
@@ -219,6 +220,7 @@ def _sparse_to_batch(mat: BCOO) -> BCOO:
     count, rest = mat.sparse_shape[0], mat.sparse_shape[1:]
 
     def one(data: Any, indices: Any) -> Any:
+        # Each example of the new batch has all elements; those of other examples become padding of it.
         here = indices[:, 0] == jnp.arange(count, dtype=indices.dtype)[:, None]
         rows = jnp.where(here[..., None], indices[:, 1:], jnp.array(rest, indices.dtype))
         mask = here.reshape(here.shape + (1,) * (data.ndim - 1))

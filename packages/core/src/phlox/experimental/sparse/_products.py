@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +10,8 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._base.errors import ArgumentError, ShapeError
 from ._base import columns
-from ._bcoo import BCOO, extract, mapped, parts
-from ._layouts import bcoo_sum_duplicates, bcoo_update_layout, flat
+from ._bcoo import BCOO, extract, is_inside, join_columns, mapped, parts, zero_unless
+from ._layouts import bcoo_update_layout, fewer, flat
 
 Dimensions = Any  # ((contracted of lhs, of rhs), (batch of lhs, of rhs))
 
@@ -35,10 +34,10 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     b, end = mat.n_batch, mat.n_batch + mat.n_sparse
     data, indices = parts(mat)
     data = data.sum(tuple(b + 1 + i - end for i in gone if i >= end))
-    inside = (indices < jnp.array(mat.sparse_shape, indices.dtype)).all(-1)
     remaining = [i - b for i in range(b, end) if i not in gone]
-    if len(remaining) < mat.n_sparse:  # padding could come inside
-        data = jnp.where(inside.reshape(inside.shape + (1,) * (data.ndim - b - 1)), data, jnp.zeros((), data.dtype))
+    # Without the summed indices, padding that lies outside along those only would come inside.
+    if len(remaining) < mat.n_sparse:
+        data = zero_unless(is_inside(indices, mat.sparse_shape), data)
     indices = indices[..., np.array(remaining, int)]
     batch, summed = [i for i in range(b) if i not in gone], [i for i in range(b) if i in gone]
     lengths = [mat.shape[i] for i in batch]
@@ -119,16 +118,22 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
             a, c = i[..., axis], j[..., axis]
             match &= (a < n) & (c < m) & ((a == c) if n == m else True)
             joined.append(jnp.broadcast_to(c if n == 1 else a, match.shape))
-        rows = jnp.stack(joined, -1) if joined else jnp.zeros((*match.shape, 0), indices.dtype)
-        rows = jnp.where(match[..., None], rows, jnp.array(full, rows.dtype))
-        product = data[:, None] * others[None]
-        mask = match.reshape(match.shape + (1,) * lhs.n_dense)
-        product = jnp.where(mask, product, jnp.zeros((), product.dtype))
-        return product.reshape(-1, *product.shape[2:]), rows.reshape(-1, len(full))
+        return _paired(match, data, others, joined, full, indices.dtype)
 
     batch = shape[:b]
     arrays = [jnp.broadcast_to(x, (*batch, *x.shape[b:])) for mat in (lhs, rhs) for x in parts(mat)]
     return BCOO(mapped(one, b)(*arrays), shape=shape)
+
+
+def _paired(
+    match: Any, data: Any, others: Any, columns: Sequence[Any], shape: Sequence[int], dtype: Any
+) -> tuple[Any, Any]:
+    """The products of all pairs of stored elements, and their indices; pairs that do not `match` become padding."""
+    # How many pairs match depends on values, and the shape of a result must not: all of them are kept.
+    rows = join_columns(columns, match.shape, dtype)
+    rows = jnp.where(match[..., None], rows, jnp.array(shape, rows.dtype))
+    product = zero_unless(match, data[:, None] * others[None])
+    return product.reshape(-1, *product.shape[2:]), rows.reshape(-1, len(shape))
 
 
 def bcoo_dot_general(
@@ -192,7 +197,7 @@ def _free(ndim: int, *used: Sequence[int]) -> list[int]:
 
 
 def _sparse_dense(lhs: BCOO, rhs: Any, lc: Any, rc: Any, lb: Any, rb: Any) -> Any:
-    """Each stored element picks a part of `rhs`, and its product is added where the element's free indices say."""
+    """Multiplies each stored element by the matching row of `rhs` and adds it at its row of the result."""
     first_dense = lhs.n_batch + lhs.n_sparse
     if any(i >= first_dense for i in (*lc, *lb)):
         lhs = bcoo_update_layout(lhs, n_dense=0)
@@ -210,8 +215,7 @@ def _sparse_dense(lhs: BCOO, rhs: Any, lc: Any, rc: Any, lb: Any, rb: Any) -> An
     positions = tuple(rows[i] for i in (*lb, *free))
     inner = product.shape[1:]
     if not positions:
-        inside = (lhs.indices < jnp.array(lhs.sparse_shape, lhs.indices.dtype)).all(-1)
-        return jnp.where(inside.reshape((-1,) + (1,) * len(inner)), product, jnp.zeros((), dtype)).sum(0)
+        return zero_unless(is_inside(lhs.indices, lhs.sparse_shape), product).sum(0)
     outer = [lhs.shape[i] for i in (*lb, *free)]
     return jnp.zeros((*outer, *inner), product.dtype).at[positions].add(product, mode="drop")
 
@@ -232,21 +236,16 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, lc: Any, rc: Any, lb: Any, rb: Any) -> 
     shape = [lhs.sparse_shape[i] for i in left] + [rhs.sparse_shape[i] for i in right]
 
     def one(data: Any, indices: Any, others: Any, other_indices: Any) -> Any:
-        match = (indices < jnp.array(lhs.sparse_shape, indices.dtype)).all(-1)[:, None]
-        match = match & (other_indices < jnp.array(rhs.sparse_shape, other_indices.dtype)).all(-1)[None]
+        match = is_inside(indices, lhs.sparse_shape)[:, None] & is_inside(other_indices, rhs.sparse_shape)[None]
         for i, j in pairs:
             match &= indices[:, None, i] == other_indices[None, :, j]
         both = [jnp.broadcast_to(indices[:, None, i], match.shape) for i in left]
         both += [jnp.broadcast_to(other_indices[None, :, j], match.shape) for j in right]
-        rows = jnp.stack(both, -1) if both else jnp.zeros((*match.shape, 0), indices.dtype)
-        rows = jnp.where(match[..., None], rows, jnp.array(shape, rows.dtype))
-        product = data[:, None] * others[None]
-        product = jnp.where(match, product, jnp.zeros((), product.dtype))
-        return product.reshape(-1), rows.reshape(-1, len(shape))
+        return _paired(match, data, others, both, shape, indices.dtype)
 
+    # The number of pairs is that of a product; a small result has less elements than there are pairs.
     result = BCOO(mapped(one, n)(*parts(lhs), *parts(rhs)), shape=(*batch, *shape))
-    most = math.prod(shape)
-    return bcoo_sum_duplicates(result, nse=most) if result.nse > most else result
+    return fewer(result)
 
 
 def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Dimensions) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from ... import numpy as jnp
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
-from ._bcoo import BCOO, mapped, parts
+from ._bcoo import BCOO, is_inside, join_columns, mapped, parts, zero_unless
 from ._layouts import fewer
 
 
@@ -91,7 +91,6 @@ def bcoo_reshape(
         raise NotImplementedError(f"bcoo_reshape: {mat} to {sizes} mixes batch, sparse and dense axes")
 
     def change(indices: Any) -> Any:
-        inside = (indices < jnp.array(old, indices.dtype)).all(-1)
         place = jnp.zeros(indices.shape[:1], indices.dtype)
         for axis, length in enumerate(old):
             place = place * length + indices[:, axis]
@@ -99,8 +98,9 @@ def bcoo_reshape(
         for length in new[::-1]:
             coordinates.append(place % length)
             place = place // length
-        rows = jnp.stack(coordinates[::-1], -1) if new else jnp.zeros((indices.shape[0], 0), indices.dtype)
-        return jnp.where(inside[:, None], rows, jnp.array(new, indices.dtype))
+        rows = join_columns(coordinates[::-1], place.shape, place.dtype)
+        # Padding is set apart, as its indices may count up to a position inside of the new shape.
+        return jnp.where(is_inside(indices, old)[:, None], rows, jnp.array(new, indices.dtype))
 
     data, indices = parts(mat)
     indices = mapped(change, b)(indices).reshape(*sizes[:first], mat.nse, len(new))
@@ -134,7 +134,8 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     data, indices = parts(arr)
     rows = [i - b for i in range(b, end) if i not in left_out]
     outside = [i - b for i in range(b, end) if i in left_out]
-    data = jnp.where(_inside(indices[..., np.array(outside, int)], arr.n_dense, [1] * len(outside)), data, 0)
+    # Padding may lie outside along these axes only, and would come inside without them.
+    data = zero_unless(is_inside(indices[..., np.array(outside, int)], [1] * len(outside)), data)
     indices = indices[..., np.array(rows, int)]
     batch = tuple(i for i in left_out if i < b)
     dense = tuple(b + 1 + i - end for i in left_out if i >= end)
@@ -144,11 +145,6 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
         indices_sorted=arr.indices_sorted,
         unique_indices=arr.unique_indices,
     )
-
-
-def _inside(indices: Any, n_dense: int, shape: Sequence[int]) -> Any:
-    inside = (indices < jnp.array(shape, indices.dtype)).all(-1)
-    return inside.reshape(inside.shape + (1,) * n_dense)
 
 
 @docs_from(bcoo_reshape)
@@ -188,6 +184,7 @@ def bcoo_broadcast_in_dim(
     data = jnp.broadcast_to(data, (*shape[:first], mat.nse, *shape[last:]))
     indices = indices.reshape(*batch_lengths, mat.nse, mat.n_sparse)
     indices = jnp.broadcast_to(indices, (*shape[:first], mat.nse, mat.n_sparse))
+    # The sparse axis of the array for each sparse axis of the result that is not new.
     old = {place: i for i, place in enumerate(axes[b:end])}
     columns = []
     for axis in range(first, last):
@@ -196,13 +193,12 @@ def bcoo_broadcast_in_dim(
             columns.append(indices[..., old[axis]])
             continue
         if axis in old:  # padding stays outside
-            inside = indices[..., old[axis]] < 1
-            data = jnp.where(inside.reshape(inside.shape + (1,) * (len(shape) - last)), data, jnp.zeros((), data.dtype))
+            data = zero_unless(indices[..., old[axis]] < 1, data)
         count = indices.shape[-2]
         data, indices = jnp.repeat(data, length, first), jnp.repeat(indices, length, first)
         columns = [jnp.repeat(column, length, first) for column in columns]
         columns.append(jnp.broadcast_to(jnp.tile(jnp.arange(length, dtype=indices.dtype), count), indices.shape[:-1]))
-    indices = jnp.stack(columns, -1) if columns else jnp.zeros((*indices.shape[:-1], 0), indices.dtype)
+    indices = join_columns(columns, indices.shape[:-1], indices.dtype)
     simple = last - first == mat.n_sparse and all(shape[i] == mat.shape[b + j] for i, j in old.items())
     return BCOO(
         (data, indices),
@@ -248,6 +244,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         data, indices = parts(x)
         axis = dimension - b
         outside = (indices >= jnp.array(x.sparse_shape, indices.dtype)).any(-1)
+        # Padding of an array may have an index that is inside of the longer result.
         column = jnp.where(outside, shape[dimension], indices[..., axis] + start)
         moved.append((data, indices.at[..., axis].set(column.astype(indices.dtype))))
         start += x.shape[dimension]
@@ -307,9 +304,8 @@ def _selected(data: Any, indices: Any, shape: Sequence[int], mat: BCOO, starts: 
     steps = jnp.array(steps, indices.dtype)
     moved = indices - jnp.asarray(starts, indices.dtype)
     keep = ((moved >= 0) & (moved % steps == 0) & (moved // steps < lengths)).all(-1)
-    mask = keep.reshape(keep.shape + (1,) * mat.n_dense)
     positions = jnp.where(keep[..., None], moved // steps, lengths)
-    return BCOO((jnp.where(mask, data, jnp.zeros((), data.dtype)), positions), shape=shape)
+    return BCOO((zero_unless(keep, data), positions), shape=shape)
 
 
 @docs_from(bcoo_transpose)
@@ -370,6 +366,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     for i in dimensions:
         if b <= i < end:
             column = indices[..., i - b]
+            # Padding keeps its index: reversed, it would be negative.
             turned = jnp.where(column < operand.shape[i], operand.shape[i] - 1 - column, column)
             indices = indices.at[..., i - b].set(turned)
     return BCOO((data, indices), shape=operand.shape, unique_indices=operand.unique_indices)

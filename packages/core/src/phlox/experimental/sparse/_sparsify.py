@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,24 @@ from ._shapes import (
     bcoo_transpose,
 )
 
-_RULES: dict[str, Callable[..., Any]] = {}
+
+class _Rule(NamedTuple):
+    """The rule of an operation that meets a sparse array.
+
+    Attributes:
+      apply: function of the operands and parameters of the operation; sparse operands are `BCOO`.
+      keeps_format: whether the result is a `BCSR` if all sparse operands are.
+      takes_all_formats: whether `apply` takes sparse operands as they are.
+      takes_shape: whether `apply` also takes the shape of the result, as ``out``.
+    """
+
+    apply: Callable[..., Any]
+    keeps_format: bool = False
+    takes_all_formats: bool = False
+    takes_shape: bool = False
+
+
+_RULES: dict[str, _Rule] = {}
 
 
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
@@ -81,11 +98,11 @@ def _run(eqn: Any, values: list[Any]) -> Any:
         raise NotImplementedError(
             f"sparse rule for {name} is not implemented; instead: sparse.todense of its operand before it"
         )
-    by_rows = getattr(rule, "keeps_format", False) and all(type(x) is BCSR for x in values if is_sparse(x))
-    if not getattr(rule, "takes_all_formats", False):
+    by_rows = rule.keeps_format and all(type(x) is BCSR for x in values if is_sparse(x))
+    if not rule.takes_all_formats:
         values = [_as_bcoo(x, name) for x in values]
     shape = eqn.outvars[0].aval.shape if eqn.outvars else ()
-    result = rule(*values, **eqn.params, **({"out": shape} if getattr(rule, "takes_shape", False) else {}))
+    result = rule.apply(*values, **eqn.params, **({"out": shape} if rule.takes_shape else {}))
     return BCSR.from_bcoo(result) if by_rows and type(result) is BCOO and result.n_sparse == 2 else result
 
 
@@ -99,9 +116,7 @@ def _as_bcoo(x: Any, name: str) -> Any:
 
 def _rule(*names: str, **marks: bool) -> Callable[[Any], Any]:
     def register(function: Any) -> Any:
-        for mark in marks:
-            setattr(function, mark, True)
-        _RULES.update(dict.fromkeys(names, function))
+        _RULES.update(dict.fromkeys(names, _Rule(function, **marks)))
         return function
 
     return register
@@ -112,6 +127,7 @@ def _rule(*names: str, **marks: bool) -> Callable[[Any], Any]:
 
 def _elementwise(name: str, linear: bool) -> None:
     def rule(x: BCOO, **params: Any) -> BCOO:
+        # The function of a sum is not the sum of the function: elements with equal indices are added first.
         if not linear and not x.unique_indices:
             x = distinct(x)
         return x._with(_primitive(name).bind(x.data, **params))
@@ -171,6 +187,7 @@ def _add(x: Any, y: Any, out: tuple[int, ...], sign: int) -> Any:
     if is_sparse(x) and is_sparse(y):
         if x.shape != y.shape:
             raise NotImplementedError("Addition between sparse matrices of different shapes.")
+        # The same array of indices: no element is stored twice, as it would be otherwise.
         if x.indices is y.indices and x.n_dense == y.n_dense:
             return x._with(x.data + y.data if sign > 0 else x.data - y.data)
         b, d = min(x.n_batch, y.n_batch), min(x.n_dense, y.n_dense)
@@ -189,14 +206,8 @@ def _add(x: Any, y: Any, out: tuple[int, ...], sign: int) -> Any:
     return x + y.todense() if sign > 0 else x - y.todense()
 
 
-@_rule("add", "add_any", takes_shape=True)
-def _plus(x: Any, y: Any, *, out: tuple[int, ...]) -> Any:
-    return _add(x, y, out, 1)
-
-
-@_rule("sub", takes_shape=True)
-def _minus(x: Any, y: Any, *, out: tuple[int, ...]) -> Any:
-    return _add(x, y, out, -1)
+_rule("add", "add_any", takes_shape=True)(functools.partial(_add, sign=1))
+_rule("sub", takes_shape=True)(functools.partial(_add, sign=-1))
 
 
 @_rule("mul", keeps_format=True)
@@ -236,29 +247,12 @@ def _name_rule(x: Any, *, name: str) -> Any:
     return todense(x) if name == DENSE else x
 
 
-@_rule("transpose")
-def _transpose(x: BCOO, *, permutation: Any) -> BCOO:
-    return bcoo_transpose(x, permutation=permutation)
-
-
-@_rule("reshape")
-def _reshape(x: BCOO, *, new_sizes: Any, dimensions: Any = None) -> BCOO:
-    return bcoo_reshape(x, new_sizes=new_sizes, dimensions=dimensions)
-
-
-@_rule("squeeze")
-def _squeeze(x: BCOO, *, dimensions: Any) -> BCOO:
-    return bcoo_squeeze(x, dimensions=dimensions)
-
-
-@_rule("broadcast_in_dim", keeps_format=True)
-def _broadcast_in_dim(x: BCOO, *, shape: Any, broadcast_dimensions: Any) -> BCOO:
-    return bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=broadcast_dimensions)
-
-
-@_rule("slice")
-def _slice(x: BCOO, *, start_indices: Any, limit_indices: Any, strides: Any) -> BCOO:
-    return bcoo_slice(x, start_indices=start_indices, limit_indices=limit_indices, strides=strides)
+_rule("transpose")(bcoo_transpose)
+_rule("reshape")(bcoo_reshape)
+_rule("squeeze")(bcoo_squeeze)
+_rule("broadcast_in_dim", keeps_format=True)(bcoo_broadcast_in_dim)
+_rule("slice")(bcoo_slice)
+_rule("rev")(bcoo_rev)
 
 
 @_rule("dynamic_slice")
@@ -271,11 +265,6 @@ def _concatenate(*operands: Any, dimension: int) -> BCOO:
     if not all(map(is_sparse, operands)):
         raise NotImplementedError("concatenate of sparse and dense arrays; instead: sparse.todense or BCOO.fromdense")
     return bcoo_concatenate(operands, dimension=dimension)
-
-
-@_rule("rev")
-def _rev(x: BCOO, *, dimensions: Any) -> BCOO:
-    return bcoo_rev(x, dimensions)
 
 
 @_rule("gather")
@@ -297,6 +286,7 @@ def _jit(*values: Any, jaxpr: Any, **_: Any) -> list[Any]:
     return _call(jaxpr, *values)
 
 
+# Rules of derivatives are left out: the operators of the function have sparse rules, which are differentiated.
 @_rule("custom_jvp_call", "custom_vjp_call", takes_all_formats=True)
 def _custom(*values: Any, call_jaxpr: Any, **_: Any) -> list[Any]:
     return _call(call_jaxpr, *values)
