@@ -350,6 +350,7 @@ def dependent_outputs(jaxpr: Jaxpr, inputs: Sequence[bool]) -> list[bool]:
 def dependent_results(eqn: JaxprEqn, operands: Sequence[bool]) -> list[bool]:
     """For each result of an equation, whether it depends on the operands that are marked."""
     rule = eqn.primitive.dependent
+    # If all operands are marked, or none is, the results are too: only mixed marks need the rule.
     if rule is not None and any(operands) and not all(operands):
         flags: list[bool] = rule(operands, eqn.params)
         return flags

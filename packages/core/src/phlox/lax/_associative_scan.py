@@ -72,6 +72,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
             f"{pytree.typed_text(out_tree, types)} for {takes}"
         )
         pytree.check_same(elems_tree, out_tree, what, instead if result is None else "")
+        # Checked here: otherwise the scan would raise for parts of `elems`, which the user does not know.
         for path, x, y in zip(pytree.named_paths(elems_tree), a, out, strict=True):
             aval, got = typeof(x), typeof(y)
             if (aval.shape, aval.dtype) != (got.shape, got.dtype):

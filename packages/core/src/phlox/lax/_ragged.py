@@ -52,6 +52,7 @@ class RaggedDotDimensionNumbers:
 
     def __init__(self, dot_dimension_numbers: Any, lhs_ragged_dimensions: Ints, rhs_group_dimensions: Ints):
         numbers = tuple(tuple(map(tuple, pair)) for pair in dot_dimension_numbers)
+        # The class is frozen, and tuples in place of the user's lists make it hashable, as a static argument must be.
         object.__setattr__(self, "dot_dimension_numbers", numbers)
         object.__setattr__(self, "lhs_ragged_dimensions", tuple(lhs_ragged_dimensions))
         object.__setattr__(self, "rhs_group_dimensions", tuple(rhs_group_dimensions))
@@ -242,6 +243,7 @@ def _masked(lhs: Any, sizes: Any, ragged: int, before: Ints) -> Any:
     def placed(x: Any) -> Any:
         """`x` broadcast to the shape (groups, *axes of `lhs`)."""
         x = move_axis(x, type_of(x).ndim - 1, 0)
+        # The axes of the sizes have the order of kinds of axes; those of `lhs` are in ascending order.
         order = sorted(range(len(before)), key=lambda i: before[i])
         x = transpose(x, (0, *[i + 1 for i in order])) if before else x
         lengths = [aval.shape[i] if i in before else 1 for i in range(aval.ndim)]
@@ -324,6 +326,7 @@ def _scaled(name: str, x: Any, scale: Any, contracted: Ints) -> Any:
         fits = n % count == 0 and n // count >= 2 if axis in contracted else n == count
         if not fits:
             raise ShapeError(f"scaled_dot: axis {axis} of {name}_scale, {blocks.short}, does not fit {aval.short}")
+    # One factor for each block: repeated, so that it has the length of the axis.
     scale = to_dtype(scale, dtypes.bfloat16)
     for axis in contracted:
         scale = _repeated(scale, aval.shape[axis] // blocks.shape[axis], axis)

@@ -197,6 +197,7 @@ class _Pickler(pickle.Pickler):
 
     def persistent_id(self, obj: Any) -> int | None:
         """The position of a device; None for other objects."""
+        # Devices are objects of a runtime and cannot be pickled; their positions mean the same in other processes.
         return self._devices.index(obj) if type(obj) is type(self._devices[0]) else None
 
 

@@ -51,6 +51,7 @@ def _cond_types(
 
 
 def _cond_eager(index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> list[Any]:
+    # Clamped as in `lax.switch`: for other indices StableHLO's `case` runs the last branch.
     chosen = branches[min(max(int(index), 0), len(branches) - 1)]
     return call(chosen, operands, name=chosen.jaxpr.name or "branch")
 
@@ -65,6 +66,7 @@ def _cond_lower(
     token = f.order() if in_order else None
 
     def run(g: Function, branch: ClosedJaxpr) -> list[Value]:
+        # Each branch goes on from the token before the `cond`, and returns the token after its last effect.
         g.token = token
         results = lower_jaxpr(g, branch.jaxpr, operands)
         return [*results, g.order()] if in_order else results
@@ -246,6 +248,7 @@ def _batch_choice(
     outs = []
     for cases in zip(*every, strict=True):
         shape = typeof(cases[0]).shape
+        # `select_n` takes an index of the shape of its cases, or a single one.
         which = index if len(shape) == 1 else broadcast_in_dim(index, shape=shape, broadcast_dimensions=(0,))
         outs.append(select_n(which, *cases))
     return outs, [0] * len(outs)
@@ -260,6 +263,7 @@ def _only_chosen(
     """
     inputs, dims = list(operands), list(in_dims)
     for i, (x, dim) in enumerate(zip(operands, in_dims, strict=True)):
+        # Integers have no gradient that could become nan.
         if typeof(x).tangent().dtype != dtypes.float0:
             x, dims[i] = place_axis(x, dim, 0, axis.size), 0
             which = broadcast_in_dim(chosen, shape=typeof(x).shape, broadcast_dimensions=(0,))
@@ -299,6 +303,7 @@ def _cond_keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
     branch consumes; else it is passed on if all branches pass it, and fresh if not."""
     every = [uses_of(branch) for branch in eqn.params["branches"]]
     consumed = tuple((i + 1, mask) for uses in every for i, mask in uses.consumed)
+    # Which branch runs is not known: a use in any of them counts, and a key is passed on only if all pass it.
     passed = set.intersection(*(set(uses.passed) for uses in every))
     unused = [uses.unused | {o for i, o in uses.passed if all(i != j for j, _ in uses.consumed)} for uses in every]
     fresh = set.intersection(*unused) - {o for _, o in passed}

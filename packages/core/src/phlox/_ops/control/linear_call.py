@@ -74,6 +74,8 @@ def _linear_call_batch(
     fixed = num_consts + num_res
     linear_args = [place_axis(x, d, 0, axis.size) for x, d in zip(args[fixed:], dims[fixed:], strict=True)]
     in_dims: tuple[Dim, ...] = (*dims[:fixed], *(0 for _ in linear_args))
+    # All linear operands and results are batched, so that the batch axes of the transpose, which is traced later, are
+    # known now.
     all_batched = (True,) * len(callee.out_avals)
     derived, out_dims = batch_jaxpr(callee, axis, in_dims, all_batched)
 

@@ -79,6 +79,7 @@ def _while_lower(
     if not carry:  # the condition is constant: the loop runs never, or forever
         return []
     avals = [x.aval for x in carry]
+    # Regions may use values from outside, so the constants need no place in the carry.
     go_on = f.region(
         avals, lambda g, *xs: lower_jaxpr(g, cond_jaxpr.jaxpr, [*cond_consts, *xs]), names=("while", "cond")
     )
@@ -138,9 +139,11 @@ def _while_linearize(
     both = cond_nconsts + body_nconsts
     has = tuple(type(t) is not Zero for t in tangents)
     const_has = has[cond_nconsts:both]
+    # A tangent may reach other values of the carry in later turns.
     carry_has = spread_carry(has[both:], lambda known: linearize_jaxpr(body_jaxpr, (*const_has, *known)).nonzero)
     programs = {"cond_jaxpr": cond_jaxpr, "body_jaxpr": body_jaxpr}
     counts = {"cond_nconsts": cond_nconsts, "body_nconsts": body_nconsts}
+    # No tangent passes through the carry, so no states have to be stored.
     if not any(carry_has):
         outs = while_p.bind(*primals, **programs, **counts)
         return outs, [Zero(typeof(x).tangent()) for x in outs]
@@ -246,6 +249,7 @@ def _while_dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[b
     cond, body = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
     cond_consts, body_consts, carry = split_operands(operands, first, second)
     carried = spread_carry(carry, lambda known: dependent_outputs(body, [*body_consts, *known]))
+    # If the condition depends on a marked operand, the number of turns does, and every result with it.
     stops = any(dependent_outputs(cond, [*cond_consts, *carried]))
     return [stops or flag for flag in carried]
 
@@ -255,6 +259,7 @@ def _while_narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
         return eqn
     params = eqn.params
     first, second, body = params["cond_nconsts"], params["body_nconsts"], params["body_jaxpr"]
+    # Values that the condition reads stay in the carry, though no result needs them.
     tested = [not unread for unread in unused_inputs(params["cond_jaxpr"].jaxpr)[first:]]
     start = [a or b for a, b in zip(used, tested, strict=True)]
     carried = spread_carry(start, lambda known: narrowed(body, known)[1][second:])
@@ -325,6 +330,7 @@ def _while_batch(
             first, second = (tuple(None if d is None else 0 for d in some) for some in (cond_dims, body_dims))
             compacted = Compacted(cond_jaxpr, body_jaxpr, first, second, functools.partial(bind_loop, while_p, **how))
             return compacted.run(axis.size, consts, carry), carry_dims
+        # The batched body computes the condition too, to keep the values of examples that have stopped.
         body_consts = [*cond_consts, *body_consts]
     return bind_loop(while_p, loop.cond, cond_consts, loop.body, body_consts, carry, **how), carry_dims
 
@@ -356,6 +362,7 @@ def _while_checked(
     test, tree = checks.program(cond_jaxpr, test_avals, cond_nconsts)
     checks.results(call(test, [*cond_consts, *checks.leaves, *carry], name="condition"), tree)
     turn = _turn(cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts)
+    # Traced twice: the first time shows which errors a turn can raise, for which the carry needs places.
     checks.make_room(checks.program(turn, turn.in_avals, both)[1])
     step, tree = checks.program(turn, turn.in_avals, both)
     # `turn` computes the condition as well, so that the step contains its checks; that result is dropped. The errors of

@@ -73,6 +73,7 @@ class DotAlgorithmPreset(enum.Enum):
             return None
         if words[0] == "BF16" and len(words) == 3:
             return (dtypes.bfloat16, np.float32)
+        # X3, X6 and X9 split float32 factors into parts of bfloat16; tensorfloat32 is float32 with fewer bits.
         return ({"F16": np.float16, "F64": np.float64}.get(words[0], np.float32),)
 
     @property

@@ -70,6 +70,7 @@ _WORDS = {
 def canonical_precision(precision: Any) -> tuple[Precision, Precision] | Algorithm | None:
     """The `precision` of a user (None, a name, a `Precision`, a pair of those, or an algorithm) as a pair of
     `Precision`, an algorithm, or None."""
+    # A `DotAlgorithm` is a tuple too: only plain tuples and lists are pairs of precisions.
     several = type(precision) in (tuple, list)
     if not several and not isinstance(precision, Precision) and precision not in _WORDS:
         from .algorithms import algorithm_of  # imported late: few programs name an algorithm

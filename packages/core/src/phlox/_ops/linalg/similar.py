@@ -22,6 +22,7 @@ def _hessenberg_result(dtype: Any, shape: Shape) -> list[tuple[Shape, Any]]:
 
 def _hessenberg_lower(f: Function, a: Value) -> list[Value]:
     report = status(a.aval.shape[:-2])
+    # The range low to high is that of LAPACK's balanced matrices, counted from 1; here it is the whole matrix.
     *outs, info = lapack(f, "gehrd", [a], [*f.outs, report], aliases={0: 0}, low=1, high=a.aval.shape[-1])
     ok = succeeded(f, info)
     return [nan_unless(f, ok, x) for x in outs]
@@ -41,6 +42,7 @@ def _schur_lower(
     if sort_eig_vals:
         raise UnsupportedError("schur: sort_eig_vals is not there", instead="sort_eig_vals=False")
     aval = x.aval
+    # LAPACK returns eigenvalues of real matrices as real and imaginary parts; nothing here reads them.
     values = [shaped(aval.shape[:-1], aval.dtype)] * (1 if dtypes.kind(aval.dtype) == "c" else 2)
     form, vectors, *_, info = lapack(
         f,

@@ -78,6 +78,7 @@ def _solve_rebuild(
 
 def _solve_eager(*args: Any, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
     consts, b = _solve_split(args, const_lengths)
+    # Only `solve` runs: the other programs are for derivatives.
     return eval_jaxpr(jaxprs.solve.jaxpr, jaxprs.solve.consts, *consts.solve, *b)
 
 

@@ -91,6 +91,7 @@ def _slice_keys(eqn: Any, uses_of: Any) -> KeyUses:
     starts, limits = eqn.params["start_indices"], eqn.params["limit_indices"]
     strides = eqn.params["strides"] or (1,) * len(starts)
     shape = eqn.invars[0].aval.shape
+    # The numbers of the keys that the slice contains, in the flattened array.
     positions = np.arange(math.prod(shape)).reshape(shape)[tuple(map(slice, starts, limits, strides))]
     return KeyUses(parts=((0, 0, positions.ravel()),))
 

@@ -289,6 +289,7 @@ class AtIndex:
             plan, dynamic = parse(self.index, type_of(self.array).shape, wrap_negative_indices, access)
             if "array" in plan.items:
                 return _apply(self.array, dynamic, func, plan, indices_are_sorted, mode)
+        # No index can occur twice here, so `func` gets all elements at once and runs once.
         changed = func(
             self.get(
                 indices_are_sorted=indices_are_sorted,
@@ -392,6 +393,7 @@ def _scatter(
     full = tuple(1 if n == 1 else next(lengths) for n in shown)
     if update.shape != layout.shape:
         y = reshape(broadcast_to(y, full), layout.shape)
+    # Without updates no index can occur twice.
     unique_indices = unique_indices or 0 in layout.shape
     numbers = ScatterDimensionNumbers(layout.window, layout.collapsed, layout.axes)
     out = _SCATTERS[kind](

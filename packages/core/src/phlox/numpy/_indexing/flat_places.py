@@ -77,6 +77,7 @@ def ravel_multi_index(
         out_dtype = dtypes.user_dtype(dtype, "ravel_multi_index")
     if dtypes.kind(out_dtype) not in "iu":
         raise DtypeError(f"ravel_multi_index: dtype={out_dtype.name} is not an integer type", instead="dtype=int")
+    # The largest result is the position of the last element.
     if math.prod(shape) - 1 > dtypes.iinfo(out_dtype).max:
         raise DtypeError(
             f"ravel_multi_index: dtype={out_dtype.name} not large enough to hold flattened index for dims={shape}",
@@ -86,6 +87,7 @@ def ravel_multi_index(
     total: Any = to_dtype(0, out_dtype)
     for i, (x, n) in enumerate(zip(parts, shape, strict=True)):
         if mode == "raise":
+            # A compiled program cannot raise for the values of a traced index.
             if isinstance(x, Tracer):
                 use = (
                     "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. "

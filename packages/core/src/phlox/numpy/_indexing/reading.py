@@ -142,7 +142,9 @@ def _slice_at(x: Any, shape: tuple[int, ...], where: Sequence[Any], fixed: Seque
             starts.append(np.int32(0))
         else:
             starts.append(from_front(i, shape[axis]))
+            # Of an empty axis no slice of length 1 can be taken.
             sizes[axis] = min_dim(shape[axis], 1)
+    # All start indices of a slice have one dtype: that of the first index that is an array.
     dtype = next((type_of(s).dtype for s in starts if not isinstance(s, np.generic)), dtypes.int32)
     return dynamic_slice(x, *(to_dtype(s, dtype) for s in starts), slice_sizes=tuple(sizes))
 

@@ -30,11 +30,13 @@ def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tu
     n = type_of(x).shape[0]
     count = known_count(function, mask) if size is None else integer(function, "size", size)
     end = to_dtype(value_of(n), dtypes.int32)
+    # Positions beyond the last true element are `end`, which no element has.
     positions = first_places(mask, count, end)
     missing = positions == end
     if size is None:
         return take(x, positions), missing
     if not n:
+        # An empty vector has no first element that could fill the result.
         return full(count, 0 if fill is None else fill, type_of(x).dtype), missing
     if not count:
         return take(x, positions), missing
@@ -101,12 +103,14 @@ def setxor1d(
     Array([2, 3, 5], dtype=int32)
     """
     a, b = promote_dtypes(*check("setxor1d", ar1, ar2))
+    # Distinct elements of both arrays together: those that `isin` finds in both are left out below.
     both, mask = distinct(concatenate([ravel(a), ravel(b)]))
     return _chosen("setxor1d", both, mask & logical_not(isin(both, a) & isin(both, b)), size, fill_value)[0]
 
 
 def _first(x: Any, values: Any, missing: Any) -> Any:
     """The position of the first occurrence of each value in a vector; the vector's length for `missing` values."""
+    # The sort is stable, so the first of equal elements in order is the first in the vector.
     order = argsort(x)
     indices = take(order, searchsorted(take(x, order), values), mode="clip")
     return choose(missing, to_dtype(type_of(x).shape[0], type_of(indices).dtype), indices)

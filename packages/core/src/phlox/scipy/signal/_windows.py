@@ -15,6 +15,7 @@ from ..._operands.checks import integer, type_of
 def named_window(function: str, window: Any, length: int) -> Any:
     """The periodic window of this name. Only that of Hann is made without SciPy."""
     if window == "hann":
+        # Computed by NumPy in float64, as SciPy does. For one point the formula would give 0.
         return np.ones(1) if length == 1 else np.sin(np.pi * np.arange(length) / length) ** 2
     try:
         from scipy.signal import get_window
