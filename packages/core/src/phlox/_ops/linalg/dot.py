@@ -14,12 +14,13 @@ from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, entries_of, join, refuse
 from ..._trace.trace import typeof
 from ..._transform import spectra
-from ..._transform.array_operations import Zero, add
+from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import Padding, passes
 from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, ints
+from ..elementwise.families import bilinear_jvp
 from ..structure.shape import convert, transpose
 
 if TYPE_CHECKING:
@@ -168,18 +169,6 @@ def _dot_end(
     )
 
 
-def _dot_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-    lhs, rhs = primals
-    t_lhs, t_rhs = tangents
-    out = dot_general(lhs, rhs, **params)
-    total: Any = Zero(typeof(out).tangent())
-    if type(t_lhs) is not Zero:
-        total = dot_general(t_lhs, rhs, **params)
-    if type(t_rhs) is not Zero:
-        total = add(total, dot_general(lhs, t_rhs, **params))
-    return out, total
-
-
 def _dot_transpose(
     ct: Any,
     lhs: Any,
@@ -313,7 +302,7 @@ dot_general = Primitive(
     types=_dot_types,
     sharding=_dot_sharding,
     lower=_dot_lower,
-    jvp=_dot_jvp,
+    jvp=bilinear_jvp(lambda: dot_general),
     spectral=lambda *args, **params: spectra.contract(dot_general, *args, **params),
     transpose=in_auto(_dot_transpose),
     batch=_dot_batch,

@@ -16,13 +16,13 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import OUT_SHARDING, Entries, entries_of, refuse
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, add as add_tangents, move_axis, zeros
+from ..._transform.array_operations import Zero, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import add, complex_, imag, real, sub
-from ..elementwise.families import ANY, check_kind, lowered_as, same_dtype
+from ..elementwise.families import ANY, bilinear_jvp, check_kind, lowered_as, same_dtype
 from ..linalg.dot import Precision
 from ..structure.shape import convert, reshape, rev
 from .geometry import Ints, Pads, dilated, input_pads, positions
@@ -188,17 +188,6 @@ def _complex_conv(lhs: Any, rhs: Any, **params: Any) -> Any:
 
 
 # --- derivative and transposes --------------------------------------------------------------------------
-
-
-def _conv_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-    (lhs, rhs), (t_lhs, t_rhs) = primals, tangents
-    out = conv_general_dilated(lhs, rhs, **params)
-    total: Any = Zero(typeof(out).tangent())
-    if type(t_lhs) is not Zero:
-        total = conv_general_dilated(t_lhs, rhs, **params)
-    if type(t_rhs) is not Zero:
-        total = add_tangents(total, conv_general_dilated(lhs, t_rhs, **params))
-    return out, total
 
 
 def _split(x: Any, axis: int, count: int) -> Any:
@@ -389,7 +378,7 @@ conv_general_dilated = Primitive(
     types=_conv_types,
     sharding=_conv_sharding,
     lower=_conv_lower,
-    jvp=_conv_jvp,
+    jvp=bilinear_jvp(lambda: conv_general_dilated),
     transpose=in_auto(_conv_transpose),
     batch=_conv_batch,
     pad=conv_pad,
