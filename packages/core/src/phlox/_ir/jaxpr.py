@@ -392,13 +392,21 @@ def jaxprs_in(params: dict[str, Any]) -> list[Jaxpr]:
     return jaxprs
 
 
-def has_unbounded_loop(jaxpr: Jaxpr) -> bool:
-    """Whether the jaxpr, or one inside of it, contains a loop whose number of turns depends on values."""
+def contains(jaxpr: Jaxpr, what: str, test: Callable[[Primitive], bool]) -> bool:
+    """Whether the primitive of an equation, in the jaxpr or in one inside of it, passes a test named `what`."""
 
     def search() -> bool:
-        return any(e.primitive.unbounded or any(map(has_unbounded_loop, jaxprs_in(e.params))) for e in jaxpr.eqns)
+        return any(
+            test(eqn.primitive) or any(contains(inner, what, test) for inner in jaxprs_in(eqn.params))
+            for eqn in jaxpr.eqns
+        )
 
-    return bool(memoized(jaxpr, "has unbounded loop", search))
+    return bool(memoized(jaxpr, what, search))
+
+
+def has_unbounded_loop(jaxpr: Jaxpr) -> bool:
+    """Whether the jaxpr, or one inside of it, contains a loop whose number of turns depends on values."""
+    return contains(jaxpr, "has unbounded loop", lambda primitive: primitive.unbounded)
 
 
 def decomposes(jaxpr: Jaxpr) -> bool:

@@ -20,7 +20,7 @@ from ..._base.monitoring import TRACE, on, timed
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.tracebacks import trim
 from ..._ir.avals import typeof_value
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoist_consts, jaxprs_in, memoized
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, contains, hoist_consts
 from ..._ops.control.call import jit_p
 from ..._trace.axes import axis_env
 from ..._trace.leaks import no_leaks, when_ended
@@ -519,14 +519,7 @@ class JitFunction:
 
 def has_backward_rule(jaxpr: Jaxpr) -> bool:
     """Whether a program, or one inside of it, calls a function with a backward rule of the user's."""
-
-    def search() -> bool:
-        return any(
-            eqn.primitive.name == "custom_vjp_call" or any(map(has_backward_rule, jaxprs_in(eqn.params)))
-            for eqn in jaxpr.eqns
-        )
-
-    return bool(memoized(jaxpr, "has backward rule", search))
+    return contains(jaxpr, "has backward rule", lambda primitive: primitive.name == "custom_vjp_call")
 
 
 def check_keys(jaxpr: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, bound, jaxprs_in, memoized
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, bound, contains, jaxprs_in, memoized
 from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
@@ -31,17 +31,12 @@ from ..reductions.reduce import reduce_or
 
 def needs_mask(jaxpr: Jaxpr) -> bool:
     """Whether the jaxpr or its derivative may contain a loop whose number of turns depends on values."""
-
-    def search() -> bool:
-        return any(map(_eqn_needs_mask, jaxpr.eqns))
-
-    return bool(memoized(jaxpr, "needs mask", search))
+    return contains(jaxpr, "needs mask", _may_loop)
 
 
-def _eqn_needs_mask(eqn: JaxprEqn) -> bool:
+def _may_loop(primitive: Primitive) -> bool:
     # The rules of custom_jvp, custom_vjp and linear_call have no jaxpr yet, so they count as if they had a loop.
-    primitive = eqn.primitive
-    return primitive.unbounded or primitive.has_user_derivative or any(map(needs_mask, jaxprs_in(eqn.params)))
+    return primitive.unbounded or primitive.has_user_derivative
 
 
 def masked_jaxpr(closed: ClosedJaxpr, mask: ShapedArray) -> ClosedJaxpr:
@@ -82,7 +77,8 @@ def run_masked(mask: Any, fun: Callable[..., Sequence[Any]], *args: Any) -> list
 def _masked_run(mask: Any) -> Callable[[JaxprEqn, list[Any]], Any]:
     def run(eqn: JaxprEqn, values: list[Any]) -> Any:
         primitive, params = eqn.primitive, eqn.params
-        if not isinstance(primitive, ProgramPrimitive) or not _eqn_needs_mask(eqn):
+        needed = _may_loop(primitive) or any(map(needs_mask, jaxprs_in(params)))
+        if not isinstance(primitive, ProgramPrimitive) or not needed:
             return primitive.bind(*values, **params)
         if primitive.masked is not None:
             return primitive.masked(mask, *values, **params)
