@@ -297,7 +297,7 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
     """
     outvars = jaxpr.outvars
     if used_outputs is not None:
-        outvars = [v for v, used in zip(outvars, used_outputs, strict=True) if used]
+        outvars = only(outvars, used_outputs)
     live: set[Atom] = set(outvars)  # may contain literals, which no equation binds
     eqns: list[JaxprEqn] = []
     for eqn in reversed(jaxpr.eqns):
@@ -326,8 +326,7 @@ def narrowed(
     def make() -> tuple[ClosedJaxpr, list[bool]]:
         jaxpr, read = prune(closed.jaxpr, used)
         stay = [r or bool(keep and keep[i]) for i, r in enumerate(read[len(jaxpr.constvars) :])]
-        invars = [v for v, there in zip(jaxpr.invars, stay, strict=True) if there]
-        return closed.replace(jaxpr=jaxpr.replace(invars=invars)), stay
+        return closed.replace(jaxpr=jaxpr.replace(invars=only(jaxpr.invars, stay))), stay
 
     key = ("narrowed", tuple(used), None if keep is None else tuple(keep))
     result: tuple[ClosedJaxpr, list[bool]] = memoized(closed.jaxpr, key, make)
@@ -360,6 +359,11 @@ def dependent_results(eqn: JaxprEqn, operands: Sequence[bool]) -> list[bool]:
 def only(items: Sequence[Any], there: Sequence[bool]) -> list[Any]:
     """The items for which `there` is true."""
     return [x for x, stays in zip(items, there, strict=True) if stays]
+
+
+def without(items: Sequence[Any], there: Sequence[bool]) -> list[Any]:
+    """The items for which `there` is false, see `only`."""
+    return [x for x, leaves in zip(items, there, strict=True) if not leaves]
 
 
 def with_literals(jaxpr: Jaxpr, literals: dict[Var, Literal]) -> Jaxpr:

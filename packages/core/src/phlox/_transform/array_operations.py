@@ -59,6 +59,11 @@ def fill(values: Sequence[Any], present: Sequence[bool], avals: Sequence[ShapedA
     return [next(remaining) if there else Zero(a.tangent()) for there, a in zip(present, avals, strict=True)]
 
 
+def drop_zeros(tangents: Sequence[Any]) -> list[Any]:
+    """The tangents that are not `Zero`; `fill` puts them back."""
+    return [t for t in tangents if type(t) is not Zero]
+
+
 def instantiate(x: Any) -> Any:
     """An array of zeros if `x` is a `Zero`, else `x`.
 

@@ -174,6 +174,16 @@ def place_axis(x: Any, dim: Dim, destination: int, size: int) -> Any:
     return move_axis(x, dim, destination)
 
 
+def place_axes(
+    axis: BatchAxis, xs: Sequence[Any], dims: Sequence[Dim], batched: Sequence[bool], destination: int = 0
+) -> list[Any]:
+    """Applies `place_axis` to the operands that are marked in `batched`; the others stay as they are."""
+    return [
+        place_axis(x, dim, destination, axis.size) if there else x
+        for x, dim, there in zip(xs, dims, batched, strict=True)
+    ]
+
+
 def _named(path: str) -> str:
     return path if path.startswith(("kwargs[", "argument ")) else f"argument {path}"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .._base.errors import DtypeError, ShapeError
-from .._ir.jaxpr import ClosedJaxpr, Jaxpr, Var, hoist_consts, memoized
+from .._ir.jaxpr import ClosedJaxpr, Jaxpr, Var, hoist_consts, memoized, only, without
 from .._trace.axes import axis_env
 from .._trace.interpret import as_function
 from .._trace.staging import JaxprTracer, stage
@@ -142,13 +142,13 @@ def transpose_jaxpr(
                 next(operands) if has else Zero(v.aval) for v, has in zip(closed.jaxpr.outvars, nonzero, strict=True)
             ]
             results = backward_pass(closed.jaxpr, closed.consts, values, cotangents)
-            linear_cotangents = [ct for ct, is_lin in zip(results, linear, strict=True) if is_lin]
+            linear_cotangents = only(results, linear)
             keep_flags = keep or (False,) * len(linear_cotangents)
             present[:] = [must or type(ct) is not Zero for must, ct in zip(keep_flags, linear_cotangents, strict=True)]
             return [instantiate(ct) for ct, there in zip(linear_cotangents, present, strict=True) if there]
 
-        in_avals = [aval for aval, is_lin in zip(closed.in_avals, linear, strict=True) if not is_lin]
-        in_avals += [aval for aval, has in zip(closed.out_avals, nonzero, strict=True) if has]
+        in_avals = without(closed.in_avals, linear)
+        in_avals += only(closed.out_avals, nonzero)
         return restage(fun, in_avals, closed.jaxpr, may_use_refs=True), present
 
     return memoized(closed.jaxpr, ("transpose", linear, nonzero, keep, axis_env.get()), make)

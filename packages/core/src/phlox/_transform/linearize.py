@@ -18,7 +18,7 @@ from .._ir.jaxpr import Jaxpr, prune
 from .._ir.primitive import Primitive
 from .._trace.staging import JaxprTrace, JaxprTracer
 from .._trace.trace import Trace, bind_under, typeof
-from .array_operations import Zero
+from .array_operations import Zero, drop_zeros
 from .jvp import JVPTrace, push_forward
 
 
@@ -81,7 +81,7 @@ def linearize(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], active:
         # bind.
         outputs, out_tangents = push_forward(LinearizeTrace(), fun, primals, tangents)
         nonzero = [type(t) is not Zero for t in out_tangents]
-        return outputs, nonzero, *recorder.jaxpr([t for t in out_tangents if type(t) is not Zero])
+        return outputs, nonzero, *recorder.jaxpr(drop_zeros(out_tangents))
 
     outputs, nonzero, jaxpr, consts = recorder.run(run)
     if outer := len(scope.get()):  # drops the outer name scopes: `stage` explains why

@@ -13,7 +13,7 @@ from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import wraps
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr
+from ..._ir.jaxpr import ClosedJaxpr, only, without
 from ..._ops.control.linear_call import linear_call as linear_call_p
 from ..._ops.structure.shape import own
 from ..._trace.interpret import eval_jaxpr
@@ -50,8 +50,8 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     program = Staged("closure_convert", "fun", fun, tree, [typeof(x) for x in leaves])
     # Only tracers can have a derivative outside; arrays and integers stay inside of the converted function.
     moving = [isinstance(c, Tracer) and dtypes.is_inexact(c.aval.dtype) for c in program.consts]
-    hoisted = [c for c, moves in zip(program.consts, moving, strict=True) if moves]
-    fixed = [c for c, moves in zip(program.consts, moving, strict=True) if not moves]
+    hoisted = only(program.consts, moving)
+    fixed = without(program.consts, moving)
 
     def converted(*args: Any) -> Any:
         # The last arguments are the values, however many `fun` takes.

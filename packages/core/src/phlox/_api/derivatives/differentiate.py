@@ -16,12 +16,12 @@ from ..._base.pytree import PyTreeDef, flatten
 from ..._base.source import Wrapper, within
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, scalar_aval, typeof_value
-from ..._ir.jaxpr import Jaxpr
+from ..._ir.jaxpr import Jaxpr, only
 from ..._ops.structure.shape import own
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.leaks import no_leaks
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, instantiate
+from ..._transform.array_operations import Zero, drop_zeros, instantiate
 from ..._transform.jvp import jvp as jvp_flat
 from ..._transform.linearize import linearize as linearize_flat
 from ..._transform.manual_axes import as_typed_all
@@ -183,7 +183,7 @@ def _apply_linear(jaxpr: Jaxpr, form: _Form, residuals: list[Any], *tangents: An
         for i, (t, a) in enumerate(zip(leaves, form.in_avals, strict=True))
     ]
     # The Jaxpr takes only tangents that may differ from zero.
-    present = [t for t in checked if type(t) is not Zero]
+    present = drop_zeros(checked)
     outs = iter(eval_jaxpr(jaxpr, residuals, *present))
     tangents_out = [
         _result(next(outs) if has else Zero(a.tangent()), a)
@@ -367,12 +367,12 @@ class Pullback:
     def flat(self, cotangents: Sequence[Any], mask: Sequence[bool] | None = None) -> list[Any]:
         """Cotangents of the leaves of the arguments; None for those that `mask` excludes."""
         # Results without a derivative have no output in the Jaxpr.
-        present = [ct for ct, has in zip(cotangents, self.form.nonzero, strict=True) if has]
+        present = only(cotangents, self.form.nonzero)
         # The cotangent gets the type of the result in its manual axes, along which values vary in `shard_map`.
         present = as_typed_all(present, itertools.compress(self.out_avals, self.form.nonzero))
         wishes = [True] * len(self.in_avals) if mask is None else mask
         has_derivative = [dtypes.is_inexact(a.dtype) for a in self.in_avals]
-        inexact_wishes = [wish for wish, has in zip(wishes, has_derivative, strict=True) if has]
+        inexact_wishes = only(wishes, has_derivative)
         args = [
             # `Unwanted` lets the backward pass skip whatever only leads to this argument.
             Linear(v.aval) if wish else Unwanted(v.aval)

@@ -13,7 +13,7 @@ from ..._base import pytree
 from ..._base.errors import ArgumentError, DeviceError, OptionError, ShapeError, TreeError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import wraps
-from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
+from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, only
 from ..._ops.spmd import shard_map as spmd
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
@@ -172,7 +172,7 @@ def _mapped(
             run = function_of(JitFunction(program, Options(inline=True)))
             if key is not None:
                 compiled[key] = run
-        return run(*[x for x, moves in zip(leaves, dynamic, strict=True) if moves])
+        return run(*only(leaves, dynamic))
 
     return mapped
 

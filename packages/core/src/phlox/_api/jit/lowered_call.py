@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..._base import config
 from ..._base.pytree import tree_structure, treedef_tuple
 from ..._ir.avals import scalar_aval
-from ..._ir.jaxpr import Jaxpr, prune, with_literals
+from ..._ir.jaxpr import Jaxpr, only, prune, with_literals
 from ..._trace.refs import accesses
 from ..._xla.array import Array
 from ..._xla.host_values import as_array, as_literal
@@ -81,7 +81,7 @@ def lower_call(
     used_indices = [i for i in range(len(keys)) if used[offset + i]]
     used_consts = [c for c, u in zip(consts, used, strict=False) if u]
     # The program keeps the outer order: hidden arrays first, then the leaves. `Entry` and donation count on it.
-    jaxpr = jaxpr.replace(invars=[v for v, u in zip(jaxpr.invars, used, strict=True) if u])
+    jaxpr = jaxpr.replace(invars=only(jaxpr.invars, used))
     usable: frozenset[int] = frozenset()
     if donated:
         usable = donation.usable(donated, used_indices, len(used_consts), jaxpr.invars, jaxpr.outvars)

@@ -18,7 +18,7 @@ from ..._trace.axes import axis_env, tracked_axes
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Operands
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, fill, instantiate, zeros
+from ..._transform.array_operations import Zero, drop_zeros, fill, instantiate, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, linearize_jaxpr, restage
 from ..._transform.padding import pads_programs
@@ -144,7 +144,7 @@ def _cond_linearize(
         halves.append(memoized(branch.jaxpr, ("halves", *key, tuple(mine)), make))
     results = bind_branches(index, tuple(primal for primal, _ in halves), operands, batching)
     values = [*operands, *results]
-    nonzero_tangents = [t for t in tangents[1:] if type(t) is not Zero]
+    nonzero_tangents = drop_zeros(tangents[1:])
     linear = tuple(half for _, half in halves)
     outs = (
         bind_branches(index, linear, [*(values[i] for i in residuals), *nonzero_tangents], batching)

@@ -31,8 +31,8 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import ProgramPrimitive, RefValues
 from ..._trace.refs import accesses
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, fill, instantiate
-from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.array_operations import Zero, drop_zeros, fill, instantiate
+from ..._transform.batch import BatchAxis, Dim, place_axes
 from ..._transform.jaxprs import linearize_jaxpr, restage, unused_inputs
 from ..._transform.manual_axes import as_varying
 from ..._transform.padding import pads_programs
@@ -71,8 +71,7 @@ def _while_lower(
     body_nconsts: int,
     **_: Any,
 ) -> list[Value]:
-    both = cond_nconsts + body_nconsts
-    cond_consts, body_consts, carry = args[:cond_nconsts], args[cond_nconsts:both], args[both:]
+    cond_consts, body_consts, carry = split_operands(args, cond_nconsts, body_nconsts)
     in_order = ordered(effects_inside({"cond": cond_jaxpr, "body": body_jaxpr}))
     if in_order:
         return _ordered_while(f, cond_jaxpr, cond_consts, body_jaxpr, body_consts, carry)
@@ -159,7 +158,7 @@ def _while_linearize(
     n = len(body_jaxpr.out_avals)
     outs, states, index = state_outs[:n], state_outs[n : 2 * n], state_outs[2 * n :]
     step = linear_turn(with_safe_rows(body_jaxpr), const_has, carry_has)
-    nonzero_tangents = [t for t in tangents[cond_nconsts:both] if type(t) is not Zero]
+    nonzero_tangents = drop_zeros(tangents[cond_nconsts:both])
     moving = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
     body_consts = primals[cond_nconsts:both]
     operands = (
@@ -203,7 +202,6 @@ def _while_transpose(
 ) -> list[Any]:
     """The transpose of a loop that is linear in some of its carry. The other values of the carry, such as a counter,
     are the states of a loop of their own; `scan_states` runs the linear part for each of them."""
-    both = cond_nconsts + body_nconsts
     counts = {"cond_nconsts": cond_nconsts, "body_nconsts": body_nconsts}
     linear = _while_dependent(
         list(map(is_linear, args)), {"cond_jaxpr": cond_jaxpr, "body_jaxpr": body_jaxpr, **counts}
@@ -213,7 +211,7 @@ def _while_transpose(
     known = [not flag for flag in linear]
     cond, body = _narrowed_programs(cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts, known)
     read = narrowed(body_jaxpr, known)[1][:body_nconsts]
-    cond_consts, body_consts, carry = args[:cond_nconsts], args[cond_nconsts:both], args[both:]
+    cond_consts, body_consts, carry = split_operands(args, cond_nconsts, body_nconsts)
     rows = rows_of(body.out_avals, checkpoints)
     state_outs = while_states.bind(
         *cond_consts,
@@ -315,18 +313,13 @@ def _while_batch(
     cond_dims, body_dims = tuple(dims[:cond_nconsts]), tuple(dims[cond_nconsts:both])
     loop = batched_loop(axis, cond_jaxpr, cond_dims, body_jaxpr, body_dims, [d is not None for d in dims[both:]])
     carry_dims: list[Dim] = [0 if there else None for there in loop.carry]
-    carry = [
-        place_axis(x, d, 0, axis.size) if there else x
-        for x, d, there in zip(args[both:], dims[both:], loop.carry, strict=True)
-    ]
+    carry = place_axes(axis, args[both:], dims[both:], loop.carry)
     cond_consts, body_consts = args[:cond_nconsts], args[cond_nconsts:both]
     if loop.stops:
         effects = effects_inside({"cond": cond_jaxpr, "body": body_jaxpr})
         refuse_io(effects, "vmap of while_loop", "which goes on for examples that have stopped")
         if compacts(axis, cond_jaxpr, body_jaxpr, args):
-            consts = [
-                x if d is None else place_axis(x, d, 0, axis.size) for x, d in zip(args, dims[:both], strict=False)
-            ]
+            consts = place_axes(axis, args[:both], dims[:both], [d is not None for d in dims[:both]])
             first, second = (tuple(None if d is None else 0 for d in some) for some in (cond_dims, body_dims))
             compacted = Compacted(cond_jaxpr, body_jaxpr, first, second, functools.partial(bind_loop, while_p, **how))
             return compacted.run(axis.size, consts, carry), carry_dims
@@ -338,8 +331,7 @@ def _while_batch(
 def _while_steps(
     *args: Any, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int, **_: Any
 ) -> Steps:
-    both = cond_nconsts + body_nconsts
-    cond_consts, body_consts, carry = args[:cond_nconsts], args[cond_nconsts:both], list(args[both:])
+    cond_consts, body_consts, carry = split_operands(args, cond_nconsts, body_nconsts)
     for turn in itertools.count():
         (goes_on,) = yield cond_jaxpr, [*cond_consts, *carry], f"the condition of while, turn {turn}"
         if not goes_on:
@@ -357,7 +349,7 @@ def _while_checked(
     **how: Any,
 ) -> list[Any]:
     both = cond_nconsts + body_nconsts
-    cond_consts, body_consts, carry = args[:cond_nconsts], args[cond_nconsts:both], args[both:]
+    cond_consts, body_consts, carry = split_operands(args, cond_nconsts, body_nconsts)
     test_avals = [typeof(x) for x in (*cond_consts, *carry)]
     test, tree = checks.program(cond_jaxpr, test_avals, cond_nconsts)
     checks.results(call(test, [*cond_consts, *checks.leaves, *carry], name="condition"), tree)

@@ -28,7 +28,7 @@ from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import fill
-from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.batch import BatchAxis, Dim, place_axes
 from ..._transform.jvp import push_forward
 from ..._transform.linearize import LinearizeTrace
 from ..._transform.padding import pads_programs
@@ -191,10 +191,7 @@ def _states_batch(
     both = cond_nconsts + body_nconsts
     flags = [d is not None for d in dims[both:]]
     b = batched_loop(axis, cond_jaxpr, tuple(dims[:cond_nconsts]), body_jaxpr, tuple(dims[cond_nconsts:both]), flags)
-    carry = [
-        place_axis(x, d, 0, axis.size) if there else x
-        for x, d, there in zip(args[both:], dims[both:], b.carry, strict=True)
-    ]
+    carry = place_axes(axis, args[both:], dims[both:], b.carry)
     cond_consts, body_consts = args[:cond_nconsts], args[cond_nconsts:both]
     # Where examples stop after different numbers of turns, the body computes the condition too, and has its constants.
     if b.stops:

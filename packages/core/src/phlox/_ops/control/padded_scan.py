@@ -14,7 +14,7 @@ from ..elementwise.arithmetic import add, sub
 from ..elementwise.logic import lt
 from ..structure.shape import reshape
 from .rows import empty, rows_at, stacked, with_rows
-from .turns import repeat
+from .turns import repeat, split_operands
 
 _ONE = np.int32(1)
 
@@ -24,8 +24,7 @@ def scan_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
 
     params = dict(eqn.params)
     jaxpr, num_consts, num_carry = (params.pop(name) for name in ("jaxpr", "num_consts", "num_carry"))
-    both = num_consts + num_carry
-    consts, carry, xs = args[:num_consts], args[num_consts:both], args[both:]
+    consts, carry, xs = split_operands(args, num_consts, num_carry)
     if not is_symbolic(params["length"]):
         last, rows = bind_scan(padding.program(jaxpr), consts, carry, xs, params)
         return [*last, *rows]

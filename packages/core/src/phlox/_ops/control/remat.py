@@ -19,7 +19,7 @@ from ..._ir.primitive import Primitive, primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Operands
-from ..._transform.array_operations import Zero, fill
+from ..._transform.array_operations import Zero, drop_zeros, fill
 from ..._transform.jaxprs import LinearizedJaxpr, linearize_jaxpr, restage
 from ..._transform.padding import passes
 from ..._transform.transpose import is_linear
@@ -98,7 +98,7 @@ def _remat_linearize(
     if not any(halves.nonzero):
         return outs, [Zero(a.tangent()) for a in jaxpr.out_avals]
     monitoring.log(config.current().log_checkpoint_residuals, lambda: (_log_text(halves, count),))
-    nonzero_tangents = [t for t in tangents if type(t) is not Zero]
+    nonzero_tangents = drop_zeros(tangents)
     operands = [*only(primals, halves.read), *residuals, *nonzero_tangents]
     params = {"prevent_cse": _selected(prevent_cse, halves.read), "differentiated": True, "policy": policy}
     tangents_out = checkpoint.rebind(operands, params, [halves.linear])

@@ -23,8 +23,8 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Body, Operands, ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, fill, instantiate, zeros
-from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.array_operations import Zero, drop_zeros, fill, instantiate, zeros
+from ..._transform.batch import BatchAxis, Dim, place_axes
 from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage
 from ..._transform.residuals import recomputed
 from ..._transform.transpose import is_linear
@@ -37,7 +37,7 @@ from .loop import while_p
 from .once import Steps
 from .padded_scan import scan_pad
 from .rows import empty, row_at, rows_at, stacked, with_rows
-from .turns import backward_step, jvp_step, present, split_operands, spread_carry
+from .turns import backward_step, jvp_step, split_operands, spread_carry
 
 Params = dict[str, Any]
 
@@ -150,9 +150,9 @@ def _scan_jvp(
     moving = [instantiate(t) for t, has_one in zip(carry_tangents, carry_has, strict=True) if has_one]
     last, rows = bind_scan(
         step,
-        [*consts, *present(const_tangents)],
+        [*consts, *drop_zeros(const_tangents)],
         [*carry, *moving],
-        [*xs, *present(xs_tangents)],
+        [*xs, *drop_zeros(xs_tangents)],
         how,
     )
     width = outputs - num_carry
@@ -206,7 +206,7 @@ def _scan_linearize(
     const_tangents, carry_tangents, xs_tangents = split_operands(tangents, num_consts, num_carry)
     going = [instantiate(t) for t, there in zip(carry_tangents, carry_has, strict=True) if there]
     last_t, rows_t = bind_scan(
-        halves.linear, [*fixed, *present(const_tangents)], going, [*moving, *present(xs_tangents)], how
+        halves.linear, [*fixed, *drop_zeros(const_tangents)], going, [*moving, *drop_zeros(xs_tangents)], how
     )
     return outs, fill([*last_t, *rows_t], halves.nonzero, [typeof(x) for x in outs])
 
@@ -308,7 +308,7 @@ def _linear_step(
         outs = fill(tangents_out, s.nonzero, jaxpr.out_avals)
         return [
             *[instantiate(t) for t, there in zip(outs[:ncarry], carry_has, strict=True) if there],
-            *[t for t in outs[ncarry:] if type(t) is not Zero],
+            *drop_zeros(outs[ncarry:]),
         ]
 
     order = [
@@ -353,7 +353,7 @@ def _scan_transpose(
         step,
         [x for x in consts if not is_linear(x)],
         [*sums, *going],
-        [*[x for x in xs if not is_linear(x)], *present(given_ys)],
+        [*[x for x in xs if not is_linear(x)], *drop_zeros(given_ys)],
         {**how, "reverse": not reverse},
     )
     total, came, out = iter(last[: len(sums)]), last[len(sums) :], iter(rows)
@@ -512,11 +512,9 @@ def _scan_batch(
     must = (*batched, *[False] * (len(jaxpr.out_avals) - num_carry))
     derived, out_dims = batch_jaxpr(jaxpr, axis, in_dims, must)
     consts, carry, xs = split_operands(args, num_consts, num_carry)
-    carry = [
-        place_axis(x, d, 0, axis.size) if there else x for x, d, there in zip(carry, carry_given, batched, strict=True)
-    ]
+    carry = place_axes(axis, carry, carry_given, batched)
     # Axis 0 of the rows counts the steps, so the batch is axis 1.
-    xs = [x if d is None else place_axis(x, d, 1, axis.size) for x, d in zip(xs, xs_given, strict=True)]
+    xs = place_axes(axis, xs, xs_given, [d is not None for d in xs_given], 1)
     last, rows = bind_scan(derived, consts, carry, xs, how)
     return [*last, *rows], [*out_dims[:num_carry], *[None if d is None else 1 for d in out_dims[num_carry:]]]
 

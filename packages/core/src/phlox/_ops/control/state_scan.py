@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 from ..._base.errors import DerivativeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, bound, hoisted, memoized
+from ..._ir.jaxpr import ClosedJaxpr, bound, hoisted, memoized, only
 from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Body, Operands as TracedOperands, ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, fill, instantiate, zeros
-from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.array_operations import Zero, drop_zeros, fill, instantiate, zeros
+from ..._transform.batch import BatchAxis, Dim, place_axes, place_axis
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr
 from ..._transform.jvp import push_forward
 from ..._transform.linearize import LinearizeTrace
@@ -40,7 +40,7 @@ from .batched_loop import batched_loop, masked_programs, only_where
 from .loop_states import INDEX, LoopPrograms, constants
 from .masked import masked_jaxpr
 from .rows import empty, row_at, rows_at, stacked, write_state
-from .turns import backward_step, jvp_body, jvp_step, present, repeat, spread_carry, with_ignored_inputs
+from .turns import backward_step, jvp_body, jvp_step, repeat, split_by, spread_carry, with_ignored_inputs
 
 _int32 = dtypes.int32.type
 _ZERO, _ONE = _int32(0), _int32(1)
@@ -58,11 +58,7 @@ class _Operands(NamedTuple):
 
 
 def _split(args: Sequence[Any], lengths: tuple[int, ...]) -> _Operands:
-    parts, start = [], 0
-    for length in lengths:
-        parts.append(list(args[start : start + length]))
-        start += length
-    return _Operands(*parts)
+    return _Operands(*split_by(args, lengths))
 
 
 def _bind_scan_states(
@@ -259,19 +255,17 @@ def _scan_states_jvp(
     states = [instantiate(x) for x, there in zip(t.states, state_has, strict=True) if there]
     carry = [instantiate(x) for x, there in zip(t.carry, carry_has, strict=True) if there]
     step, _ = jvp_step(step_jaxpr, step_has, carry_has, state_has)
-    cond = with_ignored_inputs(
-        cond_jaxpr, [a for a, there in zip(body_tangents(body_jaxpr), state_has, strict=True) if there]
-    )
+    cond = with_ignored_inputs(cond_jaxpr, only(body_tangents(body_jaxpr), state_has))
     outs = _bind_scan_states(
         cond,
         jvp_body(body_jaxpr, const_has, state_has),
         step,
         _Operands(
             o.cond_consts,
-            [*o.body_consts, *present(t.body_consts)],
+            [*o.body_consts, *drop_zeros(t.body_consts)],
             [*o.states, *states],
             o.counts,
-            [*o.step_consts, *present(t.step_consts)],
+            [*o.step_consts, *drop_zeros(t.step_consts)],
             [*o.carry, *carry],
         ),
         reverse,
@@ -366,10 +360,7 @@ def _scan_states_batch(
         return outs, [0] * len(outs)
     flags = [x is not None for x in d.states]
     loop = batched_loop(axis, cond_jaxpr, tuple(d.cond_consts), body_jaxpr, tuple(d.body_consts), flags)
-    states = [
-        place_axis(x, at, 1, axis.size) if there else x
-        for x, at, there in zip(o.states, d.states, loop.carry, strict=True)
-    ]
+    states = place_axes(axis, o.states, d.states, loop.carry, 1)
     state_dims = tuple(0 if there else None for there in loop.carry)
 
     def after(known: tuple[bool, ...]) -> list[bool]:
@@ -381,10 +372,7 @@ def _scan_states_batch(
     batched = spread_carry([x is not None for x in d.carry], after)
     carry_dims = tuple(0 if there else None for there in batched)
     step, _ = batch_jaxpr(step_jaxpr, axis, (*d.step_consts, *carry_dims, *state_dims), batched)
-    carry = [
-        place_axis(x, at, 0, axis.size) if there else x for x, at, there in zip(o.carry, d.carry, batched, strict=True)
-    ]
-    operands = o._replace(states=states, carry=carry)
+    operands = o._replace(states=states, carry=place_axes(axis, o.carry, d.carry, batched))
     if loop.stops:
         step = only_where(loop.one_cond, step, len(o.cond_consts), d.step_consts)
         operands = operands._replace(

@@ -5,18 +5,19 @@ A turn of `scan` or `while` takes constants, the carry and, in a scan, a slice o
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoist_consts, hoisted, memoized, prune
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoist_consts, hoisted, memoized, only, prune, without
 from ..._ir.primitive import primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Body, Operands, ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, add, fill, instantiate
+from ..._transform.array_operations import Zero, add, drop_zeros, fill, instantiate
 from ..._transform.jaxprs import jvp_jaxpr, linearize_jaxpr, restage
 from ..._transform.transpose import Linear, backward_pass
 
@@ -111,7 +112,7 @@ def jvp_loop(
     carry_has = spread_carry(has[both:], lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
     moving = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
     cond = with_ignored_inputs(cond_jaxpr, [typeof(t) for t in moving])
-    body_consts = [*primals[cond_nconsts:both], *present(tangents[cond_nconsts:both])]
+    body_consts = [*primals[cond_nconsts:both], *drop_zeros(tangents[cond_nconsts:both])]
     body = jvp_body(body_jaxpr, const_has, carry_has)
     outs = bind_loop(loop, cond, primals[:cond_nconsts], body, body_consts, [*primals[both:], *moving], **how)
     return outs, carry_has
@@ -133,9 +134,9 @@ def jvp_body(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bo
         tangents = [a.tangent() for a in avals]
         order = [
             *avals[:nconsts],
-            *[t for t, there in zip(tangents[:nconsts], const_has, strict=True) if there],
+            *only(tangents[:nconsts], const_has),
             *avals[nconsts:],
-            *[t for t, there in zip(tangents[nconsts:], carry_has, strict=True) if there],
+            *only(tangents[nconsts:], carry_has),
         ]
         return restage(fun, order, body.jaxpr)
 
@@ -218,19 +219,12 @@ def backward_step(
     const_lin, _, xs_lin = split_operands(linear, num_consts, num_carry)
     const_avals, carry_avals, xs_avals = split_operands(jaxpr.in_avals, num_consts, num_carry)
     ys_avals = jaxpr.out_avals[num_carry:]
-    summed = [a for a, lin in zip(const_avals, const_lin, strict=True) if lin]
+    summed = only(const_avals, const_lin)
 
-    def split(args: Sequence[Any], *counts: int) -> list[list[Any]]:
-        result, start = [], 0
-        for count in counts:
-            result.append(list(args[start : start + count]))
-            start += count
-        return result
+    counts = num_consts - sum(const_lin), len(summed), num_carry, len(xs_avals) - sum(xs_lin), sum(ys_has)
 
     def fun(*args: Any) -> list[Any]:
-        known, sums, going, rows, cts = split(
-            args, num_consts - sum(const_lin), len(summed), num_carry, len(xs_avals) - sum(xs_lin), sum(ys_has)
-        )
+        known, sums, going, rows, cts = split_by(args, counts)
         first, later, ys = iter(known), iter(rows), iter(cts)
         values = [Linear(a) if lin else next(first) for a, lin in zip(const_avals, const_lin, strict=True)]
         # All carries are linear here: others were made slices or states before.
@@ -239,7 +233,7 @@ def backward_step(
         outgoing = [*going, *(next(ys) if has else Zero(a) for a, has in zip(ys_avals, ys_has, strict=True))]
         results = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, outgoing)
         const_cts, carry_cts, xs_cts = split_operands(results, num_consts, num_carry)
-        added = [ct for ct, lin in zip(const_cts, const_lin, strict=True) if lin]
+        added = only(const_cts, const_lin)
         return [
             *[instantiate(add(total, ct)) for total, ct in zip(sums, added, strict=True)],
             *[instantiate(ct) for ct in carry_cts],
@@ -247,17 +241,12 @@ def backward_step(
         ]
 
     avals = [
-        *[a for a, lin in zip(const_avals, const_lin, strict=True) if not lin],
+        *without(const_avals, const_lin),
         *[a.update(weak_type=False) for a in [*summed, *carry_avals]],
-        *[a for a, lin in zip(xs_avals, xs_lin, strict=True) if not lin],
-        *[a for a, has in zip(ys_avals, ys_has, strict=True) if has],
+        *without(xs_avals, xs_lin),
+        *only(ys_avals, ys_has),
     ]
     return restage(fun, avals, jaxpr.jaxpr, may_use_refs=True)
-
-
-def present(tangents: Sequence[Any]) -> list[Any]:
-    """The tangents that are not `Zero`."""
-    return [t for t in tangents if type(t) is not Zero]
 
 
 def with_ignored_inputs(closed: ClosedJaxpr, more: Sequence[ShapedArray]) -> ClosedJaxpr:
@@ -272,6 +261,12 @@ def with_ignored_inputs(closed: ClosedJaxpr, more: Sequence[ShapedArray]) -> Clo
             lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs[:count]), [*closed.in_avals, *more], closed.jaxpr
         ),
     )
+
+
+def split_by(args: Sequence[Any], counts: Sequence[int]) -> list[list[Any]]:
+    """`args` split into groups of these lengths."""
+    rest = iter(args)
+    return [list(itertools.islice(rest, count)) for count in counts]
 
 
 def split_operands(args: Sequence[Any], num_consts: int, num_carry: int) -> tuple[list[Any], list[Any], list[Any]]:

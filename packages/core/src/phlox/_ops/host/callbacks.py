@@ -17,7 +17,7 @@ from ..._base.errors import DerivativeError, EffectError, MissingRuleError
 from ..._base.pytree import PyTreeDef
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.effects import DebugEffect, Effects, IOEffect, OrderedDebugEffect, OrderedIOEffect, no_effects
-from ..._ir.jaxpr import ClosedJaxpr
+from ..._ir.jaxpr import ClosedJaxpr, without
 from ..._ir.key_uses import reads
 from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import whole
@@ -74,7 +74,7 @@ def _each(
 ) -> tuple[list[Any], list[Dim]]:
     """Calls the function once for each example, in order."""
     mapped = [d is not None for d in dims]
-    consts = [x for x, there in zip(args, mapped, strict=True) if not there]
+    consts = without(args, mapped)
     xs = [move_axis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
 
     def step(*values: Any) -> list[Any]:

@@ -18,14 +18,14 @@ from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, hoisted
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Operands, ProgramPrimitive
 from ..._transform.array_operations import Zero, add, instantiate, zero_tangent
-from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.batch import BatchAxis, Dim, place_axes
 from ..._transform.jaxprs import batch_jaxpr
 from ..._transform.jvp import jvp
 from ..._transform.padding import Padding
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
-from ..control.turns import spread_carry
+from ..control.turns import split_by, spread_carry
 from ..elementwise.arithmetic import neg
 
 
@@ -48,11 +48,8 @@ class LinearSolve(NamedTuple):
 
 def _solve_split(args: Sequence[Any], const_lengths: LinearSolve) -> tuple[LinearSolve, list[Any]]:
     """(the constants of each program, b)."""
-    parts, rest = [], list(args)
-    for count in const_lengths:
-        parts.append(rest[:count])
-        rest = rest[count:]
-    return LinearSolve(*parts), rest
+    *parts, b = split_by(args, (*const_lengths, len(args)))
+    return LinearSolve(*parts), b
 
 
 def _solve_bind(consts: LinearSolve, b: Sequence[Any], jaxprs: LinearSolve) -> list[Any]:
@@ -146,8 +143,7 @@ def _solve_batch(
     known = spread_carry([d is not None for d in b_dims], after)
     derived = LinearSolve.of(lambda closed, mine: batched(closed, mine, known)[0], jaxprs, const_dims)
     out_dims = batched(jaxprs.solve, const_dims.solve, known)[1]
-    placed = [place_axis(x, d, 0, axis.size) if there else x for x, d, there in zip(b, b_dims, known, strict=True)]
-    return _solve_bind(consts, placed, derived), out_dims
+    return _solve_bind(consts, place_axes(axis, b, b_dims, known), derived), out_dims
 
 
 def _solve_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from ..._base import config
 from ..._base.errors import EffectError, OptionError, RefError, ShapeError, ShardingTypeError
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, axes_inside
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, axes_inside, only, without
 from ..._ir.key_uses import KeyUses
 from ..._ir.sharding_types import entries_of, spec_over
 from ..._trace.axes import axis_env, only_axes
@@ -24,7 +24,7 @@ from ..._trace.interpret import as_function, eval_jaxpr
 from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
 from ..._trace.refs import accesses
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, fill, insert_axis
+from ..._transform.array_operations import Zero, drop_zeros, fill, insert_axis
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage, transpose_jaxpr
 from ..._transform.manual_axes import as_varying
@@ -232,9 +232,9 @@ def _shard_map_jvp(
     nonzero = tuple(type(t) is not Zero for t in tangents)
     with axes.inside():
         derived, present = jvp_jaxpr(jaxpr, nonzero)
-    nonzero_tangents = [t for t in tangents if type(t) is not Zero]
-    specs = (*in_specs, *[s for s, has in zip(in_specs, nonzero, strict=True) if has])
-    out = (*out_specs, *[s for s, has in zip(out_specs, present, strict=True) if has])
+    nonzero_tangents = drop_zeros(tangents)
+    specs = (*in_specs, *only(in_specs, nonzero))
+    out = (*out_specs, *only(out_specs, present))
     results = axes.bind(derived, [*primals, *nonzero_tangents], specs, out)
     count = len(out_specs)
     return results[:count], fill(results[count:], present, [typeof(x) for x in results[:count]])
@@ -275,9 +275,9 @@ def _shard_map_linearize(
     specs = {"in": in_specs, "out": (*out_specs, *stacked)}
     residuals = [sources[kind][i] for kind, i in split.residuals]
     linear_specs = [specs[kind][i] for kind, i in split.residuals]
-    linear_specs += [s for s, has in zip(in_specs, nonzero, strict=True) if has]
+    linear_specs += only(in_specs, nonzero)
     tangent_specs = tuple(s for s, has in zip(out_specs, split.nonzero, strict=True) if has)
-    nonzero_tangents = [t for t in tangents if type(t) is not Zero]
+    nonzero_tangents = drop_zeros(tangents)
     outs = (
         axes.bind(linear, [*residuals, *nonzero_tangents], tuple(linear_specs), tangent_specs) if tangent_specs else []
     )
@@ -313,12 +313,12 @@ def _shard_map_transpose(
     axes = ManualAxes(**how)
     linear = tuple(is_linear(x) for x in args)
     nonzero = tuple(type(ct) is not Zero for ct in cotangents)
-    ct_specs = [s for s, has in zip(out_specs, nonzero, strict=True) if has]
-    arg_specs = [s for s, is_lin in zip(in_specs, linear, strict=True) if not is_lin]
-    result_specs = [s for s, is_lin in zip(in_specs, linear, strict=True) if is_lin]
+    ct_specs = only(out_specs, nonzero)
+    arg_specs = without(in_specs, linear)
+    result_specs = only(in_specs, linear)
     with axes.inside():
         derived, present = transpose_jaxpr(jaxpr, linear, nonzero)
-        result_specs = [s for s, there in zip(result_specs, present, strict=True) if there]
+        result_specs = only(result_specs, present)
 
         def adjusted(*xs: Any) -> list[Any]:
             values, cts = list(xs[: len(arg_specs)]), list(xs[len(arg_specs) :])
