@@ -64,6 +64,11 @@ def drop_zeros(tangents: Sequence[Any]) -> list[Any]:
     return [t for t in tangents if type(t) is not Zero]
 
 
+def present_arrays(tangents: Sequence[Any], present: Sequence[bool]) -> list[Any]:
+    """The tangents that are marked in `present`, as arrays: zeros for those that are `Zero`."""
+    return [instantiate(t) for t, there in zip(tangents, present, strict=True) if there]
+
+
 def instantiate(x: Any) -> Any:
     """An array of zeros if `x` is a `Zero`, else `x`.
 

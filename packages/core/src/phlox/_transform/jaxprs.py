@@ -11,7 +11,7 @@ from .._trace.axes import axis_env
 from .._trace.interpret import as_function
 from .._trace.staging import JaxprTracer, stage
 from .._trace.trace import typeof
-from .array_operations import Zero, instantiate
+from .array_operations import Zero, present_arrays
 from .batch import BatchAxis, Dim, place_axis, run_batched
 from .jvp import jvp
 from .linearize import linearize
@@ -51,7 +51,7 @@ def jvp_jaxpr(
             outs, out_tangents = jvp(as_function(closed), primals, tangents)
             keep_flags = keep or (False,) * len(outs)
             present[:] = [must or type(t) is not Zero for must, t in zip(keep_flags, out_tangents, strict=True)]
-            return outs + [instantiate(t) for t, there in zip(out_tangents, present, strict=True) if there]
+            return outs + present_arrays(out_tangents, present)
 
         tangent_avals = [aval.tangent() for aval, has in zip(closed.in_avals, nonzero, strict=True) if has]
         return restage(fun, [*closed.in_avals, *tangent_avals], closed.jaxpr), present
@@ -145,7 +145,7 @@ def transpose_jaxpr(
             linear_cotangents = only(results, linear)
             keep_flags = keep or (False,) * len(linear_cotangents)
             present[:] = [must or type(ct) is not Zero for must, ct in zip(keep_flags, linear_cotangents, strict=True)]
-            return [instantiate(ct) for ct, there in zip(linear_cotangents, present, strict=True) if there]
+            return present_arrays(linear_cotangents, present)
 
         in_avals = without(closed.in_avals, linear)
         in_avals += only(closed.out_avals, nonzero)

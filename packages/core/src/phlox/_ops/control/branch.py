@@ -18,7 +18,7 @@ from ..._trace.axes import axis_env, tracked_axes
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Operands
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, drop_zeros, fill, instantiate, zeros
+from ..._transform.array_operations import Zero, drop_zeros, fill, present_arrays, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, linearize_jaxpr, restage
 from ..._transform.padding import pads_programs
@@ -209,7 +209,7 @@ def _linear_half(
         residuals = [values[place(kind, i)] for kind, i in s.residuals]
         tangents_out = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *args[len(residual_indices) :])
         tangents = fill(tangents_out, s.nonzero, branch.out_avals)
-        return [instantiate(t) for t, flag in zip(tangents, nonzero, strict=True) if flag]
+        return present_arrays(tangents, nonzero)
 
     avals = [*branch.in_avals, *branch.out_avals, *slots]
     tangent_avals = s.linear.in_avals[len(s.residuals) :]

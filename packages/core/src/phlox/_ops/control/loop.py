@@ -31,7 +31,7 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import ProgramPrimitive, RefValues
 from ..._trace.refs import accesses
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, drop_zeros, fill, instantiate
+from ..._transform.array_operations import Zero, drop_zeros, fill, present_arrays
 from ..._transform.batch import BatchAxis, Dim, place_axes
 from ..._transform.jaxprs import linearize_jaxpr, restage, unused_inputs
 from ..._transform.manual_axes import as_varying
@@ -159,7 +159,7 @@ def _while_linearize(
     outs, states, index = state_outs[:n], state_outs[n : 2 * n], state_outs[2 * n :]
     step = linear_turn(with_safe_rows(body_jaxpr), const_has, carry_has)
     nonzero_tangents = drop_zeros(tangents[cond_nconsts:both])
-    moving = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
+    moving = present_arrays(tangents[both:], carry_has)
     body_consts = primals[cond_nconsts:both]
     operands = (
         primals[:cond_nconsts],

@@ -23,7 +23,7 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Body, Operands, ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, drop_zeros, fill, instantiate, zeros
+from ..._transform.array_operations import Zero, drop_zeros, fill, instantiate, present_arrays, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axes
 from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage
 from ..._transform.residuals import recomputed
@@ -147,7 +147,7 @@ def _scan_jvp(
     step, there = jvp_step(jaxpr, const_has, carry_has, xs_has)
     consts, carry, xs = split_operands(primals, num_consts, num_carry)
     const_tangents, carry_tangents, xs_tangents = split_operands(tangents, num_consts, num_carry)
-    moving = [instantiate(t) for t, has_one in zip(carry_tangents, carry_has, strict=True) if has_one]
+    moving = present_arrays(carry_tangents, carry_has)
     last, rows = bind_scan(
         step,
         [*consts, *drop_zeros(const_tangents)],
@@ -204,7 +204,7 @@ def _scan_linearize(
     if not any(halves.nonzero):
         return outs, [Zero(typeof(x).tangent()) for x in outs]
     const_tangents, carry_tangents, xs_tangents = split_operands(tangents, num_consts, num_carry)
-    going = [instantiate(t) for t, there in zip(carry_tangents, carry_has, strict=True) if there]
+    going = present_arrays(carry_tangents, carry_has)
     last_t, rows_t = bind_scan(
         halves.linear, [*fixed, *drop_zeros(const_tangents)], going, [*moving, *drop_zeros(xs_tangents)], how
     )
@@ -307,7 +307,7 @@ def _linear_step(
         tangents_out = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *inputs)
         outs = fill(tangents_out, s.nonzero, jaxpr.out_avals)
         return [
-            *[instantiate(t) for t, there in zip(outs[:ncarry], carry_has, strict=True) if there],
+            *present_arrays(outs[:ncarry], carry_has),
             *drop_zeros(outs[ncarry:]),
         ]
 

@@ -22,7 +22,7 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Body, Operands as TracedOperands, ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, drop_zeros, fill, instantiate, zeros
+from ..._transform.array_operations import Zero, drop_zeros, fill, instantiate, present_arrays, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axes, place_axis
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr
 from ..._transform.jvp import push_forward
@@ -252,8 +252,8 @@ def _scan_states_jvp(
     _, const_has, states_have, _, step_has, given_carry = (tuple(type(x) is not Zero for x in part) for part in t)
     state_has = spread_carry(states_have, lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
     carry_has = spread_carry(given_carry, lambda known: jvp_jaxpr(step_jaxpr, (*step_has, *known, *state_has))[1])
-    states = [instantiate(x) for x, there in zip(t.states, state_has, strict=True) if there]
-    carry = [instantiate(x) for x, there in zip(t.carry, carry_has, strict=True) if there]
+    states = present_arrays(t.states, state_has)
+    carry = present_arrays(t.carry, carry_has)
     step, _ = jvp_step(step_jaxpr, step_has, carry_has, state_has)
     cond = with_ignored_inputs(cond_jaxpr, only(body_tangents(body_jaxpr), state_has))
     outs = _bind_scan_states(

@@ -17,7 +17,7 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Body, Operands, ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, add, drop_zeros, fill, instantiate
+from ..._transform.array_operations import Zero, add, drop_zeros, fill, instantiate, present_arrays
 from ..._transform.jaxprs import jvp_jaxpr, linearize_jaxpr, restage
 from ..._transform.transpose import Linear, backward_pass
 
@@ -110,7 +110,7 @@ def jvp_loop(
     has = tuple(type(t) is not Zero for t in tangents)
     const_has = has[cond_nconsts:both]
     carry_has = spread_carry(has[both:], lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
-    moving = [instantiate(t) for t, there in zip(tangents[both:], carry_has, strict=True) if there]
+    moving = present_arrays(tangents[both:], carry_has)
     cond = with_ignored_inputs(cond_jaxpr, [typeof(t) for t in moving])
     body_consts = [*primals[cond_nconsts:both], *drop_zeros(tangents[cond_nconsts:both])]
     body = jvp_body(body_jaxpr, const_has, carry_has)
@@ -204,7 +204,7 @@ def linear_turn(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple
             residuals = [inputs[i] if kind == "in" else outs[i] for kind, i in s.residuals]
             tangents_out = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *tangents)
             results = fill(tangents_out, s.nonzero, body.out_avals)
-            return [instantiate(t) for t, there in zip(results, carry_has, strict=True) if there]
+            return present_arrays(results, carry_has)
 
         avals, tangent_avals = body.in_avals, s.linear.in_avals[len(s.residuals) :]
         step = restage(fun, [*avals[:nconsts], *tangent_avals, *avals[nconsts:]], body.jaxpr)
@@ -237,7 +237,7 @@ def backward_step(
         return [
             *[instantiate(add(total, ct)) for total, ct in zip(sums, added, strict=True)],
             *[instantiate(ct) for ct in carry_cts],
-            *[instantiate(ct) for ct, lin in zip(xs_cts, xs_lin, strict=True) if lin],
+            *present_arrays(xs_cts, xs_lin),
         ]
 
     avals = [

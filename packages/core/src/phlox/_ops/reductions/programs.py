@@ -22,7 +22,7 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, typeof
-from ..._transform.array_operations import Zero, broadcast_to, instantiate
+from ..._transform.array_operations import Zero, broadcast_to, present_arrays
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from ..._transform.jaxprs import jvp_jaxpr
 from ..._transform.jvp import JVPTrace, push_forward
@@ -249,9 +249,7 @@ def _window_jvp(
     v, count = both.jaxpr.invars, sum(has)
     invars = [*v[:n], *v[2 * n : 2 * n + count], *v[n : 2 * n], *v[2 * n + count :]]
     both = ClosedJaxpr(both.jaxpr.replace(invars=invars), both.consts)
-    operand_tangents, start_tangents = (
-        [instantiate(t) for t, there in zip(ts, has, strict=True) if there] for ts in (moves, still)
-    )
+    operand_tangents, start_tangents = (present_arrays(ts, has) for ts in (moves, still))
     outs = reduce_window(*xs, *operand_tangents, *starts, *start_tangents, jaxpr=both, **window)
     out_tangents = iter(outs[n:])
     moved = [next(out_tangents) if there else Zero(typeof(x).tangent()) for x, there in zip(outs[:n], has, strict=True)]

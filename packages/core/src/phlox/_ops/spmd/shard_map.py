@@ -276,7 +276,7 @@ def _shard_map_linearize(
     residuals = [sources[kind][i] for kind, i in split.residuals]
     linear_specs = [specs[kind][i] for kind, i in split.residuals]
     linear_specs += only(in_specs, nonzero)
-    tangent_specs = tuple(s for s, has in zip(out_specs, split.nonzero, strict=True) if has)
+    tangent_specs = tuple(only(out_specs, split.nonzero))
     nonzero_tangents = drop_zeros(tangents)
     outs = (
         axes.bind(linear, [*residuals, *nonzero_tangents], tuple(linear_specs), tangent_specs) if tangent_specs else []
