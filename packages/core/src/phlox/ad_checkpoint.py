@@ -1,20 +1,13 @@
 """``phlox.ad_checkpoint``: `checkpoint`, its policies and named values, as in ``jax.ad_checkpoint``."""
 
-from . import checkpoint_policies
-from ._api.derivatives.remat import checkpoint, checkpoint_name, print_saved_residuals, remat
-from ._base.public_names import publish
-from ._ops.control.division import Offloadable, Recompute, Saveable
+from . import checkpoint_policies as checkpoint_policies
+from ._api.derivatives.remat import (
+    checkpoint as checkpoint,
+    checkpoint_name as checkpoint_name,
+    print_saved_residuals as print_saved_residuals,
+    remat as remat,
+)
+from ._base.public_names import publish as _publish
+from ._ops.control.division import Offloadable as Offloadable, Recompute as Recompute, Saveable as Saveable
 
-__all__ = [
-    "Offloadable",
-    "Recompute",
-    "Saveable",
-    "checkpoint",
-    "checkpoint_name",
-    "checkpoint_policies",
-    "print_saved_residuals",
-    "remat",
-]
-
-
-publish(__name__)
+_publish(__name__)

@@ -9,35 +9,26 @@ In version 1 of the calling convention, the program takes the leaves of (args, k
 returns the leaves of the result.
 """
 
-from ._api.export.dimensions import is_symbolic_dim, symbolic_args_specs, symbolic_dim_bounds, symbolic_shape
-from ._api.export.export import (
-    DisabledSafetyCheck,
-    Exported,
-    default_export_platform,
-    export,
-    maximum_supported_calling_convention_version,
-    minimum_supported_calling_convention_version,
+from ._api.export.dimensions import (
+    is_symbolic_dim as is_symbolic_dim,
+    symbolic_args_specs as symbolic_args_specs,
+    symbolic_dim_bounds as symbolic_dim_bounds,
+    symbolic_shape as symbolic_shape,
 )
-from ._api.export.format import deserialize, register_namedtuple_serialization, register_pytree_node_serialization
-from ._base.public_names import publish
-from ._ir.dimensions import SymbolicScope
+from ._api.export.export import (
+    DisabledSafetyCheck as DisabledSafetyCheck,
+    Exported as Exported,
+    default_export_platform as default_export_platform,
+    export as export,
+    maximum_supported_calling_convention_version as maximum_supported_calling_convention_version,
+    minimum_supported_calling_convention_version as minimum_supported_calling_convention_version,
+)
+from ._api.export.format import (
+    deserialize as deserialize,
+    register_namedtuple_serialization as register_namedtuple_serialization,
+    register_pytree_node_serialization as register_pytree_node_serialization,
+)
+from ._base.public_names import publish as _publish
+from ._ir.dimensions import SymbolicScope as SymbolicScope
 
-__all__ = [
-    "DisabledSafetyCheck",
-    "Exported",
-    "SymbolicScope",
-    "default_export_platform",
-    "deserialize",
-    "export",
-    "is_symbolic_dim",
-    "maximum_supported_calling_convention_version",
-    "minimum_supported_calling_convention_version",
-    "register_namedtuple_serialization",
-    "register_pytree_node_serialization",
-    "symbolic_args_specs",
-    "symbolic_dim_bounds",
-    "symbolic_shape",
-]
-
-
-publish(__name__)
+_publish(__name__)

@@ -12,75 +12,46 @@
 - ``phlox.extend.core``: JAX's names, for ported code.
 """
 
-from .._api.jit.closed_call import closed_call
-from .._api.path_rules import path_matcher, path_text, shardings_by_path, values_by_path
-from .._base.public_names import on_demand, publish
-from .._base.pytree import Difference, tree_error
-from .._base.source import Location, hide_frames, user_location, warn
-from .._base.strictness import lenient_promotion
-from .._ir.avals import ShapedArray
-from .._ir.primitive import Primitive, primitive, primitives
-from .._ops.elementwise.families import (
-    ANY,
-    COMPLEX,
-    FLOAT,
-    INEXACT,
-    INTEGER,
-    LINEAR,
-    NUMBER,
-    ZERO,
-    binary,
-    lowered_as,
-    unary,
+from .._api.jit.closed_call import closed_call as closed_call
+from .._api.path_rules import (
+    path_matcher as path_matcher,
+    path_text as path_text,
+    shardings_by_path as shardings_by_path,
+    values_by_path as values_by_path,
 )
-from .._transform.array_operations import Zero, insert_axis, instantiate, move_axis
-from .._transform.batch import BatchAxis
-from .._transform.transpose import Linear, is_linear
-from .._xla.text import Function, Value
-from . import core, random
-
-__all__ = [
-    "ANY",
-    "COMPLEX",
-    "FLOAT",
-    "INEXACT",
-    "INTEGER",
-    "LINEAR",
-    "NUMBER",
-    "ZERO",
-    "BatchAxis",
-    "Difference",
-    "Function",
-    "Linear",
-    "Location",
-    "Primitive",
-    "ShapedArray",
-    "Value",
-    "Zero",
-    "binary",
-    "closed_call",
-    "core",
-    "hide_frames",
-    "insert_axis",
-    "instantiate",
-    "is_linear",
-    "lenient_promotion",
-    "lowered_as",
-    "move_axis",
-    "on_demand",
-    "path_matcher",
-    "path_text",
-    "primitive",
-    "primitives",
-    "publish",
-    "random",
-    "shardings_by_path",
-    "tree_error",
-    "unary",
-    "user_location",
-    "values_by_path",
-    "warn",
-]
-
+from .._base.public_names import on_demand as on_demand, publish as publish
+from .._base.pytree import Difference as Difference, tree_error as tree_error
+from .._base.source import (
+    Location as Location,
+    hide_frames as hide_frames,
+    user_location as user_location,
+    warn as warn,
+)
+from .._base.strictness import lenient_promotion as lenient_promotion
+from .._ir.avals import ShapedArray as ShapedArray
+from .._ir.primitive import Primitive as Primitive, primitive as primitive, primitives as primitives
+from .._ops.elementwise.families import (
+    ANY as ANY,
+    COMPLEX as COMPLEX,
+    FLOAT as FLOAT,
+    INEXACT as INEXACT,
+    INTEGER as INTEGER,
+    LINEAR as LINEAR,
+    NUMBER as NUMBER,
+    ZERO as ZERO,
+    binary as binary,
+    lowered_as as lowered_as,
+    unary as unary,
+)
+from .._transform.array_operations import (
+    Zero as Zero,
+    insert_axis as insert_axis,
+    instantiate as instantiate,
+    move_axis as move_axis,
+)
+from .._transform.batch import BatchAxis as BatchAxis
+from .._transform.transpose import Linear as Linear, is_linear as is_linear
+from .._xla.text import Function as Function, Value as Value
+from . import core as core, random as random
 
 publish(__name__)

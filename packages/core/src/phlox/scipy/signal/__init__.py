@@ -1,23 +1,15 @@
 """``phlox.scipy.signal``: convolutions, trends and spectra."""
 
-from ..._base.public_names import publish
-from ._convolve import convolve, convolve2d, correlate, correlate2d, fftconvolve
-from ._inverse import istft
-from ._spectra import csd, stft, welch
-from ._trends import detrend
+from ..._base.public_names import publish as _publish
+from ._convolve import (
+    convolve as convolve,
+    convolve2d as convolve2d,
+    correlate as correlate,
+    correlate2d as correlate2d,
+    fftconvolve as fftconvolve,
+)
+from ._inverse import istft as istft
+from ._spectra import csd as csd, stft as stft, welch as welch
+from ._trends import detrend as detrend
 
-__all__ = [
-    "convolve",
-    "convolve2d",
-    "correlate",
-    "correlate2d",
-    "csd",
-    "detrend",
-    "fftconvolve",
-    "istft",
-    "stft",
-    "welch",
-]
-
-
-publish(__name__)
+_publish(__name__)

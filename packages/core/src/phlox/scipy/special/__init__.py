@@ -1,115 +1,47 @@
 """``phlox.scipy.special``: special functions."""
 
-from ..._base.public_names import publish
-from ...nn._functions import logsumexp
-from ._bessel import bessel_jn
+from ..._base.public_names import publish as _publish
+from ...nn._functions import logsumexp as logsumexp
+from ._bessel import bessel_jn as bessel_jn
 from ._elementary import (
-    boxcox,
-    boxcox1p,
-    entr,
-    erf,
-    erfc,
-    erfcinv,
-    erfinv,
-    expit,
-    kl_div,
-    log_softmax,
-    logit,
-    rel_entr,
-    softmax,
-    xlog1py,
-    xlogy,
+    boxcox as boxcox,
+    boxcox1p as boxcox1p,
+    entr as entr,
+    erf as erf,
+    erfc as erfc,
+    erfcinv as erfcinv,
+    erfinv as erfinv,
+    expit as expit,
+    kl_div as kl_div,
+    log_softmax as log_softmax,
+    logit as logit,
+    rel_entr as rel_entr,
+    softmax as softmax,
+    xlog1py as xlog1py,
+    xlogy as xlogy,
 )
-from ._error import dawsn, erfcx, owens_t, wofz
+from ._error import dawsn as dawsn, erfcx as erfcx, owens_t as owens_t, wofz as wofz
 from ._gamma import (
-    bernoulli,
-    beta,
-    betainc,
-    betaln,
-    comb,
-    digamma,
-    factorial,
-    gamma,
-    gammainc,
-    gammaincc,
-    gammaln,
-    gammasgn,
-    loggamma,
-    multigammaln,
-    poch,
-    polygamma,
+    bernoulli as bernoulli,
+    beta as beta,
+    betainc as betainc,
+    betaln as betaln,
+    comb as comb,
+    digamma as digamma,
+    factorial as factorial,
+    gamma as gamma,
+    gammainc as gammainc,
+    gammaincc as gammaincc,
+    gammaln as gammaln,
+    gammasgn as gammasgn,
+    loggamma as loggamma,
+    multigammaln as multigammaln,
+    poch as poch,
+    polygamma as polygamma,
 )
-from ._harmonics import lpmn, lpmn_values, sph_harm_y
-from ._integrals import exp1, expi, expn, fresnel, sici, spence
-from ._normal import (
-    i0,
-    i0e,
-    i1,
-    i1e,
-    log_ndtr,
-    ndtr,
-    ndtri,
-)
-from ._series import hyp1f1, hyp2f1, zeta
+from ._harmonics import lpmn as lpmn, lpmn_values as lpmn_values, sph_harm_y as sph_harm_y
+from ._integrals import exp1 as exp1, expi as expi, expn as expn, fresnel as fresnel, sici as sici, spence as spence
+from ._normal import i0 as i0, i0e as i0e, i1 as i1, i1e as i1e, log_ndtr as log_ndtr, ndtr as ndtr, ndtri as ndtri
+from ._series import hyp1f1 as hyp1f1, hyp2f1 as hyp2f1, zeta as zeta
 
-__all__ = [
-    "bernoulli",
-    "bessel_jn",
-    "beta",
-    "betainc",
-    "betaln",
-    "boxcox",
-    "boxcox1p",
-    "comb",
-    "dawsn",
-    "digamma",
-    "entr",
-    "erf",
-    "erfc",
-    "erfcinv",
-    "erfcx",
-    "erfinv",
-    "exp1",
-    "expi",
-    "expit",
-    "expn",
-    "factorial",
-    "fresnel",
-    "gamma",
-    "gammainc",
-    "gammaincc",
-    "gammaln",
-    "gammasgn",
-    "hyp1f1",
-    "hyp2f1",
-    "i0",
-    "i0e",
-    "i1",
-    "i1e",
-    "kl_div",
-    "log_ndtr",
-    "log_softmax",
-    "loggamma",
-    "logit",
-    "logsumexp",
-    "lpmn",
-    "lpmn_values",
-    "multigammaln",
-    "ndtr",
-    "ndtri",
-    "owens_t",
-    "poch",
-    "polygamma",
-    "rel_entr",
-    "sici",
-    "softmax",
-    "spence",
-    "sph_harm_y",
-    "wofz",
-    "xlog1py",
-    "xlogy",
-    "zeta",
-]
-
-
-publish(__name__)
+_publish(__name__)
