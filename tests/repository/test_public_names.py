@@ -22,3 +22,11 @@ def test_dir_shows_the_api_and_nothing_else(name):
     assert not foreign, f"{name} shows modules that are not its own: {foreign}"
     stated = {entry for entry in getattr(module, "__all__", shown) if not entry.endswith("__")}
     assert stated <= set(shown), f"{name} does not show {sorted(stated - set(shown))}"
+
+
+@pytest.mark.parametrize("name", ["phlox.nn", "phlox.numpy", "phlox.scipy.stats"])
+def test_a_star_import_has_the_names_that_are_imported_on_demand(name):
+    names = {}
+    exec(f"from {name} import *", names)
+    shown = {entry for entry in dir(importlib.import_module(name)) if entry[0] != "_"}
+    assert names.keys() - {"__builtins__"} == shown

@@ -1,84 +1,49 @@
 """``phlox.nn``: activation functions, normalised exponentials, and initializers, as in ``jax.nn``."""
 
-from .._base.public_names import on_demand, publish
+from .._base.public_names import on_demand as _on_demand, publish as _publish
 from ._activations import (
-    celu,
-    hard_sigmoid,
-    hard_silu,
-    hard_swish,
-    hard_tanh,
-    log1mexp,
-    logmeanexp,
-    mish,
-    sparse_plus,
-    sparse_sigmoid,
-    squareplus,
+    celu as celu,
+    hard_sigmoid as hard_sigmoid,
+    hard_silu as hard_silu,
+    hard_swish as hard_swish,
+    hard_tanh as hard_tanh,
+    log1mexp as log1mexp,
+    logmeanexp as logmeanexp,
+    mish as mish,
+    sparse_plus as sparse_plus,
+    sparse_sigmoid as sparse_sigmoid,
+    squareplus as squareplus,
 )
 from ._functions import (
-    elu,
-    gelu,
-    glu,
-    identity,
-    leaky_relu,
-    log_sigmoid,
-    log_softmax,
-    logsumexp,
-    one_hot,
-    relu,
-    relu6,
-    selu,
-    sigmoid,
-    silu,
-    soft_sign,
-    softmax,
-    softplus,
-    standardize,
-    swish,
-    tanh,
+    elu as elu,
+    gelu as gelu,
+    glu as glu,
+    identity as identity,
+    leaky_relu as leaky_relu,
+    log_sigmoid as log_sigmoid,
+    log_softmax as log_softmax,
+    logsumexp as logsumexp,
+    one_hot as one_hot,
+    relu as relu,
+    relu6 as relu6,
+    selu as selu,
+    sigmoid as sigmoid,
+    silu as silu,
+    soft_sign as soft_sign,
+    softmax as softmax,
+    softplus as softplus,
+    standardize as standardize,
+    swish as swish,
+    tanh as tanh,
 )
 
-with on_demand(__name__):
-    from . import initializers
-    from ._attention import dot_product_attention
-    from ._scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
+with _on_demand(__name__):
+    from . import initializers as initializers
+    from ._attention import dot_product_attention as dot_product_attention
+    from ._scaled import (
+        get_scaled_dot_general_config as get_scaled_dot_general_config,
+        scaled_dot_general as scaled_dot_general,
+        scaled_matmul as scaled_matmul,
+    )
 
-publish(__name__)
-
-__all__ = [
-    "celu",
-    "dot_product_attention",
-    "elu",
-    "gelu",
-    "get_scaled_dot_general_config",
-    "glu",
-    "hard_sigmoid",
-    "hard_silu",
-    "hard_swish",
-    "hard_tanh",
-    "identity",
-    "initializers",
-    "leaky_relu",
-    "log1mexp",
-    "log_sigmoid",
-    "log_softmax",
-    "logmeanexp",
-    "logsumexp",
-    "mish",
-    "one_hot",
-    "relu",
-    "relu6",
-    "scaled_dot_general",
-    "scaled_matmul",
-    "selu",
-    "sigmoid",
-    "silu",
-    "soft_sign",
-    "softmax",
-    "softplus",
-    "sparse_plus",
-    "sparse_sigmoid",
-    "squareplus",
-    "standardize",
-    "swish",
-    "tanh",
-]
+_publish(__name__)

@@ -1,7 +1,5 @@
 """``phlox.numpy``: NumPy's functions on arrays of devices, with JAX's rules for dtypes. Usually imported as ``jnp``."""
 
-import sys as _sys
-
 import numpy as _np
 
 from .._base.public_names import on_demand as _on_demand, publish as _publish
@@ -459,6 +457,3 @@ with _on_demand(__name__):
     )
 
 _publish(__name__)
-
-# `dir` has the names above too that are not imported yet.
-__all__ = [name for name in dir(_sys.modules[__name__]) if not name.startswith("_")]
