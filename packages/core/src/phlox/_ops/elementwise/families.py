@@ -434,26 +434,6 @@ def _binary_jvp(
     return jvp
 
 
-def bilinear_jvp(make: Callable[[], Primitive]) -> Callable[..., tuple[Any, Any]]:
-    """The jvp rule of a product of two operands, such as a matrix product, which is linear in each of them.
-
-    Args:
-      make: returns the primitive, which is not yet defined when its rules are.
-    """
-
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        (x, y), (tx, ty) = primals, tangents
-        out = make().bind(x, y, **params)
-        total: Any = Zero(typeof(out).tangent())
-        if type(tx) is not Zero:
-            total = make().bind(tx, y, **params)
-        if type(ty) is not Zero:
-            total = add(total, make().bind(x, ty, **params))
-        return out, total
-
-    return jvp
-
-
 def _binary_transpose(rules: tuple[Callable[..., Any] | None, Callable[..., Any] | None]) -> Callable[..., list[Any]]:
     """The transpose rule of a `binary` primitive, from the rules of its operands."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._base.errors import DtypeError, OptionError, ShapeError
@@ -14,13 +14,12 @@ from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, entries_of, join, refuse
 from ..._trace.trace import typeof
 from ..._transform import spectra
-from ..._transform.array_operations import Zero
+from ..._transform.array_operations import Zero, add
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import Padding, passes
 from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, ints
-from ..elementwise.families import bilinear_jvp
 from ..structure.shape import convert, transpose
 
 if TYPE_CHECKING:
@@ -167,6 +166,26 @@ def _dot_end(
         f"{batch}, contracting_dims = {ints(lc)} x {ints(rc)}, precision = [{first.name}, {second.name}]{algorithm}"
         f" : ({lhs.text}, {rhs.text}) -> {out.text}"
     )
+
+
+def bilinear_jvp(make: Callable[[], Primitive]) -> Callable[..., tuple[Any, Any]]:
+    """The jvp rule of a product of two operands, such as a matrix product, which is linear in each of them.
+
+    Args:
+      make: returns the primitive, which is not yet defined when its rules are.
+    """
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        (x, y), (tx, ty) = primals, tangents
+        out = make().bind(x, y, **params)
+        total: Any = Zero(typeof(out).tangent())
+        if type(tx) is not Zero:
+            total = make().bind(tx, y, **params)
+        if type(ty) is not Zero:
+            total = add(total, make().bind(x, ty, **params))
+        return out, total
+
+    return jvp
 
 
 def _dot_transpose(

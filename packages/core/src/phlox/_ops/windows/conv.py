@@ -22,8 +22,8 @@ from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import add, complex_, imag, real, sub
-from ..elementwise.families import ANY, bilinear_jvp, check_kind, lowered_as, same_dtype
-from ..linalg.dot import Precision
+from ..elementwise.families import ANY, check_kind, lowered_as, same_dtype
+from ..linalg.dot import Precision, bilinear_jvp
 from ..structure.shape import convert, reshape, rev
 from .geometry import Ints, Pads, dilated, input_pads, positions
 from .padding import conv_pad
