@@ -91,6 +91,45 @@ def test_traces():
     assert outside == core.get_opaque_trace_state() and core.trace_state_clean()
 
 
+def test_results_of_custom_rules_are_made_in_the_trace_of_the_caller():
+    """A variable of flax notes the trace in which it is made, and refuses to be changed in another one."""
+    state = module("jax.core").get_opaque_trace_state
+
+    class Noting:
+        def __init__(self, value):
+            self.value, self.trace = value, state()
+
+    phlox.tree_util.register_pytree_node(Noting, lambda x: ((x.value,), None), lambda _, leaves: Noting(*leaves))
+    valid = []
+
+    @phlox.custom_vjp
+    def f(x):
+        return Noting(jnp.sin(x.value))
+
+    def forward(x):
+        out = f(x)
+        valid.append(out.trace == state())
+        return out, x.value
+
+    f.defvjp(forward, lambda x, ct: (Noting(ct.value * jnp.cos(x)),))
+
+    @phlox.custom_jvp
+    def g(x):
+        return Noting(x.value * 2)
+
+    @g.defjvp
+    def _(primals, tangents):
+        out = g(*primals)
+        valid.append(out.trace == state())
+        return out, Noting(tangents[0].value * 2)
+
+    for h in (f, g):
+        loss = lambda x, h=h: h(Noting(x)).value
+        phlox.grad(loss)(1.0), phlox.jit(phlox.grad(loss))(1.0), phlox.grad(phlox.grad(loss))(1.0)
+        phlox.vmap(phlox.grad(loss))(jnp.ones(2))
+    assert valid and all(valid)
+
+
 def test_batching_rules_with_the_axis():
     p = Primitive("compat_test_batched")
     p.def_impl(lambda x: x)

@@ -462,11 +462,43 @@ def test_new_arrays_lie_on_the_mesh_of_the_context(kind):
             found[m].append([*arrays_of(m, doubled, made), placed(doubled(before))[1], placed(before + 1)[1]])
 
         look()
-        for shape, names in (((4, 2), ("x", "y")), ((2,), ("z",)), ((4, 2), ("x", "y"))):
+        for shape, names in (((4, 2), ("x", "y")), ((2,), ("z",)), ((1,), ("w",)), ((4, 2), ("x", "y"))):
             with m.set_mesh(m.make_mesh(shape, names, axis_types=(getattr(m.sharding.AxisType, kind),) * len(shape))):
                 look()
             look()  # programs compiled inside are not those outside
     assert found[phlox] == found[jax]
+
+
+def specs_of_results(m, count):
+    """The specs of results over a mesh of `count` devices, as they are written."""
+    over = mesh(m, (count,), ("w",))
+    x = m.numpy.ones((8, 4), np.float32)
+    put = lambda *entries: m.device_put(x, m.NamedSharding(over, m.P(*entries)))
+    many = m.jit(lambda a: (a + 1, a.sum(), a[0], m.numpy.zeros(3)))
+    part = m.shard_map(
+        lambda a: (a, a.sum(0)), mesh=over, in_specs=m.P("w", None), out_specs=(m.P("w", None), m.P("w"))
+    )
+    whole = m.shard_map(lambda a: m.lax.psum(a, "w"), mesh=over, in_specs=m.P("w"), out_specs=m.P(None))
+    results = [
+        many(put("w")),
+        many(put(None)),
+        put("w") * 2,
+        put(None) + x,
+        part(x),
+        whole(x),
+        m.jit(part)(x),
+        m.jit(whole)(x),
+        m.jit(lambda a: m.lax.with_sharding_constraint(a, m.NamedSharding(over, m.P("w"))).sum(1))(x),
+    ]
+    with m.set_mesh(over):
+        results += [m.numpy.ones(3), m.numpy.sin(np.ones(3)), m.jit(lambda a: a + 1)(x)]
+    return [(tuple(x.sharding.spec), x.sharding.mesh.axis_names, x.committed) for x in m.tree.leaves(results)]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_results_have_the_mesh_of_the_program(count):
+    """Also those of one device, where every sharding is the same."""
+    assert specs_of_results(phlox, count) == specs_of_results(jax, count)
 
 
 def test_a_mesh_entered_as_a_context_is_not_set():

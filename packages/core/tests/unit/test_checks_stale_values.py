@@ -62,6 +62,17 @@ def body_of_eager_scan():
     phlox.lax.scan(scan_body, 0.0, xs)
 
 
+def fori_body(i, total):
+    return total + i * counter
+
+
+def body_of_eager_fori_loop():
+    global counter
+    phlox.lax.fori_loop(0, 3, fori_body, 0.0)
+    counter += 1
+    phlox.lax.fori_loop(0, 3, fori_body, 0.0)
+
+
 def body_of_scan():
     global counter
     f = phlox.jit(lambda xs: phlox.lax.scan(scan_body, 0.0, xs)[0])
@@ -256,6 +267,7 @@ TRAPS = {
     global_read_by_helper: "counter was",
     global_read_by_jitted_helper: "counter was",
     body_of_eager_scan: "counter was",
+    body_of_eager_fori_loop: "counter was",
     body_of_scan: "counter was",
     closure_cell: "scale was 2.0 and is 3.0 now",
     closed_over_array: "weights is another array now (f32[3])",

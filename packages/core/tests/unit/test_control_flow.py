@@ -1,6 +1,7 @@
 """Control flow: what its errors say, what a derivative keeps, and how often a body is traced and compiled."""
 
 import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -65,6 +66,26 @@ def test_bodies_are_traced_once():
         lax.scan(step, 0.0, X)
     jit(lambda xs: lax.scan(step, 0.0, xs))(X)
     assert len(count) == 1
+
+
+@pytest.mark.parametrize("call", [lambda f: f(3), lambda f: jit(f)(3)], ids=["known", "traced"])
+def test_bodies_of_counting_loops_are_traced_once_and_die_with_their_functions(call):
+    count = []
+
+    def run():
+        def body(i, x):
+            count.append(1)
+            return x * i + 1
+
+        for c in (1, 2):
+            assert call(lambda n, c=c: c * lax.fori_loop(0, n, body, 2.0)) == 5 * c
+        return weakref.ref(body)
+
+    known = run()
+    assert len(count) == 1
+    phlox.clear_caches()
+    gc.collect()
+    assert known() is None
 
 
 def test_traced_bodies_die_with_their_functions():

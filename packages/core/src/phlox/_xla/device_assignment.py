@@ -77,13 +77,6 @@ def plan(
                 instead=f"arguments on {without.size} devices, or a Mesh",
                 mesh=without,
             )
-    if len(devices) == 1:
-        in_shardings = [r or sharding_of(key) for key, r in zip(keys, requirements, strict=True)]
-        # A memory kind, such as pinned host memory, stays only if the argument is on this device already.
-        kinds = [s.kind if s.devices == devices else None for s in in_shardings]
-        return Plan(
-            devices, required_devices is not None, tuple(one_device_in(devices[0], kind) for kind in kinds), None
-        )
     required = mesh is not None or bool(abstract)
     if mesh is None:
         # The first mesh names the axes of the program: of requirements, then arguments, then results.
@@ -91,6 +84,13 @@ def plan(
         mesh = known[0].mesh if known else None
         if abstract:
             mesh = _with_devices(abstract[0], devices, mesh)
+    if len(devices) == 1:
+        in_shardings = [r or sharding_of(key) for key, r in zip(keys, requirements, strict=True)]
+        # A memory kind, such as pinned host memory, stays only if the argument is on this device already.
+        kinds = [s.kind if s.devices == devices else None for s in in_shardings]
+        alone = tuple(one_device_in(devices[0], kind) for kind in kinds)
+        # Nothing is split on one device; the mesh only names the shardings of the results.
+        return Plan(devices, required_devices is not None, alone, mesh)
     return Plan(devices, True, _in_shardings(keys, requirements, devices, mesh, required), mesh)
 
 

@@ -57,11 +57,11 @@ def key_for(aval: ShapedArray, sharding: Sharding, committed: bool) -> Key:
 def context_mesh() -> Mesh | None:
     """The mesh set by `set_mesh`. New arrays are replicated over it; programs with uncommitted arguments run on it.
 
-    None without such a mesh, and for a mesh of one device or of several processes.
+    None without such a mesh, and for a mesh of several processes.
     """
     mesh = config.current().device_context
     # Over several processes, each new array would be a collective operation.
-    if type(mesh) is not Mesh or mesh.size == 1 or len(mesh.local_devices) != mesh.size:
+    if type(mesh) is not Mesh or len(mesh.local_devices) != mesh.size:
         return None
     return mesh
 

@@ -84,7 +84,7 @@ class Program:
         ]
         if not any(self.arrange):
             self.arrange = []
-        shardings = _output_shardings(executable, where, out_avals)
+        shardings = _output_shardings(executable, where, in_keys, out_avals)
         if kinds:
             shardings = [
                 s if kind is None else s.with_memory_kind(kind) for s, kind in zip(shardings, kinds, strict=True)
@@ -190,19 +190,33 @@ def explain_failure(arrays: Sequence[Array], names: Sequence[str] | str = "an ar
             raise deleted(array, names if isinstance(names, str) else f"argument {names[i]}") from None
 
 
-def _output_shardings(executable: Any, where: Plan, out_avals: Sequence[ShapedArray]) -> list[Sharding]:
+def _output_shardings(
+    executable: Any, where: Plan, in_keys: Sequence[Key], out_avals: Sequence[ShapedArray]
+) -> list[Sharding]:
+    if not out_avals:
+        return []
     # A program on one device cannot put its results elsewhere.
-    if len(where.devices) == 1 or not out_avals:
+    if len(where.devices) == 1 and where.mesh is None:
         return [single_device(where.devices[0])] * len(out_avals)
-    reported = executable.get_output_shardings() or []
+    protos = [] if len(where.devices) == 1 else executable.get_output_shardings()
+    reported = [*map(HloSharding.from_proto, protos)] or [HloSharding.replicate()] * len(out_avals)
+    arguments = [(aval_of(key).physical.ndim, s) for key, s in zip(in_keys, _by_mesh(where, in_keys), strict=True)]
     result = []
-    for proto, aval in zip(reported, out_avals, strict=True):
-        hlo, ndim = HloSharding.from_proto(proto), aval.physical.ndim
+    for hlo, aval in zip(reported, out_avals, strict=True):
+        ndim = aval.physical.ndim
         # If an argument has an equal sharding, its spec is reported: several specs can describe one HloSharding.
-        alike = (s for s in where.shardings if isinstance(s, NamedSharding) and len(s.spec) == ndim)
+        alike = (s for n, s in arguments if n == ndim and isinstance(s, NamedSharding))
         same = next((s for s in alike if s.hlo(ndim) == hlo), None)
         result.append(interned(same) if same else from_hlo(where.devices, hlo, ndim, where.mesh))
     return result
+
+
+def _by_mesh(where: Plan, in_keys: Sequence[Key]) -> Sequence[Sharding]:
+    """The shardings of the arguments by a mesh; on one device those that the caller's arrays have."""
+    if len(where.devices) > 1:
+        return where.shardings
+    whole = NamedSharding(where.mesh, PartitionSpec())
+    return [s if isinstance(s := sharding_of(key), NamedSharding) and s.kind is None else whole for key in in_keys]
 
 
 class Lowering(NamedTuple):

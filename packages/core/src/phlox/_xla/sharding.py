@@ -532,7 +532,7 @@ def default_sharding() -> SingleDeviceSharding:
 
 def from_hlo(devices: tuple[Device, ...], hlo: Any, ndim: int, mesh: Mesh | None) -> Sharding:
     """The sharding for an HloSharding of a compiled program: a `NamedSharding` of `mesh` if a simple spec fits."""
-    if len(devices) == 1:
+    if len(devices) == 1 and mesh is None:
         return single_device(devices[0])
     if mesh is not None:
         # After the axes of the array there may be one for replicas.

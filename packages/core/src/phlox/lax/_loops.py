@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._api.jit import arguments
-from .._api.jit.bodies import Staged, operands_of, staged
+from .._api.jit.bodies import Staged, operands_of, staged, wrapped_once
 from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import ConcretizationTypeError, DtypeError, InconclusiveDimensionOperation, OptionError
@@ -41,7 +41,7 @@ from ._loop_carries import (
     with_constants,
 )
 from ._loop_messages import parameter_name, report_iterators
-from ._progress import reporter
+from ._progress import reporter, reporting_body
 from ._scan import scan_in_segments
 
 if TYPE_CHECKING:
@@ -255,32 +255,45 @@ def fori_loop(
     if ends is not None:
         first = to_dtype(lower, dtype, weak) if dtypes.kind(dtype) in "iu" else np.int32(ends[0])
         length = max(0, ends[1] - ends[0])
-        report = reporter("fori_loop", progress, length)
-
-        def step(carry: Any, _: Any) -> Any:
-            i, x = carry
-            report(i, ends[0])
-            return (next_index(i), body_fun(i, x)), None
-
-        step.__name__ = arguments.fun_name(body_fun)
+        # A variable, as the step does not keep the body alive.
+        reported = reporting_body("fori_loop", body_fun, progress, length, ends[0])
+        step = wrapped_once(_indexed_step, reported)
         named = LoopBody("fori_loop", "body_fun", parameter_name(body_fun, 1), depth=1)
         at_a_time = 1 if unroll is None else unroll
         return scan_in_segments(step, (first, init_val), None, length, False, at_a_time, named, checkpoints)[0][1]
     if unroll is not None:
         raise OptionError("fori_loop: Can only use `unroll` with bounds that are known when the program is traced")
     first = to_dtype(lower, dtype, weak)
-    report = reporter("fori_loop", progress, None)
-
-    def body(carry: Any) -> Any:
-        i, end, x = carry
-        report(i, first)
-        return next_index(i), end, body_fun(i, x)
-
-    body.__name__ = arguments.fun_name(body_fun)
+    reported = reporting_body("fori_loop", body_fun, progress, None, first)
+    body = wrapped_once(_bounded_body, reported)
     named = LoopBody("fori_loop", "body_fun", parameter_name(body_fun, 1), depth=1)
     # The end is part of the carry, which is all that the condition may read.
     start = (first, to_dtype(upper, dtype, weak), init_val)
-    return _while(lambda carry: carry[0] < carry[1], body, start, named, checkpoints)[2]
+    return _while(_is_before_end, body, start, named, checkpoints)[2]
+
+
+def _indexed_step(body_fun: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+    """The step of a scan whose carry is (index, loop state)."""
+
+    def step(carry: Any, _: Any) -> Any:
+        i, x = carry
+        return (next_index(i), body_fun()(i, x)), None
+
+    return step
+
+
+def _bounded_body(body_fun: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+    """The body of a `while_loop` whose state is (index, end, loop state)."""
+
+    def body(carry: Any) -> Any:
+        i, end, x = carry
+        return next_index(i), end, body_fun()(i, x)
+
+    return body
+
+
+def _is_before_end(carry: Any) -> Any:
+    return carry[0] < carry[1]
 
 
 def _fits(bound: Any, aval: ShapedArray, dtype: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._api.jit.arguments import fun_name
 from .._base.errors import ArgumentError
 from .._ir import dtypes
 from .._operands.promotion import to_dtype
@@ -91,3 +92,20 @@ def reporter(function: str, name: str | None, total: int | None) -> Callable[...
         cond(is_due, lambda i: callback(meter, i), lambda i: None, index)
 
     return report
+
+
+def reporting_body(
+    function: str, body_fun: Callable[..., Any], name: str | None, total: int | None, first: Any
+) -> Callable[..., Any]:
+    """The body ``body_fun(index, value)`` of a loop that starts at `first`, with a report of each turn if it has a
+    name."""
+    if name is None:
+        return body_fun
+    report = reporter(function, name, total)
+
+    def body(index: Any, value: Any) -> Any:
+        report(index, first)
+        return body_fun(index, value)
+
+    body.__name__ = fun_name(body_fun)
+    return body

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import opcode
 import sys
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
@@ -277,7 +278,9 @@ def defaults(f: FunctionType) -> dict[str, Any]:
 
 
 def inner_function(x: Any) -> Any:
-    """The function in a method, a partial, a jitted function, or a wrapper with ``__wrapped__``."""
+    """The function in a method, a partial, a weak reference, a jitted function, or a wrapper with ``__wrapped__``."""
+    if isinstance(x, weakref.ref):  # as of the bodies of `fori_loop`
+        return x()
     if isinstance(x, MethodType):
         return x.__func__
     if isinstance(x, functools.partial):
@@ -346,7 +349,7 @@ class Reader:
         """Reads of the functions that a function of a library calls by its closure, as those of loops do."""
         for name in x.__code__.co_freevars if isinstance(x, FunctionType) else ():
             value = _cell(x, name)
-            if isinstance(value, FunctionType | MethodType | functools.partial):
+            if isinstance(value, FunctionType | MethodType | functools.partial | weakref.ref):
                 self._function(value, (*path, ("cell", name)), {}, depth + 1)
 
     def _code(

@@ -119,25 +119,27 @@ class _Custom(Decorated[P, R]):
                 in_tree.refs[0], f"an argument of the {self.kind} function {arguments.fun_name(self.fun)}"
             )
         trace = _concerned(leaves)
-        # The rules must run under the trace that they are for, or their operations would be recorded too far inside.
-        if trace is not outer or isinstance(trace, JVPTrace):
-            token = current_trace.set(trace)
-            try:
-                if not isinstance(trace, JVPTrace):
-                    return self(*args)  # type: ignore[call-arg]
-                # Under `jvp` the rule alone gives result and tangent: tracing the function as well would be work for
-                # nothing.
-                if self._skips_the_function():
-                    return self._differentiated(args, leaves, in_tree)
-            except UnexpectedTracerError as error:
-                if getattr(error, "live", False):  # a closed-over tracer belongs to a trace inside of `trace`
-                    raise closes_over(self.kind, arguments.fun_name(self.fun)) from error
-                raise
-            finally:
-                current_trace.reset(token)
+        if trace is not outer:
+            # Containers are made anew under the caller's trace, which some of them note, as variables of flax do.
+            return pytree.tree_map(lambda x: x, self._under(trace, lambda: self(*args)))  # type: ignore[call-arg]
+        # Under `jvp` the rule alone gives result and tangent: tracing the function as well would be work for nothing.
+        if isinstance(trace, JVPTrace) and self._skips_the_function():
+            return self._under(trace, lambda: self._differentiated(args, leaves, in_tree))
         closed, consts, out_tree = self._stage(args, in_tree, leaves)
         outs = self._bind(args, leaves, in_tree, closed, consts, Result(out_tree, closed.out_avals))
         return out_tree.unflatten(outs)
+
+    def _under(self, trace: Any, call: Callable[[], R]) -> R:
+        """The result of `call` with `trace` as the current one, in which the operations of the rules are recorded."""
+        token = current_trace.set(trace)
+        try:
+            return call()
+        except UnexpectedTracerError as error:
+            if getattr(error, "live", False):  # a closed-over tracer belongs to a trace inside of `trace`
+                raise closes_over(self.kind, arguments.fun_name(self.fun)) from error
+            raise
+        finally:
+            current_trace.reset(token)
 
     def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, with the derivatives of non-differentiated ones stopped or refused."""

@@ -10,19 +10,21 @@ from collections.abc import Callable, Sequence, Set as AbstractSet
 from typing import Any
 
 from ..._base import pytree
-from ..._base.errors import ArgumentError, DeviceError, OptionError, ShapeError, TreeError
+from ..._base.errors import ArgumentError, DeviceError, OptionError, PhloxError, ShapeError, TreeError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import wraps
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, only
+from ..._ir.primitive import current_trace
 from ..._ops.spmd import shard_map as spmd
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._xla.mesh import AbstractMesh, Mesh, current_mesh
 from ..._xla.partition_spec import PartitionSpec, axes_of, check_spec, tiles
+from ..._xla.sharding import NamedSharding
 from ..jit import arguments
 from ..jit.calling import function_of
 from ..jit.jit_function import JitFunction
-from ..jit.options import Options
+from ..jit.options import Options, Prefix
 from ..jit.user_functions import FlatFunction, user_call
 
 
@@ -160,8 +162,9 @@ def _mapped(
         specs = _in_specs(function, where, in_specs, args, leaves, names)
         dynamic = tuple(s is not None for s in specs)
         fixed = tuple(x for x, spec in zip(leaves, specs, strict=True) if spec is None)
+        is_eager = current_trace.get() is None
         # The class, because 1 == 1.0 == True.
-        key: Any = (where, in_tree, tuple(specs), tuple((type(x), x) for x in fixed))
+        key: Any = (where, is_eager, in_tree, tuple(specs), tuple((type(x), x) for x in fixed))
         try:
             run = compiled.get(key)
         except TypeError:  # a static argument is not hashable
@@ -169,7 +172,8 @@ def _mapped(
         if run is None:
             program = _Program(function, f, where, in_tree, tuple(specs), fixed, out_specs, names, check_vma)
             # Inlined in an outer trace, where the equation of `shard_map` alone is recorded.
-            run = function_of(JitFunction(program, Options(inline=True)))
+            out_shardings = _out_shardings(where, out_specs, names) if is_eager else None
+            run = function_of(JitFunction(program, Options(inline=True, out_shardings=Prefix.of(out_shardings))))
             if key is not None:
                 compiled[key] = run
         return run(*only(leaves, dynamic))
@@ -202,6 +206,20 @@ def _check(function: str, what: str, mesh: Mesh, spec: Any, names: frozenset[Any
     if outside:
         raise OptionError(f"{function}: {what} names axis {outside[0]!r}, which axis_names={set(names)} has not")
     return spec
+
+
+def _out_shardings(mesh: Mesh | AbstractMesh, out_specs: Any, names: frozenset[Any]) -> Any:
+    """The shardings of the results of an eager call, which have the specs as the user wrote them, also ``P(None)``.
+
+    None if the compiler chooses along some axes, or if there is a mistake, which is reported after the function is
+    traced.
+    """
+    if isinstance(mesh, AbstractMesh) or (names and names != set(mesh.axis_names)):
+        return None
+    try:
+        return pytree.tree_map(lambda spec: NamedSharding(mesh, _check("", "", mesh, spec, names)), out_specs)
+    except PhloxError:
+        return None
 
 
 def _in_specs(

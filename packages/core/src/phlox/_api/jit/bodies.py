@@ -125,6 +125,30 @@ def staged(
     return body
 
 
+_wrappers: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, Callable[..., Any]]] = weakref.WeakKeyDictionary()
+
+
+def wrapped_once(
+    make: Callable[[Callable[[], Callable[..., Any]]], Callable[..., Any]], fun: Callable[..., Any]
+) -> Callable[..., Any]:
+    """``make(get)``, a function that calls ``get()``, which is `fun`. It is made once for each `fun`, so that `staged`
+    finds its program again. The result has the name of `fun`, and does not keep it alive.
+    """
+    try:
+        wrappers = _wrappers.setdefault(fun, {})
+    except TypeError:  # `fun` is not hashable, or does not support weak references
+        return _named_as(fun, make(lambda: fun))
+    if make not in wrappers:
+        wrappers[make] = _named_as(fun, make(weakref.ref(fun)))  # type: ignore[arg-type]
+    return wrappers[make]
+
+
+def _named_as(fun: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
+    # The name goes into the jaxpr and into messages.
+    wrapper.__name__ = arguments.fun_name(fun)
+    return wrapper
+
+
 def _watch(fun: Callable[..., Any], body: Staged) -> Any:
     """The values from outside that the function reads, to be compared when it is next taken from the cache."""
     from ..checks import hooks
