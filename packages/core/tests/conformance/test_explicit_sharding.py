@@ -525,6 +525,25 @@ INSIDE = {
 }
 
 
+def test_arguments_that_in_shardings_places_have_unsplit_types_in_the_trace():
+    """The compiler chooses how the results are split, which are not put together on each device."""
+    value, found = np.ones((8, 2), np.float32), {}
+    for m in (jax, phlox):
+        types = []
+        over = m.make_mesh((4,), ("x",), axis_types=(m.sharding.AxisType.Explicit,))
+
+        def double(x, m=m, types=types):
+            types.append(str(m.typeof(x)))
+            return x * 2
+
+        f = m.jit(double, in_shardings=m.NamedSharding(over, m.P("x")))
+        lowered = f.lower(value)
+        results = [f(value), f(m.numpy.ones((8, 2))), lowered.compile()(value)]
+        found[m] = types[0], *[(str(m.typeof(y)), spec_of(y)) for y in results]
+        found[m] += str(m.tree.leaves(lowered.in_avals)[0].sharding.spec), lowered.out_info.sharding
+    assert found[phlox] == found[jax]
+
+
 @pytest.mark.parametrize("name", INSIDE)
 def test_inside_of_shard_map(name):
     def mapped(m, x):

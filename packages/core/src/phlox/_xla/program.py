@@ -41,6 +41,7 @@ from .sharding import (
     from_hlo,
     interned,
     single_device,
+    typed,
 )
 from .signals import Watch, watch, watched
 from .text import Module, quoted
@@ -431,7 +432,9 @@ def _in_types(
     if isinstance(context, Mesh) and tuple(context.devices.flat) == where.devices:
         known.insert(0, context)
     mesh = next((m for m in (*known, where.mesh) if isinstance(m, Mesh)), None)
-    if mesh is None:
+    # With `in_shardings`, a function is traced for types that do not say how its arguments are split, nor its results.
+    arguments = zip(jaxpr.invars, where.shardings, strict=True)
+    if mesh is None or any(v.aval.spec is None and _is_split(v.aval, s) for v, s in arguments):
         return out_shardings
 
     def in_type(aval: ShapedArray) -> Sharding | None:
@@ -444,6 +447,12 @@ def _in_types(
 
     in_types = [in_type(v.aval) for v in jaxpr.outvars]
     return [a or s for a, s in zip(out_shardings, in_types, strict=True)] if out_shardings else in_types
+
+
+def _is_split(aval: ShapedArray, sharding: Sharding) -> bool:
+    """Whether the type of an array with this sharding says that it is split."""
+    spec = typed(aval, sharding).spec
+    return spec is not None and any(spec.entries)
 
 
 def memory_kinds(jaxpr: Jaxpr) -> dict[Any, str]:

@@ -390,11 +390,12 @@ class JitFunction:
             program = lowered.lowering.compile_for_calls(options.compiler_options, options.compile_effort)
         return lowered.entry(program)
 
-    def _lower(self, call: BoundCall) -> LoweredCall:
-        """The call traced and lowered."""
+    def _lower(self, call: BoundCall, placed: BoundCall | None = None) -> LoweredCall:
+        """The call traced, and lowered for the keys of `placed`, the same call with other keys."""
         # Calling a user's function with the same PRNG keys again repeats its result, and is no second use of the keys
         # under `debug_key_reuse`. A second draw by one of phlox's own functions is one.
-        return lower_call(call, self._trace(call), self._options, self._donated(call), repeatable=not self._is_ours)
+        traced = self._trace(call)
+        return lower_call(placed or call, traced, self._options, self._donated(call), repeatable=not self._is_ours)
 
     # -- inside another transformation
 
@@ -466,17 +467,20 @@ class JitFunction:
 
     def _lowered(self, call: BoundCall) -> stages.Lowered:
         # Arguments that lie nowhere yet are expected where `in_shardings` puts them, so that calls move none twice.
-        keys, in_shardings = call.keys, self._options.in_shardings
+        placed, in_shardings = call, self._options.in_shardings
         if in_shardings is not None:
-            keys = [
-                key if sharding is None or is_committed(key) else key_for(aval_of(key), sharding, committed=True)
-                for key, sharding in zip(keys, in_shardings.spread((call.args, call.kwargs)), strict=True)
-            ]
-        lowered, stages = self._lower(call.with_keys(keys)), _stages()
+            shardings = in_shardings.spread((call.args, call.kwargs))
+            placed = call.with_keys(
+                [
+                    key if sharding is None or is_committed(key) else key_for(aval_of(key), sharding, committed=True)
+                    for key, sharding in zip(call.keys, shardings, strict=True)
+                ]
+            )
+        lowered, stages = self._lower(call, placed), _stages()
         traced, hidden = lowered.traced, len(lowered.consts)
         out_avals, out_shardings = traced.out_avals, self._options.out_shardings
         signature = stages.Call(
-            call.without_values(), lowered.donated, traced.out_tree, out_avals, out_shardings, lowered.used_indices,
+            placed.without_values(), lowered.donated, traced.out_tree, out_avals, out_shardings, lowered.used_indices,
             hidden,
         )  # fmt: skip
         # Stages must not keep the user's arrays alive.
