@@ -31,7 +31,15 @@ def same(mine, theirs, exact=True):
         compare(np.asarray(m), np.asarray(t), **({} if exact else {"rtol": 3e-6, "atol": 1e-7}))
 
 
+def logs_of_backward_rules(j):
+    f = j.custom_vjp(lambda x: x**2)
+    f.defvjp_with_logs(lambda x: (x**2, x), lambda x, ct: ((5 * x * ct,), {"ct": ct, "x": {"a": x}}))
+    g = j.custom_gradient(lambda x: (x**2, lambda ct: (7 * ct, {"g": ct})), with_logs=True)
+    return j.jit(lambda x: j.vjp(lambda x: g(j.jit(f)(x)), x)[1].with_logs(2 * x))(X)
+
+
 CALLS = {
+    "logs of backward rules": logs_of_backward_rules,
     "log2": lambda j: (j.lax.log2(X), j.lax.log2(3.0), j.lax.log2(3 + 1j), j.numpy.log2(5.0), j.numpy.log2(8)),
     "log2_of_halves": lambda j: j.lax.log2(j.numpy.asarray(X, "float16")),
     "one_minus_square": lambda j: (j.lax.one_minus_square(X), j.lax.one_minus_square(3), j.grad(j.lax.one_minus_square)(1e-20)),

@@ -1,4 +1,4 @@
-"""Backward rules of `custom_vjp` in further forms: with logs, with accumulators, with rematerialization."""
+"""Backward rules of `custom_vjp` in further forms: with accumulators, with rematerialization."""
 
 from __future__ import annotations
 
@@ -6,32 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._base import pytree
-from ..._base.errors import TreeError
 from ..._base.wrapping import wraps
 from ..._ir.avals import ShapedArray
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add, instantiate
-from ..jit.arguments import fun_name
 from .symbolic import CustomVJPPrimal
-
-
-def drops_logs(bwd: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule without the logs that `bwd` returns beside the cotangents."""
-
-    @wraps(bwd)
-    def rule(*args: Any) -> Any:
-        result = bwd(*args)
-        if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], dict | None):
-            raise TreeError(
-                f"the backward rule {fun_name(bwd)} must return a pair (cotangents, logs); logs is a dict or None",
-                instead="return cotangents, None",
-                path=(),
-                expected="a pair (cotangents, logs)",
-                got=type(result).__name__,
-            )
-        return result[0]
-
-    return rule
 
 
 class GradAccum:

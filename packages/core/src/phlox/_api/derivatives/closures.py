@@ -91,7 +91,7 @@ def custom_gradient(
 
     Args:
       fun: function of positional arguments, trees of arrays. None: the decorator with these options is returned.
-      with_logs: the rule returns a pair (cotangents, logs), of which the logs are dropped.
+      with_logs: the rule returns a pair (cotangents, logs), see `custom_vjp.defvjp_with_logs`.
       remat: in the place of the rule, `fun` returns a function of its arguments that returns (value, rule).
 
     Returns:
@@ -113,10 +113,6 @@ def custom_gradient(
         # With `remat`, the function that was returned first computes value and rule again, out of the arguments.
         if remat:
             out, rule = rule(*args)
-        if with_logs:
-            from .backward_rules import drops_logs  # few rules have logs
-
-            rule = drops_logs(rule)
         leaves, tree = operands_of("custom_gradient", fun, (out,))
         # The rule becomes a Jaxpr while the values that it closes over are at hand, and can travel as residuals.
         program = Staged("custom_gradient", "the rule", rule, tree, [typeof(x).tangent() for x in leaves])
@@ -124,10 +120,12 @@ def custom_gradient(
 
     def backward(rule: Any, cotangent: Any) -> Any:
         # A rule takes the cotangents of the leaves, one by one, as in JAX.
-        cotangents = rule(*pytree.tree_leaves(cotangent))
-        return cotangents if isinstance(cotangents, tuple) else (cotangents,)
+        result = rule(*pytree.tree_leaves(cotangent))
+        cotangents, *logs = result if with_logs else (result,)
+        cotangents = cotangents if isinstance(cotangents, tuple) else (cotangents,)
+        return (cotangents, *logs) if with_logs else cotangents
 
-    wrapped.defvjp(forward, backward)
+    (wrapped.defvjp_with_logs if with_logs else wrapped.defvjp)(forward, backward)
     return wraps(fun)(wrapped)
 
 

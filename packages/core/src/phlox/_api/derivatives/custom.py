@@ -400,17 +400,18 @@ class custom_vjp(_Custom[P, R]):
     ) -> None:
         """As `defvjp`, for a backward rule that returns a pair (cotangents, logs).
 
-        The logs, a dict or None, are dropped, as JAX's ordinary calls of a VJP do. `bwd` computes nothing for them in
-        compiled programs.
+        Logs are a dict of trees of arrays, or None. The function that `vjp` returns gives them by its method
+        `with_logs`; otherwise they are dropped, and compiled programs do not compute them.
 
         >>> f = phlox.custom_vjp(jnp.sin)
         >>> f.defvjp_with_logs(lambda x: (jnp.sin(x), None), lambda _, ct: ((10 * ct,), {"ct": ct}))
-        >>> phlox.grad(f)(0.0)
-        Array(10., dtype=float32, weak_type=True)
+        >>> _, pullback = phlox.vjp(f, 0.0)
+        >>> pullback.with_logs(2.0)
+        ((Array(20., dtype=float32, weak_type=True),), {'ct': Array(2., dtype=float32, weak_type=True)})
         """
-        from .backward_rules import drops_logs  # few rules have logs or accumulators
+        from .logs import returns_logs  # few rules have logs or accumulators
 
-        self.defvjp(fwd, drops_logs(bwd), symbolic_zeros, optimize_remat)
+        self.defvjp(fwd, returns_logs(bwd), symbolic_zeros, optimize_remat)
 
     def defvjp_with_accums(
         self,
@@ -449,7 +450,7 @@ class custom_vjp(_Custom[P, R]):
             self.defvjp(recomputed(fwd, rem), bwd)
 
     def defremat_with_logs(self, fwd: Callable[..., Any], rem: Callable[..., Any], bwd: Callable[..., Any]) -> None:
-        """As `defremat`, for a backward rule that returns a pair (cotangents, logs); the logs are dropped.
+        """As `defremat`, for a backward rule that returns a pair (cotangents, logs), as of `defvjp_with_logs`.
 
         >>> f = phlox.custom_vjp(jnp.sin)
         >>> f.defremat_with_logs(
@@ -458,9 +459,9 @@ class custom_vjp(_Custom[P, R]):
         >>> phlox.grad(f)(0.0)
         Array(1., dtype=float32, weak_type=True)
         """
-        from .backward_rules import drops_logs
+        from .logs import returns_logs
 
-        self.defremat(fwd, rem, drops_logs(bwd))
+        self.defremat(fwd, rem, returns_logs(bwd))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
@@ -487,8 +488,9 @@ class custom_vjp(_Custom[P, R]):
         in_avals = [typeof(x) for x in leaves]
         fwd = self._flat_fwd(args, in_tree, result, residual_trees)
         bwd = self._flat_bwd(self._split(args)[0], in_tree, in_avals, result, residual_trees)
+        has_logs = getattr(self.bwd, "returns_logs", False)
         names = (arguments.fun_name(rule) for rule in (self.fwd, self.bwd) if rule is not None)
-        return [Rule(rule, name, self.symbolic_zeros) for rule, name in zip((fwd, bwd), names, strict=True)]
+        return [Rule(rule, name, self.symbolic_zeros, has_logs) for rule, name in zip((fwd, bwd), names, strict=True)]
 
     def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
         result = Result()

@@ -28,6 +28,7 @@ from ..._transform.manual_axes import as_typed_all
 from ..._transform.transpose import Linear, Unwanted, backward_pass
 from ..jit import arguments
 from ..jit.user_functions import FlatFunction, check_returned
+from .logs import gathered, with_calls_in_line
 
 # Wrapped around the names of scopes: profiles then show ``transpose(jvp(layer))``, as those of JAX do.
 _JVP, _TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
@@ -363,6 +364,18 @@ class Pullback:
             return self.in_tree.unflatten(deliver(self.flat(self._checked(cotangent), mask), leaves))
 
         return deliver_all
+
+    @property
+    def with_logs(self) -> Callable[[Any], tuple[Any, dict[str, Any]]]:
+        """The same map, which returns (cotangents, logs of the backward rules), see `custom_vjp.defvjp_with_logs`."""
+
+        def pull_back(cotangent: Any) -> tuple[Any, dict[str, Any]]:
+            jaxpr = with_calls_in_line(self.jaxpr)
+            pullback = Pullback(self.form, jaxpr, self.argument_indices, self.args_res, self.opaque_residuals)
+            with gathered() as logs:
+                return pullback(cotangent), logs.entries
+
+        return pull_back
 
     def flat(self, cotangents: Sequence[Any], mask: Sequence[bool] | None = None) -> list[Any]:
         """Cotangents of the leaves of the arguments; None for those that `mask` excludes."""

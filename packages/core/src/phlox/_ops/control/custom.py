@@ -29,12 +29,14 @@ from .once import program_rules
 class Rule(NamedTuple):
     """A user's derivative rule as a flat function, and its name.
 
-    It may return `Zero` among its tangents or cotangents, and receives `Zero` ones if `symbolic_zeros` is true.
+    It may return `Zero` among its tangents or cotangents, and receives `Zero` ones if `symbolic_zeros` is true. A
+    backward rule with `has_logs` also gives logs to the caller of the backward pass.
     """
 
     call: Callable[..., Any]
     name: str
     symbolic_zeros: bool = False
+    has_logs: bool = False
 
     def given(self, tangents: Sequence[Any]) -> list[Any]:
         """The tangents as the rule takes them: with `Zero`, or with arrays of zeros in its place."""
