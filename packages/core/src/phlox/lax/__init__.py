@@ -97,6 +97,7 @@ from ._exchange import (
 )
 from ._fft import FftType as FftType, fft as fft
 from ._fixed_point import fixed_point as fixed_point
+from ._futures import psum_scatter_start as psum_scatter_start
 from ._loops import fori_loop as fori_loop, while_loop as while_loop
 from ._map import map as map
 from ._more import (
