@@ -5,6 +5,7 @@ the function or what was given.
 """
 
 import array
+import collections
 import decimal
 import fractions
 
@@ -196,6 +197,24 @@ def test_what_jax_takes_no_more(function):
     for name in ("numpy array, big-endian", "__jax_array__"):
         np.testing.assert_array_equal(FUNCTIONS[function](phlox, OBJECTS[name](phlox)), plain)
     np.testing.assert_array_equal(phlox.numpy.asarray(AsBuffer()), np.array(VALUES, np.float32))
+
+
+class Tracked(list):
+    """A list with a class of its own, as Keras keeps the parts of a model."""
+
+
+def test_sequences_of_other_classes_are_lists():
+    pair = collections.namedtuple("pair", "a b")
+    one = lambda m: m.numpy.float32(3)
+    for value in (Tracked([0.5, 1]), [Tracked([0.5]), Tracked([1])], [pair(1, 2), (3, 4)], collections.deque([1, 2])):
+        agree(
+            outcome(lambda m, v=value: m.numpy.array(v), phlox, ()),
+            outcome(lambda m, v=value: m.numpy.array(v), jax, ()),
+            NEAR,
+            value,
+        )
+    with_array = lambda m: m.numpy.asarray([Tracked([one(m), 1]), [2, 3]], dtype="float32")
+    agree(outcome(with_array, phlox, ()), outcome(with_array, jax, ()), NEAR, "with an array")
 
 
 WRONG = {

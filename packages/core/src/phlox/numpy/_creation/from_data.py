@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array as stdlib_array
+import collections
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -145,6 +146,8 @@ def asarray(
 #: what objects have that NumPy reads as arrays
 _NUMPY_READS = ("__array__", "__array_interface__", "__array_struct__")
 _BUFFERS = (memoryview, bytearray, stdlib_array.array)
+#: what is read as a list of numbers, or of lists of them
+_SEQUENCES = (list, tuple, range, collections.deque)
 
 
 def _convert(x: Any, dtype: Any) -> Any:
@@ -161,7 +164,7 @@ def _convert(x: Any, dtype: Any) -> Any:
                 f"array: NumPy arrays of dtype {x.dtype} are not supported", instead=array_advice(x), value=x
             )
         return _from_host(_checked(x, dtype or aval.dtype))
-    if isinstance(x, tuple | list | range):
+    if isinstance(x, _SEQUENCES):
         return _from_list(x, dtype)
     if is_tracer_of_jax(x):
         raise not_an_array(x, "array: the argument")
@@ -215,6 +218,11 @@ def _on_device(value: np.ndarray, aval: Any) -> Any:
     return program.constant(weak_number(number) if aval.weak_type else number, aval)
 
 
+def _plain(x: Any) -> Any:
+    """Nested sequences of any class as lists."""
+    return [_plain(item) for item in x] if isinstance(x, _SEQUENCES) else x
+
+
 def _from_list(x: Any, dtype: Any) -> Any:
     x = list(x) if isinstance(x, range) else x
     # Without `is_leaf` a None would be a tree without leaves, and pass unnoticed.
@@ -230,6 +238,9 @@ def _from_list(x: Any, dtype: Any) -> Any:
                 value=leaf,
             )
         if aval is None:
+            # Classes derived from list, as Keras has them, are leaves of a pytree.
+            if isinstance(leaf, _SEQUENCES):
+                return _from_list(_plain(x), dtype)
             if any(hasattr(leaf, name) for name in _NUMPY_READS) or isinstance(leaf, _BUFFERS):
                 return _convert(stack([_convert(array_like(v), dtype) for v in x]), dtype)
             raise ArgumentError(
