@@ -37,6 +37,7 @@ NO_ARRAYS = {
     "has no batching rule in jax either": "lax.ragged_all_to_all",
     "makes the bits of a batch at once (test_random_bits_of_a_batch)": "lax.rng_bit_generator",
     "is not there in XLA for the CPU": "lax.mulhi",
+    "has no batching rule in jax, and one here (test_lax_collectives.py)": "lax.psum_scatter_start",
     "is new in jax 0.12 (test_jax_0_12.py)": """
         numpy.minmax numpy.top_k lax.log2 lax.one_minus_square lax.polynomial""",
     "calls functions, and is no function of jax (test_loop_derivatives.py)": "lax.fixed_point",

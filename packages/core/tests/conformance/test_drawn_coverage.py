@@ -64,7 +64,8 @@ NOT_DRAWN = {
     "lax.custom_linear_solve lax.custom_root lax.platform_dependent",
     "they take the names of axes of meshes, in test_lax_collectives and test_meshes": "lax.all_gather lax.all_to_all "
     "lax.axis_index lax.axis_size lax.pbroadcast lax.pcast lax.pmax lax.pmean lax.pmin lax.ppermute lax.pshuffle lax.psum "
-    "lax.psum_scatter lax.pswapaxes lax.ragged_all_to_all lax.with_sharding_constraint lax.after_all lax.create_token "
+    "lax.psum_scatter lax.psum_scatter_start lax.pswapaxes lax.ragged_all_to_all lax.with_sharding_constraint "
+    "lax.after_all lax.create_token "
     "lax.precv lax.psend",
     "one layout and few dtypes each, in test_lax_products": "lax.ragged_dot_general lax.scaled_dot",
     "which numbers it gives is open, in test_lax_windows": "lax.rng_uniform",

@@ -23,7 +23,7 @@ class Future:
 
     def done(self) -> Array:
         """The result."""
-        return self._value  # type: ignore[no-any-return]
+        return self._value
 
     aval: ShapedArray = property(lambda self: typeof(self._value))  # type: ignore[assignment]
     shape = property(lambda self: self.aval.shape)
@@ -50,7 +50,7 @@ def psum_scatter_start(
     axis_index_groups: AxisGroups = None,
     tiled: bool = False,
 ) -> Any:
-    """`psum_scatter`, whose results are taken by ``future.done()``.
+    """`psum_scatter`, whose results are taken by ``future.done()`` (as ``jax.lax.psum_scatter_start``).
 
     XLA splits collectives into a start and an end on the platforms that have both, and moves them apart as far as the
     program permits. What is between this call and `done` need not wait for the result.
