@@ -297,6 +297,31 @@ def test_i0_is_smooth_at_0():
     np.testing.assert_allclose([f(0.0), f(1e-3)], [0.5, 0.5], rtol=1e-4)
 
 
+@pytest.mark.parametrize("derivative", [phlox.jacfwd, phlox.jacrev])
+def test_second_derivatives_of_powers_at_exponent_0(derivative):
+    """By x, y x**(y - 1) is 0 at y = 0, and its derivative by y is 1 / x."""
+    x = f32(0.5, 4.0)
+    for i, j in ((0, 1), (1, 0)):
+        mixed = derivative(derivative(lambda x, y: phlox.numpy.power(x, y).sum(), i), j)(x, f32(0, 0))
+        np.testing.assert_allclose(mixed, np.diag(1 / x), rtol=1e-6)
+    table = phlox.jacfwd(lambda x: phlox.numpy.power(x[:, None], f32(0, 1, 2)))(f32(0, 3))
+    np.testing.assert_allclose(table.sum(-1), [[0, 1, 0], [0, 1, 6]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_derivatives_of_cholesky_are_of_the_triangle_that_is_read(dtype):
+    with phlox.enable_x64():
+        matrix = phlox.numpy.array([[2, 0.3, 9], [0.7, 1.5, 9], [0.1, 0.4, 1]], dtype)
+        matrix = matrix + 1j * phlox.numpy.tril(matrix, -1) if "complex" in dtype else matrix
+        for f in (
+            lambda a: phlox.lax.linalg.cholesky(a, symmetrize_input=False),
+            lambda a: phlox.scipy.linalg.cholesky(a.T, lower=False),
+        ):
+            check_grads(f, (matrix,), order=2)
+            gradient = phlox.grad(lambda a, f=f: phlox.numpy.real(f(a)).sum())(matrix)
+            np.testing.assert_array_equal(np.triu(gradient, 1), 0)
+
+
 def slopes(f, *xs):
     """The gradient, compiled as a whole: then XLA rewrites quotients of quotients."""
     return np.asarray(phlox.jit(phlox.grad(f, tuple(range(len(xs)))))(*map(np.float32, xs))).ravel()

@@ -65,6 +65,34 @@ def test_like_jax(name):
     same(CALLS[name](phlox), CALLS[name](jax), exact=name not in ("polynomial", "polynomial_of_arrays", "polyval"))
 
 
+NONE = np.zeros((2, 0), np.float32)
+EMPTY = {
+    "histogram": lambda j: (j.numpy.histogram(NONE), j.numpy.histogram_bin_edges(NONE, 3)),
+    "nanmedian": lambda j: (j.numpy.nanmedian(NONE), j.numpy.nanmedian(NONE, axis=1, keepdims=True)),
+    "nanquantile": lambda j: (j.numpy.nanquantile(NONE, 0.5, axis=1), j.numpy.nanpercentile(NONE, X[:3], axis=1)),
+}
+
+
+@needs_new
+@pytest.mark.parametrize("name", EMPTY)
+def test_statistics_of_no_elements(name):
+    same(EMPTY[name](phlox), EMPTY[name](jax))
+
+
+def test_quantiles_of_no_elements_are_refused():
+    for wrong in (jnp.median, lambda x: jnp.quantile(x, 0.5)):
+        with pytest.raises(ValueError, match="no elements"):
+            wrong(NONE)
+
+
+def test_incomplete_gamma_functions_of_infinity():
+    """The limits for large `a`; where both arguments grow the result depends on how."""
+    infinity = np.float32(np.inf)
+    assert (lax.igamma(infinity, 2.0), lax.igammac(infinity, 2.0)) == (0, 1)
+    assert (lax.igamma(2.0, infinity), lax.igammac(2.0, infinity)) == (1, 0)
+    assert math.isnan(lax.igamma(infinity, infinity)) and math.isnan(lax.igammac(infinity, infinity))
+
+
 @needs_new
 def test_erfcinv():
     y = np.concatenate([np.linspace(0, 2, 101), np.logspace(-37, 0, 38)]).astype(np.float32)

@@ -152,6 +152,32 @@ def test_keys_pass_through_transformations():
     both(lambda m: m.vmap(lambda k: m.random.split(k, 2), out_axes=1)(m.random.split(m.random.key(0), 3)))
 
 
+FILLED = {
+    "full": lambda m, k: (m.numpy.full((2,), k), m.numpy.full((2, 2), k, k.dtype), m.lax.full((2,), 3, k.dtype)),
+    "full_like": lambda m, k: (m.numpy.full_like(k[None], m.random.key(5)), m.lax.full_like(k, 3)),
+    "zeros": lambda m, k: (m.numpy.zeros(3, k.dtype), m.numpy.zeros_like(k), m.numpy.empty_like(k, shape=(2,))),
+    "ones": lambda m, k: (m.numpy.ones((), k.dtype), m.jit(m.numpy.ones_like)(m.random.split(k))),
+    "vmap": lambda m, k: m.vmap(m.numpy.zeros_like)(m.random.split(k)),
+    "device_get": lambda m, k: m.device_get({"key": k})["key"],
+}
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+@pytest.mark.parametrize("name", FILLED)
+def test_arrays_filled_with_keys(name, impl):
+    case = lambda m: m.tree.map(m.random.key_data, FILLED[name](m, m.random.key(7, impl=impl)))
+    agree(outcome(case, phlox, ()), outcome(case, jax, ()), EXACT, name)
+
+
+def test_keys_have_no_order_and_are_not_filled_with_fractions():
+    keys = phlox.random.split(phlox.random.key(0))
+    for wrong in (phlox.numpy.sort, phlox.numpy.argsort, phlox.lax.sort, lambda k: phlox.numpy.full_like(k, 0.5)):
+        with pytest.raises(phlox.errors.DtypeError):
+            wrong(keys)
+    with pytest.raises(phlox.errors.DtypeError):
+        phlox.lax.sort((np.arange(2), keys), num_keys=1)
+
+
 def test_keys_by_their_dtype():
     both(lambda m: m.random.key_data(m.random.key(7, dtype=m.random.key_dtype())), jit=False)
     both(lambda m: m.random.key_data(m.random.key(7, dtype="threefry2x32")), jit=False)

@@ -45,9 +45,9 @@ COUNTS = {
     "binomial": lambda m, k, s: m.random.binomial(k, 12, 0.3, s),
     "binomial(large)": lambda m, k, s: m.random.binomial(k, F(1000), 0.8, s),
     "binomial(float16)": lambda m, k, s: m.random.binomial(k, 5, 0.5, s, "float16"),
-    "multinomial": lambda m, k, s: m.random.multinomial(k, 10, np.array([0.2, 0.3, 0.5], F), shape=(*s, 3)),
+    "multinomial": lambda m, k, s: m.random.multinomial(k, 10, np.array([0.2, 0.3, 0.5], F), shape=s),
     "multinomial(int32)": lambda m, k, s: m.random.multinomial(
-        k, 10, np.array([0.2, 0.3, 0.5], F), shape=(*s, 3), dtype="int32", unroll=3
+        k, 10, np.array([0.2, 0.3, 0.5], F), shape=s, dtype="int32", unroll=3
     ),
 }
 ALL = {**SAMPLERS, **COUNTS}

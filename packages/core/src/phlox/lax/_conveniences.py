@@ -30,6 +30,7 @@ from .._operands.checks import (
     type_of,
     type_or_content_type,
 )
+from .._operands.keys import as_keys
 from .._operands.promotion import to_dtype
 from .._ops.structure import shape as ops, top_k as topk
 from .._ops.structure.numbers import in_dtype
@@ -44,6 +45,14 @@ if TYPE_CHECKING:
     from ..typing import Array, ArrayLike, DTypeLike, Shape
 
 # --- constants ------------------------------------------------------------------------------------------
+
+
+def _scalar(function: str, value: Any, dtype: Any, weak: bool = False) -> Any:
+    """The value of all elements, with the dtype of the array."""
+    if dtypes.is_extended(dtype):
+        return as_keys(function, value, dtype)
+    refuse_complex(function, value, dtype)
+    return to_dtype(in_dtype(value, dtype), dtype, weak)
 
 
 def full(
@@ -74,8 +83,7 @@ def full(
         raise ShapeError(f"full: fill_value must be a number, got {aval.short}", instead="phlox.numpy.full")
     lengths = as_shape(shape, "full")
     out_dtype = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
-    refuse_complex("full", value, out_dtype)
-    scalar = to_dtype(in_dtype(value, out_dtype), out_dtype, aval.weak_type and dtype is None)
+    scalar = _scalar("full", value, out_dtype, aval.weak_type and dtype is None)
     return placed(broadcast_in_dim(scalar, lengths, ()) if lengths else ops.own(scalar), sharding)
 
 
@@ -110,8 +118,7 @@ def full_like(
     aval = type_or_content_type("full_like", x)
     value = check_one("full_like", fill_value)
     out_dtype = dtype_like(x, aval) if dtype is None else dtypes.user_dtype(dtype, "full_like")
-    refuse_complex("full_like", value, out_dtype)
-    value = to_dtype(in_dtype(value, out_dtype), out_dtype)
+    value = _scalar("full_like", value, out_dtype)
     lengths = aval.shape if shape is None else as_shape(shape, "full_like")
     if sharding is None and not (aval.weak_type and dtype is None):
         sharding = own_sharding(x, lengths)

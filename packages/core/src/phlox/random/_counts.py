@@ -261,9 +261,9 @@ def multinomial(
     """Random numbers of occurrences of each category in `n` trials; they add up to `n`.
 
     Args:
-      n: numbers of trials; their shape broadcasts to that of the result without its last axis.
+      n: numbers of trials; their shape broadcasts to `shape`.
       p: probabilities of the categories, along the last axis.
-      shape: shape of the result, including the axis of categories; None means the shape of `p`.
+      shape: shape of the result without its last axis, that of the categories; None means ``p.shape[:-1]``.
       dtype: dtype of the result, float32 by default (float64 in x64 mode).
       unroll: number of categories that are drawn in each iteration of the compiled loop, see `phlox.lax.scan`.
 
@@ -276,8 +276,9 @@ def multinomial(
     """
     key, _ = checked("multinomial", key)
     n, p = promote_inexact(*check("multinomial", n, p))
-    shape = type_of(p).shape if shape is None else as_shape(shape, "multinomial")
-    n, p = jnp.broadcast_to(n, shape[:-1]), jnp.moveaxis(jnp.broadcast_to(p, shape), -1, 0)
+    *stack, categories = type_of(p).shape
+    shape = tuple(stack) if shape is None else as_shape(shape, "multinomial")
+    n, p = jnp.broadcast_to(n, shape), jnp.moveaxis(jnp.broadcast_to(p, (*shape, categories)), -1, 0)
     # Given the counts before it each count is binomial, with its share of the probability that is left.
     left = lax.cumsum(p, 0, reverse=True)
     ratios = p / jnp.where(left == 0, 1, left)

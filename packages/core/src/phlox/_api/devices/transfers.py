@@ -8,11 +8,12 @@ import numpy as np
 
 from ..._base import pytree
 from ..._base.errors import ArgumentError, OptionError, ShapeError
+from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ops.spmd.reshard import apply_sharding, to_memory
 from ..._ops.structure.shape import copy
 from ..._trace.trace import Tracer, not_an_array
-from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, physical, put
+from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, put
 from ..._xla.devices import Device, default_backend, default_device
 from ..._xla.moves import move
 from ..._xla.partition_spec import PartitionSpec
@@ -158,7 +159,7 @@ def device_get(x: Any) -> Any:
     """Converts a tree of arrays to NumPy arrays. Objects with ``__array__`` are converted too; other leaves are kept.
 
     Args:
-      x: tree of arrays. PRNG keys are converted to their uint32 data.
+      x: tree of arrays. Arrays of PRNG keys, for which NumPy has no dtype, stay as they are.
 
     Returns:
       A tree like `x`; the NumPy arrays have the shapes and dtypes of the arrays.
@@ -169,8 +170,8 @@ def device_get(x: Any) -> Any:
     """
 
     def get(leaf: Any) -> Any:
-        if type(leaf) is ArrayImpl:
-            return np.asarray(physical(leaf))
+        if type(leaf) is ArrayImpl and dtypes.is_extended(leaf.dtype):
+            return leaf
         return np.asarray(leaf) if hasattr(leaf, "__array__") and not isinstance(leaf, Tracer) else leaf
 
     with explicit():

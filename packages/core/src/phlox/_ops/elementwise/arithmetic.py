@@ -37,7 +37,7 @@ from .families import (
     same_dtype,
     unary,
 )
-from .logic import eq, ge, ne, select
+from .logic import and_, eq, ge, ne, select
 from .symmetry import Symmetry
 
 # --- arithmetic -----------------------------------------------------------------------------------------
@@ -351,12 +351,14 @@ def _pow_x(t: Any, x: Any, y: Any, out: Any) -> Any:
     # A constant exponent needs none of the selections below, and y - 1 is a constant too.
     if isinstance(y, np.generic) and y.dtype == typeof(x).dtype and y != 0:
         return mul(t, mul(y, pow_(x, y.dtype.type(y.item() - 1))))
-    # x**0 is 1 for every x, so the derivative is 0 even where x**-1 is not finite.
     if typeof(x).dtype != typeof(y).dtype:
         y = primitive("convert_element_type").bind(y, new_dtype=typeof(x).dtype, weak_type=False)
-    # With y itself, 0 * x**-1 would be a nan at x = 0 before it is deselected, and debug_nans would report it.
-    slope = mul(_without_zero(y), pow_(x, sub(y, literal(y, 1))))
-    return mul(t, select(repeat_to(eq(y, literal(y, 0)), typeof(slope).shape), literal(x, 0), slope))
+    # x**0 is 1 for every x, so the derivative is 0 at x = 0 too, where 0 * x**-1 is a nan. The base is replaced, not
+    # only the result: debug_nans reports a nan that is deselected. Elsewhere the factor y stays at y = 0, for the
+    # derivative of the slope by y is x**-1 there.
+    is_origin = and_(eq(x, literal(x, 0)), eq(y, literal(y, 0)))
+    base = select(is_origin, literal(x, 1), repeat_to(x, typeof(is_origin).shape))
+    return mul(t, mul(y, pow_(base, sub(y, literal(y, 1)))))
 
 
 def _pow_dtype(name: str, avals: Sequence[ShapedArray]) -> Any:

@@ -165,7 +165,8 @@ def _widened(formula: Callable[..., Formula]) -> Callable[..., Any]:
 
 
 def _outside(a: Formula, x: Formula) -> Formula:
-    return (x < 0.0) | (a < 0.0) | (a.equals(0.0) & x.equals(0.0)) | a.is_nan | x.is_nan
+    equal_limits = x.equals(a) & (a.equals(0.0) | a.equals(math.inf))
+    return (x < 0.0) | (a < 0.0) | equal_limits | a.is_nan | x.is_nan
 
 
 def _log_factor(a: Formula, x: Formula) -> Formula:
@@ -175,7 +176,7 @@ def _log_factor(a: Formula, x: Formula) -> Formula:
 
 def _igamma(a: Formula, x: Formula, info: Any) -> Formula:
     eps = float(info.eps)
-    none, all_ = x.equals(0.0), x.equals(np.inf)
+    none, all_ = x.equals(0.0) | a.equals(math.inf), x.equals(math.inf)
     wrong = _outside(a, x)
     upper = (x >= 1.0) & (x > a)
     power, near = _log_factor(a, x), is_near(a, x)
@@ -192,18 +193,18 @@ def _igamma(a: Formula, x: Formula, info: Any) -> Formula:
 
 def _igammac(a: Formula, x: Formula, info: Any) -> Formula:
     eps = float(info.eps)
-    nothing = x.equals(np.inf) | a.equals(0.0)
+    nothing, all_ = x.equals(math.inf) | a.equals(0.0), a.equals(math.inf)
     wrong = _outside(a, x)
     lower = (x < 1.0) | (x < a)
     power, near = _log_factor(a, x), is_near(a, x)
-    active = ~(wrong | (power < -np.log(float(info.max))) | nothing | near)
+    active = ~(wrong | (power < -np.log(float(info.max))) | nothing | all_ | near)
     ax = exp(power)
     value = lower.where(
         1.0 - _gamma_series(ax, x, a, active & lower, eps, Part.VALUE),
         _gamma_fraction(ax, x, a, active & ~lower, eps, Part.VALUE),
     )
     value = near.where(_if_any(near, a, lambda: temme(a, x, eps), 2)[1], value)
-    return wrong.where(np.nan, nothing.where(0.0, value))
+    return wrong.where(np.nan, nothing.where(0.0, all_.where(1.0, value)))
 
 
 def _by_a(part: Part) -> Callable[..., Formula]:

@@ -21,7 +21,9 @@ from ..structure.iota import iota
 from ..structure.shape import broadcast_in_dim
 from .matrices import (
     Shape,
+    adjoint,
     filled,
+    hermitian_part,
     linalg,
     loop_over_rows,
     lower_triangle,
@@ -54,6 +56,9 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """A = L Lᴴ gives dL = L Φ(L⁻¹ dA L⁻ᴴ), where Φ keeps the lower triangle and halves the diagonal."""
     (x,), (dx,) = primals, tangents
     factor = cholesky.bind(x)
+    # Only the lower triangle is read, and of a complex diagonal only the real part: so it is for the tangent.
+    below = lower_triangle(dx, -1)
+    dx = add(hermitian_part(sub(lower_triangle(dx), below)), add(below, adjoint(below)))
     right = solve_triangular(factor, dx, left_side=False, transpose_a=True, conjugate_a=True)
     inner = lower_triangle(solve_triangular(factor, right))
     # The triangle is taken again so that nan is below the diagonal only, as in the factor.

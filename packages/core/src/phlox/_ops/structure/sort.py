@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._base.errors import OptionError, ShapeError
+from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic
@@ -33,6 +33,9 @@ def _sort_types(*xs: ShapedArray, dimension: int, is_stable: bool, num_keys: int
         raise OptionError(f"sort: is_stable={is_stable!r} is neither True nor False", value=is_stable)
     if not 1 <= num_keys <= len(xs):
         raise OptionError(f"sort: num_keys={num_keys} of {len(xs)} operands", value=num_keys)
+    for x in xs:
+        if dtypes.is_extended(x.dtype):
+            raise DtypeError(f"sort takes numbers, got {x.short}", dtype=x.dtype)
     return list(xs)
 
 

@@ -44,7 +44,7 @@ def padtype_to_pads(
     Raises:
       ArgumentError: `padding` is no string.
       PaddingError: `padding` is another word.
-      ShapeError: a stride is not positive.
+      ShapeError: a stride is not positive, or the arguments have different lengths.
 
     >>> from phlox import lax
     >>> lax.padtype_to_pads((5,), (2,), (1,), "SAME")
@@ -59,6 +59,12 @@ def padtype_to_pads(
         raise PaddingError(f"unknown padding {padding!r}", instead="'VALID', 'SAME' or 'SAME_LOWER'")
     if any(stride < 1 for stride in window_strides):
         raise ShapeError(f"padding {padding!r}: strides must be positive, got {tuple(window_strides)}")
+    if not len(in_shape) == len(window_shape) == len(window_strides):
+        raise ShapeError(
+            f"padding {padding!r}: the shape {tuple(in_shape)}, the window {tuple(window_shape)} and the strides "
+            f"{tuple(window_strides)} must have one number for each axis",
+            shapes=[tuple(in_shape)],
+        )
     pads = []
     for length, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
         total = (-(-length // stride) - 1) * stride + window - length

@@ -19,6 +19,7 @@ from ..._ir.dimensions import is_symbolic, max_dim, surely_at_least, value_of
 from ..._ir.primitive import current_trace
 from ..._ir.promotion import promote
 from ..._operands.checks import as_shape, canonical_axis, check, check_one, integer, refuse_complex, type_of
+from ..._operands.keys import as_keys
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.iota import iota
@@ -52,7 +53,7 @@ def _full(value: Any, shape: tuple[int, ...], dtype: Any, weak: bool = False) ->
 
 def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = None, weak: bool = False) -> Any:
     if dtypes.is_extended(dtype):
-        raise DtypeError(f"{function}: arrays of {dtype} cannot be filled with numbers")
+        return placed(broadcast_to(as_keys(function, value, dtype), _lengths(function, shape)), device)
     refuse_complex(function, value, dtype)
     value = in_dtype(value, dtype)
     lengths = _lengths(function, shape)

@@ -39,7 +39,7 @@ def histogram_bin_edges(
       a: real array of any shape; integers become floats.
       bins: number of bins of equal width, or a vector of bin edges, which is then returned.
       range: lower and upper edge of the bins; by default the smallest and the largest element, or 0.5 below and above
-        them if they are equal.
+        them if they are equal; 0 and 1 if there are no elements.
       weights: accepted for compatibility; has no effect.
 
     Returns:
@@ -56,6 +56,8 @@ def histogram_bin_edges(
     dtype = type_of(a).dtype
     if type_of(bins).ndim == 1:
         return own(to_dtype(bins, dtype))
+    if range is None and 0 in type_of(a).shape:
+        range = (0, 1)
     low, high = (r.min(a), r.max(a)) if range is None else [to_dtype(x, dtype) for x in check("histogram", *range)]
     # Equal ends are moved apart by 1, as in NumPy, for bins that are not empty intervals.
     flat = equal(low, high)

@@ -11,7 +11,7 @@ import numpy as np
 from ..._api.devices.out_sharding import takes_out_sharding
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
-from ..._base.errors import DtypeError, IndexingError, OptionError, ShapeError, UnsupportedError
+from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._base.strictness import lenient_promotion
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axes, check, check_one, type_of
@@ -108,8 +108,10 @@ def _quantile(
     a, axis = _one_axis(a, axes)
     n, after = type_of(a).shape[axis], type_of(a).ndim - 1 - axis
     q = reshape(q, (-1, *[1] * after))  # aligned with that axis
+    if n == 0 and not skip:
+        raise ShapeError(f"a quantile of no elements: {aval.short} over axes {axes}", shapes=[aval.shape])
     if n == 0:
-        raise IndexingError(f"a quantile of no elements: {aval.short} over axes {axes}", shapes=[aval.shape])
+        return broadcast_to(to_dtype(np.nan, out_dtype), several + lengths)
     gaps = isnan(a)
     if not skip:
         # One nan makes all elements nan, so that sorting and picking need no test.
@@ -224,7 +226,7 @@ def quantile(
       ShapeError: `q` has more than one axis, or the shape of `weights` does not match `a`.
       OptionError: `method` is not one of the listed names, or `overwrite_input` is true.
       UnsupportedError: `weights` is given with another method.
-      IndexingError: there are no elements to reduce.
+      ShapeError: there are no elements to reduce.
 
     >>> jnp.quantile(jnp.array([4.0, 1.0, 3.0]), jnp.array([0.5, 0.75]))
     Array([3. , 3.5], dtype=float32)
@@ -329,7 +331,7 @@ def median(
     Raises:
       DtypeError: `a` is complex.
       OptionError: `overwrite_input` is true.
-      IndexingError: there are no elements to reduce.
+      ShapeError: there are no elements to reduce.
 
     >>> jnp.median(jnp.array([4, 1, 3, 9]))
     Array(3.5, dtype=float32)
@@ -350,7 +352,7 @@ def nanmedian(
     Raises:
       DtypeError: `a` is complex.
       OptionError: `overwrite_input` is true.
-      IndexingError: there are no elements to reduce.
+      ShapeError: there are no elements to reduce.
 
     >>> jnp.nanmedian(jnp.array([4.0, jnp.nan, 3.0]))
     Array(3.5, dtype=float32)
