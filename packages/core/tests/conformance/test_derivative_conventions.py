@@ -308,6 +308,12 @@ def test_second_derivatives_of_powers_at_exponent_0(derivative):
     np.testing.assert_allclose(table.sum(-1), [[0, 1, 0], [0, 1, 6]], rtol=1e-6)
 
 
+@pytest.mark.parametrize("f", [phlox.numpy.expm1, phlox.nn.elu, phlox.nn.celu], ids=["expm1", "elu", "celu"])
+def test_derivatives_of_expm1_keep_their_digits_where_they_are_small(f):
+    x = f32(-0.5, -5, -20, -80)
+    np.testing.assert_allclose(phlox.vmap(phlox.grad(f))(x), np.exp(np.float64(x)), rtol=2e-6)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_derivatives_of_cholesky_are_of_the_triangle_that_is_read(dtype):
     with phlox.enable_x64():

@@ -85,6 +85,13 @@ def test_quantiles_of_no_elements_are_refused():
             wrong(NONE)
 
 
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "subtract"])
+def test_scalars_do_not_accumulate(name):
+    for j in (phlox, jax):
+        with pytest.raises(ValueError, match="scalar|axis"):
+            getattr(j.numpy, name).accumulate(np.float32(1))
+
+
 def test_incomplete_gamma_functions_of_infinity():
     """The limits for large `a`; where both arguments grow the result depends on how."""
     infinity = np.float32(np.inf)

@@ -214,12 +214,15 @@ class ufunc:
 
         Raises:
           OptionError: the function does not have two arguments and one result, or `axis` is not one axis.
+          ShapeError: `a` has no axis.
 
         >>> jnp.maximum.accumulate(np.array([1, 3, 2, 5]))
         Array([1, 3, 3, 5], dtype=int32)
         """
         name = self._folds("accumulate", out)
         a = check_one(name, a)
+        if not type_of(a).shape:
+            raise ShapeError(f"{name}: cannot accumulate along an axis of a scalar, got {type_of(a).short}")
         own = self._own["accumulate"]
         if own is not None:
             return own(a, axis=axis, dtype=dtype)
