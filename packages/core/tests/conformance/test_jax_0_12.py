@@ -88,7 +88,7 @@ def test_quantiles_of_no_elements_are_refused():
 @pytest.mark.parametrize("name", ["add", "multiply", "maximum", "subtract"])
 def test_scalars_do_not_accumulate(name):
     for j in (phlox, jax):
-        with pytest.raises(ValueError, match="scalar|axis"):
+        with pytest.raises(ValueError, match=r"scalar|axis"):
             getattr(j.numpy, name).accumulate(np.float32(1))
 
 
