@@ -1,6 +1,7 @@
 """`pad_axes`: results for several lengths of one bucket are those of the function itself, also if the padding holds nan
 and the largest integers."""
 
+import functools
 import inspect
 import re
 import warnings
@@ -12,13 +13,14 @@ import phlox
 import phlox.export
 import phlox.numpy as jnp
 from everyday_programs import EVERYDAY
+from field_programs import FIELDS
 from judge import FACTOR
 from padding_poison import poison  # noqa: F401  (a fixture of all tests here)
 from phlox.errors import OptionError, ShapeError, SizesWarning
 from sized_programs import FURTHER, SIZED
 from symbolic_programs import PROGRAMS, arrays
 
-ALL = SIZED | FURTHER | EVERYDAY
+ALL = SIZED | FURTHER | EVERYDAY | FIELDS
 #: Programs that have no types for symbolic shapes, or raise for other reasons.
 REFUSED = {"split", "polynomials", "range"}
 RAISE = {"bad reshape", "bad product", "bad sum"}
@@ -230,6 +232,43 @@ def test_derivatives_where_padding_has_none():
     x = np.arange(1, 6, dtype=np.float32)
     padded = phlox.pad_axes(f, {"x": "n"})
     check_equal(phlox.grad(padded)(2.0, x), phlox.grad(f)(2.0, x))
+
+
+def test_extrema_find_their_elements():
+    """XLA computes the elements again for a comparison with their maximum, and may round them differently."""
+
+    def f(scale, x):
+        return ((x - x.mean(0)) * scale).max(0).sum()
+
+    padded = phlox.pad_axes(f, {"x": "n"}, buckets=[4])
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        scale, x = rng.normal(size=4).astype(np.float32), rng.normal(size=(3, 4)).astype(np.float32)
+        centered = x - x.mean(0)
+        expected = np.take_along_axis(centered, (centered * scale).argmax(0)[None], 0)[0]
+        np.testing.assert_allclose(phlox.grad(padded)(scale, x), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_that_are_reduced_before_their_padding_is_filled():
+    def f(x, y):
+        bits = x > 0
+        values = [x.sum(), x.max(), x.min((0, 2)), x.var((0, 1)), jnp.prod(1 + 0.01 * x), (y * y).sum((0, 2))]
+        return [*values, (x * 10).astype(int).sum((1, 2)), (x * 10).astype(int).max(), bits.any(), bits.all((0, 1))]
+
+    padded, exact = phlox.pad_axes(f, {"x": "n", "y": "n, _, m"}, buckets=[8]), phlox.jit(f)
+    rng = np.random.default_rng(0)
+    for n in (3, 8):
+        x, y = (rng.normal(size=shape).astype(np.float32) for shape in ((n, 4, 5), (n, 20, 3)))
+        check_equal(padded(x, y), exact(x, y))
+        total = lambda x, of: sum(v.sum() for v in of(x, y)[:6])
+        gradients = (phlox.grad(functools.partial(total, of=g))(x) for g in (padded, exact))
+        check_equal(*gradients, rtol=1e-4)
+
+
+def test_a_refusal_in_numpy_names_the_line_that_calls_it():
+    padded = phlox.pad_axes(lambda x: x[np.triu_indices(x.shape[0])[0]], {"x": "n"})
+    with pytest.warns(SizesWarning, match=r"at .*test_pad_axes\.py:\d+"):
+        assert padded(np.arange(3.0)).tolist() == [0, 0, 0, 1, 1, 2]
 
 
 def test_a_refused_operation_warns_once():

@@ -20,11 +20,15 @@ from contextvars import ContextVar
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
+import numpy as np
+
 #: prefix of the file names of generated code
 WRITTEN = "<phlox "
 # A line of threading, contextlib or importlib, where a thread starts or a context manager exits, helps no user either.
 _hidden: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
 _hidden += [threading.__file__, contextlib.__file__, importlib.__file__]
+# NumPy's functions call methods of traced arrays and of symbolic lengths, which may refuse.
+_hidden.append(os.path.dirname(np.__file__) + os.sep)
 _is_hidden: dict[str, bool] = {}
 # Equations that are evaluated again have no frame of the user's, but the recorded location.
 #: while recorded equations are evaluated again: the location of the current equation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.bounds import bounds
 from ..._ir.dtypes import highest, lowest
 from ..._ir.key_uses import KeyUses
 from ..._ir.primitive import Primitive, primitive
@@ -22,6 +24,7 @@ from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_computation
 from ..._xla.text import Function, Value, flag, ints
+from ..control.barrier import computed_once
 from ..elementwise.arithmetic import add, div, mul
 from ..elementwise.families import literal
 from ..elementwise.logic import eq, select
@@ -336,8 +339,9 @@ def _derivatives_of_products(
     positions = iota(dtype=dtypes.int32, shape=(aval.size,), dimension=0)
     groups, order = sort(groups, positions, dimension=0, is_stable=True, num_keys=1)
     products, parts = take_along(products, order, 0), take_along(parts, order, 0)
-    distance = 1
-    while distance < aval.size:
+    # Further steps change nothing, so a length that varies takes those of the longest.
+    distance, most = 1, bounds(aval.size)[1]
+    while distance < (most if math.isfinite(most) else aval.size):
         joined = eq(groups, _moved(groups, distance))  # groups are numbered from 0, and what is moved in is -1
         before = select(joined, _moved(products, distance), literal(products, 1))
         added = select(joined, _moved(parts, distance), literal(parts, 0))
@@ -395,6 +399,7 @@ def _extremum_jvp(make: Any) -> Any:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         operand, indices, updates = primals
         t_operand, _, t_updates = tangents
+        operand, updates = computed_once(operand), computed_once(updates)
         out = make().bind(operand, indices, updates, **params)
         if type(t_operand) is Zero and type(t_updates) is Zero:
             return out, Zero(typeof(out).tangent())
