@@ -66,6 +66,16 @@ def test_a_bucket_gets_its_own_program_after_some_calls():
     assert [row[1] for row in f.explain().rows] == ["33", "2"]
 
 
+def test_a_bucket_of_costly_work_gets_its_own_program_after_few_calls():
+    """Attention over 2100 tokens takes 0.1 s longer in a program for 4096 tokens, which is the time of a compilation."""
+    f = phlox.jit(lambda x: (phlox.nn.softmax(x @ x.T) @ x).sum(0), sizes={"x": "n"})
+    x = np.random.default_rng(0).normal(size=(2100, 4)).astype(np.float32)
+    weights = np.exp(x.astype(float) @ x.T)
+    for _ in range(3):
+        np.testing.assert_allclose(f(x), (weights / weights.sum(1, keepdims=True) @ x).sum(0), rtol=1e-3)
+    assert f.explain().rows[-1][0] == "n 2049–2560"
+
+
 def test_listed_buckets_have_programs_at_once():
     f = phlox.jit(lambda x: x.sum(), sizes={"x": "n"}, buckets=[1536, 2048])
     assert f(jnp.ones(1100)) == 1100

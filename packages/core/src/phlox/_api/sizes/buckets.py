@@ -5,7 +5,8 @@ lengths up to 4096. Mean work is 1.11 times that of the exact lengths if it is p
 1.19 times if it grows with the square. Powers of two, which are as many, cost 1.33 and 1.71.
 
 A function begins with powers of two alone, so that few programs serve its first calls. A bucket between two of them
-gets its own program once `WIDE_CALLS` calls had lengths of that bucket.
+gets its own program once `WIDE_CALLS` calls had lengths of that bucket, or earlier, if the padded work of these calls
+takes as long as a compilation: attention over thousands of tokens has its own programs at once.
 
 The length 1 has a bucket of its own, also beside a list of buckets: an axis of length 1 broadcasts, and many functions
 treat it in another way. PyTorch's symbolic shapes do the same.
@@ -26,8 +27,11 @@ _LEAST = 32
 _FOUR_BUCKETS, _TWO_BUCKETS = 2048, 1024
 #: A name of which lengths are within this factor of those of the first name has buckets that grow with the first's.
 _MAX_RATIO = 16
-#: Calls with lengths of a bucket that a program for the next power of two serves
+#: Calls with lengths of a bucket that a program for the next power of two serves, at most
 WIDE_CALLS = 32
+#: Estimated time that these calls may take longer together than with a program of the bucket: 0.1 s, in ns. Programs of
+#: ten to thirty operations compile in 0.1 to 0.3 s on a CPU.
+MAX_WIDE_TIME = 1e8
 
 
 class Buckets:

@@ -23,6 +23,8 @@ from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import SymbolicScope, is_symbolic, value_of, variable
 from ..._ir.jaxpr import ClosedJaxpr, hoisted
+from ..._ir.substitution import program_for
+from ..._ops.control.costs import cost
 from ..._ops.control.padded_call import Lengths, Ranges, as_refusal, padded_call, padded_program, warn_of_refusal
 from ..._trace.refs import Ref
 from ..._trace.staging import stage
@@ -37,7 +39,7 @@ from ..jit.entry import NUMBERS
 from ..jit.jit_function import JitFunction
 from ..jit.references import RefKey
 from ..jit.user_functions import FlatFunction
-from .buckets import WIDE_CALLS, Buckets
+from .buckets import MAX_WIDE_TIME, WIDE_CALLS, Buckets
 from .runner import Plan, Runner
 from .specs import AUTO, Examples, Names, find_lengths, leaf_names, named_by_length, parse_sizes
 
@@ -76,8 +78,8 @@ class Sizes(NamedTuple):
 class Trial:
     """The calls of a bucket that the program of a wider one serves, until they are enough for its own program."""
 
-    def __init__(self, caches: Sequence[dict[Any, Plan]]):
-        self.calls_left = WIDE_CALLS
+    def __init__(self, calls: int, caches: Sequence[dict[Any, Plan]]):
+        self.calls_left = calls
         self._caches = caches
 
     def count(self) -> None:
@@ -207,9 +209,14 @@ class SizedFunction:
         """The count of calls in this bucket; None once there were enough, or if no wider bucket would serve them."""
         if sizes.is_wide:
             return None
-        caches: Any = (self.plans, self.fast_plans)
         # One count for all kinds of calls in this bucket.
-        trial = self.trials.setdefault((*self._program_key(call, sizes), sizes.ranges), Trial(caches))
+        key = (*self._program_key(call, sizes), sizes.ranges)
+        trial = self.trials.get(key)
+        if trial is None:
+            program = self._program(call, sizes, sizes.wide_ranges)
+            calls = 0 if program is None else _wide_calls(program.closed, sizes)
+            caches: Any = (self.plans, self.fast_plans)
+            trial = self.trials[key] = Trial(calls, caches)
         return trial if trial.calls_left > 0 else None
 
     def runner(self, call: BoundCall, sizes: Sizes, program: Program) -> Runner:
@@ -323,6 +330,15 @@ class SizedFunction:
             self.refusal = as_refusal(error)
             return None
         return Program(closed, flat.out_tree, ranges)
+
+
+def _wide_calls(closed: ClosedJaxpr, sizes: Sizes) -> int:
+    """How many calls a program for the wide ranges serves before the bucket gets its own."""
+    wide, own = (
+        cost(program_for(closed, {name: high for name, _, high in ranges}).jaxpr)
+        for ranges in (sizes.wide_ranges, sizes.ranges)
+    )
+    return int(min(WIDE_CALLS, MAX_WIDE_TIME / max(wide - own, 1)))
 
 
 def symbolic_types(avals: Sequence[ShapedArray], names: Sequence[Names], ranges: Ranges) -> list[ShapedArray]:
