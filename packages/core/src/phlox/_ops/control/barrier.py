@@ -14,7 +14,7 @@ from ..._ir.dimensions import is_symbolic
 from ..._ir.effects import Effect
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from ..._ir.key_uses import passes_each, reads
-from ..._ir.primitive import Primitive, primitive
+from ..._ir.primitive import Primitive, define_on_demand, primitive
 from ..._ir.sharding_types import each, whole
 from ..._trace.staging import stage as stage_jaxpr
 from ..._trace.trace import typeof
@@ -50,16 +50,17 @@ def _barrier_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
 def _behind_branch(padding: Padding, aval: ShapedArray, x: Any) -> Any:
     """Padded floats as the result of a branch. XLA on CPUs computes values for each reader, also across barriers, but
     the operands of a branch once. Lengths are at least 1, which XLA does not know."""
-    from .branch import bind_branches  # a program without branches does not import them
-
     length = next(filter(is_symbolic, aval.shape), None)
     if length is None or dtypes.kind(aval.dtype) not in "fc":
         return x
     padded = typeof(x)
     branches = tuple(ClosedJaxpr(*stage_jaxpr(fun, [padded])) for fun in (lambda _: [zeros(padded)], lambda x: [x]))
     index = primitive("min").bind(padding.length(length), np.int32(1))
-    (x,) = bind_branches(index, branches, [x])
+    (x,) = primitive("cond").bind(index, x, branches=branches)
     return x
+
+
+define_on_demand(f"{__package__}.branch", "cond")
 
 
 optimization_barrier = Primitive(
