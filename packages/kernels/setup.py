@@ -15,7 +15,18 @@ from setuptools.command.build_ext import build_ext
 
 # The slowest to compile are first: with two cores both are busy to the end. All take 55 s of one core, 10 s each of the
 # first two. With -O2 they take a fifth less, and the kernels the time of those that are not made of vectors.
-SOURCES = ("sort", "scan", "extrema", "top_k", "rows_times_matrix", "scatter_add", "places", "sum", "instructions")
+SOURCES = (
+    "sort",
+    "scan",
+    "extrema",
+    "top_k",
+    "rows_times_matrix",
+    "scatter_add",
+    "conv",
+    "places",
+    "sum",
+    "instructions",
+)
 HEADERS = ("handler", "network", "order", "parallel", "radix")
 INCLUDED = [f"{path}/include" for path in jaxlib.__path__]
 

@@ -189,8 +189,8 @@ void rows_of(Threads& threads, R ranks, const Word* in, size_t rows, size_t leng
   }
 }
 
-// The highest ranks of columns: of a tile of columns at a time, row after row.
-constexpr size_t kTile = 256;
+// The highest ranks of columns: of a tile of columns at a time, row after row. A turn has about kTurn elements.
+constexpr size_t kTile = 1024, kTurn = 1 << 15;
 
 template <typename R, typename Word = typename R::Word>
 PHLOX_KERNELS_CLONED void columns(R ranks, const Word* in, size_t length, size_t stride, size_t count, Word* highest) {
@@ -200,12 +200,13 @@ PHLOX_KERNELS_CLONED void columns(R ranks, const Word* in, size_t length, size_t
   std::copy_n(best, count, highest);
 }
 
-// Results from columns: `blocks` blocks, each with `length` rows of `stride` elements. If there are too few tiles for the
-// threads, rows are divided among them, too.
+// Results from columns: `blocks` blocks, each with `length` rows of `stride` elements. If there are few tiles, rows are
+// divided, too, in so many turns that the caller goes on while another thread wakes.
 template <typename R, typename Word = typename R::Word>
 void columns_of(Threads& threads, R ranks, const Word* in, size_t blocks, size_t length, size_t stride, Word* out) {
   const size_t tiles = (stride + kTile - 1) / kTile, turns = blocks * tiles;
-  const size_t parts = std::min(length, (threads.count() + turns - 1) / turns), count = blocks * stride;
+  const size_t most = std::max<size_t>(1, 16 * threads.count() / turns), count = blocks * stride;
+  const size_t parts = std::max<size_t>(1, std::min(most, length * std::min(stride, kTile) / kTurn));
   auto found = memory<Word>(parts * count);
   threads.run(turns * parts, [&](size_t turn) {
     const size_t part = turn % parts, block = turn / parts / tiles, column = turn / parts % tiles * kTile;

@@ -1,6 +1,7 @@
 // Sorts of one long row: from the lowest digit to the highest, elements are moved to the place that their digit has.
 //
-// The order is stable. Digits that are equal in all elements, as the high ones of small integers, cost one look.
+// The order is stable. Digits that are equal in all elements, as the high ones of small integers, cost one look. Keys that
+// are close to each other, as numbers of classes, are counted instead, and written from the counts.
 #ifndef PHLOX_KERNELS_RADIX_H_
 #define PHLOX_KERNELS_RADIX_H_
 
@@ -10,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "handler.h"
 #include "parallel.h"
 
 namespace phlox_kernels {
@@ -100,6 +102,56 @@ E* radix_sort(Threads& threads, size_t parts, E* row, E* other, size_t length) {
     std::swap(row, other);
   }
   return row;
+}
+
+// Keys with a range below this are counted. The counts stay in the second cache.
+constexpr size_t kMostCounted = 4096;
+// Counters of each key, which take turns: an addition to the counter of the element before waits for it.
+constexpr size_t kCounters = 4;
+
+// The smallest and largest key of a row.
+template <typename E>
+struct Range {
+  E low, high;
+};
+
+template <typename E>
+PHLOX_KERNELS_CLONED Range<E> range_of(const E* row, size_t length) {
+  E low = row[0], high = row[0];
+  for (size_t i = 0; i < length; ++i) low = row[i] < low ? row[i] : low;
+  for (size_t i = 0; i < length; ++i) high = row[i] > high ? row[i] : high;
+  return {low, high};
+}
+
+template <typename E>
+void count_keys(const E* begin, const E* end, E low, size_t keys, uint32_t* counts) {
+  std::fill_n(counts, kCounters * keys, 0);
+  for (; begin + kCounters <= end; begin += kCounters)
+    for (size_t i = 0; i < kCounters; ++i) ++counts[i * keys + E(begin[i] - low)];
+  for (; begin != end; ++begin) ++counts[E(*begin - low)];
+}
+
+// Calls `put(key, begin, end)` for runs of equal keys of the sorted row, which begins with `range.low`. Each of `parts` parts
+// of the row is counted, and then written, by a thread.
+template <typename E, typename Put>
+void sort_by_counts(Threads& threads, size_t parts, const E* row, size_t length, Range<E> range, const Put& put) {
+  const size_t keys = size_t(range.high - range.low) + 1;
+  auto begin = [=](size_t part) { return length * part / parts; };
+  auto counts = memory<uint32_t>(parts * kCounters * keys);
+  threads.run(parts, [&](size_t part) {
+    count_keys(row + begin(part), row + begin(part + 1), range.low, keys, counts.get() + part * kCounters * keys);
+  });
+  uint32_t place = 0;
+  for (size_t key = 0; key < keys; ++key) {
+    for (size_t i = 0; i < parts * kCounters; ++i) place += counts[i * keys + key];
+    counts[key] = place;  // where the run of the key ends
+  }
+  threads.run(parts, [&](size_t part) {
+    for (size_t key = 0, start = 0; key < keys; start = counts[key++]) {
+      const size_t from = std::max(start, begin(part)), to = std::min<size_t>(counts[key], begin(part + 1));
+      if (from < to) put(E(range.low + key), from, to);
+    }
+  });
 }
 
 }  // namespace phlox_kernels

@@ -21,7 +21,7 @@ namespace {
 namespace ffi = xla::ffi;
 
 // What is computed of each row; `Short` and `Long` are what is sorted in place of the elements of short and of long rows.
-// Values: the elements themselves.
+// kCounted: whether equal keys have equal results, so that keys may be counted. Values: the elements themselves.
 template <typename Order>
 struct Values {
   Order order;
@@ -29,7 +29,7 @@ struct Values {
   using Out = Word;
   using Short = Word;
   using Long = Word;
-  static constexpr bool kInNetwork = true;
+  static constexpr bool kInNetwork = true, kCounted = true;
   static constexpr int kLow = 0, kHigh = 8 * sizeof(Word);
   bool lossy(Word bits) const { return order.lossy(bits); }
   void restore(const Word* in, Word* out, size_t length, size_t stride) const {
@@ -47,7 +47,7 @@ struct Positions {
   using Out = uint32_t;
   using Short = std::conditional_t<sizeof(Word) <= 2, uint32_t, uint64_t>;
   using Long = std::conditional_t<sizeof(Word) <= 4, uint64_t, Keyed>;
-  static constexpr bool kInNetwork = sizeof(Word) <= 4;
+  static constexpr bool kInNetwork = sizeof(Word) <= 4, kCounted = false;
   static constexpr int kLow = kInNetwork ? 32 : 0, kHigh = kLow + 8 * sizeof(Word);
   static bool lossy(Word) { return false; }
   static void restore(const Word*, uint32_t*, size_t, size_t) {}
@@ -75,7 +75,10 @@ struct Rows {
   size_t start(size_t row) const { return row / stride * stride * length + row % stride; }
 };
 
-// Sorts as many rows as a vector has lanes, from row `first` on; where there are fewer, the last one fills the lanes.
+// So many elements of each row are packed before those of the next row: their lines stay in the nearest cache.
+constexpr size_t kPacked = 64;
+
+// Sorts as many rows as a line has lanes, from row `first` on; where there are fewer, the last one fills the lanes.
 template <typename Kind, typename Word = typename Kind::Word, typename Out = typename Kind::Out>
 PHLOX_KERNELS_CLONED void sort_short(Kind kind, const Rows& rows, size_t first, const Word* in, Out* out) {
   using E = typename Kind::Short;
@@ -83,32 +86,26 @@ PHLOX_KERNELS_CLONED void sort_short(Kind kind, const Rows& rows, size_t first, 
   size_t used = std::min(kCount, rows.count - first), start[kCount];
   for (size_t lane = 0; lane < kCount; ++lane) start[lane] = rows.start(first + std::min(lane, used - 1));
   bool adjacent = used == kCount && start[kCount - 1] - start[0] == kCount - 1;
-  auto vectors = memory<Vector<E>>(rows.length);
-  E* packed = reinterpret_cast<E*>(vectors.get());
+  auto lines = memory<Line<E>>(rows.length);
   bool lossy = false;
   auto load = [&](Word bits, size_t i, E& to) {
     lossy |= kind.lossy(bits);
     to = kind.pack(bits, i, E());
   };
-  if (adjacent) {
-    for (size_t i = 0; i < rows.length; ++i)
-      for (size_t lane = 0; lane < kCount; ++lane)
-        load(in[start[0] + i * rows.stride + lane], i, packed[i * kCount + lane]);
-  } else {
-    for (size_t lane = 0; lane < kCount; ++lane)
+  // f(lane, i) for all elements of the first `lanes` rows.
+  auto each = [&](size_t lanes, auto f) {
+    if (adjacent) {
       for (size_t i = 0; i < rows.length; ++i)
-        load(in[start[lane] + i * rows.stride], i, packed[i * kCount + lane]);
-  }
-  sort_lanes(vectors.get(), rows.length);
-  if (adjacent) {
-    for (size_t i = 0; i < rows.length; ++i)
-      for (size_t lane = 0; lane < kCount; ++lane)
-        out[start[0] + i * rows.stride + lane] = kind.unpack(packed[i * kCount + lane]);
-  } else {
-    for (size_t lane = 0; lane < used; ++lane)
-      for (size_t i = 0; i < rows.length; ++i)
-        out[start[lane] + i * rows.stride] = kind.unpack(packed[i * kCount + lane]);
-  }
+        for (size_t lane = 0; lane < kCount; ++lane) f(lane, i, start[0] + i * rows.stride + lane);
+      return;
+    }
+    for (size_t begin = 0; begin < rows.length; begin += kPacked)
+      for (size_t lane = 0; lane < lanes; ++lane)
+        for (size_t i = begin; i < std::min(begin + kPacked, rows.length); ++i) f(lane, i, start[lane] + i * rows.stride);
+  };
+  each(kCount, [&](size_t lane, size_t i, size_t place) { load(in[place], i, lines[i].lanes[lane]); });
+  sort_lanes(lines.get(), rows.length);
+  each(used, [&](size_t lane, size_t i, size_t place) { out[place] = kind.unpack(lines[i].lanes[lane]); });
   if (lossy)
     for (size_t lane = 0; lane < used; ++lane)
       kind.restore(in + start[lane], out + start[lane], rows.length, rows.stride);
@@ -129,6 +126,25 @@ PHLOX_KERNELS_CLONED bool pack_part(Kind kind, const Word* in, size_t stride, si
   return lossy;
 }
 
+// Writes the sorted row if its keys are close to each other; returns whether it did.
+template <typename Kind, typename E, typename Out>
+bool sorted_by_counts(Kind kind, Threads& threads, size_t parts, const E* keys, size_t length, size_t stride, Out* out) {
+  if constexpr (!Kind::kCounted) {
+    return false;
+  } else {
+    const Range<E> range = range_of(keys, length);
+    if (size_t(range.high - range.low) >= std::min(kMostCounted, length)) return false;
+    sort_by_counts(threads, parts, keys, length, range, [=](E key, size_t begin, size_t end) {
+      const Out value = kind.unpack(key);
+      if (stride == 1)
+        std::fill(out + begin, out + end, value);
+      else
+        for (size_t i = begin; i < end; ++i) out[i * stride] = value;
+    });
+    return true;
+  }
+}
+
 // Sorts one row, in `parts` parts beside each other.
 template <typename Kind, typename Word = typename Kind::Word, typename Out = typename Kind::Out>
 void sort_long(Kind kind, Threads& threads, size_t parts, const Rows& rows, size_t row, const Word* in, Out* out) {
@@ -141,11 +157,13 @@ void sort_long(Kind kind, Threads& threads, size_t parts, const Rows& rows, size
   threads.run(parts, [=, to = packed.get(), &any_lossy](size_t part) {
     if (pack_part(kind, in, stride, length * part / parts, length * (part + 1) / parts, to)) any_lossy = true;
   });
-  E* sorted = radix_sort<Kind::kLow, Kind::kHigh>(threads, parts, packed.get(), packed.get() + length, length);
-  threads.run(parts, [=](size_t part) {
-    for (size_t i = length * part / parts; i < length * (part + 1) / parts; ++i)
-      out[i * stride] = kind.unpack(sorted[i]);
-  });
+  if (!sorted_by_counts(kind, threads, parts, packed.get(), length, stride, out)) {
+    E* sorted = radix_sort<Kind::kLow, Kind::kHigh>(threads, parts, packed.get(), packed.get() + length, length);
+    threads.run(parts, [=](size_t part) {
+      for (size_t i = length * part / parts; i < length * (part + 1) / parts; ++i)
+        out[i * stride] = kind.unpack(sorted[i]);
+    });
+  }
   if (any_lossy) kind.restore(in, out, length, stride);
 }
 

@@ -17,13 +17,15 @@ namespace ffi = xla::ffi;
 
 // Columns are added a tile at a time, whose totals stay in the processor's nearest cache. A row is kLanes columns.
 constexpr size_t kTile = 1024, kLanes = 16;
-// A turn has about so many elements, of which fewer take less time than to begin a turn.
+// A turn has about so many elements, of which fewer take less time than to begin a turn. While a thread wakes, which takes
+// as long as to add 200,000 elements, the caller takes the turns.
 constexpr size_t kTurn = 1 << 15, kWorthIt = 1 << 18;
+// The most parts of a column or of a long row, whose totals are added at the end. They do not depend on the threads.
+constexpr size_t kMostParts = 64;
 
 // Sets `totals` to the sums of `count` columns of `length` elements, `stride` elements from each other.
 template <typename T>
-PHLOX_KERNELS_CLONED void add_columns(const T* __restrict in, size_t length, size_t stride, size_t count,
-                                      double* __restrict totals) {
+inline void add_columns(const T* __restrict in, size_t length, size_t stride, size_t count, double* __restrict totals) {
   std::fill_n(totals, count, 0.0);
   size_t i = 0;
   for (; i + 8 <= length; i += 8) {
@@ -39,23 +41,31 @@ PHLOX_KERNELS_CLONED void add_columns(const T* __restrict in, size_t length, siz
 }
 
 template <typename T>
-double add_row(const T* in, size_t length) {
-  double lanes[kLanes];
-  add_columns(in, length / kLanes, kLanes, kLanes, lanes);
-  for (size_t k = 0; k < length % kLanes; ++k) lanes[k] += in[length - length % kLanes + k];
-  for (size_t half = kLanes / 2; half > 0; half /= 2)
-    for (size_t k = 0; k < half; ++k) lanes[k] += lanes[k + half];
-  return lanes[0];
+PHLOX_KERNELS_CLONED void add_tile(const T* in, size_t length, size_t stride, size_t count, double* totals) {
+  add_columns(in, length, stride, count, totals);
+}
+
+// Sets `out` to the sums of `rows` rows of `length` elements.
+template <typename T, typename Out>
+PHLOX_KERNELS_CLONED void add_whole_rows(const T* in, size_t rows, size_t length, Out* out) {
+  for (size_t row = 0; row < rows; ++row, in += length) {
+    double lanes[kLanes];
+    add_columns(in, length / kLanes, kLanes, kLanes, lanes);
+    for (size_t k = 0; k < length % kLanes; ++k) lanes[k] += in[length - length % kLanes + k];
+    for (size_t half = kLanes / 2; half > 0; half /= 2)
+      for (size_t k = 0; k < half; ++k) lanes[k] += lanes[k + half];
+    out[row] = Out(lanes[0]);
+  }
 }
 
 template <typename T>
 void add_rows(Threads& threads, const T* in, size_t rows, size_t length, T* out) {
-  if (rows < threads.count()) {
-    const size_t parts = threads.count();
+  const size_t parts = std::min(kMostParts, length / kTurn);
+  if (parts > 1) {
     auto totals = memory<double>(rows * parts);
     threads.run(rows * parts, [&](size_t turn) {
       const size_t part = turn % parts, begin = length * part / parts, end = length * (part + 1) / parts;
-      totals[turn] = add_row(in + turn / parts * length + begin, end - begin);
+      add_whole_rows(in + turn / parts * length + begin, 1, end - begin, totals.get() + turn);
     });
     for (size_t row = 0; row < rows; ++row) {
       double total = 0;
@@ -66,33 +76,31 @@ void add_rows(Threads& threads, const T* in, size_t rows, size_t length, T* out)
   }
   const size_t step = std::max<size_t>(1, kTurn / length);
   threads.run((rows + step - 1) / step, [&](size_t turn) {
-    for (size_t row = turn * step; row < std::min(rows, (turn + 1) * step); ++row)
-      out[row] = T(add_row(in + row * length, length));
+    const size_t row = turn * step;
+    add_whole_rows(in + row * length, std::min(step, rows - row), length, out + row);
   });
 }
 
-// Columns of `blocks` blocks, each with `length` rows of `stride` elements. If there are too few tiles for the threads,
-// rows are divided among them, too.
+// Columns of `blocks` blocks, each with `length` rows of `stride` elements.
 template <typename T>
 void add_blocks(Threads& threads, const T* in, size_t blocks, size_t length, size_t stride, T* out) {
-  const size_t tiles = (stride + kTile - 1) / kTile, turns = blocks * tiles;
-  const size_t parts = std::min(length, (threads.count() + turns - 1) / turns), count = blocks * stride;
-  const size_t step = parts > 1 ? 1 : std::max<size_t>(1, kTurn / (length * std::min(stride, kTile)));
+  const size_t width = std::min(stride, kTile), tiles = (stride + kTile - 1) / kTile;
+  const size_t parts = std::max<size_t>(1, std::min(kMostParts / (blocks * tiles), length * width / kTurn));
+  const size_t turns = blocks * tiles * parts, count = blocks * stride;
+  const size_t step = parts > 1 ? 1 : std::max<size_t>(1, kTurn / (length * width));
   auto totals = memory<double>(parts * count);
   auto add = [&](size_t turn) {
     const size_t part = turn % parts, block = turn / parts / tiles, column = turn / parts % tiles * kTile;
     const size_t begin = length * part / parts, end = length * (part + 1) / parts;
-    add_columns(in + (block * length + begin) * stride + column, end - begin, stride, std::min(kTile, stride - column),
-                totals.get() + part * count + block * stride + column);
+    add_tile(in + (block * length + begin) * stride + column, end - begin, stride, std::min(kTile, stride - column),
+             totals.get() + part * count + block * stride + column);
   };
-  threads.run((turns * parts + step - 1) / step, [&](size_t group) {
-    for (size_t turn = group * step; turn < std::min(turns * parts, (group + 1) * step); ++turn) add(turn);
+  threads.run((turns + step - 1) / step, [&](size_t group) {
+    for (size_t turn = group * step; turn < std::min(turns, (group + 1) * step); ++turn) add(turn);
   });
-  for (size_t i = 0; i < count; ++i) {
-    double total = totals[i];
-    for (size_t part = 1; part < parts; ++part) total += totals[part * count + i];
-    out[i] = T(total);
-  }
+  for (size_t part = 1; part < parts; ++part)
+    for (size_t i = 0; i < count; ++i) totals[i] += totals[part * count + i];
+  for (size_t i = 0; i < count; ++i) out[i] = T(totals[i]);
 }
 
 // `inner`: how many elements of the result come from neighbours, element for element.

@@ -28,6 +28,7 @@ _OPERATIONS = (
     "places",
     "scatter_add",
     "rows_times_matrix",
+    "conv",
 )
 #: Names of the handlers, which are those of their FFI targets. A name ends with a number, which changes with the
 #: operands, results or attributes of the handler, so that a program never calls one that it was not written for.

@@ -82,6 +82,22 @@ def test_every_length_is_sorted(length, rows):
     same(jnp.argsort(across, 0), np.asarray(jnp.argsort(x)).T)
 
 
+@kinds(*(kind for kind in NARROW + WIDE if np.dtype(kind).kind in "iuf"))
+@pytest.mark.parametrize("count", [1, 2, 4095, 4096, 4097])
+def test_keys_close_to_each_other_are_counted(kind, count):
+    random = np.random.default_rng(count)
+    # Neighbours in order, around zero: of floats, the smallest numbers of both signs, which are zero to jax.
+    integer = np.dtype(f"i{np.dtype(kind).itemsize}")
+    low = -min(count // 2, 100) if np.dtype(kind).kind != "u" else 0
+    numbers = random.integers(low, min(low + count, np.iinfo(integer).max), (2, 9000), endpoint=count == 1)
+    x = numbers.astype(integer).view(kind) if np.dtype(kind).kind == "f" else numbers.astype(kind)
+    with phlox.enable_x64(True), jax.enable_x64(True):
+        same(jnp.sort(x), jax.numpy.sort(x))
+        same(jnp.sort(x.T, 0), jax.numpy.sort(x.T, 0))
+        long = np.tile(x.ravel(), 9)
+        same(jnp.sort(long), jax.numpy.sort(long))
+
+
 @kinds(np.uint8, np.int16, np.int32, np.uint64, np.float64, np.float16)
 def test_random_lengths_are_sorted(kind):
     random = np.random.default_rng(5)

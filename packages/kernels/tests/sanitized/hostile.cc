@@ -338,11 +338,84 @@ void mistakes() {
   refuses_product(pair, x, wrong, 0);
 }
 
+// Convolutions with strides, dilation and padding, of few channels and of many, beside sums of their terms.
+void convolutions() {
+  struct Case {
+    int64_t images, rows, columns, channels, outs, row_window, column_window, row_out, column_out;
+    std::map<std::string, int64_t> attributes;
+  };
+  auto attributes = [](int64_t stride, int64_t dilation, int64_t low) {
+    return std::map<std::string, int64_t>{{"column_dilation", dilation}, {"column_low", low + 1}, {"column_stride", stride},
+                                          {"row_dilation", 1},           {"row_low", low},        {"row_stride", stride + 1}};
+  };
+  // Of the last two, one crops the image, and all that the other reads is padding.
+  const Case cases[] = {
+      {2, 7, 9, 3, 5, 3, 2, 3, 9, attributes(1, 1, 1)},     {1, 1, 50, 16, 16, 1, 3, 1, 22, attributes(2, 3, 0)},
+      {3, 20, 20, 1, 17, 5, 5, 8, 16, attributes(1, 1, 0)}, {70, 4, 4, 2, 33, 4, 4, 1, 1, attributes(3, 1, 0)},
+      {1, 5, 5, 2, 8, 2, 2, 1, 2, attributes(1, 2, 0)},     {1, 3, 3, 2, 8, 2, 2, 9, 9, attributes(1, 1, 30)},
+  };
+  where = "convolutions";
+  for (const Case& c : cases)
+    for (size_t offset : {0, 4}) {
+      Memory x(kFloat, {c.images, c.rows, c.columns, c.channels}, offset);
+      Memory kernel(kFloat, {c.row_window, c.column_window, c.channels, c.outs}, offset);
+      Memory out(kFloat, {c.images, c.row_out, c.column_out, c.outs}, offset);
+      for (Memory* memory : {&x, &kernel})
+        for (size_t i = 0; i < memory->size() / 4; ++i) {
+          const float number = float(generator() % 9) - 4;  // sums are exact
+          std::memcpy(memory->data() + 4 * i, &number, 4);
+        }
+      accepted(call(phlox_kernels_conv_1, {&x, &kernel}, {&out}, c.attributes));
+      auto at = [&](const char* name) { return c.attributes.at(name); };
+      for (int64_t place = 0; place < c.images * c.row_out * c.column_out * c.outs; ++place) {
+        const int64_t o = place % c.outs, j = place / c.outs % c.column_out, i = place / c.outs / c.column_out % c.row_out;
+        const int64_t n = place / c.outs / c.column_out / c.row_out;
+        float sum = 0;
+        for (int64_t k = 0; k < c.row_window; ++k)
+          for (int64_t l = 0; l < c.column_window; ++l) {
+            const int64_t row = i * at("row_stride") + k * at("row_dilation") - at("row_low");
+            const int64_t column = j * at("column_stride") + l * at("column_dilation") - at("column_low");
+            if (row < 0 || row >= c.rows || column < 0 || column >= c.columns) continue;
+            for (int64_t channel = 0; channel < c.channels; ++channel)
+              sum += x.at<float>(size_t(((n * c.rows + row) * c.columns + column) * c.channels + channel)) *
+                     kernel.at<float>(size_t(((k * c.column_window + l) * c.channels + channel) * c.outs + o));
+          }
+        require(out.at<float>(size_t(place)) == sum, "not the convolution");
+      }
+    }
+  Memory x(kFloat, {1, 4, 4, 4}), kernel(kFloat, {2, 2, 4, 8}), out(kFloat, {1, 3, 3, 8}), flat(kFloat, {64});
+  Memory other(kInt32, {1, 4, 4, 4}), fewer(kFloat, {2, 2, 3, 8}), more(kFloat, {2, 3, 3, 8}), none(kFloat, {0, 2, 4, 8});
+  fill(x, kZeros);
+  fill(kernel, kZeros);
+  const auto plain = attributes(1, 1, 0);
+  auto refuses = [&](Memory& images, Memory& window, Memory& to, const std::map<std::string, int64_t>& with) {
+    require(!call(phlox_kernels_conv_1, {&images, &window}, {&to}, with).empty(), "was not refused");
+  };
+  accepted(call(phlox_kernels_conv_1, {&x, &kernel}, {&out}, plain));
+  refuses(other, kernel, out, plain);
+  refuses(x, fewer, out, plain);
+  refuses(x, kernel, more, plain);
+  refuses(x, none, out, plain);
+  refuses(flat, kernel, out, plain);
+  refuses(x, kernel, flat, plain);
+  for (const auto& [name, value] : plain)
+    for (int64_t wrong : {std::numeric_limits<int64_t>::min(), int64_t(-1), int64_t(1) << 31, int64_t(1) << 62}) {
+      auto with = plain;
+      with[name] = wrong;
+      refuses(x, kernel, out, with);
+    }
+  // A padded image of 2^62 elements.
+  auto with = plain;
+  with["row_dilation"] = with["column_dilation"] = (int64_t(1) << 30) - 2;
+  refuses(x, kernel, out, with);
+}
+
 }  // namespace
 
 int main() {
   mistakes();
   numbers();
+  convolutions();
   size_t count = 0;
   for (const Type& type : kTypes) {
     for (int64_t rows : kRows)

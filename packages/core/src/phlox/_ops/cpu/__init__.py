@@ -16,6 +16,7 @@ from ..._xla.forms import Form, provide_forms
 
 if TYPE_CHECKING:  # `_load` imports them by name; packagers look for import statements
     from . import (  # noqa: F401
+        convolution,
         depthwise,
         extrema,
         functions,
@@ -60,7 +61,7 @@ TABLE = {
     "first_places": _Rows(("kernels",), 256),
     "scatter-add": _Rows(("kernels",), 4096),
     "dot_general": _Rows(("matrix_vector",), 1 << 16),
-    "conv_general_dilated": _Rows(("depthwise",), 4096),
+    "conv_general_dilated": _Rows(("depthwise", "convolution"), 1024),
 }
 
 

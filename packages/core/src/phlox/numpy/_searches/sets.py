@@ -21,6 +21,7 @@ from ..._ir.dimensions import surely_at_least, value_of
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.structure.iota import iota
+from ..._ops.structure.shape import pad
 from .._creation.fill import zeros
 from .._elementwise.choose import where as choose
 from .._elementwise.comparisons import equal, not_equal
@@ -81,10 +82,14 @@ def _grouped(rows: Any, equal_nan: bool, ordered: bool = True) -> tuple[Any, Any
         order = iota(dtype=dtypes.canonical(dtypes.int64), shape=(n,), dimension=0)
     if order is not None:
         rows = take(rows, order, 0)
-    differs = not_equal(rows[1:], rows[:-1])
+    # Each row is compared with the one before, which is the shorter slice in a padded array. To compare two slices and
+    # to concatenate takes ten times as long: XLA on CPUs writes such bools one by one.
+    before = pad(rows, zeros((), type_of(rows).dtype), padding_config=((1, -1, 0), (0, 0, 0)))
+    differs = not_equal(rows, before)
     if equal_nan and is_kind(rows, "fc"):
-        differs = differs & ~(isnan(rows[1:]) & isnan(rows[:-1]))
-    return rows, concatenate([broadcast_to(np.True_, (1,)), r.any(differs, 1)]), order
+        differs = differs & ~(isnan(rows) & isnan(before))
+    is_first = equal(iota(dtype=dtypes.canonical(dtypes.int64), shape=(n,), dimension=0), 0)
+    return rows, r.any(differs, 1) | is_first, order
 
 
 def distinct(x: Any) -> tuple[Any, Any]:
