@@ -16,7 +16,7 @@ namespace {
 namespace ffi = xla::ffi;
 
 // Columns are added a tile at a time, whose totals stay in the processor's nearest cache. A row is kLanes columns.
-constexpr size_t kTile = 1024, kLanes = 16;
+constexpr size_t kTile = 1024, kLanes = 8;
 // A turn has about so many elements, of which fewer take less time than to begin a turn. While a thread wakes, which takes
 // as long as to add 200,000 elements, the caller takes the turns.
 constexpr size_t kTurn = 1 << 15, kWorthIt = 1 << 18;

@@ -1,4 +1,4 @@
-"""Native kernels for what XLA's CPU compiler is slow at: sorting, extrema, sums at indices, matrices times vectors.
+"""Native kernels for what XLA's CPU compiler is slow at: sorting, extrema, sums at indices, convolutions.
 
 phlox uses them where this package is installed.
 
