@@ -244,6 +244,8 @@ class Fingerprint:
         self.values = values
 
 
+# Three kinds, so that each cache depends on no more flags than it must: `debug_nans` makes programs anew, and leaves
+# traces as they are.
 _KINDS = {
     "traced": tuple(name for name, flag in FLAGS.items() if flag.traced),
     "executed": tuple(name for name, flag in FLAGS.items() if flag.executed),

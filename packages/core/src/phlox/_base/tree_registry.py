@@ -27,6 +27,8 @@ KeyPath = tuple[KeyEntry, ...]
 T = TypeVar("T")
 Typ = TypeVar("Typ", bound=type)
 
+# A registry of phlox's own: jax registers its classes with jaxlib's default one, and a class that both know, such as
+# OrderedDict, would be registered twice, which raises.
 # None is a node without leaves, as in JAX.
 registry = _pytree.PyTreeRegistry(
     enable_none=True, enable_tuple=True, enable_namedtuple=True, enable_list=True, enable_dict=True

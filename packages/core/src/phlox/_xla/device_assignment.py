@@ -65,6 +65,7 @@ def plan(
         required_devices = tuple(mesh.devices.flat)
     if required_devices is not None:
         devices = required_devices
+    # The flag counts for uncommitted arguments as well: they are moved to that device, as in JAX.
     elif config.current().default_device is not None or not keys:
         devices = (default_device(),)
     else:
@@ -189,4 +190,5 @@ def mesh_of(jaxpr: Jaxpr) -> Mesh | AbstractMesh | None:
                 abstract = abstract or candidate
         return abstract
 
+    # On the Jaxpr, as inner programs occur in many outer ones, and each lowering asks for the mesh.
     return memoized(jaxpr, "mesh", find)

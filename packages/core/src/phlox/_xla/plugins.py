@@ -28,6 +28,7 @@ from .distributed import distributed_state
 _GROUP = "jax_plugins"
 _VARIABLE = "PJRT_NAMES_AND_LIBRARY_PATHS"
 #: of plugins that do not say how much they are preferred; the CPU has 0
+# These numbers are JAX's, so that plugins rank as they do there.
 _PRIORITY = 400
 _TPU_PRIORITY = 300
 jaxlib_version = __version__
@@ -94,6 +95,7 @@ def packages() -> list[Package]:
                 with contextlib.suppress(OSError, UnicodeDecodeError):
                     with open(os.path.join(entry.path, "entry_points.txt"), encoding="utf-8") as file:
                         text = file.read()
+                    # Folders are called ``name-1.0.dist-info``, with an underscore for each dash in the name.
                     name, _, version = entry.name.rpartition(".")[0].partition("-")
                     for module in _modules(text):
                         by_module.setdefault(module, Package(module, name.replace("_", "-"), version))

@@ -32,6 +32,8 @@ Index = tuple[slice, ...]
 class NativeSharding(native.Sharding):  # type: ignore[misc]
     """A sharding for jaxlib's functions: a list of devices and an HloSharding. `public` is the `Sharding` it is for."""
 
+    # A slot for each name: when the real jax is imported, it puts read-only properties of such names on jaxlib's class.
+    # The slots of a subclass are found before them.
     __slots__ = (
         "__weakref__",
         "_device_assignment",

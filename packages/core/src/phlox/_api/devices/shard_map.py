@@ -163,6 +163,7 @@ def _mapped(
         dynamic = tuple(s is not None for s in specs)
         fixed = tuple(x for x, spec in zip(leaves, specs, strict=True) if spec is None)
         is_eager = current_trace.get() is None
+        # Only eager calls have `out_shardings`, see below, so a traced call must not take their function.
         # The class, because 1 == 1.0 == True.
         key: Any = (where, is_eager, in_tree, tuple(specs), tuple((type(x), x) for x in fixed))
         try:

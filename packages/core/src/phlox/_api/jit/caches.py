@@ -71,6 +71,8 @@ class Caches:
         """Stores an entry and returns it, or the one that another thread has stored meanwhile: fast paths may refer to
         that. If its program was compiled quickly, one of the optimized program replaces it later; `fun` is for
         messages."""
+        # All at once, since an order of use would have to be updated at each call. Fast paths hold entries, and go with
+        # them.
         if len(self.entries) >= LIMIT:
             self.entries.clear()
             self.calls.clear()
@@ -83,6 +85,7 @@ class Caches:
 
     def forget_calls(self, entry: Any) -> None:
         """Removes the fast paths of an entry that is not in use any more."""
+        # `others` has entries of the same program for leaves in other orders, which have fast paths too.
         gone = {id(entry), *map(id, list(entry.others.values()))}
         for call_key, fast_path in list(self.calls.items()):
             if id(fast_path[-1]) in gone:

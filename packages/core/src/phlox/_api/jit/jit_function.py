@@ -199,6 +199,8 @@ class JitFunction:
         call = self._bound_call(args, kwargs)
         # Read before the function runs, which may change objects among its arguments: SciPy jits `__init__` methods.
         order = None if call_key is None else call_order((call.args, call.kwargs), iter(range(len(call.leaves))))
+        # Keys of leaves hold shardings besides types: a program is compiled for the devices of its arguments. The key
+        # of a trace, in `_trace`, has types alone.
         key = (call.tree, call.statics, settings.called, *call.keys)
         try:
             # `__eq__` of a static argument runs here if an earlier key has an equal hash, and may raise anything.
@@ -286,6 +288,8 @@ class JitFunction:
         if checks is not None and checks != settings.checks:
             with config.scope(checks=checks):
                 return self._trace(call, refs)
+        # `misses.check_miss` names the first four parts in messages, in this order. The mapped axes are one of them,
+        # because collectives read their sizes.
         key = (call.tree, call.statics, settings.traced, axis_env.get(), *types)
         cached = self._store.traces.get(key)
         # A mesh axis along which the value of a reference varies is part of its type, and may have changed since.
@@ -340,6 +344,7 @@ class JitFunction:
         with on(self._store.account), timed(TRACE, "tracing %s for jit", name), no_leaks(name):
             jaxpr, consts = stage(flat, call.avals, name=name, arg_names=call.names, may_use_refs=True)
         if outer and has_backward_rule(jaxpr):
+            # A backward rule runs after this trace has ended, and reaches the caller's references through `outer`.
             for ref, argument in zip(refs, outer, strict=True):
                 ref.outer = argument
         narrow = dtypes_of_integers(jaxpr) if self._is_ours else {}

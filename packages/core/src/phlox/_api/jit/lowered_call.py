@@ -49,6 +49,7 @@ class LoweredCall(NamedTuple):
         """The entry that calls the compiled `program`."""
         hidden, keys, out_tree, refs = Hidden(self.consts), self.call.keys, self.traced.out_tree, self.traced.refs
         if self.written:
+            # A pair of the user's result and the new values of references, which `ReferenceEntry.run` takes apart.
             out_tree = treedef_tuple([out_tree, tree_structure([0] * len(self.written))])
         kind = ReferenceEntry if refs or self.call.ref_indices else Entry
         entry = kind(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.narrow)
@@ -71,6 +72,7 @@ def lower_call(
     jaxpr, refs, written = traced.closed.jaxpr, traced.refs, list(traced.written)
     if refs:
         call, jaxpr = call.with_values_of(refs), _with_references(jaxpr)
+        # References that are passed come before those that are closed over, as in `ReferenceEntry.run`.
         written += [len(call.ref_indices) + refs.index(ref) for ref in accesses(traced.closed.jaxpr).written]
     # The shardings of references are not the user's, who names those of arguments and results.
     ins = None if ins is None else [*ins, *[None] * len(refs)]
@@ -85,6 +87,7 @@ def lower_call(
     usable: frozenset[int] = frozenset()
     if donated:
         usable = donation.usable(donated, used_indices, len(used_consts), jaxpr.invars, jaxpr.outvars)
+    # The key of a Python number is its class; the program gets the array that the number becomes.
     leaf_types = [scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in used_indices]
     lowering = lower(
         jaxpr,

@@ -249,6 +249,7 @@ def make_jaxpr(
             return closed, out_tree.unflatten([struct_of(a) for a in closed.out_avals])
         return closed
 
+    # The name is built as in JAX, and says of which function the Jaxpr is.
     make.__module__ = "phlox"
     make.__name__, make.__qualname__ = f"make_jaxpr({make.__name__})", f"make_jaxpr({make.__qualname__})"
     return make

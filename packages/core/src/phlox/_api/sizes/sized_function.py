@@ -143,6 +143,8 @@ class SizedFunction:
         if kwargs:
             args, kwargs = jitted.parameters.in_position(args, kwargs)
         elif not jitted.has_static:
+            # Without static and keyword arguments, the structure and the leaves are all that a plan depends on, and the
+            # call need not be bound.
             leaves, tree = flatten(args)
             call_key = (settings.called, tree, *map(_fast_key, leaves))
             plan = self.fast_plans.get(call_key)
@@ -278,6 +280,7 @@ class SizedFunction:
     # -- programs
 
     def _program_key(self, call: BoundCall, sizes: Sizes) -> tuple[Any, ...]:
+        # Lengths of named axes are left out, so that calls of all lengths in a range have one program.
         types = map(_type_key, call.avals, sizes.names)
         return (call.tree, call.statics, config.current().traced, *types)
 
@@ -338,6 +341,7 @@ def _wide_calls(closed: ClosedJaxpr, sizes: Sizes) -> int:
         cost(program_for(closed, {name: high for name, _, high in ranges}).jaxpr)
         for ranges in (sizes.wide_ranges, sizes.ranges)
     )
+    # `cost` and `MAX_WIDE_TIME` are in ns. Both programs may cost the same, hence the 1.
     return int(min(WIDE_CALLS, MAX_WIDE_TIME / max(wide - own, 1)))
 
 
