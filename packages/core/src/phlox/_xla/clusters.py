@@ -57,6 +57,8 @@ def _are_set(*variables: str) -> Callable[[], bool]:
 
 
 def _port_of_job(number: int) -> str:
+    # Each process computes the same port without asking the others, and jobs on one machine rarely share one. The
+    # formula is JAX's.
     return str(number % _PORTS + _FIRST_PORT)
 
 
@@ -66,12 +68,14 @@ def _open_mpi_address(port: str | None, _: int) -> str:
     match = re.search(r"tcp6://\[([^,\]]+)|tcp://([^,:]+)", uri)
     if match is None:
         raise DistributedError(f"distributed.initialize: Open MPI's address {uri!r} is not understood")
+    # The numbers of Open MPI's jobs are multiples of 4096: undivided, they would all lead to one port.
     return f"{match[1] or match[2]}:{port or _port_of_job(int(uri.split('.')[0]) // _PORTS)}"
 
 
 def _slurm_address(port: str | None, _: int) -> str:
     """The first host of a list like ``node001``, ``node001,host2`` or ``node[001-015,020],host2``."""
     prefix, brackets, rest = re.fullmatch(r"([^,\[]*)(\[?)(.*)", os.environ["SLURM_STEP_NODELIST"], re.S).groups()  # type: ignore[union-attr]
+    # The first number ends at a comma, a dash or the bracket. Its leading zeros are part of the name of the host.
     first = prefix + re.split("[],-]", rest)[0] if brackets else prefix
     return f"{first}:{port or _port_of_job(int(os.environ['SLURM_JOB_ID']))}"
 
@@ -123,6 +127,7 @@ class _Kubernetes:
                 "distributed.initialize: the pods of this job have no names by which they find each other",
                 instead="a headless service, and its name as `subdomain` of the pods; see docs/guides/processes.md",
             )
+        # Kubernetes names the pods of an indexed job by their numbers; the headless service makes the names known.
         host = f"{name}-0.{domain}"
         end = time.monotonic() + timeout
         while True:  # the name appears some seconds after the pod
@@ -166,6 +171,7 @@ _OPEN_MPI = "OMPI_MCA_orte_hnp_uri"
 #: what `phlox.launch` sets
 LAUNCH = ("PHLOX_LAUNCH_ADDRESS", "PHLOX_LAUNCH_COUNT", "PHLOX_LAUNCH_NUMBER")
 
+# The first cluster that is present counts: `phlox.launch` and mpirun may run inside of a job of Slurm, and come first.
 CLUSTERS = (
     Cluster(
         "launch", _are_set(*LAUNCH), lambda *_: os.environ[LAUNCH[0]], _from(LAUNCH[1]), _from(LAUNCH[2]), lambda: None

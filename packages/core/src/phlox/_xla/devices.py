@@ -31,6 +31,7 @@ def _make_cpu_client() -> Client:
     together = distributed_state()
     others = together.cpu_options() if together is not None else {}
     asynchronous = settings.cpu_enable_async_dispatch
+    # Without a count XLA_FLAGS decides (``--xla_force_host_platform_device_count``), which an argument would override.
     return native.get_tfrt_cpu_client(asynchronous=asynchronous, **({"num_devices": count} if count else {}), **others)
 
 
@@ -134,6 +135,7 @@ def _first_available(platform_list: str) -> str:
     names = [name.strip() for name in platform_list.split(",")]
     for name in names:
         try:
+            # The attempt is the test: a plugin may be installed on a machine without its devices.
             client(name)
         except BackendError:
             continue

@@ -77,6 +77,7 @@ def _own_address(coordinator: str) -> str | None:
     if host in _LOOPBACK:
         return "127.0.0.1"
     try:
+        # ``host:port`` has IPv6 addresses in brackets, which `socket` does not take.
         kind, *_, where = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_DGRAM)[0]
         # A UDP socket: connecting it only chooses a route, so no process has to listen.
         with socket.socket(kind, socket.SOCK_DGRAM) as probe:
@@ -361,6 +362,7 @@ def _same_count(client: Any, number: int, count: int, timeout: int) -> None:
 
 
 def _proxies() -> str:
+    # The connection is one of gRPC, which reads such variables. A proxy may not reach the coordinator.
     variables = [
         name for name in os.environ if name.lower() in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
     ]

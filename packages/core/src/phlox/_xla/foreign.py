@@ -29,6 +29,8 @@ def dictionary(attributes: Mapping[str, str]) -> str:
 
 def typed(attributes: Mapping[str, str]) -> list[str]:
     """The configuration of a call by XLA's typed FFI; the `attributes` are given as text."""
+    # The form that JAX writes: XLA finds the dictionary in an attribute of its own. A dictionary in `backend_config`
+    # itself would need ``api_version = 4``.
     return ['backend_config = ""', f"mhlo.backend_config = {dictionary(attributes)}"]
 
 
@@ -78,15 +80,18 @@ def foreign_call(
 
 
 def _symbol(name: str) -> str:
+    # MLIR reads symbols with other characters, or with a digit in front, only in quotes.
     return name if name.replace("_", "a").replace(".", "a").isalnum() and not name[0].isdigit() else quoted(name)
 
 
 def _written(layouts: Layouts) -> str:
+    # A scalar has no axes: its order is an empty tensor, which MLIR writes as ``dense<>``.
     texts = [f"dense<{ints(order) if order else ''}> : tensor<{len(order)}xindex>" for order in layouts]
     return f"[{', '.join(texts)}]"
 
 
 def _alias(operand: int, output: int, count: int) -> str:
+    # A single result is returned alone and not in a tuple, so it has no index.
     where = f"[{output}]" if count > 1 else "[]"
     return (
         f"#stablehlo.output_operand_alias<output_tuple_indices = {where}, "

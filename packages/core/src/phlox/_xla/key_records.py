@@ -149,6 +149,7 @@ class Observer:
         # A function of keys alone is a sampler, for which a second draw from one key is never a repetition.
         self.repeatable = repeatable and not all(map(is_key, jaxpr.invars))
         known = uses.unused | {o for _, o in uses.passed}
+        # Keys among the results that are neither new nor those of an argument count as used.
         self.old = [o for o, v in enumerate(jaxpr.outvars) if is_key(v) and o not in known]
         self.described = ""
         if config.current().debug_key_reuse:

@@ -33,6 +33,7 @@ def _load() -> None:
     # Without this the handlers have no routines to call, and the process would crash.
     _lapack.initialize()
     for name, handler in _lapack.registrations().items():
+        # Only names with this ending are handlers of XLA's typed FFI, version 1. Others have the older interface, 0.
         register_ffi_target(name, handler, api_version=int(name.endswith("_ffi")))
         if name.endswith("_ffi"):
             # Calls on stacks of matrices may be split over devices along the axes of the stack.
@@ -61,6 +62,7 @@ def lapack(
 
 def perturbed_tridiagonal_solve(f: Function, operands: Sequence[Value]) -> Value:
     """Adds the call of jaxlib's own solver of tridiagonal systems, which moves small pivots away from zero."""
+    # Called for its error alone: one target serves all element types.
     letter(operands[0].aval)
     _need_cpu(f, "tridiagonal_solve")
     _load()

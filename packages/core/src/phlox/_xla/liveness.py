@@ -32,6 +32,7 @@ def end(message: str) -> NoReturn:
     """Prints `message` and ends the process at once; its main thread may wait for devices for ever."""
     # Never released: the process ends, and whoever comes later must not print a second line.
     if not _ending.acquire(blocking=False):
+        # This function must not return, and the other thread needs little more than a second.
         time.sleep(60)  # another thread is ending the process
     try:
         flusher = threading.Thread(target=_flush, daemon=True)  # the main thread may hold the lock of a stream

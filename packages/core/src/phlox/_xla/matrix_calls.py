@@ -54,6 +54,7 @@ def _attribute(value: Attribute) -> str:
         return f"{value} : ui8"
     if isinstance(value, int):
         return f"{value} : i32"
+    # LAPACK's options are letters, such as U for upper, which the FFI takes as 8-bit numbers.
     return f"{ord(value)} : ui8" if len(value) == 1 else quoted(value)
 
 

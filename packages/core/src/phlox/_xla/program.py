@@ -525,6 +525,7 @@ def _result_memory_kinds(jaxpr: Jaxpr, where: Plan) -> dict[Any, str]:
         return kinds
     # XLA would leave a result in the memory of the argument that it is computed from.
     default = dict.fromkeys(jaxpr.outvars, device.default_memory().kind)
+    # An argument that is returned keeps its memory; what an equation says overrides both.
     return default | arguments | kinds
 
 

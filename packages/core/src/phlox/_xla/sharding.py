@@ -451,6 +451,7 @@ class CompilerSharding(Sharding):
             return (0,) * ndim
         shape = list(self._hlo.tile_assignment_dimensions())
         order = list(self._hlo.tile_assignment_devices())
+        # The list has the devices in the order of their tiles. A last dimension for replicas is cut off.
         return tuple(int(i) for i in np.unravel_index(order.index(position), shape)[:ndim])
 
     def __eq__(self, other: object) -> bool:

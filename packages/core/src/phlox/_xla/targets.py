@@ -129,6 +129,7 @@ def pycapsule(funcptr: Any) -> Any:
     build = ctypes.pythonapi.PyCapsule_New
     build.restype = ctypes.py_object
     build.argtypes = (ctypes.c_void_p, ctypes.c_char_p, destructor)
+    # No destructor: the function belongs to its library, and nothing is freed with the capsule.
     return build(funcptr, None, destructor(0))
 
 

@@ -161,6 +161,7 @@ class Module:
 
     def channel(self) -> int:
         """A new channel number, for a collective operation."""
+        # Numbers start at 1, since a 0 in HLO's protocol buffers means that there is no channel.
         self.channels += 1
         return self.channels
 
@@ -361,6 +362,7 @@ class Function:
     def function(self, name: str, in_avals: Sequence[ShapedArray], body: Callable[..., Sequence[Value]]) -> str:
         """The symbol of a new private function of the module, which `body(g, *arguments)` fills."""
         symbol = self.module.fresh_name(name)
+        # With a counter of its own: functions of a module do not see each other's values.
         inner = Function(self.module)
         arguments = [Value(f"%arg{i}", aval) for i, aval in enumerate(in_avals)]
         results = body(inner, *arguments)
