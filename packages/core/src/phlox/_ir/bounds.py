@@ -15,6 +15,7 @@ from typing import Any
 
 from .dimensions import Factor, Operation, SymbolicDim, Term, is_symbolic
 
+#: how many facts a proof combines; each level multiplies the steps by the number of facts
 _DEPTH = 3
 #: terms that one question looks at before it answers with what it has: 0.1 s
 _STEPS = 5_000
@@ -99,6 +100,8 @@ def _to_power(low: Any, high: Any, power: int) -> _Bounds:
     # An even power of numbers around zero is least at zero.
     if low < 0 and power % 2 == 0:
         low, high = max(0, -high), max(-low, high)
+    # The third argument stands for a power that is not computed. It keeps the bound true: it is at most a large lower
+    # bound, and at least a large upper one.
     return _power(low, power, 2**64 if low > 0 else math.inf), _power(high, power, math.inf if high > 0 else 2**64)
 
 
@@ -110,6 +113,7 @@ def _power(x: Any, power: int, large: Any) -> Any:
 
 
 def _times(x: Any, y: Any) -> Any:
+    # Python gives nan for 0 times infinity, which compares as false with every bound.
     return 0 if x == 0 or y == 0 else x * y
 
 
@@ -126,15 +130,18 @@ def _of_factor(factor: Factor, dim: SymbolicDim, depth: int, search: _Search) ->
         return max(a, c), max(b, d)
     if factor.name == "min":
         return min(a, c), min(b, d)
+    # The divisor may be zero or negative: nothing is known.
     if c <= 0:
         return -math.inf, math.inf
     if factor.name == "mod":
         return 0, min(d - 1, b) if a >= 0 else d - 1
+    # The quotient rises or falls in each operand, so that its extremes are at the corners.
     quotients = [_floor(x, y) for x in (a, b) for y in (c, d)]
     return min(quotients), max(quotients)
 
 
 def _floor(x: Any, y: Any) -> Any:
+    # Python's ``//`` of an infinity is nan.
     if math.isfinite(x) and math.isfinite(y):
         return x // y
     if math.isfinite(x):
@@ -164,6 +171,7 @@ def _true_of(factor: Operation, dim: SymbolicDim, search: _Search) -> Iterator[A
     elif factor.name == "min":
         yield from (x - value, y - value)
     elif bounds(y, 0, search)[0] > 0:
+        # With q = x // y and y > 0: 0 <= x - q*y <= y - 1, which is also what bounds the remainder.
         if factor.name == "floordiv":
             yield from (x - y * value, y * value + y - 1 - x)
         else:

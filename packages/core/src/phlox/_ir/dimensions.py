@@ -196,6 +196,7 @@ class SymbolicDim:
                 return False
             if self.terms == other.terms:
                 return True
+        # Unequal polynomials may have equal values for some lengths, and the function may branch on the answer.
         if self.scope.decides and _is_dimension(other):
             self._decide(other)
         return False
@@ -315,6 +316,8 @@ def _factor_order(factor: Factor) -> tuple[bool, str]:
 
 def _order(item: tuple[Term, int]) -> Any:
     term = item[0]
+    # Equal polynomials must have one order of terms, on which hash and text depend. Degrees come first, since `divided`
+    # takes the first term for the leading one.
     return sum(power for _, power in term), [(_factor_order(f), power) for f, power in reversed(term)]
 
 
@@ -331,12 +334,14 @@ def _times(x: Term, y: Term) -> Term:
 
 def integer_power(n: int, power: int) -> int:
     """n**power. Raises `OptionError` for numbers of more than 64 bits, some of which would fill the memory."""
+    # |n| is at least two to the power of its bit length less one, so the test needs no large number.
     if power * (abs(n).bit_length() - 1) > 64:
         raise OptionError(f"the number {n}^{power} in a symbolic shape has more than 64 bits")
     return int(n**power)
 
 
 def _product(x: Terms, y: Terms) -> Terms:
+    # Many products of terms may be equal, so that the limit for the polynomial is checked after they are added.
     if len(x) * len(y) > 20 * _MAX_TERMS:
         raise _too_long(len(x) * len(y))
     total: Terms = {}

@@ -325,6 +325,7 @@ def element_text(dtype: Dtype) -> str:
     if letter == "u":
         return "ui" + name[4:]
     if letter == "c":
+        # A complex number of n bytes has two floats of 4n bits.
         return f"complex<f{dtype.itemsize * 4}>"
     if dtype == bfloat16:
         return "bf16"
@@ -418,6 +419,7 @@ def itemsize_bits(dtype: Any) -> int:
 
 def bits(dtype: Dtype) -> int:
     """Number of bits of one element."""
+    # Not by `itemsize`: ml_dtypes stores each element of fewer than 8 bits in a byte.
     if kind(dtype) == "f":
         return int(finfo(dtype).bits)
     if kind(dtype) in "iu":

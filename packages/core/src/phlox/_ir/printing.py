@@ -86,6 +86,7 @@ class _Printer:
         queue = [top]
         for jaxpr in queue:  # the list grows while it is read: breadth first
             counts[jaxpr] += 1
+            # Counted twice, so that it is printed above the main one even if it occurs once.
             if jaxpr is not top and len(jaxpr.eqns) > _MANY_EQUATIONS:
                 counts[jaxpr] += 1
             for eqn in jaxpr.eqns:
@@ -148,6 +149,7 @@ class _Printer:
         if type(value) is tuple and value and all(type(item) in (Jaxpr, ClosedJaxpr) for item in value):
             inner = join(Break(), [self.value(item) for item in value])
             return Group([Nest(2, ["(", Break(""), inner]), Break(""), ")"])
+        # Sorted, because the order of a set of strings differs from process to process.
         if isinstance(value, frozenset):
             return f"frozenset({{{', '.join(map(repr, sorted(value)))}}})"
         # Addresses of functions differ from run to run, and equal programs should print alike.

@@ -46,6 +46,8 @@ Node = Any  # a numpy dtype, or one of the three names above
 def _lattice(x64: bool) -> dict[Node, tuple[Node, ...]]:
     tiny = [dtype for dtype in (*SIGNED, *UNSIGNED) if dtypes.bits(dtype) < 8]
     return {
+        # For each type the types directly above it. The weak types of Python numbers are below the sized types of
+        # their kind, so that a number does not widen an array.
         bool_: ("weak int",),
         "weak int": (uint8, int8, *tiny),
         **dict.fromkeys(tiny, ()),

@@ -138,6 +138,7 @@ class _Analysis:
         except KeyReuseError as error:
             is_librarys = error.where is not None and error.where.caller is not None
             self.problems.append(Problem(error.what, _of_user(error.where), error.instead or INSTEAD, is_librarys))
+            # The results count as new keys, so that one mistake is reported once.
             return KeyUses(fresh=tuple(range(len(eqn.outvars))))
         if primitive.program is not None:
             return self.uses_of(eqn.params[primitive.program])
@@ -197,6 +198,7 @@ class _Analysis:
             if v in self.moved or (positions is None and _size(root) != _size(v)):
                 self.pick(root, out)
             elif isinstance(v, Var):
+                # `at` counts within `v`, whose own elements are those at `positions` of the root.
                 self.roots[out] = root, at if positions is None else positions[at]
         for i, o in uses.picked:
             self.pick(self.root(eqn.invars[i])[0], eqn.outvars[o])

@@ -54,6 +54,7 @@ def no_leaks(name: str, fun: Callable[..., Any] | None = None) -> Iterator[None]
 
 def _alive(noted: list[weakref.ref[Trace]]) -> list[Tracer]:
     traces = [trace for ref in noted if (trace := ref()) is not None]
+    # Traces have no list of their tracers, which would keep these alive. Python's garbage collector finds them.
     return [x for trace in traces for x in gc.get_referrers(trace) if isinstance(x, Tracer) and x.owner is trace]
 
 

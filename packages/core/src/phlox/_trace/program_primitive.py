@@ -151,6 +151,8 @@ class RefValues:
         def make() -> ClosedJaxpr:
             jaxpr = closed.jaxpr
             state = accesses(jaxpr)
+            # Each body takes the values of all references and returns all that are written, even if only another body
+            # uses them: the branches of one operation must have equal types.
             inputs = {ref: state.values.get(ref) or Var(self.types[ref]) for ref in (*self.read, *self.written)}
             written = [inputs[ref] for ref in self.written]
             new = [state.written.get(ref, inputs[ref]) for ref in self.written] if body.returns else []

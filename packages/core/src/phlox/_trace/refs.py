@@ -234,6 +234,7 @@ def accesses(jaxpr: Jaxpr) -> Accesses:
     def find() -> Accesses:
         state = Accesses({}, {}, [])
         for eqn in jaxpr.eqns:
+            # A recorded program has at most one read and one write of a reference, see `JaxprTrace.write_ref`.
             if eqn.primitive is ref_read:
                 state.values[eqn.params["ref"]] = eqn.outvars[0]
             elif eqn.primitive is ref_write:

@@ -236,8 +236,10 @@ def grows(dim: Any) -> bool:
                 x, y = factor.args
                 if factor.name == "mod" or not grows(x) or not grows(y):
                     return False
+                # The quotient falls where the divisor grows, and where it is negative.
                 if factor.name == "floordiv" and (is_symbolic(y) or y < 0):
                     return False
+                # A product grows with its factors if none is negative. Names are positive, and operations may not be.
                 single = len(term) == 1 and power == 1
                 if not single and bounds(type(dim)({((factor, 1),): 1}, dim.scope))[0] < 0:
                     return False

@@ -49,6 +49,7 @@ def recomputed(closed: ClosedJaxpr, residuals: Sequence[Atom], free: Iterable[Va
 def _roots(closed: ClosedJaxpr, free: set[Var]) -> dict[Var, tuple[Var, ...]]:
     """For each variable, the variables from which light primitives compute it; free variables are left out."""
     jaxpr = closed.jaxpr
+    # Free variables and constants cost no memory for each step, so nothing has them as a root.
     roots: dict[Var, tuple[Var, ...]] = dict.fromkeys((*free, *jaxpr.constvars), ())
     roots |= {v: (v,) for v in jaxpr.invars if v not in free}
     lengths: dict[Var, int] = {}

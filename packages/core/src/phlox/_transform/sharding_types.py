@@ -21,6 +21,7 @@ def laid(x: Any, aval: ShapedArray) -> Any:
     have = typeof_value(x)
     if have is None or have.spec is aval.spec or have.dtype == dtypes.float0:
         return x
+    # To become unsplit, an array needs the mesh too: that of the type which it has.
     spec = aval.spec or have.spec
     assert spec is not None
     entries = aval.spec.partitions if aval.spec is not None else (None,) * have.ndim
