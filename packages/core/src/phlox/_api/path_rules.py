@@ -55,6 +55,7 @@ def _globs(globs: tuple[str, ...]) -> Callable[[str], bool]:
     dotted = [glob.replace("/", ".") for glob in globs]
     # ``*/bias`` shall match a leaf at the top, too.
     dotted += [glob[2:] for glob in dotted if glob.startswith("*.")]
+    # A pattern that matches a container selects all that is below it.
     return lambda path: any(
         fnmatch.fnmatchcase(path, glob) or fnmatch.fnmatchcase(path, f"{glob}.*") for glob in dotted
     )

@@ -209,6 +209,7 @@ _MODULES = [
 def explain(module: str, name: str, names: Iterable[str]) -> tuple[str, str]:
     """What to say about a name that a public module lacks, and what to write instead. `names` are those it has."""
     full_name = f"{module}.{name}"
+    # From the surest answer to a guess: a listed name, a name of another module, NumPy's or SciPy's, a misspelt one.
     if entry := listed(full_name):
         return f"the program uses {full_name}: {entry[0]}", entry[1]
     what = f"module {module!r} has no attribute {name!r}"

@@ -69,6 +69,7 @@ def render(doc: Doc, width: int = 80) -> str:
 
 def _fits(doc: Doc, space: int) -> bool:
     agenda = [doc]
+    # Ends where the space does: the rest of a long document is not looked at.
     while agenda and space >= 0:
         node = agenda.pop()
         kind = type(node)

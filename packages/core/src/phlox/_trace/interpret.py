@@ -38,6 +38,7 @@ def eval_jaxpr(
     def read(v: Atom) -> Any:
         return v.val if isinstance(v, Literal) else env[v]
 
+    # One `nullcontext` serves all equations, as it has no state.
     wide, none = jaxpr.is_wide, nullcontext()
     with Replay() as replay:
         for eqn in jaxpr.eqns:

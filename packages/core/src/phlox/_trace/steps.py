@@ -310,6 +310,7 @@ def first_turn(step: Step, holds: Callable[[Turn], bool]) -> Turn | None:
         if holds(Turn(part, part.eqn.params["jaxpr"], inputs, outputs, f"turns from {offset} of scan")):
             turn = next((turn for turn in bodies(part) if holds(turn)), None)
             if turn is not None:
+                # Turns are numbered within the part, which begins at turn `offset` of the loop.
                 turn.name = f"turn {offset + int(turn.name.split()[1])} of scan"
                 return turn
     return None

@@ -137,6 +137,7 @@ class JetTrace(Trace):
     def _each(self, compute: Callable[[int], list[Any]], count: int) -> list[Rule]:
         """Rules for `count` results whose coefficients `compute(k)` computes together."""
         together = Series(compute)
+        # `i=i` gives each function its own number: without it, all would read the last one.
         return [lambda k, i=i: together[k][i] for i in range(count)]  # type: ignore[misc]
 
     def _linear(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], k: int) -> list[Any]:

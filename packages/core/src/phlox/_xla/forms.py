@@ -31,6 +31,7 @@ class Form(NamedTuple):
 class _Table:
     """The table of forms: `least` is the number of elements from which on a primitive may have one, by its name."""
 
+    # Empty until the table is provided, by a module of a higher layer.
     least: Mapping[str, int] = {}
     load: Callable[[Primitive], Sequence[Form]]
 

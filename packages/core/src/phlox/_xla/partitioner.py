@@ -26,6 +26,7 @@ def inspect_lower(f: Function, x: Value, callback: Callable[[Any], None]) -> lis
 
     # The text holds the address of the function, so it must live as long as the module may be compiled.
     module.references.append(called)
+    # Each byte as an escape of MLIR, as an address may have any byte.
     key = "".join(f"\\{byte:02X}" for byte in native.encode_inspect_sharding_callback(called))
     attributes = (
         f'call_target_name = "InspectSharding", api_version = 1 : i32, has_side_effect = true, backend_config = "{key}"'

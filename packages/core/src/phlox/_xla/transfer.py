@@ -235,6 +235,7 @@ def assemble(aval: ShapedArray, sharding: Sharding, parts: list[Any]) -> Any:
 
 # --- DLPack ---------------------------------------------------------------------------------------------
 
+#: DLPack's numbers of the types of devices (`DLDeviceType` in dlpack.h)
 _DLPACK_DEVICE = {"cpu": 1, "cuda": 2, "gpu": 2, "rocm": 10}
 
 

@@ -54,6 +54,7 @@ def _ended(x: Any, depth: int, left: list[int]) -> Iterator[tuple[str, Tracer]]:
         if not x.owner.live:
             yield "", x
         return
+    # One list for the whole search, so that all containers share the count.
     left[0] -= 1
     if depth < 0 or left[0] < 0:
         return

@@ -53,6 +53,8 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry:
             recompiles.total(one.cost for one in store.history), "The earlier compilations cost"
         )
         report("recompiles", recompiles.message(fun, changes, number, cost), instead=changes[0].instead, location=place)
+    # All compilations of a function share one list of counters, as `made_anew` asks how often it was called with
+    # arguments of any types.
     spent = recompiles.Cost(store.history[0].cost.counters if store.history else [])
     if watches and not store.history:
         made_anew.check(fun, codes, key, spent, place)

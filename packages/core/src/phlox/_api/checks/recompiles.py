@@ -241,6 +241,7 @@ def ordinal(number: int) -> str:
 
 def repeated(fun: Callable[..., Any], label: Label, history: Sequence[Compilation], key: Key) -> list[Change]:
     """The parts of a new key of which this is at least the third kind."""
+    # The history does not have the new compilation yet.
     if len(history) < _MANY - 1:
         return []
     return differences(fun, label, [*(one.key for one in history), key], _MANY)
@@ -300,6 +301,7 @@ def check_limit(
 def _called(traced: Any) -> Any:
     """A fingerprint of the flags `_parts` reads, from one of those that tracing depends on."""
     values = dict(zip(config.flags_of("traced"), traced.values[1:], strict=True))
+    # None takes the place of the fingerprint's kind, which `_parts` skips.
     return _Values((None, *(values.get(name) for name in config.flags_of("called"))))
 
 

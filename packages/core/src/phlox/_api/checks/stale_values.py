@@ -95,6 +95,7 @@ def value_of(x: Any, left: list[int] | None = None) -> Value | None:
 
 
 def _fingerprint(x: np.ndarray) -> Any:
+    # Large arrays take too long to read at calls; the bytes of object arrays are addresses.
     if x.nbytes > _SMALL or x.dtype.hasobject:
         return x.shape, x.dtype
     return x.shape, x.dtype, zlib.crc32(x.tobytes())

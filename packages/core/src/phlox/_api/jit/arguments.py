@@ -182,6 +182,7 @@ def leaf_names(
         else:
             head = f"args[{i}]"
         names += [head + pytree.keystr(path) for path in pytree.named_paths(pytree.tree_structure(arg), arg)]
+    # In the order of the leaves: a dict is flattened by its sorted keys.
     for name in sorted(kwargs):
         names += [
             name + pytree.keystr(path) for path in pytree.named_paths(pytree.tree_structure(kwargs[name]), kwargs[name])
@@ -256,6 +257,7 @@ def _instead(function: str, fun: Callable[..., Any], name: str, x: Any) -> str:
 
 def _static(function: str, fun: Callable[..., Any], name: str) -> str:
     """The advice how to make the argument static; "" where `function` has no static arguments."""
+    # The path of a leaf begins with the name of its parameter, as ``params['w']`` or ``state.step``.
     head = name.split("[")[0].split(".")[0]
     signature = signature_of(fun)
     names = list(signature.parameters) if signature is not None else []

@@ -112,6 +112,7 @@ def jit(
         Prefix.of(out_shardings),
         as_overrides(compiler_options),
         as_effort(compile_effort),
+        # If numbers and names are both given, neither is completed from the other. As in JAX.
         tuple(
             kind
             for kind, *names_and_numbers in (

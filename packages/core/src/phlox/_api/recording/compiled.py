@@ -95,6 +95,7 @@ def explain_sharding(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Line
     sizes: Counter[tuple[str, str]] = Counter()
     times: Counter[tuple[str, str]] = Counter()
     for instruction in instructions(compiled.runtime_executable()).values():
+        # An asynchronous collective is two instructions, ``-start`` and ``-done``, and counts once.
         kind = instruction.opcode.removesuffix("-start")
         if kind in _COLLECTIVES:
             file, line = constraints.get((instruction.file, instruction.line), (instruction.file, instruction.line))

@@ -58,6 +58,7 @@ def why_large(recording: Recording, path: str | int | None) -> Answer:
                 text, growth.step, [result, *operand_lines(growth.step, recording.name_of)], factor=10**growth.exponent
             )
     details = [result, *operand_lines(top.step, recording.name_of)]
+    # 0.3 is a factor of two: smaller growth explains nothing.
     details += [f"then by {_factor(g.exponent)} at {first_line(g.step.where)}" for g in lines[1:3] if g.exponent > 0.3]
     return Answer(f"values grow by {_factor(top.exponent)} at", top.step, details, factor=10**top.exponent)
 

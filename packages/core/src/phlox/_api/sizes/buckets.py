@@ -48,6 +48,7 @@ class Buckets:
 
     def _step(self, length: int) -> int:
         """The distance of default buckets between the powers of two around `length`."""
+        # The largest power of two below `length`. (Python shifts after it subtracts.)
         base = 1 << (length - 1).bit_length() - 1
         if self.wide or base < _TWO_BUCKETS:
             return base

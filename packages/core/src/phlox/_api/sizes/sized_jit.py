@@ -155,6 +155,7 @@ class _Lowered(stages.Lowered):
         count = len(runner.ranges)
         used = inner._call.used_indices
         lengths = tuple(sorted(sizes.lengths.items()))
+        # The lengths are the first arguments of the program. For the user they are hidden, as closed-over arrays are.
         signature = stages.Call(
             call.without_values(),
             runner.donated,

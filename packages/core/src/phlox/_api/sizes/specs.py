@@ -124,6 +124,7 @@ class Examples:
 
     def names(self, key: Any, avals: Sequence[ShapedArray]) -> list[Names]:
         """The names of axes of a call. `key` has what else its program depends on."""
+        # Without the leading lengths, which may vary between calls of one kind.
         key = (key, *[(aval.shape[1:], aval.ndim, aval.dtype, aval.weak_type) for aval in avals])
         lengths = [aval.shape[0] if aval.ndim else None for aval in avals]
         first = self.first.setdefault(key, lengths)
