@@ -158,6 +158,7 @@ def _seen(t: int, s: int, mask: Any, bias: Any, lengths: list[Any], positions: A
 
 def _least(dtype: Any) -> Any:
     """The very negative number that stands for the logit of an ignored key."""
+    # Not -inf: the softmax of a row of these would be nan. It is finite in float32 too, the dtype of the softmax.
     return jnp.asarray(-0.7 * min(float(jnp.finfo(dtype).max), float(np.finfo(np.float32).max)), dtype)
 
 

@@ -131,6 +131,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
         root = np.sqrt(2 / np.pi).astype(dtype)
         return gated(x, 0.5 * (1.0 + jnp.tanh(root * (x + 0.044715 * (x**3)))))
     half_root = np.sqrt(0.5).astype(dtype)
+    # erfc(-y) is 1 + erf(y) without its cancellation for negative y.
     return gated(0.5 * x, erfc(-x * half_root))
 
 
@@ -184,6 +185,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
     >>> log_sigmoid(jnp.array([0.0]))
     Array([-0.6931...], dtype=float32)
     """
+    # Not the logarithm of sigmoid(x), which underflows far below 0
     return jnp.negative(softplus(jnp.negative(x)))
 
 

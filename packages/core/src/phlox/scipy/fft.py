@@ -61,12 +61,14 @@ def _backward(x: Any, ortho: bool) -> Any:
     n, dtype = type_of(x).shape[-1], type_of(x).dtype
     if ortho:
         x = x * _lengths_of_rows(n, dtype)
+    # `low` is X[k] and `high` is X[n - k], the two that share a Fourier coefficient. X[n] is 0: all its cosines are.
     low = x[..., : n // 2 + 1]
     high = jnp.concatenate([jnp.zeros_like(x[..., :1]), jnp.flip(x[..., 1:], -1)], -1)[..., : n // 2 + 1]
     cos, sin = _turns(n, n // 2 + 1, dtype)
     spectrum = lax.complex((low * cos + high * sin) / 2, (low * sin - high * cos) / 2)
     v = jnp.fft.irfft(spectrum, n)
     even, odd = v[..., : (n + 1) // 2], jnp.flip(v[..., (n + 1) // 2 :], -1)
+    # An odd n has one odd element less: a zero completes the last pair, and the slice below removes it.
     if n % 2:
         odd = jnp.concatenate([odd, jnp.zeros_like(odd[..., :1])], -1) if n > 1 else jnp.zeros_like(even)
     return jnp.stack([even, odd], -1).reshape((*type_of(v).shape[:-1], -1))[..., :n]

@@ -140,6 +140,7 @@ def _generalized_eigh(a: Any, b: Any, eigvals_only: bool, type: int) -> Any:
     v, w = linalg.eigh(similar)
     if eigvals_only:
         return w
+    # With A = `a`, B = `b` = L Lᴴ: A x = w B x and A B x = w x have the eigenvectors L⁻ᴴ v, and B A x = w x has L v.
     if type == 3:
         return w, product(factor, v)
     return w, solve(v, left_side=True, transpose_a=True, conjugate_a=True)
@@ -259,6 +260,7 @@ def lu(
     factors, _, order = lu_p(a)
     (m, n), dtype = type_of(a).shape[-2:], type_of(a).dtype
     k = min(m, n)
+    # A[order] = L U, so that the ones of P, with A = P L U, are in row order[j] of column j.
     p = (order[..., None, :] == jnp.arange(m, dtype=jnp.int32)[:, None]).astype(dtype)
     left = jnp.tril(factors, -1)[..., :k] + jnp.eye(m, k, dtype=dtype)
     right = jnp.triu(factors)[..., :k, :]
@@ -368,6 +370,7 @@ def qr_multiply(
         order = [pivots - 1]
     else:
         r, taus = geqrf(a)
+    # The reflections are those of the square Q. Rows of zeros in `c` meet its columns that the thin Q lacks.
     if left and m > n:
         c = jnp.concatenate([c, jnp.zeros((*stack, m - k, type_of(c).shape[-1]), type_of(c).dtype)], axis=-2)
     # conj(Q) c = (cᵀ Qᴴ)ᵀ: in the transposed product the factors are exchanged.

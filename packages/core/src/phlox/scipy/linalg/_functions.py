@@ -476,6 +476,7 @@ def _sylvester(a: Any, b: Any, c: Any, solver: Any) -> Any:
 
     def solution(a: Any, b: Any, c: Any) -> Any:
         x = solver(a, b, c)
+        # The factors are complex also for real matrices, whose solution is real.
         return x if dtypes.kind(c.dtype) == "c" else x.real
 
     return lax.custom_linear_solve(

@@ -295,6 +295,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
         raise OptionError(f"convolution_matrix: there is no mode {mode!r}", instead="'full', 'same' or 'valid'")
     m = type_of(a).shape[-1]
     total = m + n - 1
+    # "same" keeps the middle rows, as `numpy.convolve` does: of an odd number of removed rows one more is at the end.
     cut = 0 if mode == "full" else min(n, m) - 1
     first, last = (cut // 2, cut - cut // 2) if mode == "same" else (cut, cut)
     wide = [(0, 0)] * (type_of(a).ndim - 1) + [(n - 1, n - 1)]
@@ -462,6 +463,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """
     if n < 1 or n & (n - 1):
         raise OptionError(f"hadamard: n must be a positive power of 2, got {n}")
+    # Sylvester's construction: the sign is the parity of the bits that i and j share.
     return _matrix_of(n, lambda i, j: 1 - 2 * ((i & j).bit_count() % 2)).astype(dtypes.user_dtype(dtype, "hadamard"))
 
 

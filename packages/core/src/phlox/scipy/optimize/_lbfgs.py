@@ -91,6 +91,7 @@ def lbfgs(
         point = search.point
         moved = point.step * direction
         steps, evaluations = state.steps + 1, state.evaluations + search.evaluations
+        # The first reason that holds is the status. The order is JAX's.
         reasons = [
             (search.status > 0, 5),
             (steps >= maxiter, 1),

@@ -60,6 +60,8 @@ def _direct(in1: Any, in2: Any, ranges: Any, precision: Any) -> Any:
     # Convolution is commutative, and the kernel should be the smaller operand: padding and time grow with it.
     if type_of(in1).size < type_of(in2).size:
         in1, in2 = in2, in1
+    # A padding of m - 1 at both ends gives the full result. A part of it needs less, and negative widths cut the
+    # operand.
     padding = [
         (m - 1 - start, start + count - n)
         for (start, count), n, m in zip(ranges, type_of(in1).shape, type_of(in2).shape, strict=True)

@@ -26,6 +26,7 @@ def _bessel_jn(z: Any, v: int, count: int) -> Any:
     orders = jnp.reshape(jnp.arange(v + 1), (v + 1,) + (1,) * type_of(z).ndim)
     # At z = 0 the recurrence divides by 0; the values there, 1, 0, 0, …, are inserted at the end.
     safe = jnp.where(z == 0, 1, z)
+    # The distance to the largest float leaves room for one more factor of 2 k / z before the next scaling.
     large = 1e15 if type_of(z).dtype == np.float32 else 1e140
 
     def down(i: Any, state: Any) -> Any:
@@ -36,6 +37,7 @@ def _bessel_jn(z: Any, v: int, count: int) -> Any:
         scale = jnp.where(jnp.abs(before) > large, 1 / large, 1)
         before, here = before * scale, here * scale
         values = jnp.where(orders == k - 1, before, values * scale)
+        # `before` is J(k - 1), so that the even orders are those of odd k. They count twice, but order 0 once.
         total = total * scale + jnp.where(k == 1, before, jnp.where(k % 2 == 1, 2 * before, 0))
         return here, before, total, values
 

@@ -481,7 +481,8 @@ def bernoulli(n: int) -> Array:
     first = jnp.array([1, -1 / 2, 1 / 6])
     if count < 3:
         return first[: count + 1]
-    # Euler's formula: B_m from the zeta function at even m; 50 terms of the sum suffice.
+    # Euler's formula: B_m from the zeta function at even m. The sum is cut at 49 as in JAX: the relative error of B4 is
+    # 2.5e-6, those of higher ones are less.
     out = jnp.zeros(count + 1).at[:3].set(first)
     m = jnp.arange(4, count + 1, 2, dtype=out.dtype)
     factor = (1.0 / np.pi**2) * jnp.cumprod(-(m - 1) * m / 4 / np.pi**2)

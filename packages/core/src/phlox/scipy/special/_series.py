@@ -159,6 +159,7 @@ def _gamma_ratio(above: tuple[Any, ...], below: tuple[Any, ...]) -> Any:
 def _confluent(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any]:
     """1F1 and its derivatives by a and b, for abs(x) not too large."""
     # Kummer's transformation, where the terms would alternate, unless they end.
+    # With p = b - a the derivative by a is -by_p, and that by b has by_p as a second part.
     turned = ~_ends(a) & (_ends(b - a) | (x < 0))
     f, by_p, by_b = _series((jnp.where(turned, b - a, a),), (b,), jnp.where(turned, -x, x))
     scale = jnp.exp(jnp.where(turned, x, 0))
@@ -235,6 +236,8 @@ def _gauss(a: Any, b: Any, c: Any, x: Any) -> tuple[Any, ...]:
     f, by_a, by_b, by_c = _series((a, jnp.where(negative, c - b, b)), (c,), y)
     log = jnp.where(negative, jnp.log1p(-jnp.where(negative, x, 0)), 0)
     scale = jnp.exp(-a * log)
+    # The factor (1 - x)**-a adds to the derivative by a. Below 0 the second parameter is c - b, so that the derivative
+    # by c has two parts.
     by_a, by_c = by_a - log * f, jnp.where(negative, by_c + by_b, by_c)
     return tuple(scale * y for y in (f, by_a, jnp.where(negative, -by_b, by_b), by_c))
 

@@ -54,6 +54,7 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
         alpha = jnp.reshape(alpha, (-1,) + (1,) * (len(x_shape) - 1))
     normalizer = jnp.sum(gammaln(alpha)) - gammaln(jnp.sum(alpha))
     out = jnp.sum(xlogy(alpha - 1, x), axis=0) - normalizer
+    # The sum is 1 up to rounding errors. The bound is JAX's.
     inside = jnp.all(x >= 0, axis=0) & (jnp.abs(jnp.sum(x, axis=0) - 1) < 1e-6)
     return jnp.where(inside, out, -jnp.inf)
 

@@ -66,6 +66,7 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
         stack = jnp.broadcast_shapes(both[:-1], cov_shape[:-2])
         factor = jnp.broadcast_to(factor, (*stack, n, n))
         rows = jnp.expand_dims(jnp.broadcast_to(y, (*stack, n)), -2)
+    # With cov = L Lᵀ, the quadratic form is the squared length of L⁻¹ y. For vectors z and y in rows it is z Lᵀ = y.
     white = lax.linalg.triangular_solve(factor, rows, lower=True, transpose_a=True)
     white = jnp.reshape(white, both if len(cov_shape) == 2 else (*stack, n))
     return -0.5 * (jnp.sum(jnp.square(white), axis=-1) + n * log_two_pi) - log_root

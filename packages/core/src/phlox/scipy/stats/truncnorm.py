@@ -42,6 +42,7 @@ def _log_mass(a: Any, b: Any) -> Any:
     above = a > 0
     one_side = above | (b <= 0)
     # An interval above 0 is reflected: the distribution function is accurate far below 0.
+    # -2 and -1 stand in for intervals around 0, so that the unused branch has finite derivatives.
     low = jnp.where(one_side, jnp.where(above, -b, a), -2)
     high = jnp.where(one_side, jnp.where(above, -a, b), -1)
     endless = low == -jnp.inf
@@ -58,6 +59,7 @@ def _log_mass(a: Any, b: Any) -> Any:
 
 def _is_narrow(a: Any, b: Any) -> Any:
     """Whether the first term that `_log_mass_of_narrow` leaves out is below the rounding."""
+    # The next term would be h**6 He6(middle) / 7!, with h half of the width and 7! = 5040.
     eps = float(jnp.finfo(a.dtype).eps)
     return (b - a) * (1 + jnp.abs(a)) < 2 * (5040 * eps) ** (1 / 6)
 

@@ -30,6 +30,7 @@ def wrapcauchy(x: ArrayLike, c: ArrayLike) -> Any:
 def _log_density(x: Any, c: Any) -> Any:
     # 1 + c**2 - 2 c cos(x) without cancellation
     spread = jnp.square(1 - c) + 4 * c * jnp.square(jnp.sin(0.5 * x))
+    # log(1 - c**2) by its factors: the square would be rounded before the difference.
     out = jnp.log1p(-c) + jnp.log1p(c) - jnp.log(2 * np.pi * spread)
     end = np.asarray(2 * np.pi, type_of(x).dtype)
     return jnp.where((c > 0) & (c < 1), jnp.where((x < 0) | (x > end), -jnp.inf, out), jnp.nan)

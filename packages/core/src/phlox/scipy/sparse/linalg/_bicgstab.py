@@ -38,6 +38,7 @@ def _iterate(p: Problem) -> Any:
 
     zero = tree.map(jnp.zeros_like, first)
     one = jnp.ones_like(dot(first, first))
+    # With a direction of zeros the first new direction is the residual. The ones keep its factor from being 0 / 0.
     state = p.x0, first, zero, zero, one, one, one, real_dot(first, first), False, 0
     x, *_, size, _, _ = lax.while_loop(unfinished, step, state)
     return unknown_if_nan(x, size)
