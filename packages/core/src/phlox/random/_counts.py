@@ -40,6 +40,7 @@ def _poisson_small(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, limit
 
     start = (0, jnp.zeros(shape, dtype), key, jnp.zeros(shape, np.float32))
     final = lax.while_loop(lambda c: (c[3] > -lam).any() & (c[0] < limit), turn, start)
+    # The count includes the empty product, which the loop finds before the first sample.
     return (final[1] - 1).astype(dtype)
 
 
@@ -78,6 +79,7 @@ def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     counted = _poisson_small(key, jnp.where(small, lam, 0), shape, dtype, limit)
     again = ops.random_clone(key)  # each element takes the result of one of the two
     drawn = _poisson_large(again, jnp.where(small, np.float32(1e5), lam), shape, dtype, limit)
+    # For lam = 0 the loop makes no turn and its count would be -1. For nan it is -1, as in JAX.
     return jnp.where(lam == 0, 0, jnp.where(small, counted, drawn))
 
 
@@ -285,6 +287,7 @@ def multinomial(
 
     def turn(remaining: Any, item: Any) -> Any:
         ratio, key = item
+        # Rounding may make the last ratio larger than 1, for which `binomial` returns nan.
         drawn = binomial(key, remaining, jnp.clip(ratio, 0, 1), dtype=remaining.dtype)
         return remaining - drawn, drawn
 

@@ -87,6 +87,7 @@ def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def _cauchy(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    # 0 is excluded, where the tangent has a pole.
     u = uniform(key, shape, dtype, minval=dtypes.finfo(dtype).eps, maxval=1.0)
     return trigonometry.tan(e.mul(_number(np.pi, dtype), e.sub(u, _number(0.5, dtype))))
 
@@ -291,6 +292,7 @@ def pareto(
 @functools.partial(jit, static_argnums=(3, 4))
 def _weibull_min(key: Any, scale: Any, concentration: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     u = uniform(key, shape, dtype)
+    # -log(1 - u), not -log(u): u may be 0, but not 1.
     return jnp.power(-jnp.log1p(-u), 1.0 / concentration) * scale
 
 
@@ -369,6 +371,7 @@ def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     z = uniform(second, shape, dtype)
     square = e.integer_pow(mu, y=2)
     root = e.sqrt(4 * mu * y + square * e.integer_pow(y, y=2))
+    # The smaller root of a quadratic equation, whose other root is mu**2 / x. `z` chooses one of the two.
     x = mu + square * y / 2 - mu / 2 * root
     return jnp.where(z <= mu / (mu + x), x, square / x)
 
@@ -434,6 +437,7 @@ def double_sided_maxwell(
     """
     key, _ = checked("double_sided_maxwell", key)
     dtype = _float("double_sided_maxwell", dtype)
+    # As in JAX the shape of the parameters follows `shape`; without a shape it is there twice.
     common = _shape("double_sided_maxwell", None, loc, scale)
     whole = (*(as_shape(shape, "double_sided_maxwell") or common), *common)
     return _double_sided_maxwell(key, loc, scale, whole, dtype)

@@ -192,6 +192,7 @@ def dirichlet(
 @functools.partial(jit, static_argnums=(2, 3, 4))
 def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any, method: str) -> Any:
     # A chi-square number is twice a gamma number of df / 2.
+    # As in JAX by `loggamma`, whose exponentials differ from the numbers of `gamma` in the last bits.
     return jnp.exp(loggamma(key, convert(df, dtype) / 2, shape, dtype, method=method)) * 2
 
 
@@ -275,6 +276,7 @@ def f(
 def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     normals, gammas = ops.random_split(key, shape=(2,))
     half = convert(df, dtype) / 2
+    # A chi-square number is 2 * gamma(half), so df / chi-square is half / gamma(half).
     return normal(normals, shape, dtype) * jnp.sqrt(half / gamma(gammas, half, shape, dtype))
 
 

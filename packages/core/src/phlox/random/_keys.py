@@ -354,6 +354,7 @@ def fold_in(key: Key, data: ArrayLike) -> Array:
     if isinstance(data, int):
         if not 0 <= data < 1 << 32:
             raise dtypes.too_large(data, dtypes.uint32)
+        # A Python number is an int32 argument of the program, which cannot hold 2**31 and more.
         if type(key) is not ArrayImpl or current_trace.get() is not None or data >= 1 << 31:
             return _fold_in(key, np.uint32(data))
         out = _fold_in(key, data)  # a Python number, for which the call is faster

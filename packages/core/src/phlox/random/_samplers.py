@@ -175,6 +175,7 @@ def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     halves = ops.random_split(key, shape=(2,))
     parts = [_normal_real(halves[i], shape, dtypes.real_part(dtype)) for i in (0, 1)]
     real, imag = (to_dtype(part, dtype) for part in parts)
+    # The parts have the variance 1 / 2 after the division, so that the complex numbers have the variance 1.
     return e.div(e.add(real, e.mul(exact(np.asarray(1j, dtype)[()]), imag)), exact(np.asarray(np.sqrt(2), dtype)[()]))
 
 
@@ -251,6 +252,7 @@ def _normal_tail(u: Any, near: Any, far: Any) -> Any:
     distance = -2 * log / (near + jnp.sqrt(near * near - 2 * log))
     for _ in range(4):
         beyond = scaled(near + distance)
+        # Newton's step divides by the derivative of -log(Q), which is sqrt(2 / pi) / erfcx(x / sqrt(2)).
         excess = distance * (near + 0.5 * distance) - jnp.log(beyond / at_near) + log
         distance = distance - excess * beyond * np.sqrt(0.5 * np.pi).item()
     return near + distance
@@ -412,6 +414,7 @@ def _shuffle(key: Any, x: Any, axis: int) -> Any:
         size = aval.size.as_value()  # the rounds are those of the formula below
         rounds = 1 + convert(size > 1625, dtypes.int32) + convert(size > 2642245, dtypes.int32)
         return fori_loop(0, rounds, lambda _, state: _shuffled_once(state[0], state[1], axis), (key, x))[1]
+    # As in JAX: the words of all rounds together have at least n**3 values for n elements.
     rounds = int(np.ceil(3 * np.log(max(1, aval.size)) / np.log(np.iinfo(np.uint32).max)))
     for _ in range(rounds):
         key, x = _shuffled_once(key, x, axis)

@@ -146,6 +146,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     """
     quotient, rest = _polydiv(*check("polydiv", u, v))
     if trim_leading_zeros:
+        # JAX's tolerance, absolute for all sizes of coefficients
         nearly = np.sqrt(dtypes.finfo(type_of(rest).dtype).eps)
         length = _length(trim_zeros(where(absolute(rest) < nearly, 0, 1), "f"))
         rest = rest[_length(rest) - length :]
@@ -157,6 +158,7 @@ def _polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     rest, v = promote_inexact(u, v)
     steps = _length(rest) - _length(v) + 1
     quotient = []
+    # Products with the reciprocal, as in NumPy and JAX: quotients would be rounded differently.
     scale = divide(1.0, v[0])
     for k in range(steps):
         quotient.append(multiply(scale, rest[k]))
@@ -304,6 +306,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     leading = where(nonzero.any(), nonzero.argmax(), n)
     if not strip_zeros:
         return _roots_behind(p, leading)
+    # The length of the result depends on values here, which a traced polynomial does not have.
     first = int(leading)
     if first >= n - 1:
         return zeros(0, wide)
@@ -322,6 +325,7 @@ def _companion_roots(p: Any) -> Any:
 @jit
 def _roots_behind(p: Any, leading: Any) -> Any:
     n = _length(p)
+    # If all coefficients are 0, ones give the eigenvalues finite numbers to work with. No root is known then.
     p = where(leading == n, to_dtype(1, type_of(p).dtype), p)
     # Leading zeros, rolled to the end, add roots that are 0. These are sorted behind the others and become nan.
     roots = _companion_roots(roll(p, -leading))

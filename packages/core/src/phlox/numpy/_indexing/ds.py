@@ -44,6 +44,7 @@ class Slice:
 
 
 def _flatten(x: Slice) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    # A start that is known is static data, so that it stays known under jit. Any other start is a leaf.
     known = isinstance(x.start, int)
     return (() if known else (x.start,)), (x.start if known else None, x.size, x.stride)
 
@@ -128,6 +129,7 @@ def window(index: Any, shape: tuple[int, ...]) -> Window:
     axis = 0
     for i, part in enumerate(parts):
         if type(part) is Slice:
+            # The window reaches from the first to the last element. A slice of the window then applies the stride.
             sizes[axis] = max(0, (int(part.size) - 1) * part.stride + 1) if part.size else 0
             starts[axis] = to_dtype(from_front(part.start, shape[axis]), dtypes.int32)
             parts[i] = slice(None, None, part.stride)

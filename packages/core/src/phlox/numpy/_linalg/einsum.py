@@ -119,6 +119,7 @@ def _numbers(path: Sequence[Any]) -> Path:
 
 def _strategy(optimize: Any, count: int) -> Any:
     """The option `optimize` as opt_einsum takes it, for `count` operands."""
+    # JAX's path. A result goes to the end of the list, so that (0, 1) joins pairs and does not go from left to right.
     if optimize is False:
         return [(0, 1)] * (count - 1) or [(0,)]
     return "optimal" if optimize is True else optimize

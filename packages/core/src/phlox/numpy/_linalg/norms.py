@@ -98,6 +98,7 @@ def _squares(x: Any) -> Any:
 
 def _root(total: Any, degree: Any = 2) -> Any:
     """The root of this degree; where `total` is zero its derivative is zero too, as that of abs at zero."""
+    # The zeros are replaced before the root: reverse mode would multiply its infinite derivative there by 0.
     is_zero = total == 0
     positive = where(is_zero, 1, total)
     return where(is_zero, total, e.sqrt(positive) if degree == 2 else positive ** (1.0 / degree))

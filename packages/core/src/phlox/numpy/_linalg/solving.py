@@ -160,6 +160,7 @@ def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
     # JAX's default; NumPy's is 1e-15 for all dtypes.
     if rtol is None:
         rtol = 10.0 * value_of(max_dim(m, n)) * dtypes.finfo(aval.dtype).eps
+    # With the factors of the conjugate, the pseudo-inverse needs their transposes without conjugation.
     u, s, vh = svd(conj(a), full_matrices=False, hermitian=hermitian)
     rtol = asarray(rtol)[..., None]
     rtol = rtol.reshape((1,) * (type_of(s).ndim - rtol.ndim) + rtol.shape)
@@ -227,8 +228,10 @@ def _lstsq(a: Any, b: Any, rcond: Any, numpy_resid: bool) -> tuple[Any, Any, Any
         s, rank, x = zeros(0, dtype), array(0, int), zeros((n, type_of(columns).shape[1]), dtype)
     else:
         eps = dtypes.finfo(dtype).eps
+        # As in NumPy, a negative rcond stands for the machine precision.
         limit = float(eps) * value_of(max_dim(m, n)) if rcond is None else where(rcond < 0, eps, rcond)
         x, rank, s = _minimizer(a, columns, limit)
+    # NumPy returns no residuals here. Their shape depends on the rank, so that `lstsq` does not jit this case.
     if numpy_resid and (rank < n or m <= n):
         residuals = asarray([])
     else:

@@ -217,6 +217,7 @@ def _source(positions: Any, n: Any, mode: str) -> Any:
     if mode == "wrap":
         return positions % n
     last = n - 1 if mode == "reflect" else n
+    # For one element the period of "reflect" is 0, the remainder by which is not defined.
     turn = positions % maximum(2 * last, 1)
     return minimum(turn, 2 * last - turn if mode == "reflect" else 2 * last - 1 - turn)
 

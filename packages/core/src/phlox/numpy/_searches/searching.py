@@ -103,6 +103,7 @@ def _searchsorted(a: Any, v: Any, right: bool, method: str) -> Any:
         flat = ravel(v)
         # The sort is stable: with `flat` first its elements are before equal elements of `a`, else after them.
         both = _ranks(concatenate([a, flat]))[n:] if right else _ranks(concatenate([flat, a]))[: type_of(flat).shape[0]]
+        # The rank among both vectors less that among the values is the number of elements of `a` before the value.
         return reshape(both - _ranks(flat), shape)
     return _bisect(a, v, right, unroll=method == "scan_unrolled")
 

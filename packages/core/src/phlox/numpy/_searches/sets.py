@@ -165,6 +165,7 @@ def unique(
         bounds = first_places(begins, count + 1 if return_counts else count, end)
         starts = bounds[:count] if return_counts else bounds
         missing = equal(starts, end)
+        # Without a fill value the smallest value fills the result, as in JAX.
         first = choose(missing, to_dtype(0, index_dtype), starts)
         values = reshape(take(rows, first, 0), (count, *rest))
         if fill_value is not None:

@@ -171,6 +171,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
         # A correlation of 1, or nan if the variance is 0
         return divide(c, c)
     deviations = sqrt(real(diagonal(c)))
+    # Two divisions, as the product of two small deviations may underflow.
     c = divide(divide(c, deviations[:, None]), deviations[None, :])
     if is_kind(c, "c"):
         from ..._ops.elementwise.arithmetic import complex_

@@ -110,6 +110,7 @@ def histogram(
     flat, edges = promote_inexact(ravel(a), edges)
     last = type_of(edges).shape[0] - 1
     # Bin 0 counts elements less than the first edge; those greater than the last edge are out of bounds, and dropped.
+    # The last bin includes its right edge, as in NumPy.
     where = choose(equal(flat, edges[last]), np.int32(last), searchsorted(edges, flat, "right"))
     counts = At(zeros((last + 1,), type_of(counted).dtype))[where].add(counted, mode="drop")[1:]
     if density:

@@ -133,6 +133,8 @@ def _quantile(
             pick = functools.partial(_rows, a, axis, several)
         last = subtract(count, to_dtype(1, dtype))
         if method == "inverted_cdf":
+            # The first element at which the share of elements up to it reaches q. For q = 0 this is position -1, which
+            # is clipped.
             place = subtract(ceil(multiply(q, count)), to_dtype(1, dtype))
             out = pick(to_dtype(clip(place, to_dtype(0, dtype), last), dtypes.int32))
         else:
