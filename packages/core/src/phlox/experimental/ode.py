@@ -95,6 +95,7 @@ def odeint(
             raise ArgumentError(f"The contents of odeint *args must be arrays or scalars, but got {leaf!r}")
     if not jnp.issubdtype(t.dtype, jnp.floating):
         raise DtypeError(f"t must be an array of floats, but got {t}", instead="t.astype(float)")
+    # Arrays that `func` closes over become arguments: `custom_vjp` returns cotangents of arguments only.
     converted, consts = closure_convert(func, y0, t[0], *args)
     return _solve_tree(converted, rtol, atol, mxstep, hmax, y0, t, *args, *consts)
 
@@ -199,6 +200,7 @@ def _step(slope: Any, y: Any, f: Any, t: Any, dt: Any) -> tuple[Any, Any, Any, A
 def _interpolation(y0: Any, y1: Any, k: Any, dt: Any) -> Any:
     """Coefficients of the polynomial of fourth order through a step's ends, its middle and its slopes."""
     length = dt.astype(y0.dtype)
+    # The sum of these coefficients is 1. Their halves are for half a step.
     middle = y0 + length * jnp.dot(jnp.array(_MIDDLE / 2, dtype=k.dtype), k)
     # The method is "first same as last": the last stage is the slope at the end, and the first of the next step.
     f0, f1 = length * k[0], length * k[-1]

@@ -459,6 +459,7 @@ def ragged_all_to_all(
     begins, ends = swapped[1], swapped[1] + lengths
     at = np.arange(type_of(output).shape[0], dtype=np.int32)[:, None]
     arrives = (begins <= at) & (ends > at)
+    # At most one piece arrives at each row, so the maximum is its source, and 0 at rows that nothing reaches.
     source = where(arrives, swapped[0] + senders * rows + at - begins, 0).max(1)
     there = insert_axes(function, arrives.any(1), tuple(range(1, type_of(output).ndim)))
     return where(there, everything.at[source].get(mode="clip"), output)

@@ -54,6 +54,7 @@ def _linear_call_transpose(
         *args[num_consts:fixed],
         *map(instantiate, cotangents),
         callee=program,
+        # The transpose of the transpose is the function itself, so the cotangents can be differentiated again.
         transposed=lambda: (callee, list(args[:num_consts])),
         num_consts=len(consts),
         num_res=num_res,

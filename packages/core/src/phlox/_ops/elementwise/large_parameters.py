@@ -77,6 +77,7 @@ def _terms(eps: float) -> tuple[tuple[float, ...], ...]:
     from fractions import Fraction  # slow to import, as it imports `decimal`
 
     rows, columns = 14, 26
+    # Each row has two coefficients less than the row before.
     count = columns + 2 * rows + 3
     alpha = [Fraction(0), Fraction(1), Fraction(1, 3)]
     for n in range(3, count):

@@ -30,6 +30,7 @@ def _above(padding: Padding, x: Any, aval: ShapedArray) -> Any:
     # The norm is at most the largest sum of a row and a column: both, as one triangle may be all that is read.
     sums = add(reduce_sum(sizes, axes=last[1:]), reduce_sum(sizes, axes=last[:1]))
     most = reduce_max(sums, axes=(aval.ndim - 2,))
+    # Plus 1, so that it is above the values of a matrix of zeros too.
     above = add(mul(most, filled(most, 2)), filled(most, 1))
     shape = padding.shape(aval.shape)
     return broadcast_in_dim(above, shape=shape, broadcast_dimensions=tuple(range(aval.ndim - 2)))
@@ -97,6 +98,7 @@ def _tall_svd(padding: Padding, eqn: JaxprEqn, x: Any, aval: ShapedArray) -> lis
     params = {**padding.params(eqn), "compute_uv": True, "full_matrices": False}
     if is_symbolic(n):
         values, u, vh = _square_svd(padding, eqn.replace(params=params), r, square)
+        # The rest of U belongs to the padding, and the product with Q must not add it.
         u = padding.filled(u, square, 0, last)
     else:
         values, u, vh = eqn.primitive.bind(r, **params)

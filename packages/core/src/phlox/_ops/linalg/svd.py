@@ -153,6 +153,7 @@ def _cuda_qr(f: Function, x: Value, full_matrices: bool, compute_uv: bool, algor
     """
     *stack, m, n = x.aval.shape
     transposed = m < n
+    # The call has these two results in any case. Scalars take their place if they are not computed.
     u, vh = f.outs[1:] if compute_uv else [shaped((), x.aval.dtype)] * 2
     outs = [x.aval, f.outs[0], *((vh, u) if transposed else (u, vh)), status(tuple(stack))]
     _, s, first, second, info = cuda_call(

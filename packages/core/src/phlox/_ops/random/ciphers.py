@@ -31,6 +31,7 @@ def _number(n: int) -> Any:
 def _threefry(key: Words, x: Words) -> Words:
     schedule = [*key, functools.reduce(xor, key, _PARITY)]
     x = [add(a, k) for a, k in zip(x, key, strict=True)]
+    # The rotations for four words of 32 bits, and twenty rounds, as in the paper
     rotations = ((10, 26), (11, 21), (13, 27), (23, 5), (6, 20), (17, 11), (25, 10), (18, 20))
     for turn in range(20):
         # Even and odd rounds mix different pairs of words.
@@ -56,6 +57,7 @@ def _rounds(key: Words) -> Any:
 
 
 def _philox_2(key: Words, x: Words) -> Words:
+    # The paper's multiplier for two words; below, those for four words
     factor = _number(0xD256D193)
     for (k,) in _rounds(key):
         x = [xor(xor(mulhi(factor, x[0]), x[1]), k), mul(factor, x[0])]

@@ -122,6 +122,7 @@ def reducer(
 
     primitive = Primitive(
         name,
+        # A check reads settings, which are not in the cache key of remembered types.
         remembers=check is None,
         types=types,
         sharding=_reduce_sharding,

@@ -56,6 +56,7 @@ def scatter_pad(name: str, neutral: Callable[[Any], Any] | None) -> Callable[...
         if rows:
             inside = padding.inside(avals[1], rows)
             indices = _bind("select_n", inside, _outside(indices), indices)
+        # In every mode, what is out of bounds now must be dropped. Moved indices may be equal, and are in no order.
         drop = type(params["mode"]).FILL_OR_DROP
         params |= {"mode": drop, "indices_are_sorted": False, "unique_indices": False}
         return _bind(name, operand, indices, updates, **params)

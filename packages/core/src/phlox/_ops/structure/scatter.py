@@ -224,6 +224,7 @@ def read_back(x: Any, indices: Any, operand: ShapedArray, updates: ShapedArray, 
         unique_indices=params["unique_indices"],
         indices_are_sorted=params["indices_are_sorted"],
         mode=params["mode"],
+        # An update that was dropped has no part in the result.
         fill_value=0,
     )
 
@@ -286,6 +287,7 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
     # they show which update was written, and only its tangent passes.
     count = shaped(typeof(updates).shape, dtypes.int32)
     flat = primitive("iota").bind(dtype=dtypes.int32, shape=(max(count.size, 1),), dimension=0)
+    # Updates are numbered from 1 on: 0 marks the elements that none of them writes.
     numbers = (
         primitive("reshape").bind(add(flat, np.int32(1)), new_sizes=count.shape, dimensions=None)
         if (count.size)

@@ -243,6 +243,8 @@ def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Ints) -
     nothing = [None] * len(starts)
     if type(ct) is Zero:
         return [Zero(x.aval), *nothing]
+    # Both operations move a start that is out of bounds to the same place, so that cotangents go to the elements that
+    # were read.
     return [dynamic_update_slice(zeros(x.aval), ct, *starts), *nothing]
 
 
@@ -268,6 +270,7 @@ def _dynamic_slice_batch(
         [dims[0], 0],
         dimension_numbers=GatherDimensionNumbers(every, (), every),
         slice_sizes=slice_sizes,
+        # Each example has one index vector, sorted and unique by itself. CLIP moves it as `dynamic_slice` does.
         unique_indices=True,
         indices_are_sorted=True,
         mode=GatherScatterMode.CLIP,

@@ -296,6 +296,7 @@ def _of_kernel(
         padding,
         strict=True,
     )
+    # The padding behind the input leaves the cotangent, as a window, as many positions as the kernel has elements.
     pads = tuple(
         (low, dilated(k, d) + dilated(out, s) - 1 - dilated(n, b) - low)
         for (n, k, out, (low, _)), s, b, d in zip(sides, window_strides, lhs_dilation, rhs_dilation, strict=True)

@@ -167,6 +167,7 @@ class BCOO(JAXSparse):
             raise NotImplementedError(f"reshape: {kwargs}")
         sizes = list(args[0] if len(args) == 1 and not isinstance(args[0], int) else args)
         if -1 in sizes:
+            # The product contains the -1 itself, hence the sign.
             sizes[sizes.index(-1)] = self.size // -int(np.prod(sizes))
         return functions.bcoo_reshape(self, new_sizes=sizes)
 

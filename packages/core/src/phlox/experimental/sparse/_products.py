@@ -183,6 +183,7 @@ def bcoo_dot_general(
     elif isinstance(rhs, BCOO):
         lhs = jnp.asarray(lhs)
         out = _sparse_dense(rhs, lhs, rc, lc, rb, lb)
+        # `_sparse_dense` puts the free axes of the sparse operand first, and those of `lhs` belong there.
         shared, free = len(lb), rhs.ndim - len(rc) - len(rb)
         middle = shared + free
         out = jnp.transpose(out, (*range(shared), *range(middle, out.ndim), *range(shared, middle)))
@@ -207,6 +208,7 @@ def _sparse_dense(lhs: BCOO, rhs: Any, lc: Any, rc: Any, lb: Any, rb: Any) -> An
     free, rhs_free = _free(lhs.n_sparse, lc, lb), _free(rhs.ndim, rc, rb)
     rhs = jnp.transpose(rhs, (*rb, *rc, *rhs_free)).astype(dtype)
     picks = tuple(rows[i] for i in (*lb, *lc))
+    # Padding has indices behind the ends: it reads zeros here, and is dropped where products are added below.
     picked = rhs.at[picks].get(mode="fill", fill_value=0) if picks else rhs[None]
     dense = lhs.shape[lhs.n_sparse :]
     data = lhs.data.astype(dtype).reshape(lhs.data.shape + (1,) * len(rhs_free))

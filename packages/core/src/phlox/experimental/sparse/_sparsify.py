@@ -224,6 +224,7 @@ def _div(x: Any, y: Any) -> BCOO:
             "Division by a sparse array is not implemented because it would result in dense output; instead: "
             "sparse.todense() of the divisor"
         )
+    # By the reciprocal, as in JAX: a quotient may differ in the last bit.
     return times_dense(x, 1.0 / y)
 
 
