@@ -267,6 +267,7 @@ def _part(f: Function, product: _Product, start: Value, axis: int, size: int) ->
     # keeps the matrix of bits in the loop, where it is no copy but a part of the conversion.
     start, matrix = f.barrier([start, matrix])
     bits = f.unlike("stablehlo.bitcast_convert", matrix, shaped(matrix.aval.shape, dtypes.uint16))
+    # A bfloat16 is the upper half of the float32 with the same value.
     part = f.convert(_cut(f, bits, start, axis, size), dtypes.uint32)
     shifted = f.same("stablehlo.shift_left", part, f.constant(16, part.aval))
     return f.unlike("stablehlo.bitcast_convert", shifted, shaped(part.aval.shape, dtypes.float32))

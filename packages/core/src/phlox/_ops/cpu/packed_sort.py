@@ -103,6 +103,7 @@ def _unsigned(f: Function, x: Value) -> Value:
     out = shaped(x.aval.shape, np.dtype(f"u{width // 8}"))
     bits = f.unlike("stablehlo.bitcast_convert", x, out)
     top = f.number(1 << (width - 1), out)
+    # With the sign bit inverted, negative integers are the smaller unsigned ones.
     if letter == "i":
         return f.same("stablehlo.xor", bits, top)
     # The order of floats by their bits: all bits of negative ones are inverted, the sign bit of the others.

@@ -38,6 +38,7 @@ def _form(primitive: Primitive, largest: bool) -> Form:
         aval = x.aval
         return (
             aval.size >= _LEAST
+            # Below 2**30, positions in the padding of the last group are still int32 numbers.
             and _SHORTEST <= aval.shape[axes[0]] < 1 << 30
             and dtypes.kind(aval.dtype) == "f"
             and dtypes.bits(aval.dtype) >= 8
@@ -66,6 +67,7 @@ def _position_in_groups(x: Any, axis: int, index_dtype: Any, largest: bool) -> A
     n = shape[axis]
     length = _group(n)
     count = -(-n // length)
+    # The padding is last in the last group: also where all elements equal it, the first position is an element's.
     if count * length > n:
         more, worst = count * length - n, (lowest if largest else highest)(dtype)
         x = pad(x, literal(x, worst), padding_config=tuple((0, more * (i == axis), 0) for i in range(len(shape))))

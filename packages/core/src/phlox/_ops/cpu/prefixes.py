@@ -129,6 +129,7 @@ def _in_turns(f: Function, op: Combine, others: Value, blocks: Value, axis: int,
 
 def _row_length(n: int) -> int:
     """The length of rows, which divides `n` if there is one that does."""
+    # Multiples of the short block, as rows are divided into such blocks in turn, without padding.
     divisors = [d for d in range(_ROW_LENGTH // 2, 2 * _ROW_LENGTH, _SHORT_BLOCK) if n % d == 0]
     return min(divisors, key=lambda d: abs(d - _ROW_LENGTH), default=_ROW_LENGTH)
 

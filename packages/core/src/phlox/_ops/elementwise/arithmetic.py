@@ -194,6 +194,7 @@ def direction(x: Any, y: Any, length: Any) -> tuple[Any, Any, Any]:
         return select(endless, select(infinite, sign(part), literal(part, 0)), part)
 
     x, y = limit(x), limit(y)
+    # Two infinite parts are limited to ±1 each, a vector of length √2.
     both = select(ne(mul(x, y), literal(x, 0)), literal(x, np.sqrt(2)), literal(x, 1))
     return x, y, select(endless, both, length)
 
@@ -475,6 +476,7 @@ log2 = unary(
 logistic = unary(
     "logistic",
     "stablehlo.logistic",
+    # As in JAX: where the result rounds to 1, from 17 on in float32, the derivative is 0 and not exp(-x).
     derivative=lambda x, out: mul(out, sub(literal(x, 1), out)),
     unfused="operation",
     accepts=INEXACT,

@@ -65,6 +65,7 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reo
         data, x = residuals
         y = solved(data, cotangent, True)
         rows = jnp.searchsorted(indptr, jnp.arange(data.shape[0]), side="right") - 1
+        # A x = b gives dx = A⁻¹ (db - dA x), so with y = A⁻ᵀ ct the cotangent of A is -y xᵀ, taken where A is stored.
         return -y[rows] * x[indices], y
 
     solve.defvjp(forward, backward)
@@ -105,6 +106,7 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: float | Array | None = No
         """The best eigenpairs in the span of orthonormal columns, and the products with their vectors."""
         image = product(basis)
         values, vectors = jnp.linalg.eigh(basis.conj().T @ image)
+        # eigh returns eigenvalues in ascending order. The last k, from the end on, are the largest in descending order.
         best = vectors[:, : -k - 1 : -1]
         return values[: -k - 1 : -1], best, image @ best
 

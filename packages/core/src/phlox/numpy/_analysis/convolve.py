@@ -50,6 +50,7 @@ def _checked(function: str, a: Any, v: Any, mode: str, preferred: Any) -> list[A
 def _padding(mode: str, short: int) -> tuple[int, int]:
     if mode == "full":
         return short - 1, short - 1
+    # NumPy's middle part starts at entry (short - 1) // 2 of the full result.
     return (short // 2, short - 1 - short // 2) if mode == "same" else (0, 0)
 
 
@@ -86,6 +87,7 @@ def convolve(
     Array([1., 2., 3., 6.], dtype=float32)
     """
     a, v = _checked("convolve", a, v, mode, preferred_element_type)
+    # Convolution is commutative. The shorter vector becomes the window, as `_padding` supposes.
     if type_of(a).shape < type_of(v).shape:
         a, v = v, a
     before, after = _padding(mode, type_of(v).shape[0])

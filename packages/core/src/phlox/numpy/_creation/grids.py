@@ -264,5 +264,6 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, computed: Any, o
     start, stop = to_dtype(start, computed), to_dtype(stop, computed)
     direction = sign(start)  # divided out, because logarithms need positive numbers
     first, last = log10(divide(start, direction)), log10(divide(stop, direction))
+    # `direction` has the shape of the end points: for this product the numbers lie along axis 0, and are moved later.
     out = multiply(direction, logspace(first, last, num, endpoint, dtype=computed))
     return to_dtype(moveaxis(out, 0, canonical_axis(axis, type_of(out).ndim, "geomspace")), out_dtype)

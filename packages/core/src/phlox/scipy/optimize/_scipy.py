@@ -112,6 +112,7 @@ def _bounds(bounds: Any, shape: tuple[int, ...], dtype: Any) -> list[Any]:
 def _defaults(method: str, options: dict[str, Any], tol: Any, dtype: Any) -> dict[str, Any]:
     """SciPy's options, with tolerances that the precision of `dtype` can reach."""
     eps = float(dtypes.finfo(dtype).eps)
+    # Without `tol` SciPy's own defaults; with it both tolerances of a method, as in SciPy.
     if method == "L-BFGS-B":
         rough = {"ftol": max(2.2e-9, 4 * eps), "gtol": 1e-5}
         exact = {"ftol": tol, "gtol": tol}

@@ -360,6 +360,7 @@ def _density(dataset: Any, weights: Any, covariance: Any, points: Any, log: bool
 @functools.partial(jit, static_argnames=("shape",))
 def _resample(kde: gaussian_kde, key: Any, shape: tuple[int, ...]) -> Any:
     chosen, around = random.split(key)
+    # The density is a mixture: a sample is one of the points, chosen by weight, and noise of the common covariance.
     at = random.choice(chosen, kde.n, shape=shape, p=kde.weights)
     dataset, covariance = promote_dtypes(kde.dataset, kde.covariance)
     zero = jnp.zeros(kde.d, type_of(covariance).dtype)

@@ -25,6 +25,7 @@ def gamma(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) 
 
 
 def log_density(z: Any, a: Any, scale: Any) -> Any:
+    # 1 stands in for points below 0, where log(z) would make the derivative by `a` a nan.
     y = jnp.where(z < 0, 1, z)
     # At infinity (a - 1) log(y) - y would be inf - inf.
     out = jnp.where(y == jnp.inf, -jnp.inf, xlogy(a - 1, y) - y) - (gammaln(a) + jnp.log(scale))

@@ -25,6 +25,7 @@ def gennorm(x: ArrayLike, beta: ArrayLike) -> Any:
 
 
 def _below(x: Any, beta: Any) -> Any:
+    # The smaller tail is computed: it keeps its digits, and 1 less at most 1/2 does not cancel.
     half = 0.5 * gammaincc(1 / beta, jnp.abs(x) ** beta)
     return jnp.where(x > 0, 1 - half, half)
 

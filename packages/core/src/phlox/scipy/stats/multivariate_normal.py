@@ -61,6 +61,7 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
     factor = lax.linalg.cholesky(cov)
     log_root = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
     if len(cov_shape) == 2:
+        # One matrix for all points: they are the rows of a single system, instead of a stack of systems.
         rows = jnp.reshape(y, (-1, n))
     else:
         stack = jnp.broadcast_shapes(both[:-1], cov_shape[:-2])

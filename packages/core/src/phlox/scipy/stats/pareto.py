@@ -34,6 +34,7 @@ def _log_density(z: Any, b: Any, scale: Any) -> Any:
 
 
 def _log_below(z: Any, b: Any) -> Any:
+    # log(1 - z**-b), where z**-b may be nearly 1 or far below the rounding error of 1
     out = jnp.where(z <= 1, -jnp.inf, log1mexp(jnp.where(z > 1, b * _log(z), 1)))
     return jnp.where((b > 0) & (z == z), out, jnp.nan)
 

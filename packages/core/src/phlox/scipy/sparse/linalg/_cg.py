@@ -23,6 +23,7 @@ def _iterate(p: Problem) -> Any:
     def step(state: Any) -> Any:
         x, residual, direction, energy, _, count = state
         image = p.operator(direction)
+        # Both inner products are real for Hermitian operators, also of complex vectors.
         length = energy / real_dot(direction, image)
         x, residual = axpy(length, direction, x), axpy(-length, image, residual)
         towards = p.precondition(residual)
