@@ -445,3 +445,9 @@ def test_einsum_paths_of_several_operands(subscripts, path):
     arrays = [A(3, 3).make("float32", None, f"einsum {i}") for i in range(4)]
     got = phlox.numpy.einsum(subscripts, *arrays, optimize=path)
     np.testing.assert_allclose(got, np.einsum(subscripts, *arrays), rtol=1e-4, atol=1e-4)
+
+
+def test_eigenvalues_of_a_tridiagonal_matrix_that_is_two_blocks():
+    """The bisection meets the first element of the diagonal, which is an eigenvalue; jax finds 0 twice."""
+    values = phlox.scipy.linalg.eigh_tridiagonal(np.float32([0, -1, 1]), np.float32([0, 1]), eigvals_only=True)
+    np.testing.assert_allclose(values, [-(2**0.5), 0, 2**0.5], atol=1e-6)

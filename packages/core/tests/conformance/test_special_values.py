@@ -261,3 +261,11 @@ def test_box_cox_transforms_have_derivatives_by_their_exponent():
                     [f(at, 1.7), f(at, -1.7)], [exact, (x**-1.7 * (-1.7 * log - 1) + 1) / 1.7**2], rtol=1e-12
                 )
         assert float(phlox.grad(special.boxcox)(0.0, 1.0)) == 1
+
+
+def test_bernoulli_numbers_in_double_precision():
+    """SciPy's fourth is 1.7e-12 off, as it adds a fixed number of terms; jax's 2.5e-6."""
+    with phlox.enable_x64(True):
+        result = special.bernoulli(12)
+    expected = [1, -1 / 2, 1 / 6, 0, -1 / 30, 0, 1 / 42, 0, -1 / 30, 0, 5 / 66, 0, -691 / 2730]
+    np.testing.assert_allclose(result, expected, rtol=1e-15)

@@ -82,7 +82,7 @@ for array, name in ((x, "float32[4,2]"), (flat, "float32"), (key, "key"), (remot
             refused = {"float", "int", "bool", "complex", "range", "round", "format", "buffer"}
             assert how in refused | ({"iterate"} if array is remote else set()) or array is key, (how, error)
         else:
-            raise AssertionError(f"{how} of {array} gave {found}")
+            assert how == "get" and array is key, f"{how} of {array} gave {found}"  # keys stay where they are
 
 # What this process holds, it can read.
 assert [s.index for s in x.addressable_shards] == [(slice(2 * me, 2 * me + 2), slice(i, i + 1)) for i in (0, 1)]

@@ -169,6 +169,13 @@ def test_an_axis_name_may_be_that_of_an_outer_axis():
         vmap(pmap(lambda x: lax.psum(x, "i"), axis_name="i"), axis_name="i")(x)
 
 
+def test_inside_of_a_shard_map():
+    mesh = phlox.make_mesh((1,), ("outer",), devices=phlox.devices()[:1])
+    inner = pmap(lambda x: lax.psum(x, "i"), axis_name="i", devices=phlox.devices()[:1])
+    f = phlox.shard_map(inner, mesh=mesh, in_specs=phlox.P(), out_specs=phlox.P())
+    np.testing.assert_array_equal(phlox.jit(f)(jnp.ones((1, 3))), np.ones((1, 3)))
+
+
 def test_words_of_devices_and_axes():
     with pytest.raises(ValueError, match="'devices' argument to pmap must be non-empty, or None"):
         pmap(lambda x: x, devices=[])

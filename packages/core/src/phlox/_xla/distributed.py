@@ -259,7 +259,8 @@ def _bind_address(address: str | None, host: str, port: int) -> str:
     """The address on which process 0 listens; `host` and `port` are those of the coordinator."""
     address = address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS")
     # A coordinator at a loopback address listens only there, so that its port is open to no other machine.
-    return address or (f"127.0.0.1:{port}" if host in _LOOPBACK[:2] else f"[::]:{port}")
+    loopback = "[::1]" if host == "[::1]" else "127.0.0.1"
+    return address or (f"{loopback}:{port}" if host in _LOOPBACK else f"[::]:{port}")
 
 
 def _connect(client: Any, watch: Watch, address: str, number: int, count: int, timeout: int) -> None:

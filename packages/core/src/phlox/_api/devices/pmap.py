@@ -336,7 +336,7 @@ def _map(function: _ParallelFunction, args: tuple[Any, ...], kwargs: dict[str, A
         jaxpr, consts = stage(on_slice, avals, name=arguments.fun_name(fun), arg_names=names)
     check_returned(fun, flat.out_tree)
     closed = ClosedJaxpr(hoist_consts(jaxpr))
-    shadowed = name != _NO_NAME and any(known == name for known, _ in axis_env.get())
+    shadowed = name != _NO_NAME and any(known == name for known, *_ in axis_env.get())
     if shadowed and name in axes_used(closed.jaxpr):  # transformations could not tell the two axes apart
         raise OptionError(
             f"pmap: collectives over axis name {name!r}, which is already in use by an outer vmap or pmap",

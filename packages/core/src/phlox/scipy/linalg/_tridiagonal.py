@@ -113,7 +113,8 @@ def _bisection(diagonal: Any, squares: Any, sizes: Any, indices: Any, tol: Any) 
     # Sturm's sequence divides by its elements: those closer to 0 than `pivot`, for which a quotient could overflow, are
     # replaced by -pivot (PIVMIN in LAPACK's xSTEBZ).
     pivot = safe * jnp.maximum(1, jnp.max(squares))
-    nudge = jnp.square(info.eps * sizes[0])
+    # Where x equals the first element of the diagonal. It is not 0 if the element beside it is: 0 / 0 would follow.
+    nudge = jnp.maximum(jnp.square(info.eps * sizes[0]), pivot)
     exact = info.eps * norm if tol is None else jnp.maximum(tol, info.eps * norm)
 
     def below(x: Any) -> Any:
