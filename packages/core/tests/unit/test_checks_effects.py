@@ -165,6 +165,8 @@ def body_of_loop_inside():
 
         return phlox.lax.fori_loop(0, 3, body, x)
 
+    for i in range(20):  # other bodies are counted by themselves
+        phlox.lax.fori_loop(0, 2, lambda _, x, i=i: x + i, 0)
     run(1.0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from ..._base import monitoring
 from ..._base.checks import is_on, is_strict, report
@@ -121,10 +122,11 @@ def _users_code(fun: Any, depth: int = 3) -> CodeType | None:
     while fun is not MISSING:
         if isinstance(fun, FunctionType):
             code = fun.__code__
-            # Loops and branches wrap the user's function in one of phlox, which has it in its closure.
+            # Loops and branches wrap the user's function in one of phlox, which has it, or a weak reference to it, in its
+            # closure.
             if not is_users(code.co_filename) and depth:  # cells equal to `CellType()` have no value yet
                 cells = (cell.cell_contents for cell in fun.__closure__ or () if cell != CellType())
-                inner = (_users_code(x, depth - 1) for x in cells if isinstance(x, FunctionType | MethodType))
+                inner = (_users_code(x, depth - 1) for x in cells if isinstance(x, FunctionType | MethodType | ref))
                 code = next((c for c in inner if c is not None and is_users(c.co_filename)), code)
         fun = inner_function(fun)
     return code
