@@ -122,8 +122,8 @@ def _users_code(fun: Any, depth: int = 3) -> CodeType | None:
     while fun is not MISSING:
         if isinstance(fun, FunctionType):
             code = fun.__code__
-            # Loops and branches wrap the user's function in one of phlox, which has it, or a weak reference to it, in its
-            # closure.
+            # Loops and branches wrap the user's function in one of phlox, which has it in its closure, or a weak
+            # reference to it.
             if not is_users(code.co_filename) and depth:  # cells equal to `CellType()` have no value yet
                 cells = (cell.cell_contents for cell in fun.__closure__ or () if cell != CellType())
                 inner = (_users_code(x, depth - 1) for x in cells if isinstance(x, FunctionType | MethodType | ref))
