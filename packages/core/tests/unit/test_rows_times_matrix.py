@@ -60,6 +60,16 @@ def test_values_and_memory(kind, dtype):
             assert temporary(turned, x, w) < 1.8e6
 
 
+@pytest.mark.parametrize("dtype", NARROW)
+def test_one_row_times_a_matrix_of_many_elements(dtype):
+    """The loop has two turns. Each writes sums of eight products, 1.2 MB; the matrix in float32 is 19 MB."""
+    x_dtype = dtype if "float" in dtype else "float32"
+    x, w = drawn((1, 2304), x_dtype, seed=1) / 40, drawn((2304, 2048), dtype)
+    f = PRODUCTS["rows x matrix"]
+    check(f, x, w)
+    assert temporary(f, x, w) < 1.8e6
+
+
 def test_the_sum_of_bfloat16_is_rounded_once():
     x, w = jnp.ones((1, 4096), "bfloat16"), jnp.full((4096, 256), 1.0, "bfloat16").at[0].set(0.5)
     assert (x @ w == jnp.bfloat16(4095.5)).all()

@@ -28,7 +28,6 @@ from ..._transform.manual_axes import as_typed_all
 from ..._transform.transpose import Linear, Unwanted, backward_pass
 from ..jit import arguments
 from ..jit.user_functions import FlatFunction, check_returned
-from .logs import gathered, with_calls_in_line
 
 # Wrapped around the names of scopes: profiles then show ``transpose(jvp(layer))``, as those of JAX do.
 _JVP, _TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
@@ -368,6 +367,7 @@ class Pullback:
     @property
     def with_logs(self) -> Callable[[Any], tuple[Any, dict[str, Any]]]:
         """The same map, which returns (cotangents, logs of the backward rules), see `custom_vjp.defvjp_with_logs`."""
+        from .logs import gathered, with_calls_in_line  # few rules have logs
 
         def pull_back(cotangent: Any) -> tuple[Any, dict[str, Any]]:
             jaxpr = with_calls_in_line(self.jaxpr)
