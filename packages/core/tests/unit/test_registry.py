@@ -191,6 +191,8 @@ def test_jvp_agrees_with_differences(name):
     step = 1e-6
     for example in table()[name]:
         moving = [i for i, x in enumerate(example.args) if inexact(x) and i not in example.fixed]
+        if not moving:  # an operation without tangents is not differentiated
+            continue
         random = rng("jvp", name)
         tangents = [Zero(typeof(x).tangent()) for x in example.args]
         for i in moving:
@@ -206,9 +208,6 @@ def test_jvp_agrees_with_differences(name):
 
         _, out_tangents = p.jvp(list(example.args), tangents, **example.params)
         out_tangents = [tangent_of(t) for t in (out_tangents if p.multiple_results else [out_tangents])]
-        if not moving:
-            assert all(type(t) is Zero for t in out_tangents)
-            continue
         above, below, got = at(step), at(-step), [host(instantiate(t)) for t in out_tangents]
         for hi, lo, t, y in zip(above, below, got, at(0.0), strict=True):
             if t.dtype == dtypes.float0 or not dtypes.is_inexact(y.dtype):

@@ -65,7 +65,7 @@ class Rules:
         Any,
         Rule(
             "(primals, tangents, **params) -> outputs, output tangents",
-            "forward derivative; a tangent may be a `Zero`",
+            "forward derivative; tangents may be `Zero`, but not all of them",
             missing="Differentiation rule for {} not implemented",
             needed_for="differentiation",
         ),
@@ -90,7 +90,7 @@ class Rules:
         Any,
         Rule(
             "(cotangents, *args, **params) -> a cotangent or None for each operand",
-            "the transpose in the operands that are `Linear`",
+            "the transpose in the operands that are `Linear`; cotangents may be `Zero`, but not all of them",
             missing="Transpose rule (for reverse-mode differentiation) for {} not implemented",
             needed_for="reverse-mode differentiation",
         ),

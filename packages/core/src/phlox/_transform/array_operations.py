@@ -6,14 +6,14 @@ being imported.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
-from .._ir.primitive import primitive
+from .._ir.primitive import Primitive, primitive
 from .._trace.trace import typeof
 from .sharding_types import laid
 
@@ -82,6 +82,22 @@ def instantiate(x: Any) -> Any:
     Array([0., 0.], dtype=float32)
     """
     return zeros(x.aval) if type(x) is Zero else x
+
+
+def linear_jvp(make: Callable[[], Primitive], operands: slice = slice(None)) -> Callable[..., tuple[Any, Any]]:
+    """The jvp rule of an operation that is linear in these operands together: it is applied to their tangents.
+
+    Args:
+      make: returns the primitive, which is not yet defined when its rules are.
+      operands: positions of the operands; the others have no tangents, such as indices.
+    """
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        moving = list(primals)
+        moving[operands] = map(instantiate, tangents[operands])
+        return make().bind(*primals, **params), make().bind(*moving, **params)
+
+    return jvp
 
 
 def add(x: Any, y: Any) -> Any:

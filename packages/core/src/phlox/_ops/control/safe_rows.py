@@ -16,7 +16,7 @@ from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, zeros
+from ..._transform.array_operations import linear_jvp, zeros
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import restage
 from ..._transform.padding import passes
@@ -28,18 +28,10 @@ from ..structure.shape import broadcast_in_dim, transpose
 from .rows import counting, spread
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **how: Any) -> tuple[Any, Any]:
-    goes_on, t = primals[0], tangents[1]
-    return safe_rows.bind(*primals, **how), t if type(t) is Zero else safe_rows.bind(goes_on, t, **how)
-
-
-# Only reverse mode multiplies the zero cotangents of rows that have ended by derivatives, so `_jvp` replaces nothing.
+# Only reverse mode multiplies zero cotangents of rows that have ended by derivatives: the jvp rule replaces nothing.
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], axes: tuple[int, ...], row: int) -> tuple[Any, Any]:
     (goes_on, x), t = primals, tangents[1]
-    out = _replaced(goes_on, x, axes, row)
-    if type(t) is not Zero:
-        t = select(_mask(goes_on, t, axes), t, zeros(typeof(t)))
-    return out, t
+    return _replaced(goes_on, x, axes, row), select(_mask(goes_on, t, axes), t, zeros(typeof(t)))
 
 
 def _replaced(goes_on: Any, x: Any, axes: tuple[int, ...], row: int) -> Any:
@@ -104,7 +96,7 @@ safe_rows = Primitive(
     remembers=True,
     types=lambda goes_on, x, axes, row: x,
     lower=lambda f, goes_on, x, axes, row: x,
-    jvp=_jvp,
+    jvp=linear_jvp(lambda: safe_rows, slice(1, None)),
     linearize=_linearize,
     transpose=lambda ct, goes_on, x, **_: [None, ct if is_linear(x) else None],
     batch=_batch,

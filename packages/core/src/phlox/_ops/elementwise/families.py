@@ -268,9 +268,6 @@ def unary(
         check_kind(name, x, accepts)
         return x if result is None else shaped(x.shape, result(x.dtype), x.weak_type)
 
-    def transposed(cotangent: Any, x: Any, **params: Any) -> list[Any]:
-        return [cotangent if type(cotangent) is Zero else transpose(cotangent, x, **params)]  # type: ignore[misc]
-
     rule = _lowering_rule(lower)
     if symmetry is not None:
         rule = reflected(rule, symmetry)
@@ -283,7 +280,7 @@ def unary(
         lower=_with_nan(rule) if undefined_at_nan else rule,
         jvp=None if derivative is None and tangent is None else _unary_jvp(lambda: prim, derivative, tangent),
         spectral=lambda *args, **params: follow(prim, *args, **params),
-        transpose=None if transpose is None else transposed,
+        transpose=transpose and (lambda ct, x, **params: [transpose(ct, x, **params)]),
         batch=lambda axis, args, dims, **params: (prim.bind(*args, **params), dims[0]),
         pad=pad,
         show=show,
@@ -306,8 +303,7 @@ def _unary_jvp(
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
         out = primitive_of().bind(x, **params)
-        # A `Zero` is passed on as such, so that nothing is computed for operands that are not differentiated.
-        if type(t) is Zero or derivative is ZERO:
+        if derivative is ZERO:
             return out, Zero(typeof(out).tangent())
         if derivative is LINEAR:
             return out, primitive_of().bind(t, **params)
@@ -438,8 +434,6 @@ def _binary_transpose(rules: tuple[Callable[..., Any] | None, Callable[..., Any]
     """The transpose rule of a `binary` primitive, from the rules of its operands."""
 
     def transpose(cotangent: Any, x: Any, y: Any, **params: Any) -> list[Any]:
-        if type(cotangent) is Zero:
-            return [Zero(a.aval) if is_linear(a) else None for a in (x, y)]
         result: list[Any] = [None, None]
         for i, operand in enumerate((x, y)):
             if is_linear(operand):

@@ -12,8 +12,8 @@ from ..._ir.key_uses import makes
 from ..._ir.primitive import Primitive, Unfused, primitive
 from ..._trace.trace import typeof
 from ..._transform import spectra
-from ..._transform.array_operations import Zero, add, insert_axis, instantiate, move_axis, zeros
-from ..._transform.batch import BatchAxis, Dim
+from ..._transform.array_operations import Zero, add, insert_axis, linear_jvp, move_axis, zeros
+from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.padding import passes
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value
@@ -130,19 +130,7 @@ def _select_lower(f: Function, which: Value, *cases: Value) -> Value:
     return choose(0, len(cases))
 
 
-def _select_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    which, *cases = primals
-    out = select_n(which, *cases)
-    # The result follows the case that is chosen. `which` is of bools or integers, so its tangent says nothing.
-    case_tangents = tangents[1:]
-    if all(type(t) is Zero for t in case_tangents):
-        return out, Zero(typeof(out).tangent())
-    return out, select_n(which, *[instantiate(t) for t in case_tangents])
-
-
 def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:
-    if type(ct) is Zero:
-        return [None] + [Zero(c.aval) if is_linear(c) else None for c in cases]
     # Each case gets the cotangent of the elements that were taken from it, and zero for the others.
     nothing = zeros(typeof(ct))
     return [None] + [
@@ -157,9 +145,7 @@ def _select_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> 
     # One scalar chooses for all examples, and the cases have their mapped axis at one place: nothing moves.
     if which_dim is None and typeof(which).ndim == 0 and len(set(case_dims)) == 1:
         return select_n(which, *cases), case_dims[0]
-    moved = [
-        insert_axis(c, axis.size, 0) if d is None else move_axis(c, d, 0) for c, d in zip(cases, case_dims, strict=True)
-    ]
+    moved = [place_axis(c, d, 0, axis.size) for c, d in zip(cases, case_dims, strict=True)]
     if which_dim is None:
         if typeof(which).ndim:
             which = insert_axis(which, axis.size, 0)
@@ -175,7 +161,7 @@ select_n = Primitive(
     "select_n",
     types=_select_types,
     lower=_select_lower,
-    jvp=_select_jvp,
+    jvp=linear_jvp(lambda: select_n, slice(1, None)),
     transpose=_select_transpose,
     spectral=lambda *args: spectra.linear(select_n, *args),
     batch=_select_batch,

@@ -199,11 +199,7 @@ def _dot_transpose(
     """The cotangent of one factor: the contraction of `ct` with the other factor over that factor's free axes."""
     # In a linear program only one of the factors depends on linear arguments.
     if is_linear(lhs):
-        if type(ct) is Zero:
-            return [Zero(lhs.aval), None]
         return [_factor(ct, lhs.aval, rhs, dimension_numbers, precision, True), None]
-    if type(ct) is Zero:
-        return [None, Zero(rhs.aval)]
     (lc, rc), (lb, rb) = dimension_numbers
     return [None, _factor(ct, rhs.aval, lhs, ((rc, lc), (rb, lb)), precision, False)]
 

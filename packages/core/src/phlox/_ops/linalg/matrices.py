@@ -17,7 +17,6 @@ from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import check_whole, entries_of, join
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, zero_tangent
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.spectra import Decomposition, Followed, Slope, Spectrum, Vectors
 from ..control.rows import row_of
@@ -60,7 +59,6 @@ def linalg(
       ranks: the rank of each operand without the batch axes, which all operands share.
       result: ``result(dtype, *shapes, **params)`` for one element of the stack; it raises `ShapeError`.
       kinds: kinds of dtypes for each operand; by default all operands have one inexact dtype.
-      jvp: called if at least one of the tangents is not `Zero`.
       batch: the batching rule, if the mapped axis should not become one more batch axis.
       decomposes: see `Primitive`.
       sharding: how results are split, if other axes than those of the stack may be.
@@ -77,13 +75,6 @@ def linalg(
         outs = [shaped((*stack, *shape), d, weak) for shape, d in result(dtype, *cores, **params)]
         return outs if many else outs[0]
 
-    def forward(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        assert jvp is not None
-        if all(type(t) is Zero for t in tangents):
-            out = primitive.bind(*primals, **params)
-            return out, [zero_tangent(x) for x in out] if many else zero_tangent(out)
-        return jvp(primals, tangents, **params)
-
     def batched(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*[place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)], **params)
         return out, [0] * len(out) if many else 0
@@ -94,7 +85,7 @@ def linalg(
         types=types,
         sharding=sharding or over_stack(name, ranks),
         lower=lower,
-        jvp=None if jvp is None else forward,
+        jvp=jvp,
         transpose=transpose,
         batch=batch or batched,
         pad=pad or stack_pad(ranks),

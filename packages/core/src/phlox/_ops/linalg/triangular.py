@@ -94,8 +94,6 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tupl
 
 
 def _transpose(ct: Any, a: Any, b: Any, *, transpose_a: bool, **params: Any) -> list[Any]:
-    if type(ct) is Zero:
-        return [None, Zero(b.aval)]
     # The transpose of A⁻¹ is A⁻ᵀ, without conjugation: cotangents pair with tangents by the plain product.
     return [None, triangular_solve.bind(a, ct, transpose_a=not transpose_a, **params)]
 

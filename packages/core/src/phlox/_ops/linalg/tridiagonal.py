@@ -116,8 +116,6 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
 
 
 def _solve_transpose(ct: Any, dl: Any, d: Any, du: Any, b: Any, **params: Any) -> list[Any]:
-    if type(ct) is Zero:
-        return [None, None, None, Zero(b.aval)]
     # Row i holds dl[i], d[i], du[i] for columns i - 1, i, i + 1. The transpose exchanges the outer diagonals, each
     # moved by one row.
     return [None, None, None, tridiagonal_solve.bind(_shifted(du, 1), d, _shifted(dl, -1), ct, **params)]

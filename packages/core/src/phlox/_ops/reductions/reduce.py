@@ -107,11 +107,7 @@ def reducer(
         return reduce_lower(f, op, x, start(x.aval.dtype), axes, f.out)
 
     def differentiate(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[Any, Any]:
-        (x,), (t,) = primals, tangents
-        if type(t) is Zero:
-            out = primitive.bind(x, axes=axes)
-            return out, Zero(typeof(out).tangent())
-        return jvp(primitive, t, x, axes)  # type: ignore[misc]
+        return jvp(primitive, *tangents, *primals, axes)  # type: ignore[misc]
 
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes) -> tuple[Any, Dim]:
         dim = dims[0]
@@ -155,10 +151,6 @@ def _reduce_end(op: str, axes: Axes, x: ShapedArray, scalar: ShapedArray, out: S
     return f" applies {op} across dimensions = {ints(axes)} : ({x.text}, {scalar.text}) -> {out.text}"
 
 
-def _sum_transpose(ct: Any, x: Any, axes: Axes) -> list[Any]:
-    return [Zero(x.aval) if type(ct) is Zero else spread(ct, x.aval, axes)]
-
-
 reduce_sum = reducer(
     "reduce_sum",
     "stablehlo.add",
@@ -166,7 +158,7 @@ reduce_sum = reducer(
     accepts=NUMBER,
     check=_check_half,
     jvp=lambda reduce, t, x, axes: (reduce(x, axes=axes), reduce(t, axes=axes)),
-    transpose=_sum_transpose,
+    transpose=lambda ct, x, axes: [spread(ct, x.aval, axes)],
     spectral=moved(
         lambda: reduce_sum, lambda x, axes: {axis: i for i, axis in enumerate(_remaining_axes(x.ndim, axes))}
     ),

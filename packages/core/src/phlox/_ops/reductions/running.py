@@ -21,7 +21,6 @@ from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jvp import jvp
 from ..._transform.padding import Padding, passes
@@ -142,9 +141,6 @@ def cumulative(
         return x
 
     def differentiate(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        if type(tangents[0]) is Zero:
-            out = primitive.bind(*primals, **params)
-            return out, Zero(typeof(out).tangent())
         if transpose is not None:
             return primitive.bind(*primals, **params), primitive.bind(*tangents, **params)
         # The windows have no derivative of their own, so the result comes from the scan as well.
@@ -212,7 +208,7 @@ def _scanned(operation: Primitive, x: Any, axis: int, reverse: bool) -> Any:
 
 def _cumsum_transpose(ct: Any, x: Any, axis: int, reverse: bool) -> list[Any]:
     # An element is in all sums from its own on, so its cotangent is a sum from the other end.
-    return [Zero(x.aval) if type(ct) is Zero else cumsum(ct, axis=axis, reverse=not reverse)]
+    return [cumsum(ct, axis=axis, reverse=not reverse)]
 
 
 def _no_sum(dtype: Any) -> Any:

@@ -18,7 +18,7 @@ from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
 from ..._ir.sharding_types import each
 from ..._trace.axes import axis_size, tracked_axes
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, instantiate
+from ..._transform.array_operations import Zero, drop_zeros, linear_jvp
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, ints, quoted
@@ -161,17 +161,7 @@ def _check_alike(xs: Sequence[Any], axes: Axes, tracked: Axes) -> None:
             )
 
 
-def _pvary_jvp(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[Any, Any]:
-    (x,), (t,) = primals, tangents
-    out = pvary.bind(x, axes=axes)
-    if type(t) is Zero:
-        return out, Zero(typeof(out).tangent())
-    return out, pvary.bind(t, axes=axes)
-
-
 def _pvary_transpose(ct: Any, x: Any, axes: Axes) -> list[Any]:
-    if type(ct) is Zero:
-        return [Zero(x.aval)]
     return psum_invariant.bind(varying_over(ct, axes), axes=axes, axis_index_groups=None)
 
 
@@ -182,7 +172,7 @@ pvary = Primitive(
     vma=vma_in_types,
     sharding=sharding_in_types,
     lower=lambda f, x, axes: x,
-    jvp=_pvary_jvp,
+    jvp=linear_jvp(lambda: pvary),
     transpose=_pvary_transpose,
     batch=lambda axis, args, dims, axes: (pvary.bind(*args, axes=axes), dims[0]),
     extend=lambda params, trailing, *avals: params,
@@ -202,7 +192,7 @@ def _psum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
         outs = make().bind(*primals, **params)
         moving = [varying_over(t, params["axes"]) for t in tangents if type(t) is not Zero]
-        summed = iter(make().bind(*moving, **params)) if moving else iter(())
+        summed = iter(make().bind(*moving, **params))
         return outs, [
             Zero(typeof(out).tangent()) if type(t) is Zero else next(summed)
             for t, out in zip(tangents, outs, strict=True)
@@ -213,8 +203,8 @@ def _psum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
 
 def _psum_transpose(cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     # Every device's result contains every device's operand, so cotangents are summed as well.
-    nonzero = [instantiate(ct) for ct in cotangents if type(ct) is not Zero]
-    summed = iter(psum.bind(*nonzero, **params)) if nonzero else iter(())
+    nonzero = drop_zeros(cotangents)
+    summed = iter(psum.bind(*nonzero, **params))
     operand_cotangents = [Zero(ct.aval) if type(ct) is Zero else next(summed) for ct in cotangents]
     return [ct if is_linear(x) else None for ct, x in zip(operand_cotangents, args, strict=True)]
 

@@ -17,7 +17,7 @@ from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, entries_of
 from ..._trace.axes import axis_size as length_of
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, insert_axis, move_axis, zeros
+from ..._transform.array_operations import insert_axis, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim, run_batched
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import mul
@@ -52,13 +52,7 @@ def _exchange(
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
-        out = primitive.bind(x, **params)
-        if type(t) is Zero:
-            return out, Zero(typeof(out).tangent())
-        return out, primitive.bind(varying_over(t, params["axis_name"]), **params)
-
-    def transposed(ct: Any, x: Any, **params: Any) -> list[Any]:
-        return [Zero(x.aval) if type(ct) is Zero else transpose(ct, **params)]
+        return primitive.bind(x, **params), primitive.bind(varying_over(t, params["axis_name"]), **params)
 
     def batch(
         axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis_name: Axes, **params: Any
@@ -86,7 +80,7 @@ def _exchange(
         sharding=sharding,
         lower=lower,
         jvp=jvp,
-        transpose=transposed,
+        transpose=lambda ct, x, **params: [transpose(ct, **params)],
         batch=batch,
         extend=(lambda params, trailing, *avals: params) if moves else None,
         axes=lambda params: params["axis_name"],

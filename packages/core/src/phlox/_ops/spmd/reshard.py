@@ -11,7 +11,7 @@ from ..._ir.avals import ShapedArray
 from ..._ir.key_uses import passes
 from ..._ir.primitive import Primitive, sharding_in_types
 from ..._ir.sharding_types import spec_over
-from ..._transform.array_operations import Zero
+from ..._transform.array_operations import linear_jvp
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.sharding_types import unsplit
 from ..._xla.array import ArrayImpl, wrap
@@ -67,16 +67,11 @@ def _eager(x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Any:
     return move(x, NamedSharding(mesh, spec))
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **where: Any) -> tuple[Any, Any]:
-    (tangent,) = tangents
-    return reshard_p.bind(*primals, **where), tangent if type(tangent) is Zero else reshard_p.bind(tangent, **where)
-
-
 def _transpose(ct: Any, x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[Any]:
     # Where types say how the operand is split, its cotangent is resharded to that by `backward_pass`; elsewhere it is
     # split as the result is. An operand whose type says nothing may be split in any way.
-    if type(ct) is Zero or not mesh.explicit_axes:
-        return [ct if type(ct) is Zero else reshard_p.bind(ct, mesh=mesh, spec=spec)]
+    if not mesh.explicit_axes:
+        return [reshard_p.bind(ct, mesh=mesh, spec=spec)]
     return [unsplit(ct) if x.aval.spec is None else ct]
 
 
@@ -91,7 +86,7 @@ reshard_p = Primitive(
     types=_types,
     sharding=sharding_in_types,
     lower=_lower,
-    jvp=_jvp,
+    jvp=linear_jvp(lambda: reshard_p),
     transpose=_transpose,
     batch=_batch,
     eager=_eager,

@@ -19,7 +19,7 @@ from ..._ir.key_uses import picks
 from ..._ir.primitive import Primitive, define_on_demand, primitive
 from ..._ir.sharding_types import Entries, entries_of, join, refuse
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, move_axis, zeros
+from ..._transform.array_operations import move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.sharding_types import in_auto
 from ..._xla.text import Function, Value, flag, i64_array, ints
@@ -277,8 +277,6 @@ def default_fill(dtype: Any) -> Any:
 def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
     operand, indices = primals
     out = gather(operand, indices, **params)
-    if type(tangents[0]) is Zero:
-        return out, Zero(typeof(out).tangent())
     # What is read out of bounds is a constant, nan by default, and its tangent is zero.
     return out, gather(tangents[0], indices, **{**params, "fill_value": 0})
 
@@ -288,8 +286,6 @@ define_on_demand(f"{__package__}.scatter", "scatter-add")
 
 
 def _gather_transpose(ct: Any, operand: Any, indices: Any, **params: Any) -> list[Any]:
-    if type(ct) is Zero:
-        return [Zero(operand.aval), None]
     numbers = params["dimension_numbers"]
     back = ScatterDimensionNumbers(
         numbers.offset_dims,

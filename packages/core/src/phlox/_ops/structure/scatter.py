@@ -18,7 +18,7 @@ from ..._ir.primitive import Primitive, primitive
 from ..._ir.sharding_types import Entries, entries_of, join, refuse
 from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, zeros
+from ..._transform.array_operations import Zero, insert_axis, instantiate, linear_jvp, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import is_linear
@@ -230,12 +230,6 @@ def read_back(x: Any, indices: Any, operand: ShapedArray, updates: ShapedArray, 
 
 
 def _linear_transpose(ct: Any, operand: Any, indices: Any, updates: Any, keep_operand: bool, params: Any) -> list[Any]:
-    if type(ct) is Zero:
-        return [
-            Zero(operand.aval) if is_linear(operand) else None,
-            None,
-            Zero(updates.aval) if is_linear(updates) else None,
-        ]
     operand_aval, updates_aval = (x.aval if is_linear(x) else typeof(x) for x in (operand, updates))
     ct_operand = ct_updates = None
     if is_linear(operand):
@@ -246,22 +240,13 @@ def _linear_transpose(ct: Any, operand: Any, indices: Any, updates: Any, keep_op
     return [ct_operand, None, ct_updates]
 
 
-def _add_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-    operand, indices, updates = primals
-    out = scatter_add(operand, indices, updates, **params)
-    t_operand, _, t_updates = tangents
-    if type(t_operand) is Zero and type(t_updates) is Zero:
-        return out, Zero(typeof(out).tangent())
-    return out, scatter_add(instantiate(t_operand), indices, instantiate(t_updates), **params)
-
-
 scatter_add = Primitive(
     "scatter-add",
     remembers=True,
     types=_scatter_types,
     sharding=_scatter_sharding,
     lower=_scatter_lower("scatter-add"),
-    jvp=_add_jvp,
+    jvp=linear_jvp(lambda: scatter_add, slice(None, None, 2)),
     transpose=lambda ct, operand, indices, updates, **params: _linear_transpose(
         ct, operand, indices, updates, True, params
     ),
@@ -277,8 +262,6 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
     operand, indices, updates = primals
     t_operand, _, t_updates = tangents
     out = scatter(operand, indices, updates, **params)
-    if type(t_operand) is Zero and type(t_updates) is Zero:
-        return out, Zero(typeof(out).tangent())
     t_operand, t_updates = instantiate(t_operand), instantiate(t_updates)
     # Each element is written once at most, so tangents are written as values are.
     if params["unique_indices"]:
@@ -377,19 +360,13 @@ def _mul_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
     return out, total
 
 
-def _mul_transpose(ct: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> list[Any]:
-    if type(ct) is Zero:
-        return [Zero(operand.aval), None, None]
-    return [scatter_mul(ct, indices, updates, **params), None, None]
-
-
 scatter_mul = Primitive(
     "scatter-mul",
     types=_scatter_types,
     sharding=_scatter_sharding,
     lower=_scatter_lower("scatter-mul"),
     jvp=_mul_jvp,
-    transpose=in_auto(_mul_transpose),
+    transpose=in_auto(lambda ct, operand, *others, **params: [scatter_mul(ct, *others, **params), None, None]),
     batch=_scatter_batch(lambda: scatter_mul),
     pad=scatter_pad("scatter-mul", lambda dtype: 1),
     checked=_scatter_checked,
@@ -403,8 +380,6 @@ def _extremum_jvp(make: Any) -> Any:
         t_operand, _, t_updates = tangents
         operand, updates = computed_once(operand), computed_once(updates)
         out = make().bind(operand, indices, updates, **params)
-        if type(t_operand) is Zero and type(t_updates) is Zero:
-            return out, Zero(typeof(out).tangent())
         # Where several candidates equal the result, each gets an equal part of the derivative.
         t_operand, t_updates = instantiate(t_operand), instantiate(t_updates)
         one, none = literal(out, 1), literal(out, 0)

@@ -23,8 +23,8 @@ from ..._ir.sharding_types import entries_of, resized
 from ..._trace.staging import JaxprTracer
 from ..._trace.trace import ArrayLike, recorder, typeof
 from ..._transform import spectra
-from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, sum_axes, weak_number
-from ..._transform.batch import BatchAxis, Dim
+from ..._transform.array_operations import Zero, linear_jvp, move_axis, sum_axes, weak_number
+from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.padding import passes as passes_on
 from ..._transform.transpose import is_linear
 from ..._xla.host_values import as_array
@@ -58,26 +58,15 @@ def structural(
     """A primitive that is linear in its operand. `transpose(ct, aval, **params)` returns the operand's cotangent, and
     `axis_map_of(aval, **params)` maps axes of the operand to axes of the result."""
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        (x,), (t,) = primals, tangents
-        out = prim.bind(x, **params)
-        return out, Zero(typeof(out).tangent()) if type(t) is Zero else prim.bind(t, **params)
-
-    def transposed(ct: Any, x: Any, **params: Any) -> list[Any]:
-        return [Zero(x.aval) if type(ct) is Zero else transpose(ct, x.aval, **params)]
-
-    def batched(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
-        return batch(args[0], dims[0], **params)
-
     prim = Primitive(
         name,
         types=types,
         remembers=True,
         lower=lower,
-        jvp=jvp,
+        jvp=linear_jvp(lambda: prim),
         spectral=None if axis_map_of is None else spectra.moved(lambda: prim, axis_map_of),
-        transpose=transposed,
-        batch=batched,
+        transpose=lambda ct, x, **params: [transpose(ct, x.aval, **params)],
+        batch=lambda axis, args, dims, **params: batch(args[0], dims[0], **params),
         pad=pad,
         sharding=sharding,
         extend=extend,
@@ -125,15 +114,9 @@ def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any)
     (x,), (t,) = primals, tangents
     out = convert_element_type(x, **params)
     # Conversions to integers and bools are piecewise constant.
-    if type(t) is Zero or not dtypes.is_inexact(params["new_dtype"]):
+    if not dtypes.is_inexact(params["new_dtype"]):
         return out, Zero(typeof(out).tangent())
     return out, convert_element_type(t, **params)
-
-
-def _convert_transpose(ct: Any, x: Any, **params: Any) -> list[Any]:
-    if type(ct) is Zero:
-        return [Zero(x.aval)]
-    return [convert_element_type(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)]
 
 
 convert_element_type = Primitive(
@@ -143,7 +126,7 @@ convert_element_type = Primitive(
     lower=_convert_lower,
     jvp=_convert_jvp,
     spectral=lambda *args, **params: spectra.linear(convert_element_type, *args, **params),
-    transpose=_convert_transpose,
+    transpose=lambda ct, x, **params: [convert_element_type(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)],
     batch=lambda axis, args, dims, **params: (convert_element_type(*args, **params), dims[0]),
     pad=passes_on,
     keys=passes,
@@ -457,16 +440,7 @@ def _concatenate_types(*xs: ShapedArray, dimension: int) -> ShapedArray:
     return shaped(tuple(shape), first.dtype, all(x.weak_type for x in xs))
 
 
-def _concatenate_jvp(primals: Sequence[Any], tangents: Sequence[Any], dimension: int) -> tuple[Any, Any]:
-    out = concatenate(*primals, dimension=dimension)
-    if all(type(t) is Zero for t in tangents):
-        return out, Zero(typeof(out).tangent())
-    return out, concatenate(*[instantiate(t) for t in tangents], dimension=dimension)
-
-
 def _concatenate_transpose(ct: Any, *xs: Any, dimension: int) -> list[Any]:
-    if type(ct) is Zero:
-        return [Zero(x.aval) if is_linear(x) else None for x in xs]
     result, start = [], 0
     for x in xs:
         shape = typeof(x).shape if not is_linear(x) else x.aval.shape
@@ -486,9 +460,7 @@ def _part(x: Any, axis: int, start: int, stop: int) -> Any:
 def _concatenate_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], dimension: int) -> tuple[Any, Dim]:
     # Operands with their mapped axes at one position stay as they are. Moving an axis is a transpose of memory.
     to = dims[0] if dims[0] is not None and all(d == dims[0] for d in dims) else 0
-    moved = [
-        insert_axis(x, axis.size, to) if d is None else move_axis(x, d, to) for x, d in zip(args, dims, strict=True)
-    ]
+    moved = [place_axis(x, d, to, axis.size) for x, d in zip(args, dims, strict=True)]
     return concatenate(*moved, dimension=dimension + (to <= dimension)), to
 
 
@@ -498,7 +470,7 @@ concatenate = Primitive(
     types=_concatenate_types,
     sharding=splits.concatenate_split,
     lower=lambda f, *xs, dimension: f.op("stablehlo.concatenate", xs, f.out, f"dimension = {dimension} : i64"),
-    jvp=_concatenate_jvp,
+    jvp=linear_jvp(lambda: concatenate),
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
     pad=padding.concatenate_pad,
@@ -545,16 +517,7 @@ def _pad_lower(f: Function, x: Value, value: Value, padding_config: PaddingConfi
     return f.op("stablehlo.pad", [x, value], f.out, attributes)
 
 
-def _pad_jvp(primals: Sequence[Any], tangents: Sequence[Any], padding_config: PaddingConfig) -> tuple[Any, Any]:
-    out = pad(*primals, padding_config=padding_config)
-    if all(type(t) is Zero for t in tangents):
-        return out, Zero(typeof(out).tangent())
-    return out, pad(*[instantiate(t) for t in tangents], padding_config=padding_config)
-
-
 def _pad_transpose(ct: Any, x: Any, value: Any, padding_config: PaddingConfig) -> list[Any]:
-    if type(ct) is Zero:
-        return [Zero(a.aval) if is_linear(a) else None for a in (x, value)]
     # Negative widths remove the outer padding; the strides of the slice skip the interior padding.
     zero = literal(ct, 0)
     inside = pad(ct, zero, padding_config=tuple((-lo, -hi, 0) for lo, hi, _ in padding_config))
@@ -573,7 +536,7 @@ def _pad_batch(
     axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], padding_config: PaddingConfig
 ) -> tuple[Any, Dim]:
     x, value = args
-    x = insert_axis(x, axis.size, 0) if dims[0] is None else move_axis(x, dims[0], 0)
+    x = place_axis(x, dims[0], 0, axis.size)
     wider = ((0, 0, 0), *padding_config)
     if dims[1] is None:
         return pad(x, value, padding_config=wider), 0
@@ -590,7 +553,7 @@ pad = Primitive(
     types=_pad_types,
     sharding=lambda out, x, value, padding_config: resized("pad", x, out),
     lower=_pad_lower,
-    jvp=_pad_jvp,
+    jvp=linear_jvp(lambda: pad),
     transpose=_pad_transpose,
     batch=_pad_batch,
     pad=padding.pad_pad,

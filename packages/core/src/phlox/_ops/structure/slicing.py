@@ -17,8 +17,8 @@ from ..._ir.key_uses import KeyUses, picks
 from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, entries_of, join, refuse, resized
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, insert_axis, instantiate, move_axis, zeros
-from ..._transform.batch import BatchAxis, Dim
+from ..._transform.array_operations import instantiate, linear_jvp, zeros
+from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.families import literal
@@ -141,17 +141,8 @@ def _split_lower(f: Function, x: Value, sizes: Ints, axis: int) -> list[Value]:
     return [f.slice_in_dim(x, limit - size, limit, axis) for size, limit in zip(sizes, limits, strict=True)]
 
 
-def _split_jvp(primals: Sequence[Any], tangents: Sequence[Any], sizes: Ints, axis: int) -> tuple[list[Any], list[Any]]:
-    outs = split(*primals, sizes=sizes, axis=axis)
-    if type(tangents[0]) is Zero:
-        return outs, [Zero(typeof(out).tangent()) for out in outs]
-    return outs, split(*tangents, sizes=sizes, axis=axis)
-
-
 def _split_transpose(cotangents: Sequence[Any], x: Any, sizes: Ints, axis: int) -> list[Any]:
     # One concatenate; transposed slices would instead add full-size arrays, each zero outside of its piece.
-    if all(type(ct) is Zero for ct in cotangents):
-        return [Zero(x.aval)]
     return [concatenate(*[instantiate(ct) for ct in cotangents], dimension=axis)]
 
 
@@ -179,7 +170,7 @@ split = Primitive(
     types=_split_types,
     sharding=lambda outs, x, **_: [resized("split", x, out) for out in outs],
     lower=_split_lower,
-    jvp=_split_jvp,
+    jvp=linear_jvp(lambda: split),
     transpose=_split_transpose,
     batch=_split_batch,
     pad=padding.split_pad,
@@ -231,21 +222,10 @@ def _all_starts(f: Function, starts: Sequence[Value], rank: int) -> tuple[Value,
     return (*starts, *zero)
 
 
-def _dynamic_slice_jvp(primals: Sequence[Any], tangents: Sequence[Any], slice_sizes: Ints) -> tuple[Any, Any]:
-    x, *starts = primals
-    out = dynamic_slice(x, *starts, slice_sizes=slice_sizes)
-    if type(tangents[0]) is Zero:
-        return out, Zero(typeof(out).tangent())
-    return out, dynamic_slice(tangents[0], *starts, slice_sizes=slice_sizes)
-
-
 def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Ints) -> list[Any]:
-    nothing = [None] * len(starts)
-    if type(ct) is Zero:
-        return [Zero(x.aval), *nothing]
     # Both operations move a start that is out of bounds to the same place, so that cotangents go to the elements that
     # were read.
-    return [dynamic_update_slice(zeros(x.aval), ct, *starts), *nothing]
+    return [dynamic_update_slice(zeros(x.aval), ct, *starts), *[None] * len(starts)]
 
 
 def _dynamic_slice_batch(
@@ -305,7 +285,7 @@ dynamic_slice = Primitive(
     types=_dynamic_slice_types,
     sharding=lambda out, x, *starts, slice_sizes: resized("dynamic_slice", x, out),
     lower=_dynamic_slice_lower,
-    jvp=_dynamic_slice_jvp,
+    jvp=linear_jvp(lambda: dynamic_slice, slice(1)),
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
     pad=padding.dynamic_slice_pad,
@@ -337,30 +317,17 @@ def _update_lower(f: Function, x: Value, update: Value, *starts: Value) -> Value
     return f.op("stablehlo.dynamic_update_slice", [x, update, *_all_starts(f, starts, x.aval.ndim)], f.out)
 
 
-def _update_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    out = dynamic_update_slice(*primals)
-    if type(tangents[0]) is Zero and type(tangents[1]) is Zero:
-        return out, Zero(typeof(out).tangent())
-    return out, dynamic_update_slice(instantiate(tangents[0]), instantiate(tangents[1]), *primals[2:])
-
-
 def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list[Any]:
-    nothing = [None] * len(starts)
-    if type(ct) is Zero:
-        return [Zero(a.aval) if is_linear(a) else None for a in (x, update)] + nothing
     update_aval = update.aval if is_linear(update) else typeof(update)
     ct_x = dynamic_update_slice(ct, zeros(update_aval), *starts) if is_linear(x) else None
     ct_update = dynamic_slice(ct, *starts, slice_sizes=update_aval.shape) if is_linear(update) else None
-    return [ct_x, ct_update, *nothing]
+    return [ct_x, ct_update, *[None] * len(starts)]
 
 
 def _update_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
     x, update, *starts = args
     if all(d is None for d in dims[2:]):
-        x, update = (
-            insert_axis(a, axis.size, 0) if d is None else move_axis(a, d, 0)
-            for a, d in ((x, dims[0]), (update, dims[1]))
-        )
+        x, update = (place_axis(a, d, 0, axis.size) for a, d in ((x, dims[0]), (update, dims[1])))
         return dynamic_update_slice(x, update, _start_of_all(starts), *starts), 0
     from .dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
     from .scatter import scatter
@@ -402,7 +369,7 @@ dynamic_update_slice = Primitive(
     types=_update_types,
     sharding=_update_sharding,
     lower=_update_lower,
-    jvp=_update_jvp,
+    jvp=linear_jvp(lambda: dynamic_update_slice, slice(2)),
     transpose=_update_transpose,
     batch=_update_batch,
     pad=padding.dynamic_update_slice_pad,

@@ -16,8 +16,8 @@ from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, check_whole, elementwise
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, insert_axis, move_axis
-from ..._transform.batch import BatchAxis, Dim
+from ..._transform.array_operations import Zero
+from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.padding import Padding, passes
 from ..._xla.text import Function, Value, flag
 from .dimension_numbers import GatherScatterMode
@@ -94,9 +94,6 @@ def _sort_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], dimension: int, is_stable: bool, num_keys: int
 ) -> tuple[list[Any], list[Any]]:
     shape = typeof(primals[0]).shape
-    if all(type(t) is Zero for t in tangents):
-        outs = sort(*primals, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
-        return outs, [Zero(typeof(x).tangent()) for x in outs]
     # Sort the positions together with the keys; tangents are then taken at the sorted positions.
     positions = iota(dtype=dtypes.int32, shape=shape, dimension=dimension)
     *outs, order = sort(*primals, positions, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
@@ -124,7 +121,7 @@ def take_along(x: Any, order: Any, axis: int) -> Any:
 def _sort_batch(
     axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], dimension: int, **params: Any
 ) -> tuple[list[Any], list[Dim]]:
-    moved = [insert_axis(x, axis.size, 0) if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    moved = [place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
     return sort(*moved, dimension=dimension + 1, **params), [0] * len(moved)
 
 

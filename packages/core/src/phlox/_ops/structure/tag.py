@@ -7,18 +7,15 @@ from typing import Any
 from ..._ir.key_uses import passes
 from ..._ir.primitive import Primitive
 from ..._transform import padding
-from ..._transform.array_operations import Zero
 from ..._xla.host_values import as_array
 
 
 def _tag_jvp(primals: Any, tangents: Any, name: str, kind: str) -> tuple[Any, Any]:
-    (t,) = tangents
-    out = tag_p.bind(*primals, name=name, kind=kind)
-    return out, t if type(t) is Zero else tag_p.bind(t, name=name, kind="tangent")
+    return tag_p.bind(*primals, name=name, kind=kind), tag_p.bind(*tangents, name=name, kind="tangent")
 
 
 def _tag_transpose(cotangent: Any, x: Any, name: str, kind: str) -> list[Any]:
-    return [cotangent if type(cotangent) is Zero else tag_p.bind(cotangent, name=name, kind="cotangent")]
+    return [tag_p.bind(cotangent, name=name, kind="cotangent")]
 
 
 tag_p = Primitive(

@@ -14,8 +14,7 @@ from ..._ir.dtypes import highest, lowest
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, check_whole, entries_of
-from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero
+from ..._transform.array_operations import zero_tangent
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import Padding, passes, refuse
 from ..._xla.approximate import top_k_size
@@ -31,11 +30,10 @@ def _with_tangents(
     primals: Sequence[Any], tangents: Sequence[Any], outs: list[Any], axis: int
 ) -> tuple[list[Any], list[Any]]:
     """`outs` (values, indices) with their tangents: the elements of the operand's tangent at the indices, and zero."""
-    t, indices = tangents[0], outs[1]
-    still = Zero(typeof(indices).tangent())
+    indices = outs[1]
     # Tangents are selected by the indices of the values, so that they belong to the same elements where values are
     # equal.
-    return outs, [Zero(typeof(outs[0]).tangent()) if type(t) is Zero else take_along(t, indices, axis), still]
+    return outs, [take_along(tangents[0], indices, axis), zero_tangent(indices)]
 
 
 # --- exact ----------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import OUT_SHARDING, Entries, entries_of, refuse
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, move_axis, zeros
+from ..._transform.array_operations import move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import is_linear
@@ -207,9 +207,7 @@ def _merge(x: Any, source: int, axis: int) -> Any:
 
 def _conv_transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
     linear = lhs if is_linear(lhs) else rhs
-    if type(ct) is Zero:
-        cotangent: Any = Zero(linear.aval)
-    elif 0 in linear.aval.shape or 0 in typeof(ct).shape:
+    if 0 in linear.aval.shape or 0 in typeof(ct).shape:
         cotangent = zeros(linear.aval)
     else:
         rule = _of_input if is_linear(lhs) else _of_kernel

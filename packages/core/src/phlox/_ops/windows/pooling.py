@@ -16,7 +16,7 @@ from ..._ir.dtypes import highest, lowest
 from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import entries_of, resized
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero
+from ..._transform.array_operations import linear_jvp
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.families import ANY, NUMBER, check_kind, literal
@@ -106,8 +106,7 @@ def _reduction(
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **window: Any) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
-        out = primitive.bind(x, **window)
-        return out, Zero(typeof(out).tangent()) if type(t) is Zero else tangent(t, x, **window)
+        return primitive.bind(x, **window), tangent(t, x, **window)
 
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **window: Any) -> tuple[Any, Dim]:
         dim = dims[0]
@@ -138,8 +137,6 @@ def _sum_transpose(
     base_dilation: Ints,
     window_dilation: Ints,
 ) -> list[Any]:
-    if type(ct) is Zero:
-        return [Zero(x.aval)]
     shape = x.aval.shape
     pads = input_pads(
         shape, window_dimensions, window_strides, typeof(ct).shape, padding, base_dilation, window_dilation
@@ -190,18 +187,6 @@ def _direction(select_prim: Primitive) -> tuple[str, Callable[[Any], Any]]:
     return ("GE", lowest) if select_prim is ge else ("LE", highest)
 
 
-def _selecting_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
-    """The jvp rule of a primitive that is linear in its first operand and selects positions by its second one."""
-
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        out = make().bind(*primals, **params)
-        if type(tangents[0]) is Zero:
-            return out, Zero(typeof(out).tangent())
-        return out, make().bind(tangents[0], primals[1], **params)
-
-    return jvp
-
-
 def _follow_batch(make: Callable[[], Primitive]) -> Callable[..., Any]:
     def batch(
         axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], select_prim: Primitive, **window: Any
@@ -247,8 +232,6 @@ def _gather_transpose(
 ) -> list[Any]:
     if any(d != 1 for d in window_dilation):
         raise UnsupportedError(f"the reverse derivative of a windowed extremum with window_dilation={window_dilation}")
-    if type(ct) is Zero:
-        return [Zero(tangents.aval), None]
     spread = any(d != 1 for d in base_dilation)
     if spread:
         _, worst = _direction(select_prim)
@@ -268,7 +251,7 @@ select_and_gather_add = Primitive(
     types=_gather_types,
     sharding=lambda out, tangents, operand, **_: resized("select_and_gather_add", operand, out),
     lower=_gather_lower,
-    jvp=_selecting_jvp(lambda: select_and_gather_add),
+    jvp=linear_jvp(lambda: select_and_gather_add, slice(1)),
     transpose=_gather_transpose,
     batch=_follow_batch(lambda: select_and_gather_add),
     pad=selection_pad(lambda select_prim, dtype: _direction(select_prim)[1](dtype)),
@@ -308,11 +291,9 @@ select_and_scatter_add = Primitive(
     types=_scatter_types,
     sharding=lambda out, source, operand, **_: entries_of(operand),
     lower=_scatter_lower,
-    jvp=_selecting_jvp(lambda: select_and_scatter_add),
+    jvp=linear_jvp(lambda: select_and_scatter_add, slice(1)),
     transpose=lambda ct, source, operand, **params: [
-        Zero(source.aval)
-        if type(ct) is Zero
-        else select_and_gather_add(
+        select_and_gather_add(
             ct,
             operand,
             base_dilation=(1,) * typeof(operand).ndim,
