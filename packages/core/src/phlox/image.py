@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,8 @@ from ._base.errors import OptionError, ShapeError
 from ._base.public_names import publish
 from ._operands.checks import as_shape, canonical_axis, check, check_one, type_of
 from ._operands.promotion import promote_inexact
-from ._ops.linalg.dot import Precision
-
-if TYPE_CHECKING:
-    from ._ops.linalg.dot import PrecisionLike
-    from .typing import Array, ArrayLike
+from ._ops.linalg.dot import Precision, PrecisionLike
+from .typing import Array, ArrayLike
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from . import numpy as jnp
-from ._api.devices.out_sharding import lay_out, operands_for
+from ._api.devices.out_sharding import OutSharding, lay_out, operands_for
 from ._base import config
 from ._base.docstrings import docs_from
 from ._base.errors import ConcretizationTypeError, OptionError
@@ -17,10 +17,7 @@ from ._ir.dtypes import highest, lowest
 from ._operands.checks import check
 from ._ops.structure.dimension_numbers import GatherScatterMode
 from ._trace.trace import Tracer
-
-if TYPE_CHECKING:
-    from ._api.devices.out_sharding import OutSharding
-    from .typing import Array, ArrayLike
+from .typing import Array, ArrayLike
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 

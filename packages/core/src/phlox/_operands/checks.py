@@ -6,7 +6,7 @@ Errors name the function and the argument. lax, numpy and the modules built on t
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,7 @@ from .._ir.dimensions import as_length
 from .._trace.refs import Ref
 from .._trace.trace import ArrayLike as Base, Tracer, array_advice, not_an_array
 from .._xla.array import ArrayImpl
-
-if TYPE_CHECKING:
-    from ..typing import Array, Shape
+from ..typing import Array, Shape
 
 _NUMBERS = frozenset((float, int, bool, complex))
 

@@ -7,7 +7,7 @@ types of the operands.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +21,8 @@ from .._ir.promotion import promote
 from .._ops.structure.numbers import exact, literal_of
 from .._ops.structure.shape import broadcast_in_dim, converted
 from .._trace.trace import ArrayLike as Base
+from ..typing import Array
 from .checks import checked, type_of
-
-if TYPE_CHECKING:
-    from ..typing import Array
 
 _PYTHON = {"i": int, "f": float, "c": complex, "b": bool}
 

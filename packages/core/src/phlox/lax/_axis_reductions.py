@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from .._api.devices.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._base.docstrings import docs_from
 from .._operands.checks import check_one, integer
 from .._ops.reductions import reduce as _reduce, running as _running
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from ..typing import Array, ArrayLike
+from ..typing import Array, ArrayLike
 
 Ints = Sequence[int]
 

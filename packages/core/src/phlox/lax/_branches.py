@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +31,7 @@ from .._trace.refs import Ref, accesses, values, write_all
 from .._trace.trace import Tracer, typeof
 from .._transform.jaxprs import restage
 from .._transform.manual_axes import as_varying, widen_refs
-
-if TYPE_CHECKING:
-    from ..typing import ArrayLike
+from ..typing import ArrayLike
 
 
 @user_call

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .._api.devices.out_sharding import lay_out, operands_for, takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, lay_out, operands_for, takes_out_sharding
 from .._base.errors import ShapeError
 from .._ir import dtypes
 from .._operands.checks import check, several, type_of
 from .._operands.products import contract
 from .._operands.promotion import promote_dtypes, to_dtype
 from .._ops.linalg import algorithms as _algorithms, dot as _dot
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from .._ops.linalg.dot import PrecisionLike
-    from ..typing import Array, ArrayLike, DTypeLike
+from .._ops.linalg.dot import PrecisionLike
+from ..typing import Array, ArrayLike, DTypeLike
 
 Ints = Sequence[int]
 

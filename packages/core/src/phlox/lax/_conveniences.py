@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .._api.devices.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._api.devices.transfers import own_sharding, placed
 from .._api.jit.jit import jit
 from .._api.jit.programs import dtype_like
@@ -32,17 +32,14 @@ from .._operands.checks import (
 )
 from .._operands.keys import as_keys
 from .._operands.promotion import to_dtype
+from .._ops.linalg.dot import PrecisionLike
 from .._ops.structure import shape as ops, top_k as topk
 from .._ops.structure.numbers import in_dtype
+from .._xla.sharding import Sharding
+from ..typing import Array, ArrayLike, DTypeLike, Shape
 from ._contraction import dot_general
 from ._slices import dynamic_slice_in_dim, dynamic_update_slice, slice_in_dim, starts_along
 from ._structural import broadcast_in_dim, reshape
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from .._ops.linalg.dot import PrecisionLike
-    from .._xla.sharding import Sharding
-    from ..typing import Array, ArrayLike, DTypeLike, Shape
 
 # --- constants ------------------------------------------------------------------------------------------
 

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .._api.devices.out_sharding import lay_out, operands_for
+from .._api.devices.out_sharding import OutSharding, lay_out, operands_for
 from .._base.docstrings import docs_from
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
 from .._operands.checks import check, check_one, integer, type_of
 from .._operands.products import chosen_precision
-from .._ops.linalg.dot import canonical_precision
+from .._ops.linalg.dot import PrecisionLike, canonical_precision
 from .._ops.structure import shape as _shape
 from .._ops.windows import conv as _conv
 from .._ops.windows.conv import ConvDimensionNumbers as ConvDimensionNumbers
 from .._ops.windows.geometry import dilated, padtype_to_pads as padtype_to_pads
+from ..typing import Array, ArrayLike, DTypeLike
 from ._contraction import dot_general
 from ._convolution_shapes import Ints, Numbers, Padding, conv_dimension_numbers, transposed_pads
 from ._structural import transpose
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from .._ops.linalg.dot import PrecisionLike
-    from ..typing import Array, ArrayLike, DTypeLike
 
 
 def _pairs(padding: Any) -> tuple[tuple[int, int], ...]:

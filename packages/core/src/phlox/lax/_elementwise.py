@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, OptionError, UnsupportedError
@@ -15,9 +15,7 @@ from .._operands.promotion import to_dtype
 from .._ops.elementwise import arithmetic as e, logic
 from .._ops.elementwise.families import literal
 from .._ops.structure.shape import convert
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike, DTypeLike
+from ..typing import Array, ArrayLike, DTypeLike
 
 
 class _OfOne(Protocol):

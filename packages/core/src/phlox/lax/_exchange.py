@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,8 @@ from .._operands.promotion import to_dtype
 from .._ops.spmd import exchange as ops
 from .._ops.spmd.collectives import varying_over
 from .._ops.structure import shape
+from ..typing import Array, ArrayLike
 from ._parallel import AxisGroups, AxisName, axis_index, axis_size, group_size, groups_of, names_of, psum
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
 
 
 def _each(function: str, x: Any, one: Callable[[Any], Any]) -> Any:

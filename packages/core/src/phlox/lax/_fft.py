@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from .._api.jit.jit import jit
 from .._base.errors import DtypeError
@@ -13,9 +12,7 @@ from .._operands.checks import check_one, type_of
 from .._ops.linalg import fft as _fft
 from .._ops.linalg.fft import FftType as FftType
 from .._ops.structure import shape as _shape
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
+from ..typing import Array, ArrayLike
 
 
 @functools.partial(jit, static_argnums=(1, 2))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._base import pytree
 from .._ir.avals import ShapedArray
 from .._trace.trace import typeof
+from ..typing import Array
 from ._exchange import psum_scatter
 from ._parallel import AxisGroups, AxisName
-
-if TYPE_CHECKING:
-    from ..typing import Array
 
 
 @pytree.register_pytree_node_class

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from .._trace.trace import typeof
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
 from .._transform.manual_axes import widen_refs
+from ..typing import ArrayLike
 from ._loop_carries import (
     Carry,
     LoopBody,
@@ -43,9 +44,6 @@ from ._loop_carries import (
 from ._loop_messages import parameter_name, report_iterators
 from ._progress import reporter, reporting_body
 from ._scan import scan_in_segments
-
-if TYPE_CHECKING:
-    from ..typing import ArrayLike
 
 
 @user_call

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .._api.devices.out_sharding import lay_out
+from .._api.devices.out_sharding import OutSharding, lay_out
 from .._api.jit.bodies import program_of_element
 from .._api.jit.jit import jit
 from .._api.jit.user_functions import user_call
@@ -23,13 +23,10 @@ from .._ops.random import rng as _rng
 from .._ops.random.rng import RandomAlgorithm as RandomAlgorithm
 from .._ops.structure import scatter as _scatters, shape as ops, slicing
 from .._ops.structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 from ._conveniences import full
 from ._slices import gather
 from ._structural import broadcast_in_dim, concatenate, reshape
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 # --- rounding -------------------------------------------------------------------------------------------
 

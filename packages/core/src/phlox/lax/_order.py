@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError
@@ -11,9 +11,7 @@ from .._ir import dtypes
 from .._operands.checks import canonical_axis, check, check_one, type_of
 from .._ops.reductions import reduce as _reduce
 from .._ops.structure.sort import sort as _sort
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike, DTypeLike
+from ..typing import Array, ArrayLike, DTypeLike
 
 Ints = Sequence[int]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,7 @@ from .._operands.promotion import promoted_inexact, to_dtype
 from .._ops.elementwise import arithmetic as e
 from .._ops.spmd import collectives as ops
 from .._trace import axes as _axes
-
-if TYPE_CHECKING:
-    from ..typing import Array
+from ..typing import Array
 
 AxisName = Any
 #: lists of indices along a mapped axis; each list is a group

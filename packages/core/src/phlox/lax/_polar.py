@@ -7,7 +7,7 @@ SIAM J. Matrix Anal. Appl. 31 (2010).
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +21,11 @@ from .._ops.linalg.cholesky import cholesky
 from .._ops.linalg.matrices import adjoint, conjugated, identity, product
 from .._ops.linalg.qr import qr
 from .._ops.linalg.triangular import solve_triangular
+from ..typing import Array, ArrayLike
 from ._conveniences import dynamic_index_in_dim, full
 from ._loops import fori_loop, while_loop
 from ._slices import dynamic_slice
 from ._structural import broadcasted_iota, concatenate
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
 
 Coefficients = tuple[float, float, float]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._api.jit.jit import jit
 from .._base.errors import DtypeError, ShapeError
@@ -13,12 +13,10 @@ from .._operands.checks import check, check_one, type_of
 from .._operands.promotion import to_dtype
 from .._ops.elementwise import arithmetic as e
 from .._ops.elementwise.families import literal, repeat_to
+from ..typing import Array, ArrayLike
 from ._conveniences import broadcast_shapes
 from ._more import stack
 from ._scan import scan
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
 
 #: the number of coefficients up to which the products are written out, as in JAX
 _MAX_WRITTEN_OUT = 8

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .._api.devices.out_sharding import lay_out, operands_for
+from .._api.devices.out_sharding import OutSharding, lay_out, operands_for
 from .._api.jit.jit import jit
 from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
@@ -19,15 +19,12 @@ from .._ir.avals import ShapedArray
 from .._operands.broadcasting import where
 from .._operands.checks import check, check_one, type_of
 from .._operands.promotion import to_dtype
+from .._ops.linalg.dot import PrecisionLike
 from .._transform.array_operations import insert_axis, move_axis
+from ..typing import Array, ArrayLike, DTypeLike
 from ._axis_reductions import cumsum
 from ._contraction import dot_general
 from ._structural import broadcasted_iota, reshape, transpose
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from .._ops.linalg.dot import PrecisionLike
-    from ..typing import Array, ArrayLike, DTypeLike
 
 Ints = Sequence[int]
 

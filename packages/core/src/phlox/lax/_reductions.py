@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .._api.devices.out_sharding import lay_out, operands_for
+from .._api.devices.out_sharding import OutSharding, lay_out, operands_for
 from .._api.jit.bodies import operands_of, staged
 from .._api.jit.user_functions import user_call
 from .._base.errors import ArgumentError, OptionError, TreeError
@@ -21,12 +21,9 @@ from .._ops.windows import pooling
 from .._ops.windows.geometry import dilated, padtype_to_pads, positions
 from .._trace.refs import captured
 from .._trace.trace import Tracer
+from ..typing import Array, ArrayLike
 from . import _declared as words
 from ._elementwise import mul
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from ..typing import Array, ArrayLike
 
 Ints = Sequence[int]
 

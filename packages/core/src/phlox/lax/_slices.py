@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from .._ops.structure import (
     gather as _gather,
     slicing as _slicing,
 )
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
+from ..typing import Array, ArrayLike
 
 Ints = Sequence[int]
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._base.docstrings import docs_from
 from .._operands.checks import check, type_of
 from .._ops.elementwise import incomplete, special
 from .._ops.elementwise.families import FLOAT, broadcast_shape, check_kind, repeat_to, same_dtype
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
+from ..typing import Array, ArrayLike
 
 
 def bessel_i0e(x: ArrayLike) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._api.devices.meshes import named, reshard
 from .._api.devices.transfers import device_put
@@ -23,10 +23,8 @@ from .._trace.trace import Tracer, typeof
 from .._xla.layout import Format
 from .._xla.partition_spec import PartitionSpec
 from .._xla.sharding import NamedSharding, Sharding, spec_of
+from ..typing import Array, ArrayLike
 from ._branches import choice
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
 
 
 def optimization_barrier(operand: Any, /) -> Any:

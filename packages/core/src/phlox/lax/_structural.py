@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from .._api.devices.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._base.errors import ArgumentError
 from .._ir import dtypes
 from .._operands.broadcasting import insert_axes
@@ -15,10 +14,7 @@ from .._ops.structure import (
     shape as ops,
 )
 from .._ops.structure.numbers import wrapped
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from ..typing import Array, ArrayLike, DTypeLike
+from ..typing import Array, ArrayLike, DTypeLike
 
 Ints = Sequence[int]
 

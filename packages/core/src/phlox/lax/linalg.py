@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._base.docstrings import docs_from
 from .._base.errors import ShapeError
@@ -32,11 +32,9 @@ from .._ops.linalg.matrices import hermitian_part, lower_triangle, swapped
 from .._ops.linalg.qr import qr as qr_p
 from .._ops.linalg.svd import SvdAlgorithm, svd as svd_p
 from .._ops.linalg.tridiagonal import tridiagonal as tridiagonal_p, tridiagonal_solve as tridiagonal_solve_p
+from ..typing import Array, ArrayLike
 from ._polar import qdwh
 from ._structural import expand_dims, squeeze
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
 
 __all__ = [
     "EigImplementation",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import numpy as jnp
 from .._api.derivatives.custom import custom_jvp
@@ -12,10 +12,8 @@ from .._api.jit.jit import jit
 from .._base.docstrings import docs_from
 from .._ir import dtypes
 from .._operands.checks import canonical_axes, check, check_one, type_of
+from ..typing import Array, ArrayLike
 from ._functions import gated, logsumexp, relu6, softplus
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
 
 # --- piecewise ------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,8 @@ from .._api.jit.jit import jit
 from .._base.errors import DtypeError, OptionError, ShapeError
 from .._operands.checks import check
 from .._operands.indices import positions
+from ..typing import Array, ArrayLike
 from ._functions import logsumexp, softmax
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
 
 
 def _four_axes(x: Any) -> Array:

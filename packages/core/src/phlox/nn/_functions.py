@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import numpy as jnp
 from .._api.derivatives.custom import custom_jvp
-from .._api.devices.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._api.jit.jit import jit
 from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, OptionError, ShapeError
@@ -23,10 +23,7 @@ from .._ops.elementwise.error_functions import erfc
 from .._ops.reductions.reduce import fast_max
 from .._ops.structure.shape import own
 from ..numpy._creation.from_data import listed
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from ..typing import Array, ArrayLike, DTypeLike
+from ..typing import Array, ArrayLike, DTypeLike
 
 
 @custom_jvp

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +20,7 @@ from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
 from .._operands.checks import check, type_of
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike, DTypeLike
+from ..typing import Array, ArrayLike, DTypeLike
 
 _BATCHED = (((2,), (2,)), ((0,), (0,)))
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from .. import numpy as jnp, random
-from .._api.devices.out_sharding import lay_out
+from .._api.devices.out_sharding import OutSharding, lay_out
 from .._base.docstrings import docs_from
 from .._base.errors import OptionError, ShapeError
 from .._base.public_names import publish
 from .._ir import dtypes
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from ..typing import Array, ArrayLike, DTypeLike, Key
+from ..typing import Array, ArrayLike, DTypeLike, Key
 
 __all__ = [
     "Initializer",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, OptionError, ShapeError
@@ -15,17 +15,15 @@ from .._base.public_names import publish
 from .._ir import dtypes
 from .._operands.checks import canonical_axes, check_one, integer, type_of
 from .._ops.linalg.fft import FftType
+from .._xla.devices import Device
+from .._xla.sharding import Sharding
+from ..typing import Array, ArrayLike, DTypeLike
 from ._creation.fill import arange
 from ._creation.from_data import asarray
 from ._elementwise.unary import conj
 from ._manipulation.pad import pad
 from ._manipulation.repeat import roll
 from ._manipulation.shapes import moveaxis
-
-if TYPE_CHECKING:
-    from .._xla.devices import Device
-    from .._xla.sharding import Sharding
-    from ..typing import Array, ArrayLike, DTypeLike
 
 __all__ = [
     "fft",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._api.devices.out_sharding import OutSharding
 from .._base.docstrings import docs_from
 from .._base.errors import ShapeError
 from .._base.public_names import publish
 from .._ir.dimensions import is_symbolic
 from .._operands.checks import canonical_axis, check, type_of
+from .._ops.linalg.dot import PrecisionLike
+from ..typing import Array, ArrayLike, DTypeLike
 from ._indexing import reading as _indexing
 from ._linalg import axis_products as _products, products as _linear
 from ._linalg.decompositions import cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
@@ -18,11 +21,6 @@ from ._linalg.determinants import det, slogdet
 from ._linalg.norms import cond, matrix_norm, norm, vector_norm
 from ._linalg.solving import inv, lstsq, matrix_power, matrix_rank, pinv, solve, tensorinv, tensorsolve
 from ._manipulation.shapes import matrix_transpose
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from .._ops.linalg.dot import PrecisionLike
-    from ..typing import Array, ArrayLike, DTypeLike
 
 __all__ = [
     "cholesky",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import lax, numpy as jnp
-from .._api.devices.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._api.jit.jit import jit
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
@@ -18,13 +18,10 @@ from .._operands.checks import as_shape, canonical_axis, check, check_one, type_
 from .._operands.promotion import promote_inexact
 from .._trace.trace import Tracer
 from ..numpy._manipulation.shapes import expand_dims
+from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 from ._distributions import gumbel, precision
 from ._keys import checked
 from ._samplers import _shape, bernoulli, permutation, randint, uniform
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 
 def _dtype(function: str, dtype: Any) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import lax, numpy as jnp
-from .._api.devices.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._api.jit.jit import jit
 from .._base.docstrings import docs_from
 from .._base.errors import DtypeError
@@ -17,13 +17,10 @@ from .._operands.checks import as_shape, check, type_of
 from .._operands.promotion import promote_inexact
 from .._ops.random import keys as ops
 from .._ops.structure.shape import convert
+from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 from ._approximate import approximate_poisson, check_method
 from ._keys import checked
 from ._samplers import _float, _shape, uniform
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 # --- Poisson --------------------------------------------------------------------------------------------
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from .. import numpy as jnp
-from .._api.devices.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._api.jit.jit import jit
 from .._base import config
 from .._base.docstrings import docs_from
@@ -20,12 +20,9 @@ from .._ops.elementwise import arithmetic as e, trigonometry
 from .._ops.elementwise.logic import clz
 from .._ops.random import keys as ops
 from .._ops.structure.shape import bitcast_convert_type, convert
+from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 from ._keys import checked
 from ._samplers import _float, _inexact, _need_safe, _shape, normal, uniform
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 
 def _number(value: float, dtype: Any) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import numpy as jnp
-from .._api.devices.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._api.jit.jit import jit
 from .._base.docstrings import docs_from
 from .._base.errors import ShapeError
@@ -16,15 +16,12 @@ from .._ops.elementwise import arithmetic as e
 from .._ops.random import keys as ops
 from .._ops.random.gamma import random_gamma
 from .._ops.structure.shape import convert
+from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 from ._approximate import approximate_gamma, check_method
 from ._choices import rademacher
 from ._distributions import exponential
 from ._keys import checked
 from ._samplers import _float, _need_safe, _shape, normal
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 
 @functools.partial(jit, static_argnums=(2, 3, 4))

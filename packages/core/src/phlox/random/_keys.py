@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from .._ops.structure.shape import convert
 from .._trace.trace import not_an_array
 from .._xla import key_records
 from .._xla.array import ArrayImpl
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike, DTypeLike, Key
+from ..typing import Array, ArrayLike, DTypeLike, Key
 
 
 def _type(x: Any, function: str) -> Any:

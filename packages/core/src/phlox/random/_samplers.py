@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import numpy as jnp
-from .._api.devices.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._api.jit.jit import jit
 from .._base.docstrings import docs_from
 from .._base.errors import DtypeError, OptionError, ShapeError, TypePromotionError
@@ -28,11 +28,8 @@ from .._ops.structure.sort import sort
 from .._trace.trace import Tracer
 from ..lax._branches import cond
 from ..numpy._manipulation.broadcasting import broadcast_shapes
+from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 from ._keys import checked
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 
 def _need_safe(function: str, dtype: Any, *parameters: Any) -> None:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import numpy as jnp
-from .._api.devices.out_sharding import takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._api.jit.jit import jit
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
 from .._operands.checks import as_shape, check, type_of
 from .._operands.promotion import promote_inexact
+from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 from ._keys import checked
 from ._samplers import _float, normal
-
-if TYPE_CHECKING:
-    from .._api.devices.out_sharding import OutSharding
-    from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 
 _METHODS = ("cholesky", "eigh", "svd")
 

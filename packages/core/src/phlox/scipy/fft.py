@@ -10,7 +10,7 @@ import functools
 import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,7 @@ from .._base.strictness import lenient
 from .._ir import dtypes
 from .._operands.checks import canonical_axes, canonical_axis, check_one, type_of
 from .._operands.promotion import to_dtype
-
-if TYPE_CHECKING:
-    from ..typing import Array, ArrayLike
+from ..typing import Array, ArrayLike
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 

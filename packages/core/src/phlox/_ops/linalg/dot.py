@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir.avals import ShapedArray, shaped
@@ -23,12 +23,10 @@ from ..._xla.text import Function, Value, ints
 from ..structure.shape import convert, transpose
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from .algorithms import Algorithm
 
-    #: what users may pass as `precision`
-    PrecisionLike: TypeAlias = "str | Precision | tuple[str, str] | tuple[Precision, Precision] | Algorithm | None"
+#: what users may pass as `precision`
+PrecisionLike: TypeAlias = "str | Precision | tuple[str, str] | tuple[Precision, Precision] | Algorithm | None"
 
 Dims = tuple[int, ...]
 DotDimensionNumbers = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]

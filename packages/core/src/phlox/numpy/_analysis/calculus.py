@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..._operands.checks import canonical_axes, canonical_axis, check, check_one
 from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure.slicing import along
+from ...typing import Array, ArrayLike
 from .._creation.from_data import asarray
 from .._elementwise.binary import multiply, remainder, subtract
 from .._elementwise.choose import clip, where
@@ -26,9 +27,6 @@ from .._manipulation.shapes import moveaxis, ravel, reshape
 from .._searches.searching import searchsorted
 from .._searches.sorting import argsort
 from .._statistics.reductions import sum
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 @jit(inline=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
@@ -11,13 +11,11 @@ from ..._base.errors import OptionError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
+from ..._ops.linalg.dot import PrecisionLike
 from ..._ops.windows.conv import check_preferred
+from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.unary import conj
 from .._manipulation.shapes import flip
-
-if TYPE_CHECKING:
-    from ..._ops.linalg.dot import PrecisionLike
-    from ...typing import Array, ArrayLike, DTypeLike
 
 
 @functools.partial(jit, inline=True, static_argnames=("before", "after", "precision", "preferred"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..._base.errors import OptionError, ShapeError
@@ -11,15 +9,13 @@ from ..._base.strictness import composed
 from ..._ir import dtypes
 from ..._operands.checks import check, integer, type_of
 from ..._operands.promotion import promote_inexact
+from ...typing import Array, ArrayLike
 from .._creation.from_data import asarray
 from .._elementwise.binary import divide, multiply
 from .._elementwise.inexact import sqrt
 from .._linalg.products import dot, outer
 from .._linalg.triangles import vander
 from .._statistics.reductions import sum
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 @composed

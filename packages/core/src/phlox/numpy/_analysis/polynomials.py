@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic, surely_at_least
 from ..._operands.checks import check, integer, type_of
 from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
+from ...typing import Array, ArrayLike
 from .._creation.fill import arange, ones, zeros
 from .._creation.from_data import asarray
 from .._elementwise.binary import add, divide, multiply
@@ -28,9 +29,6 @@ from .._manipulation.repeat import roll
 from .._manipulation.shapes import atleast_1d
 from .._searches.sorting import argsort
 from .convolve import convolve
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 def _length(p: Any) -> int:

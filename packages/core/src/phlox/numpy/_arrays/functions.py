@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ..._xla.array import ArrayImpl, physical
 from ..._xla.devices import Device
 from ..._xla.moves import move
 from ..._xla.sharding import Sharding, single_device
+from ...typing import Array
 from .._creation.from_data import asarray as asarray, astype as astype
 from .._elementwise.binary import (
     add as add,
@@ -83,9 +84,6 @@ from .._statistics.reductions import (
     sum as sum,
 )
 from . import laid_out as laid_out
-
-if TYPE_CHECKING:
-    from ...typing import Array
 
 # Imported at the first call of one of these functions, to keep `import phlox` fast.
 with on_demand(__name__) as _on_demand:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -14,10 +14,8 @@ from ..._ir.avals import typeof_value
 from ..._ir.dtypes import issubdtype
 from ..._ir.promotion import promote, promote_types
 from ..._operands.checks import array_like, type_or_content_type
+from ...typing import ArrayLike, DTypeLike
 from .from_data import asarray
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, DTypeLike
 
 
 class _ScalarType(type):

@@ -8,13 +8,12 @@ import numpy as np
 
 from ..._base.errors import UnsupportedError
 from ..._ir import dtypes
+from ...typing import Array, DTypeLike
 from .from_data import asarray
 
 if TYPE_CHECKING:
     import os
     from typing import IO
-
-    from ...typing import Array, DTypeLike
 
 
 def _of(x: np.ndarray) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ..._api.devices.out_sharding import OutSharding
 from ..._api.devices.transfers import own_sharding, placed
 from ..._api.jit.jit import jit
 from ..._api.jit.programs import dtype_like
@@ -29,18 +30,15 @@ from ..._trace.trace import Tracer, recorder
 from ..._transform.sharding_types import laid
 from ..._xla import transfer_guard
 from ..._xla.array import put
+from ..._xla.devices import Device
 from ..._xla.sharding import Sharding
+from ...typing import Array, ArrayLike, DTypeLike, Shape
 from .._elementwise.binary import add, divide, multiply, subtract
 from .._elementwise.choose import where
 from .._elementwise.unary import floor
 from .._manipulation.broadcasting import broadcast_arrays, broadcast_to
 from .._manipulation.shapes import expand_dims, reshape
 from .from_data import asarray
-
-if TYPE_CHECKING:
-    from ..._api.devices.out_sharding import OutSharding
-    from ..._xla.devices import Device
-    from ...typing import Array, ArrayLike, DTypeLike, Shape
 
 # --- filled with a value --------------------------------------------------------------------------------
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import array as stdlib_array
 import collections
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..._api.devices.out_sharding import lay_out
+from ..._api.devices.out_sharding import OutSharding, lay_out
 from ..._api.devices.transfers import placed
 from ..._api.jit.jit import jit
 from ..._base import pytree
@@ -30,11 +30,8 @@ from ..._xla.array import Array, ArrayImpl, put, wrap
 from ..._xla.devices import Device, local_devices
 from ..._xla.placement import key_for
 from ..._xla.sharding import Sharding, single_device
+from ...typing import ArrayLike, DTypeLike
 from .._manipulation.joining import stack
-
-if TYPE_CHECKING:
-    from ..._api.devices.out_sharding import OutSharding
-    from ...typing import ArrayLike, DTypeLike
 
 # --- from data ------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from ..._ir.promotion import promote
 from ..._operands.checks import as_shape, canonical_axis, check, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
+from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.binary import divide, multiply, power
 from .._elementwise.inexact import log10
 from .._elementwise.unary import is_kind, sign
@@ -32,9 +33,6 @@ from .._manipulation.joining import stack
 from .._manipulation.shapes import moveaxis, reshape
 from .fill import arange, linspace
 from .from_data import asarray
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, DTypeLike
 
 
 @functools.partial(jit, inline=True, static_argnames=("copy", "sparse", "indexing"))

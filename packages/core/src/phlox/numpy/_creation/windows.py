@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +16,10 @@ from ..._operands.checks import check, integer, type_of
 from ..._operands.promotion import promoted_inexact, to_dtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.iota import iota
+from ...typing import Array, ArrayLike
 from .._elementwise import bessel
 from .._elementwise.inexact import cos, sqrt
 from .._elementwise.unary import abs, is_kind
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 def _length(function: str, M: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +18,13 @@ from ..._ops.elementwise import arithmetic as e, trigonometry
 from ..._ops.elementwise.families import literal
 from ..._ops.elementwise.formula import Formula
 from ..._ops.structure.slicing import along
+from ...typing import Array, ArrayLike
 from .._manipulation.joining import concatenate
 from .._statistics.reductions import cumsum
 from .binary import arctan2, remainder
 from .choose import where
 from .define import float_32, unary
 from .unary import abs, imag, is_kind, real
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 def _scaled(factor: float) -> Any:

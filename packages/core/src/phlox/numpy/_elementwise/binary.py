@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +17,10 @@ from ..._operands.promotion import promote_dtypes, promote_shapes, promoted, pro
 from ..._ops.elementwise import arithmetic as e, logic, logs, trigonometry
 from ..._ops.elementwise.families import literal
 from ..._trace.trace import Tracer
+from ...typing import Array, ArrayLike
 from .._manipulation.broadcasting import broadcast_arrays
 from .define import binary, boolean, float_32, int_32
 from .unary import as_bool, is_kind, number
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 Apply = Callable[[Any, Any], Any]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,9 @@ from ..._operands.integers import saturated, unheld
 from ..._operands.promotion import promote_shapes, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
+from ...typing import Array, ArrayLike
 from .binary import maximum, minimum
 from .unary import as_bool, is_kind, isnan
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 @jit

@@ -12,10 +12,10 @@ import numpy as np
 
 from ..._api.jit.jit import jit
 from ..._operands.promotion import promoted_inexact
+from ...typing import Array, ArrayLike
 
 if TYPE_CHECKING:
     from ..._api.jit.stages import Jitted
-    from ...typing import Array, ArrayLike
 
 Prepare = Callable[..., Sequence[Any]]
 

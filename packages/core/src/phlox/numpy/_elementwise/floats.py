@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,15 +16,13 @@ from ..._operands.promotion import promoted, promoted_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
 from ..._ops.structure.shape import bitcast_convert_type
+from ...typing import Array, ArrayLike
 from .._manipulation.broadcasting import broadcast_arrays
 from .._statistics.reductions import no_out
 from .binary import logaddexp
 from .choose import where
 from .define import AS_FLOAT, PROMOTED_AS_FLOAT, binary, float_32, unary
 from .unary import by_parts, imag, is_kind, isinf, isnan, signbit, trunc
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 def _real_numbers(function: str, *args: Any) -> Sequence[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +17,13 @@ from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
 from ..._ops.structure import shape as ops
 from ..._ops.structure.slicing import along
+from ...typing import Array, ArrayLike
 from .._manipulation.broadcasting import broadcast_arrays
 from .._manipulation.shapes import moveaxis, ravel, reshape
 from .._statistics.reductions import sum
 from .binary import floor_divide, remainder
 from .choose import where
 from .unary import abs, as_bool, is_kind, number
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 def _whole_numbers(function: str, x1: Any, x2: Any) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import inspect
 import math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._api.batching.vmap import vmap
 from ..._api.jit.jit import jit
@@ -20,6 +20,7 @@ from ..._ir import dtypes
 from ..._ir.promotion import promote
 from ..._operands.checks import canonical_axis, check, check_one, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
+from ...typing import Array, ArrayLike, DTypeLike
 from .._creation.fill import full
 from .._creation.from_data import asarray
 from .._functions.vectorize import vectorize
@@ -28,9 +29,6 @@ from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
 from .._manipulation.joining import concatenate
 from .._manipulation.shapes import expand_dims, moveaxis, ravel, reshape
 from .choose import where as choose
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, DTypeLike
 
 _SIGNATURE = inspect.Signature(
     [

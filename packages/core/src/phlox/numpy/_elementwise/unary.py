@@ -17,11 +17,11 @@ from ..._ops.elementwise.families import literal
 from ..._ops.random.equality import not_equal
 from ..._ops.structure.shape import bitcast_convert_type, broadcast_in_dim
 from ..._transform.array_operations import zeros
+from ...typing import Array, ArrayLike
 from .define import boolean, float_32, int_32, unary
 
 if TYPE_CHECKING:
     from ..._api.jit.stages import Jitted
-    from ...typing import Array, ArrayLike
 
 # --- functions of real numbers: integers and bools become floats ----------------------------------------
 

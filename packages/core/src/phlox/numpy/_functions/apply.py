@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +17,13 @@ from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.elementwise import logic
 from ..._ops.elementwise.arithmetic import stop_gradient
 from ..._trace.trace import Tracer
+from ...typing import Array, ArrayLike, DTypeLike, Shape
 from .._creation.fill import arange, full
 from .._creation.from_data import asarray
 from .._elementwise.binary import maximum, minimum, remainder
 from .._elementwise.unary import as_bool, is_kind
 from .._manipulation.broadcasting import broadcast_arrays
 from .._manipulation.shapes import expand_dims
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, DTypeLike, Shape
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Array:

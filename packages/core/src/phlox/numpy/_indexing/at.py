@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, cast
 
-from ..._api.devices.out_sharding import lay_out, operands_for
+from ..._api.devices.out_sharding import OutSharding, lay_out, operands_for
 from ..._api.jit.bodies import program_of_element
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, ShapeError
@@ -22,6 +22,7 @@ from ..._ops.structure import scatter as ops
 from ..._ops.structure.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
 from ..._ops.structure.numbers import in_dtype
 from ..._trace.trace import Tracer
+from ...typing import Array, ArrayLike
 from .._creation.from_data import asarray
 from .._elementwise.choose import where
 from .._manipulation.broadcasting import broadcast_to
@@ -31,8 +32,6 @@ from .plan import Plan, parse
 from .reading import layout_of, read
 
 if TYPE_CHECKING:
-    from ..._api.devices.out_sharding import OutSharding
-    from ...typing import Array, ArrayLike
     from .plan import Index
 
 _SCATTERS = {

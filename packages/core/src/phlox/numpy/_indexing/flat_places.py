@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,11 @@ from ..._operands.checks import as_shape, check, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.structure.shape import own
 from ..._trace.trace import Tracer
+from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.binary import remainder
 from .._elementwise.choose import clip
 from .._elementwise.unary import is_kind
 from .reading import unstack_rows
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, DTypeLike
 
 
 def ravel_multi_index(

@@ -7,7 +7,7 @@ The number of positions depends on values, but shapes in a compiled program are 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ..._operands.index_bounds import PUT, WRITE, check_positions
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import places as ops
 from ..._trace.trace import Tracer
+from ...typing import Array, ArrayLike
 from .._elementwise.binary import remainder
 from .._elementwise.choose import clip, where as choose
 from .._elementwise.comparisons import less
@@ -30,9 +31,6 @@ from .._manipulation.shapes import atleast_1d, ravel, reshape, transpose
 from .._statistics import reductions as r
 from .at import At
 from .reading import grid_index, take
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 def known_count(function: str, mask: Any) -> int:

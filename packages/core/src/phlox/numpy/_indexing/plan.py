@@ -20,17 +20,16 @@ from ..._ir.dimensions import as_length, is_symbolic, max_dim, min_dim, surely_a
 from ..._operands.checks import type_of
 from ..._operands.index_bounds import Access, check, is_outside, report_slice
 from ..._trace.trace import Tracer
+from ...typing import Array
 from .._creation.from_data import asarray
 
 if TYPE_CHECKING:
     from types import EllipsisType
     from typing import SupportsIndex, TypeAlias
 
-    from ...typing import Array
     from .ds import Slice as Window
 
     Entry: TypeAlias = SupportsIndex | slice | EllipsisType | np.ndarray | np.bool_ | Array | Window | None
-    #: the index of ``x[index]``
     Index: TypeAlias = Entry | tuple[Entry, ...]
 
 

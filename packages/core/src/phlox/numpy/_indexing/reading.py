@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,14 +30,12 @@ from ..._ops.structure.dimension_numbers import GatherDimensionNumbers, GatherSc
 from ..._ops.structure.gather import gather
 from ..._ops.structure.slicing import dynamic_slice, slice_
 from ..._xla import key_records
+from ...typing import Array, ArrayLike
 from .._elementwise.binary import maximum
 from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
 from .._manipulation.shapes import moveaxis, ravel, reshape
 from .ds import is_window, window
 from .plan import Item, Plan, SlicedAxis, parse, plain
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 # --- reading --------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +17,9 @@ from ..._ops.structure.shape import own
 from ..._trace.refs import AbstractRef, Ref
 from ..._trace.staging import stage
 from ..._trace.trace import not_an_array, typeof as type_of_array
+from ...typing import Array, ArrayLike
 from .._creation.fill import zeros
 from .ds import Slice
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None = None, pin: bool = False) -> Ref:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..._base.errors import ArgumentError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
+from ...typing import ArrayLike, Shape
 from .._creation.fill import ones
 from .._creation.from_data import asarray
 from .._creation.grids import progression
@@ -19,9 +20,6 @@ from .._elementwise.integers import divmod
 from .._manipulation.joining import concatenate
 from .._manipulation.shapes import expand_dims, moveaxis
 from .places import nonzero
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, Shape
 
 
 class _Join:

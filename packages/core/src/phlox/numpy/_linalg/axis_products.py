@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ShapeError
 from ..._operands.checks import canonical_axis, check, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
+from ..._ops.linalg.dot import PrecisionLike
+from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.binary import multiply, subtract
 from .._elementwise.unary import conj
 from .._manipulation.broadcasting import broadcast_arrays
 from .._manipulation.joining import stack
 from .._manipulation.shapes import expand_dims, moveaxis, reshape, squeeze
 from .products import matmul
-
-if TYPE_CHECKING:
-    from ..._ops.linalg.dot import PrecisionLike
-    from ...typing import Array, ArrayLike, DTypeLike
 
 
 def _vectors(function: str, x: Any, least: int = 1) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
@@ -23,11 +23,9 @@ from ..._ops.linalg.svd import svd as svd_p
 from ..._ops.structure.iota import iota
 from ..._ops.structure.shape import rev
 from ..._ops.structure.sort import sort
+from ...typing import Array, ArrayLike
 from .._indexing.reading import take_along_axis
 from .triangles import matrix_shape
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 class EighResult(NamedTuple):

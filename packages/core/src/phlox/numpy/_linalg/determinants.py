@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ..._ops.linalg.householder import geqrf
 from ..._ops.linalg.lu import lu
 from ..._ops.linalg.matrices import diagonal_of, take_rows
 from ..._ops.linalg.triangular import solve_triangular
+from ...typing import Array, ArrayLike
 from .._creation.fill import arange, ones, zeros_like
 from .._elementwise.choose import where
 from .._elementwise.inexact import exp, log
@@ -24,9 +25,6 @@ from .._manipulation.joining import concatenate
 from .._statistics.reductions import any, count_nonzero, cumprod, prod, sum
 from .products import trace
 from .solving import solve
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 class SlogdetResult(NamedTuple):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..._api.devices.out_sharding import takes_out_sharding
+from ..._api.devices.out_sharding import OutSharding, takes_out_sharding
 from ..._api.jit.jit import jit
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
@@ -19,14 +19,11 @@ from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import check, type_of
 from ..._operands.products import contract
 from ..._operands.promotion import promote_dtypes, to_dtype
+from ..._ops.linalg.dot import PrecisionLike
 from ..._ops.structure.shape import transpose as transpose_op
+from ...typing import Array, DTypeLike
 from .._manipulation.shapes import squeeze
 from .._statistics.reductions import no_out, sum
-
-if TYPE_CHECKING:
-    from ..._api.devices.out_sharding import OutSharding
-    from ..._ops.linalg.dot import PrecisionLike
-    from ...typing import Array, DTypeLike
 
 #: for each step the positions of the operands to contract; the result is appended to the list of operands
 Path = tuple[tuple[int, ...], ...]

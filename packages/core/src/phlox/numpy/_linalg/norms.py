@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check_one, hashable, several, type_of
 from ..._operands.promotion import promote_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e
+from ...typing import Array, ArrayLike
 from .._elementwise.choose import where
 from .._elementwise.unary import abs, isnan, number
 from .._manipulation.shapes import moveaxis
@@ -20,9 +21,6 @@ from .._statistics.reductions import any, max, min, sum
 from .decompositions import svd
 from .polar import nuclear_norm
 from .solving import inv
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 Axis = int | tuple[int, ...] | None
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..._api.devices.out_sharding import lay_out, operands_for
+from ..._api.devices.out_sharding import OutSharding, lay_out, operands_for
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
@@ -16,14 +16,11 @@ from ..._operands.products import contract
 from ..._operands.promotion import promote_dtypes
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.elementwise.families import literal
+from ..._ops.linalg.dot import PrecisionLike
 from ..._ops.structure.shape import squeeze as squeeze_op, transpose as transpose_op
+from ...typing import Array, ArrayLike, DTypeLike
 from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
 from .._manipulation.shapes import expand_dims, ravel
-
-if TYPE_CHECKING:
-    from ..._api.devices.out_sharding import OutSharding
-    from ..._ops.linalg.dot import PrecisionLike
-    from ...typing import Array, ArrayLike, DTypeLike
 
 _static = functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
 

@@ -6,7 +6,7 @@ import builtins
 import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.derivatives.differentiate import jvp
@@ -19,6 +19,7 @@ from ..._operands.promotion import promote_inexact
 from ..._ops.elementwise.arithmetic import stop_gradient
 from ..._ops.linalg.lu import lu, lu_solve
 from ..._ops.linalg.matrices import adjoint, hermitian_part, product, swapped
+from ...typing import Array, ArrayLike
 from .._creation.fill import eye, zeros
 from .._creation.from_data import array, asarray
 from .._elementwise.choose import where
@@ -29,9 +30,6 @@ from .._statistics.reductions import any, max, sum
 from .decompositions import svd
 from .products import matmul
 from .triangles import matrix_shape
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 def _solve_square(a: Any, b: Any) -> Any:

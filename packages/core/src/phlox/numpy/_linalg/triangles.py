@@ -15,6 +15,7 @@ from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import logic
 from ..._ops.elementwise.families import literal
+from ...typing import Array, ArrayLike
 from .._creation.fill import arange, tri
 from .._creation.from_data import asarray
 from .._elementwise.binary import power
@@ -25,8 +26,6 @@ from .._manipulation.repeat import tile
 from .._manipulation.shapes import expand_dims, ravel
 
 if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
-
     Positions = tuple[Array, Array]
 
 

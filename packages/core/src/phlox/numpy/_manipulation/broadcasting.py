@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..._api.devices.out_sharding import OutSharding
 from ..._base.errors import ShapeError
 from ..._operands.broadcasting import checked_common_shape
 from ..._operands.checks import as_shape, check, check_one, type_of
 from ..._ops.structure import shape as ops
-
-if TYPE_CHECKING:
-    from ..._api.devices.out_sharding import OutSharding
-    from ...typing import Array, ArrayLike, Shape
+from ...typing import Array, ArrayLike, Shape
 
 
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:

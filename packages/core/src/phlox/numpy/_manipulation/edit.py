@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ..._operands.checks import as_shape, canonical_axes, canonical_axis, check,
 from ..._operands.index_bounds import INSERT, check_positions
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
+from ...typing import Array, ArrayLike, Shape
 from .._creation.fill import arange, zeros
 from .._creation.from_data import asarray
 from .._elementwise.binary import maximum
@@ -29,9 +30,6 @@ from .broadcasting import broadcast_to
 from .joining import concatenate
 from .repeat import count_up_to, tile
 from .shapes import moveaxis, ravel, reshape
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, Shape
 
 
 @functools.partial(jit, inline=True, static_argnames="axis")

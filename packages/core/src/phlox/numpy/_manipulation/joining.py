@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from ..._operands.promotion import promote_dtypes
 from ..._ops.structure import shape as ops, slicing
 from ..._ops.structure.slicing import along
 from ..._trace.trace import ArrayLike as Base
+from ...typing import Array, ArrayLike, DTypeLike
 from .shapes import atleast_1d, atleast_2d, expand_dims, ravel
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, DTypeLike
 
 
 def rows_of(function: str, arrays: Any, option: Any = None) -> list[Any]:

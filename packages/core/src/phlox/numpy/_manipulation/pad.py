@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..._operands.checks import check_one, integer, type_of
 from ..._operands.indices import positions
 from ..._operands.promotion import to_dtype
 from ..._ops.structure.slicing import along
+from ...typing import Array, ArrayLike
 from .._creation.fill import linspace
 from .._elementwise.binary import maximum, minimum
 from .._elementwise.choose import clip, round
@@ -28,9 +29,6 @@ from .._statistics.reductions import max, min
 from .broadcasting import broadcast_to
 from .joining import concatenate
 from .shapes import flip
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 Widths = tuple[tuple[int, int], ...]
 #: The keyword arguments of each mode.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..._api.devices.out_sharding import takes_out_sharding
+from ..._api.devices.out_sharding import OutSharding, takes_out_sharding
 from ..._api.jit.jit import jit
 from ..._base.errors import ConcretizationTypeError, ShapeError
 from ..._ir import dtypes
@@ -20,16 +20,13 @@ from ..._ops.structure import shape as ops
 from ..._ops.structure.iota import iota
 from ..._ops.structure.slicing import along
 from ..._trace.trace import ArrayLike as Base, Tracer
+from ...typing import Array, ArrayLike, Shape
 from .._creation.fill import zeros
 from .._elementwise.binary import remainder, subtract
 from .._indexing.at import At
 from .._indexing.reading import take, unstack_rows
 from .broadcasting import broadcast_shapes, broadcast_to
 from .shapes import ravel, reshape
-
-if TYPE_CHECKING:
-    from ..._api.devices.out_sharding import OutSharding
-    from ...typing import Array, ArrayLike, Shape
 
 
 def tile(A: ArrayLike, reps: Shape) -> Array:

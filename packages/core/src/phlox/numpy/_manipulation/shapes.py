@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ..._api.devices.out_sharding import OutSharding
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import OptionError, ShapeError
@@ -29,10 +30,7 @@ from ..._operands.checks import (
     type_or_content_type,
 )
 from ..._ops.structure import shape as ops
-
-if TYPE_CHECKING:
-    from ..._api.devices.out_sharding import OutSharding
-    from ...typing import Array, ArrayLike, Shape
+from ...typing import Array, ArrayLike, Shape
 
 
 def _measured(function: str, a: Any) -> ShapedArray:

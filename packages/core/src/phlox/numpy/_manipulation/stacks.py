@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, AxisError, ShapeError
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, type_of
 from ..._ops.structure.shape import own
+from ...typing import Array, ArrayLike, DTypeLike
 from .._creation.from_data import asarray
 from .joining import array_split, concatenate, rows_of, split
 from .shapes import atleast_2d, expand_dims, flip, moveaxis, reshape, squeeze, swapaxes
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, DTypeLike
 
 # --- joining --------------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,15 +14,13 @@ from ..._ir.promotion import promote
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promoted, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
+from ...typing import Array, ArrayLike
 from .._creation.from_data import asarray, listed
 from .._elementwise.choose import where
 from .._elementwise.comparisons import equal
 from .._elementwise.unary import isfinite, isnan
 from .._manipulation.broadcasting import broadcast_shapes
 from .._statistics.reductions import all
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 @jit(static_argnames="equal_nan")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
@@ -18,14 +18,12 @@ from ..._ops.structure import shape as ops
 from ..._ops.structure.iota import iota
 from ..._ops.structure.sort import sort as sort_op
 from ..._ops.structure.top_k import top_k as top_k_op
+from ...typing import Array, ArrayLike
 from .._elementwise.unary import is_kind
 from .._indexing.reading import unstack_rows
 from .._manipulation.joining import concatenate
 from .._manipulation.shapes import flip, moveaxis
 from .sorting import argsort, sort
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "batch_size"))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..._api.devices.out_sharding import takes_out_sharding
+from ..._api.devices.out_sharding import OutSharding, takes_out_sharding
 from ..._api.jit.jit import jit
 from ..._base.errors import ConcretizationTypeError, DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
@@ -17,6 +17,7 @@ from ..._operands.integers import unheld
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.elementwise import logic
 from ..._trace.trace import Tracer
+from ...typing import Array, ArrayLike
 from .._creation.fill import zeros
 from .._elementwise.binary import maximum
 from .._elementwise.choose import where as choose
@@ -29,10 +30,6 @@ from .._manipulation.joining import concatenate
 from .._manipulation.shapes import expand_dims, flip, ravel, reshape
 from .._statistics import reductions as r
 from .sorting import argsort
-
-if TYPE_CHECKING:
-    from ..._api.devices.out_sharding import OutSharding
-    from ...typing import Array, ArrayLike
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
 #: Vectors of up to this length are compared whole with so many values and more.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._base.docstrings import docs_from
 from ..._base.strictness import composed
@@ -10,6 +10,7 @@ from ..._ir import dtypes
 from ..._ir.dimensions import value_of
 from ..._operands.checks import check, integer, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
+from ...typing import Array, ArrayLike
 from .._creation.fill import full, ones
 from .._elementwise.choose import where as choose
 from .._elementwise.unary import logical_not
@@ -20,9 +21,6 @@ from .._manipulation.shapes import ravel
 from .searching import searchsorted
 from .sets import distinct, isin
 from .sorting import argsort
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ..._operands.checks import canonical_axis, check, check_one, integer, type_
 from ..._operands.promotion import to_dtype
 from ..._ops.structure.iota import iota
 from ..._ops.structure.shape import pad
+from ...typing import Array, ArrayLike
 from .._creation.fill import zeros
 from .._elementwise.choose import where as choose
 from .._elementwise.comparisons import equal, not_equal
@@ -36,10 +37,6 @@ from .._statistics import reductions as r
 from .orders import lexsort
 from .searching import searchsorted
 from .sorting import argsort, sort
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
-
 
 #: `isin` compares with up to this many test elements one by one. With 32, 100,000 elements take 0.2 ms, and 1 ms by
 #: binary search; with 128 they take 13 ms and 13 MB, and 1.5 ms by binary search (float32, two cores).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
@@ -13,10 +13,8 @@ from ..._operands.checks import canonical_axis, check_one, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.structure.iota import iota
 from ..._ops.structure.sort import sort as sort_op
+from ...typing import Array, ArrayLike, DTypeLike
 from .._manipulation.shapes import flip, ravel
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, DTypeLike
 
 
 def _plain(function: str, kind: Any, order: Any) -> None:

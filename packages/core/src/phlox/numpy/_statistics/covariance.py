@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ..._base.errors import DtypeError, ObservationsError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promote_inexact
+from ...typing import Array, ArrayLike, DTypeLike
 from .._creation.fill import full, zeros
 from .._creation.from_data import astype
 from .._elementwise.binary import divide, multiply, subtract
@@ -24,9 +25,6 @@ from .._manipulation.joining import concatenate
 from .._manipulation.shapes import atleast_2d, squeeze, transpose
 from . import reductions as r
 from .moments import average
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, DTypeLike
 
 
 def _variables(function: str, x: Any, rowvar: bool) -> Any:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._base.docstrings import docs_from
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check_one, type_of
 from ..._operands.promotion import to_dtype
+from ...typing import Array, ArrayLike, DTypeLike
 from .._manipulation.broadcasting import broadcast_to
 from .._manipulation.joining import concatenate
 from . import reductions as r
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, DTypeLike
 
 
 def _along(function: str, x: Any, axis: int | None) -> int:

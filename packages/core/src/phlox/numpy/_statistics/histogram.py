@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..._api.devices.out_sharding import lay_out
+from ..._api.devices.out_sharding import OutSharding, lay_out
 from ..._base.errors import ShapeError
 from ..._base.strictness import composed
 from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.promotion import promote_inexact, to_dtype
 from ..._ops.structure.shape import own
+from ...typing import Array, ArrayLike
 from .._creation.fill import linspace, zeros
 from .._elementwise.binary import divide, subtract
 from .._elementwise.choose import where as choose
@@ -23,10 +24,6 @@ from .._manipulation.joining import stack
 from .._manipulation.shapes import ravel
 from .._searches.searching import bincount, searchsorted
 from . import reductions as r
-
-if TYPE_CHECKING:
-    from ..._api.devices.out_sharding import OutSharding
-    from ...typing import Array, ArrayLike
 
 
 @composed

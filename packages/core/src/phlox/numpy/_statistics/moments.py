@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,14 +18,12 @@ from ..._operands.promotion import promote_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.structure.numbers import exact
 from ..._ops.structure.shape import reshape, transpose
+from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.binary import divide, multiply, subtract
 from .._elementwise.choose import where as choose
 from .._elementwise.unary import is_kind
 from .._manipulation.broadcasting import broadcast_to
 from .reductions import STATIC_OPTIONS, Axis, apply_mask, no_out, sum, summing_dtype
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, DTypeLike
 
 
 def _count(a: Any, axes: tuple[int, ...], mask: Any, dtype: Any, keepdims: bool) -> Any:

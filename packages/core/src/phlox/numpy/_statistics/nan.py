@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,11 @@ from ..._base.docstrings import docs_from
 from ..._ir import dtypes
 from ..._operands.checks import check_one, type_of
 from ..._operands.promotion import to_dtype
+from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.binary import divide, logical_and
 from .._elementwise.choose import where as choose
 from .._elementwise.unary import is_kind, isnan, logical_not
 from . import moments, reductions as r
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, DTypeLike
 
 #: the neutral element of an extremum for a dtype: `dtypes.lowest` or `dtypes.highest`
 _Limit = Callable[[Any], Any]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..._api.devices.out_sharding import takes_out_sharding
+from ..._api.devices.out_sharding import OutSharding, takes_out_sharding
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
@@ -16,6 +16,7 @@ from ..._base.strictness import lenient_promotion
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axes, check, check_one, type_of
 from ..._operands.promotion import promote_inexact, to_dtype
+from ...typing import Array, ArrayLike
 from .._elementwise.binary import add, divide, multiply, subtract
 from .._elementwise.choose import clip, where as choose
 from .._elementwise.comparisons import equal, greater, greater_equal, less_equal
@@ -25,10 +26,6 @@ from .._manipulation.broadcasting import broadcast_to
 from .._manipulation.shapes import expand_dims, moveaxis, reshape
 from .._searches.sorting import argsort, sort
 from . import reductions as r
-
-if TYPE_CHECKING:
-    from ..._api.devices.out_sharding import OutSharding
-    from ...typing import Array, ArrayLike
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 

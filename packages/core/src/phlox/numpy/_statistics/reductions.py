@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,10 @@ from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.reductions import reduce as ops, running
 from ..._ops.structure.shape import broadcast_in_dim
+from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.choose import where as choose
 from .._elementwise.unary import as_bool, is_kind
 from .._manipulation.shapes import ravel
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, DTypeLike
 
 Axis = int | Sequence[int] | None
 STATIC_OPTIONS = ("axis", "dtype", "keepdims")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
@@ -12,9 +12,7 @@ from ..._base.public_names import publish
 from ..._base.strictness import lenient
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 __all__ = ["vq"]
 

@@ -7,7 +7,7 @@ which has the derivatives and the batches of the function itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from ..._base.errors import OptionError
 from ..._base.strictness import lenient, users
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 # fmt: off
 #: The nodes of Kronrod's rule of 21 points that are not negative, its weights, and those of Gauss's rule of ten of them

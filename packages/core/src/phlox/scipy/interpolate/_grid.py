@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promote_inexact
 from ...tree_util import register_pytree_node_class
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 _NAME = "RegularGridInterpolator"
 

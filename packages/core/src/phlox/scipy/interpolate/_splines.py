@@ -5,7 +5,7 @@ The slopes at the points solve a tridiagonal system, of which both ends decide t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from ..._base.strictness import lenient
 from ..._operands.checks import canonical_axis, check, check_one, type_of
 from ..._operands.promotion import promote_inexact
 from ...tree_util import register_pytree_node_class
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 _NAMED = {"natural": (2, 0.0), "clamped": (1, 0.0)}
 

@@ -6,7 +6,7 @@ Options about memory and checks (``overwrite_a``, ``check_finite`` …) are acce
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
@@ -22,9 +22,7 @@ from ..._ops.linalg.matrices import adjoint, hermitian_part, product
 from ..._ops.linalg.similar import hessenberg as hessenberg_p
 from ...lax import linalg
 from ...numpy._creation.from_data import listed
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 
 @functools.partial(jit, static_argnames=("lower", "overwrite_a", "check_finite"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import lax, numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
@@ -18,11 +18,9 @@ from ..._ops.linalg.matrices import adjoint, product
 from ...lax._polar import qdwh
 from ...numpy._creation.from_data import listed
 from ...numpy._linalg.polar import factors_by_svd, polar_factors
+from ...typing import Array, ArrayLike
 from ._factors import schur
 from ._systems import solve_triangular
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 def _square(function: str, *arrays: Any) -> None:

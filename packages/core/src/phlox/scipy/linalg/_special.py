@@ -6,7 +6,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike, DTypeLike
+from ...typing import Array, ArrayLike, DTypeLike
 
 
 def _vectors(function: str, *arrays: Any) -> list[Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
@@ -20,9 +20,7 @@ from ..._ops.linalg.matrices import adjoint, product
 from ..._ops.linalg.triangular import solve_triangular as solve_triangle
 from ...lax import custom_linear_solve
 from ...numpy._creation.from_data import listed
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:

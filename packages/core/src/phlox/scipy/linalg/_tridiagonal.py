@@ -6,7 +6,7 @@ Sturm's sequence counts the eigenvalues less than a number in linear time, so al
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from ..._ir import dtypes
 from ..._operands.checks import type_of
 from ..._ops.linalg.tridiagonal import tridiagonal_solve
 from ...numpy._creation.from_data import listed
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 
 @functools.partial(jit, static_argnames=("eigvals_only", "select", "select_range"))

@@ -11,7 +11,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from ..._base.errors import ShapeError, UnsupportedError
 from ..._base.strictness import lenient
 from ..._ir import dtypes
 from ..._operands.checks import type_of
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 
 def _mirrored(index: Any, size: int) -> Any:

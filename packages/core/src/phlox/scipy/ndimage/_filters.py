@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,7 @@ from ..._base.errors import OptionError, ShapeError
 from ..._base.strictness import lenient
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check, type_of
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 #: SciPy's names of extensions, and NumPy's
 _EXTENSIONS = {

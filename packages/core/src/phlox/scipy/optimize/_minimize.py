@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ... import numpy as jnp
 from ..._api.derivatives.grad import value_and_grad
@@ -13,12 +13,10 @@ from ..._base.strictness import lenient, users
 from ..._ir import dtypes
 from ..._operands.checks import check_one, type_of
 from ..._operands.promotion import to_dtype
+from ...typing import Array
 from ._bfgs import bfgs
 from ._lbfgs import lbfgs
 from ._scipy import HOSTED, hosted
-
-if TYPE_CHECKING:
-    from ...typing import Array
 
 METHODS: dict[str, Any] = {"bfgs": bfgs, "l-bfgs-experimental-do-not-rely-on-this": lbfgs}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import lax, numpy as jnp
 from ..._api.jit.jit import jit
@@ -16,10 +16,8 @@ from ..._ir import dtypes
 from ..._ir.bounds import bounds
 from ..._operands.checks import canonical_axes, check, check_one, type_of
 from ..._operands.promotion import promote_inexact
-
-if TYPE_CHECKING:
-    from ..._ops.linalg.dot import PrecisionLike
-    from ...typing import Array, ArrayLike
+from ..._ops.linalg.dot import PrecisionLike
+from ...typing import Array, ArrayLike
 
 Ints = tuple[int, ...]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from ..._base.strictness import lenient
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check_one, integer, type_of
 from ..._operands.promotion import to_dtype
+from ...typing import Array, ArrayLike
 from ._windows import named_window, overlap, segment_positions
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 def _summed(parts: Any, step: int) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from ..._base.strictness import lenient, users
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check, integer, type_of
 from ..._operands.promotion import common_shape, promote_inexact, to_dtype
+from ...typing import Array, ArrayLike
 from ._trends import detrend as without_trend
 from ._windows import overlap, segment_positions, windowed
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 Detrend = bool | str | Callable[[Any], Any]
 

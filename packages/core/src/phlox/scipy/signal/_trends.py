@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from ..._base.errors import OptionError, UnsupportedError
 from ..._base.strictness import lenient
 from ..._operands.checks import canonical_axis, type_of
 from ..._operands.promotion import promote_inexact
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 
 def _without_line(x: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ... import numpy as jnp, random
 from ..._base.errors import ArgumentError, OptionError, ShapeError
@@ -17,9 +17,7 @@ from ..._base.public_names import publish
 from ..._base.strictness import lenient
 from ..._operands.checks import check_one, type_of
 from ..._operands.promotion import promote_inexact
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 __all__ = ["Rotation", "Slerp"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,8 @@ from ... import lax, numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
 from ..._operands.checks import type_of
+from ...typing import Array, ArrayLike
 from ._shared import at_least_single
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1, 2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact, promoted_inexact, to_dtype
 from ..._ops.elementwise.families import literal
 from ...nn._functions import log_softmax as nn_log_softmax, sigmoid, softmax as nn_softmax
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 
 def real_inexact(function: str, *args: Any) -> list[Array]:

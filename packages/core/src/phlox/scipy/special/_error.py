@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from ..._api.jit.jit import jit
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
+from ...typing import Array, ArrayLike
 from ._shared import at_least_single, chebyshev
 from ._tables import DAWSON_LARGE, DAWSON_SMALL, ERFCX
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 @jit(inline=True)

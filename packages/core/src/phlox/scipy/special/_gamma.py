@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +16,10 @@ from ..._base.errors import DtypeError, OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.promotion import promote_inexact, promoted_inexact
+from ...typing import Array, ArrayLike
 from ._elementary import real_inexact
 from ._shared import chebyshev
 from ._tables import GAMMALN
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 @custom_jvp

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check_one, type_of
-
-if TYPE_CHECKING:
-    from ...typing import Array
+from ...typing import Array
 
 
 def _points(function: str, m: Any, n: Any, z: Any) -> tuple[int, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ..._base.errors import DtypeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promoted_inexact
+from ...typing import Array, ArrayLike
 from ._shared import at_least_single, chebyshev
 from ._tables import (
     CI_MIDDLE,
@@ -40,9 +41,6 @@ from ._tables import (
     SICI_F,
     SICI_G,
 )
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 
 def _inverse(x: Any, edge: float) -> Any:

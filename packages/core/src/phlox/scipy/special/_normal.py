@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from ..._base.errors import ArgumentError, DtypeError, OptionError
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promote_inexact
 from ...numpy._elementwise import bessel
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 
 def _float(function: str, x: Any) -> Any:

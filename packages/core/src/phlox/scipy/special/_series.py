@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,10 @@ from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
 from ..._base.errors import UnsupportedError
 from ..._operands.checks import type_of
+from ...typing import Array, ArrayLike
 from ._elementary import real_inexact
 from ._gamma import gammaln, gammasgn
 from ._shared import at_least_single
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 # --- zeta -----------------------------------------------------------------------------------------------
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ... import numpy as jnp
 from ..._ir import dtypes
 from ..._operands.checks import type_of
+from ...typing import Array
 from ._elementary import real_inexact
-
-if TYPE_CHECKING:
-    from ...typing import Array
 
 
 def at_least_single(function: str, *args: Any) -> tuple[list[Array], Any]:

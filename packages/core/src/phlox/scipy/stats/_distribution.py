@@ -29,11 +29,11 @@ from ... import numpy as jnp
 from ..._api.jit.jit import jit
 from ..._base import source
 from ..._operands.promotion import promoted_inexact
+from ...typing import Array, ArrayLike
 from ._logarithms import log_share
 
 if TYPE_CHECKING:
     from ..._api.jit.stages import Jitted
-    from ...typing import Array, ArrayLike
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")

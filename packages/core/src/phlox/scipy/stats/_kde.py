@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import lax, nn, numpy as jnp, random
 from ..._api.jit.jit import jit
@@ -14,10 +14,8 @@ from ..._ir import dtypes
 from ..._operands.checks import check_one, type_of
 from ..._operands.promotion import promote_dtypes, promote_inexact
 from ...tree_util import register_pytree_node_class
+from ...typing import Array, ArrayLike
 from ..special import ndtr
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 _FIELDS = ("neff", "dataset", "weights", "covariance", "inv_cov")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import canonical_axis, check, check_one, type_of
 from ..._operands.promotion import promote_inexact
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 
 class ModeResult(NamedTuple):

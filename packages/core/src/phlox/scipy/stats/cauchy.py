@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ... import numpy as jnp
 from ..._base.public_names import publish
+from ...typing import ArrayLike
 from ._distribution import distribution, probability
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 

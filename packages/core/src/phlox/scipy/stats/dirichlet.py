@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
@@ -11,10 +9,8 @@ from ..._base.errors import ShapeError
 from ..._base.public_names import publish
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
+from ...typing import Array, ArrayLike
 from ..special import gammaln, xlogy
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 __all__ = ["logpdf", "pdf"]
 

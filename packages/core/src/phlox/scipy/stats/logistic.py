@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import numpy as jnp
 from ..._base.public_names import publish
+from ...typing import ArrayLike
 from ..special import expit, logit
 from ._distribution import distribution
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from ... import lax, numpy as jnp
 from ..._base.errors import ShapeError, UnsupportedError
 from ..._base.public_names import publish
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
+from ...typing import Array, ArrayLike
 
 __all__ = ["logpdf", "pdf"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +11,9 @@ from ... import lax, numpy as jnp
 from ..._base.public_names import publish
 from ..._operands.checks import type_of
 from ..._ops.elementwise.families import literal
+from ...typing import ArrayLike
 from ..special import log_ndtr, ndtri
 from ._distribution import distribution, probability
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import numpy as jnp
 from ..._base.public_names import publish
 from ...nn._activations import log1mexp
+from ...typing import ArrayLike
 from ._distribution import distribution
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +11,9 @@ from ..._api.jit.jit import jit
 from ..._base.public_names import publish
 from ..._operands.checks import type_of
 from ..._operands.promotion import promoted_inexact
+from ...typing import Array, ArrayLike
 from ..special import gammaincc, gammaln, xlogy
 from ._distribution import distribution
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 

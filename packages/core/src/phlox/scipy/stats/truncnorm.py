@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import lax, numpy as jnp
 from ..._base.public_names import publish
 from ...nn._activations import log1mexp
+from ...typing import ArrayLike
 from ..special import log_ndtr, ndtr
 from ._distribution import distribution
 from ._logarithms import log_share
 from .norm import SERIES, logpdf as normal_logpdf
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 

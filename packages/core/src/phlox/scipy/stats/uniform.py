@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import numpy as jnp
 from ..._base.public_names import publish
+from ...typing import ArrayLike
 from ._distribution import distribution, probability
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["cdf", "logpdf", "pdf", "ppf"]
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ... import numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
 from ..._base.public_names import publish
+from ...typing import ArrayLike
 from ..special import i0e, i1e
 from ._distribution import distribution
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["logpdf", "pdf"]
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ... import numpy as jnp
 from ..._base.public_names import publish
 from ..._operands.checks import type_of
+from ...typing import ArrayLike
 from ._distribution import distribution
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["logpdf", "pdf"]
 
