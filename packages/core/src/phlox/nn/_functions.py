@@ -44,10 +44,7 @@ def relu(x: ArrayLike) -> Array:
 
 
 # A rule of its own, because the derivative of the maximum at 0 is 1/2: both operands have a share in it.
-@relu.defjvp
-def _relu_jvp(primals: Any, tangents: Any) -> Any:
-    (x,), (t,) = primals, tangents
-    return relu(x), logic.select_n(x > 0, jnp.zeros_like(t), t)
+relu.defjvps(lambda t, out, x: logic.select_n(x > 0, jnp.zeros_like(t), t))
 
 
 @custom_jvp
@@ -68,10 +65,7 @@ def relu6(x: ArrayLike) -> Array:
 
 
 # As for relu, at both ends
-@relu6.defjvp
-def _relu6_jvp(primals: Any, tangents: Any) -> Any:
-    (x,), (t,) = primals, tangents
-    return relu6(x), logic.select_n((x > 0) & (x < 6), jnp.zeros_like(t), t)
+relu6.defjvps(lambda t, out, x: logic.select_n((x > 0) & (x < 6), jnp.zeros_like(t), t))
 
 
 @jit

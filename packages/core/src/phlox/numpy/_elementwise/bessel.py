@@ -28,10 +28,7 @@ def i0(x: Any) -> Any:
     return _unscaled(x, special.bessel_i0e(x), abs(Formula(x)))
 
 
-@i0.defjvp
-def _i0_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    (x,), (t,) = primals, tangents
-    return i0(x), (Formula(t) * Formula(i1(x))).x
+i0.defjvps(lambda t, out, x: (Formula(t) * Formula(i1(x))).x)
 
 
 @custom_jvp
@@ -40,10 +37,7 @@ def i1(x: Any) -> Any:
     return _unscaled(x, special.bessel_i1e(x), Formula(x))
 
 
-@i1.defjvp
-def _i1_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    (x,), (t,) = primals, tangents
-    return i1(x), (Formula(t) * _difference(Formula(i0(x)), Formula(_quotient(1, x)))).x
+i1.defjvps(lambda t, out, x: (Formula(t) * _difference(Formula(i0(x)), Formula(_quotient(1, x)))).x)
 
 
 def _difference(larger: Formula, smaller: Formula) -> Formula:

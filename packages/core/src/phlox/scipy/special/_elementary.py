@@ -128,10 +128,7 @@ def _logit(x: Any) -> Any:
     return lax.log(x / (1 - x))
 
 
-@_logit.defjvp
-def _logit_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    (x,), (t,) = primals, tangents
-    return _logit(x), t / (x * (1 - x))
+_logit.defjvps(lambda t, out, x: t / (x * (1 - x)))
 
 
 @jit(inline=True)
@@ -204,10 +201,7 @@ def _xlogx(x: Any) -> Any:
     return _xlogy(x, x)
 
 
-@_xlogx.defjvp
-def _xlogx_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    (x,), (t,) = primals, tangents
-    return _xlogx(x), t * (lax.log(x) + 1)
+_xlogx.defjvps(lambda t, out, x: t * (lax.log(x) + 1))
 
 
 @jit(inline=True)

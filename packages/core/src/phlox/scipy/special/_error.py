@@ -117,11 +117,7 @@ def _wofz(z: Any) -> Any:
     return jnp.where(lower, 2 * jnp.exp(-square * square) - out, out).astype(dtype)
 
 
-@_wofz.defjvp
-def _wofz_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    (z,), (t,) = primals, tangents
-    w = _wofz(z)
-    return w, t * (2j / math.sqrt(math.pi) - 2 * z * w).astype(type_of(w).dtype)
+_wofz.defjvps(lambda t, w, z: t * (2j / math.sqrt(math.pi) - 2 * z * w).astype(type_of(w).dtype))
 
 
 @jit(inline=True)

@@ -36,10 +36,7 @@ def _gammaln(x: Any) -> Any:
     return jnp.where(near, small, lax.lgamma(x))
 
 
-@_gammaln.defjvp
-def _gammaln_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    (x,), (t,) = primals, tangents
-    return _gammaln(x), t * lax.digamma(x)
+_gammaln.defjvps(lambda t, out, x: t * lax.digamma(x))
 
 
 @jit(inline=True)

@@ -76,10 +76,7 @@ def _exp1(x: Any) -> Any:
 
 
 # Derivatives are the integrands: more accurate and cheaper than derivatives of the series.
-@_exp1.defjvp
-def _exp1_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    (x,), (t,) = primals, tangents
-    return _exp1(x), -t * jnp.exp(-x) / x
+_exp1.defjvps(lambda t, out, x: -t * jnp.exp(-x) / x)
 
 
 @custom_jvp
@@ -100,10 +97,7 @@ def _expi(x: Any) -> Any:
     return jnp.where(x == 0, -jnp.inf, jnp.where(x == x, out, jnp.nan))
 
 
-@_expi.defjvp
-def _expi_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    (x,), (t,) = primals, tangents
-    return _expi(x), t * jnp.exp(x) / x
+_expi.defjvps(lambda t, out, x: t * jnp.exp(x) / x)
 
 
 @jit(inline=True)
@@ -255,10 +249,7 @@ def _sici(x: Any) -> tuple[Any, Any]:
     return jnp.where(known, jnp.sign(x) * si, jnp.nan), jnp.where(known, ci, jnp.nan)
 
 
-@_sici.defjvp
-def _sici_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    (x,), (t,) = primals, tangents
-    return _sici(x), (t * jnp.sinc(x / np.pi), t * jnp.cos(x) / x)
+_sici.defjvps(lambda t, out, x: (t * jnp.sinc(x / np.pi), t * jnp.cos(x) / x))
 
 
 @jit(inline=True)
@@ -309,11 +300,7 @@ def _of_half_square(x: Any) -> tuple[Any, Any]:
     return jnp.sin(angle), jnp.cos(angle)
 
 
-@_fresnel.defjvp
-def _fresnel_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    (x,), (t,) = primals, tangents
-    sin, cos = _of_half_square(x)
-    return _fresnel(x), (t * sin, t * cos)
+_fresnel.defjvps(lambda t, out, x: tuple(t * part for part in _of_half_square(x)))
 
 
 @jit(inline=True)

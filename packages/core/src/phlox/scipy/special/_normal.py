@@ -183,11 +183,8 @@ def _ndtri(p: Any) -> Any:
     return jnp.where(p == 0, -jnp.inf, jnp.where(p == 1, jnp.inf, x))
 
 
-@_ndtri.defjvp
-def _ndtri_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    # The derivative is 1 divided by the normal density at the result.
-    x = _ndtri(*primals)
-    return x, tangents[0] * np.sqrt(2 * np.pi).item() * jnp.exp(x * x / 2)
+# 1 divided by the normal density at the result
+_ndtri.defjvps(lambda t, x, p: t * np.sqrt(2 * np.pi).item() * jnp.exp(x * x / 2))
 
 
 # --- Bessel functions -----------------------------------------------------------------------------------

@@ -32,11 +32,8 @@ def _log_normalizer(kappa: Any) -> Any:
     return jnp.log(2 * np.pi * i0e(kappa))
 
 
-@_log_normalizer.defjvp
-def _log_normalizer_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    # Not by the derivative of i0e, which has a kink at 0, the end of the domain.
-    (kappa,), (t,) = primals, tangents
-    return _log_normalizer(kappa), t * (i1e(kappa) / i0e(kappa) - 1)
+# Not by the derivative of i0e, which has a kink at 0, the end of the domain.
+_log_normalizer.defjvps(lambda t, out, kappa: t * (i1e(kappa) / i0e(kappa) - 1))
 
 
 def _log_density(x: Any, kappa: Any) -> Any:
