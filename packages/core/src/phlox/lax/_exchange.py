@@ -134,6 +134,7 @@ def psum_scatter(
     return _each("psum_scatter", x, one)
 
 
+@docs_from(psum_scatter)
 def all_to_all(
     x: Any,
     axis_name: AxisName,
@@ -148,7 +149,6 @@ def all_to_all(
 
     Args:
       x: pytree of arrays whose `split_axis` has the length of the mapped axis (with `tiled`, a multiple of it).
-      axis_name: name of the mapped axis, or a tuple of names.
       split_axis: axis number to split along; negative numbers count from the last axis.
       concat_axis: axis number in the result along which received parts are joined; negative numbers count from the last
         axis.
@@ -161,11 +161,8 @@ def all_to_all(
       A pytree like `x`, with arrays of the new shapes.
 
     Raises:
-      AxisNameError: no mapped axis has this name.
       AxisError: an axis number is out of range for an array.
       ShapeError: the length of `split_axis` does not match the mapped axis.
-      OptionError: `axis_index_groups` does not contain every position exactly once.
-      UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: all_to_all(x, "i", 0, 0), axis_name="i")(np.array([[1, 2], [10, 20]]))

@@ -133,15 +133,12 @@ def mish(x: ArrayLike) -> Array:
 
 
 @jit
+@docs_from(celu)
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x² + b)) / 2, elementwise: a smooth approximation of relu without exponentials (Barron, 2021).
 
     Args:
-      x: real array of any shape; integers are converted to floats.
       b: the larger, the smoother; a number or an array that broadcasts with `x`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
 
     >>> squareplus(jnp.array([0.0]))
     Array([1.], dtype=float32)

@@ -103,15 +103,12 @@ def gated(x: Any, gate: Any) -> Any:
 
 
 @functools.partial(jit, static_argnames="approximate", inline=True)
+@docs_from(relu6)
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """x times the distribution function of the standard normal distribution at x (Hendrycks and Gimpel, 2016).
 
     Args:
-      x: real array of any shape; integers are converted to floats.
       approximate: True approximates that function by a formula with tanh; False computes it by the error function.
-
-    Returns:
-      An array of the shape and floating dtype of `x`.
 
     >>> gelu(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -194,15 +191,12 @@ def soft_sign(x: ArrayLike) -> Array:
 
 
 @functools.partial(jit, inline=True)
+@docs_from(elu)
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """x where not negative, else negative_slope times x, elementwise.
 
     Args:
-      x: real array of any shape; integers are converted to floats.
       negative_slope: factor of the negative part, a number or an array that broadcasts with `x`.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype.
 
     >>> leaky_relu(jnp.array([-1.0, 1.0]))
     Array([-0.01,  1.  ], dtype=float32)

@@ -145,6 +145,7 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Callable
     return init
 
 
+@docs_from(uniform)
 def truncated_normal(
     stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None, lower: ArrayLike = -2.0, upper: ArrayLike = 2.0
 ) -> Callable[..., Any]:
@@ -152,11 +153,7 @@ def truncated_normal(
 
     Args:
       stddev: standard deviation before truncation, a number, or an array that broadcasts to the shape asked for.
-      dtype: default dtype of the initializer, floating; None: float32 (float64 in x64 mode).
       lower, upper: bounds, in standard deviations.
-
-    Returns:
-      A function ``init(key, shape, dtype, out_sharding)``.
 
     >>> truncated_normal()(random.key(0), (3,)).shape
     (3,)

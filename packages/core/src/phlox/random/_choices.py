@@ -11,6 +11,7 @@ import numpy as np
 from .. import lax, numpy as jnp
 from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._api.jit.jit import jit
+from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ir.dimensions import is_symbolic
@@ -69,6 +70,7 @@ def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @takes_out_sharding
+@docs_from(rademacher)
 def geometric(
     key: Key,
     p: ArrayLike,
@@ -80,13 +82,9 @@ def geometric(
     """Random numbers of trials up to the first success, where each trial succeeds with probability `p`; at least 1.
 
     Args:
-      key: one PRNG key, new-style or old-style.
       p: probabilities of success, number or array.
       shape: shape of the result, to which `p` broadcasts; None: the shape of `p`.
       dtype: an integer dtype, int32 by default (int64 in x64 mode).
-
-    Returns:
-      An array of this shape and dtype.
 
     Raises:
       DtypeError: `key` is not a PRNG key, or `dtype` is not one of integers.

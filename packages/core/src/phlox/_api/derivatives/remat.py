@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..._base import pytree
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, OptionError
 from ..._base.pytree import flatten
 from ..._base.wrapping import P, R, renamed, wraps
@@ -278,16 +279,13 @@ def dots_saveable(prim: Primitive, *args: Any, **params: Any) -> bool:
     return prim is dot_general
 
 
+@docs_from(dots_saveable)
 def dots_with_no_batch_dims_saveable(prim: Primitive, *args: Any, **params: Any) -> bool:
     """A policy that saves the results of matrix products without batch dimensions, as of weights and activations.
 
     Args:
-      prim: the primitive of an operation.
       *args: the types of its operands; not used.
       **params: its parameters.
-
-    Returns:
-      Whether to save the results of this operation.
 
     >>> from phlox.ad_checkpoint import print_saved_residuals
     >>> f = phlox.checkpoint(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._base.docstrings import docs_from
 from ..._base.errors import UnsupportedError
 from ..._ir import dtypes
 from ...typing import Array, DTypeLike
@@ -91,6 +92,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
     raise UnsupportedError("fromfile reads from the world outside", instead="jnp.asarray(numpy.fromfile(...))")
 
 
+@docs_from(fromfile)
 def fromiter(*args: Any, **kwargs: Any) -> Any:
     """Not supported, as in JAX: it always raises, because traced functions cannot consume iterators.
 
@@ -98,12 +100,6 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
 
     Args:
       *args, **kwargs: ignored.
-
-    Returns:
-      Nothing.
-
-    Raises:
-      UnsupportedError: always.
 
     >>> import phlox.numpy as jnp
     >>> jnp.fromiter("x")

@@ -257,19 +257,15 @@ def _infinite(function: str, x: Any, sign: float) -> Any:
     return x == to_dtype(sign * np.inf, type_of(x).dtype) if is_kind(x, "f") else isinf(x)
 
 
+@docs_from(modf)
 def fix(x: ArrayLike, out: None = None) -> Array:
     """`x` rounded towards zero, elementwise (as ``numpy.fix``).
 
     Args:
       x: real array of any shape, or a number.
-      out: not supported, must be None.
 
     Returns:
       An array of the shape and dtype of `x`; integers and bools are returned unchanged.
-
-    Raises:
-      DtypeError: `x` is complex.
-      UnsupportedError: `out` is not None.
 
     >>> fix(np.array([1.5, -1.5]))
     Array([ 1., -1.], dtype=float32)
@@ -279,11 +275,11 @@ def fix(x: ArrayLike, out: None = None) -> Array:
 
 
 @jit(static_argnames="out", inline=True)
+@docs_from(fix)
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Where `x` is minus infinity, elementwise (as ``numpy.isneginf``).
 
     Args:
-      x: real array of any shape, or a number.
       out: not supported, must be None.
 
     Returns:

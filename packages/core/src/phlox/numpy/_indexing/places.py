@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
@@ -114,22 +115,17 @@ def flatnonzero(
     return nonzero(ravel(check_one("flatnonzero", a)), size=size, fill_value=fill_value)[0]
 
 
+@docs_from(flatnonzero)
 def argwhere(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
 ) -> Array:
     """The indices of the nonzero elements of `a`, one element in each row (as ``numpy.argwhere``).
 
     Args:
-      a: array of any dtype and shape.
-      size: number of indices to return; None returns all, which depends on the values of `a`: under `jit`, `size` is
-        required.
       fill_value: index that pads the result to `size`: a number, or a tuple with a number for each axis; None is 0.
 
     Returns:
       A matrix of integers, with `size` rows and a column for each axis of `a`.
-
-    Raises:
-      ConcretizationTypeError: `a` is traced and `size` is not given.
 
     >>> jnp.argwhere(jnp.array([[0, 5], [6, 0]]))
     Array([[0, 1],
@@ -304,6 +300,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     return reshape(At(ravel(a))[ind].set(values, mode="drop"), shape)
 
 
+@docs_from(place)
 def put_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,
@@ -320,14 +317,9 @@ def put_along_axis(
       indices: array of integers: indices along `axis`, with as many axes as `arr`; the other axes are broadcast.
       values: values to put there: an array that broadcasts to `indices`, converted to the dtype of `arr`.
       axis: axis along which values are put; None flattens `arr` and `indices`.
-      inplace: must be False, because arrays cannot be changed in place.
       mode: treatment of out-of-bounds indices, as for ``x.at[...].set``; with None their values are dropped.
 
-    Returns:
-      A new array of the shape and dtype of `arr`.
-
     Raises:
-      ArgumentError: `inplace` is true.
       ShapeError: `indices` and `arr` differ in their numbers of axes.
 
     >>> jnp.put_along_axis(jnp.array([[1, 2], [3, 4]]), jnp.array([[1], [0]]), 9, 1, inplace=False)

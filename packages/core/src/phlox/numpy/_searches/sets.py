@@ -219,6 +219,7 @@ def unique_counts(
     return _UniqueCountsResult(*unique(x, return_counts=True, **options))
 
 
+@docs_from(unique_all)
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueInverseResult:
@@ -226,13 +227,9 @@ def unique_inverse(
 
     Args:
       x: array of any dtype and shape; each nan is different from the others.
-      size, fill_value: as for `unique`.
 
     Returns:
       A named tuple of the vector `values`, and of `inverse_indices` in the shape of `x`.
-
-    Raises:
-      ConcretizationTypeError: `x` is traced and `size` is not given.
 
     >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)

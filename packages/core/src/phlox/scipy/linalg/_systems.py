@@ -123,6 +123,7 @@ def cho_solve(
 
 
 @functools.partial(jit, static_argnames=("trans", "overwrite_b", "check_finite"))
+@docs_from(cho_solve)
 def lu_solve(
     lu_and_piv: tuple[ArrayLike, ArrayLike],
     b: ArrayLike,
@@ -134,16 +135,10 @@ def lu_solve(
 
     Args:
       lu_and_piv: result of `lu_factor`: both factors [..., n, n], and pivots [..., n].
-      b: matrices of shape [..., n, k], or one vector [n].
       trans: 0 solves with a, 1 with aᵀ, 2 with aᴴ.
-      overwrite_b, check_finite: accepted as in SciPy, without effect.
-
-    Returns:
-      An array of shape [..., n, k], for a vector [..., n], of the promoted inexact dtype.
 
     Raises:
       OptionError: `trans` is not 0, 1 or 2.
-      ShapeError: the shapes are incompatible.
 
     >>> import phlox.numpy as jnp
     >>> lu_solve(phlox.scipy.linalg.lu_factor(jnp.array([[4.0]])), jnp.array([2.0]))

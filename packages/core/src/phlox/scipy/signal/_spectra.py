@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import OptionError, ShapeError
 from ..._base.source import warn
 from ..._base.strictness import lenient, users
@@ -281,6 +282,7 @@ def csd(
 
 
 @lenient
+@docs_from(stft)
 def welch(
     x: Array,
     fs: ArrayLike = 1.0,
@@ -302,10 +304,6 @@ def welch(
 
     Returns:
       (frequencies, density): the density is real, with the frequencies along `axis`.
-
-    Raises:
-      OptionError: an option has none of the listed values, or segments do not fit the other lengths.
-      ShapeError: the window is longer than the signal, or not a vector.
 
     >>> frequencies, density = welch(jnp.sin(jnp.arange(64) * np.pi / 4), nperseg=16)
     >>> frequencies[density.argmax()]

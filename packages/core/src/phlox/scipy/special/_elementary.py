@@ -374,12 +374,9 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
 
 @jit(inline=True)
+@docs_from(boxcox)
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """`boxcox` of 1 + x, elementwise (as ``scipy.special.boxcox1p``), accurate for small x.
-
-    Args:
-      x: array of any shape; integers are converted to floats.
-      lmbda: exponent, a number or an array that broadcasts with `x`.
 
     Returns:
       An array of the broadcast shape, of the promoted inexact dtype; nan where `x` is less than -1.
