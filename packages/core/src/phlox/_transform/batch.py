@@ -167,6 +167,11 @@ def _batches_around(trace: Trace | None) -> Iterator[BatchTrace]:
         trace = trace.parent
 
 
+def batch_of_one(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The batching rule of an operation with one operand, from ``rule(x, dim, **params)``."""
+    return lambda axis, args, dims, **params: rule(args[0], dims[0], **params)
+
+
 def place_axis(x: Any, dim: Dim, destination: int, size: int) -> Any:
     """`x` with its mapped axis moved to `destination`; an `x` without a mapped axis is repeated along a new one."""
     if dim is None:

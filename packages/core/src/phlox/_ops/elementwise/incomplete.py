@@ -20,17 +20,16 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add
-from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jvp import jvp
 from ..._transform.padding import passes
 from ..._xla.text import Function, Value
 from ..control.loop import repeat
+from ..elementwise.families import elementwise_batch
 from ..reductions.reduce import reduce_or
 from ..structure.shape import convert
 from . import arithmetic as e
 from .families import (
     FLOAT,
-    batch_elementwise,
     binary,
     broadcast_shape,
     check_kind,
@@ -423,11 +422,6 @@ def _beta_density(*operands: Any) -> Any:
     return exp(_log_power(log1p(-x), b - 1.0) + _log_power(log(x), a - 1.0) - norm).x
 
 
-def _beta_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
-    lined, dim = batch_elementwise(axis, "regularized_incomplete_beta", args, dims)
-    return regularized_incomplete_beta(*lined), dim
-
-
 def _beta_by(a: Formula, b: Formula, x: Formula, info: Any, by: int) -> Formula:
     """The derivative by a (`by=0`) or b: the fraction is differentiated turn by turn, as in R. J. Boik and J. F.
     Robison-Cox, Derivatives of the incomplete beta function, J. Stat. Software 3 (1998)."""
@@ -451,17 +445,12 @@ def _beta_grad_lower(f: Function, *args: Value, by: int) -> Value:
     return lowered_as(_widened(_beta_by))(f, *[fit(f, x, f.out.shape) for x in args], by=by)
 
 
-def _beta_grad_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], by: int) -> tuple[Any, Dim]:
-    lined, dim = batch_elementwise(axis, "betainc_grad", args, dims)
-    return betainc_grad(*lined, by=by), dim
-
-
 regularized_incomplete_beta = Primitive(
     "regularized_incomplete_beta",
     types=_beta_types,
     lower=_beta_lower,
     jvp=_beta_jvp,
-    batch=_beta_batch,
+    batch=elementwise_batch(lambda: regularized_incomplete_beta),
     pad=passes,
     nan_checked=True,
 )
@@ -471,7 +460,7 @@ betainc_grad = Primitive(
     "betainc_grad",
     types=_beta_types,
     lower=_beta_grad_lower,
-    batch=_beta_grad_batch,
+    batch=elementwise_batch(lambda: betainc_grad),
     pad=passes,
     nan_checked=True,
 )

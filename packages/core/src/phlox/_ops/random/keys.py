@@ -25,9 +25,9 @@ from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import batches
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis
-from ..._transform.batch import BatchAxis, Dim
+from ..._transform.batch import batch_of_one
 from ..._transform.padding import Padding, passes as passes_on, refuse
-from ..elementwise.families import batch_elementwise, broadcast_shape, lowered_as
+from ..elementwise.families import broadcast_shape, elementwise_batch, lowered_as
 from ..structure.padding import reshaped
 from .generators import KNOWN, Impl, named
 
@@ -103,22 +103,12 @@ def _rank(impl: Impl, words: Any) -> int:
 
 def _batch_in_place(make: Callable[[], Primitive]) -> Callable[..., Any]:
     """The batching rule of a primitive with one operand of keys: the mapped axis keeps its position."""
-
-    def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
-        return make().bind(args[0], **params), dims[0]
-
-    return batch
+    return batch_of_one(lambda x, dim, **params: (make().bind(x, **params), dim))
 
 
 def _front(make: Callable[[], Primitive]) -> Callable[..., Any]:
     """The batching rule of a primitive on words, whose last axes are those of one key: moves the mapped axis to 0."""
-
-    def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
-        dim = dims[0]
-        assert dim is not None
-        return make().bind(move_axis(args[0], dim, 0), **params), 0
-
-    return batch
+    return batch_of_one(lambda x, dim, **params: (make().bind(move_axis(x, dim, 0), **params), 0))
 
 
 random_seed = Primitive(
@@ -248,18 +238,13 @@ def _fold_types(keys: ShapedArray, msgs: ShapedArray) -> ShapedArray:
     return shaped(broadcast_shape("random_fold_in", (keys, msgs)), keys.dtype)
 
 
-def _fold_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
-    lined, dim = batch_elementwise(axis, "random_fold_in", args, dims)
-    return random_fold_in.bind(*lined), dim
-
-
 random_fold_in = Primitive(
     "random_fold_in",
     types=_fold_types,
     lower=lowered_as(
         lambda keys, msgs, impl: impl.each(impl.fold_in, [_rank(impl, keys), typeof(msgs).ndim], keys, msgs)
     ),
-    batch=_fold_batch,
+    batch=elementwise_batch(lambda: random_fold_in),
     pad=passes_on,
     extend=with_impl,
     keys=makes,

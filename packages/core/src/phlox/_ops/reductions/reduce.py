@@ -17,7 +17,7 @@ from ..._ir.primitive import Primitive, Series, Unfused
 from ..._ir.sharding_types import Entries, entries_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
-from ..._transform.batch import BatchAxis, Dim
+from ..._transform.batch import Dim, batch_of_one
 from ..._transform.padding import fills
 from ..._transform.spectra import moved
 from ..._xla.text import Function, Value, i64_array, ints
@@ -109,12 +109,10 @@ def reducer(
     def differentiate(primals: Sequence[Any], tangents: Sequence[Any], axes: Axes) -> tuple[Any, Any]:
         return jvp(primitive, *tangents, *primals, axes)  # type: ignore[misc]
 
-    def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes) -> tuple[Any, Dim]:
-        dim = dims[0]
-        assert dim is not None
+    def batch(x: Any, dim: int, axes: Axes) -> tuple[Any, Dim]:
         shifted = tuple(a if a < dim else a + 1 for a in axes)
         # The mapped axis stays where it is, less the axes before it that are gone.
-        return primitive.bind(args[0], axes=shifted), dim - sum(a < dim for a in shifted)
+        return primitive.bind(x, axes=shifted), dim - sum(a < dim for a in shifted)
 
     primitive = Primitive(
         name,
@@ -126,7 +124,7 @@ def reducer(
         jvp=None if jvp is None else differentiate,
         transpose=transpose,
         spectral=spectral,
-        batch=batch,
+        batch=batch_of_one(batch),
         pad=fills(start),
         nan_checked=nan_checked,
         series=series,
@@ -288,13 +286,9 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
             )
         return shaped(tuple(x.shape[i] for i in _remaining_axes(x.ndim, axes)), index_dtype)
 
-    def batch(
-        axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: Axes, index_dtype: Any
-    ) -> tuple[Any, Dim]:
-        dim = dims[0]
-        assert dim is not None
+    def batch(x: Any, dim: int, axes: Axes, index_dtype: Any) -> tuple[Any, Dim]:
         at = axes[0] if axes[0] < dim else axes[0] + 1
-        return primitive.bind(args[0], axes=(at,), index_dtype=index_dtype), dim - (at < dim)
+        return primitive.bind(x, axes=(at,), index_dtype=index_dtype), dim - (at < dim)
 
     primitive = Primitive(
         name,
@@ -306,7 +300,7 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
             out := primitive.bind(*primals, **params),
             Zero(typeof(out).tangent()),
         ),
-        batch=batch,
+        batch=batch_of_one(batch),
         pad=fills(worst),
         nan_checked=False,
     )

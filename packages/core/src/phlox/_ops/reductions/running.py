@@ -21,7 +21,7 @@ from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._trace.trace import typeof
-from ..._transform.batch import BatchAxis, Dim
+from ..._transform.batch import Dim, batch_of_one
 from ..._transform.jvp import jvp
 from ..._transform.padding import Padding, passes
 from ..._xla.text import Function, Value
@@ -147,10 +147,8 @@ def cumulative(
         (out,), (t,) = jvp(lambda x: [_scanned(operation, x, **params)], primals, tangents)
         return out, t
 
-    def batch(mapped: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis: int, reverse: bool) -> tuple[Any, Dim]:
-        dim = dims[0]
-        assert dim is not None
-        return primitive.bind(args[0], axis=axis if axis < dim else axis + 1, reverse=reverse), dim
+    def batch(x: Any, dim: int, axis: int, reverse: bool) -> tuple[Any, Dim]:
+        return primitive.bind(x, axis=axis if axis < dim else axis + 1, reverse=reverse), dim
 
     def sharding(out: ShapedArray, x: ShapedArray, axis: int, reverse: bool) -> Entries:
         check_whole(name, x, [axis])
@@ -169,7 +167,7 @@ def cumulative(
         lower=_cumulative_lower(op, start),
         jvp=differentiate,
         transpose=transpose,
-        batch=batch,
+        batch=batch_of_one(batch),
         pad=pad,
         nan_checked=True,
         series=None if transpose is None else "linear",

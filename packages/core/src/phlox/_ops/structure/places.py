@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from ..._base.errors import DtypeError, ShapeError
@@ -13,7 +12,7 @@ from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, move_axis, zeros
-from ..._transform.batch import BatchAxis, Dim
+from ..._transform.batch import batch_of_one
 from ..._transform.padding import Padding, passes
 from ..elementwise.arithmetic import min_
 from ..elementwise.families import literal, lowered_as
@@ -62,12 +61,6 @@ def _lower(mask: Any, size: int, index_dtype: Any) -> Any:
     return reshape(positions, new_sizes=out, dimensions=None)
 
 
-def _batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
-    dim = dims[0]
-    assert dim is not None
-    return first_places(move_axis(args[0], dim, 0), **params), 0
-
-
 def _sharding(out: ShapedArray, mask: ShapedArray, **_: Any) -> Entries:
     check_whole("first_places", mask, [mask.ndim - 1])
     return entries_of(mask)
@@ -91,7 +84,7 @@ first_places = Primitive(
         out := first_places.bind(*primals, **params),
         Zero(typeof(out).tangent()),
     ),
-    batch=_batch,
+    batch=batch_of_one(lambda x, dim, **params: (first_places(move_axis(x, dim, 0), **params), 0)),
     pad=_pad,
     nan_checked=False,
 )

@@ -24,7 +24,7 @@ from ..._trace.staging import JaxprTracer
 from ..._trace.trace import ArrayLike, recorder, typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, linear_jvp, move_axis, sum_axes, weak_number
-from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.batch import BatchAxis, Dim, batch_of_one, place_axis
 from ..._transform.padding import passes as passes_on
 from ..._transform.transpose import is_linear
 from ..._xla.host_values import as_array
@@ -66,7 +66,7 @@ def structural(
         jvp=linear_jvp(lambda: prim),
         spectral=None if axis_map_of is None else spectra.moved(lambda: prim, axis_map_of),
         transpose=lambda ct, x, **params: [transpose(ct, x.aval, **params)],
-        batch=lambda axis, args, dims, **params: batch(args[0], dims[0], **params),
+        batch=batch_of_one(batch),
         pad=pad,
         sharding=sharding,
         extend=extend,
@@ -79,11 +79,6 @@ def structural(
         unfused=unfused,
     )
     return prim
-
-
-def _in_front(x: Any, dim: Dim) -> tuple[Any, int]:
-    assert dim is not None
-    return move_axis(x, dim, 0), 0
 
 
 # --- element types --------------------------------------------------------------------------------------
@@ -181,11 +176,6 @@ def _bitcast_lower(f: Function, x: Value, new_dtype: Any) -> Value:
     return x if x.aval.dtype == new_dtype else f.unlike("stablehlo.bitcast_convert", x, f.out)
 
 
-def _bitcast_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
-    x, dim = _in_front(args[0], dims[0])
-    return bitcast_convert_type(x, **params), dim
-
-
 bitcast_convert_type = Primitive(
     "bitcast_convert_type",
     types=_bitcast_types,
@@ -195,7 +185,7 @@ bitcast_convert_type = Primitive(
         out := bitcast_convert_type(*primals, **params),
         Zero(typeof(out).tangent()),
     ),
-    batch=_bitcast_batch,
+    batch=batch_of_one(lambda x, dim, **params: (bitcast_convert_type(move_axis(x, dim, 0), **params), 0)),
     pad=passes_on,
     nan_checked=False,
 )

@@ -18,7 +18,7 @@ from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, entries_of, join, refuse, resized
 from ..._trace.trace import typeof
 from ..._transform.array_operations import instantiate, linear_jvp, zeros
-from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.batch import BatchAxis, Dim, batch_of_one, place_axis
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.families import literal
@@ -146,12 +146,8 @@ def _split_transpose(cotangents: Sequence[Any], x: Any, sizes: Ints, axis: int) 
     return [concatenate(*[instantiate(ct) for ct in cotangents], dimension=axis)]
 
 
-def _split_batch(
-    batch: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], sizes: Ints, axis: int
-) -> tuple[list[Any], list[Dim]]:
-    (dim,) = dims
-    assert dim is not None
-    return split(*args, sizes=sizes, axis=axis + (dim <= axis)), [dim] * len(sizes)
+def _split_batch(x: Any, dim: int, sizes: Ints, axis: int) -> tuple[list[Any], list[Dim]]:
+    return split(x, sizes=sizes, axis=axis + (dim <= axis)), [dim] * len(sizes)
 
 
 def _split_keys(eqn: Any, uses_of: Any) -> KeyUses:
@@ -172,7 +168,7 @@ split = Primitive(
     lower=_split_lower,
     jvp=linear_jvp(lambda: split),
     transpose=_split_transpose,
-    batch=_split_batch,
+    batch=batch_of_one(_split_batch),
     pad=padding.split_pad,
     extend=lambda params, trailing, *xs: params,
     keys=_split_keys,

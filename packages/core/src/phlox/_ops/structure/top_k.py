@@ -15,7 +15,7 @@ from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._transform.array_operations import zero_tangent
-from ..._transform.batch import BatchAxis, Dim
+from ..._transform.batch import Dim, batch_of_one
 from ..._transform.padding import Padding, passes, refuse
 from ..._xla.approximate import top_k_size
 from ..._xla.text import Function, Value, flag
@@ -93,12 +93,8 @@ def along_last_axis(
     return [transposed(out, aval) for out, aval in zip(outs, types, strict=True)]
 
 
-def _batch(
-    axis_: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], k: int, axis: int
-) -> tuple[list[Any], list[Dim]]:
-    dim = dims[0]
-    assert dim is not None
-    return top_k(args[0], k=k, axis=axis + (dim <= axis)), [dim, dim]
+def _batch(x: Any, dim: int, k: int, axis: int) -> tuple[list[Any], list[Dim]]:
+    return top_k(x, k=k, axis=axis + (dim <= axis)), [dim, dim]
 
 
 def _top_sharding(name: str, axis_of: str) -> Any:
@@ -124,7 +120,7 @@ top_k = Primitive(
     jvp=lambda primals, tangents, **params: _with_tangents(
         primals, tangents, top_k(*primals, **params), params["axis"]
     ),
-    batch=_batch,
+    batch=batch_of_one(_batch),
     pad=_pad,
     nan_checked=False,
 )
@@ -198,13 +194,9 @@ def _approx_lower(
     )
 
 
-def _approx_batch(
-    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], reduction_dimension: int, **params: Any
-) -> tuple[list[Any], list[Dim]]:
-    dim = dims[0]
-    assert dim is not None
+def _approx_batch(x: Any, dim: int, reduction_dimension: int, **params: Any) -> tuple[list[Any], list[Dim]]:
     at = reduction_dimension + (dim <= reduction_dimension)
-    return approx_top_k(args[0], reduction_dimension=at, **params), [dim, dim]
+    return approx_top_k(x, reduction_dimension=at, **params), [dim, dim]
 
 
 def _approx_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> list[Any]:
@@ -222,7 +214,7 @@ approx_top_k = Primitive(
     jvp=lambda primals, tangents, **params: _with_tangents(
         primals, tangents, approx_top_k(*primals, **params), params["reduction_dimension"]
     ),
-    batch=_approx_batch,
+    batch=batch_of_one(_approx_batch),
     pad=_approx_pad,
     nan_checked=False,
 )

@@ -17,7 +17,7 @@ from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import entries_of, resized
 from ..._trace.trace import typeof
 from ..._transform.array_operations import linear_jvp
-from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.batch import BatchAxis, Dim, batch_of_one, place_axis
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.families import ANY, NUMBER, check_kind, literal
 from ..elementwise.logic import ge, le
@@ -108,11 +108,6 @@ def _reduction(
         (x,), (t,) = primals, tangents
         return primitive.bind(x, **window), tangent(t, x, **window)
 
-    def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **window: Any) -> tuple[Any, Dim]:
-        dim = dims[0]
-        assert dim is not None
-        return primitive.bind(args[0], **with_axis(window, dim)), dim
-
     primitive = Primitive(
         name,
         types=types,
@@ -120,7 +115,7 @@ def _reduction(
         lower=lower,
         jvp=jvp,
         transpose=transpose,
-        batch=batch,
+        batch=batch_of_one(lambda x, dim, **window: (primitive.bind(x, **with_axis(window, dim)), dim)),
         pad=reduction_pad(start),
         nan_checked=nan_checked,
         series=None if transpose is None else "linear",
