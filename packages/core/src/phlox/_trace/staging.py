@@ -22,8 +22,6 @@ from .checks import check_jaxpr
 from .refs import Ref, captured, ref_read, ref_write
 from .trace import ArrayLike, Trace, Tracer, check_live, not_an_array
 
-_SCALARS = (int, float, bool, complex)
-
 
 class JaxprTracer(Tracer):
     """Stands for a variable or a literal of the Jaxpr that is being recorded."""

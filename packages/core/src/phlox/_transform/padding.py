@@ -316,15 +316,3 @@ def fills(start: Callable[[Any], Any]) -> Callable[..., Any]:
         return eqn.primitive.bind(filled, **params | {"axes": axes})
 
     return pad
-
-
-def passes_whole(count: int) -> Callable[..., Any]:
-    """The rule `pad` of operations on the last `count` axes, which are not padded, of each operand."""
-
-    def pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> Any:
-        for v in (*eqn.invars, *eqn.outvars):
-            if any(map(is_symbolic, v.aval.shape[max(0, v.aval.ndim - count) :])):
-                refuse(eqn, f"one of its last {count} axes varies in length")
-        return passes(padding, eqn, *args)
-
-    return pad

@@ -22,7 +22,7 @@ from .._ops.random import keys as ops
 from .._ops.structure.shape import bitcast_convert_type, convert
 from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 from ._keys import checked
-from ._samplers import _float, _inexact, _need_safe, _shape, normal, uniform
+from ._samplers import _float, _inexact, _shape, normal, sample, uniform
 
 
 def _number(value: float, dtype: Any) -> Any:
@@ -210,10 +210,7 @@ def rayleigh(
     >>> random.rayleigh(random.key(0), 2.0, (3,)).shape
     (3,)
     """
-    key, _ = checked("rayleigh", key)
-    dtype = _float("rayleigh", dtype)
-    _need_safe("rayleigh", dtype, scale)
-    return _rayleigh(key, scale, _shape("rayleigh", shape, scale), dtype)
+    return sample("rayleigh", _rayleigh, key, (scale,), shape, dtype)
 
 
 @functools.partial(jit, static_argnums=(2, 3))
@@ -246,10 +243,7 @@ def lognormal(
     >>> bool((random.lognormal(random.key(0), 0.5, (100,)) > 0).all())
     True
     """
-    key, _ = checked("lognormal", key)
-    dtype = _inexact("lognormal", dtype)
-    _need_safe("lognormal", dtype, sigma)
-    return _lognormal(key, sigma, _shape("lognormal", shape, sigma), dtype)
+    return sample("lognormal", _lognormal, key, (sigma,), shape, dtype, checked_dtype=_inexact)
 
 
 @functools.partial(jit, static_argnums=(2, 3))
@@ -280,10 +274,7 @@ def pareto(
     >>> bool((random.pareto(random.key(0), 3.0, (100,)) >= 1).all())
     True
     """
-    key, _ = checked("pareto", key)
-    dtype = _float("pareto", dtype)
-    _need_safe("pareto", dtype, b)
-    return _pareto(key, b, _shape("pareto", shape, b), dtype)
+    return sample("pareto", _pareto, key, (b,), shape, dtype)
 
 
 @functools.partial(jit, static_argnums=(3, 4))
@@ -354,10 +345,7 @@ def triangular(
     >>> bool((random.triangular(random.key(0), 0.0, 1.0, 3.0, (100,)) < 3).all())
     True
     """
-    key, _ = checked("triangular", key)
-    dtype = _float("triangular", dtype)
-    _need_safe("triangular", dtype, left, mode, right)
-    return _triangular(key, left, mode, right, _shape("triangular", shape, left, mode, right), dtype)
+    return sample("triangular", _triangular, key, (left, mode, right), shape, dtype)
 
 
 @functools.partial(jit, static_argnums=(2, 3))
@@ -396,10 +384,7 @@ def wald(
     >>> bool((random.wald(random.key(0), 2.0, (100,)) > 0).all())
     True
     """
-    key, _ = checked("wald", key)
-    dtype = _float("wald", dtype)
-    _need_safe("wald", dtype, mean)
-    return _wald(key, mean, _shape("wald", shape, mean), dtype)
+    return sample("wald", _wald, key, (mean,), shape, dtype)
 
 
 @functools.partial(jit, static_argnums=(3, 4))

@@ -21,7 +21,7 @@ from ._approximate import approximate_gamma, check_method
 from ._choices import rademacher
 from ._distributions import exponential
 from ._keys import checked
-from ._samplers import _float, _need_safe, _shape, normal
+from ._samplers import _float, _shape, normal, sample
 
 
 @functools.partial(jit, static_argnums=(2, 3, 4))
@@ -66,8 +66,8 @@ def gamma(
     """
     key, _ = checked("gamma", key)
     check_method("gamma", method)
-    sample = approximate_gamma if method == "approximate" else _gamma
-    return sample(key, a, _shape("gamma", shape, a), _float("gamma", dtype), False)
+    draw = approximate_gamma if method == "approximate" else _gamma
+    return draw(key, a, _shape("gamma", shape, a), _float("gamma", dtype), False)
 
 
 @takes_out_sharding
@@ -89,8 +89,8 @@ def loggamma(
     """
     key, _ = checked("loggamma", key)
     check_method("loggamma", method)
-    sample = approximate_gamma if method == "approximate" else _gamma
-    return sample(key, a, _shape("loggamma", shape, a), _float("loggamma", dtype), True)
+    draw = approximate_gamma if method == "approximate" else _gamma
+    return draw(key, a, _shape("loggamma", shape, a), _float("loggamma", dtype), True)
 
 
 @functools.partial(jit, static_argnums=(3, 4, 5))
@@ -132,11 +132,8 @@ def beta(
     >>> bool((random.beta(random.key(0), 2.0, 3.0, (100,)) < 1).all())
     True
     """
-    key, _ = checked("beta", key)
     check_method("beta", method)
-    dtype = _float("beta", dtype)
-    _need_safe("beta", dtype, a, b)
-    return _beta(key, a, b, _shape("beta", shape, a, b), dtype, method)
+    return sample("beta", _beta, key, (a, b), shape, dtype, method)
 
 
 @functools.partial(jit, static_argnums=(2, 3))
@@ -218,11 +215,8 @@ def chisquare(
     >>> bool((random.chisquare(random.key(0), 3.0, (100,)) > 0).all())
     True
     """
-    key, _ = checked("chisquare", key)
     check_method("chisquare", method)
-    dtype = _float("chisquare", dtype)
-    _need_safe("chisquare", dtype, df)
-    return _chisquare(key, df, _shape("chisquare", shape, df), dtype, method)
+    return sample("chisquare", _chisquare, key, (df,), shape, dtype, method)
 
 
 @functools.partial(jit, static_argnums=(3, 4))
@@ -263,10 +257,7 @@ def f(
     >>> bool((random.f(random.key(0), 3.0, 4.0, (100,)) > 0).all())
     True
     """
-    key, _ = checked("f", key)
-    dtype = _float("f", dtype)
-    _need_safe("f", dtype, dfnum, dfden)
-    return _f(key, dfnum, dfden, _shape("f", shape, dfnum, dfden), dtype)
+    return sample("f", _f, key, (dfnum, dfden), shape, dtype)
 
 
 @functools.partial(jit, static_argnums=(2, 3))
@@ -301,10 +292,7 @@ def t(
     >>> random.t(random.key(0), 5.0, (3,)).shape
     (3,)
     """
-    key, _ = checked("t", key)
-    dtype = _float("t", dtype)
-    _need_safe("t", dtype, df)
-    return _t(key, df, _shape("t", shape, df), dtype)
+    return sample("t", _t, key, (df,), shape, dtype)
 
 
 @functools.partial(jit, static_argnums=(2, 3))

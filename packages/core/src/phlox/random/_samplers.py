@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,23 @@ def _inexact(function: str, dtype: Any) -> Any:
         raise DtypeError(f"dtype argument to `{function}` must be a float or complex dtype, got {out_dtype}")
     _need_samples(function, out_dtype)
     return out_dtype
+
+
+def sample(
+    name: str,
+    draw: Callable[..., Any],
+    key: Any,
+    parameters: tuple[Any, ...],
+    shape: Any,
+    dtype: Any,
+    *options: Any,
+    checked_dtype: Callable[[str, Any], Any] = _float,
+) -> Array:
+    """``draw(key, *parameters, shape, dtype, *options)`` after the checks of the sampler `name`."""
+    key, _ = checked(name, key)
+    dtype = checked_dtype(name, dtype)
+    _need_safe(name, dtype, *parameters)
+    return draw(key, *parameters, _shape(name, shape, *parameters), dtype, *options)
 
 
 #: Floats of less than 8 bits, and those without zero: no sampler ends, or has a meaning, in their arithmetic.

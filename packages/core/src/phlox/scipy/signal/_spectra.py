@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,6 @@ from ..._operands.promotion import common_shape, promote_inexact, to_dtype
 from ...typing import Array, ArrayLike
 from ._trends import detrend as without_trend
 from ._windows import overlap, segment_positions, windowed
-
-Detrend = bool | str | Callable[[Any], Any]
 
 #: how `jnp.pad` continues a signal
 _BOUNDARIES: dict[str | None, dict[str, Any] | None] = {
