@@ -130,22 +130,25 @@ def _made(folder):
     return folder
 
 
-def outcomes(suite, root, path, on_phlox, options):
-    """What became of each test of a file: ``{test: (outcome, message)}``."""
+def outcomes(suite, root, path, on_phlox, options, tests=None):
+    """The outcome of each test of a file, or of those in `tests`: ``{test: (outcome, message)}``."""
     command = [sys.executable, *(["-m", "phlox.as_jax"] if on_phlox else []), "-m", "pytest", str(root / path), "-q"]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         if suite.conftest:
             (Path(folder) / "conftest.py").write_text(suite.conftest)
-        plugins = [str(Path(__file__).parent)] if options.sample else []
+        plugins = [str(Path(__file__).parent)] if options.sample or tests else []
         paths = [folder, *plugins, *map(str, REPOSITORY.glob("packages/*/src")), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         environment.update(suite.environment)
         switches = [f"--junitxml={report}", "-p", "no:cacheprovider", f"--rootdir={root}", "-W", "ignore"]
         switches += ["-m", suite.mark] if suite.mark else []
-        if options.sample:
+        if plugins:
             switches += ["-p", "sampling"]
-            environment["PHLOX_SUITE_SAMPLE"] = str(options.sample)
+            environment["LIBRARY_TESTS"] = str(options.sample or -1)
+            environment["LIBRARY_TEST_SECONDS"] = str(options.seconds)
+        if tests:
+            environment["LIBRARY_TEST_NAMES"] = json.dumps(tests)
         try:
             done = subprocess.run(
                 [*command, *switches],
@@ -153,7 +156,7 @@ def outcomes(suite, root, path, on_phlox, options):
                 env=environment,
                 capture_output=True,
                 text=True,
-                timeout=options.seconds,
+                timeout=2 * options.seconds if plugins else options.seconds,
             )
             said = (done.stdout + done.stderr)[-400:]
         except subprocess.TimeoutExpired:
@@ -186,6 +189,15 @@ def _on_jax(suite, root, path, options):
     return found
 
 
+def _expected_from_phlox(suite, root, path, options, actual):
+    """The outcomes on phlox, but for tests that did not pass: these are run on the real jax."""
+    failures = [test for test, (outcome, _) in actual.items() if outcome in ("failure", "error")]
+    if not failures:
+        return actual
+    on_jax = outcomes(suite, root, path, False, options, failures)
+    return actual | {test: on_jax.get(test, ("missing", "")) for test in failures}
+
+
 def compare_all(options):
     """Runs all suites, or those that are named; the tests that differ by suite."""
     if options.markdown:
@@ -202,8 +214,10 @@ def compare(name, options):
     paths = [path for path in paths if not options.files or any(part in path for part in options.files)]
     passed, differences = 0, {}
     for path in paths:
-        expected = _on_jax(suite, root, path, options)
+        expected = {} if options.phlox_first else _on_jax(suite, root, path, options)
         actual = outcomes(suite, root, path, True, options)
+        if options.phlox_first:
+            expected = _expected_from_phlox(suite, root, path, options, actual)
         tests = sorted(test for test, (outcome, _) in expected.items() if outcome == "passed")
         failures = {test: _reason(test, actual) for test in tests if actual.get(test, ("missing",))[0] != "passed"}
         passed += len(tests)
@@ -213,7 +227,7 @@ def compare(name, options):
             print(f"    {test}: {reason}", file=sys.stderr, flush=True)
     version = importlib.metadata.version(suite.distribution)
     which = f"{len(paths)} files" + (f", without {', '.join(Path(path).name for path in left_out)}" if left_out else "")
-    short = [test.rpartition(".")[2] for test in differences]
+    short = [re.sub(r"^[^\[]*\.", "", test) for test in differences]
     same = passed - len(differences)
     if options.markdown:
         print(f"| {name} | {version} | {which} | {passed} | {same} | {', '.join(short)} |", flush=True)

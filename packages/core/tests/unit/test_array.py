@@ -77,6 +77,9 @@ def test_iteration_and_length():
     assert b.shape == (2,)
     assert len(x) == 3
     assert 4 in x.ravel()
+    long = jnp.arange(2500)  # a program with an output for each row would take a minute to compile
+    assert [int(number) for number in long] == list(range(2500))
+    assert max(long) == 2499 and max(jnp.arange(17)) == 16 and next(iter(long[:0]), None) is None
     for use in (len, iter, list):
         with pytest.raises(TypeError):
             use(jnp.array(1))
