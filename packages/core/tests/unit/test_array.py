@@ -80,6 +80,8 @@ def test_iteration_and_length():
     long = jnp.arange(2500)  # a program with an output for each row would take a minute to compile
     assert [int(number) for number in long] == list(range(2500))
     assert max(long) == 2499 and max(jnp.arange(17)) == 16 and next(iter(long[:0]), None) is None
+    staged = phlox.make_jaxpr(lambda x: (np.iterable(x), next(iter(x)))[1])(jnp.ones((100_000, 2)))
+    assert str(staged).count(" = ") < 6  # no row is computed that is not read
     for use in (len, iter, list):
         with pytest.raises(TypeError):
             use(jnp.array(1))

@@ -158,7 +158,7 @@ def iterate(x: Any) -> Iterator[Array]:
 
     if type(x) is ArrayImpl and not x._is_shown():
         np.asarray(physical(x))  # raises: rows come from all processes, which need not iterate together
-    return iter(unstack_rows(x))
+    return unstack_rows(x)
 
 
 # --- methods --------------------------------------------------------------------------------------------

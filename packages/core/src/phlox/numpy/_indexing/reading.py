@@ -7,7 +7,7 @@ not in the plan, so that ``x[i]`` in a Python loop compiles once.) `at.py` write
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -573,24 +573,32 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 # --- iteration ------------------------------------------------------------------------------------------
 
 
+def _row(x: Any, i: int) -> Any:
+    return _basic(x, [i], ("int", *[SlicedAxis(0, n, 1) for n in type_of(x).shape[1:]]))
+
+
 @jit
 def _unstack(x: Any) -> list[Any]:
-    rows = type_of(x).shape[0]
-    return [_basic(x, [i], ("int", *[SlicedAxis(0, n, 1) for n in type_of(x).shape[1:]])) for i in range(rows)]
+    return [_row(x, i) for i in range(type_of(x).shape[0])]
 
 
-# XLA compiles 20 ms for each row of `_unstack`. The program of ``x[i]`` serves all rows, and takes
-# 10 us a row more than `_unstack` does.
+# XLA compiles 20 ms for each row of `_unstack`. The program of ``x[i]`` serves all rows, and takes 10 us a row more than
+# `_unstack` does.
 _MAX_UNSTACKED_ROWS = 16
 
 
-def unstack_rows(x: Any) -> Iterable[Any]:
-    """The subarrays along the first axis: what iterating over an array gives."""
+def unstack_rows(x: Any) -> Iterator[Any]:
+    """The subarrays along the first axis: what iterating over an array gives. Computes them when they are read."""
     if not type_of(x).shape:
         raise ConcretizationTypeError("iteration over an array without axes", instead="x itself, or x[None]")
-    rows = type_of(x).shape[0]
-    if rows == 0:
-        return []
+    return _generate_rows(x, range(type_of(x).shape[0]))
+
+
+def _generate_rows(x: Any, indices: range) -> Iterator[Any]:
+    """The rows of `x`. A generator, since ``np.iterable(x)`` calls ``iter(x)`` and reads no row."""
     if current_trace.get() is not None:
-        return list(_unstack.__wrapped__(x))
-    return _unstack(x) if rows <= _MAX_UNSTACKED_ROWS else (getitem(x, i) for i in range(rows))
+        yield from (_row(x, i) for i in indices)
+    elif len(indices) <= _MAX_UNSTACKED_ROWS:
+        yield from _unstack(x)
+    else:
+        yield from (getitem(x, i) for i in indices)
