@@ -19,6 +19,7 @@ from phlox._ir.dtypes import ExtendedDtype
 from phlox._ir.jaxpr import hoist_consts, prune
 from phlox._ir.primitive import current_trace
 from phlox._ops import all_primitives
+from phlox._ops.random.keys import KeyDtype
 from phlox._trace.refs import AbstractRef
 from phlox._trace.staging import JaxprTrace, JaxprTracer, stage
 from phlox._transform.array_operations import add as add_tangents
@@ -43,6 +44,7 @@ __all__ = [
     "JVPTracer",
     "JaxprTrace",
     "JaxprTracer",
+    "KeyDtype",
     "RefView",
     "Slice",
     "ValAccum",

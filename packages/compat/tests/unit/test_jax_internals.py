@@ -385,3 +385,53 @@ def test_frames_of_files_are_hidden_and_shown(tmp_path):
     assert is_internal(str(file)) and not is_internal(str(tmp_path / "other.py"))
     _tracebacks._exclude_paths.remove(str(file))
     assert str(file) not in _tracebacks._exclude_paths and not is_internal(str(file))
+
+
+def test_element_types_of_a_library():
+    dtypes = module("jax._src.dtypes")
+    core = module("jax._src.core")
+
+    class Rules:  # as flax's fp8_ops.fp32_max_grad: cotangents are accumulated by their maximum
+        physical_element_aval = staticmethod(lambda dtype: core.ShapedArray((), np.dtype("float32")))
+        convert_from = staticmethod(lambda dtype, other: other == np.float32)
+        convert_to = staticmethod(lambda other, dtype: other == np.float32)
+        tangent_dtype = staticmethod(lambda dtype: dtype)
+
+        @staticmethod
+        def add(dtype, x, y):
+            return to(jnp.maximum(to(x, np.float32), to(y, np.float32)), dtype)
+
+        @staticmethod
+        def zero(dtype):
+            assert dtypes.supports_inf(np.float32) and not dtypes.supports_inf(jnp.float8_e4m3fn)
+            return to(np.float32(-np.inf), dtype)
+
+    class Largest(dtypes.ExtendedDType):
+        _rules = Rules
+        name = "largest32"
+
+        class type(dtypes.extended):
+            pass
+
+    largest = Largest()
+    to = phlox.lax.convert_element_type
+    assert phlox.dtypes.issubdtype(largest, phlox.dtypes.extended)
+    assert isinstance(phlox.random.key(0).dtype, dtypes.ExtendedDType)
+
+    @phlox.custom_vjp
+    def scaled(x, scale):
+        return x * to(scale, np.float32)
+
+    scaled.defvjp(lambda x, scale: (scaled(x, scale), x), lambda x, ct: (ct, to(x, largest)))
+
+    def loss(scale, xs):
+        scale = to(scale, largest)
+        _, ys = phlox.lax.scan(lambda carry, x: (carry, scaled(x, scale)), 0.0, xs)
+        return ys.sum() + scaled(1.5, scale)
+
+    for transform in (phlox.grad, lambda f: phlox.jit(phlox.grad(f))):
+        assert transform(loss)(2.0, jnp.array([1.0, 4.0, 3.0])) == 4.0
+    array = phlox.jit(lambda x: to(x, largest))(jnp.arange(3.0))
+    assert array.dtype == largest and to(array, np.float32).tolist() == [0.0, 1.0, 2.0]
+    with pytest.raises(phlox.errors.DtypeError, match="cannot become largest32"):
+        to(1, largest)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import st
     from . import (  # noqa: F401
         _annotations,
         _custom_partitioning,
+        _extended_dtypes,
         _former_hijax,
         _functions,
         _hijax,
@@ -107,7 +108,10 @@ jax._src.config | * | . | flax
 jax._src.custom_derivatives | * | . custom_derivatives | equinox
 jax._src.dispatch | wait_for_tokens | _types | equinox
 jax._src.distributed | global_state | _types | orbax
-jax._src.dtypes | TypePromotionError DType ExtendedDType | _types | chex flax
+jax._src.dtypes | TypePromotionError DType supports_inf | _types | chex flax
+jax._src.dtypes | ExtendedDType | _extended_dtypes | flax
+jax._src.earray | EArray | _extended_dtypes | flax
+jax.experimental | EArray | _extended_dtypes | flax
 jax._src.dtypes | * | dtypes | equinox flax
 jax._src.flatten_util | * | flatten_util | blackjax
 jax._src.lax.lax | * | lax extend.core.primitives | lineax

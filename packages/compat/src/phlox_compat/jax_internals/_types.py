@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from phlox import Ref as Ref, devices, effects_barrier, typeof
+from phlox.dtypes import issubdtype
 from phlox.errors import TypePromotionError as TypePromotionError
 from phlox.export import is_symbolic_dim
 from phlox.extend import Primitive, ShapedArray
@@ -19,7 +20,6 @@ from phlox.sharding import Mesh
 from .._core import (
     AbstractRef as AbstractRef,
     ArrayImpl as ArrayImpl,
-    ExtendedDtype,
     client as _client,
     clients as _clients,
     config,
@@ -34,7 +34,6 @@ AxisSize = int
 #: a value of a variable, and the parameters of an equation
 Value = Any
 ParamDict = dict[str, Any]
-ExtendedDType = ExtendedDtype
 wait_for_tokens = effects_barrier
 XlaRuntimeError = native.JaxRuntimeError if hasattr(native, "JaxRuntimeError") else RuntimeError
 
@@ -135,6 +134,11 @@ def gensym(*_args: Any) -> type[Var]:
 
 #: phlox keeps the lines of equations, and nothing else about the function that was traced
 Jaxpr.debug_info = None  # type: ignore[attr-defined]
+
+
+def supports_inf(dtype: Any) -> bool:
+    """Whether a dtype has an infinity."""
+    return bool(issubdtype(dtype, np.inexact) and np.isinf(np.array(np.inf).astype(dtype)))
 
 
 def is_constant_dim(d: Any) -> bool:

@@ -86,7 +86,11 @@ _PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 
 class ExtendedDtype:
-    """An element type that is stored as an array of `physical` elements of shape `element_shape`."""
+    """An element type that is stored as an array of `physical` elements of shape `element_shape`.
+
+    By default it has no derivatives and no conversions, as those of PRNG keys. A subclass with derivatives sets `tangent`,
+    `zero` and `add`.
+    """
 
     name: str
     physical: np.dtype
@@ -102,6 +106,23 @@ class ExtendedDtype:
     @property
     def itemsize(self) -> int:
         return int(np.prod(self.element_shape)) * self.physical.itemsize
+
+    @property
+    def tangent(self) -> Dtype:
+        """The element type of tangents."""
+        return float0
+
+    def can_convert(self, dtype: Dtype) -> bool:
+        """Whether elements of `dtype` become elements of this type, and back, without a computation."""
+        return False
+
+    def zero(self) -> Any:
+        """A scalar of this type: the neutral element of `add`."""
+        raise NotImplementedError(f"cotangents of {self.name} have no zero")
+
+    def add(self, x: Any, y: Any) -> Any:
+        """The sum of two cotangents of this type."""
+        raise NotImplementedError(f"cotangents of {self.name} have no sum")
 
     def __str__(self) -> str:
         return self.name
@@ -396,6 +417,8 @@ def _type_of(x: Any) -> Any:
 
 def tangent_dtype(dtype: Dtype) -> Dtype:
     """The element type of tangents of `dtype`: itself where derivatives exist, else float0."""
+    if is_extended(dtype):
+        return dtype.tangent
     return dtype if is_inexact(dtype) else float0
 
 

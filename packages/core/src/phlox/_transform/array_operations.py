@@ -39,6 +39,8 @@ def zeros(aval: ShapedArray) -> Any:
     """An array of zeros of this type; for float0 a NumPy array, because devices have no such dtype."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
+    if dtypes.is_extended(aval.dtype):
+        return broadcast_to(aval.dtype.zero(), aval.shape)
     scalar = np.zeros((), aval.dtype)[()]
     if dtypes.canonical(aval.dtype) != aval.dtype:  # NumPy's numbers count as numbers of 32 bits outside of 64-bit mode
         scalar = primitive("convert_element_type").bind(np.int32(0), new_dtype=aval.dtype, weak_type=False)
@@ -116,6 +118,9 @@ def add(x: Any, y: Any) -> Any:
         return y
     if type(y) is Zero:
         return x
+    dtype = typeof(x).dtype
+    if dtypes.is_extended(dtype):
+        return dtype.add(x, y)
     # Not `add`: `add_any` marks sums of derivatives in printed programs.
     return primitive("add_any").bind(x, y)
 

@@ -84,8 +84,17 @@ def structural(
 # --- element types --------------------------------------------------------------------------------------
 
 
+def _has_conversion(old: Any, new: Any) -> bool:
+    """Whether elements can be converted: extended dtypes say from which, and to which, they can."""
+    if old == new:
+        return True
+    if dtypes.is_extended(new):
+        return new.can_convert(old)
+    return not dtypes.is_extended(old) or old.can_convert(new)
+
+
 def _convert_types(x: ShapedArray, new_dtype: Any, weak_type: bool) -> ShapedArray:
-    if dtypes.is_extended(x.dtype) or dtypes.is_extended(new_dtype):
+    if not _has_conversion(x.dtype, new_dtype):
         raise DtypeError(
             f"convert_element_type: {x.short} cannot become {dtypes.short_name(new_dtype)}",
             instead="phlox.random.key_data and wrap_key_data convert between keys and numbers",
@@ -109,9 +118,15 @@ def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any)
     (x,), (t,) = primals, tangents
     out = convert_element_type(x, **params)
     # Conversions to integers and bools are piecewise constant.
-    if not dtypes.is_inexact(params["new_dtype"]):
+    if dtypes.tangent_dtype(params["new_dtype"]) == dtypes.float0:
         return out, Zero(typeof(out).tangent())
     return out, convert_element_type(t, **params)
+
+
+def _convert_extend(params: dict[str, Any], element_shape: tuple[int, ...], x: Any) -> dict[str, Any]:
+    """The parameters for the physical elements, which an extended dtype and its conversions share."""
+    new = params["new_dtype"]
+    return {**params, "new_dtype": new.physical if dtypes.is_extended(new) else new}
 
 
 convert_element_type = Primitive(
@@ -122,6 +137,7 @@ convert_element_type = Primitive(
     jvp=_convert_jvp,
     spectral=lambda *args, **params: spectra.linear(convert_element_type, *args, **params),
     transpose=lambda ct, x, **params: [convert_element_type(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)],
+    extend=_convert_extend,
     batch=lambda axis, args, dims, **params: (convert_element_type(*args, **params), dims[0]),
     pad=passes_on,
     keys=passes,
