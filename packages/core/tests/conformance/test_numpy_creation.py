@@ -189,8 +189,8 @@ GRIDS = [
 ]  # fmt: skip
 
 WINDOWS = [
-    *rows("numpy", "bartlett blackman hamming hanning", call(5), call(8), call(1), call(0), call(M=2)),
-    row("numpy.kaiser", call(5, 2.0), call(8, S(14.0)), call(1, 1.0), call(0, 3)),
+    *rows("numpy", "bartlett blackman hamming hanning", call(5), call(8), call(1), call(0), call(M=2), call(5.0)),
+    row("numpy.kaiser", call(5, 2.0), call(8, S(14.0)), call(1, 1.0), call(0, 3), call(4.7, 2.0)),
     # In 16 bits jax rounds between the exponential and the Bessel function, and is one bit off.
     row("numpy.kaiser", call(M=4, beta=A(low=0)), dtypes=[d for d in judge.ALL if not d.endswith("float16")]),
 ]  # fmt: skip

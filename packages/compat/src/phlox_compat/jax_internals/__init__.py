@@ -131,7 +131,7 @@ jax._src.tree_util | _registry | _registry | flax
 jax._src.tree_util | * | tree_util | orbax
 jax._src.typing | * | typing | numpyro
 jax._src.util | safe_map safe_zip unzip2 unzip3 split_list partition_list wraps | _functions | equinox
-jax._src.xla_bridge | _backends | _types | chex
+jax._src.xla_bridge | _backends get_backend backends | _types | chex keras
 jax._src.xla_bridge | * | . | chex
 jax._src.interpreters.ad | * | interpreters.ad | equinox
 jax._src.interpreters.batching | * | interpreters.batching | equinox

@@ -88,8 +88,8 @@ _PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
 class ExtendedDtype:
     """An element type that is stored as an array of `physical` elements of shape `element_shape`.
 
-    By default it has no derivatives and no conversions, as those of PRNG keys. A subclass with derivatives sets `tangent`,
-    `zero` and `add`.
+    By default it has no derivatives and no conversions, as those of PRNG keys. A subclass with derivatives sets
+    `tangent`, `zero` and `add`.
     """
 
     name: str

@@ -57,7 +57,7 @@ def common_length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) ->
             raise ShapeError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {sizes}.")
         lengths.setdefault(int(length), f"length={length}")
     if not lengths:
-        raise OptionError("scan: xs has no arrays, so the number of steps is unknown", instead="length=...")
+        raise OptionError("scan got no values to scan over and `length` not provided", instead="length=...")
     if len(lengths) > 1:
         raise ShapeError(f"scan: first axes of different lengths: {'; '.join(lengths.values())}")
     return next(iter(lengths))

@@ -23,6 +23,10 @@ from .._elementwise.unary import abs, is_kind
 
 
 def _length(function: str, M: Any) -> int:
+    dtype = getattr(M, "dtype", None)
+    # As in JAX 0.12, a float is a number of points too, without what follows the point. Keras passes such scalars.
+    if isinstance(M, float) or (dtype is not None and M.ndim == 0 and dtypes.kind(dtype) in "bf"):
+        M = int(M)
     if not hasattr(M, "__index__"):
         raise ShapeError(f"{function}: the number of points must be an integer, got {M!r}")
     # As in NumPy, a negative number of points makes an empty window.
@@ -63,13 +67,13 @@ def bartlett(M: int) -> Array:
     """The Bartlett window over `M` points: a triangle, 0 at the ends (as ``numpy.bartlett``).
 
     Args:
-      M: number of points, not traced; negative numbers are treated as 0.
+      M: number of points, not traced; negative numbers are treated as 0, and a float is rounded towards 0.
 
     Returns:
       A vector of `M` floats, float32 (float64 in x64 mode); 1 for one point.
 
     Raises:
-      ShapeError: `M` is not an integer.
+      ShapeError: `M` is not a number.
 
     >>> bartlett(3)
     Array([0., 1., 0.], dtype=float32)
