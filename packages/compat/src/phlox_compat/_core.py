@@ -12,18 +12,21 @@ from phlox._api.derivatives.backward_rules import GradAccum, ValAccum
 from phlox._api.jit import arguments, calling, user_functions
 from phlox._base import config
 from phlox._base.absent import UNAVAILABLE, reason
-from phlox._base.native import native
+from phlox._base.native import hlo, native
 from phlox._base.pytree import check_same
 from phlox._base.source import HiddenPaths, is_internal
 from phlox._ir.dtypes import ExtendedDtype
 from phlox._ir.jaxpr import hoist_consts, prune
 from phlox._ir.primitive import current_trace
 from phlox._ops import all_primitives
+from phlox._ops.control.remat import name_p as NAME
+from phlox._ops.elementwise.arithmetic import add_any
 from phlox._ops.random.keys import KeyDtype
+from phlox._trace.axes import axis_env
 from phlox._trace.refs import AbstractRef
 from phlox._trace.staging import JaxprTrace, JaxprTracer, stage
 from phlox._transform.array_operations import add as add_tangents
-from phlox._transform.batch import BatchTracer
+from phlox._transform.batch import BatchTrace, BatchTracer
 from phlox._transform.jvp import JVPTrace, JVPTracer
 from phlox._xla.array import ArrayImpl
 from phlox._xla.bindings import context as mlir_context, module as mlir_module
@@ -33,9 +36,11 @@ from phlox.numpy._indexing.ds import Slice, ds
 from phlox.numpy._indexing.refs import RefView
 
 __all__ = [
+    "NAME",
     "UNAVAILABLE",
     "AbstractRef",
     "ArrayImpl",
+    "BatchTrace",
     "BatchTracer",
     "ExtendedDtype",
     "GradAccum",
@@ -48,9 +53,11 @@ __all__ = [
     "RefView",
     "Slice",
     "ValAccum",
+    "add_any",
     "add_tangents",
     "all_primitives",
     "arguments",
+    "axis_env",
     "calling",
     "check_same",
     "client",
@@ -61,6 +68,7 @@ __all__ = [
     "ds",
     "flat_axes",
     "grad",
+    "hlo",
     "hoist_consts",
     "is_internal",
     "mlir_context",

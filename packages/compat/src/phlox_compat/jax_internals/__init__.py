@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import st
     from . import (  # noqa: F401
         _annotations,
         _custom_partitioning,
+        _extend,
         _extended_dtypes,
         _former_hijax,
         _functions,
@@ -51,7 +52,7 @@ class Entry(NamedTuple):
       names: the names in it; ``("*",)`` for every name that one of `homes` has.
       homes: the modules that provide the names, in the order of lookup: "." is phlox, ``_types`` a file of this
         folder, ``core`` is ``phlox.core``, ``jaxlib.mlir.ir`` a module of jaxlib.
-      libraries: those that ask for it.
+      libraries: those that ask for it; ``any`` if JAX's pages offer it to all.
     """
 
     module: str
@@ -88,6 +89,8 @@ jax.core | Value ParamDict | _types | oryx
 jax.core | eval_context | _traces | oryx
 jax.lax | PrecisionLike ConvGeneralDilatedDimensionNumbers | _types | flax haiku
 jax.extend.core | gensym | _types | kfac_jax
+jax.extend.core | unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE | _traces | any
+jax.extend.core | unsafe_get_axis_names_DO_NOT_USE nonempty_axis_env_DO_NOT_USE | _traces | any
 jax.extend.core | Atom DropVar AbstractValue | _types | haiku
 jax._src.core | Atom DropVar AbstractValue | _types | equinox lineax
 jax._src.core | pytype_aval_mappings raise_to_shaped physical_aval AxisSize | _types | equinox lineax
@@ -138,10 +141,20 @@ jax._src.interpreters.batching | * | interpreters.batching | equinox
 jax._src.interpreters.mlir | * | interpreters.mlir phlox_compat.interpreters._mlir_helpers | equinox
 jax._src.interpreters.pxla | * | _types | flax
 jax.extend.backend | get_backend backends | _types | flax
+jax.extend.backend | get_default_device get_compile_options backend_xla_version | _extend | any
+jax.extend.backend | register_backend_cache clear_in_memory_compilation_cache | _extend | any
+jax.extend.sharding | get_op_sharding_from_serialized_proto | _extend | any
+jax.extend.sharding | get_hlo_sharding_from_serialized_proto get_serialized_proto_from_hlo_sharding | _extend | any
+jax.extend.mlir | deserialize_portable_artifact serialize_portable_artifact | _extend | any
+jax.extend.mlir | refine_polymorphic_shapes hlo_to_stablehlo | _extend | any
+jax.ad_checkpoint | name_p | _extend | any
+jax.interpreters.ad | add_jaxvals_p | _extend | any
 jax.extend.sharding | * | sharding | flax
 jax.lib.xla_bridge | get_backend | _types | rlax numpyro
 jax.lib.xla_extension | XlaRuntimeError | _types | equinox
 jax.interpreters.batching | axis_primitive_batchers not_mapped NotMapped BatchTracer | _tables | equinox
+jax.interpreters.batching | defreducer fancy_primitive_batchers | _tables | any
+jax.interpreters.ad | defjvp2 get_primitive_transpose | _tables | any
 jax.interpreters.mlir | emit_python_callback | _tables | equinox
 jax.interpreters.mlir | * | phlox_compat.interpreters._mlir_helpers | mpi4jax sphericart transformer_engine
 jax._src.lib.mlir.ir | * | jaxlib.mlir.ir | mpi4jax

@@ -10,7 +10,7 @@ from typing import Any
 from phlox.core import Trace, Tracer
 from phlox.extend import Primitive
 
-from .._core import current_trace
+from .._core import BatchTrace, JaxprTrace, axis_env, current_trace
 
 
 @contextlib.contextmanager
@@ -85,3 +85,30 @@ class TraceTag:
 def trace_state_clean() -> bool:
     """Whether no transformation is running."""
     return current_trace.get() is None
+
+
+def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
+    """The names of the mapped axes in scope."""
+    return [name for name, *_ in axis_env.get()]
+
+
+def nonempty_axis_env_DO_NOT_USE() -> bool:
+    """Whether a mapped axis with a name is in scope."""
+    return bool(axis_env.get())
+
+
+def _running() -> Iterator[Trace]:
+    trace = current_trace.get()
+    while trace is not None:
+        yield trace
+        trace = trace.parent
+
+
+def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
+    """Whether a function is being staged to a Jaxpr."""
+    return any(isinstance(trace, JaxprTrace) for trace in _running())
+
+
+def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
+    """Whether a function is being batched."""
+    return any(isinstance(trace, BatchTrace) for trace in _running())

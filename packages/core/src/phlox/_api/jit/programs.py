@@ -22,8 +22,10 @@ from ..._trace.staging import stage
 from ..._trace.trace import recorder, typeof
 from ..._transform.array_operations import zeros
 from ..._xla.array import ArrayImpl
+from ..._xla.layout import Format
 from ..._xla.mesh import AbstractMesh
 from ..._xla.placement import Key, key_for
+from ..devices.axis_types import ManualAxisType
 from ..devices.meshes import named
 from . import arguments
 from .options import Prefix
@@ -95,6 +97,16 @@ class ShapeDtypeStruct(Typed):
         """A copy with another `shape`, `dtype`, `sharding`, `weak_type` or `is_ref`."""
         fields = {name: getattr(self, name) for name in ("shape", "dtype", "sharding", "weak_type", "is_ref")}
         return ShapeDtypeStruct(**{**fields, **changes})
+
+    @property
+    def format(self) -> Format:
+        """The `Format` of the array, without a layout."""
+        return Format(None, self.sharding)
+
+    @property
+    def manual_axis_type(self) -> ManualAxisType | None:
+        """Inside of `shard_map`, the mesh axes along which values differ; None if they differ along none."""
+        return ManualAxisType(varying=self.aval.vma) if self.aval.vma else None
 
     def __len__(self) -> int:
         if not self.aval.shape:

@@ -211,6 +211,11 @@ class Traced(Stage):
         self._lower = lower
 
     @property
+    def effects(self) -> frozenset[Any]:
+        """The side effects of its program, such as prints."""
+        return frozenset(self.jaxpr.effects)
+
+    @property
     def out_avals(self) -> Any:
         """The types of the result, as a tree."""
         return self._call.out_tree.unflatten(self._call.out_avals)
