@@ -60,9 +60,9 @@ with tempfile.TemporaryDirectory() as name:
             folder / "tree", args=ocp.args.PyTreeRestore({"both": 0}, restore_args=wider, transforms={})
         )
         show("padded", shards(padded))
-    step = jax.jit(lambda t: jax.tree.map(lambda x: 2 * x, t))
+    doubled = jax.tree.map(jax.jit(lambda x: 2 * x), same)
     with ocp.CheckpointManager(folder / "run") as manager:
-        manager.save(0, args=ocp.args.StandardSave(step(same)))
+        manager.save(0, args=ocp.args.StandardSave(doubled))
         manager.wait_until_finished()
         again = manager.restore(0, args=ocp.args.StandardRestore(described(lambda x: x.sharding)))
         show("after a step", shards(again))
