@@ -13,18 +13,28 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
-def leave_out_cases(config, items, folder):
-    """Of each test below `folder`, runs every n-th case, and the first in any case."""
+def _is_chosen(i, step):
+    """Whether case `i` runs, of a test of which every `step`-th case runs by default.
+
+    Below a factor of 1 it is a share of those of the default, another one each day, so that in the end all have run.
+    """
     import judge
 
+    if judge.FACTOR < 1:
+        return (i - step * judge.DAY) % (step * round(1 / judge.FACTOR)) == 0
+    share = judge.FACTOR / step
+    return share >= 1 or math.floor(i * share) != math.floor((i - 1) * share)
+
+
+def leave_out_cases(config, items, folder):
+    """Of each test below `folder`, runs every n-th case, and the first in any case."""
     dropped, seen = set(), collections.Counter()
     for item in items:
         if folder not in item.path.parents:
             continue
         i = seen[item.path, item.originalname]
         seen[item.path, item.originalname] += 1
-        share = judge.FACTOR if item.get_closest_marker("whole") else judge.FACTOR / 3
-        if share < 1 and math.floor(i * share) == math.floor((i - 1) * share):
+        if i and not _is_chosen(i, 1 if item.get_closest_marker("whole") else 3):
             dropped.add(item)
     config.hook.pytest_deselected(items=list(dropped))
     items[:] = [item for item in items if item not in dropped]

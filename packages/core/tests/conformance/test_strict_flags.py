@@ -4,8 +4,6 @@ Every function of the tables is called once with ``numpy_rank_promotion="raise"`
 Where jax computes, phlox must; what a user mixes himself is refused by both.
 """
 
-import datetime
-import os
 import warnings
 
 import jax
@@ -109,7 +107,7 @@ def test_the_flags_hold_again_behind_a_library_function():
 # --- every other strict flag, on another tenth of the functions each day
 
 #: the tenth of the rows; PHLOX_ROTATION=3 runs the fourth one again
-TENTH = int(os.environ.get("PHLOX_ROTATION") or datetime.date.today().toordinal()) % 10
+TENTH = judge.DAY % 10
 FLAGS = {
     "debug_nans": True,
     "debug_infs": True,
