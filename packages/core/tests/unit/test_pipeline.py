@@ -69,9 +69,13 @@ def test_others_take_the_slow_way(function):
     assert pipeline(phlox.make_jaxpr(jnp.log1p)(FLOATS.astype(np.float16)).jaxpr) == ()
 
 
-def test_bounds_of_bools_take_the_slow_way():
-    found = lax.clamp(np.array([False, True]), np.array([True, False]), np.array([True, True]))
-    assert found.tolist() == [True, True]
+@pytest.mark.parametrize("effort", ["default", "tiered"])
+def test_bounds_of_bools_compile_in_both_ways(effort):
+    """XLA has a clamp of bools in the newer way alone."""
+    clamp = phlox.jit(lambda low, x, high: lax.clamp(low, ~x, high), compile_effort=effort)
+    x = np.array([False, True, False, True])
+    assert clamp(np.array([False, False, True, True]), x, np.ones(4, bool)).tolist() == [True, False, True, True]
+    assert clamp(False, x, False).tolist() == [False] * 4
 
 
 def test_options_that_the_compiler_does_not_know_are_left_out(monkeypatch):

@@ -19,7 +19,6 @@ Overrides = tuple[tuple[str, str | bool | int | float], ...]
 QUICK: Overrides = (("xla_cpu_use_fusion_emitters", False),)
 
 #: With other dtypes some operations, such as log1p, give different bits or run slower.
-_BOOL = np.dtype("bool")
 _DTYPES = frozenset(map(np.dtype, ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float32")))
 
 
@@ -32,8 +31,6 @@ def pipeline(jaxpr: Jaxpr) -> Overrides:
         if eqn.primitive.unfused == "operation":
             single += 1
         elif eqn.primitive.unfused is None:
-            return ()
-        if eqn.primitive.name == "clamp" and eqn.outvars[0].aval.dtype == _BOOL:  # the older one cannot compile this
             return ()
         # Also the operands count: a comparison of float64 gives bools.
         if any(v.aval.dtype not in _DTYPES for v in (*eqn.invars, *eqn.outvars)):

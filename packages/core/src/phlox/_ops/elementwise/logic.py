@@ -190,6 +190,14 @@ def _clamp_types(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> ShapedA
     return shaped(x.shape, x.dtype, low.weak_type and x.weak_type and high.weak_type)
 
 
+def _clamp_lower(f: Function, low: Value, x: Value, high: Value) -> Value:
+    if x.aval.dtype != dtypes.bool_:
+        return f.op("stablehlo.clamp", [low, x, high], f.out)
+    # XLA's older emitter of loops, which `compile_effort="tiered"` uses, has no clamp of bools.
+    low, high = f.broadcast(low, x.aval.shape), f.broadcast(high, x.aval.shape)
+    return f.op("stablehlo.minimum", [f.op("stablehlo.maximum", [x, low], f.out), high], f.out)
+
+
 def _clamp_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     low, x, high = primals
     out = clamp(low, x, high)
@@ -213,7 +221,7 @@ def _clamp_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> t
 clamp = Primitive(
     "clamp",
     types=_clamp_types,
-    lower=lambda f, low, x, high: f.op("stablehlo.clamp", [low, x, high], f.out),
+    lower=_clamp_lower,
     jvp=_clamp_jvp,
     batch=_clamp_batch,
     pad=passes,
