@@ -138,7 +138,7 @@ def test_extras_are_found(fresh, wheels, name):
 def test_installed_kernels_are_used(fresh, wheels):
     (path,) = wheels.glob("phlox_kernels-*.whl")
     assert "-py3-none-" in path.name  # for all versions of Python
-    pip(fresh, "install", "--quiet", "-f", wheels, "phlox[kernels]")
+    pip(fresh, "install", "--quiet", "--no-compile", "-f", wheels, "phlox[kernels]")
     program = """
 import phlox, phlox.numpy as jnp
 print("phlox_kernels" in phlox.jit(jnp.sort).lower(jnp.ones(3)).as_text(), jnp.sort(jnp.array([3, 1, 2])).tolist())
@@ -153,5 +153,5 @@ def test_newer_pythons(wheels, tmp_path, version):
         pytest.skip(f"no CPython {version} on the PATH or among pyenv's versions")
     run(found.stdout.strip(), "-m", "venv", tmp_path / "venv")
     python = tmp_path / "venv/bin/python"
-    pip(python, "install", "--quiet", "-f", wheels, "phlox-nn", "phlox-optim", "phlox-data")
+    pip(python, "install", "--quiet", "--no-compile", "-f", wheels, "phlox-nn", "phlox-optim", "phlox-data")
     assert run(python, "-c", PROGRAM) == "True"
