@@ -15,7 +15,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 PROGRAM = REPOSITORY / "packages" / "core" / "tests" / "fault_programs.py"
-# At most 20: the shortest program makes hardly more calls, and one of them must fail.
+# At most 20, as one call of the shortest program must fail, too.
 STRIDE = min(20, max(1, round(10 / float(os.environ.get("PHLOX_TEST_CASES", "1")))))
 
 
