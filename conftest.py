@@ -1,12 +1,10 @@
 """What all tests have in common: how XLA compiles them, where compiled programs are kept, how many devices there are.
 
 XLA reads its environment once, so this must come before the first import of jaxlib. Optimisation level 0 halves the
-time to compile, and so does the older emitter of loops; tests do not measure speed. Eight virtual devices serve pmap;
-everything else uses the first one.
+time to compile, and tests do not measure speed. Eight virtual devices serve pmap; everything else uses the first one.
 """
 
 import os
-from importlib import metadata
 
 import pytest
 
@@ -15,12 +13,7 @@ SIZES = {"few": "0.1", "default": "1", "all": "3"}
 size = os.environ.get("PHLOX_TEST_CASES", "default")
 os.environ["PHLOX_TEST_CASES"] = SIZES.get(size, size)
 
-_flags = "--xla_backend_optimization_level=0 --xla_force_host_platform_device_count=8"
-# Small programs of jax compile in 0.45 of the processor time, gradients of reductions are tested in 0.7 of it.
-# jaxlib 0.12 does not have the older emitter, and an unknown flag ends the process: there all tests use the newer one.
-if metadata.version("jaxlib").startswith("0.10."):
-    _flags += " --xla_cpu_use_fusion_emitters=false"
-os.environ.setdefault("XLA_FLAGS", _flags)
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_force_host_platform_device_count=8")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 _cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "phlox")
 os.environ.setdefault("PHLOX_COMPILATION_CACHE_DIR", os.path.join(_cache, "test-programs"))

@@ -20,7 +20,6 @@ import jax
 import jax.numpy
 import ml_dtypes
 import numpy as np
-from jax._src.interpreters import mlir
 
 import phlox
 import phlox.numpy
@@ -29,24 +28,6 @@ FACTOR = float(os.environ.get("PHLOX_TEST_CASES", "1"))
 CASES = max(1, int(FACTOR))
 #: what rotates from day to day depends on it alone
 DAY = int(os.environ.get("PHLOX_ROTATION") or datetime.date.today().toordinal())
-
-
-def _clamp_bools_by_logic():
-    """Has jax lower its clamp of bools as a minimum of a maximum, which XLA's older emitter of loops compiles too."""
-    clamp = mlir._lowerings[jax.lax.clamp_p].rule
-    of_bools = mlir.lower_fun(
-        lambda low, x, high: jax.numpy.minimum(jax.numpy.maximum(x, low), high), multiple_results=False
-    )
-
-    def lower(context, *operands):
-        rule = of_bools if context.avals_out[0].dtype == bool else clamp
-        return rule(context, *operands)
-
-    mlir.register_lowering(jax.lax.clamp_p, lower, platform="cpu")
-
-
-if "xla_cpu_use_fusion_emitters=false" in os.environ.get("XLA_FLAGS", ""):  # conftest.py
-    _clamp_bools_by_logic()
 
 BOOL = ["bool"]
 INTS = ["int8", "int16", "int32", "uint8", "uint16", "uint32"]

@@ -10,8 +10,6 @@ from phlox._ops import all_primitives
 from phlox._xla import compile as compiling, program
 from phlox._xla.cpu_emitter import QUICK, pipeline
 
-#: said of each program, as conftest.py chooses the older emitter for all
-SLOW = (("xla_cpu_use_fusion_emitters", True),)
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, 1e-30, 1e30, 1e-40, 88, -88, np.pi], np.float32)
 RANDOM = np.random.default_rng(0)
 FLOATS = np.concatenate([SPECIAL, 10 * RANDOM.standard_normal(242)]).astype(np.float32).reshape(16, 16)
@@ -41,9 +39,9 @@ PROGRAMS = {
 
 
 def compiled(function, arguments):
-    """What a function gives in the slow way, in bytes, and the advice that the compiler would get."""
+    """What a function gives when the compiler is not advised, in bytes, and the advice that it would get."""
     lowering = phlox.jit(function).lower(*arguments)._lowering
-    run = lowering._replace(advice=SLOW).compile()
+    run = lowering._replace(advice=()).compile()
     arrays = [jnp.asarray(x) for x in arguments]
     return np.asarray(run.run(arrays)[0]).tobytes(), lowering.advice
 
