@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from phlox import clear_caches, devices, effects_barrier
-from phlox.extend.core import Primitive
 
 from .._core import NAME, add_any, client, config, hlo, native
 
@@ -20,8 +19,8 @@ refine_polymorphic_shapes = native.mlir.refine_polymorphic_shapes
 hlo_to_stablehlo = native.mlir.hlo_to_stablehlo
 
 #: the primitives of `checkpoint_name`, and of sums of cotangents
-name_p: Primitive = NAME
-add_jaxvals_p: Primitive = add_any
+name_p = NAME
+add_jaxvals_p = add_any
 
 
 def get_default_device() -> Any:
