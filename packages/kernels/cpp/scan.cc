@@ -1,12 +1,11 @@
-// Running sums, products, maxima and minima along the rows of an array.
+// Running sums, products, maxima and minima along an axis of an array.
 //
-// A sum of one row is a chain in which each addition waits for the one before. Eight chains take turns, of as many rows or
-// of as many parts of one row, so that the processor always has one to go on with. Chains of float32 are kept in double:
-// no digits are lost along them, however long the rows are.
+// A sum of one row is a chain in which each addition waits for the one before. So a row has as many chains as a vector has
+// lanes: each result is the one kLanes elements before it, combined with the elements since then. Columns have a chain
+// each. Chains of float32 are kept in double: no digits are lost along them, however long they are.
 //
-// Results do not depend on the division into chains: they are those of one chain of float32 from the first element to the
-// last, but for the digits. That chain never returns from infinity, nor a product from zero, while those of double do. So
-// a row that has such a result is computed again from there on, in float32.
+// Results are those of one chain of float32 from the first element to the last, but for the digits. That chain never
+// returns from infinity, nor a product from zero, while those of double do. So a chain goes on from such a result itself.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -14,7 +13,6 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
-#include <utility>
 
 #include "handler.h"
 #include "parallel.h"
@@ -25,88 +23,47 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-constexpr size_t kChains = 8;
-// The least number of elements for which another thread is woken.
-constexpr size_t kWorthIt = 1 << 16;
+// The least number of elements for which another thread is woken, and that a turn has.
+constexpr size_t kWorthIt = 1 << 16, kTurn = 1 << 13;
 
 // Values of the attribute `operation`.
 enum Operation : int64_t { kSum = 0, kProduct = 1, kMaximum = 2, kMinimum = 3 };
 
-// A double with an exponent of its own: fraction * 2^exponent. Products of parts of a row neither overflow nor vanish.
-struct Scaled {
-  double fraction;
-  int64_t exponent;
-
-  // Moves the exponent out of `fraction`. Zero, infinity and nan keep theirs.
-  void normalize() {
-    constexpr uint64_t kMask = 0x7FF, kBias = 1023;
-    uint64_t bits;
-    std::memcpy(&bits, &fraction, sizeof bits);
-    const uint64_t power = (bits >> 52) & kMask;
-    const bool number = power - 1 < kMask - 1;
-    exponent += number ? int64_t(power - kBias) : 0;
-    bits = number ? (bits & ~(kMask << 52)) | kBias << 52 : bits;
-    std::memcpy(&fraction, &bits, sizeof bits);
-  }
-};
-
-// Chains of float32 are of double.
+// Chains of float32 are of double. Integers wrap around: those of 8 and 16 bits are the low bits of 32.
 template <typename T>
-using ChainOf = std::conditional_t<std::is_same_v<T, float>, double, T>;
+using ChainOf = std::conditional_t<std::is_same_v<T, float>, double, std::conditional_t<sizeof(T) < 4, uint32_t, T>>;
 
-// An operation has the types of its elements (In), of its chains and of the totals of parts of a row; the neutral element;
-// `load` and `store`, which make elements of chains of elements of the array, and results of them; `next`, which adds an
-// element to a chain; `join`, which combines the totals of two neighbouring parts; and `chain`, which starts a chain after
-// a part. kEnds: whether there are results, `ends`, of which the chain of float32 makes no other number.
+// An operation has the types of its elements (In) and of its chains; the neutral element; `load` and `store`, which make
+// elements of chains of elements of the array, and results of them; and `next`, which combines two of them, or two vectors
+// of them. kEnds: whether there are results, `ends`, of which the chain of float32 makes no other number.
 template <typename T>
 struct Sum {
   using In = T;
   using Chain = ChainOf<T>;
-  using Total = Chain;
   // Not 0.0, which would make 0.0 of a sum of -0.0 only.
   static constexpr Chain kStart = std::is_floating_point_v<T> ? Chain(-0.0) : Chain(0);
   static constexpr bool kEnds = std::is_floating_point_v<T>;
-  // Integers wrap around, so their sums and products are those of unsigned ones.
-  template <typename C>
-  static C next(C chain, C x) {
-    return C(chain + x);
-  }
   static Chain load(T x) { return x; }
   static T store(Chain chain) { return T(chain); }
   static bool ends(T result) { return !(std::abs(result) <= std::numeric_limits<T>::max()); }
-  static Total join(Total a, Total b) { return next(a, b); }
-  static Chain chain(Total total) { return total; }
+  template <typename C>
+  static C next(C a, C b) {
+    return a + b;
+  }
 };
 
 template <typename T>
 struct Product {
   using In = T;
   using Chain = ChainOf<T>;
-  using Total = std::conditional_t<std::is_floating_point_v<T>, Scaled, T>;
   static constexpr Chain kStart = 1;
   static constexpr bool kEnds = std::is_floating_point_v<T>;
-  // 1u: products of 16 bits would be signed, and overflow.
-  template <typename C>
-  static C next(C chain, C x) {
-    return C(1u * chain * x);
-  }
   static Chain load(T x) { return x; }
   static T store(Chain chain) { return T(chain); }
   static bool ends(T result) { return !(std::abs(result) <= std::numeric_limits<T>::max()) || result == 0; }
-  static Total join(Total a, Total b) {
-    if constexpr (!kEnds) {
-      return next(a, b);
-    } else {
-      Scaled both{a.fraction * b.fraction, a.exponent + b.exponent};
-      both.normalize();
-      return both;
-    }
-  }
-  static Chain chain(Total total) {
-    if constexpr (!kEnds)
-      return total;
-    else  // beyond the range of doubles, where a result before is an end already
-      return std::ldexp(total.fraction, int(std::clamp<int64_t>(total.exponent, -3000, 3000)));
+  template <typename C>
+  static C next(C a, C b) {
+    return a * b;
   }
 };
 
@@ -117,7 +74,6 @@ template <typename T>
 struct Extremum {
   using In = T;
   using Chain = std::conditional_t<std::is_floating_point_v<T>, std::conditional_t<sizeof(T) == 4, int32_t, int64_t>, T>;
-  using Total = Chain;
   using Limits = std::numeric_limits<Chain>;
   static constexpr Chain kStart = Limits::min();
   static constexpr Chain kNan = Limits::max();
@@ -145,195 +101,163 @@ struct Extremum {
       return key == kNan ? std::numeric_limits<T>::quiet_NaN() : x;
     }
   }
-  static Chain next(Chain chain, Chain x) { return std::max(chain, x); }
-  static Total join(Total a, Total b) { return next(a, b); }
-  static Chain chain(Total total) { return total; }
+  template <typename C>
+  static C next(C a, C b) {
+    return a > b ? a : b;
+  }
 };
 
-// Elements of each chain are read and written a tile at a time: rows whose lengths are powers of two would push each other
-// out of the processor's cache if one element of each was read in turn.
-constexpr size_t kTile = 32;
-
-// All chains have the same length. Reversed chains go from the last element to the first. Sets `ended` of each chain that
-// has a result which is an end.
-template <typename Op, typename T = typename Op::In, typename Chain = typename Op::Chain>
-PHLOX_KERNELS_CLONED void run_chains(Op op, const T* const* in, T* const* out, const Chain* chains, size_t length,
-                                     bool reverse, bool* ended) {
-  Chain c[kChains], tile[kChains * kTile];
-  for (size_t k = 0; k < kChains; ++k) c[k] = chains[k];
-  for (size_t done = 0; done < length; done += kTile) {
-    const size_t width = std::min(kTile, length - done), at = reverse ? length - done - width : done;
-    for (size_t k = 0; k < kChains; ++k)
-      for (size_t i = 0; i < width; ++i) tile[k * kTile + i] = op.load(in[k][at + i]);
-    Chain* x = reverse ? tile + width - 1 : tile;
-    for (size_t i = 0; i < width; ++i, x += reverse ? -1 : 1)
-      for (size_t k = 0; k < kChains; ++k) x[k * kTile] = c[k] = Op::next(c[k], x[k * kTile]);
-    for (size_t k = 0; k < kChains; ++k) {
-      unsigned ends = 0;
-      for (size_t i = 0; i < width; ++i) {
-        const T result = out[k][at + i] = op.store(tile[k * kTile + i]);
-        if constexpr (Op::kEnds) ends |= Op::ends(result);
-      }
-      if (ends) ended[k] = true;
-    }
-  }
-}
-
-// The few elements that are left of a row.
-template <typename Op, typename T = typename Op::In, typename Chain = typename Op::Chain>
-void run_chain(Op op, const T* in, T* out, Chain chain, size_t length, bool reverse, bool* ended) {
-  for (size_t i = 0; i < length; ++i) {
-    const size_t at = reverse ? length - 1 - i : i;
-    chain = Op::next(chain, op.load(in[at]));
-    const T result = out[at] = op.store(chain);
-    if constexpr (Op::kEnds) *ended |= Op::ends(result);
-  }
-}
-
-// Computes a row again after its first result that is an end, in the type of the elements.
+// Computes a chain again after its first result that is an end, in the type of the elements. Returns whether there is one.
 template <typename Op, typename T = typename Op::In>
-void run_from_end(const T* in, T* out, size_t length, bool reverse) {
-  if constexpr (Op::kEnds) {
-    auto at = [=](size_t i) { return reverse ? length - 1 - i : i; };
-    size_t i = 0;
-    while (i < length && !Op::ends(out[at(i)])) ++i;
-    if (i == length) return;
-    for (T state = out[at(i)]; ++i < length;) out[at(i)] = state = Op::next(state, in[at(i)]);
-  }
+bool run_from_end(const T* in, T* out, ptrdiff_t length, ptrdiff_t stride) {
+  ptrdiff_t i = 0;
+  while (i < length && !Op::ends(out[i * stride])) ++i;
+  if (i == length) return false;
+  for (T state = out[i * stride]; ++i < length;) out[i * stride] = state = Op::next(state, in[i * stride]);
+  return true;
 }
 
-// The result of a chain over all elements.
-template <typename Op, typename T = typename Op::In, typename Chain = typename Op::Chain>
-PHLOX_KERNELS_CLONED Chain total_of_chain(Op op, const T* in, size_t length) {
-  constexpr size_t kLanes = 32;
-  Chain c[kLanes];
-  std::fill_n(c, kLanes, Op::kStart);
-  size_t i = 0;
-  for (; i + kLanes <= length; i += kLanes)
-    for (size_t k = 0; k < kLanes; ++k) c[k] = Op::next(c[k], op.load(in[i + k]));
-  Chain all = Op::kStart;
-  for (; i < length; ++i) all = Op::next(all, op.load(in[i]));
-  for (size_t k = 0; k < kLanes; ++k) all = Op::next(all, c[k]);
-  return all;
-}
-
-// The product of all elements, which are float32.
-inline PHLOX_KERNELS_CLONED Scaled scaled_product(const float* in, size_t length) {
-  // So many factors, each between 2^-149 and 2^128, leave the range of doubles in no order.
-  constexpr size_t kLanes = 32, kFactors = 6;
-  double fractions[kLanes];
-  int64_t exponents[kLanes] = {};
-  std::fill_n(fractions, kLanes, 1.0);
-  auto normalize = [&](size_t k) {
-    Scaled lane{fractions[k], exponents[k]};
-    lane.normalize();
-    fractions[k] = lane.fraction;
-    exponents[k] = lane.exponent;
-  };
-  size_t i = 0;
-  for (; i + kLanes * kFactors <= length; i += kLanes * kFactors) {
-    for (size_t j = 0; j < kFactors; ++j)
-      for (size_t k = 0; k < kLanes; ++k) fractions[k] *= in[i + j * kLanes + k];
-    for (size_t k = 0; k < kLanes; ++k) normalize(k);
-  }
-  for (; i < length; ++i) {
-    fractions[0] *= in[i];
-    normalize(0);
-  }
-  Scaled all{1, 0};
-  for (size_t k = 0; k < kLanes; ++k) all = Product<float>::join(all, {fractions[k], exponents[k]});
-  return all;
-}
-
-template <typename Op, typename T = typename Op::In>
-typename Op::Total total(Op op, const T* in, size_t length) {
-  if constexpr (std::is_same_v<typename Op::Total, Scaled>)
-    return scaled_product(in, length);
-  else
-    return total_of_chain(op, in, length);
-}
+// Rows are computed a tile at a time, which stays in the processor's nearest cache.
+constexpr size_t kTile = 64, kVectorBytes = 32;
 
 template <typename Op>
-typename Op::Total nothing() {
-  if constexpr (std::is_same_v<typename Op::Total, Scaled>)
-    return {Op::kStart, 0};
-  else
-    return Op::kStart;
-}
+class Row {
+  using T = typename Op::In;
+  using Chain = typename Op::Chain;
+  static constexpr size_t kLanes = kVectorBytes / sizeof(Chain);
+  typedef Chain Vector __attribute__((vector_size(kVectorBytes)));
 
-// One row, in parts beside each other: after their totals, each part has chains of its own.
-template <typename Op, typename T = typename Op::In, typename Chain = typename Op::Chain>
-void scan_row(Op op, Threads& threads, size_t parts, const T* in, T* out, size_t length, bool reverse) {
-  using Total = typename Op::Total;
-  const size_t chains = parts * kChains, step = length / chains, rest = length - chains * step;
-  // In the direction of the scan the rest comes last.
-  const size_t first = reverse ? rest : 0, last = reverse ? 0 : chains * step;
-  auto start = [=](size_t i) { return first + (reverse ? chains - 1 - i : i) * step; };
-  auto totals = memory<Total>(chains);
-  threads.run(parts, [=, t = totals.get()](size_t part) {
-    for (size_t i = part * kChains; i < (part + 1) * kChains; ++i) t[i] = total(op, in + start(i), step);
-  });
-  Total before = nothing<Op>();
-  for (size_t i = 0; i < chains; ++i) before = Op::join(before, std::exchange(totals[i], before));
-  auto ended = memory<bool>(chains + 1);
-  std::fill_n(ended.get(), chains + 1, false);
-  threads.run(parts, [=, t = totals.get(), ended = ended.get()](size_t part) {
-    const T* from[kChains];
-    T* to[kChains];
-    Chain starts[kChains];
-    for (size_t k = 0; k < kChains; ++k) {
-      from[k] = in + start(part * kChains + k);
-      to[k] = out + start(part * kChains + k);
-      starts[k] = Op::chain(t[part * kChains + k]);
+ public:
+  explicit Row(Op op) : op_(op) { go_on_from(Op::kStart); }
+
+  // The next kTile results.
+  void run(const T* in, T* __restrict out) {
+    for (size_t i = 0; i < kTile; ++i) elements_[kLanes + i] = op_.load(in[i]);
+    Chain results[kTile];
+    for (size_t i = 0; i < kTile; ++i) {
+      const Chain* since = elements_ + i + 1;
+      Chain combined = since[0];
+      for (size_t k = 1; k < kLanes; ++k) combined = Op::next(combined, since[k]);
+      results[i] = combined;
     }
-    run_chains(op, from, to, starts, step, reverse, ended + part * kChains);
-  });
-  run_chain(op, in + last, out + last, Op::chain(before), rest, reverse, &ended[chains]);
-  if (std::any_of(ended.get(), ended.get() + chains + 1, [](bool end) { return end; }))
-    run_from_end<Op>(in, out, length, reverse);
-}
-
-template <typename Op, typename T = typename Op::In, typename Chain = typename Op::Chain>
-void scan_rows(Op op, Threads& threads, const T* in, T* out, size_t rows, size_t length, bool reverse) {
-  if (length >= kWorthIt && rows < threads.count() * kChains) {
-    const size_t parts = std::min(threads.count(), length / kWorthIt + 1);
-    for (size_t row = 0; row < rows; ++row)
-      scan_row(op, threads, parts, in + row * length, out + row * length, length, reverse);
-    return;
-  }
-  const size_t groups = rows / kChains;
-  threads.run(groups + rows % kChains, [&](size_t turn) {
-    if (turn < groups) {
-      const T* from[kChains];
-      T* to[kChains];
-      Chain chains[kChains];
-      bool ended[kChains] = {};
-      for (size_t k = 0; k < kChains; ++k) {
-        from[k] = in + (turn * kChains + k) * length;
-        to[k] = out + (turn * kChains + k) * length;
-        chains[k] = Op::kStart;
+    for (size_t i = 0; i < kTile; i += kLanes) {
+      Vector combined;
+      std::memcpy(&combined, results + i, sizeof combined);
+      chains_ = Op::next(chains_, combined);
+      std::memcpy(results + i, &chains_, sizeof chains_);
+    }
+    unsigned ends = 0;
+    for (size_t i = 0; i < kTile; ++i) {
+      const T result = out[i] = op_.store(results[i]);
+      if constexpr (Op::kEnds) ends |= Op::ends(result);
+    }
+    std::copy_n(elements_ + kTile, kLanes, elements_);
+    if constexpr (Op::kEnds)
+      if (ends && !ended_ && run_from_end<Op>(in, out, kTile, 1)) {
+        ended_ = true;
+        go_on_from(op_.load(out[kTile - 1]));
       }
-      run_chains(op, from, to, chains, length, reverse, ended);
-      for (size_t k = 0; k < kChains; ++k)
-        if (ended[k]) run_from_end<Op>(from[k], to[k], length, reverse);
-      return;
+  }
+
+ private:
+  void go_on_from(Chain state) {
+    std::fill_n(elements_, kLanes, Op::kStart);
+    for (size_t k = 0; k < kLanes; ++k) chains_[k] = state;
+  }
+
+  Op op_;
+  Vector chains_;                    // the last results
+  Chain elements_[kLanes + kTile];  // those of the tile, behind the last ones of the tile before
+  bool ended_ = false;
+};
+
+// A reversed row goes from the last element to the first.
+template <typename Op, typename T = typename Op::In>
+PHLOX_KERNELS_CLONED void scan_row(Op op, const T* in, T* out, size_t length, bool reverse) {
+  Row<Op> row(op);
+  T elements[kTile] = {}, results[kTile];
+  size_t done = 0;
+  for (; done + kTile <= length; done += kTile) {
+    if (!reverse) {
+      row.run(in + done, out + done);
+      continue;
     }
-    const size_t row = groups * kChains + turn - groups;
-    scan_row(op, threads, 1, in + row * length, out + row * length, length, reverse);
-  });
+    const size_t begin = length - kTile - done;
+    for (size_t i = 0; i < kTile; ++i) elements[i] = in[begin + kTile - 1 - i];
+    row.run(elements, results);
+    for (size_t i = 0; i < kTile; ++i) out[begin + i] = results[kTile - 1 - i];
+  }
+  const size_t rest = length - done;
+  for (size_t i = 0; i < rest; ++i) elements[i] = in[reverse ? rest - 1 - i : done + i];
+  if (rest) row.run(elements, results);
+  for (size_t i = 0; i < rest; ++i) out[reverse ? rest - 1 - i : done + i] = results[i];
 }
 
-// The operand and the result of a call.
+// So many columns are computed side by side, of a few elements of each at a time.
+constexpr size_t kMostColumns = 512, kLeastColumns = 64;
+constexpr ptrdiff_t kStep = 16;
+
+// `count` columns of `length` elements, `stride` elements from each other; a negative one goes from the last row to the
+// first.
+template <typename Op, typename T = typename Op::In, typename Chain = typename Op::Chain>
+PHLOX_KERNELS_CLONED void scan_columns(Op op, const T* in, T* out, ptrdiff_t length, ptrdiff_t stride, size_t count) {
+  Chain chains[kMostColumns];
+  bool ended[kMostColumns] = {};
+  std::fill_n(chains, count, Op::kStart);
+  for (ptrdiff_t begin = 0; begin < length; begin += kStep) {
+    const ptrdiff_t end = std::min(begin + kStep, length);
+    unsigned ends = 0;
+    for (ptrdiff_t i = begin; i < end; ++i) {
+      const T* __restrict x = in + i * stride;
+      T* __restrict y = out + i * stride;
+      for (size_t j = 0; j < count; ++j) {
+        chains[j] = Op::next(chains[j], op.load(x[j]));
+        const T result = y[j] = op.store(chains[j]);
+        if constexpr (Op::kEnds) ends |= Op::ends(result);
+      }
+    }
+    if constexpr (Op::kEnds)
+      for (size_t j = 0; ends && j < count; ++j)
+        if (!ended[j] && run_from_end<Op>(in + begin * stride + j, out + begin * stride + j, end - begin, stride)) {
+          ended[j] = true;
+          chains[j] = op.load(out[(end - 1) * stride + j]);
+        }
+  }
+}
+
+// The operand and the result of a call: `blocks` blocks, each with `length` rows of `stride` elements.
 struct Call {
   const void* in;
   void* out;
-  size_t rows, length;
+  size_t blocks, length, stride;
   bool reverse;
 };
 
 template <typename Op, typename T = typename Op::In>
 bool scan_with(Op op, Threads& threads, const Call& call) {
-  scan_rows(op, threads, static_cast<const T*>(call.in), static_cast<T*>(call.out), call.rows, call.length, call.reverse);
+  const T* in = static_cast<const T*>(call.in);
+  T* out = static_cast<T*>(call.out);
+  const size_t blocks = call.blocks, length = call.length, stride = call.stride;
+  const bool reverse = call.reverse;
+  if (stride == 1) {
+    const size_t rows = std::max<size_t>(1, kTurn / length);
+    threads.run((blocks + rows - 1) / rows, [=](size_t turn) {
+      const size_t begin = turn * rows, end = std::min(blocks, begin + rows);
+      for (size_t i = begin; i < end; ++i) {
+        // The processor fetches memory ahead in the direction of the elements.
+        const size_t row = reverse ? begin + end - 1 - i : i;
+        scan_row(op, in + row * length, out + row * length, length, reverse);
+      }
+    });
+    return true;
+  }
+  const size_t width = std::clamp(stride / threads.count(), kLeastColumns, kMostColumns);
+  const size_t tiles = (stride + width - 1) / width, first = reverse ? (length - 1) * stride : 0;
+  threads.run(blocks * tiles, [=](size_t turn) {
+    const size_t column = turn % tiles * width, start = turn / tiles * length * stride + first + column;
+    const ptrdiff_t step = reverse ? -ptrdiff_t(stride) : ptrdiff_t(stride);
+    scan_columns(op, in + start, out + start, length, step, std::min(width, stride - column));
+  });
   return true;
 }
 
@@ -376,14 +300,19 @@ bool scan_extrema(bool largest, ffi::DataType type, Threads& threads, const Call
   }
 }
 
-ffi::Error scan(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out, int64_t operation,
-                int64_t reverse) try {
-  if (x.dimensions().size() == 0 || out->element_count() != x.element_count() || out->element_type() != x.element_type())
-    return refused("running operations are along rows, with results of the type of the operand");
+ffi::Error scan(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out, int64_t axis,
+                int64_t operation, int64_t reverse) {
+  const auto shape = x.dimensions();
+  if (axis < 0 || size_t(axis) >= shape.size()) return refused("running operations are along an axis of the operand");
+  if (out->element_count() != x.element_count() || out->element_type() != x.element_type())
+    return refused("running operations have results of the type of the operand");
   if (x.element_count() == 0) return ffi::Error::Success();
   Threads threads(pool, x.element_count(), kWorthIt);
-  const size_t length = x.dimensions().back(), rows = x.element_count() / length;
-  const Call call{x.untyped_data(), out->untyped_data(), rows, length, reverse != 0};
+  const size_t length = shape[axis];
+  size_t stride = 1;
+  for (size_t i = axis + 1; i < shape.size(); ++i) stride *= shape[i];
+  const size_t blocks = x.element_count() / (length * stride);
+  const Call call{x.untyped_data(), out->untyped_data(), blocks, length, stride, reverse != 0};
   bool done = false;
   switch (operation) {
     case kSum:
@@ -399,15 +328,14 @@ ffi::Error scan(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuff
   }
   if (done) return ffi::Error::Success();
   return refused("no running operation of this number for elements of this type");
-} catch (const std::bad_alloc&) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "phlox_kernels: not enough memory");
 }
 
 }  // namespace
 }  // namespace phlox_kernels
 
-PHLOX_KERNELS_HANDLER(phlox_kernels_scan_1, phlox_kernels::scan,
+PHLOX_KERNELS_HANDLER(phlox_kernels_scan_2, phlox_kernels::scan,
                       .Arg<xla::ffi::AnyBuffer>()
                           .Ret<xla::ffi::AnyBuffer>()
+                          .Attr<int64_t>("axis")
                           .Attr<int64_t>("operation")
                           .Attr<int64_t>("reverse"));

@@ -16,23 +16,23 @@ __version__ = "0.1.0"
 __all__ = ["handlers", "instructions"]
 
 _OPERATIONS = (
-    "sort",
-    "argsort",
-    "top_k",
-    "argmax",
-    "argmin",
-    "max",
-    "min",
-    "sum",
-    "scan",
-    "places",
-    "scatter_add",
-    "rows_times_matrix",
-    "conv",
+    "sort_1",
+    "argsort_1",
+    "top_k_1",
+    "argmax_1",
+    "argmin_1",
+    "max_1",
+    "min_1",
+    "sum_1",
+    "scan_2",
+    "places_1",
+    "scatter_add_1",
+    "rows_times_matrix_1",
+    "conv_1",
 )
 #: Names of the handlers, which are those of their FFI targets. A name ends with a number, which changes with the
 #: operands, results or attributes of the handler, so that a program never calls one that it was not written for.
-NAMES = tuple(f"phlox_kernels_{name}_1" for name in _OPERATIONS)
+NAMES = tuple(f"phlox_kernels_{name}" for name in _OPERATIONS)
 
 
 def handlers() -> dict[str, Any]:

@@ -41,7 +41,8 @@ def test_what_calls_a_kernel():
         assert not uses(extremum, x[:3])
     for running in (lax.cumsum, lax.cumprod, lax.cummax, lax.cummin):
         assert uses(lambda x, f=running: f(x, axis=1), x)
-        assert not uses(lambda x, f=running: f(x, axis=0), x)
+        assert uses(lambda x, f=running: f(x, axis=0), x)
+        assert not uses(lambda x, f=running: f(x, axis=0), x[:, :10])  # columns leave lanes of vectors empty
     assert not uses(lambda x: lax.cumsum(x, axis=1), x.astype(np.float16))
     large = phlox.ShapeDtypeStruct((5000, 5000), np.float32)
     assert not uses(lambda x: jnp.abs(x).max(1), large)  # which need not be in memory
@@ -135,6 +136,9 @@ def test_running_reductions_of_integers(name):
                 same(getattr(lax, name)(x, len(shape) - 1), ufunc.accumulate(x, -1, dtype=kind))
                 turned = ufunc.accumulate(x[..., ::-1], -1, dtype=kind)[..., ::-1]
                 same(getattr(lax, name)(x, len(shape) - 1, True), np.ascontiguousarray(turned))
+                same(getattr(lax, name)(x, 0), ufunc.accumulate(x, 0, dtype=kind))
+                turned = ufunc.accumulate(x[::-1], 0, dtype=kind)[::-1]
+                same(getattr(lax, name)(x, 0, True), np.ascontiguousarray(turned))
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -181,7 +185,7 @@ def chain(x, product):
 FAR = np.float32([np.finfo(np.float32).max, -3e38, 1e30, 1e-30, 1000, -0.0, 0, 1, np.inf, -np.inf, np.nan])
 
 
-@pytest.mark.parametrize("rows", [1, 3, 8, 16, 19])
+@pytest.mark.parametrize("rows", [1, 3, 16, 70])
 def test_running_sums_and_products_are_those_of_one_chain(rows):
     """However rows are divided: infinity, zero and nan stay, and the sign of zeros is that of the chain."""
     random = np.random.default_rng(rows)
@@ -197,10 +201,11 @@ def test_running_sums_and_products_are_those_of_one_chain(rows):
             for running, product in ((lax.cumsum, False), (lax.cumprod, True)):
                 for reverse in (False, True):
                     expected = chain(x[:, ::-1], product)[:, ::-1] if reverse else chain(x, product)
-                    got = np.asarray(running(x, 1, reverse))
-                    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=0 if product else 1e24)
-                    zero = expected == 0
-                    assert np.array_equal(np.signbit(got)[zero], np.signbit(expected)[zero])
+                    for got in (running(x, 1, reverse), running(x.T, 0, reverse).T):
+                        got = np.asarray(got)
+                        np.testing.assert_allclose(got, expected, rtol=1e-6, atol=0 if product else 1e24)
+                        zero = expected == 0
+                        assert np.array_equal(np.signbit(got)[zero], np.signbit(expected)[zero])
 
 
 def test_one_long_row_does_not_return_from_infinity_or_zero():
@@ -252,14 +257,15 @@ def test_calls_that_do_not_fit_are_refused():
     x = np.ones((4, 8), np.float32)
     assert uses(lambda x: jnp.sort(x, axis=0), np.ones((300, 8), np.float32))
     for name, out, attributes in (
-        ("sort", ((3,), np.float32), {"dimension": np.int64(0)}),
-        ("sort", ((4, 8), np.float32), {"dimension": np.int64(2)}),
-        ("argsort", ((4, 8), np.uint8), {"dimension": np.int64(1)}),
-        ("max", ((4,), np.float32), {"inner": np.int64(0)}),
-        ("scan", ((4, 9), np.float32), {"operation": np.int64(0), "reverse": np.int64(0)}),
-        ("places", ((4, 8), np.int32), {}),
+        ("sort_1", ((3,), np.float32), {"dimension": np.int64(0)}),
+        ("sort_1", ((4, 8), np.float32), {"dimension": np.int64(2)}),
+        ("argsort_1", ((4, 8), np.uint8), {"dimension": np.int64(1)}),
+        ("max_1", ((4,), np.float32), {"inner": np.int64(0)}),
+        ("scan_2", ((4, 9), np.float32), {"axis": np.int64(0), "operation": np.int64(0), "reverse": np.int64(0)}),
+        ("scan_2", ((4, 8), np.float32), {"axis": np.int64(2), "operation": np.int64(0), "reverse": np.int64(0)}),
+        ("places_1", ((4, 8), np.int32), {}),
     ):
-        call = phlox.ffi.ffi_call(f"phlox_kernels_{name}_1", phlox.ShapeDtypeStruct(*out))
+        call = phlox.ffi.ffi_call(f"phlox_kernels_{name}", phlox.ShapeDtypeStruct(*out))
         with pytest.raises(Exception, match="phlox_kernels: "):
             np.asarray(call(x, **attributes))
 

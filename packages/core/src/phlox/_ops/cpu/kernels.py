@@ -29,7 +29,7 @@ from ..structure.top_k import along_last_axis, top_k
 from .packed_sort import moved
 
 _SORT, _ARGSORT, _TOP_K, _SCAN, _PLACES, _SCATTER_ADD = (
-    f"phlox_kernels_{name}_1" for name in ("sort", "argsort", "top_k", "scan", "places", "scatter_add")
+    f"phlox_kernels_{name}" for name in ("sort_1", "argsort_1", "top_k_1", "scan_2", "places_1", "scatter_add_1")
 )
 #: Of fewer elements a call takes as long as XLA's form.
 _LEAST = 256
@@ -122,16 +122,16 @@ def _places_write(f: Function, mask: Value, size: int, index_dtype: Any) -> Valu
 
 
 def _running(operation: int, accepted: frozenset[np.dtype], gain: str) -> Form:
-    """The form of a running reduction along the last axis; `operation` is the kernel's number of it."""
+    """The form of a running reduction; `operation` is the kernel's number of it."""
 
     def applies(f: Function, x: Value, axis: int, reverse: bool) -> bool:
-        aval = x.aval
-        if aval.size < _LEAST or axis != aval.ndim - 1 or aval.shape[axis] < _MIN_ROW_LENGTH:
+        columns, length = _columns(x.aval, (axis,)), x.aval.shape[axis]
+        if x.aval.size < _LEAST or not (length >= _MIN_ROW_LENGTH if columns == 1 else columns >= _MIN_COLUMNS):
             return False
-        return aval.dtype in accepted and has_kernel(f, _SCAN)
+        return x.aval.dtype in accepted and has_kernel(f, _SCAN)
 
     def write(f: Function, x: Value, axis: int, reverse: bool) -> Value:
-        return kernel(f, _SCAN, [x], [x.aval], operation=operation, reverse=int(reverse))[0]
+        return kernel(f, _SCAN, [x], [x.aval], axis=axis, operation=operation, reverse=int(reverse))[0]
 
     return Form(applies, write, gain)
 
