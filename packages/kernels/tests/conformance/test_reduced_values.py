@@ -185,7 +185,7 @@ def chain(x, product):
 FAR = np.float32([np.finfo(np.float32).max, -3e38, 1e30, 1e-30, 1000, -0.0, 0, 1, np.inf, -np.inf, np.nan])
 
 
-@pytest.mark.parametrize("rows", [1, 3, 16, 70])
+@pytest.mark.parametrize("rows", [1, 19, 70])
 def test_running_sums_and_products_are_those_of_one_chain(rows):
     """However rows are divided: infinity, zero and nan stay, and the sign of zeros is that of the chain."""
     random = np.random.default_rng(rows)
