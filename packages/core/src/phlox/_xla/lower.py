@@ -16,6 +16,7 @@ from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import ordered
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, has_unbounded_loop
 from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error
+from .compared_values import compared_values, in_memory
 from .constant_nan import may_know_nan
 from .forms import form_for
 from .text import TOKEN, Function, Module, Value, quoted
@@ -46,6 +47,7 @@ def lower_module(
     module.names["main"] = 1
     # Before the first rule is called: some write another form if the compiler may know that an operand is nan.
     module.may_know_nan = may_know_nan(jaxpr)
+    module.compared_values = compared_values(jaxpr)
     main = Function(module, label=(f"jit({jaxpr.name})",))
     inputs = module.inputs = [Value(f"%arg{i}", argument.aval.physical) for i, argument in enumerate(arguments)]
     outputs = lower_jaxpr(main, jaxpr, inputs)
@@ -75,7 +77,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
     def read(v: Atom) -> Value:
         return f.number(v.val, v.aval.physical) if isinstance(v, Literal) else env[v]
 
-    locate, explicit = f.module.locations, f.module.explicit
+    locate, explicit, compared = f.module.locations, f.module.explicit, f.module.compared_values
     with Replay() as replay:
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
@@ -103,6 +105,8 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
                 results = _apply_rule(f, eqn, rule, operands, params)
             if explicit:
                 results = _split(f, eqn, results)
+            if compared and not compared.isdisjoint(outvars):
+                results = _in_memory(f, eqn, results)
             if primitive.multiple_results:
                 env.update(zip(outvars, results, strict=True))
             else:
@@ -131,6 +135,14 @@ def _split(f: Function, eqn: JaxprEqn, results: Any) -> Any:
         return results if spec is None else f.split(results, spec)
     specs = [v.aval.spec for v in eqn.outvars]
     return [x if spec is None else f.split(x, spec) for x, spec in zip(results, specs, strict=True)]
+
+
+def _in_memory(f: Function, eqn: JaxprEqn, results: Any) -> Any:
+    """The results of an equation, with those in memory that are compared with elements selected from them."""
+    if not eqn.primitive.multiple_results:
+        return in_memory(f, results)
+    compared = f.module.compared_values
+    return [in_memory(f, x) if v in compared else x for x, v in zip(results, eqn.outvars, strict=True)]
 
 
 def _apply_rule(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Value], params: dict[str, Any]) -> Any:

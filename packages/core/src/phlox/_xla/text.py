@@ -99,12 +99,14 @@ class Module:
       locations: whether lines have locations: name scopes and source lines, which profiles show. The text that is the
         cache key has none, so that equal programs from different lines are one entry.
       when_compiled: functions to call when the program is compiled.
+      compared_values: variables that are compared with elements selected from them, see `compared_values`.
       may_know_nan: whether the compiler may know that operands are nan, see `constant_nan`.
     """
 
     __slots__ = (
         "callbacks",
         "channels",
+        "compared_values",
         "devices",
         "explicit",
         "functions",
@@ -137,6 +139,7 @@ class Module:
         self.locations = locations
         self.portable = portable
         self.may_know_nan = False
+        self.compared_values: frozenset[Any] = frozenset()
         self.functions: list[str] = []
         self.inputs: Sequence[Value] = ()
         self.names: dict[str, int] = {}

@@ -9,18 +9,14 @@ import numpy as np
 
 from ..._base.errors import UnsupportedError
 from ..._ir import dtypes
-from ..._ir.avals import ShapedArray, shaped
-from ..._ir.dimensions import is_symbolic
+from ..._ir.avals import shaped
 from ..._ir.effects import Effect
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from ..._ir.key_uses import passes_each, reads
-from ..._ir.primitive import Primitive, define_on_demand, primitive
+from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import each, whole
-from ..._trace.staging import stage as stage_jaxpr
-from ..._trace.trace import typeof
-from ..._transform.array_operations import instantiate, zeros
+from ..._transform.array_operations import instantiate
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.padding import Padding, is_padded, passes
+from ..._transform.padding import passes
 from ..._transform.transpose import is_linear
 from ..._xla.platforms import platform_of
 from ..._xla.text import Function, Value
@@ -43,26 +39,6 @@ def _barrier_transpose(cotangents: Sequence[Any], *args: Any) -> list[Any]:
     return [ct if is_linear(x) else None for ct, x in zip(outs, args, strict=True)]
 
 
-def _barrier_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
-    return [_behind_branch(padding, v.aval, x) for v, x in zip(eqn.invars, passes(padding, eqn, *args), strict=True)]
-
-
-def _behind_branch(padding: Padding, aval: ShapedArray, x: Any) -> Any:
-    """Padded floats as the result of a branch. XLA on CPUs computes values for each reader, also across barriers, but
-    the operands of a branch once. Lengths are at least 1, which XLA does not know."""
-    length = next(filter(is_symbolic, aval.shape), None)
-    if length is None or dtypes.kind(aval.dtype) not in "fc":
-        return x
-    padded = typeof(x)
-    branches = tuple(ClosedJaxpr(*stage_jaxpr(fun, [padded])) for fun in (lambda _: [zeros(padded)], lambda x: [x]))
-    index = primitive("min").bind(padding.length(length), np.int32(1))
-    (x,) = primitive("cond").bind(index, x, branches=branches)
-    return x
-
-
-define_on_demand(f"{__package__}.branch", "cond")
-
-
 optimization_barrier = Primitive(
     "optimization_barrier",
     multiple_results=True,
@@ -72,21 +48,11 @@ optimization_barrier = Primitive(
     jvp=_barrier_jvp,
     transpose=_barrier_transpose,
     batch=lambda axis, args, dims: (optimization_barrier.bind(*args), list(dims)),
-    pad=_barrier_pad,
+    pad=passes,
     extend=lambda params, trailing, *avals: params,
     keys=passes_each,
     nan_checked=False,
 )
-
-
-def computed_once(x: Any) -> Any:
-    """`x` behind a barrier if padding may be part of it, for values that are compared with results computed of them.
-
-    XLA computes `x` again for each of its readers. Each may round differently, as one of them joins a product and a sum
-    into one instruction: then no element equals the maximum. It does so where padding is replaced by a selection.
-    """
-    (x,) = optimization_barrier.bind(x) if is_padded(typeof(x)) else (x,)
-    return x
 
 
 # --- stage: the identity, whose result is a variable of the jaxpr even if its operand is a literal -------

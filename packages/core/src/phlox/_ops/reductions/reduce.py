@@ -21,7 +21,6 @@ from ..._transform.batch import Dim, batch_of_one
 from ..._transform.padding import fills
 from ..._transform.spectra import moved
 from ..._xla.text import Function, Value, i64_array, ints
-from ..control.barrier import computed_once
 from ..elementwise.arithmetic import add, div, mul
 from ..elementwise.extrema import extremum_lower
 from ..elementwise.families import ANY, BITS, NUMBER, ORDERED, check_kind, literal
@@ -168,7 +167,6 @@ reduce_sum = reducer(
 
 def _extremum_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, Any]:
     # Elements that are equal to the extremum get equal parts of the derivative.
-    x = computed_once(x)
     out = reduce(x, axes=axes)
     hit = convert(eq(x, spread(out, typeof(x), axes)), typeof(x).dtype)
     count = reduce_sum(hit, axes=axes)

@@ -24,7 +24,6 @@ from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_computation
 from ..._xla.text import Function, Value, flag, ints
-from ..control.barrier import computed_once
 from ..elementwise.arithmetic import add, div, mul
 from ..elementwise.families import literal
 from ..elementwise.logic import eq, select
@@ -378,7 +377,6 @@ def _extremum_jvp(make: Any) -> Any:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         operand, indices, updates = primals
         t_operand, _, t_updates = tangents
-        operand, updates = computed_once(operand), computed_once(updates)
         out = make().bind(operand, indices, updates, **params)
         # Where several candidates equal the result, each gets an equal part of the derivative.
         t_operand, t_updates = instantiate(t_operand), instantiate(t_updates)
