@@ -142,7 +142,8 @@ class _Definitions:
         if name in _ELEMENTWISE:
             return [(x, moved, means) for x in operands], False
         if name in _MOVING:
-            return [(x, True, 0) for x in operands], False
+            # Indices have another dtype, as operands and as results of `top_k`.
+            return [(x, True, 0) for x in operands if x.aval.dtype == v.aval.dtype], False
         if name in _MEANS and means < max_means:
             return [(x, moved, means + 1) for x in operands], True
         return [], not eqn.primitive.holds_programs
