@@ -77,6 +77,7 @@ PLAIN = {
     "nan": lambda y: jnp.isnan(y * 2),
     "mean": lambda y: (z := y * 2) > z.mean(),
     "argument": lambda y: y == y.max(),
+    "derivative of a gather": lambda y: phlox.grad(lambda y: jnp.maximum((y * 2)[jnp.arange(3)], 0).sum())(y),
     "indices": lambda y: ((top := lax.top_k(y[:, 0] * 2, 2))[0], y[top[1]]),
 }
 

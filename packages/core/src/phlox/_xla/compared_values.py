@@ -8,7 +8,7 @@ barrier does not help: XLA removes it before it builds loops.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from .._ir import dtypes
 from .._ir.avals import shaped
@@ -43,24 +43,31 @@ def compared_values(jaxpr: Jaxpr) -> frozenset[Var]:
 
     Results count as compared with each other, as the caller may compare them.
     """
-    definitions: _Definitions | None = None
-    compared: set[Var] = set()
+    pairs = list(_pairs(jaxpr, set()))
     results = [v for v in jaxpr.outvars if _is_float(v)]
-    for group, means in [*((pair, _MAX_MEANS) for pair in _pairs(jaxpr)), (results, 0)]:
-        if len(group) < 2:
-            continue
-        definitions = definitions or _Definitions(jaxpr)
-        moves: dict[Var, list[bool]] = {}
-        for v in group:
-            for source, moved in definitions.sources(v, means).items():
-                moves.setdefault(source, []).append(moved)
-        # Without a move both operands are computed from the source in one loop.
-        compared.update(v for v, moved in moves.items() if len(moved) > 1 and any(moved))
-    return frozenset(compared)
+    if not pairs and len(results) < 2:
+        return frozenset()
+    definitions = _Definitions(jaxpr)
+    compared: set[Var] = set()
+    for x, y in pairs:
+        # Both are computed from these in one loop, as both operands of ``x == maximum(x, 0)`` are from `x`.
+        shared = definitions.at_same_positions(x) & definitions.at_same_positions(y)
+        compared |= _moved([definitions.sources(v, _MAX_MEANS, shared) for v in (x, y)])
+    return frozenset(compared | _moved([definitions.sources(v, 0) for v in results]))
 
 
-def _pairs(jaxpr: Jaxpr) -> Iterator[Sequence[Atom]]:
-    """The pairs of values that a Jaxpr, and the programs in it, compare."""
+def _moved(sources: Sequence[dict[Var, bool]]) -> set[Var]:
+    """The sources of several values, from which the elements of at least one of these were moved."""
+    moves: dict[Var, list[bool]] = {}
+    for one in sources:
+        for source, is_moved in one.items():
+            moves.setdefault(source, []).append(is_moved)
+    return {source for source, moved in moves.items() if len(moved) > 1 and any(moved)}
+
+
+def _pairs(jaxpr: Jaxpr, seen: set[Jaxpr]) -> Iterator[Sequence[Atom]]:
+    """The pairs of values that a Jaxpr, and the programs in it that are not yet in `seen`, compare."""
+    seen.add(jaxpr)
     differences: dict[Atom, Sequence[Atom]] = {}
     for eqn in jaxpr.eqns:
         name, operands = eqn.primitive.name, eqn.invars
@@ -74,14 +81,15 @@ def _pairs(jaxpr: Jaxpr) -> Iterator[Sequence[Atom]]:
             if len(variables) == 2 and variables[0] is not variables[1]:
                 yield variables
         for inner, _ in _programs(eqn):
-            yield from _pairs(inner)
+            if inner not in seen:  # layers of a network call one program many times
+                yield from _pairs(inner, seen)
 
 
-def _programs(eqn: JaxprEqn) -> list[tuple[Jaxpr, Sequence[Atom]]]:
+def _programs(eqn: JaxprEqn) -> Sequence[tuple[Jaxpr, Sequence[Atom]]]:
     """The programs of a call, a loop or a branch, each with the operands that are its inputs."""
     name, params, operands = eqn.primitive.name, eqn.params, eqn.invars
-    if eqn.primitive.program is None and name not in _LOOPS:
-        return []
+    if not eqn.primitive.holds_programs or (eqn.primitive.program is None and name not in _LOOPS):
+        return ()
     if name in ("while", "while_states"):
         first, second = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
         condition = [*operands[:first], *operands[second:]]
@@ -101,19 +109,34 @@ class _Definitions:
     def __init__(self, jaxpr: Jaxpr):
         self.equations: dict[Atom, tuple[JaxprEqn, int]] = {}
         self.operands: dict[Atom, list[Atom]] = {}
+        self._jaxprs: set[Jaxpr] = set()
         self._add(jaxpr)
 
     def _add(self, jaxpr: Jaxpr) -> None:
+        self._jaxprs.add(jaxpr)
         for eqn in jaxpr.eqns:
             for i, v in enumerate(eqn.outvars):
                 self.equations[v] = eqn, i
             for inner, inputs in _programs(eqn):
                 for v, x in zip(inner.invars, inputs, strict=False):
                     self.operands.setdefault(v, []).append(x)
-                self._add(inner)
+                if inner not in self._jaxprs:
+                    self._add(inner)
 
-    def sources(self, v: Atom, max_means: int) -> dict[Var, bool]:
-        """The computed values of which elements of `v` are, and whether they are at other positions there."""
+    def at_same_positions(self, v: Atom) -> set[Atom]:
+        """The values whose elements `v` has at the same positions, and `v`."""
+        seen, atoms = {v}, [v]
+        while atoms:
+            states, _ = self._before(atoms.pop(), False, 0, 0)
+            new = {x for x, moved, _ in states if not moved} - seen
+            seen |= new
+            atoms += new
+        return seen
+
+    def sources(self, v: Atom, max_means: int, ends: Set[Atom] = frozenset()) -> dict[Var, bool]:
+        """The computed values of which elements of `v` are, and whether they are at other positions there.
+
+        Nothing before `ends` is searched."""
         sources: dict[Var, bool] = {}
         # (variable, whether elements were moved, arithmetic in a row on the way from `v`)
         states: list[tuple[Atom, bool, int]] = [(v, False, 0)]
@@ -123,8 +146,9 @@ class _Definitions:
             following, is_computed = self._before(v, moved, means, max_means)
             if is_computed and not means and type(v) is Var and _is_float(v):
                 sources[v] = sources.get(v, False) or moved
-            states += [state for state in following if state not in seen]
-            seen.update(following)
+            if v not in ends:
+                states += [state for state in following if state not in seen]
+                seen.update(following)
         return sources
 
     def _before(self, v: Atom, moved: bool, means: int, max_means: int) -> tuple[list[tuple[Atom, bool, int]], bool]:
