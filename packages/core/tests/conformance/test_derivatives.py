@@ -55,6 +55,22 @@ def test_holomorphic(name):
     both(lambda m, z: m.vjp(f(m), z)[1](z[::-1]), Z, what="vjp")
 
 
+NUMBERS = {
+    "grad": lambda m: m.grad(lambda x: x**3)(2.0),
+    "grad, holomorphic": lambda m: m.grad(lambda z: z**3, holomorphic=True)(1 + 2j),
+    "fori_loop": lambda m: m.grad(lambda x: m.lax.fori_loop(0, 3, lambda i, c: c * x, x))(2.0),
+    "scan": lambda m: m.grad(lambda x: m.lax.scan(lambda c, t: (c * x + t, c), x, m.numpy.arange(4.0))[0])(1.1),
+    "scan of 1": lambda m: m.grad(lambda x: m.lax.scan(lambda c, t: (c * x, c), 1.0, m.numpy.arange(4.0))[0])(1.1),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_weak_types_of_derivatives_of_numbers(name):
+    expected, result = NUMBERS[name](jax), NUMBERS[name](phlox)
+    assert (result.dtype, result.weak_type) == (expected.dtype, expected.weak_type)
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
 LOSSES = {
     "modulus": lambda m, z: m.numpy.abs(z) ** 2,
     "real": lambda m, z: m.numpy.real(z**2),

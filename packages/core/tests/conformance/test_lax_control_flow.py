@@ -264,6 +264,23 @@ def test_weak_types_of_carries(name, transform):
     agree(outcome(run, phlox, ()), outcome(run, jax, ()), NEAR, name)
 
 
+CHOICES = {  # s is weakly typed, 1 and the rest of the branches are not
+    "cond": lambda m, s: [m.lax.cond(p, lambda x: np.int32(1), lambda x: x, s) for p in (True, False)],
+    "cond, strong if false": lambda m, s: [m.lax.cond(p, lambda x: x, lambda x: np.int32(1), s) for p in (True, False)],
+    "switch": lambda m, s: m.lax.switch(1, [lambda x: x, lambda x: np.int32(1), lambda x: np.int32(2)], s),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("transform", ["jit", "eager"])
+def test_weak_types_of_branches(name, transform):
+    def run(m):
+        f = lambda s: CHOICES[name](m, s)
+        return (m.jit(f) if transform == "jit" else f)(m.numpy.asarray(3))
+
+    agree(outcome(run, phlox, ()), outcome(run, jax, ()), NEAR, name)
+
+
 KINDS = {"complex": 3.7 + 2j, "float": 3.7, "int": 3, "bool": True}
 STRONG = {complex: np.complex64, float: np.float16, int: np.int16, bool: np.bool_}
 LOOPS = {

@@ -1,9 +1,11 @@
 """phlox.numpy, functions that make arrays: of numbers, lists, arrays; triangles, diagonals, grids, windows; r_ and c_."""
 
+import jax
 import numpy as np
 import pytest
 
 import judge
+import phlox
 from conformance.harness import A, B, I, S, batches, both, call, gradients, row, rows, values, wide
 
 WIDE = np.arange(3.0) / 7  # float64, which becomes float32
@@ -225,3 +227,11 @@ JOINS = {
 @pytest.mark.parametrize("name", JOINS)
 def test_what_is_indexed(name):
     both(lambda m, x: JOINS[name](m.numpy, x), np.array([1.0, 2.0, 3.0], np.float32))
+
+
+@pytest.mark.parametrize("name", ["numpy.zeros_like", "numpy.ones_like", "numpy.empty_like"])
+def test_arrays_like_a_weak_type_are_strong(name):
+    """The type of a result of `eval_shape` may be weak; arrays made from it are not."""
+    make = lambda m: getattr(m.numpy, name.removeprefix("numpy."))(m.eval_shape(lambda: 1.0))
+    assert not make(phlox).weak_type
+    assert not make(jax).weak_type

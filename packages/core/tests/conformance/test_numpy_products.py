@@ -109,6 +109,11 @@ def test_einsum_contracts_in_the_order_of_the_path(optimize):
     assert mine == sizes(jax.make_jaxpr(case(jax))(*operands).jaxpr.eqns) == ([20, 30] if optimize else [30, 300])
 
 
+def test_einsum_of_weak_operands_is_weak():
+    run = lambda m: m.numpy.einsum("i,i", m.numpy.asarray(2.0)[None], m.numpy.asarray(3.0)[None])
+    assert run(phlox).weak_type and run(jax).weak_type
+
+
 def test_einsum_uses_the_product_it_is_given():
     seen = []
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._api.jit import arguments
-from .._api.jit.bodies import Staged, missing, operands_of, staged, strong_results, varying_results
+from .._api.jit.bodies import Staged, missing, operands_of, staged, varying_results, weakly_typed_results
 from .._api.jit.references import closed_over
 from .._api.jit.user_functions import user_call
 from .._base import pytree
@@ -314,7 +314,7 @@ def _one_type_advice(kind: type[Exception], *avals: Any) -> str:
 
 
 def _one_type(function: str, programs: Sequence[Staged], roles: Sequence[str]) -> list[ClosedJaxpr]:
-    """The branches with equal result types: weakly typed results become strongly typed where other branches' are."""
+    """The branches with equal result types: weakly typed where those of the first are, which is that of False."""
     columns = list(zip(*[one.out_avals for one in programs], strict=True))
     for i, column in enumerate(columns):
         for role, program, aval in zip(roles[1:], programs[1:], column[1:], strict=True):
@@ -331,6 +331,6 @@ def _one_type(function: str, programs: Sequence[Staged], roles: Sequence[str]) -
                     expected=column[0],
                     got=aval,
                 )
-    # One program cannot return a type that depends on the branch: a strongly typed result makes all of them strong.
-    strong = [not all(a.weak_type for a in column) for column in columns]
-    return [strong_results(one.closed, strong) for one in programs]
+    # One program cannot return a type that depends on the branch.
+    weak = [column[0].weak_type for column in columns]
+    return [weakly_typed_results(one.closed, weak) for one in programs]

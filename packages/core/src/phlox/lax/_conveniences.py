@@ -11,7 +11,7 @@ import numpy as np
 from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._api.devices.transfers import own_sharding, placed
 from .._api.jit.jit import jit
-from .._api.jit.programs import dtype_like
+from .._api.jit.programs import ShapeDtypeStruct, dtype_like
 from .._base import checks
 from .._base.docstrings import docs_from
 from .._base.errors import IndexingError, ShapeError
@@ -117,10 +117,12 @@ def full_like(
     out_dtype = dtype_like(x, aval) if dtype is None else dtypes.user_dtype(dtype, "full_like")
     value = _scalar("full_like", value, out_dtype)
     lengths = aval.shape if shape is None else as_shape(shape, "full_like")
-    if sharding is None and not (aval.weak_type and dtype is None):
+    # A ShapeDtypeStruct has a weak type for tracing only, as in JAX: the array of a type has a dtype.
+    is_weak = aval.weak_type and dtype is None and not isinstance(x, ShapeDtypeStruct)
+    if sharding is None and not is_weak:
         sharding = own_sharding(x, lengths)
     out = full(lengths, value, sharding=sharding)
-    return ops.convert(out, type_of(out).dtype, aval.weak_type and dtype is None)
+    return ops.convert(out, type_of(out).dtype, is_weak)
 
 
 @takes_out_sharding

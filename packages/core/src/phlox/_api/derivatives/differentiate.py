@@ -493,5 +493,8 @@ def vjp(
 
 def ones_like_output(aval: ShapedArray) -> Any:
     """The cotangent 1 of a scalar result."""
-    # A Python float where it has the type: it is weak, as the result is, and its buffer is cached.
-    return 1.0 if aval == scalar_aval(float) else np.ones((), aval.dtype)[()]
+    # A Python number where it has the type: it is weak, as the result is, and its buffer is cached.
+    for one in (1.0, 1 + 0j):
+        if aval == scalar_aval(type(one)):
+            return one
+    return np.ones((), aval.dtype)[()]

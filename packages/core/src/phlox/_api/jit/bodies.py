@@ -163,23 +163,25 @@ def operands_of(function: str, fun: Callable[..., Any], args: Sequence[Any]) -> 
     return leaves, tree
 
 
-def strong_results(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
-    """The program with results that are not weakly typed where `strong` is true."""
-    if not any(a.weak_type and ask for a, ask in zip(closed.out_avals, strong, strict=True)):
+def weakly_typed_results(closed: ClosedJaxpr, weak: Sequence[bool]) -> ClosedJaxpr:
+    """The program with results that are weakly typed where `weak` is true, and not elsewhere."""
+    if [a.weak_type for a in closed.out_avals] == list(weak):
         return closed
 
     def make() -> ClosedJaxpr:
         def fun(*xs: Any) -> list[Any]:
             outs = eval_jaxpr(closed.jaxpr, closed.consts, *xs)
-            return [
-                convert_element_type(x, new_dtype=typeof(x).dtype, weak_type=False) if ask else x
-                for x, ask in zip(outs, strong, strict=True)
-            ]
+            return [_weakly_typed(x, is_weak) for x, is_weak in zip(outs, weak, strict=True)]
 
         return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name, may_use_refs=True)[0])
 
     # Kept on the Jaxpr, as a loop asks for the same change at each trace.
-    return memoized(closed.jaxpr, ("strong", tuple(strong)), make)
+    return memoized(closed.jaxpr, ("weakly typed results", tuple(weak)), make)
+
+
+def _weakly_typed(x: Any, is_weak: bool) -> Any:
+    aval = typeof(x)
+    return x if aval.weak_type == is_weak else convert_element_type(x, new_dtype=aval.dtype, weak_type=is_weak)
 
 
 def varying_results(closed: ClosedJaxpr, vma: Sequence[frozenset[Any]]) -> ClosedJaxpr:

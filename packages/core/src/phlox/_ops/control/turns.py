@@ -217,8 +217,10 @@ def backward_step(
     jaxpr: ClosedJaxpr, linear: tuple[bool, ...], num_consts: int, num_carry: int, ys_has: tuple[bool, ...]
 ) -> ClosedJaxpr:
     const_lin, _, xs_lin = split_operands(linear, num_consts, num_carry)
-    const_avals, carry_avals, xs_avals = split_operands(jaxpr.in_avals, num_consts, num_carry)
-    ys_avals = jaxpr.out_avals[num_carry:]
+    const_avals, _, xs_avals = split_operands(jaxpr.in_avals, num_consts, num_carry)
+    # Cotangents of the carry have the weak types of the carry that a turn returns, as in JAX; that which it takes may
+    # have others.
+    carry_avals, ys_avals = jaxpr.out_avals[:num_carry], jaxpr.out_avals[num_carry:]
     summed = only(const_avals, const_lin)
 
     counts = num_consts - sum(const_lin), len(summed), num_carry, len(xs_avals) - sum(xs_lin), sum(ys_has)
@@ -242,7 +244,8 @@ def backward_step(
 
     avals = [
         *without(const_avals, const_lin),
-        *[a.update(weak_type=False) for a in [*summed, *carry_avals]],
+        *summed,
+        *carry_avals,
         *without(xs_avals, xs_lin),
         *only(ys_avals, ys_has),
     ]

@@ -11,7 +11,7 @@ import numpy as np
 from ..._api.devices.out_sharding import OutSharding
 from ..._api.devices.transfers import own_sharding, placed
 from ..._api.jit.jit import jit
-from ..._api.jit.programs import dtype_like
+from ..._api.jit.programs import ShapeDtypeStruct, dtype_like
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from ..._ir import dtypes
@@ -195,7 +195,8 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, de
     model = a if isinstance(a, ShapedArray) else check_one(function, a)
     aval = model if isinstance(model, ShapedArray) else type_of(model)
     out_dtype = dtype_like(a, aval) if dtype is None else dtypes.user_dtype(dtype, function)
-    weak = dtype is None and aval.weak_type
+    # A ShapeDtypeStruct has a weak type for tracing only, as in JAX: the array of a type has a dtype.
+    weak = dtype is None and aval.weak_type and not isinstance(a, ShapeDtypeStruct)
     lengths = aval.shape if shape is None else as_shape(shape, function)
     # As in JAX, an array like a concrete one gets its sharding.
     if device is None and not weak and model is not aval:

@@ -222,7 +222,8 @@ def _einsum(arrays: Any, inputs: Any, output: str, path: Path, precision: Any, p
         terms.append((a, la))
     ((a, la),) = terms
     out = _in_order(a, la, output)
-    return to_dtype(out, preferred) if preferred is not None else out
+    is_weak = preferred is None and all(type_of(x).weak_type for x in arrays)
+    return to_dtype(out, type_of(out).dtype if preferred is None else preferred, is_weak)
 
 
 def _in_order(a: Any, letters: str, order: str) -> Any:
