@@ -223,3 +223,9 @@ def test_random_bits_of_a_batch(axis):
     keys = np.moveaxis(np.arange(12, dtype=np.uint32).reshape(3, 4), 0, axis)
     mine, theirs = (m.vmap(lambda k, m=m: m.lax.rng_bit_generator(k, (2,)), axis)(keys) for m in (phlox, jax))
     judge.compare(mine, theirs, exact=True)
+
+
+def test_split_has_a_parameter_axis_too():
+    run = lambda m: m.vmap(lambda x: m.numpy.split(x, 2))(np.arange(8.0, dtype=np.float32).reshape(2, 4))
+    for mine, theirs in zip(run(phlox), run(jax), strict=True):
+        np.testing.assert_array_equal(mine, theirs)

@@ -169,7 +169,8 @@ def _batches_around(trace: Trace | None) -> Iterator[BatchTrace]:
 
 def batch_of_one(rule: Callable[..., Any]) -> Callable[..., Any]:
     """The batching rule of an operation with one operand, from ``rule(x, dim, **params)``."""
-    return lambda axis, args, dims, **params: rule(args[0], dims[0], **params)
+    # Positional only: split and others have a parameter `axis` too.
+    return lambda axis, args, dims, /, **params: rule(args[0], dims[0], **params)
 
 
 def place_axis(x: Any, dim: Dim, destination: int, size: int) -> Any:
