@@ -141,12 +141,6 @@ decide(
     lambda d: d.what in DERIVATIVES and _is_nan(d.result) and "inf" in str(d.truth),
 )
 decide(
-    "p",
-    """`sinc` multiplies by pi first, as NumPy does: at whole numbers the result is the rounding error of that, and at the
-    largest numbers of float16 the product overflows.""",
-    lambda d: d.name == "numpy.sinc" and d.what == "value",
-)
-decide(
     "u",
     """A factor of the result is subnormal, and counts as zero: results below a thousand of the smallest normal number may
     be 0.""",

@@ -6,6 +6,7 @@ Values, jvp, gradients and products with the Hessian, at ties, at zero, at the e
 import math
 
 import jax
+import mpmath
 import numpy as np
 import pytest
 
@@ -360,7 +361,7 @@ def test_derivatives_at_complex_infinities():
 
 @pytest.mark.parametrize("order", range(4))
 def test_sinc_has_all_digits_of_its_derivatives_near_0(order):
-    """jax's have none left at 1e-4: they are a difference of numbers of the size of 1/x."""
+    """Those of jax 0.10 have none left at 1e-4: they are a difference of numbers of the size of 1/x."""
     f = phlox.numpy.sinc
     for _ in range(order):
         f = phlox.grad(f)
@@ -368,6 +369,22 @@ def test_sinc_has_all_digits_of_its_derivatives_near_0(order):
     terms = [(-1) ** k * np.pi ** (2 * k) / math.factorial(2 * k + 1) for k in range(20)]  # by powers of x²
     exact = np.polynomial.Polynomial([c for term in terms for c in (term, 0)]).deriv(order)
     np.testing.assert_allclose(phlox.vmap(f)(x), exact(x.astype(float)), rtol=2e-6, atol=1e-36)
+
+
+@pytest.mark.parametrize("order", range(4))
+def test_sinc_and_its_derivatives_at_whole_numbers_and_infinity(order):
+    """The zeros are exact, and numbers beside them keep their digits: pi x is not rounded first."""
+    f = phlox.numpy.sinc
+    for _ in range(order):
+        f = phlox.grad(f)
+    x = np.float32([1, -1, 2, 3, 1000, 2**24, 1.0001, -2.9999, 1e5 + 1 / 128, 0.5, -1.5])
+    with mpmath.workdps(40):
+        exact = [float(mpmath.diff(mpmath.sincpi, float(v), order)) for v in x]
+    result = np.asarray(phlox.vmap(f)(x))
+    np.testing.assert_allclose(result, exact, rtol=4e-6, atol=1e-30)
+    if order == 0:
+        assert not result[:6].any() and not np.signbit(result[:6]).any()
+    np.testing.assert_array_equal(phlox.vmap(f)(np.float32([INF, -INF])), 0)
 
 
 # --- products of repeated indices: jax refuses them, and the derivative is that of the product written out

@@ -10,6 +10,7 @@ import pytest
 import judge
 import phlox
 from conformance.harness import A, batches, call, gradients, row, second_derivatives, values, wide
+from phlox.experimental import checkify
 from phlox.scipy import ndimage
 
 MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
@@ -68,6 +69,24 @@ def test_drawn_maps(mode):
                     np.asarray(jax.scipy.ndimage.map_coordinates(x, at, order, mode, 3.0)),
                     tolerance=1e-5,
                 )
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("order", [0, 1])
+def test_maps_of_a_single_element(mode, order):
+    """No remainder by the period 0, which `checkify` would report."""
+    x, at = np.ones((1, 3), "float32"), np.array([[-3.2, -0.4, 0, 0.6, 2.5], [1, 1.5, 2, 0, 1]], "float32")
+    error, out = checkify.checkify(phlox.jit(lambda at: ndimage.map_coordinates(x, at, order, mode, 1.0)))(at)
+    error.throw()
+    np.testing.assert_allclose(out, 1, rtol=1e-6)
+
+
+def test_maps_of_an_array_without_elements():
+    """jax raises a TypeError about gather for all modes."""
+    x, at = np.ones((0, 3), "float32"), np.zeros((2, 1, 4), "float32")
+    np.testing.assert_array_equal(ndimage.map_coordinates(x, at, 1, cval=3.0), np.full((1, 4), 3.0, "float32"))
+    with pytest.raises(phlox.errors.ShapeError, match="mode='nearest' reads elements"):
+        ndimage.map_coordinates(x, at, 1, mode="nearest")
 
 
 def test_a_traced_number_outside():

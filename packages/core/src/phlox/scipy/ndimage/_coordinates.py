@@ -27,7 +27,8 @@ from ...typing import Array, ArrayLike
 def _mirrored(index: Any, size: int) -> Any:
     """Reflected at the centres of the first and the last element: a wave of period ``2 * (size - 1)``."""
     last = size - 1
-    return jnp.abs((index + last) % (2 * last) - last)
+    # An axis of one element has the period 1, as its wave would have none.
+    return jnp.abs((index + last) % max(2 * last, 1) - last)
 
 
 def _reflected(index: Any, size: int) -> Any:
@@ -99,7 +100,8 @@ def map_coordinates(
       An array of the shape of the coordinates and the dtype of `input`; integers are rounded.
 
     Raises:
-      ShapeError: the number of coordinates is not that of the axes of `input`, or is 0.
+      ShapeError: the number of coordinates is not that of the axes of `input`, or is 0; or `input` has no elements and
+        `mode` is not 'constant'.
       UnsupportedError: `order` or `mode` is not one of the listed values.
 
     >>> map_coordinates(jnp.array([[0.0, 1.0], [2.0, 3.0]]), [jnp.array([0.5, 1.0]), jnp.array([0.5, 0.25])], order=1)
@@ -117,4 +119,13 @@ def map_coordinates(
         raise UnsupportedError(f"map_coordinates: mode={mode!r}", instead="one of " + ", ".join(map(repr, _ELEMENTS)))
     if order not in (0, 1):
         raise UnsupportedError(f"map_coordinates: order={order!r}", instead="0 or 1")
-    return _interpolated(x, positions, order=int(order), mode=mode, cval=jnp.asarray(cval, type_of(x).dtype))
+    cval = jnp.asarray(cval, type_of(x).dtype)
+    if type_of(x).size == 0:
+        if mode != "constant":
+            raise ShapeError(
+                f"map_coordinates: mode={mode!r} reads elements, and an input of type {type_of(x).short} has none",
+                instead="mode='constant'",
+                shapes=[type_of(x).shape],
+            )
+        return jnp.broadcast_to(cval, jnp.broadcast_shapes(*(type_of(at).shape for at in positions)))
+    return _interpolated(x, positions, order=int(order), mode=mode, cval=cval)
