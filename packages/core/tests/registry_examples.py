@@ -85,6 +85,7 @@ FORMULAS: dict[str, tuple[float, float, Callable[[Any], Any]]] = {
     "log": (0.2, 3.0, np.log),
     "log1p": (0.2, 3.0, np.log1p),
     "log2": (0.2, 3.0, np.log2),
+    "log10": (0.2, 3.0, np.log10),
     "logistic": (-2.0, 2.0, scipy.special.expit),
     "sin": (-2.0, 2.0, np.sin),
     "cos": (-2.0, 2.0, np.cos),

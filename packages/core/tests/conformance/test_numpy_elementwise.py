@@ -291,3 +291,28 @@ def test_second_derivative_of_log1mexp_where_exp_overflows():
     slope = phlox.grad(phlox.grad(phlox.nn.log1mexp))
     np.testing.assert_array_equal([slope(x) for x in (100.0, 800.0, np.inf)], [0, 0, 0])
     np.testing.assert_allclose(slope(1.0), -np.e / (np.e - 1) ** 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_exact_powers_and_roots(dtype):
+    """jax has 8.000001 for exp2(3), and 12.999999999999998 for log10 of 1e13 in 64 bits."""
+    info = np.finfo(dtype)
+    with phlox.enable_x64(dtype == "float64"):
+        exponents = np.arange(info.minexp, info.maxexp)
+        powers = np.ldexp(np.ones((), dtype), exponents)
+        np.testing.assert_array_equal(phlox.numpy.exp2(exponents.astype(dtype)), powers)
+        np.testing.assert_array_equal(phlox.numpy.log2(powers), exponents)
+        tens = np.arange(int(np.log10(float(info.max))) + 1)
+        np.testing.assert_array_equal(phlox.numpy.log10((10.0**tens).astype(dtype)), tens)
+        roots = np.arange(-1000, 1000.0)
+        roots = roots[np.abs(roots) ** 3 < 2 ** (info.nmant + 1)]
+        np.testing.assert_array_equal(phlox.numpy.cbrt((roots**3).astype(dtype)), roots)
+        base, power = np.meshgrid(np.arange(2, 40.0), np.arange(60.0))
+        exact = base**power < 2 ** min(info.nmant + 1, info.maxexp - 1)
+        result = phlox.numpy.power(base[exact].astype(dtype), power[exact].astype(dtype))
+        np.testing.assert_array_equal(result, (base**power)[exact])
+        ends = np.asarray([np.inf, -np.inf, np.nan, 2.0 * info.maxexp, -2.0 * info.maxexp], dtype)
+        np.testing.assert_array_equal(phlox.numpy.exp2(ends), [np.inf, 0, np.nan, np.inf, 0])
+        for log in (phlox.numpy.log2, phlox.numpy.log10):
+            points = np.asarray([np.inf, -np.inf, np.nan, 0, -0.0, -1], dtype)
+            np.testing.assert_array_equal(log(points), [np.inf, np.nan, np.nan, -np.inf, -np.inf, np.nan])

@@ -29,8 +29,6 @@ from .sharding import single_device
 from .text import TOKEN, Function, Value, quoted
 from .transfer import clean_bools
 
-_ALIGNMENT = 64
-
 
 class _Thread(threading.local):
     #: whether this thread runs a callback
@@ -73,15 +71,10 @@ def on_host(fun: Callable[..., Sequence[Any]], what: str, out_avals: Sequence[Sh
 
 def _copied(view: np.ndarray) -> Array:
     """A copy of a view of XLA's memory, as an array."""
-    # XLA uses aligned memory without a copy. For a copy of a large array it needs its threads, and all of them may be
-    # waiting for callbacks.
-    raw = np.empty(view.nbytes + _ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % _ALIGNMENT
-    mine = raw[start : start + view.nbytes].view(view.dtype).reshape(view.shape)
-    mine[...] = view
-    aval = typeof_value(mine)
+    # jaxlib copies in this thread, before `put` returns. XLA's own threads may all be waiting for callbacks.
+    aval = typeof_value(view)
     assert aval is not None
-    return put(mine, aval, single_device(local_devices(backend="cpu")[0]))
+    return put(view, aval, single_device(local_devices(backend="cpu")[0]))
 
 
 def checked(outs: Sequence[Any], what: str, out_avals: Sequence[ShapedArray]) -> tuple[np.ndarray, ...]:

@@ -5,6 +5,7 @@
 from .._ops.elementwise import (
     arithmetic as _e,
     error_functions as _error_functions,
+    exponents as _exponents,
     logic as _logic,
     trigonometry as _trigonometry,
 )
@@ -54,7 +55,7 @@ erf = _unary(_error_functions.erf, "erf", "Error function", "0.0", _f("0."), _FL
 erfc = _accurate(_error_functions.erfc, "erfc", "1 - erf(x)", "0.0", _f("1."), _FLOAT)
 erf_inv = _unary(_error_functions.erf_inv, "erf_inv", "Inverse of the error function", "0.0", _f("0."), _FLOAT)
 exp = _accurate(_e.exp, "exp", "e to the power of x", "0.0", _f("1."))
-exp2 = _accurate(_e.exp2, "exp2", "2 to the power of x", "3.0", _f("8."))
+exp2 = _accurate(_exponents.exp2, "exp2", "2 to the power of x", "3.0", _f("8."))
 expm1 = _accurate(_e.expm1, "expm1", "exp(x) - 1", "0.0", _f("0."))
 floor = _unary(_e.floor, "floor", "The largest whole number not above x", "1.5", _f("1."), _FLOAT)
 imag = _unary(_e.imag, "imag", "Imaginary part of a complex array", "1 + 2j", _f("2."), "complex numbers", _REAL_PART)
@@ -69,7 +70,7 @@ is_finite = _unary(
 )
 log = _accurate(_e.log, "log", "Natural logarithm", "1.0", _f("0."))
 log1p = _accurate(_e.log1p, "log1p", "log(1 + x)", "0.0", _f("0."))
-log2 = _accurate(_e.log2, "log2", "Logarithm to base 2", "8.0", _f("3."))
+log2 = _accurate(_exponents.log2, "log2", "Logarithm to base 2", "8.0", _f("3."))
 logistic = _accurate(_e.logistic, "logistic", "1 / (1 + exp(-x))", "0.0", _f("0.5"))
 neg = _unary(_e.neg, "neg", "-x", "1.0", _f("-1."), _NUMBER)
 one_minus_square = _unary(

@@ -6,15 +6,15 @@ Each public name of this file is one of `phlox.numpy`.
 # Without `from __future__ import annotations`: its name would be public.
 
 from ..._api.jit.jit import jitted_alias as _alias
-from ..._ops.elementwise import arithmetic as _e, trigonometry as _trigonometry
+from ..._ops.elementwise import arithmetic as _e, exponents as _exponents, trigonometry as _trigonometry
 from .unary import inexact as _inexact, log_10 as _log10
 
 exp = _inexact("exp", _e.exp, "e to the power of x", "0.0", "1.")
-exp2 = _inexact("exp2", _e.exp2, "2 to the power of x", "3.0", "8.")
+exp2 = _inexact("exp2", _exponents.exp2, "2 to the power of x", "3.0", "8.")
 expm1 = _inexact("expm1", _e.expm1, "exp(x) - 1, exact near 0", "0.0", "0.")
 log = _inexact("log", _e.log, "Natural logarithm", "1.0", "0.")
 log1p = _inexact("log1p", _e.log1p, "log(1 + x), exact near 0", "0.0", "0.")
-log2 = _inexact("log2", _e.log2, "Logarithm to base 2", "8.0", "3.")
+log2 = _inexact("log2", _exponents.log2, "Logarithm to base 2", "8.0", "3.")
 log10 = _inexact("log10", _log10, "Logarithm to base 10", "1.0", "0.", weak=False)
 sqrt = _inexact("sqrt", _e.sqrt, "Square root", "4.0", "2.")
 cbrt = _inexact("cbrt", _e.cbrt, "Cube root", "8.0", "2.")

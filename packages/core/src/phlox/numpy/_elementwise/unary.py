@@ -12,7 +12,7 @@ from ..._base.errors import DtypeError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promoted_inexact, to_dtype
-from ..._ops.elementwise import arithmetic as e, logic
+from ..._ops.elementwise import arithmetic as e, exponents, logic
 from ..._ops.elementwise.families import literal
 from ..._ops.random.equality import not_equal
 from ..._ops.structure.shape import bitcast_convert_type, broadcast_in_dim
@@ -39,9 +39,8 @@ def by_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def log_10(x: Any) -> Any:
-    """The logarithm to base 10; of complex numbers by parts."""
-    # A complex factor would have an imaginary part of 0, and inf * 0 is nan.
-    return by_parts(lambda part: e.mul(part, to_dtype(0.4342944819032518, type_of(part).dtype)))(e.log(x))
+    """The logarithm to base 10, which is not weak, as JAX's is not."""
+    return exponents.log10(to_dtype(x, type_of(x).dtype))
 
 
 # --- functions that keep the dtype ----------------------------------------------------------------------
