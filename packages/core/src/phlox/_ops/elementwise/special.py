@@ -142,7 +142,10 @@ def _i1e_derivative(x: Any, out: Any) -> Any:
     # i0e(x) - sign(x) * out - out/x. Near 0 the quotient is the series, whose derivatives lose no digits.
     y, scaled = Formula(x), Formula(out)
     near = abs(y) <= 1.0
-    quotient = near.where(exp(-abs(y)) * bessel_quotient(1, near.where(y, 0.0)), scaled / near.where(1.0, y))
+    # sign(x) x and not abs(x), whose derivative is 1 at 0: there is a kink, of which 0 is the middle.
+    quotient = near.where(
+        exp(-(Formula(e.sign(x)) * y)) * bessel_quotient(1, near.where(y, 0.0)), scaled / near.where(1.0, y)
+    )
     return (Formula(bessel_i0e(x)) - Formula(e.sign(x)) * scaled - quotient).x
 
 

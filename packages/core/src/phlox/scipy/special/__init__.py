@@ -21,22 +21,18 @@ from ._elementary import (
     xlogy as xlogy,
 )
 from ._error import dawsn as dawsn, erfcx as erfcx, owens_t as owens_t, wofz as wofz
+from ._factorials import beta as beta, comb as comb, factorial as factorial, gamma as gamma, poch as poch
 from ._gamma import (
     bernoulli as bernoulli,
-    beta as beta,
     betainc as betainc,
     betaln as betaln,
-    comb as comb,
     digamma as digamma,
-    factorial as factorial,
-    gamma as gamma,
     gammainc as gammainc,
     gammaincc as gammaincc,
     gammaln as gammaln,
     gammasgn as gammasgn,
     loggamma as loggamma,
     multigammaln as multigammaln,
-    poch as poch,
     polygamma as polygamma,
 )
 from ._harmonics import lpmn as lpmn, lpmn_values as lpmn_values, sph_harm_y as sph_harm_y

@@ -12,7 +12,7 @@ from ... import lax, numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
-from ..._base.errors import DtypeError, OptionError, UnsupportedError
+from ..._base.errors import DtypeError, OptionError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.promotion import promote_inexact, promoted_inexact
@@ -80,7 +80,7 @@ def gammasgn(x: ArrayLike) -> Array:
 
 
 #: B(2k) / (2k (2k - 1)), highest power first
-_STIRLING = [
+STIRLING = [
     -174611 / 125400,
     43867 / 244188,
     -3617 / 122400,
@@ -94,7 +94,7 @@ _STIRLING = [
 ]
 
 
-def _complex_loggamma(z: Any) -> Any:
+def complex_loggamma(z: Any) -> Any:
     """The branch that is real for positive numbers, with a cut along the negative ones; nan at the poles."""
     dtype = type_of(z).dtype
     x, y = jnp.real(z), jnp.imag(z)
@@ -109,7 +109,7 @@ def _complex_loggamma(z: Any) -> Any:
     near = jnp.abs(right) < 8
     far = jnp.where(near, right + 8, right)
     inverse = 1 / far
-    series = functools.reduce(lambda total, c: total * inverse * inverse + c, _STIRLING) * inverse
+    series = functools.reduce(lambda total, c: total * inverse * inverse + c, STIRLING) * inverse
     value = (far - 0.5) * jnp.log(far) - far + 0.5 * np.log(2 * np.pi).item() + series
     small = jnp.where(near, right, 1)
     # Logarithms of pairs of factors: each factor has an argument below pi / 2, so a pair stays on the principal branch,
@@ -144,86 +144,19 @@ def loggamma(x: ArrayLike) -> Array:
     """
     (x,) = promote_inexact(*check("loggamma", x))
     if dtypes.kind(type_of(x).dtype) == "c":
-        return _complex_loggamma(x)
+        return complex_loggamma(x)
     return jnp.where(x > 0, gammaln(x), jnp.nan)
 
 
-@jit(inline=True)
-def gamma(x: ArrayLike) -> Array:
-    """The gamma function, elementwise (as ``scipy.special.gamma``).
-
-    Args:
-      x: array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and inexact dtype of `x`; nan at the negative integers, and at complex zero.
-
-    >>> round(float(gamma(4.0)), 3)
-    6.0
-    """
-    (x,) = promote_inexact(*check("gamma", x))
-    if dtypes.kind(type_of(x).dtype) == "c":
-        return jnp.exp(_complex_loggamma(x))
-    return gammasgn(x) * lax.exp(lax.lgamma(x))
-
-
-@jit(inline=True, static_argnames="exact")
-def factorial(n: ArrayLike, exact: bool = False) -> Array:
-    """n! = gamma(n + 1), elementwise, and 0 below 0 (as ``scipy.special.factorial``).
-
-    Args:
-      n: real array of any shape; integers are converted to floats.
-      exact: True, which asks for exact integers, is not supported.
-
-    Returns:
-      An array of the shape and floating dtype of `n`.
-
-    Raises:
-      UnsupportedError: `exact` is True.
-      DtypeError: `n` is complex.
-
-    >>> round(float(factorial(3)), 3)
-    6.0
-    """
-    if exact:
-        raise UnsupportedError("factorial with exact=True", instead="math.factorial")
-    (n,) = promote_inexact(*check("factorial", n))
-    return jnp.where(n < 0, 0, lax.exp(lax.lgamma(n + 1)))
-
-
-@jit(inline=True, static_argnames="repetition")
-def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
-    """The number of ways to choose k of N things, elementwise (as ``scipy.special.comb``).
-
-    Args:
-      N, k: real arrays that broadcast with each other; integers are converted to floats.
-      repetition: whether a thing may be chosen several times.
-
-    Returns:
-      An array of the broadcast shape, of the promoted floating dtype; 0 where there is no such choice.
-
-    Raises:
-      DtypeError: an argument is complex.
-
-    >>> round(float(comb(4, 2)), 3)
-    6.0
-    """
-    N, k = promoted_inexact("comb", N, k)
-    if repetition:
-        return jnp.where((k == 0) & (N >= 0), 1.0, comb(N + k - 1, k))
-    there = (k <= N) & (N >= 0) & (k >= 0)
-    # Outside of the triangle the gamma functions have poles; 0 takes their place, so that derivatives are finite.
-    n, m = jnp.where(there, N, 0.0), jnp.where(there, k, 0.0)
-    # By logarithms, as the factorials overflow long before their quotient does.
-    return jnp.where(there, lax.exp(gammaln(n + 1) - gammaln(m + 1) - gammaln(n + 1 - m)), 0.0)
+# --- incomplete functions, derivatives ------------------------------------------------------------------
 
 
 @jit(inline=True)
-def poch(z: ArrayLike, m: ArrayLike) -> Array:
-    """gamma(z + m) / gamma(z), elementwise (as ``scipy.special.poch``).
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
+    """log(abs(beta(a, b))), elementwise (as ``scipy.special.betaln``).
 
     Args:
-      z, m: real arrays that broadcast with each other; integers are converted to floats.
+      a, b: real arrays that broadcast with each other; integers are converted to floats.
 
     Returns:
       An array of the broadcast shape, of the promoted floating dtype.
@@ -231,48 +164,17 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     Raises:
       DtypeError: an argument is complex.
 
-    >>> poch(2.0, 0.0)
-    Array(1., dtype=float32)
-    """
-    return _poch(*real_inexact("poch", z, m))
-
-
-@custom_jvp
-def _poch(z: Any, m: Any) -> Any:
-    # 1 also where gamma(z) is a pole or overflows, and the quotient would be nan
-    return jnp.where(m == 0.0, jnp.asarray(1, type_of(z).dtype), gamma(z + m) / gamma(z))
-
-
-@_poch.defjvp
-def _poch_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    (z, m), (s, t) = primals, tangents
-    out = _poch(z, m)
-    high = digamma(z + m)
-    return out, (high - digamma(z)) * out * s + high * out * t
-
-
-# --- incomplete functions, derivatives ------------------------------------------------------------------
-
-
-@jit(inline=True)
-@docs_from(poch)
-def betaln(a: ArrayLike, b: ArrayLike) -> Array:
-    """log(abs(beta(a, b))), elementwise (as ``scipy.special.betaln``).
-
-    Args:
-      a, b: real arrays that broadcast with each other; integers are converted to floats.
-
     >>> round(float(betaln(1.0, 1.0)), 3)
     0.0
     """
-    return _betaln(*promoted_inexact("betaln", a, b))
+    return log_beta(*promoted_inexact("betaln", a, b))
 
 
-def _betaln(a: Any, b: Any) -> Any:
+def log_beta(a: Any, b: Any) -> Any:
     # Not by `minimum`, whose derivative multiplies an infinite one by 0.
     a, b = jnp.where(a <= b, a, b), jnp.where(a <= b, b, a)
     # Where a is a negative whole number, and b one up to -a, the poles of the gamma functions cancel.
-    finite = _cancels(a, b)
+    finite = poles_cancel(a, b)
     first, last = jnp.where(finite, 1 - a - b, a), jnp.where(finite, 1 - a, a + b)
     near = (b < 8) | finite
     small = gammaln(first) + (gammaln(b) - gammaln(last))
@@ -284,7 +186,7 @@ def _betaln(a: Any, b: Any) -> Any:
     return jnp.where((a == 0) & (b >= 0), np.inf, out)
 
 
-def _cancels(a: Any, b: Any) -> Any:
+def poles_cancel(a: Any, b: Any) -> Any:
     return (a < 0) & (a == jnp.floor(a)) & (b > 0) & (b == jnp.floor(b)) & (a + b <= 0)
 
 
@@ -316,21 +218,6 @@ def _log_ratio(a: Any, b: Any) -> Any:
     u, v = (b + (a - 0.5)) * lax.log1p(h), a * (lax.log(b) - 1.0)
     # As in algdiv, the larger of u and v is subtracted first.
     return jnp.where(u <= v, (w - v) - u, (w - u) - v)
-
-
-@jit(inline=True)
-@docs_from(betaln)
-def beta(a: ArrayLike, b: ArrayLike) -> Array:
-    """gamma(a) * gamma(b) / gamma(a + b), elementwise (as ``scipy.special.beta``).
-
-    >>> round(float(beta(1.0, 1.0)), 3)
-    1.0
-    """
-    a, b = real_inexact("beta", a, b)
-    low, high = jnp.minimum(a, b), jnp.maximum(a, b)
-    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
-    # Where the poles cancel, beta(a, b) has the sign (-1)**b.
-    return jnp.where(_cancels(low, high), 1 - 2 * (high % 2), sign) * lax.exp(betaln(a, b))
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
