@@ -384,3 +384,20 @@ def test_words_of_what_is_refused(name):
     for m in (phlox, jax):
         with pytest.raises((TypeError, ValueError), match=words):
             call(m)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda m, c: m.lax.scan(lambda c, _: (c * 1.5, None), c, None, length=3)[0],
+        lambda m, c: m.lax.scan(lambda s, x: (s + c * x, None), m.numpy.float32(0), m.numpy.arange(3.0))[0],
+        lambda m, c: m.lax.fori_loop(0, 3, lambda i, x: x * 1.5, c),
+        lambda m, c: m.lax.map(lambda x: x * c, m.numpy.arange(3.0)).sum(),
+    ],
+    ids=["carry", "constant", "fori_loop", "map"],
+)
+def test_gradients_through_loops_are_weak_as_their_arguments(loop):
+    for m in (phlox, jax):
+        f = functools.partial(loop, m)
+        y, backward = m.vjp(f, 2.0)
+        assert m.grad(f)(2.0).weak_type and m.jit(m.grad(f))(2.0).weak_type and backward(y)[0].weak_type, m.__name__

@@ -3,8 +3,11 @@
 The points are those of docs/special-functions.md.
 """
 
+import math
+
 import jax
 import jax.scipy.special
+import mpmath
 import numpy as np
 import pytest
 import scipy.special
@@ -269,3 +272,33 @@ def test_bernoulli_numbers_in_double_precision():
         result = special.bernoulli(12)
     expected = [1, -1 / 2, 1 / 6, 0, -1 / 30, 0, 1 / 42, 0, -1 / 30, 0, 5 / 66, 0, -691 / 2730]
     np.testing.assert_allclose(result, expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_factorials_to_a_few_units(dtype):
+    """Exponentials of logarithms, as jax's, are 27 units off at 28! and 460 at 169.5!."""
+    eps, end = np.finfo(dtype).eps, {"float32": 34, "float64": 170}[dtype]
+    random = judge.rng("factorials", dtype)
+    x = judge.array(random, (20,), dtype, 0.01, end)
+    n = np.arange(end, dtype=dtype)
+    with phlox.enable_x64(dtype == "float64"):
+        rounded = np.asarray([float(math.factorial(int(v))) for v in n], dtype)
+        np.testing.assert_array_equal(special.gamma(n + 1), rounded)
+        np.testing.assert_allclose(special.factorial(n), rounded, rtol=2 * eps)
+        for y in (x, -x[x < end - 3]):
+            exact = np.asarray([float(mpmath.gamma(float(v))) for v in y])
+            np.testing.assert_allclose(special.gamma(y), exact, rtol=5 * eps)
+        whole = np.asarray([[10, 3, 120], [60, 4, 487635], [5, 5, 1], [3, 5, 0], [100, 2, 4950]], dtype).T
+        np.testing.assert_array_equal(special.comb(*whole[:2]), whole[2])
+        for name, judge_of in {"beta": mpmath.beta, "poch": mpmath.rf, "comb": mpmath.binomial}.items():
+            for a, b in [(5.3, 2.7), (900.4, 3.2), (20.1, 1.5)]:
+                a, b = np.dtype(dtype).type(a), np.dtype(dtype).type(b)
+                exact = float(judge_of(float(a), float(b)))
+                np.testing.assert_allclose(getattr(special, name)(a, b), exact, rtol=12 * eps, err_msg=f"{name} {a}")
+    ends = np.asarray([0.0, -0.0, np.inf, -1.0, -2.0, np.nan], dtype)
+    np.testing.assert_array_equal(special.gamma(ends), [np.inf, -np.inf, np.inf, np.nan, np.nan, np.nan])
+
+
+def test_the_second_derivative_of_i1e_in_the_middle_of_its_kink():
+    second = phlox.grad(phlox.grad(special.i1e))
+    np.testing.assert_allclose([second(x) for x in (0.0, 1e-3, -1e-3)], [0, -0.9981262, 0.9981262], rtol=1e-5)

@@ -56,11 +56,11 @@ def _sinc(x: Any) -> Any:
     # float16 overflows and rounds more in the series than in the result.
     y = Formula(to_dtype(x, dtypes.float32) if dtype.itemsize < 4 else x)
     whole, rest = _nearest_whole(y)
-    sine = rest * _sine_series(rest)
+    series = _sine_series(rest)
     near = whole.equals(0.0)
-    out = near.where(_sine_series(near.where(y, 0.0)), _alternating(whole) * sine / near.where(1.0, y))
+    out = near.where(series, _alternating(whole) * rest * series / near.where(1.0, y))
     # The zeros at whole numbers are positive.
-    return to_dtype(rest.equals(0.0).where(Formula(e.abs_(out.x)), out).x, dtype)
+    return to_dtype(rest.equals(0.0).where(Formula(e.abs_(out.x)), out).x, dtype, type_of(x).weak_type)
 
 
 def _complex_sinc(z: Formula) -> Formula:

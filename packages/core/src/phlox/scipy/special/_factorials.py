@@ -7,6 +7,7 @@ in float32.
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,17 +65,14 @@ def _stirling_series(x: Any) -> Any:
 
 def _positive_gamma(x: Any) -> Any:
     """gamma(x) for float32 or float64 of 0 and more"""
-    # Products of whole numbers are exact up to here: 22! is a float64, and 13! a float32.
-    edge, end = (23, 200) if _is_double(x) else (14, 40)
+    edge, end = 8, 200 if _is_double(x) else 40
     small = jnp.where(x < edge, x, 2.0)
-    whole = jnp.floor(small)
-    share = small - whole
+    share = small - jnp.floor(small)
     out = _polynomial(_NUMERATOR, share) / _polynomial(_DENOMINATOR, share)
     for k in range(1, edge - 2):
-        factor = small - k
-        out = out * jnp.where(factor >= 2, factor, 1.0)
+        out = out * jnp.maximum(small - k, 1.0)
     # gamma(x) = gamma(x + 2) / (x (x + 1)) = gamma(x + 1) / x
-    out = out / jnp.where(small < 2, small, 1.0) / jnp.where(small < 1, small + 1, 1.0)
+    out = out / (jnp.minimum(small, 1.0) * jnp.where(small < 1, small + 1, 1.0))
     large = jnp.minimum(jnp.where(x < edge, 30.0, x), end)
     # Half of the power, as all of it overflows before gamma does. The difference from x / 2 is exact.
     power = lax.pow(large, large * 0.5 - 0.25)
@@ -82,12 +80,21 @@ def _positive_gamma(x: Any) -> Any:
     return jnp.where(x < edge, out, power * (power * lax.exp(-large)) * series)
 
 
+def _at_whole_numbers(x: Any, value: Any) -> Any:
+    """The rounded factorial of x - 1 where `x` is a positive whole number, else `value`."""
+    table = np.asarray([float(math.factorial(n)) for n in range(170 if _is_double(x) else 34)], type_of(x).dtype)
+    is_whole = (x == jnp.floor(x)) & (x >= 1) & (x <= len(table))
+    index = jnp.where(is_whole, x, 1).astype(np.int32) - 1
+    return jnp.where(is_whole, jnp.take(table, index, mode="clip"), value)
+
+
 @custom_jvp
 def _gamma(x: Any) -> Any:
     dtype = type_of(x).dtype
     if dtype.itemsize < 4:
         return to_dtype(_gamma(to_dtype(x, dtypes.float32)), dtype)
-    positive = _positive_gamma(jnp.abs(x))
+    size = jnp.abs(x)
+    positive = _at_whole_numbers(size, _positive_gamma(size))
     # gamma(x) gamma(1 - x) = pi / sin(pi x), by abs(x), which is exact where 1 - x is rounded
     negative = -1 / ((x * positive) * (x * jnp.sinc(x)))
     out = jnp.where(x == 0, 1 / x, jnp.where(x < 0, negative, positive))
@@ -141,7 +148,8 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     if exact:
         raise UnsupportedError("factorial with exact=True", instead="math.factorial")
     (n,) = promote_inexact(*check("factorial", n))
-    return jnp.where(n < 0, 0, _factorial(jnp.where(n < 0, 0, n)))
+    out = jnp.where(n < 0, 0, _factorial(jnp.where(n < 0, 0, n)))
+    return to_dtype(out, type_of(n).dtype, type_of(n).weak_type)
 
 
 def _factorial(n: Any) -> Any:
@@ -173,7 +181,8 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
         return jnp.where((k == 0) & (N >= 0), 1.0, comb(N + k - 1, k))
     there = (k <= N) & (N >= 0) & (k >= 0)
     # Outside of the triangle the gamma functions have poles; 0 takes their place, so that derivatives are finite.
-    return jnp.where(there, _comb(jnp.where(there, N, 0.0), jnp.where(there, k, 0.0)), 0.0)
+    out = jnp.where(there, _comb(jnp.where(there, N, 0.0), jnp.where(there, k, 0.0)), 0.0)
+    return to_dtype(out, type_of(N).dtype, type_of(N).weak_type)
 
 
 @custom_jvp
@@ -183,11 +192,20 @@ def _comb(n: Any, k: Any) -> Any:
         return to_dtype(_comb(to_dtype(n, dtypes.float32), to_dtype(k, dtypes.float32)), dtype)
     least = jnp.minimum(k, n - k)
     out = _poch(n - least + 1, least) / _factorial(least)
-    # Factors that overflow leave the logarithm, without a difference of large numbers.
-    out = jnp.where((out > 0) & (out < np.inf), out, lax.exp(-log_beta(k + 1, n - k + 1)) / (n + 1))
+    # Stirling's formulas where factors overflow
+    out = jnp.where((out > 0) & (out < np.inf), out, _large_comb(n, least))
     # The error of a few units is less than 1/2 up to here.
     is_whole = (n == jnp.floor(n)) & (k == jnp.floor(k)) & (out < (2.0**48 if _is_double(n) else 2.0**20))
     return jnp.where(is_whole, jnp.round(out), out)
+
+
+def _large_comb(n: Any, k: Any) -> Any:
+    k = jnp.maximum(k, 8)
+    n = jnp.maximum(n, 2 * k)
+    rest = n - k
+    corrections = _stirling_series(n) - _stirling_series(k) - _stirling_series(rest)
+    powers = lax.pow(n / k, k) * lax.pow(n / rest, rest)
+    return powers * lax.exp(corrections) * lax.sqrt(n / (2 * np.pi * k) / rest)
 
 
 @_comb.defjvp
@@ -223,11 +241,11 @@ def _poch(z: Any, m: Any) -> Any:
     if dtype.itemsize < 4:
         return to_dtype(_poch(to_dtype(z, dtypes.float32), to_dtype(m, dtypes.float32)), dtype)
     total = z + m
-    # gamma multiplies the rounding error of the sum by its logarithmic derivative.
+    # gamma multiplies the rounding error of the sum by its logarithmic derivative, roughly log(total).
     rounded = total - z
     rest = (z - (total - rounded)) + (m - rounded)
-    change = jnp.where(rest == 0, 0.0, rest * lax.digamma(total))
-    out = _gamma(total) * (1 + jnp.where(jnp.isfinite(change), change, 0.0)) / _gamma(z)
+    change = jnp.where((rest == 0) | (total < 1), 0.0, rest * lax.log(jnp.abs(total)))
+    out = _gamma(total) * (1 + change) / _gamma(z)
     # The quotient of Stirling's formulas, where the gamma functions overflow
     start, end = (8, 170) if _is_double(z) else (4, 34)
     is_large = (jnp.minimum(z, total) >= start) & (jnp.maximum(z, total) > end) & jnp.isfinite(total)
