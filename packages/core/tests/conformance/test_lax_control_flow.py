@@ -1,5 +1,6 @@
 """Branches and loops of the program: each composed with every transformation, and printed, as in jax."""
 
+import functools
 import re
 
 import jax
