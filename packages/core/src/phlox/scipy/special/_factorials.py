@@ -101,11 +101,7 @@ def _gamma(x: Any) -> Any:
     return jnp.where((x < 0) & (x == jnp.floor(x)), np.nan, out)
 
 
-@_gamma.defjvp
-def _gamma_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    (x,), (t,) = primals, tangents
-    out = _gamma(x)
-    return out, t * (out * lax.digamma(x))
+_gamma.defjvps(lambda t, out, x: t * (out * lax.digamma(x)))
 
 
 @jit(inline=True)
@@ -208,12 +204,10 @@ def _large_comb(n: Any, k: Any) -> Any:
     return powers * lax.exp(corrections) * lax.sqrt(n / (2 * np.pi * k) / rest)
 
 
-@_comb.defjvp
-def _comb_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    (n, k), (s, t) = primals, tangents
-    out = _comb(n, k)
-    rest = lax.digamma(n - k + 1)
-    return out, (lax.digamma(n + 1) - rest) * out * s + (rest - lax.digamma(k + 1)) * out * t
+_comb.defjvps(
+    lambda t, out, n, k: (lax.digamma(n + 1) - lax.digamma(n - k + 1)) * out * t,
+    lambda t, out, n, k: (lax.digamma(n - k + 1) - lax.digamma(k + 1)) * out * t,
+)
 
 
 @jit(inline=True)
@@ -257,12 +251,10 @@ def _poch(z: Any, m: Any) -> Any:
     return jnp.where(m == 0.0, jnp.asarray(1, dtype), out)
 
 
-@_poch.defjvp
-def _poch_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    (z, m), (s, t) = primals, tangents
-    out = _poch(z, m)
-    high = lax.digamma(z + m)
-    return out, (high - lax.digamma(z)) * out * s + high * out * t
+_poch.defjvps(
+    lambda t, out, z, m: (lax.digamma(z + m) - lax.digamma(z)) * out * t,
+    lambda t, out, z, m: lax.digamma(z + m) * out * t,
+)
 
 
 @jit(inline=True)

@@ -16,7 +16,8 @@ from ..._base.errors import DtypeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promoted_inexact
-_sici.defjvps(lambda t, out, x: (t * sine_quotient(x), t * jnp.cos(x) / x))
+from ...numpy._elementwise.angles import sine_quotient
+from ...typing import Array, ArrayLike
 from ._shared import at_least_single, chebyshev
 from ._tables import (
     CI_MIDDLE,
@@ -249,14 +250,7 @@ def _sici(x: Any) -> tuple[Any, Any]:
     return jnp.where(known, jnp.sign(x) * si, jnp.nan), jnp.where(known, ci, jnp.nan)
 
 
-<<<<<<< HEAD
-_sici.defjvps(lambda t, out, x: (t * jnp.sinc(x / np.pi), t * jnp.cos(x) / x))
-=======
-@_sici.defjvp
-def _sici_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    (x,), (t,) = primals, tangents
-    return _sici(x), (t * sine_quotient(x), t * jnp.cos(x) / x)
->>>>>>> fdaa84be (sinc is 0 at whole numbers and infinities, with all digits beside them; map_coordinates of axes of one and no element)
+_sici.defjvps(lambda t, out, x: (t * sine_quotient(x), t * jnp.cos(x) / x))
 
 
 @jit(inline=True)
