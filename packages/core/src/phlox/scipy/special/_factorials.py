@@ -70,9 +70,10 @@ def _positive_gamma(x: Any) -> Any:
     share = small - jnp.floor(small)
     out = _polynomial(_NUMERATOR, share) / _polynomial(_DENOMINATOR, share)
     for k in range(1, edge - 2):
-        out = out * jnp.maximum(small - k, 1.0)
+        # Down to the factor x - floor(x) + 2; the quotient is gamma there.
+        out = out * jnp.where(small - k >= 2, small - k, 1.0)
     # gamma(x) = gamma(x + 2) / (x (x + 1)) = gamma(x + 1) / x
-    out = out / (jnp.minimum(small, 1.0) * jnp.where(small < 1, small + 1, 1.0))
+    out = out / (jnp.where(small < 2, small, 1.0) * jnp.where(small < 1, small + 1, 1.0))
     large = jnp.minimum(jnp.where(x < edge, 30.0, x), end)
     # Half of the power, as all of it overflows before gamma does. The difference from x / 2 is exact.
     power = lax.pow(large, large * 0.5 - 0.25)
