@@ -46,7 +46,7 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size
     Array([2, 0, 1], dtype=int32)
     """
     if not isinstance(keys, Sequence):
-        keys = unstack_rows(*check("lexsort", keys))
+        keys = tuple(unstack_rows(*check("lexsort", keys)))
     keys = check("lexsort", *keys)
     if not keys:
         raise ArgumentError("lexsort needs at least one key")
