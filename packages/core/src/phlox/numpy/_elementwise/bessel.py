@@ -28,16 +28,10 @@ def i0(x: Any) -> Any:
     return _unscaled(x, special.bessel_i0e(x), abs(Formula(x)))
 
 
-i0.defjvps(lambda t, out, x: (Formula(t) * Formula(i1(x))).x)
-
-
 @custom_jvp
 def i1(x: Any) -> Any:
     """I_1(x), whose derivative is I_0(x) - I_1(x) / x."""
     return _unscaled(x, special.bessel_i1e(x), Formula(x))
-
-
-i1.defjvps(lambda t, out, x: (Formula(t) * _difference(Formula(i0(x)), Formula(_quotient(1, x)))).x)
 
 
 def _difference(larger: Formula, smaller: Formula) -> Formula:
@@ -64,3 +58,7 @@ def _quotient(n: int, x: Any) -> Any:
 def _quotient_jvp(n: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     (x,), (t,) = primals, tangents
     return _quotient(n, x), (Formula(t) * Formula(x) * Formula(_quotient(n + 1, x))).x
+
+
+i0.defjvps(lambda t, out, x: (Formula(t) * Formula(i1(x))).x)
+i1.defjvps(lambda t, out, x: (Formula(t) * _difference(Formula(i0(x)), Formula(_quotient(1, x)))).x)
