@@ -86,7 +86,7 @@ def while_loop(
     >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
     Array(192, dtype=int32, weak_type=True)
     >>> phlox.grad(lambda x: while_loop(lambda x: x < 100, lambda x: 2 * x, x))(3.0)
-    Array(64., dtype=float32)
+    Array(64., dtype=float32, weak_type=True)
     """
     report_iterators("while_loop", "body_fun", body_fun)
     named = LoopBody("while_loop", "body_fun", parameter_name(body_fun, 0))
