@@ -154,7 +154,7 @@ def iterate(x: Any) -> Iterator[Array]:
     """An iterator over the rows of `x`."""
     if not type_of(x).shape:
         raise ShapeError("iteration over an array without axes", instead="x itself, or x[None]", shapes=[()])
-    from .._indexing.reading import unstack_rows
+    from .._indexing.rows import unstack_rows
 
     if type(x) is ArrayImpl and not x._is_shown():
         np.asarray(physical(x))  # raises: rows come from all processes, which need not iterate together

@@ -19,7 +19,7 @@ from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.binary import remainder
 from .._elementwise.choose import clip
 from .._elementwise.unary import is_kind
-from .reading import unstack_rows
+from .rows import unstack_rows
 
 
 def ravel_multi_index(

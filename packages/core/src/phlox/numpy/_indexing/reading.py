@@ -7,14 +7,14 @@ not in the plan, so that ``x[i]`` in a Python loop compiles once.) `at.py` write
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._api.jit.jit import jit
 from ..._base import config
-from ..._base.errors import ArgumentError, ConcretizationTypeError, IndexingError, ShapeError, UnsupportedError
+from ..._base.errors import ArgumentError, IndexingError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.dimensions import max_dim, min_dim
 from ..._ir.primitive import current_trace
@@ -74,7 +74,7 @@ def read(
 ) -> Any:
     """The elements that a parsed index selects."""
     if mode is None and plan.wraps and "array" not in plan.items and "mask" not in plan.items:
-        return _basic(x, dynamic, plan.items)
+        return read_basic(x, dynamic, plan.items)
     layout = layout_of(type_of(x).shape, plan, list(dynamic))
     if 0 in type_of(x).shape and 0 not in layout.shape:
         raise IndexingError(f"{type_of(x).short} has no elements, but the index asks for {layout.shape}")
@@ -92,7 +92,7 @@ def read(
     return layout.finish(out)
 
 
-def _basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
+def read_basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
     """Integers, slices and new axes: slicing, then dropping and adding axes of length one."""
     shape = type_of(x).shape
     consuming = [item for item in items if item != "new"]
@@ -568,37 +568,3 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     on = positions(n)[:, None] + k == positions(n)[None, :]
     rows = ops.broadcast_in_dim(wide, shape=(n, n), broadcast_dimensions=(0,))
     return logic.select_n(on, broadcast_to(zero, (n, n)), rows)
-
-
-# --- iteration ------------------------------------------------------------------------------------------
-
-
-def _row(x: Any, i: int) -> Any:
-    return _basic(x, [i], ("int", *[SlicedAxis(0, n, 1) for n in type_of(x).shape[1:]]))
-
-
-@jit
-def _unstack(x: Any) -> list[Any]:
-    return [_row(x, i) for i in range(type_of(x).shape[0])]
-
-
-# XLA compiles 20 ms for each row of `_unstack`. The program of ``x[i]`` serves all rows, and takes 10 us a row more
-# than `_unstack` does (jaxlib 0.12, one of two cores).
-_MAX_UNSTACKED_ROWS = 16
-
-
-def unstack_rows(x: Any) -> Iterator[Any]:
-    """The subarrays along the first axis: what iterating over an array gives. Computes them when they are read."""
-    if not type_of(x).shape:
-        raise ConcretizationTypeError("iteration over an array without axes", instead="x itself, or x[None]")
-    return _generate_rows(x, range(type_of(x).shape[0]))
-
-
-def _generate_rows(x: Any, indices: range) -> Iterator[Any]:
-    """The rows of `x`. A generator, since ``np.iterable(x)`` calls ``iter(x)`` and reads no row."""
-    if current_trace.get() is not None:
-        yield from (_row(x, i) for i in indices)
-    elif len(indices) <= _MAX_UNSTACKED_ROWS:
-        yield from _unstack(x)
-    else:
-        yield from (getitem(x, i) for i in indices)

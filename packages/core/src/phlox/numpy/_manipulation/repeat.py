@@ -24,7 +24,8 @@ from ...typing import Array, ArrayLike, Shape
 from .._creation.fill import zeros
 from .._elementwise.binary import remainder, subtract
 from .._indexing.at import At
-from .._indexing.reading import take, unstack_rows
+from .._indexing.reading import take
+from .._indexing.rows import unstack_rows
 from .broadcasting import broadcast_shapes, broadcast_to
 from .shapes import ravel, reshape
 

@@ -20,7 +20,7 @@ from ..._ops.structure.sort import sort as sort_op
 from ..._ops.structure.top_k import top_k as top_k_op
 from ...typing import Array, ArrayLike
 from .._elementwise.unary import is_kind
-from .._indexing.reading import unstack_rows
+from .._indexing.rows import unstack_rows
 from .._manipulation.joining import concatenate
 from .._manipulation.shapes import flip, moveaxis
 from .sorting import argsort, sort
