@@ -118,6 +118,8 @@ def publish(module: str, other: Callable[[str], Any] | None = None) -> None:
     def __getattr__(name: str) -> Any:
         entry = imports.get(name)
         if entry is None:
+            if name == "__path__":  # each `from module import ...` asks whether the module is a package
+                raise AttributeError(name)
             value = other(name) if other is not None else None
             if value is None:
                 raise _unknown(module, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._base import config, pytree
 from ..._base.errors import ArgumentError, RefError, ShapeError
@@ -22,15 +22,17 @@ from ..._trace.staging import stage
 from ..._trace.trace import recorder, typeof
 from ..._transform.array_operations import zeros
 from ..._xla.array import ArrayImpl
-from ..._xla.layout import Format
 from ..._xla.mesh import AbstractMesh
 from ..._xla.placement import Key, key_for
-from ..devices.axis_types import ManualAxisType
 from ..devices.meshes import named
 from . import arguments
 from .options import Prefix
 from .references import closed_over, find_refs
 from .user_functions import FlatFunction
+
+if TYPE_CHECKING:
+    from ..._xla.layout import Format
+    from ..devices.axis_types import ManualAxisType
 
 
 class ShapeDtypeStruct(Typed):
@@ -101,11 +103,15 @@ class ShapeDtypeStruct(Typed):
     @property
     def format(self) -> Format:
         """The `Format` of the array, without a layout."""
+        from ..._xla.layout import Format  # here, as below: making a dataclass takes 3 ms of `import phlox`
+
         return Format(None, self.sharding)
 
     @property
     def manual_axis_type(self) -> ManualAxisType | None:
         """Inside of `shard_map`, the mesh axes along which values differ; None if they differ along none."""
+        from ..devices.axis_types import ManualAxisType
+
         return ManualAxisType(varying=self.aval.vma) if self.aval.vma else None
 
     def __len__(self) -> int:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +22,9 @@ from ..._base.errors import UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact, promoted_inexact, to_dtype
+from ...typing import Array, ArrayLike
 from ._elementary import real_inexact
 from ._gamma import STIRLING, betaln, complex_loggamma, gammasgn, log_beta, poles_cancel
-
-if TYPE_CHECKING:
-    from ...typing import Array, ArrayLike
 
 # gamma(2 + t) for t from 0 to 1 as a quotient of polynomials, highest power first, of Cephes (gamma.c)
 _NUMERATOR = [
@@ -47,6 +46,18 @@ _DENOMINATOR = [
     7.14304917030273074085e-2,
     1.0,
 ]
+
+
+def _at_least_single(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of operands of one dtype, computed in float32 where that is narrower."""
+
+    def computed(*operands: Any) -> Any:
+        dtype = type_of(operands[0]).dtype
+        if dtype.itemsize >= 4:
+            return function(*operands)
+        return to_dtype(function(*(to_dtype(x, dtypes.float32) for x in operands)), dtype)
+
+    return computed
 
 
 def _is_double(x: Any) -> bool:
@@ -90,10 +101,8 @@ def _at_whole_numbers(x: Any, value: Any) -> Any:
 
 
 @custom_jvp
+@_at_least_single
 def _gamma(x: Any) -> Any:
-    dtype = type_of(x).dtype
-    if dtype.itemsize < 4:
-        return to_dtype(_gamma(to_dtype(x, dtypes.float32)), dtype)
     size = jnp.abs(x)
     positive = _at_whole_numbers(size, _positive_gamma(size))
     # gamma(x) gamma(1 - x) = pi / sin(pi x), by abs(x), which is exact where 1 - x is rounded
@@ -183,10 +192,8 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
 
 
 @custom_jvp
+@_at_least_single
 def _comb(n: Any, k: Any) -> Any:
-    dtype = type_of(n).dtype
-    if dtype.itemsize < 4:
-        return to_dtype(_comb(to_dtype(n, dtypes.float32), to_dtype(k, dtypes.float32)), dtype)
     least = jnp.minimum(k, n - k)
     out = _poch(n - least + 1, least) / _factorial(least)
     # Stirling's formulas where factors overflow
@@ -231,10 +238,8 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 
 
 @custom_jvp
+@_at_least_single
 def _poch(z: Any, m: Any) -> Any:
-    dtype = type_of(z).dtype
-    if dtype.itemsize < 4:
-        return to_dtype(_poch(to_dtype(z, dtypes.float32), to_dtype(m, dtypes.float32)), dtype)
     total = z + m
     # gamma multiplies the rounding error of the sum by its logarithmic derivative, roughly log(total).
     rounded = total - z
@@ -249,7 +254,7 @@ def _poch(z: Any, m: Any) -> Any:
     exponent = (sum_ - 0.5) * lax.log1p(more / base) - more + (_stirling_series(sum_) - _stirling_series(base))
     out = jnp.where(is_large, lax.pow(base, more) * lax.exp(exponent), out)
     # 1 also where gamma(z) is a pole or overflows, and the quotient would be nan
-    return jnp.where(m == 0.0, jnp.asarray(1, dtype), out)
+    return jnp.where(m == 0.0, jnp.asarray(1, type_of(z).dtype), out)
 
 
 _poch.defjvps(
@@ -271,10 +276,8 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 @custom_jvp
+@_at_least_single
 def _beta(a: Any, b: Any) -> Any:
-    dtype = type_of(a).dtype
-    if dtype.itemsize < 4:
-        return to_dtype(_beta(to_dtype(a, dtypes.float32), to_dtype(b, dtypes.float32)), dtype)
     low, high = jnp.minimum(a, b), jnp.maximum(a, b)
     out = _gamma(low) / _poch(high, low)
     sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
