@@ -20,7 +20,7 @@ from ..._trace.trace import typeof
 from ..._xla.text import Function, Value
 from . import arithmetic as e
 from .families import INEXACT, literal, lowered_as, unary
-from .formula import Formula, exp, floor, log, nearest
+from .formula import Formula, exp, log, nearest
 
 _LOG10_2 = Fraction("0.30102999566398119521373889472449302677")
 
@@ -50,22 +50,16 @@ def _layout(dtype: Any) -> tuple[Any, Any, int, int]:
 # --- exp2 -----------------------------------------------------------------------------------------------
 
 
-def _power_of_two(whole: Formula) -> Formula:
-    """2**whole for whole numbers that are exponents of normal numbers."""
-    dtype = typeof(whole.x).dtype
-    word, _, mantissa, bias = _layout(dtype)
-    return ((whole.to(word) + bias) << mantissa).bits(dtype)
-
-
 def _exp2(x: Any) -> Any:
     y = Formula(x)
-    # 2**±end overflows and underflows; half of it is the exponent of a normal number.
-    end = 1.2 * _layout(typeof(x).dtype)[3]
-    y = (y > end).where(end, (y < -end).where(-end, y))
+    dtype = typeof(x).dtype
+    word, _, mantissa, bias = _layout(dtype)
+    # Outside of the normal numbers the result is that of exp: infinite, zero, or nan.
+    is_ordinary = (y >= 1 - bias) & (y < bias + 1)
     whole = nearest(y)
-    half = floor(whole * 0.5)
-    # Two factors, as 2**128 alone is infinite where 2**127.6 is not.
-    return (exp((y - whole) * math.log(2)) * _power_of_two(half) * _power_of_two(whole - half)).x
+    factor = exp(is_ordinary.where((y - whole) * math.log(2), y))
+    exponent = is_ordinary.where(whole, 0.0).to(word) << mantissa
+    return (factor.bits(word) + exponent).bits(dtype).x
 
 
 def _complex_exp2(f: Function, x: Value) -> Value:
