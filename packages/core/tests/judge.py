@@ -6,7 +6,8 @@ gradients, with numeric ones as a second opinion; `agree_vmap` compares a batch 
 
 How many cases there are is one knob: PHLOX_TEST_CASES (few, default, all, or a factor: conftest.py). At 1, the default,
 every third case that the tables of the conformance tests list is run; from 3 on all are, and so many times more random
-inputs are drawn; below 1 it is a share of that third, another one each day (PHLOX_ROTATION=3 is that of the third day).
+inputs are drawn; below 1 it is a share of that third, another one each day (PHLOX_TEST_ROTATION=3 is that of the
+third day).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import phlox.numpy
 FACTOR = float(os.environ.get("PHLOX_TEST_CASES", "1"))
 CASES = max(1, int(FACTOR))
 #: what rotates from day to day depends on it alone
-DAY = int(os.environ.get("PHLOX_ROTATION") or datetime.date.today().toordinal())
+DAY = int(os.environ.get("PHLOX_TEST_ROTATION") or datetime.date.today().toordinal())
 
 BOOL = ["bool"]
 INTS = ["int8", "int16", "int32", "uint8", "uint16", "uint32"]

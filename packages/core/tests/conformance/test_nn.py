@@ -51,6 +51,9 @@ SUMS = [
 #: jax refuses integers in some functions, and computes others in them, where they overflow.
 INEXACT = judge.FLOATS + judge.COMPLEX
 
+#: In jax, -1 wraps around in unsigned integers.
+SIGNED = [name for name in judge.INTS if not name.startswith("u")]
+
 #: Of gated activations jax has nan at -inf, and of soft_sign at both infinities.
 FINITE = [c for c in ACTIVATION if c != call(Special())]
 
@@ -60,8 +63,9 @@ ACTIVATIONS = [
     *rows("nn", "sigmoid", *[c for c in ACTIVATION if c != call(S(2))], twice=True, dtypes=INEXACT),
     *rows("nn", "silu swish", *[c for c in FINITE if c != call(S(2))], twice=True, dtypes=INEXACT),
     *rows("nn", "gelu soft_sign", *FINITE, twice=True),
-    *rows("nn", "hard_tanh hard_sigmoid sparse_plus sparse_sigmoid celu squareplus", *ACTIVATION,
+    *rows("nn", "hard_sigmoid sparse_plus sparse_sigmoid celu squareplus", *ACTIVATION,
         twice=True, dtypes=judge.INTS + judge.FLOATS),
+    row("nn.hard_tanh", *ACTIVATION, twice=True, dtypes=SIGNED + judge.FLOATS),
     *rows("nn", "hard_silu hard_swish", *FINITE, twice=True, dtypes=judge.INTS + judge.FLOATS),
     row("nn.mish", *FINITE, twice=True, dtypes=judge.FLOATS),
     row("nn.celu", call(A(3), 0.5), call(A(3), alpha=A(3, low=0.5)), twice=True, dtypes=judge.FLOATS),
@@ -112,6 +116,12 @@ test_gradient = gradients(TABLE)
 test_second_derivative = second_derivatives(TABLE)
 test_vmap = batches(TABLE)
 test_64_bits = wide(TABLE)
+
+
+@pytest.mark.parametrize("dtype", [name for name in judge.INTS if name not in SIGNED])
+def test_hard_tanh_of_unsigned_integers(dtype):
+    x = np.array([0, 1, 2, 200], dtype)
+    judge.same_values(np.asarray(phlox.nn.hard_tanh(phlox.numpy.asarray(x))), np.minimum(x, 1), exact=True)
 
 
 @pytest.mark.parametrize("name", ["sigmoid", "silu", "glu", "softmax", "log_softmax"])

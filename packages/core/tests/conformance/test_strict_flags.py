@@ -106,7 +106,7 @@ def test_the_flags_hold_again_behind_a_library_function():
 
 # --- every other strict flag, on another tenth of the functions each day
 
-#: the tenth of the rows; PHLOX_ROTATION=3 runs the fourth one again
+#: the tenth of the rows; PHLOX_TEST_ROTATION=3 runs the fourth one again
 TENTH = judge.DAY % 10
 FLAGS = {
     "debug_nans": True,
@@ -167,4 +167,4 @@ def test_functions_under_each_flag(flag):
             continue
         if difference := _differ(plain, result):
             wrong[name] = difference
-    assert not wrong, f"PHLOX_ROTATION={TENTH}: " + "; ".join(f"{n}: {str(e)[:200]}" for n, e in wrong.items())
+    assert not wrong, f"PHLOX_TEST_ROTATION={TENTH}: " + "; ".join(f"{n}: {str(e)[:200]}" for n, e in wrong.items())
