@@ -56,6 +56,28 @@ def _rebuild(
     return [*program.consts, *args], {**params, **changes}
 
 
+def _bind(
+    primitive: Primitive, program: ClosedJaxpr, args: Sequence[Any], num_consts: int, more: Sequence[Any], **rules: Rule
+) -> list[Any]:
+    """Calls `program` in place of a function of `args`, with these rules.
+
+    Args:
+      primitive: custom_jvp_call or custom_vjp_call.
+      program: takes the constants of the function, then `more`, then its operands.
+      args: the constants and operands of the function.
+      num_consts: how many of `args` are constants.
+    """
+    return primitive.bind(
+        *program.consts,
+        *args[:num_consts],
+        *more,
+        *args[num_consts:],
+        call_jaxpr=hoisted(program),
+        num_consts=len(program.consts) + num_consts,
+        **rules,
+    )
+
+
 def _refuse_writes(refs: RefValues, params: dict[str, Any]) -> None:
     refs.refuse_writes(f"the function of a {refs.name}")
 
@@ -224,13 +246,7 @@ def _custom_jvp_batch(
         return placed[: len(out_dims)], placed[len(out_dims) :]
 
     program = outputs.program
-    outs = custom_jvp_call.bind(
-        *program.consts,
-        *args,
-        call_jaxpr=hoisted(program),
-        jvp=jvp._replace(call=batched),
-        num_consts=num_consts + len(program.consts),
-    )
+    outs = _bind(custom_jvp_call, program, args, num_consts, (), jvp=jvp._replace(call=batched))
     return outs, outputs.settle()
 
 
@@ -255,21 +271,13 @@ def _custom_jvp_checked(checks: Any, *args: Any, call_jaxpr: ClosedJaxpr, jvp: R
         outs, out_tangents = jvp.call(primals[len(leaves) :], tangents[len(leaves) :])
         return [*after, *outs], [*(instantiate(Zero(typeof(x).tangent())) for x in after), *out_tangents]
 
-    outs = custom_jvp_call.bind(
-        *program.consts,
-        *consts,
-        *leaves,
-        *args[num_consts:],
-        call_jaxpr=hoisted(program),
-        jvp=jvp._replace(call=checked),
-        num_consts=len(program.consts) + num_consts,
-    )
+    outs = _bind(custom_jvp_call, program, args, num_consts, leaves, jvp=jvp._replace(call=checked))
     return checks.results(outs, tree)
 
 
 def _custom_jvp_masked(mask: Any, *args: Any, call_jaxpr: ClosedJaxpr, jvp: Rule, num_consts: int) -> list[Any]:
     """The mask is an operand of the function, after its constants; the loops of the rule are masked too."""
-    program, consts = mask_after_constants(call_jaxpr, typeof(mask), num_consts), args[:num_consts]
+    program = mask_after_constants(call_jaxpr, typeof(mask), num_consts)
 
     def masked(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         width = len(primals) - 1
@@ -281,15 +289,7 @@ def _custom_jvp_masked(mask: Any, *args: Any, call_jaxpr: ClosedJaxpr, jvp: Rule
         results = run_masked(primals[0], both, *primals[1:], *tangents[1:])
         return results[: len(results) // 2], results[len(results) // 2 :]
 
-    return custom_jvp_call.bind(
-        *program.consts,
-        *consts,
-        mask,
-        *args[num_consts:],
-        call_jaxpr=hoisted(program),
-        jvp=jvp._replace(call=masked),
-        num_consts=num_consts + len(program.consts),
-    )
+    return _bind(custom_jvp_call, program, args, num_consts, [mask], jvp=jvp._replace(call=masked))
 
 
 def _custom_jvp_show(eqn: Any, printer: Any) -> dict[str, Any]:
@@ -389,14 +389,8 @@ def _custom_vjp_batch(
         return [_cotangent_of(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
 
     program = outputs.program
-    outs = custom_vjp_call.bind(
-        *program.consts,
-        *args,
-        call_jaxpr=hoisted(program),
-        fwd=fwd._replace(call=batched_fwd),
-        bwd=bwd._replace(call=batched_bwd),
-        num_consts=num_consts + len(program.consts),
-    )
+    rules = {"fwd": fwd._replace(call=batched_fwd), "bwd": bwd._replace(call=batched_bwd)}
+    outs = _bind(custom_vjp_call, program, args, num_consts, (), **rules)
     return outs, outputs.settle()
 
 
@@ -422,16 +416,8 @@ def _custom_vjp_checked(
     def checked_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return [*(Zero(typeof(x).tangent()) for x in leaves), *bwd.call(residuals, cotangents[width:])]
 
-    outs = custom_vjp_call.bind(
-        *program.consts,
-        *consts,
-        *leaves,
-        *args[num_consts:],
-        call_jaxpr=hoisted(program),
-        fwd=fwd._replace(call=checked_fwd),
-        bwd=bwd._replace(call=checked_bwd),
-        num_consts=len(program.consts) + num_consts,
-    )
+    rules = {"fwd": fwd._replace(call=checked_fwd), "bwd": bwd._replace(call=checked_bwd)}
+    outs = _bind(custom_vjp_call, program, args, num_consts, leaves, **rules)
     return checks.results(outs, tree)
 
 
@@ -455,16 +441,8 @@ def _custom_vjp_masked(
         both = lambda *xs: bwd.call(xs[:count], xs[count:])  # noqa: E731
         return [Zero(typeof(mask).tangent()), *run_masked(residuals[0], both, *residuals[1:], *cotangents)]
 
-    return custom_vjp_call.bind(
-        *program.consts,
-        *args[:num_consts],
-        mask,
-        *args[num_consts:],
-        call_jaxpr=hoisted(program),
-        fwd=fwd._replace(call=masked_fwd),
-        bwd=bwd._replace(call=masked_bwd),
-        num_consts=num_consts + len(program.consts),
-    )
+    rules = {"fwd": fwd._replace(call=masked_fwd), "bwd": bwd._replace(call=masked_bwd)}
+    return _bind(custom_vjp_call, program, args, num_consts, [mask], **rules)
 
 
 def _custom_vjp_show(eqn: Any, printer: Any) -> dict[str, Any]:
