@@ -4,6 +4,8 @@ XLA reads its environment once, so this must come before the first import of jax
 time to compile, and tests do not measure speed. Eight virtual devices serve pmap; everything else uses the first one.
 """
 
+import collections
+import datetime
 import os
 
 import pytest
@@ -12,11 +14,28 @@ import pytest
 SIZES = {"few": "0.1", "default": "1", "all": "3"}
 size = os.environ.get("PHLOX_TEST_CASES", "default")
 os.environ["PHLOX_TEST_CASES"] = SIZES.get(size, size)
+#: What of the tests runs, where not all do, depends on the number of the day.
+os.environ.setdefault("PHLOX_TEST_ROTATION", str(datetime.date.today().toordinal()))
 
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_force_host_platform_device_count=8")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 _cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "phlox")
 os.environ.setdefault("PHLOX_COMPILATION_CACHE_DIR", os.path.join(_cache, "test-programs"))
+
+
+def pytest_collection_modifyitems(config, items):
+    """With less than the default cases, runs a third of the cases of each test that is marked to rotate."""
+    if float(os.environ["PHLOX_TEST_CASES"]) >= 1:
+        return
+    day, seen, dropped = int(os.environ["PHLOX_TEST_ROTATION"]), collections.Counter(), set()
+    for item in items:
+        if item.get_closest_marker("rotates"):
+            i = seen[item.path, item.originalname]
+            seen[item.path, item.originalname] += 1
+            if (i - day) % 3:
+                dropped.add(item)
+    config.hook.pytest_deselected(items=list(dropped))
+    items[:] = [item for item in items if item not in dropped]
 
 
 @pytest.fixture(autouse=True)

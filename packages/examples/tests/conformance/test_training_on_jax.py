@@ -1,12 +1,8 @@
 """The programs that train networks, run twice: with phlox, and with the same text on jax. Both write the same numbers.
 
 That with TensorFlow is in tests/tensorflow. Beside these, test_programs_on_jax.py has some of the networks written by
-hand in jax, so that they are judged by more than the text of phlox_nn. With PHLOX_TEST_CASES below 1 every third program
-runs, others each day.
+hand in jax, so that they are judged by more than the text of phlox_nn.
 """
-
-import datetime
-import os
 
 import jax
 import pytest
@@ -15,10 +11,9 @@ import on_jax
 from phlox_examples.catalogue import training
 
 NAMES = [program.name for program in training.PROGRAMS if "tensorflow" not in program.needs]
-if float(os.environ.get("PHLOX_TEST_CASES", "1")) < 1:
-    NAMES = NAMES[datetime.date.today().toordinal() % 3 :: 3]
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("name", NAMES)
 def test_a_program_writes_the_numbers_of_jax(name, tmp_path):
     on_jax.check_training(name, tmp_path)
