@@ -107,7 +107,6 @@ def resolved(fresh, wheels, asked):
     return {item["metadata"]["name"].lower() for item in json.loads(report.read_text())["install"]}
 
 
-@pytest.mark.rotates
 @pytest.mark.parametrize("name", NAMES.values())
 def test_a_wheel_brings_its_siblings(fresh, wheels, name):
     installed = resolved(fresh, wheels, [name])
@@ -122,7 +121,6 @@ def siblings(wheels, name):
     return direct.union(*(siblings(wheels, other) for other in direct))
 
 
-@pytest.mark.rotates
 @pytest.mark.parametrize("name", NAMES.values())
 def test_extras_are_found(fresh, wheels, name):
     extras = set(metadata(wheels, name)[0].get_all("Provides-Extra", ()))

@@ -13,7 +13,6 @@ from phlox_examples.catalogue import training
 NAMES = [program.name for program in training.PROGRAMS if "tensorflow" not in program.needs]
 
 
-@pytest.mark.rotates
 @pytest.mark.parametrize("name", NAMES)
 def test_a_program_writes_the_numbers_of_jax(name, tmp_path):
     on_jax.check_training(name, tmp_path)
