@@ -71,9 +71,9 @@ def keys(*shape: int) -> Any:
     return phlox.random.split(base, shape) if shape else base
 
 
-#: Functions of one operand, by name: the range of the operand, and the function in NumPy or SciPy. Their values are
-#: compared. Of a function that JAX has not, this is the test.
-FORMULAS: dict[str, tuple[float, float, Callable[[Any], Any]]] = {
+#: Functions of one operand, by name: the range of the operand, the function in NumPy or SciPy, and the values of its
+#: parameters, if it has any. Their values are compared. Of a function that JAX has not, this is the test.
+FORMULAS: dict[str, tuple[float, float, Callable[..., Any], *tuple[dict[str, Any], ...]]] = {
     "square": (-2.0, 2.0, np.square),
     "one_minus_square": (-2.0, 2.0, lambda x: 1 - x * x),
     "sqrt": (0.2, 3.0, np.sqrt),
@@ -502,7 +502,7 @@ def examples() -> dict[str, list[Example]]:
         **{name: [Example((distinct(3, 2),), {})] for name in ("sign", "floor", "ceil", "is_finite", "stop_gradient")},
         "round": [Example((distinct(3, 2),), {"rounding_method": way}) for way in (_AWAY, _EVEN)],
         "abs": [Example((distinct(3, 2),), {}), Example((complexes(3),), {})],
-        **{name: _unary(low, high) for name, (low, high, _) in FORMULAS.items()},
+        **{name: _unary(low, high, **dict(*params)) for name, (low, high, _, *params) in FORMULAS.items()},
         "integer_pow": [Example((floats(3, low=0.5),), {"y": y}) for y in (-2, 0, 1, 3, 7)],
         "real": [Example((complexes(3),), {}, ((0,),))],
         "imag": [Example((complexes(3),), {}, ((0,),))],

@@ -162,8 +162,8 @@ def _program_of_formula(path):
     module, _, name = path.rpartition(".")
     if module != "lax" or name not in FORMULAS or hasattr(jax.lax, name):
         return []
-    low, high, _ = FORMULAS[name]
-    return [(lambda m, x: getattr(m.lax, name)(x), (F(4, low=low, high=high),))]
+    low, high, _, *params = FORMULAS[name]
+    return [(lambda m, x: getattr(m.lax, name)(x, **dict(*params)), (F(4, low=low, high=high),))]
 
 
 @functools.cache
