@@ -19,7 +19,25 @@ namespace ffi = xla::ffi;
 inline bool is_true(uint8_t byte) { return byte != 0; }
 
 constexpr size_t kWorthIt = 1 << 16;
-constexpr size_t kBlock = 32;
+// Bytes that are skipped together if none is true, and those whose positions are written together.
+constexpr size_t kBlock = 32, kWord = 8;
+
+// The positions of the bits of each byte, lowest first, then zeros.
+struct Positions {
+  uint32_t of[256][kWord] = {};
+  constexpr Positions() {
+    for (size_t bits = 0; bits < 256; ++bits)
+      for (size_t bit = 0, count = 0; bit < kWord; ++bit)
+        if (bits >> bit & 1) of[bits][count++] = uint32_t(bit);
+  }
+};
+constexpr Positions kPositions;
+
+// 1 in each byte that is not 0.
+inline uint64_t true_bytes(uint64_t word) {
+  constexpr uint64_t kLow = 0x7F7F7F7F7F7F7F7F;
+  return (((word & kLow) + kLow) | word) >> 7 & 0x0101010101010101;
+}
 
 PHLOX_KERNELS_CLONED size_t count_true(const uint8_t* mask, size_t length) {
   size_t all = 0, i = 0;
@@ -33,18 +51,21 @@ PHLOX_KERNELS_CLONED size_t count_true(const uint8_t* mask, size_t length) {
   return all;
 }
 
-// Writes the positions of the true elements from `begin` to `end`, at most `room`; returns how many.
+// Writes the positions of the true elements from `begin` to `end`, at most `room`; returns how many. All positions of a word
+// are written, and the next word's behind those of its true elements: there is nothing to guess for the processor.
 template <typename P>
-size_t write_places(const uint8_t* mask, size_t begin, size_t end, P* out, size_t room) {
+PHLOX_KERNELS_CLONED size_t write_places(const uint8_t* mask, size_t begin, size_t end, P* out, size_t room) {
   size_t count = 0, i = begin;
-  // Each position is written, and stays where the element is true: there is nothing to guess for the processor.
   for (; i + kBlock <= end && count + kBlock <= room; i += kBlock) {
-    uint64_t words[kBlock / 8];
+    uint64_t words[kBlock / kWord];
     std::memcpy(words, mask + i, kBlock);
     if ((words[0] | words[1] | words[2] | words[3]) == 0) continue;
-    for (size_t j = 0; j < kBlock; ++j) {
-      out[count] = P(i + j);
-      count += is_true(mask[i + j]);
+    for (size_t k = 0; k < kBlock / kWord; ++k) {
+      const uint64_t ones = true_bytes(words[k]);
+      const uint32_t* positions = kPositions.of[ones * 0x0102040810204080 >> 56];  // a bit of each byte
+      PHLOX_KERNELS_NOT_UNROLLED
+      for (size_t j = 0; j < kWord; ++j) out[count + j] = P(i + k * kWord + positions[j]);
+      count += ones * 0x0101010101010101 >> 56;  // the sum of the bytes
     }
   }
   for (; i < end && count < room; ++i)
