@@ -24,6 +24,13 @@
 // What such a function calls without making it a part of each of its versions.
 #define PHLOX_KERNELS_NOT_INLINED __attribute__((noinline))
 
+// Before a short loop of constant length: g++ would unroll it first, and make no vectors of it then.
+#if defined(__GNUC__) && !defined(__clang__)
+#define PHLOX_KERNELS_NOT_UNROLLED _Pragma("GCC unroll 1")
+#else
+#define PHLOX_KERNELS_NOT_UNROLLED
+#endif
+
 #if defined(_WIN32)
 #define PHLOX_KERNELS_EXPORTED __declspec(dllexport)
 #else
@@ -41,6 +48,15 @@ namespace phlox_kernels {
 template <typename T>
 std::unique_ptr<T[]> memory(size_t count) {
   return std::unique_ptr<T[]>(new T[count]);
+}
+
+// Combines all lanes into the first one. The halves have constant lengths, so that they stay in registers.
+template <size_t kCount, typename T, typename F>
+inline void fold(T* lanes, const F& combine) {
+  constexpr size_t kHalf = kCount / 2;
+  PHLOX_KERNELS_NOT_UNROLLED
+  for (size_t k = 0; k < kHalf; ++k) lanes[k] = combine(lanes[k], lanes[k + kHalf]);
+  if constexpr (kHalf > 1) fold<kHalf>(lanes, combine);
 }
 
 // The error of a call whose operands, results or attributes do not fit each other. Handlers are public by their names: no

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <thread>
 
 #include "xla/ffi/api/ffi.h"
 
@@ -18,7 +19,8 @@ class Threads {
  public:
   // Fewer than `worth` of all `elements` are not worth waking a thread, which takes some 20 microseconds.
   Threads(xla::ffi::ThreadPool& pool, size_t elements, size_t worth)
-      : pool_(pool), count_(std::min<size_t>(std::max<int64_t>(pool.num_threads(), 1), 1 + elements / worth)) {}
+      : pool_(pool),
+        count_(std::min({size_t(std::max<int64_t>(pool.num_threads(), 1)), processors(), 1 + elements / worth})) {}
 
   size_t count() const { return count_; }
 
@@ -31,6 +33,12 @@ class Threads {
   }
 
  private:
+  // XLA has as many threads as devices, which may be more than there are processors. To wake one takes 5 microseconds.
+  static size_t processors() {
+    static const size_t count = std::max(1u, std::thread::hardware_concurrency());
+    return count;
+  }
+
   // Compiled once, for turns of all types.
   void run_turns(size_t count, void (*call)(const void* turn, size_t i), const void* turn) {
     size_t helpers = std::min(count_, count) - (count > 0);

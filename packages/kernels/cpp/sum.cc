@@ -19,7 +19,7 @@ namespace ffi = xla::ffi;
 constexpr size_t kTile = 1024, kLanes = 8;
 // A turn has about so many elements, of which fewer take less time than to begin a turn. While a thread wakes, which takes
 // as long as to add 200,000 elements, the caller takes the turns.
-constexpr size_t kTurn = 1 << 15, kWorthIt = 1 << 18;
+constexpr size_t kTurn = 1 << 16, kWorthIt = 1 << 18;
 // The most parts of a column or of a long row, whose totals are added at the end. They do not depend on the threads.
 constexpr size_t kMostParts = 64;
 
@@ -52,8 +52,7 @@ PHLOX_KERNELS_CLONED void add_whole_rows(const T* in, size_t rows, size_t length
     double lanes[kLanes];
     add_columns(in, length / kLanes, kLanes, kLanes, lanes);
     for (size_t k = 0; k < length % kLanes; ++k) lanes[k] += in[length - length % kLanes + k];
-    for (size_t half = kLanes / 2; half > 0; half /= 2)
-      for (size_t k = 0; k < half; ++k) lanes[k] += lanes[k + half];
+    fold<kLanes>(lanes, [](double a, double b) { return a + b; });
     out[row] = Out(lanes[0]);
   }
 }
@@ -91,7 +90,8 @@ void add_blocks(Threads& threads, const T* in, size_t blocks, size_t length, siz
   auto totals = memory<double>(parts * count);
   auto add = [&](size_t turn) {
     const size_t part = turn % parts, block = turn / parts / tiles, column = turn / parts % tiles * kTile;
-    const size_t begin = length * part / parts, end = length * (part + 1) / parts;
+    const size_t begin = length * part / parts & ~size_t(7);  // eight rows at a time, but for the last ones
+    const size_t end = part + 1 < parts ? length * (part + 1) / parts & ~size_t(7) : length;
     add_tile(in + (block * length + begin) * stride + column, end - begin, stride, std::min(kTile, stride - column),
              totals.get() + part * count + block * stride + column);
   };
