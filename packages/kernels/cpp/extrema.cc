@@ -56,93 +56,102 @@ struct Found {
   Word rank;
   size_t block;
 };
-constexpr size_t kBlock = 1024;
+// Of positions, the block that has it is searched for it.
+constexpr size_t kBlock = 256;
 constexpr size_t kWorthIt = 1 << 18;
 
 // Lanes are what compilers make vectors of.
 template <typename R, typename Word = typename R::Word>
-PHLOX_KERNELS_CLONED Found<Word> highest_rank(R ranks, const Word* row, size_t begin, size_t end) {
-  constexpr size_t kLanes = 256 / sizeof(Word);
+PHLOX_KERNELS_CLONED Found<Word> highest_rank(R ranks, const Word* row, size_t begin, size_t end, size_t size) {
+  constexpr size_t kLanes = 128 / sizeof(Word);
   Found<Word> found{0, begin};
-  for (size_t block = begin; block < end; block += kBlock) {
-    const size_t stop = std::min(block + kBlock, end);
+  for (size_t block = begin; block < end; block += size) {
+    const size_t stop = std::min(block + size, end);
     Word most[kLanes] = {};
     size_t i = block;
     for (; i + kLanes <= stop; i += kLanes)
       for (size_t k = 0; k < kLanes; ++k) most[k] = std::max(most[k], ranks.rank(row[i + k]));
     for (size_t k = 0; i + k < stop; ++k) most[k] = std::max(most[k], ranks.rank(row[i + k]));
-    for (size_t half = kLanes / 2; half > 0; half /= 2)
-      for (size_t k = 0; k < half; ++k) most[k] = std::max(most[k], most[k + half]);
+    fold<kLanes>(most, [](Word a, Word b) { return std::max(a, b); });
     if (most[0] > found.rank) found = {most[0], block};
   }
   return found;
 }
 
-// The largest of numbers, with `sign` flipped, and the start of the first block that has it, by the processor's comparison
-// of floats: a quarter of the instructions of ranks. Returns whether that is the highest rank, which it is if there is no
-// nan, and the largest number is not one of those that may count as zero.
+// Ranks take four times the instructions of the processor's comparisons of floats, which give the same result if there is
+// no nan, and the largest number is not one of those that may count as zero. Minima are found with the sign flipped.
 template <typename Word>
-using Number = std::conditional_t<sizeof(Word) == 4, float, double>;
+struct Numbers {
+  using T = std::conditional_t<sizeof(Word) == 4, float, double>;
+  static constexpr T kLeast = -std::numeric_limits<T>::infinity();
+  Word sign;
+  Float<Word> order;
+  T number(Word bits) const {
+    bits ^= sign;
+    T x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+  }
+  Word bits(T x) const {
+    Word bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits ^ sign;
+  }
+  static T larger(T a, T b) { return a > b ? a : b; }
+  // All bits if one of them is nan, else none: two elements take one comparison.
+  static Word any_nan(T a, T b) { return Word(0) - Word(__builtin_isunordered(a, b) != 0); }
+};
 
+// The largest number of a row, and the start of the first block that has it. Returns whether it is the highest rank.
 template <typename Word>
-PHLOX_KERNELS_CLONED bool largest_number(const Word* row, size_t begin, size_t end, Word sign, Float<Word> order,
-                                         Found<Word>* found) {
-  using T = Number<Word>;
-  constexpr size_t kLanes = 128 / sizeof(Word);
-  if (end - begin < kLanes) return false;
-  constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  T best = -kInfinity;
+PHLOX_KERNELS_CLONED bool largest_number(Numbers<Word> numbers, const Word* row, size_t begin, size_t end,
+                                         size_t size, Found<Word>* found) {
+  using T = typename Numbers<Word>::T;
+  constexpr size_t kLanes = 64 / sizeof(Word), kStep = 2 * kLanes;
+  if (end - begin < kStep) return false;
+  T best = numbers.kLeast;
   size_t best_block = begin;
-  for (size_t block = begin; block < end; block += kBlock) {
-    const size_t stop = std::min(block + kBlock, end);
+  Word nans[kLanes] = {};
+  for (size_t block = begin; block < end; block += size) {
+    const size_t stop = std::min(block + size, end);
     T most[kLanes];
-    Word nans[kLanes] = {};
-    std::fill_n(most, kLanes, -kInfinity);
+    std::fill_n(most, kLanes, numbers.kLeast);
     auto look = [&](size_t i) {
       for (size_t k = 0; k < kLanes; ++k) {
-        const Word bits = row[i + k] ^ sign;
-        T x;
-        std::memcpy(&x, &bits, sizeof x);
-        most[k] = x > most[k] ? x : most[k];
-        nans[k] |= Word(x != x);
+        const T a = numbers.number(row[i + k]), b = numbers.number(row[i + kLanes + k]);
+        nans[k] |= numbers.any_nan(a, b);
+        most[k] = numbers.larger(numbers.larger(a, b), most[k]);
       }
     };
     size_t i = block;
-    for (; i + kLanes <= stop; i += kLanes) look(i);
-    if (i < stop) look(stop - kLanes);  // some a second time, which does not matter
-    for (size_t half = kLanes / 2; half > 0; half /= 2)
-      for (size_t k = 0; k < half; ++k) {
-        most[k] = most[k + half] > most[k] ? most[k + half] : most[k];
-        nans[k] |= nans[k + half];
-      }
-    const T largest = most[0];
-    const Word any = nans[0];
-    if (any) return false;
-    if (largest > best) {
-      best = largest;
+    for (; i + kStep <= stop; i += kStep) look(i);
+    if (i < stop) look(stop - kStep);  // some a second time, which does not matter
+    fold<kLanes>(most, [](T a, T b) { return a > b ? a : b; });
+    if (most[0] > best) {
+      best = most[0];
       best_block = block;
     }
   }
-  Word bits;
-  std::memcpy(&bits, &best, sizeof bits);
-  *found = {Word(bits ^ sign), best_block};
-  return !order.zero(bits);
+  fold<kLanes>(nans, [](Word a, Word b) { return Word(a | b); });
+  const Word bits = numbers.bits(best);
+  *found = {bits, best_block};
+  return !nans[0] && !numbers.order.zero(bits);
 }
 
 template <typename R, typename Word = typename R::Word>
-Found<Word> highest(R ranks, const Word* row, size_t begin, size_t end) {
+Found<Word> highest(R ranks, const Word* row, size_t begin, size_t end, size_t size) {
   if constexpr (R::kFloats && sizeof(Word) >= 4) {
     Found<Word> found;
-    if (largest_number(row, begin, end, Word(ranks.flipped & kTop<Word>), ranks.order, &found))
-      return {ranks.rank(found.rank), found.block};
+    const Numbers<Word> numbers{Word(ranks.flipped & kTop<Word>), ranks.order};
+    if (largest_number(numbers, row, begin, end, size, &found)) return {ranks.rank(found.rank), found.block};
   }
-  return highest_rank(ranks, row, begin, end);
+  return highest_rank(ranks, row, begin, end, size);
 }
 
 // The position of the first element with these bits, which is not before `begin`; `end - 1` if there is none.
 template <typename Word>
 PHLOX_KERNELS_CLONED size_t first_equal(const Word* row, Word bits, size_t begin, size_t end) {
-  constexpr size_t kStep = 128 / sizeof(Word);
+  constexpr size_t kStep = std::min<size_t>(128, 256 / sizeof(Word));
   if (end - begin < kStep) {
     while (begin + 1 < end && row[begin] != bits) ++begin;
     return begin;
@@ -166,21 +175,22 @@ size_t first(R ranks, const Word* row, Found<Word> found, size_t end) {
   return i;
 }
 
-// Calls `put(row, found)` with what is found of each row; one long row is divided among the threads.
+// Calls `put(row, found)` with what is found of each row, in blocks of `size` elements; one long row is divided among the
+// threads.
 template <typename R, typename Word = typename R::Word, typename Put>
-void rows_of(Threads& threads, R ranks, const Word* in, size_t rows, size_t length, const Put& put) {
+void rows_of(Threads& threads, R ranks, const Word* in, size_t rows, size_t length, size_t size, const Put& put) {
   if (rows >= threads.count()) {
     const size_t turns = std::min(rows, threads.count() * 8);
     return threads.run(turns, [&](size_t turn) {
       for (size_t row = rows * turn / turns; row < rows * (turn + 1) / turns; ++row)
-        put(row, highest(ranks, in + row * length, 0, length));
+        put(row, highest(ranks, in + row * length, 0, length, size));
     });
   }
   const size_t parts = std::min(threads.count(), length / kBlock + 1);
   auto found = memory<Found<Word>>(parts);
   for (size_t row = 0; row < rows; ++row) {
     threads.run(parts, [&](size_t part) {
-      found[part] = highest(ranks, in + row * length, length * part / parts, length * (part + 1) / parts);
+      found[part] = highest(ranks, in + row * length, length * part / parts, length * (part + 1) / parts, size);
     });
     Found<Word> best = found[0];
     for (size_t part = 1; part < parts; ++part)
@@ -193,11 +203,55 @@ void rows_of(Threads& threads, R ranks, const Word* in, size_t rows, size_t leng
 constexpr size_t kTile = 1024, kTurn = 1 << 15;
 
 template <typename R, typename Word = typename R::Word>
-PHLOX_KERNELS_CLONED void columns(R ranks, const Word* in, size_t length, size_t stride, size_t count, Word* highest) {
+PHLOX_KERNELS_CLONED void highest_ranks(R ranks, const Word* in, size_t length, size_t stride, size_t count,
+                                        Word* highest) {
   Word best[kTile] = {};
   for (size_t i = 0; i < length; ++i)
     for (size_t j = 0; j < count; ++j) best[j] = std::max(best[j], ranks.rank(in[i * stride + j]));
   std::copy_n(best, count, highest);
+}
+
+// The bits of the largest numbers of columns, four rows at a time. Returns whether they are those of the highest ranks.
+template <typename Word>
+PHLOX_KERNELS_CLONED bool largest_numbers(Numbers<Word> numbers, const Word* in, size_t length, size_t stride,
+                                          size_t count, Word* largest) {
+  using T = typename Numbers<Word>::T;
+  T best[kTile];
+  Word nans = 0, zeros = 0;
+  std::fill_n(best, count, numbers.kLeast);
+  size_t i = 0;
+  for (; i + 4 <= length; i += 4) {
+    const Word* row = in + i * stride;
+    for (size_t j = 0; j < count; ++j) {
+      const T a = numbers.number(row[j]), b = numbers.number(row[stride + j]);
+      const T c = numbers.number(row[2 * stride + j]), d = numbers.number(row[3 * stride + j]);
+      nans |= numbers.any_nan(a, b) | numbers.any_nan(c, d);
+      best[j] = numbers.larger(numbers.larger(numbers.larger(a, b), numbers.larger(c, d)), best[j]);
+    }
+  }
+  for (; i < length; ++i)
+    for (size_t j = 0; j < count; ++j) {
+      const T x = numbers.number(in[i * stride + j]);
+      nans |= numbers.any_nan(x, x);
+      best[j] = numbers.larger(x, best[j]);
+    }
+  for (size_t j = 0; j < count; ++j) {
+    largest[j] = numbers.bits(best[j]);
+    zeros |= Word(numbers.order.zero(largest[j]));
+  }
+  return !nans && !zeros;
+}
+
+template <typename R, typename Word = typename R::Word>
+void columns(R ranks, const Word* in, size_t length, size_t stride, size_t count, Word* highest) {
+  if constexpr (R::kFloats && sizeof(Word) >= 4) {
+    const Numbers<Word> numbers{Word(ranks.flipped & kTop<Word>), ranks.order};
+    if (largest_numbers(numbers, in, length, stride, count, highest)) {
+      for (size_t j = 0; j < count; ++j) highest[j] = ranks.rank(highest[j]);
+      return;
+    }
+  }
+  highest_ranks(ranks, in, length, stride, count, highest);
 }
 
 // Results from columns: `blocks` blocks, each with `length` rows of `stride` elements. If there are few tiles, rows are
@@ -205,7 +259,7 @@ PHLOX_KERNELS_CLONED void columns(R ranks, const Word* in, size_t length, size_t
 template <typename R, typename Word = typename R::Word>
 void columns_of(Threads& threads, R ranks, const Word* in, size_t blocks, size_t length, size_t stride, Word* out) {
   const size_t tiles = (stride + kTile - 1) / kTile, turns = blocks * tiles;
-  const size_t most = std::max<size_t>(1, 16 * threads.count() / turns), count = blocks * stride;
+  const size_t most = std::max<size_t>(1, 8 * threads.count() / turns), count = blocks * stride;
   const size_t parts = std::max<size_t>(1, std::min(most, length * std::min(stride, kTile) / kTurn));
   auto found = memory<Word>(parts * count);
   threads.run(turns * parts, [&](size_t turn) {
@@ -231,7 +285,7 @@ ffi::Error position(bool largest, ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::R
   return with_ranks<true>(x.element_type(), largest, [&](auto ranks) {
     using Word = typename decltype(ranks)::Word;
     auto in = reinterpret_cast<const Word*>(x.untyped_data());
-    rows_of(threads, ranks, in, rows, length, [&](size_t row, Found<Word> found) {
+    rows_of(threads, ranks, in, rows, length, kBlock, [&](size_t row, Found<Word> found) {
       const size_t place = first(ranks, in + row * length, found, length);
       if (bytes == 4)
         reinterpret_cast<uint32_t*>(out->untyped_data())[row] = uint32_t(place);
@@ -255,7 +309,7 @@ ffi::Error extremum(bool largest, ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::R
     auto in = reinterpret_cast<const Word*>(x.untyped_data());
     auto to = reinterpret_cast<Word*>(out->untyped_data());
     if (stride == 1)
-      return rows_of(threads, ranks, in, count, length,
+      return rows_of(threads, ranks, in, count, length, length,
                      [&](size_t row, Found<Word> found) { to[row] = ranks.value(found.rank); });
     columns_of(threads, ranks, in, count / stride, length, stride, to);
   });

@@ -83,12 +83,44 @@ def test_extrema_are_those_of_numpy(kind):
                         np.testing.assert_array_equal(got.astype(np.float64), expected.astype(np.float64))
 
 
+@pytest.mark.parametrize("kind", FLOATS, ids=lambda kind: np.dtype(kind).name)
+def test_extrema_tell_zeros_apart(kind):
+    with wide():
+        for shape in [(70, 100), (300, 1030), (1003, 70)]:
+            x = np.full(shape, -0.0, kind)
+            x[5, 7], x[-1, -1], x[2] = 0, 0, -1
+            for y in (x, -x):
+                for name, sign in (("max", False), ("min", True)):  # the sign of the zero that is beyond the other one
+                    for axis in (0, 1, None):
+                        got = np.asarray(getattr(jnp, name)(y, axis=axis))
+                        assert (got == np.asarray(getattr(np, name)(y, axis=axis))).all()
+                        beyond = ((y == 0) & (np.signbit(y) == sign)).any(axis=axis)
+                        assert ((np.signbit(got) == sign) == beyond)[got == 0].all()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64], ids=["float32", "float64"])
+def test_one_nan_is_the_extremum(kind):
+    """Wherever it is among the elements that are compared together."""
+    with wide():
+        for shape in [(3, 131), (90, 48), (70, 1030)]:
+            x = np.ones(shape, kind)
+            for at in (0, 1, 15, 16, 17, 31, 33, 47, x.size // 2, x.size - 1):
+                y = x.copy()
+                y.flat[at] = np.nan
+                for name in ("max", "min"):
+                    for axis in (0, 1):
+                        expected = getattr(np, name)(y, axis=axis)
+                        np.testing.assert_array_equal(getattr(jnp, name)(y, axis=axis), expected)
+                assert np.argmax(y) == jnp.argmax(y) == jnp.argmin(y) == at
+                same(jnp.argmax(y, axis=1), np.argmax(y, axis=1).astype(np.int64))
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float64], ids=["float32", "float64"])
 def test_sums_have_small_errors(kind):
     """In float32 however long a sum is: three additions, and one rounding. Those of float64 have no wider type."""
     random, unit = np.random.default_rng(4), np.finfo(kind).eps * (1 if kind == np.float32 else 8)
     with wide():
-        for shape in [*SHAPES, (4097, 17), (2, 70_001), (60, 3, 1025)]:
+        for shape in [*SHAPES, (4097, 17), (2, 70_001), (60, 3, 1025), (1003, 300)]:
             signed = random.normal(size=shape).astype(kind)
             for axis in (-1, None, 0, *(((0, 1), (1, 2), 1) if len(shape) == 3 else ())):
                 if signed.size < 16 * np.sum(signed, axis=axis).size:
@@ -289,7 +321,7 @@ def test_derivatives_and_batches():
 @pytest.mark.parametrize("share", [0, 0.001, 0.3, 0.97, 1])
 def test_positions_of_true_elements(share):
     random = np.random.default_rng(5)
-    for shape in [(513,), (40_000,), (100_001,), (40, 50)]:
+    for shape in [(256,), (513,), (40_000,), (100_001,), (40, 50)]:
         mask = random.random(shape) < share
         for size in (None, 1, mask.size // 3, mask.size, mask.size + 70):
             same(*(list(m.numpy.nonzero(mask, size=size, fill_value=-7)) for m in (phlox, jax)))

@@ -441,5 +441,16 @@ int main() {
         ++count;
       }
   }
+  // Columns that are divided among threads.
+  for (const Type& type : kTypes)
+    for (Bytes bytes : {kRandom, kClean}) {
+      const std::vector<int64_t> shape{1003, 150};
+      where = std::string(type.name) + ", divided columns, bytes " + std::to_string(bytes);
+      Memory x(type, shape, type.bytes);
+      fill(x, bytes);
+      extrema(type, x, shape, type.bytes);
+      totals(type, x, shape, type.bytes);
+      positions(type, x, shape, type.bytes);
+    }
   std::printf("%zu arrays, %zu element types\n", count, std::size(kTypes));
 }
