@@ -10,7 +10,7 @@ import phlox.numpy as jnp
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("length", [1, 5, 24, 25, 300])
+@pytest.mark.parametrize("length", [1, 5, 24, 25, 31, 32, 127, 128, 300])
 def test_many_values(length, side):
     rng = np.random.default_rng(4)
     a = np.sort(np.round(rng.normal(size=length), 1)).astype(np.float32)
