@@ -77,3 +77,13 @@ def test_sorts_that_no_64_bits_hold_and_sorts_of_integers_keep_their_form():
         assert "ui64" not in text
     pair = [np.ones(4, np.float16)] * 2
     assert "ui64" in phlox.jit(lambda xs: phlox.lax.sort(xs, num_keys=2)).lower(pair).as_text()
+
+
+def test_argsort_looks_up_no_position():
+    """The second operand counts along the axis that is sorted: its sorted elements are the positions."""
+    x = np.ones((5, 300), np.float32)
+    assert "gather" not in phlox.jit(lambda x: x.argsort(1)).lower(x).compile().as_text()
+    y = np.random.default_rng(2).normal(size=x.shape).astype(np.float32)
+    for axis in (0, 1):  # of which only one is sorted
+        count = lambda m, axis=axis: m.lax.broadcasted_iota(np.int32, x.shape, axis)
+        same(*(m.jit(lambda y, m=m: m.lax.sort([y, count(m)]))(y) for m in (phlox, jax)))

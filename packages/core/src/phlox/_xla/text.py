@@ -72,6 +72,20 @@ class Derived(Value):
         self.permutation = permutation
 
 
+class Iota(Value):
+    """An array that counts along an axis. A rule can use a position along the axis instead of the element there.
+
+    Attributes:
+      dimension: the axis.
+    """
+
+    __slots__ = ("dimension",)
+
+    def __init__(self, value: Value, dimension: int):
+        super().__init__(value.name, value.aval)
+        self.dimension = dimension
+
+
 class TokenType:
     """The type of tokens. They order operations with effects: each takes the token of the previous one."""
 

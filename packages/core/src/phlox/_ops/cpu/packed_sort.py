@@ -13,7 +13,7 @@ import numpy as np
 from ..._ir import dtypes
 from ..._ir.avals import shaped
 from ..._xla.forms import Form
-from ..._xla.text import Function, Value
+from ..._xla.text import Function, Iota, Value
 from ..structure.gather import gather_along
 from ..structure.sort import sort, with_one_nan_and_zero
 
@@ -79,6 +79,9 @@ def _write(f: Function, *xs: Value, dimension: int, is_stable: bool, num_keys: i
 
 def moved(f: Function, x: Value, positions: Value, dimension: int) -> Value:
     """The elements of `x` at `positions`, as XLA's own sorts leave them."""
+    # As in argsort: XLA would look each position up in an array of positions.
+    if type(x) is Iota and x.dimension == dimension and dtypes.bits(x.aval.dtype) >= 32:
+        return f.convert(positions, x.aval.dtype)
     return gather_along(f, _quiet(f, x), positions, dimension)
 
 

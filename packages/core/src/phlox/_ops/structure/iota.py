@@ -8,7 +8,7 @@ from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._transform.padding import passes as passes_on
-from ..._xla.text import Function, Value
+from ..._xla.text import Function, Iota, Value
 from ..elementwise.families import NUMBER, check_kind
 
 
@@ -20,7 +20,7 @@ def _iota_types(dtype: Any, shape: tuple[int, ...], dimension: int) -> ShapedArr
 
 
 def _iota_lower(f: Function, dtype: Any, shape: tuple[int, ...], dimension: int) -> Value:
-    return f.op("stablehlo.iota", [], f.out, f"iota_dimension = {dimension} : i64")
+    return Iota(f.op("stablehlo.iota", [], f.out, f"iota_dimension = {dimension} : i64"), dimension)
 
 
 iota = Primitive(
