@@ -117,6 +117,7 @@ PHLOX_KERNELS_CLONED bool largest_number(Numbers<Word> numbers, const Word* row,
     T most[kLanes];
     std::fill_n(most, kLanes, numbers.kLeast);
     auto look = [&](size_t i) {
+      PHLOX_KERNELS_NOT_UNROLLED
       for (size_t k = 0; k < kLanes; ++k) {
         const T a = numbers.number(row[i + k]), b = numbers.number(row[i + kLanes + k]);
         nans[k] |= numbers.any_nan(a, b);
