@@ -212,10 +212,10 @@ PHLOX_KERNELS_CLONED void highest_ranks(R ranks, const Word* in, size_t length, 
   std::copy_n(best, count, highest);
 }
 
-// The bits of the largest numbers of columns, four rows at a time. Returns whether they are those of the highest ranks.
-template <typename Word>
-PHLOX_KERNELS_CLONED bool largest_numbers(Numbers<Word> numbers, const Word* in, size_t length, size_t stride,
-                                          size_t count, Word* largest) {
+// The ranks of the largest numbers of columns, four rows at a time. Returns whether they are the highest ranks.
+template <typename R, typename Word = typename R::Word>
+PHLOX_KERNELS_CLONED bool largest_numbers(R ranks, Numbers<Word> numbers, const Word* in, size_t length, size_t stride,
+                                          size_t count, Word* highest) {
   using T = typename Numbers<Word>::T;
   T best[kTile];
   Word nans = 0, zeros = 0;
@@ -237,8 +237,9 @@ PHLOX_KERNELS_CLONED bool largest_numbers(Numbers<Word> numbers, const Word* in,
       best[j] = numbers.larger(x, best[j]);
     }
   for (size_t j = 0; j < count; ++j) {
-    largest[j] = numbers.bits(best[j]);
-    zeros |= Word(numbers.order.zero(largest[j]));
+    const Word bits = numbers.bits(best[j]);
+    zeros |= Word(numbers.order.zero(bits));
+    highest[j] = ranks.rank(bits);
   }
   return !nans && !zeros;
 }
@@ -247,12 +248,17 @@ template <typename R, typename Word = typename R::Word>
 void columns(R ranks, const Word* in, size_t length, size_t stride, size_t count, Word* highest) {
   if constexpr (R::kFloats && sizeof(Word) >= 4) {
     const Numbers<Word> numbers{Word(ranks.flipped & kTop<Word>), ranks.order};
-    if (largest_numbers(numbers, in, length, stride, count, highest)) {
-      for (size_t j = 0; j < count; ++j) highest[j] = ranks.rank(highest[j]);
-      return;
-    }
+    if (largest_numbers(ranks, numbers, in, length, stride, count, highest)) return;
   }
   highest_ranks(ranks, in, length, stride, count, highest);
+}
+
+// Sets `out` to the elements of the highest ranks among those of all parts.
+template <typename R, typename Word = typename R::Word>
+PHLOX_KERNELS_CLONED void combine_parts(R ranks, Word* found, size_t parts, size_t count, Word* out) {
+  for (size_t part = 1; part < parts; ++part)
+    for (size_t i = 0; i < count; ++i) found[i] = std::max(found[i], found[part * count + i]);
+  for (size_t i = 0; i < count; ++i) out[i] = ranks.value(found[i]);
 }
 
 // Results from columns: `blocks` blocks, each with `length` rows of `stride` elements. If there are few tiles, rows are
@@ -269,11 +275,7 @@ void columns_of(Threads& threads, R ranks, const Word* in, size_t blocks, size_t
     columns(ranks, in + (block * length + begin) * stride + column, end - begin, stride, std::min(kTile, stride - column),
             found.get() + part * count + block * stride + column);
   });
-  for (size_t i = 0; i < count; ++i) {
-    Word best = found[i];
-    for (size_t part = 1; part < parts; ++part) best = std::max(best, found[part * count + i]);
-    out[i] = ranks.value(best);
-  }
+  combine_parts(ranks, found.get(), parts, count, out);
 }
 
 ffi::Error position(bool largest, ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
