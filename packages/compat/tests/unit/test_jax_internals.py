@@ -61,6 +61,20 @@ def test_transformations_of_functions():
     assert negated(lu.wrap_init(lambda x: x), -1).call_wrapped(3) == -3
 
 
+def test_dtypes_and_shardings_of_jax_inside():
+    to_complex = module("jax._src.dtypes").to_complex_dtype
+    assert [to_complex(d) for d in ("int8", "bfloat16", "float32", "complex64")] == [np.complex64] * 4
+    assert [to_complex(d) for d in ("int64", "float64", "complex128")] == [np.complex128] * 3
+    canonical, sharding = module("jax._src.sharding_impls").canonicalize_sharding, phlox.sharding
+    assert canonical(None, "f") is None
+    named = sharding.NamedSharding(phlox.make_mesh((1,), ("i",)), phlox.P("i"))
+    assert canonical(named, "f") is named
+    with pytest.raises(TypeError, match="neither a NamedSharding nor"):
+        canonical("i", "f")
+    full_lower = module("jax._src.core").full_lower
+    assert full_lower(3) == 3 and phlox.jit(full_lower)(2.0) == 2.0
+
+
 def test_a_function_of_partly_known_values():
     pe = module("jax.interpreters.partial_eval")
     fun = module("jax.extend.linear_util").wrap_init(lambda x, y: (x * 2, jnp.sin(y), y + 1))

@@ -98,6 +98,8 @@ jax.core | ClosedJaxpr Jaxpr JaxprEqn Literal | extend.core . | haiku treescope
 jax.core | Primitive Var jaxpr_as_fun ensure_compile_time_eval | extend.core . | haiku treescope
 jax.extend.core.primitives | call_p closed_call_p xla_pmap_p core_call_p | _types | distrax numpyro
 jax._src.core | * | core extend.core errors . | chex equinox flax
+jax._src.core | full_lower | _traces | quax
+jax._src.ad_checkpoint | * | ad_checkpoint . | any
 jax._src.ad_util | * | extend.core.primitives interpreters.ad | lineax
 jax._src.ad_util | SymbolicZero | custom_derivatives | equinox
 jax._src.api | * | . api_util | flax
@@ -112,26 +114,44 @@ jax._src.custom_derivatives | * | . custom_derivatives | equinox
 jax._src.dispatch | wait_for_tokens | _types | equinox
 jax._src.distributed | global_state | _types | orbax
 jax._src.dtypes | TypePromotionError DType supports_inf | _types | chex flax
+jax._src.dtypes | to_complex_dtype | _types | tinygp
 jax._src.dtypes | ExtendedDType | _extended_dtypes | flax
 jax._src.earray | EArray | _extended_dtypes | flax
 jax.experimental | EArray | _extended_dtypes | flax
 jax._src.dtypes | * | dtypes | equinox flax
 jax._src.flatten_util | * | flatten_util | blackjax
 jax._src.lax.lax | * | lax extend.core.primitives | lineax
+jax._src.lax.linalg | * | lax.linalg extend.core.primitives | any
+jax._src.lax.parallel | * | lax extend.core.primitives | any
+jax._src.lax.slicing | * | lax extend.core.primitives | any
 jax._src.lax.control_flow | * | lax extend.core.primitives | equinox
 jax._src.lib | jaxlib_extension_version version | _versions | flax
 jax._src.literals | TypedFloat TypedInt TypedComplex TypedNdArray | _types | equinox
 jax._src.mesh | * | sharding . | flax
+jax._src.nn.functions | * | nn | any
 jax._src.nn.initializers | * | nn.initializers | flax
+jax._src.pjit | auto_axes explicit_axes reshard | sharding . | jaxns
+jax._src.pjit | jit_p | extend.core.primitives | quax
 jax._src.numpy.lax_numpy | * | numpy | numpyro
+jax._src.numpy.einsum | * | numpy | any
+jax._src.numpy.fft | * | numpy.fft | any
+jax._src.numpy.linalg | * | numpy.linalg | any
+jax._src.numpy.reductions | * | numpy | any
+jax._src.numpy.ufuncs | * | numpy | esquilax
+jax._src.numpy.vectorize | * | numpy | any
 jax._src.numpy.util | * | numpy _types | jaxopt
 jax._src.prng | * | extend.random random | flax
 jax._src.public_test_util | * | test_util | chex
 jax._src.random | * | random | numpyro
+jax._src.scipy.linalg | * | scipy.linalg | any
+jax._src.scipy.special | * | scipy.special | jaxctx jaxns
+jax._src.shard_map | * | . | any
 jax._src.sharding_impls | * | sharding . | flax
+jax._src.sharding_impls | canonicalize_sharding | _types | jaxns
 jax._src.state.types | AbstractRef | _types | flax
 jax._src.tree_util | _registry | _registry | flax
 jax._src.tree_util | * | tree_util | orbax
+jax._src.typing | SupportsDType | _types | jaxctx
 jax._src.typing | * | typing | numpyro
 jax._src.util | safe_map safe_zip unzip2 unzip3 split_list partition_list wraps | _functions | equinox
 jax._src.xla_bridge | _backends get_backend backends | _types | chex keras
@@ -151,6 +171,7 @@ jax.ad_checkpoint | name_p | _extend | any
 jax.interpreters.ad | add_jaxvals_p | _extend | any
 jax.extend.sharding | * | sharding | flax
 jax.lib.xla_bridge | get_backend | _types | rlax numpyro
+jax.lib | __version__ | _versions | jaxns
 jax.lib.xla_extension | XlaRuntimeError | _types | equinox
 jax.interpreters.batching | axis_primitive_batchers not_mapped NotMapped BatchTracer | _tables | equinox
 jax.interpreters.batching | defreducer fancy_primitive_batchers | _tables | any

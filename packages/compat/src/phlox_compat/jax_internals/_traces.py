@@ -78,6 +78,11 @@ Trace.full_raise = lambda trace, x: x  # type: ignore[attr-defined]
 Trace.main = property(lambda trace: trace)  # type: ignore[attr-defined]
 
 
+def full_lower(x: Any) -> Any:
+    """The value behind a tracer of a library, for tracers whose class says how to get it; anything else itself."""
+    return x.full_lower() if isinstance(x, Tracer) and hasattr(x, "full_lower") else x
+
+
 class TraceTag:
     """A mark by which a trace knows its tracers in JAX; phlox's tracers know their trace."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from phlox.export import is_symbolic_dim
 from phlox.extend import Primitive, ShapedArray
 from phlox.extend.core import Jaxpr, Literal, Var
 from phlox.lax import ConvDimensionNumbers, Precision
-from phlox.sharding import Mesh
+from phlox.sharding import Mesh, NamedSharding, PartitionSpec, get_abstract_mesh
 
 from .._core import (
     AbstractRef as AbstractRef,
@@ -139,6 +139,29 @@ Jaxpr.debug_info = None  # type: ignore[attr-defined]
 def supports_inf(dtype: Any) -> bool:
     """Whether a dtype has an infinity."""
     return bool(issubdtype(dtype, np.inexact) and np.isinf(np.array(np.inf).astype(dtype)))
+
+
+def to_complex_dtype(dtype: Any) -> np.dtype[Any]:
+    """The complex dtype of numbers of a dtype: complex128 for those of 64 bits."""
+    is_wide = np.dtype(dtype) in (np.float64, np.complex128, np.int64, np.uint64)
+    return np.dtype(np.complex128 if is_wide else np.complex64)
+
+
+def canonicalize_sharding(sharding: Any, api_name: str, check_mesh_consistency: bool = True) -> NamedSharding | None:
+    """A spec as a `NamedSharding` over the mesh of the context; a sharding without a mesh is None."""
+    if isinstance(sharding, PartitionSpec):
+        return NamedSharding(get_abstract_mesh(), sharding)
+    if sharding is not None and not isinstance(sharding, NamedSharding):
+        raise TypeError(f"`out_sharding` of {api_name} is {sharding!r}, neither a NamedSharding nor a PartitionSpec")
+    return None if sharding is None or sharding.mesh.empty else sharding
+
+
+@runtime_checkable
+class SupportsDType(Protocol):
+    """Anything with a dtype."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
 
 
 def is_constant_dim(d: Any) -> bool:
