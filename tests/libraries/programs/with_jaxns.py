@@ -7,6 +7,7 @@ from common import show
 from jaxns.core import NestedSampler
 from jaxns.model import Model
 from jaxns.priors import Prior
+from jaxns.sampling.ellipsoid import log_ellipsoid_volume
 
 tfpd = tfp.distributions
 
@@ -26,3 +27,4 @@ show("likelihood", model.log_likelihood(unit, args=points), model.log_joint(unit
 show("gradient", jax.grad(lambda u: model.log_likelihood(u, args=points))(unit))
 results = NestedSampler(model=model).run(key=jax.random.PRNGKey(6), args=points).to_result().trim()
 show("evidence", results.log_Z_mean)
+show("ellipsoid", log_ellipsoid_volume(jnp.array([0.5, 2.0])))

@@ -18,3 +18,5 @@ show("loss", jax.jit(jax.value_and_grad(loss))(jnp.zeros(2)))
 for kernel in (kernels.quasisep.Matern32(1.0), kernels.ExpSquared(0.5) + kernels.Constant(0.1)):
     _, condition = GaussianProcess(kernel, x, diag=0.01).condition(y, jnp.array([0.5, 0.7]))
     show(type(kernel).__name__, condition.mean, condition.variance)
+carma = kernels.quasisep.CARMA(alpha=jnp.array([1.2, 0.6]), beta=jnp.array([1.0, 0.3]))
+show("carma", GaussianProcess(carma, x, diag=0.1).log_probability(y))
