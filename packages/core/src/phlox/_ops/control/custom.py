@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from ..._base.errors import DerivativeError, UnexpectedTracerError
@@ -300,7 +301,26 @@ def _custom_jvp_show(eqn: Any, printer: Any) -> dict[str, Any]:
     return {**shown, "symbolic_zeros": params["jvp"].symbolic_zeros}
 
 
-custom_jvp_call = ProgramPrimitive(
+class _Function(NamedTuple):
+    """A function of flat arrays, with the method by which JAX's interpreters call it."""
+
+    call_wrapped: Callable[..., list[Any]]
+
+
+class _CustomJvpPrimitive(ProgramPrimitive):
+    """A primitive whose parameters for `bind` also hold its function, as in JAX: equinox inlines the function."""
+
+    __slots__ = ()
+
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        call_jaxpr = params["call_jaxpr"]
+        return {**params, "subfuns": (_Function(partial(eval_jaxpr, call_jaxpr.jaxpr, call_jaxpr.consts)),)}
+
+    def bind(self, *args: Any, subfuns: Any = None, **params: Any) -> Any:
+        return super().bind(*args, **params)
+
+
+custom_jvp_call = _CustomJvpPrimitive(
     "custom_jvp_call",
     **program_rules("call_jaxpr"),
     rebuild=_rebuild,
