@@ -7,7 +7,6 @@ time to compile, and tests do not measure speed. Eight virtual devices serve pma
 import collections
 import datetime
 import os
-import zlib
 
 import pytest
 
@@ -29,17 +28,16 @@ ROTATING = ("packages/models/tests", "packages/examples/tests", "tests/install")
 
 
 def pytest_collection_modifyitems(config, items):
-    """With less than the default cases, runs a third of the tests in these folders, others each day."""
+    """With less than the default cases, runs a third of the tests of each file in these folders, others each day."""
     if float(os.environ["PHLOX_TEST_CASES"]) >= 1:
         return
-    day, seen, dropped = int(os.environ["PHLOX_TEST_ROTATION"]), collections.Counter(), set()
+    day, dropped, files = int(os.environ["PHLOX_TEST_ROTATION"]), set(), collections.defaultdict(list)
     for item in items:
-        name = item.nodeid.partition("[")[0]
-        if name.startswith(ROTATING):
-            # Single tests begin at different days, and the cases of one test follow each other.
-            if (zlib.crc32(name.encode()) + seen[name] - day) % 3:
-                dropped.add(item)
-            seen[name] += 1
+        if item.nodeid.startswith(ROTATING):
+            files[item.path].append(item)
+    for tests in files.values():
+        step = min(3, len(tests))
+        dropped.update(item for i, item in enumerate(tests) if (i - day) % step)
     config.hook.pytest_deselected(items=list(dropped))
     items[:] = [item for item in items if item not in dropped]
 
