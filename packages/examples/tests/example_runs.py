@@ -5,8 +5,12 @@ import json
 import matplotlib.image
 import numpy as np
 
+import phlox
 from phlox_examples.catalogue import PROGRAMS
 from phlox_examples.cli import main
+
+# Before a program asks for fewer, which it may until devices are used: the tests of a process share them.
+assert phlox.device_count() == 8
 
 SMALL = ("--widths", "16", "--epochs", "3")
 
