@@ -15,6 +15,7 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox import lax
+from phlox._api.jit.counting import CallCounter
 from phlox._base import config
 
 THREADS = 8
@@ -206,6 +207,19 @@ def test_caches_are_cleared_while_others_run():
     *results, _ = together(*[run_and_tell] * (THREADS - 1), clear)
     for several in results:
         same(several, expected)
+
+
+def test_calls_are_counted_while_others_count():
+    # Portions of one or two calls end at once in all threads; a thread that finds the next one empty too, goes on.
+    def count():
+        for counter in counters:
+            counter.count()
+
+    for _ in range(50):
+        counters = [CallCounter() for _ in range(100)]
+        for counter in counters:
+            counter.check_soon()
+        together(*[count] * THREADS)
 
 
 def test_functions_that_die():

@@ -48,9 +48,9 @@ class CallCounter:
 
     def count(self) -> None:
         """Counts a call on the general path."""
-        if next(self.portion, None) is None:
+        # More than one turn if other threads used up the portion that has just begun.
+        while next(self.portion, None) is None:
             self.renew()
-            next(self.portion)
 
 
 def next_sample(call: int) -> int:
