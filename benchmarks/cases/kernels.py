@@ -148,6 +148,16 @@ for _op in ("sum", "max", "var"):  # max looks a second time, for nan, which it 
                budget=2.3 if _op == "max" else 1.05,
                torch=lambda t, x, a=_axis, op=_torch: getattr(t, op)(x, a),
                numpy=lambda n, x, a=_axis, op=_op: getattr(n, op)(x, a))  # fmt: skip
+_POINTS, _STACKED = models.array(100_000, 3), models.array(3, 100_000)
+for _name, _array, _axis in (("points", _POINTS, -1), ("three rows", _STACKED, 0)):
+    kernel(
+        f"norms of {_name}",
+        lambda m, x, a=_axis: m.numpy.sqrt((x**2).sum(a)),
+        _array,
+        budget=0.3,
+        torch=lambda t, x, a=_axis: (x**2).sum(a).sqrt(),
+        numpy=lambda n, x, a=_axis: n.sqrt((x**2).sum(a)),
+    )
 kernel("softmax rows", lambda m, x: m.nn.softmax(x, 1), _ROWS, torch=lambda t, x: t.softmax(x, 1))
 for _name, _indices in (("segment_sum", _FEW), ("segment_sum, sorted", np.sort(_FEW))):
     kernel(
@@ -217,6 +227,23 @@ kernel(
     _VECTOR,
     torch=lambda t, a, x: a @ x,
     numpy=lambda n, a, x: a @ x,
+)
+kernel(
+    "rotated points",
+    lambda m, x, r: x @ r,
+    _POINTS,
+    models.array(3, 3),
+    budget=0.3,
+    torch=lambda t, x, r: x @ r,
+    numpy=lambda n, x, r: x @ r,
+)
+kernel(
+    "distances of 500 points",
+    lambda m, x: m.numpy.sqrt(((x[:, None] - x) ** 2).sum(-1)),
+    _POINTS[:500],
+    budget=0.5,
+    torch=lambda t, x: ((x[:, None] - x) ** 2).sum(-1).sqrt(),
+    numpy=lambda n, x: n.sqrt(((x[:, None] - x) ** 2).sum(-1)),
 )
 kernel(
     "matmul 512",

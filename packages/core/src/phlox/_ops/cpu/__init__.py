@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # `_load` imports them by name; packagers look for import sta
         packed_sort,
         positions,
         prefixes,
+        short_axes,
         top_k,
     )
 
@@ -46,7 +47,7 @@ class _Rows(NamedTuple):
 _FUNCTIONS = _Rows(("functions",), 1024)
 _RUNNING = _Rows(("kernels", "prefixes"), 256)
 _POSITIONS = _Rows(("kernels", "positions"), 256)
-_REDUCTIONS = _Rows(("kernels", "extrema"), 4096)
+_REDUCTIONS = _Rows(("kernels", "short_axes", "extrema"), 4096)
 TABLE = {
     **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh"), _FUNCTIONS),
     **dict.fromkeys(("cbrt", "pow", "rem"), _FUNCTIONS),
@@ -54,13 +55,13 @@ TABLE = {
     **dict.fromkeys(("argmax", "argmin"), _POSITIONS),
     **dict.fromkeys(("reduce_max", "reduce_min"), _REDUCTIONS),
     **dict.fromkeys(("max", "min"), _Rows(("extrema",), 4096)),
-    "reduce_sum": _Rows(("kernels",), 4096),
+    "reduce_sum": _Rows(("kernels", "short_axes"), 4096),
     "cumlogsumexp": _Rows(("prefixes",), 1 << 17),
     "sort": _Rows(("kernels", "packed_sort"), 2),
     "top_k": _Rows(("kernels", "top_k"), 1),
     "first_places": _Rows(("kernels",), 256),
     "scatter-add": _Rows(("kernels",), 4096),
-    "dot_general": _Rows(("matrix_vector",), 1 << 16),
+    "dot_general": _Rows(("short_axes", "matrix_vector"), 12_000),
     "conv_general_dilated": _Rows(("depthwise", "convolution"), 1024),
 }
 

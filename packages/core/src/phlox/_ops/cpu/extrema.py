@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..._ir import dtypes
@@ -27,6 +28,12 @@ def _keeping_nan(primitive: Any) -> Form:
     def applies(f: Function, x: Value, y: Value) -> bool:
         return _loses_nan(f.out)
 
+    return Form(applies, or_nan(primitive), "max and min of a nan and a number are the number without it")
+
+
+def or_nan(primitive: Any) -> Callable[[Function, Value, Value], Value]:
+    """The lowering rule of an elementwise extremum that keeps nan."""
+
     def write(f: Function, x: Value, y: Value) -> Value:
         operands = [fit(f, v, f.out.shape) for v in (x, y)]
         out: Value = primitive.lower(f, *operands)
@@ -36,7 +43,7 @@ def _keeping_nan(primitive: Any) -> Form:
                 out = f.select(f.compare("NE", operand, operand), operand, out)
         return out
 
-    return Form(applies, write, "max and min of a nan and a number are the number without it")
+    return write
 
 
 def _reduction_keeping_nan(primitive: Any) -> Form:
