@@ -17,7 +17,7 @@ from .._base.interning import Interned
 from . import dtypes
 from .dimensions import is_symbolic
 from .dtypes import Dtype, ExtendedDtype
-from .sharding_types import Entry, Spec, axis_text, entries_of, spec_over
+from .sharding_types import Entry, Spec, axes_text, axis_text, entries_of, reductions_of, spec_over
 
 Shape = tuple[int, ...]
 
@@ -132,7 +132,7 @@ class ShapedArray:
         """The type of a slice: this type without one axis."""
         spec = self.spec
         if spec is not None:
-            spec = spec_over(spec.mesh, spec.entries[:axis] + spec.entries[axis + 1 :])
+            spec = spec_over(spec.mesh, spec.entries[:axis] + spec.entries[axis + 1 :], spec.reductions)
         shape = self.shape[:axis] + self.shape[axis + 1 :]
         return _annotated(shape, self.dtype, self.weak_type, self.vma, spec)
 
@@ -141,7 +141,8 @@ class ShapedArray:
         spec = self.spec
         if spec is not None or entry:
             old = entries_of(self)
-            spec = spec_over(mesh if spec is None else spec.mesh, (*old[:axis], entry, *old[axis:]))
+            entries = (*old[:axis], entry, *old[axis:])
+            spec = spec_over(mesh if spec is None else spec.mesh, entries, reductions_of(self))
         shape = (*self.shape[:axis], size, *self.shape[axis:])
         return _annotated(shape, self.dtype, self.weak_type, self.vma, spec)
 
@@ -149,6 +150,14 @@ class ShapedArray:
         """The type of tangents: this type if its dtype is inexact, else one of dtype float0."""
         dtype = dtypes.tangent_dtype(self.dtype)
         return self if dtype is self.dtype else _annotated(self.shape, dtype, False, self.vma, self.spec)
+
+    def cotangent(self) -> ShapedArray:
+        """The type of cotangents: as that of tangents, but unreduced over the axes where this type is reduced, and the
+        reverse."""
+        aval = self.tangent()
+        if (spec := aval.spec) is None:
+            return aval
+        return aval.laid(spec_over(spec.mesh, spec.entries, spec.reductions.cotangent()))
 
     def to_tangent_aval(self) -> ShapedArray:
         """JAX's name for `tangent`."""
@@ -168,7 +177,7 @@ class ShapedArray:
 
     def __str__(self) -> str:
         weak = "~" if self.weak_type else ""
-        return f"{weak}{dtypes.full_name(self.dtype)}[{_shape_text(self)}]{_axes_text(self.vma)}"
+        return f"{weak}{dtypes.full_name(self.dtype)}[{_shape_text(self)}]{_axes_text(self)}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -176,7 +185,7 @@ class ShapedArray:
 
 
 def _short(aval: ShapedArray) -> str:
-    return f"{dtypes.short_name(aval.dtype)}[{_shape_text(aval)}]{_axes_text(aval.vma)}"
+    return f"{dtypes.short_name(aval.dtype)}[{_shape_text(aval)}]{_axes_text(aval)}"
 
 
 def _shape_text(aval: ShapedArray) -> str:
@@ -185,12 +194,14 @@ def _shape_text(aval: ShapedArray) -> str:
     return ",".join(map(axis_text, aval.shape, aval.spec.entries))
 
 
-def _axes_text(vma: frozenset[Any]) -> str:
-    """``{V:i}`` or ``{V:(i,j)}``, as JAX prints it; nothing for values that do not vary."""
-    if not vma:
+def _axes_text(aval: ShapedArray) -> str:
+    """``{V:i}``, ``{V:(i,j)}`` or ``{V:i, U:j}``, as JAX prints it; nothing for values that do not vary and have no
+    reductions."""
+    if not aval.annotated:
         return ""
-    names = sorted(map(str, vma))
-    return f"{{V:{names[0] if len(names) == 1 else '(' + ','.join(names) + ')'}}}"
+    parts = [axes_text("V", sorted(map(str, aval.vma)))] if aval.vma else []
+    parts += aval.spec.reductions.texts(aval.spec.mesh) if aval.spec is not None else []
+    return f"{{{', '.join(parts)}}}" if parts else ""
 
 
 def _text(aval: ShapedArray) -> str:

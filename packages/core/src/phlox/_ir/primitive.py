@@ -16,6 +16,7 @@ from typing import Any, Literal
 from .._base.errors import MissingRuleError, OptionError, PhloxError
 from . import sharding_types
 from .avals import ShapedArray
+from .partial_results import result_reductions
 from .rules import RULES, Rules
 
 #: The trace that interprets operations; None: operations are executed at once.
@@ -201,22 +202,18 @@ class Primitive(Rules):
         if rule is sharding_in_types or all(a.spec is None for a in avals):
             return result_types
         mesh = sharding_types.mesh_of(self.name, avals)
-        if not self.multiple_results:
-            entries = (
-                rule(result_types, *avals, **params)
-                if rule
-                else sharding_types.elementwise(self.name, result_types, avals)
-            )
-            return sharding_types.checked(self.name, avals, result_types, mesh, entries)
-        all_entries = (
-            rule(result_types, *avals, **params)
-            if rule
-            else [sharding_types.elementwise(self.name, out, avals) for out in result_types]
-        )
-        return [
-            sharding_types.checked(self.name, avals, out, mesh, entries)
-            for out, entries in zip(result_types, all_entries, strict=True)
+        outs = result_types if self.multiple_results else [result_types]
+        if rule:
+            entries = rule(result_types, *avals, **params)
+            all_entries = entries if self.multiple_results else [entries]
+        else:
+            all_entries = [sharding_types.elementwise(self.name, out, avals) for out in outs]
+        all_reductions = result_reductions(self, avals, outs)
+        laid = [
+            sharding_types.checked(self.name, avals, out, mesh, entries, reductions)
+            for out, entries, reductions in zip(outs, all_entries, all_reductions, strict=True)
         ]
+        return laid if self.multiple_results else laid[0]
 
     def _varying(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result_types: Any) -> Any:
         """The `result_types`, with the axes along which results vary. Rules on shapes need not know of them."""

@@ -1,7 +1,7 @@
 """Shardings in types: how an array is split over the explicit axes of a mesh, ``f32[8@x,4@y]``.
 
-A type has a `Spec` only if the array is split along an explicit axis; all other types, also those of arrays that
-every device holds as a whole, have None there. So an operand without a spec gives way to one with a spec, and programs
+A type has a `Spec` only if the array is split along an explicit axis, or has `Reductions`; all other types, also those
+of arrays that every device holds as a whole, have None there. So an operand without a spec gives way to one with a spec, and programs
 without explicit meshes never come here.
 
 The rule `sharding` of a primitive says how its results are split. It works with entries: for each axis of an array, the
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from .._base.errors import ShardingTypeError
 from .._base.interning import Interned
@@ -26,18 +26,46 @@ _interned: Interned[Spec] = Interned()
 _any = False
 
 
+class Reductions(NamedTuple):
+    """The mesh axes over which an array, or its cotangent, is still to be reduced; printed as ``f32[4]{U:x}``.
+
+    Attributes:
+      unreduced: axes along which the array is the sum of what the devices hold.
+      reduced: axes along which all devices hold the array, and its cotangent is `unreduced`.
+      kind: "sum", or "max" or "min" if the array is the maximum or minimum instead; a name of `UnreducedKind`.
+    """
+
+    unreduced: frozenset[Any] = frozenset()
+    reduced: frozenset[Any] = frozenset()
+    kind: str = "sum"
+
+    def cotangent(self) -> Reductions:
+        """The reductions of cotangents."""
+        return Reductions(self.reduced, self.unreduced)
+
+    def texts(self, mesh: Any) -> list[str]:
+        """The parts of a printed type, with axes in the order of the mesh: ``U:x``, ``R:(x,y)``."""
+        letters = {"U" if self.kind == "sum" else f"U_{self.kind}": self.unreduced, "R": self.reduced}
+        return [axes_text(letter, [n for n in mesh.axis_names if n in axes]) for letter, axes in letters.items() if axes]
+
+
+NO_REDUCTIONS = Reductions()
+
+
 class Spec:
     """How an array is split over the explicit axes of a mesh. Equal specs are the same object; see `spec_over`.
 
     Attributes:
       mesh: the `AbstractMesh`.
       entries: for each axis of the array, the mesh axes that it is split over.
+      reductions: the mesh axes over which the array or its cotangent is to be reduced.
     """
 
-    __slots__ = ("__weakref__", "entries", "mesh")
+    __slots__ = ("__weakref__", "entries", "mesh", "reductions")
 
     mesh: Any
     entries: Entries
+    reductions: Reductions
 
     def pieces(self, axis: int) -> int:
         """The number of parts into which this axis of the array is split."""
@@ -50,18 +78,18 @@ class Spec:
         return tuple(entry[0] if len(entry) == 1 else entry or None for entry in self.entries)
 
     def __reduce__(self) -> Any:
-        return spec_over, (self.mesh, self.entries)
+        return spec_over, (self.mesh, self.entries, self.reductions)
 
     def __repr__(self) -> str:
-        return f"Spec{self.partitions}"
+        return f"Spec{self.partitions}{''.join(self.reductions.texts(self.mesh))}"
 
 
-def spec_over(mesh: Any, entries: Iterable[Entry]) -> Spec | None:
-    """The unique `Spec` of these entries; None if they split nothing."""
+def spec_over(mesh: Any, entries: Iterable[Entry], reductions: Reductions = NO_REDUCTIONS) -> Spec | None:
+    """The unique `Spec` of these entries and reductions; None if they split nothing and there are none."""
     entries = tuple(entries)
-    if not any(entries):
+    if not any(entries) and reductions == NO_REDUCTIONS:
         return None
-    key = (mesh, entries)
+    key = (mesh, entries, reductions)
     cached = _interned.get(key)
     if cached is None:
 
@@ -69,7 +97,7 @@ def spec_over(mesh: Any, entries: Iterable[Entry]) -> Spec | None:
             global _any
             _any = True
             spec = object.__new__(Spec)
-            spec.mesh, spec.entries = key
+            spec.mesh, spec.entries, spec.reductions = key
             return spec
 
         cached = _interned.add(key, make)
@@ -89,12 +117,22 @@ def axis_text(size: int, entry: Entry) -> str:
     return f"{size}@{entry[0]}" if len(entry) == 1 else f"{size}@({','.join(map(str, entry))})"
 
 
+def axes_text(letter: str, names: Sequence[Any]) -> str:
+    """Mesh axes in a printed type: ``V:i`` or ``V:(i,j)``."""
+    return f"{letter}:{names[0] if len(names) == 1 else '(' + ','.join(map(str, names)) + ')'}"
+
+
 # --- what rules share -----------------------------------------------------------------------------------
 
 
 def entries_of(aval: ShapedArray) -> Entries:
     """The entries of a type; empty ones for a type without a spec."""
     return aval.spec.entries if aval.spec is not None else ((),) * aval.ndim
+
+
+def reductions_of(aval: ShapedArray) -> Reductions:
+    """The reductions of a type; empty ones for a type without a spec."""
+    return aval.spec.reductions if aval.spec is not None else NO_REDUCTIONS
 
 
 def listed(avals: Sequence[ShapedArray]) -> str:
@@ -173,13 +211,16 @@ def batches(outs: Any, *avals: ShapedArray, **params: Any) -> Any:
     return (*entries_of(avals[0]), *((),) * outs.ndim)[: outs.ndim]
 
 
-def checked(name: str, avals: Sequence[ShapedArray], out: ShapedArray, mesh: Any, entries: Entries) -> ShapedArray:
-    """`out` with these entries. Raises `ShardingTypeError` if a mesh axis occurs twice."""
+def checked(
+    name: str, avals: Sequence[ShapedArray], out: ShapedArray, mesh: Any, entries: Entries, reductions: Reductions
+) -> ShapedArray:
+    """`out` with these entries and reductions. Raises `ShardingTypeError` if a mesh axis occurs twice."""
     used = [axis for entry in entries for axis in entry]
     if len(set(used)) < len(used):
         twice = next(axis for axis in used if used.count(axis) > 1)
         refuse(name, f"two axes of the result would be split over {twice!r}", avals, RESHARD)
-    return out.laid(spec_over(mesh, entries))
+    # A result that is split over an axis differs between the devices along it, so that it is not reduced there.
+    return out.laid(spec_over(mesh, entries, reductions._replace(reduced=reductions.reduced.difference(used))))
 
 
 def mesh_of(name: str, avals: Sequence[ShapedArray]) -> Any:
@@ -190,3 +231,4 @@ def mesh_of(name: str, avals: Sequence[ShapedArray]) -> Any:
         if other is not meshes[0] and other.shape_tuple != meshes[0].shape_tuple:
             refuse(name, f"the operands are split over two meshes, {meshes[0]} and {other}", avals, RESHARD)
     return meshes[0]
+

@@ -139,7 +139,7 @@ def transpose_jaxpr(
                 for v, is_lin in zip(closed.jaxpr.invars, linear, strict=True)
             ]
             cotangents = [
-                next(operands) if has else Zero(v.aval) for v, has in zip(closed.jaxpr.outvars, nonzero, strict=True)
+                next(operands) if has else Zero(a.cotangent()) for a, has in zip(closed.out_avals, nonzero, strict=True)
             ]
             results = backward_pass(closed.jaxpr, closed.consts, values, cotangents)
             linear_cotangents = only(results, linear)
@@ -148,7 +148,7 @@ def transpose_jaxpr(
             return present_arrays(linear_cotangents, present)
 
         in_avals = without(closed.in_avals, linear)
-        in_avals += only(closed.out_avals, nonzero)
+        in_avals += [a.cotangent() for a in only(closed.out_avals, nonzero)]
         return restage(fun, in_avals, closed.jaxpr, may_use_refs=True), present
 
     return memoized(closed.jaxpr, ("transpose", linear, nonzero, keep, axis_env.get()), make)

@@ -13,7 +13,8 @@ from .._base import config
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.primitive import primitive
-from .._ir.sharding_types import any_specs
+from .._ir.sharding_types import Reductions, any_specs, entries_of, reductions_of, spec_over
+from .._trace.trace import typeof
 
 
 def laid(x: Any, aval: ShapedArray) -> Any:
@@ -24,8 +25,16 @@ def laid(x: Any, aval: ShapedArray) -> Any:
     # To become unsplit, an array needs the mesh too: that of the type which it has.
     spec = aval.spec or have.spec
     assert spec is not None
-    entries = aval.spec.partitions if aval.spec is not None else (None,) * have.ndim
-    return primitive("reshard").bind(x, mesh=_with_devices(spec.mesh), spec=entries)
+    return primitive("reshard").bind(x, mesh=_with_devices(spec.mesh), spec=aval.sharding.spec)
+
+
+def as_partial(x: Any, aval: ShapedArray) -> Any:
+    """`x` as partial results over the axes along which `aval` is unreduced."""
+    axes, _, kind = reductions_of(aval)
+    if not axes:
+        return x
+    have, mesh = typeof(x), aval.spec.mesh  # type: ignore[union-attr]
+    return laid(x, have.laid(spec_over(mesh, entries_of(have), Reductions(axes, kind=kind))))
 
 
 def _with_devices(mesh: Any) -> Any:

@@ -137,7 +137,7 @@ class _LinearProgram:
                 # All equations that read these variables come later and were transposed: the cotangents are complete,
                 # and can be freed.
                 incoming = [self.cotangents.pop(v, None) for v in eqn.outvars]
-                incoming = [Zero(v.aval) if c is None else c for v, c in zip(eqn.outvars, incoming, strict=True)]
+                incoming = [Zero(v.aval.cotangent()) if c is None else c for v, c in zip(eqn.outvars, incoming, strict=True)]
                 rule = eqn.primitive.rule("transpose")
                 cotangent_in = incoming if eqn.primitive.multiple_results else incoming[0]
                 replay.enter(eqn.source_info)
@@ -147,7 +147,7 @@ class _LinearProgram:
                     self._add_cotangent(operand, cotangent)
 
     def cotangent(self, v: Var) -> Any:
-        return self.cotangents.get(v, Zero(v.aval))
+        return self.cotangents.get(v, Zero(v.aval.cotangent()))
 
     def _operands(self, eqn: JaxprEqn) -> list[Any]:
         """Values of the operands; `Linear` for those that depend on linear arguments."""
@@ -159,5 +159,5 @@ class _LinearProgram:
     def _add_cotangent(self, v: Atom, cotangent: Any) -> None:
         if isinstance(v, Var) and v in self.active and cotangent is not None and type(cotangent) is not Zero:
             if self.has_typed_cotangents:  # as that of an operand which was declared as varying where others vary
-                cotangent = as_typed(cotangent, v.aval)
+                cotangent = as_typed(cotangent, v.aval.cotangent())
             self.cotangents[v] = add(self.cotangents[v], cotangent) if v in self.cotangents else cotangent

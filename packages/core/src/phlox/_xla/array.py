@@ -145,6 +145,8 @@ class Array(ArrayLike, metaclass=_ArrayType):
     def _is_shown(self) -> bool:
         """Whether the text of the array contains its elements: only if each process that holds a part can read all."""
         sharding = self.sharding
+        if sharding.is_unreduced:
+            return False
         return sharding.is_fully_addressable or (sharding.is_fully_replicated and sharding.has_addressable_devices)
 
     # -- placement

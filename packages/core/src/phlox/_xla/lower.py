@@ -16,6 +16,7 @@ from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import ordered
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, has_unbounded_loop
 from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error
+from .._ir.sharding_types import reductions_of
 from .compared_values import compared_values, in_memory
 from .constant_nan import may_know_nan
 from .forms import form_for
@@ -35,9 +36,10 @@ def lower_module(
     *,
     arguments: Sequence[Argument],
     result_attributes: Sequence[tuple[str, ...]] = (),
+    result_shardings: Sequence[str | None] = (),
     module: Module | None = None,
 ) -> str:
-    """The text of a module whose ``main`` computes `jaxpr`.
+    """The text of a module whose ``main`` computes `jaxpr`. Its results get the `result_shardings`, in Shardy's syntax.
 
     The arguments of ``main`` are the constants of `jaxpr`, then its inputs. Only literals are constants in the text:
     XLA would spend time and memory on folding arrays.
@@ -51,6 +53,8 @@ def lower_module(
     main = Function(module, label=(f"jit({jaxpr.name})",))
     inputs = module.inputs = [Value(f"%arg{i}", argument.aval.physical) for i, argument in enumerate(arguments)]
     outputs = lower_jaxpr(main, jaxpr, inputs)
+    shardings = result_shardings or [None] * len(outputs)
+    outputs = [x if s is None else main.constrain(x, s) for x, s in zip(outputs, shardings, strict=True)]
     head = ", ".join(f"{x}: {x.aval.text}{_braces(a.attributes)}" for x, a in zip(inputs, arguments, strict=True))
     attributes = result_attributes or [()] * len(outputs)
     results = ", ".join(x.aval.text + _braces(a) for x, a in zip(outputs, attributes, strict=True))
@@ -78,6 +82,8 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
         return f.number(v.val, v.aval.physical) if isinstance(v, Literal) else env[v]
 
     locate, explicit, compared = f.module.locations, f.module.explicit, f.module.compared_values
+    if explicit:
+        env = {v: _partial(f, x, v.aval) for v, x in env.items()}
     with Replay() as replay:
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
@@ -135,6 +141,11 @@ def _split(f: Function, eqn: JaxprEqn, results: Any) -> Any:
         return results if spec is None else f.split(results, spec)
     specs = [v.aval.spec for v in eqn.outvars]
     return [x if spec is None else f.split(x, spec) for x, spec in zip(results, specs, strict=True)]
+
+
+def _partial(f: Function, x: Value, aval: ShapedArray) -> Value:
+    """An input or output of a program, which is marked if it consists of partial results."""
+    return f.split(x, aval.spec) if reductions_of(aval).unreduced else x  # type: ignore[arg-type]
 
 
 def _in_memory(f: Function, eqn: JaxprEqn, results: Any) -> Any:

@@ -15,7 +15,7 @@ from .array import Array, wrap
 from .partition_spec import PartitionSpec
 from .placement import Key, aval_of, key_for, sharding_of
 from .program import Program, lower
-from .sharding import CompilerSharding, HloSharding, NamedSharding, Sharding, interned
+from .sharding import CompilerSharding, HloSharding, NamedSharding, Sharding, check_resharding, interned
 
 
 def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
@@ -29,10 +29,20 @@ def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
         return array
     # With the same sharding only the commitment changes, and the buffer is shared.
     if here != sharding:
+        if sharding.is_unreduced:
+            return _move_to_partial(array, sharding)  # type: ignore[arg-type]
         if not transfer.is_whole(here, array.aval.physical.shape):
             return _move_across(array, sharding)
         buf = transfer.move_buffer(buf, array.aval.physical, here, sharding)
     return wrap(buf, aval_of(key), key)
+
+
+def _move_to_partial(array: Array, sharding: NamedSharding) -> Array:
+    """An array with the same elements, of which the devices hold partial results. A program computes these."""
+    check_resharding(array.aval, sharding.spec)
+    if array.sharding.devices != sharding.devices:
+        array = move(array, sharding.update(spec=PartitionSpec(*sharding.spec.partitions)))
+    return _program(array._key, sharding).run([array])[0]
 
 
 def _move_across(array: Array, sharding: Sharding) -> Array:

@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any
 
-from .._base.errors import ArgumentError, ShapeError, UnsupportedError
+from .._base.errors import ArgumentError, ShapeError
+from .._ir.sharding_types import Reductions
 
 if TYPE_CHECKING:
     from .mesh import Mesh
@@ -45,8 +46,8 @@ class PartitionSpec:
 
     Args:
       *partitions: one entry for each axis of the array; axes without an entry are not split.
-      unreduced, reduced: sets of the mesh axes along which the values are partial results, and along which their
-        cotangents are. No sharding takes them yet: `NamedSharding` and `shard_map` refuse them.
+      unreduced, reduced: sets of the explicit mesh axes along which the values are partial results, which are still to
+        be combined, and along which their cotangents are.
       unreduced_kind: how partial results are combined; None: by their sum.
 
     Raises:
@@ -185,11 +186,22 @@ def axes_of(entry: Any) -> tuple[Any, ...]:
     return entry if isinstance(entry, tuple) else (entry,)
 
 
+def reductions_in(spec: PartitionSpec) -> Reductions:
+    """The reductions in the types of arrays that have this spec."""
+    kind = spec.unreduced_kind or UnreducedKind.sum
+    return Reductions(spec.unreduced, spec.reduced, kind.name)
+
+
 def check_spec(mesh: Mesh, spec: PartitionSpec) -> None:
-    """Raises an error if `spec` names an axis twice, an axis that `mesh` does not have, or unreduced axes."""
-    if spec.unreduced or spec.reduced:
-        raise UnsupportedError(f"{spec}: shardings of partial results", instead="phlox.lax.psum inside of shard_map")
+    """Raises `ShapeError` if `spec` names an axis twice, or one that `mesh` does not have, or partial results along one
+    that is not explicit."""
     named = [axis for entry in spec for axis in axes_of(entry)]
+    if partial := spec.unreduced | spec.reduced:
+        named += partial
+        hidden = [axis for axis in mesh.axis_names if axis in partial and axis not in mesh.explicit_axes]
+        if hidden:
+            why = f"whose axis {hidden[0]!r} is not Explicit"
+            raise ShapeError(f"{spec} does not fit {mesh}, {why}", mesh=mesh, spec=spec)
     unknown = [axis for axis in named if axis not in mesh.axis_names]
     if unknown or len(set(named)) != len(named):
         why = f"has no axis {unknown[0]!r}" if unknown else "may use each axis once"

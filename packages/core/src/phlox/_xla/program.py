@@ -32,7 +32,7 @@ from .devices import Device
 from .host_values import operand
 from .lower import Argument, lower_module, result_info
 from .mesh import AbstractMesh, Mesh, current_mesh
-from .partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
+from .partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, reductions_in
 from .placement import Key, aval_of, key_for, sharding_of
 from .sharding import (
     HloSharding,
@@ -40,11 +40,12 @@ from .sharding import (
     Sharding,
     from_hlo,
     interned,
+    partition_spec,
     single_device,
     typed,
 )
 from .signals import Watch, watch, watched
-from .text import Module, quoted
+from .text import Module, quoted, unreduced_text
 from .transfer import result_handler
 
 
@@ -441,9 +442,10 @@ def _in_types(
         spec, over = aval.spec, mesh
         if spec is not None and spec.mesh.shape_tuple == mesh.shape_tuple:
             over = mesh.update(axis_types=spec.mesh.axis_types)
-        if not over.are_all_axes_explicit:
+        # Partial results are in no sharding that the compiler chooses.
+        if not over.are_all_axes_explicit and not (spec and spec.reductions.unreduced):
             return None
-        return interned(NamedSharding(over, PartitionSpec(*(spec.partitions if spec else (None,) * aval.ndim))))
+        return interned(NamedSharding(over, partition_spec(spec) if spec else PartitionSpec(*(None,) * aval.ndim)))
 
     in_types = [in_type(v.aval) for v in jaxpr.outvars]
     return [a or s for a, s in zip(out_shardings, in_types, strict=True)] if out_shardings else in_types
@@ -496,12 +498,20 @@ def module_text(
             attributes.append(memory_attribute(sharding.kind))
         arguments.append(Argument(aval_of(key), tuple(attributes)))
     kinds = _result_memory_kinds(jaxpr, where)
+    # Shardy refuses a function that takes or returns partial results without an operation that makes or combines them.
+    has_partial = shardy and any(s.is_unreduced for s in requirements)
+    constraints: list[str | None] = []
     attributes_out: list[tuple[str, ...]] = []
     for i, v in enumerate(jaxpr.outvars):
         attributes = [result_info(results[i])] if results else []
         out_sharding = out_shardings[i] if out_shardings else None
         if out_sharding is not None and len(where.devices) > 1:
             attributes.append(sharding_attribute(module, out_sharding, v.aval.physical.ndim, shardy))
+        constraints.append(
+            spec_text(module, out_sharding.mesh, out_sharding.spec, v.aval.ndim)
+            if has_partial and isinstance(out_sharding, NamedSharding)
+            else None
+        )
         kind = out_sharding.kind if out_sharding is not None else kinds.get(v)
         if kind is not None:
             attributes.append(memory_attribute(kind))
@@ -511,6 +521,7 @@ def module_text(
         f"jit_{name}",
         arguments=arguments,
         result_attributes=attributes_out,
+        result_shardings=constraints,
         module=module,
     )
     return text, module
@@ -551,7 +562,7 @@ def spec_text(module: Module, mesh: Mesh | AbstractMesh, spec: PartitionSpec, nd
         "?" if entry is UNCONSTRAINED else ", ".join(quoted(str(axis)) for axis in axes_of(entry))
         for entry in entries
     ]
-    return f"@{symbol}, [{', '.join(f'{{{dim}}}' for dim in dims)}]"
+    return f"@{symbol}, [{', '.join(f'{{{dim}}}' for dim in dims)}]{unreduced_text(mesh, reductions_in(spec))}"
 
 
 def donatable(donated: Sequence[int], avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> frozenset[int]:

@@ -17,13 +17,13 @@ import numpy as np
 
 from .._base import config
 from .._base.beside_jax import offered_to_jax
-from .._base.errors import DeviceError, OptionError, ShapeError
+from .._base.errors import DeviceError, OptionError, ShapeError, ShardingTypeError, UnsupportedError
 from .._base.native import hlo, native
 from .._ir.avals import LAZY_ATTRIBUTES, ShapedArray, read_shardings_with
-from .._ir.sharding_types import Spec, spec_over
+from .._ir.sharding_types import Spec, reductions_of, spec_over
 from .devices import Device, first_device
 from .mesh import AbstractMesh, Mesh
-from .partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, check_spec, tiles
+from .partition_spec import UNCONSTRAINED, PartitionSpec, UnreducedKind, axes_of, check_spec, reductions_in, tiles
 
 HloSharding = hlo.HloSharding
 Index = tuple[slice, ...]
@@ -149,6 +149,11 @@ class Sharding:
     def is_fully_replicated(self) -> bool:
         """True when every device holds the whole array."""
         raise NotImplementedError
+
+    @property
+    def is_unreduced(self) -> bool:
+        """True when the devices hold partial results, which together are the array."""
+        return False
 
     def tiles(self, ndim: int) -> list[int]:
         """The number of pieces into which each axis is split."""
@@ -309,8 +314,9 @@ class NamedSharding(Sharding):
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
-        """The axes of the mesh that the array is not split over."""
-        return frozenset(self.mesh.axis_names) - {axis for entry in self.spec for axis in axes_of(entry)}
+        """The axes of the mesh that the array is not split over, and along which it is neither unreduced nor reduced."""
+        split = {axis for entry in self.spec for axis in axes_of(entry)}
+        return frozenset(self.mesh.axis_names) - split - self.spec.unreduced - self.spec.reduced
 
     def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
         """Raises `ShapeError` if the spec has more entries than an array of this shape has axes."""
@@ -325,15 +331,18 @@ class NamedSharding(Sharding):
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
     def _order(self, ndim: int) -> tuple[list[int], list[int]]:
-        """The number of pieces of each array axis and the number of replicas; and the mesh axes in the order in which
-        the pieces are numbered."""
+        """The number of pieces of each array axis, of replicas and of partial results; and the mesh axes in the order in
+        which the pieces are numbered."""
         if len(self.spec) > ndim:
             raise self._too_many_entries(ndim)
         pieces = tiles(self.mesh, self.spec, ndim)
-        # Pieces are numbered by the mesh axes in the order in which the spec names them, replicas last.
-        cutting = [self.mesh.axis_names.index(axis) for entry in self.spec for axis in axes_of(entry)]
-        rest = [i for i in range(len(self.mesh.axis_names)) if i not in cutting]
-        return [*pieces, self.mesh.size // int(np.prod(pieces))], cutting + rest
+        names, sizes = self.mesh.axis_names, self.mesh.axis_sizes
+        # Pieces are numbered by the mesh axes in the order in which the spec names them, partial results last.
+        cutting = [names.index(axis) for entry in self.spec for axis in axes_of(entry)]
+        partial = [i for i, name in enumerate(names) if name in self.spec.unreduced]
+        rest = [i for i in range(len(names)) if i not in cutting and i not in partial]
+        counts = [math.prod(sizes[i] for i in axes) for axes in (rest, partial)]
+        return [*pieces, *counts], cutting + rest + partial
 
     def hlo(self, ndim: int) -> Any:
         if UNCONSTRAINED in self.spec:
@@ -344,14 +353,19 @@ class NamedSharding(Sharding):
         # One form for all replicated shardings, or XLA would count equal ones as different.
         if self.is_fully_replicated:
             return _replicated
-        pieces, order = self._order(ndim)
-        replicate = [hlo.OpSharding.Type.REPLICATED] if pieces[-1] > 1 else []
-        dims = pieces if replicate else pieces[:-1]
+        (*pieces, replicas, partial), order = self._order(ndim)
+        groups = {hlo.OpSharding.Type.REPLICATED: replicas, hlo.OpSharding.Type.UNREDUCED: partial}
+        groups = {group: count for group, count in groups.items() if count > 1}
         # XLA's compact form: the devices in mesh order, reshaped to the mesh, transposed by `order`.
-        return HloSharding.iota_tile(dims, list(self.mesh.axis_sizes), order, replicate)
+        result = HloSharding.iota_tile([*pieces, *groups.values()], list(self.mesh.axis_sizes), order, [*groups])
+        if self.spec.unreduced_kind not in (None, UnreducedKind.sum):
+            if not hasattr(result, "set_reduction_op"):
+                raise UnsupportedError(f"{self.spec} with this jaxlib, which adds up partial results", instead="0.12")
+            result.set_reduction_op(self.spec.unreduced_kind.value - UnreducedKind.sum.value)
+        return result
 
     def tiles(self, ndim: int) -> list[int]:
-        return self._order(ndim)[0][:-1]
+        return self._order(ndim)[0][:-2]
 
     def _tile_of(self, position: int, ndim: int) -> tuple[int, ...]:
         where = np.unravel_index(position, self.mesh.axis_sizes)
@@ -368,7 +382,11 @@ class NamedSharding(Sharding):
 
     @property
     def is_fully_replicated(self) -> bool:
-        return all(count == 1 for count in tiles(self.mesh, self.spec, len(self.spec)))
+        return not self.is_unreduced and all(count == 1 for count in tiles(self.mesh, self.spec, len(self.spec)))
+
+    @property
+    def is_unreduced(self) -> bool:
+        return any(self.mesh.shape[axis] > 1 for axis in self.spec.unreduced)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -396,7 +414,27 @@ def spec_of(sharding: Any, ndim: int) -> Spec | None:
     entries = (*sharding.spec, *(None,) * (ndim - len(sharding.spec)))
     # Only explicit axes are part of types: over others the compiler splits as it likes.
     split = [tuple([axis for axis in axes_of(entry) if axis in explicit]) for entry in entries]
-    return spec_over(sharding.mesh.abstract_mesh, split)
+    return spec_over(sharding.mesh.abstract_mesh, split, reductions_in(sharding.spec))
+
+
+def partition_spec(spec: Spec) -> PartitionSpec:
+    """The `PartitionSpec` of a type's spec."""
+    unreduced, reduced, kind = spec.reductions
+    of_kind = UnreducedKind[kind] if unreduced else None
+    return PartitionSpec(*spec.partitions, unreduced=unreduced, reduced=reduced, unreduced_kind=of_kind)
+
+
+def check_resharding(aval: ShapedArray, spec: PartitionSpec) -> None:
+    """Raises `ShardingTypeError` if an array of type `aval` cannot get the partial results that `spec` names."""
+    before, after = reductions_of(aval), reductions_in(spec)
+    if not after.unreduced:
+        return
+    if (before.unreduced and before.kind != after.kind) or (after.kind != "sum" and after.unreduced - before.unreduced):
+        raise ShardingTypeError(
+            f"reshard of {aval.short} to {spec}: the array is no {after.kind} of what the devices hold",
+            instead=f"phlox.lax.reduce_{after.kind}(x, axes, out_sharding=phlox.P(...))",
+            avals=[aval],
+        )
 
 
 def typed(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
@@ -412,7 +450,7 @@ def _sharding_in_type(aval: ShapedArray) -> NamedSharding:
         context = config.current().mesh
         mesh = AbstractMesh((), ()) if context is None else context.abstract_mesh
         return NamedSharding(mesh, PartitionSpec(*(None,) * aval.ndim))
-    return NamedSharding(aval.spec.mesh, PartitionSpec(*aval.spec.partitions))
+    return NamedSharding(aval.spec.mesh, partition_spec(aval.spec))
 
 
 # Types are of a lower layer, which cannot import shardings.

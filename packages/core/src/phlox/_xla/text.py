@@ -17,7 +17,7 @@ import numpy as np
 from .._base.source import Location, Positions, scope_text
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
-from .._ir.sharding_types import Entries, Spec, any_specs
+from .._ir.sharding_types import NO_REDUCTIONS, Entries, Reductions, Spec, any_specs
 
 
 class Value:
@@ -194,18 +194,21 @@ class Module:
         """The symbol of a `Mesh`."""
         return self.mesh(tuple((str(name), size) for name, size in mesh.shape.items()))
 
-    def split_text(self, mesh: Any, entries: Entries, ndim: int) -> str:
+    def split_text(
+        self, mesh: Any, entries: Entries, ndim: int, reductions: Reductions = NO_REDUCTIONS
+    ) -> str:
         """A sharding in Shardy's syntax, as in the type of an array with `ndim` axes: ``@mesh, [{"i"}, {}]``. The
         compiler may split further over the axes of `mesh` that are neither explicit nor manual, and over no others."""
         # "?" at the end lets the compiler split the axis further, over axes of type Auto.
         open_end = ["?"] if mesh.auto_axes else []
         rest = ((),) * (ndim - len(entries))
         dims = [", ".join([*(quoted(str(name)) for name in entry), *open_end]) for entry in (*entries, *rest)]
-        used = {name for entry in entries for name in entry}
+        used = {name for entry in entries for name in entry} | reductions.unreduced
         # With Auto axes present, explicit ones that split nothing are listed as replicated, or the compiler might use
         # them.
         whole = [quoted(str(name)) for name in mesh.explicit_axes if name not in used] if open_end else []
         end = f", replicated={{{', '.join(whole)}}}" if whole else ""
+        end += unreduced_text(mesh, reductions)
         return f"@{self.mesh_symbol(mesh)}, [{', '.join(f'{{{dim}}}' for dim in dims)}]{end}"
 
     def mesh_lines(self) -> list[str]:
@@ -216,6 +219,14 @@ class Module:
             where = f", device_ids={ints(devices)}" if devices else ""
             lines.append(f"  sdy.mesh @{symbol} = <[{named}]{where}>")
         return lines
+
+
+def unreduced_text(mesh: Any, reductions: Reductions) -> str:
+    """The end of a sharding in Shardy's syntax: ``, unreduced={"x"}`` for sums, ``, unreduced=max{"x"}`` for maxima."""
+    if not reductions.unreduced:
+        return ""
+    names = [quoted(str(name)) for name in mesh.axis_names if name in reductions.unreduced]
+    return f", unreduced={'' if reductions.kind == 'sum' else reductions.kind}{{{', '.join(names)}}}"
 
 
 class Counter:
@@ -359,9 +370,13 @@ class Function:
 
     def split(self, x: Value, spec: Spec) -> Value:
         """`x`, split as its type says."""
+        return self.constrain(x, self.module.split_text(spec.mesh, spec.entries, x.aval.ndim, spec.reductions))
+
+    def constrain(self, x: Value, sharding: str) -> Value:
+        """`x` with this sharding, in Shardy's syntax."""
+        operand = x.name  # before `fresh`: reading the name of a `Number` may add its line
         name = self.fresh()
-        where = self.module.split_text(spec.mesh, spec.entries, x.aval.ndim)
-        self.line(f"{name} = sdy.sharding_constraint {x.name} <{where}> : {x.aval.text}")
+        self.line(f"{name} = sdy.sharding_constraint {operand} <{sharding}> : {x.aval.text}")
         return Value(name, x.aval)
 
     def call(self, symbol: str, operands: Sequence[Value], outs: Sequence[ShapedArray]) -> list[Value]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import DeviceError
+from .._base.errors import DeviceError, UnsupportedError
 from .._base.native import native
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
@@ -146,7 +146,10 @@ def is_local(device: Device) -> bool:
 
 @functools.lru_cache(4096)
 def is_whole(sharding: Sharding, shape: tuple[int, ...]) -> bool:
-    """Whether the devices of this process together hold all elements of an array of this shape."""
+    """Whether the devices of this process together hold all elements of an array of this shape. They do not if some
+    combination of what they hold is the array."""
+    if sharding.is_unreduced:
+        return False
     # Slices are not hashable before Python 3.12, but their text is.
     all_parts = {str(index) for index in sharding.devices_indices_map(shape).values()}
     return all_parts == {str(index) for index in _local_parts(sharding, shape)[1]}
@@ -155,6 +158,11 @@ def is_whole(sharding: Sharding, shape: tuple[int, ...]) -> bool:
 @functools.lru_cache(4096)
 def _device_to_host(aval: ShapedArray, sharding: Sharding) -> Callable[[Any], np.ndarray]:
     """A function that reads buffers of this physical type and sharding as NumPy arrays."""
+    if sharding.is_unreduced:
+        raise UnsupportedError(
+            f"reading an array of type {aval.short}, of which the devices hold partial results: {sharding}",
+            instead="phlox.reshard(x, phlox.P(...)) first, which combines them",
+        )
     if not is_whole(sharding, aval.shape):
         raise DeviceError(
             f"an array of type {aval.short} cannot be read: it spans devices of other processes, {sharding}",

@@ -382,7 +382,7 @@ class Pullback:
         # Results without a derivative have no output in the Jaxpr.
         present = only(cotangents, self.form.nonzero)
         # The cotangent gets the type of the result in its manual axes, along which values vary in `shard_map`.
-        present = as_typed_all(present, itertools.compress(self.out_avals, self.form.nonzero))
+        present = as_typed_all(present, (a.cotangent() for a in itertools.compress(self.out_avals, self.form.nonzero)))
         wishes = [True] * len(self.in_avals) if mask is None else mask
         has_derivative = [dtypes.is_inexact(a.dtype) for a in self.in_avals]
         inexact_wishes = only(wishes, has_derivative)

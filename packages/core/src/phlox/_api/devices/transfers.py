@@ -15,6 +15,7 @@ from ..._ops.structure.shape import copy
 from ..._trace.trace import Tracer, not_an_array
 from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, put
 from ..._xla.devices import Device, default_backend, default_device
+from ..._xla.host_values import as_array
 from ..._xla.moves import move
 from ..._xla.partition_spec import PartitionSpec
 from ..._xla.sharding import Sharding, single_device
@@ -87,6 +88,8 @@ def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool) -> Any:
         raise not_an_array(x, "a leaf given to device_put")
     # As in JAX: `device_put` without a device puts on the default device also inside of `set_mesh`.
     place = single_device(default_device()) if sharding is None else sharding  # not the mesh of the context
+    if place.is_unreduced:
+        return move(as_array(x), place)
     return put(np.asarray(x, aval.dtype), aval, place, committed=sharding is not None, share=share)
 
 

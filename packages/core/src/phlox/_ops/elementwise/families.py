@@ -22,6 +22,7 @@ from ..._transform import spectra
 from ..._transform.array_operations import Zero, add, move_axis, sum_axes, weak_number
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import passes
+from ..._transform.sharding_types import as_partial
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
@@ -44,10 +45,14 @@ _KIND_NAMES = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f
 
 
 def literal(like: Any, value: Any) -> Any:
-    """`value` with the dtype of `like`: a NumPy scalar, or a weakly typed number if `like` is a weakly typed scalar."""
+    """`value` with the dtype of `like`: a NumPy scalar, or a weakly typed number if `like` is a weakly typed scalar.
+
+    Zero is unreduced where `like` is, so that the two can be added, or selected from.
+    """
     aval = typeof(like)
     number = np.asarray(value, aval.dtype)[()]
-    return weak_number(number) if aval.weak_type and not aval.shape else exact(number)
+    number = weak_number(number) if aval.weak_type and not aval.shape else exact(number)
+    return number if aval.spec is None or number != 0 else as_partial(number, aval)
 
 
 def check_kind(name: str, aval: ShapedArray, accepts: str, position: int | None = None) -> None:

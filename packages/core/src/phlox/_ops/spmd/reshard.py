@@ -19,11 +19,11 @@ from ..._xla.foreign import foreign_call, untyped
 from ..._xla.host_values import as_array
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..._xla.moves import move
-from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
+from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, reductions_in
 from ..._xla.placement import aval_of, key_for
 from ..._xla.platforms import platform_of
 from ..._xla.program import spec_text
-from ..._xla.sharding import NamedSharding, Sharding, spec_of
+from ..._xla.sharding import NamedSharding, Sharding, check_resharding, spec_of
 from ..._xla.text import Function, Value, quoted
 from ..structure.shape import structural
 
@@ -34,22 +34,21 @@ def insert_entry(spec: PartitionSpec, dim: Dim, names: tuple[Any, ...] = ()) -> 
         return spec
     before = (*spec[:dim], *(None for _ in range(dim - len(spec))))
     entry = names[0] if len(names) == 1 else names or None
-    return PartitionSpec(*before, entry, *spec[dim:])
+    return spec.update((*before, entry, *spec[dim:]))
 
 
 def _lower(f: Function, x: Value, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Value:
     if mesh.size == 1:
         return x
     if mesh.explicit_axes and mesh.auto_axes:
-        where = f.module.split_text(mesh, tuple(map(axes_of, spec)), x.aval.ndim)
+        where = f.module.split_text(mesh, tuple(map(axes_of, spec)), x.aval.ndim, reductions_in(spec))
     else:
         where = spec_text(f.module, mesh, spec, x.aval.ndim)
-    out = f.fresh()
-    f.line(f"{out} = sdy.sharding_constraint {x} <{where}> : {x.aval.text}")
-    return Value(out, x.aval)
+    return f.constrain(x, where)
 
 
 def _types(aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> ShapedArray:
+    check_resharding(aval, spec)
     return aval.laid(spec_of(NamedSharding(mesh, spec), aval.ndim))
 
 
