@@ -287,7 +287,7 @@ class ShapeError(PhloxError, TypeError, ValueError):
     """
 
 
-class ShardingTypeError(PhloxError, TypeError):
+class ShardingTypeError(PhloxError, TypeError, ValueError):
     """The shardings in the types of operands do not fit each other, or leave open how the result is sharded.
 
     Only arrays over a mesh with explicit axes have such types, as ``f32[8@x,4@y]``. Attributes: `avals`, the types of

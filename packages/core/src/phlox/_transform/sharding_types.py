@@ -13,7 +13,7 @@ from .._base import config
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.primitive import primitive
-from .._ir.sharding_types import Reductions, any_specs, entries_of, reductions_of, spec_over
+from .._ir.sharding_types import NO_REDUCTIONS, any_specs, entries_of, reductions_of, spec_over
 from .._trace.trace import typeof
 
 
@@ -28,13 +28,13 @@ def laid(x: Any, aval: ShapedArray) -> Any:
     return primitive("reshard").bind(x, mesh=_with_devices(spec.mesh), spec=aval.sharding.spec)
 
 
-def as_partial(x: Any, aval: ShapedArray) -> Any:
-    """`x` as partial results over the axes along which `aval` is unreduced."""
-    axes, _, kind = reductions_of(aval)
-    if not axes:
+def with_reductions(x: Any, aval: ShapedArray) -> Any:
+    """`x`, a constant that meets an array of type `aval`, with the reductions of this type."""
+    if reductions_of(aval) == NO_REDUCTIONS:
         return x
-    have, mesh = typeof(x), aval.spec.mesh  # type: ignore[union-attr]
-    return laid(x, have.laid(spec_over(mesh, entries_of(have), Reductions(axes, kind=kind))))
+    have, spec = typeof(x), aval.spec
+    assert spec is not None
+    return laid(x, have.laid(spec_over(spec.mesh, entries_of(have), spec.reductions)))
 
 
 def _with_devices(mesh: Any) -> Any:
@@ -52,6 +52,8 @@ def unsplit(x: Any) -> Any:
     have = typeof_value(x)
     if have is None or have.spec is None or not hasattr(x, "dtype"):
         return x
+    if have.spec.reductions.unreduced:  # the compiler would take a partial result for the array
+        x = laid(x, have.laid(spec_over(have.spec.mesh, have.spec.entries)))
     return primitive("mesh_cast").bind(x, axes=None)
 
 

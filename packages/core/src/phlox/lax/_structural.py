@@ -14,7 +14,7 @@ from .._ops.structure import (
     shape as ops,
 )
 from .._ops.structure.numbers import wrapped
-from .._transform.sharding_types import as_partial
+from .._transform.sharding_types import with_reductions
 from ..typing import Array, ArrayLike, DTypeLike
 
 Ints = Sequence[int]
@@ -253,7 +253,7 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
     Array([0., 1.], dtype=float32)
     """
     operand, padding_value = check("pad", operand, padding_value)
-    padding_value = as_partial(padding_value, type_of(operand))
+    padding_value = with_reductions(padding_value, type_of(operand))
     return ops.pad(operand, padding_value, padding_config=tuple(tuple(int(n) for n in row) for row in padding_config))
 
 

@@ -170,7 +170,7 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
         ) from None
     cotangents: list[Any] = []
     for i, (ct, aval) in enumerate(zip(leaves, in_avals, strict=True)):
-        expected = aval.tangent()
+        expected = aval.cotangent()
         # Cotangents of integers are dropped whatever they are, as in JAX.
         if ct is None or expected.dtype == dtypes.float0:
             cotangents.append(Zero(expected))

@@ -12,7 +12,9 @@ from ..._base import config, pytree
 from ..._base.errors import ArgumentError, OptionError
 from ..._base.wrapping import wraps
 from ..._ir.avals import typeof_value
+from ..._ir.sharding_types import Reductions, spec_over
 from ..._ops.spmd.reshard import mesh_cast
+from ..._transform.sharding_types import laid
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..._xla.partition_spec import PartitionSpec, UnreducedKind
 from ..jit import arguments
@@ -118,12 +120,18 @@ def _with_types(mesh: Mesh | AbstractMesh, axes: tuple[Any, ...], kind: AxisType
 
 
 def _drop_axes(tree: Any, axes: tuple[Any, ...]) -> Any:
-    """Casts the arrays of a tree to types without `axes`."""
+    """Casts the arrays of a tree to types without `axes`. Partial results along them are combined."""
 
     def cast(x: Any) -> Any:
         aval = typeof_value(x)
-        split = aval is not None and aval.spec is not None and any(n in axes for e in aval.spec.entries for n in e)
-        return mesh_cast(x, axes=axes) if split else x
+        if aval is None or aval.spec is None:
+            return x
+        unreduced, reduced, kind = aval.spec.reductions
+        if unreduced.intersection(axes):
+            rest = Reductions(unreduced.difference(axes), reduced, kind)
+            x = laid(x, aval.laid(spec_over(aval.spec.mesh, aval.spec.entries, rest)))
+        named = reduced.union(*aval.spec.entries, unreduced)
+        return x if named.isdisjoint(axes) else mesh_cast(x, axes=axes)
 
     return pytree.tree_map(cast, tree)
 

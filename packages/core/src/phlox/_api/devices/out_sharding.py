@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from ..._base import pytree
-from ..._base.errors import ArgumentError, OptionError
+from ..._base.errors import ArgumentError, OptionError, ShardingTypeError
 from ..._base.wrapping import wraps
-from ..._ir.sharding_types import any_specs
+from ..._ir.avals import typeof_value
+from ..._ir.sharding_types import any_specs, entries_of, reductions_of
 from ..._trace.trace import typeof
 from ..._transform.sharding_types import unsplit
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
@@ -72,10 +73,21 @@ def _agree(context: Mesh | AbstractMesh, mesh: Mesh | AbstractMesh) -> bool:
 def operands_for(out_sharding: Any, *operands: Any) -> Any:
     """The operands (trees), between which and a result with `out_sharding` the compiler chooses the shardings.
 
-    They are unchanged if `out_sharding` is None, or if they are not split over explicit axes.
+    They are unchanged if `out_sharding` is None, or if they are not split over explicit axes. Raises `ShardingTypeError`
+    if the result is to consist of partial results along an axis along which some operand is whole.
     """
     if out_sharding is None or not any_specs():
         return operands
+    for axis in getattr(out_sharding, "spec", out_sharding).unreduced:
+        for x in pytree.tree_leaves(operands):
+            aval = typeof_value(x)
+            if aval and aval.ndim and axis not in reductions_of(aval).unreduced.union(*entries_of(aval)):
+                raise ShardingTypeError(
+                    f"out_sharding={out_sharding}: {aval.short} is not split over {axis!r}, so that the devices along it "
+                    "have no partial results",
+                    instead="unreduced axes over which the sum is split",
+                    avals=[aval],
+                )
     return pytree.tree_map(unsplit, operands)
 
 

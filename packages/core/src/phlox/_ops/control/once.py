@@ -130,7 +130,7 @@ def once_transpose(
     known = [x for x in operands if not is_linear(x)]
     results = iter(prim.rebind([*args[:selectors], *known, *only(cotangents, nonzero)], params, programs))
     there = iter(present)
-    mine = [(next(results) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in operands]
+    mine = [(next(results) if next(there) else Zero(x.aval.cotangent())) if is_linear(x) else None for x in operands]
     return [*[None] * selectors, *mine]
 
 

@@ -347,7 +347,7 @@ def _scan_transpose(
         ("transposed step", linear, num_consts, num_carry, ys_has, axis_env.get()),
         lambda: backward_step(jaxpr, linear, num_consts, num_carry, ys_has),
     )
-    sums = [zeros(x.aval) for x in consts if is_linear(x)]
+    sums = [zeros(x.aval.cotangent()) for x in consts if is_linear(x)]
     going = [instantiate(ct) for ct in given_carry]
     last, rows = bind_scan(
         step,

@@ -321,7 +321,7 @@ def _scan_states_transpose(
         ("transposed step", linear, axis_env.get()),
         lambda: backward_step(step_jaxpr, linear, len(const_lin), len(o.carry), ()),
     )
-    sums = [zeros(x.aval) for x in o.step_consts if is_linear(x)]
+    sums = [zeros(x.aval.cotangent()) for x in o.step_consts if is_linear(x)]
     known = [x for x in o.step_consts if not is_linear(x)]
     operands = o._replace(step_consts=known, carry=[*sums, *map(instantiate, cotangents)])
     outs = _bind_scan_states(cond_jaxpr, body_jaxpr, step, operands, not reverse)

@@ -218,10 +218,11 @@ def backward_step(
 ) -> ClosedJaxpr:
     const_lin, _, xs_lin = split_operands(linear, num_consts, num_carry)
     const_avals, _, xs_avals = split_operands(jaxpr.in_avals, num_consts, num_carry)
+    out_avals = [a.cotangent() for a in jaxpr.out_avals]
     # Cotangents of the carry have the weak types of the carry that a turn returns, as in JAX; that which it takes may
     # have others.
-    carry_avals, ys_avals = jaxpr.out_avals[:num_carry], jaxpr.out_avals[num_carry:]
-    summed = only(const_avals, const_lin)
+    carry_avals, ys_avals = out_avals[:num_carry], out_avals[num_carry:]
+    summed = [a.cotangent() for a in only(const_avals, const_lin)]
 
     counts = num_consts - sum(const_lin), len(summed), num_carry, len(xs_avals) - sum(xs_lin), sum(ys_has)
 
@@ -230,7 +231,7 @@ def backward_step(
         first, later, ys = iter(known), iter(rows), iter(cts)
         values = [Linear(a) if lin else next(first) for a, lin in zip(const_avals, const_lin, strict=True)]
         # All carries are linear here: others were made slices or states before.
-        values += [Linear(a) for a in carry_avals]
+        values += [Linear(a) for a in jaxpr.out_avals[:num_carry]]
         values += [Linear(a) if lin else next(later) for a, lin in zip(xs_avals, xs_lin, strict=True)]
         outgoing = [*going, *(next(ys) if has else Zero(a) for a, has in zip(ys_avals, ys_has, strict=True))]
         results = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, outgoing)

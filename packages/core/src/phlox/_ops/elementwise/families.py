@@ -16,13 +16,14 @@ from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive, Series, Unfused, primitive
+from ..._ir.sharding_types import reductions_of
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add, move_axis, sum_axes, weak_number
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import passes
-from ..._transform.sharding_types import as_partial
+from ..._transform.sharding_types import with_reductions
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
@@ -52,7 +53,7 @@ def literal(like: Any, value: Any) -> Any:
     aval = typeof(like)
     number = np.asarray(value, aval.dtype)[()]
     number = weak_number(number) if aval.weak_type and not aval.shape else exact(number)
-    return number if aval.spec is None or number != 0 else as_partial(number, aval)
+    return number if not reductions_of(aval).unreduced or number != 0 else with_reductions(number, aval)
 
 
 def check_kind(name: str, aval: ShapedArray, accepts: str, position: int | None = None) -> None:

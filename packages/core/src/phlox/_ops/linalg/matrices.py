@@ -18,6 +18,7 @@ from ..._ir.sharding_types import check_whole, entries_of, join
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.sharding_types import with_reductions
 from ..._transform.spectra import Decomposition, Followed, Slope, Spectrum, Vectors
 from ..control.rows import row_of
 from ..control.scan import scan
@@ -169,7 +170,7 @@ def hermitian_part(x: Any) -> Any:
 
 def filled(x: Any, value: Any) -> Any:
     """An array of the shape and dtype of `x`, filled with a number."""
-    return broadcast_to(literal(x, value), typeof(x).shape)
+    return with_reductions(broadcast_to(literal(x, value), typeof(x).shape), typeof(x))
 
 
 def product(x: Any, y: Any, *more: Any) -> Any:

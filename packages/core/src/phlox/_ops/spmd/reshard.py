@@ -10,7 +10,7 @@ from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray
 from ..._ir.key_uses import passes
 from ..._ir.primitive import Primitive, sharding_in_types
-from ..._ir.sharding_types import spec_over
+from ..._ir.sharding_types import Reductions, spec_over
 from ..._transform.array_operations import linear_jvp
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.sharding_types import unsplit
@@ -100,7 +100,8 @@ def _cast_types(aval: ShapedArray, axes: tuple[Any, ...] | None) -> ShapedArray:
         return aval.laid(None)
     mesh = aval.spec.mesh.update_axis_types(dict.fromkeys(axes, AxisType.Auto))
     entries = [tuple(name for name in entry if name not in axes) for entry in aval.spec.entries]
-    return aval.laid(spec_over(mesh, entries))
+    unreduced, reduced, kind = aval.spec.reductions
+    return aval.laid(spec_over(mesh, entries, Reductions(unreduced.difference(axes), reduced.difference(axes), kind)))
 
 
 def _cast_eager(x: Any, axes: tuple[Any, ...] | None) -> Any:
@@ -112,7 +113,8 @@ def _cast_eager(x: Any, axes: tuple[Any, ...] | None) -> Any:
     mesh = sharding.mesh
     changed = mesh.explicit_axes if axes is None else axes
     kinds = [AxisType.Auto if n in changed else t for n, t in zip(mesh.axis_names, mesh.axis_types, strict=True)]
-    key = key_for(x.aval, sharding.update(mesh=mesh.update(axis_types=kinds)), x.committed)
+    spec = sharding.spec.update(reduced=sharding.spec.reduced.difference(changed))
+    key = key_for(x.aval, sharding.update(mesh=mesh.update(axis_types=kinds), spec=spec), x.committed)
     return wrap(x._buf, aval_of(key), key)
 
 

@@ -341,7 +341,9 @@ def _shard_map_transpose(
     operands = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
     operand_cotangents = iter(axes.bind(program, operands, (*arg_specs, *ct_specs), tuple(result_specs)))
     there = iter(present)
-    return [(next(operand_cotangents) if next(there) else Zero(x.aval)) if is_linear(x) else None for x in args]
+    return [
+        (next(operand_cotangents) if next(there) else Zero(x.aval.cotangent())) if is_linear(x) else None for x in args
+    ]
 
 
 def _shard_map_batch(

@@ -295,7 +295,7 @@ def _gather_transpose(ct: Any, operand: Any, indices: Any, **params: Any) -> lis
         numbers.start_indices_batching_dims,
     )
     result = primitive("scatter-add").bind(
-        zeros(operand.aval),
+        zeros(operand.aval.cotangent()),
         indices,
         ct,
         dimension_numbers=back,

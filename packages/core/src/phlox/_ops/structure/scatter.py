@@ -233,7 +233,7 @@ def _linear_transpose(ct: Any, operand: Any, indices: Any, updates: Any, keep_op
     ct_operand = ct_updates = None
     if is_linear(operand):
         # Elements that were overwritten have no part in the result.
-        ct_operand = ct if keep_operand else scatter(ct, indices, zeros(updates_aval), **params)
+        ct_operand = ct if keep_operand else scatter(ct, indices, zeros(updates_aval.cotangent()), **params)
     if is_linear(updates):
         ct_updates = read_back(ct, indices, operand_aval, updates_aval, params)
     return [ct_operand, None, ct_updates]

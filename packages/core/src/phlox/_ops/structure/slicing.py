@@ -221,7 +221,7 @@ def _all_starts(f: Function, starts: Sequence[Value], rank: int) -> tuple[Value,
 def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Ints) -> list[Any]:
     # Both operations move a start that is out of bounds to the same place, so that cotangents go to the elements that
     # were read.
-    return [dynamic_update_slice(zeros(x.aval), ct, *starts), *[None] * len(starts)]
+    return [dynamic_update_slice(zeros(x.aval.cotangent()), ct, *starts), *[None] * len(starts)]
 
 
 def _dynamic_slice_batch(
@@ -315,7 +315,7 @@ def _update_lower(f: Function, x: Value, update: Value, *starts: Value) -> Value
 
 def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list[Any]:
     update_aval = update.aval if is_linear(update) else typeof(update)
-    ct_x = dynamic_update_slice(ct, zeros(update_aval), *starts) if is_linear(x) else None
+    ct_x = dynamic_update_slice(ct, zeros(update_aval.cotangent()), *starts) if is_linear(x) else None
     ct_update = dynamic_slice(ct, *starts, slice_sizes=update_aval.shape) if is_linear(update) else None
     return [ct_x, ct_update, *[None] * len(starts)]
 

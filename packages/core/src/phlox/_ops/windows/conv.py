@@ -208,7 +208,7 @@ def _merge(x: Any, source: int, axis: int) -> Any:
 def _conv_transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
     linear = lhs if is_linear(lhs) else rhs
     if 0 in linear.aval.shape or 0 in typeof(ct).shape:
-        cotangent = zeros(linear.aval)
+        cotangent = zeros(linear.aval.cotangent())
     else:
         rule = _of_input if is_linear(lhs) else _of_kernel
         # With preferred_element_type the cotangent is wider than the factors.

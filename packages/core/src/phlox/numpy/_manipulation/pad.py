@@ -16,6 +16,7 @@ from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import check_one, integer, type_of
 from ..._operands.indices import positions
 from ..._operands.promotion import to_dtype
+from ..._transform.sharding_types import with_reductions
 from ..._ops.structure.slicing import along
 from ...typing import Array, ArrayLike
 from .._creation.fill import linspace
@@ -145,7 +146,10 @@ def _to_values(array: Any, ends: Any, widths: Widths, ramp: bool) -> Any:
     weak = type_of(array).weak_type
     for axis, ((lo, hi), pair) in enumerate(zip(widths, ends, strict=True)):
         n = type_of(array).shape[axis]
-        before, after = (_stretch(to_dtype(v, dtype), array, axis, w) for v, w in zip(pair, (lo, hi), strict=True))
+        before, after = (
+            with_reductions(_stretch(to_dtype(v, dtype), array, axis, w), type_of(array))
+            for v, w in zip(pair, (lo, hi), strict=True)
+        )
         if ramp and n:
             first, last = along(array, axis, 0, 1), along(array, axis, n - 1, n)
             before = _ramp(pair[0], first, lo, axis)
