@@ -15,8 +15,8 @@ from .._ir.avals import ShapedArray
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import ordered
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, has_unbounded_loop
-from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error
-from .._ir.sharding_types import reductions_of
+from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error, sharding_in_types
+from .._ir.sharding_types import entries_of, reductions_of
 from .compared_values import compared_values, in_memory
 from .constant_nan import may_know_nan
 from .forms import form_for
@@ -82,6 +82,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
         return f.number(v.val, v.aval.physical) if isinstance(v, Literal) else env[v]
 
     locate, explicit, compared = f.module.locations, f.module.explicit, f.module.compared_values
+    apply = _apply_by_types if explicit else _apply_rule
     if explicit:
         env = {v: _partial(f, x, v.aval) for v, x in env.items()}
     with Replay() as replay:
@@ -104,11 +105,11 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
                     f.label = (*around, *f.source.scope)
                     # Rules that stage functions, as that of `scan`, give this line to their operations.
                     replay.enter(Location(f.source.code, f.source.offset))
-                results = _apply_rule(f, eqn, rule, operands, params)
+                results = apply(f, eqn, rule, operands, params)
                 f.locate(scope_text(f.label), primitive.name)
                 f.label = around
             else:
-                results = _apply_rule(f, eqn, rule, operands, params)
+                results = apply(f, eqn, rule, operands, params)
             if explicit:
                 results = _split(f, eqn, results)
             if compared and not compared.isdisjoint(outvars):
@@ -167,6 +168,31 @@ def _apply_rule(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Value]
         if not defined_in_phlox(rule):
             raise
         raise parameter_error(eqn.primitive, [v.aval for v in eqn.invars], eqn.params, error) from error
+
+
+def _apply_by_types(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Value], params: dict[str, Any]) -> Any:
+    """Calls a lowering rule in a computation of each device along the axes along which operands are unreduced, if any.
+
+    Left to Shardy, it gives wrong results where the rule writes a constant or several operations: these are not marked.
+    """
+    f.ins = [v.aval for v in eqn.invars]
+    axes = {n for a in f.ins for n in reductions_of(a).unreduced}
+    if not axes or eqn.primitive.sharding is sharding_in_types:
+        return _apply_rule(f, eqn, rule, operands, params)
+    mesh = next(a.spec.mesh for a in f.ins if a.spec is not None)
+
+    def sharding(aval: ShapedArray) -> str:
+        return f.module.split_text(mesh, entries_of(aval), aval.ndim, reductions_of(aval))
+
+    def body(g: Function, *parts: Value) -> list[Value]:
+        g.outs, g.source = f.outs, f.source
+        results = _apply_rule(g, eqn, rule, parts, params)
+        return list(results) if eqn.primitive.multiple_results else [results]
+
+    ins = [(x, x.aval, sharding(v.aval)) for x, v in zip(operands, eqn.invars, strict=True)]
+    outs = [(a, sharding(v.aval)) for a, v in zip(f.outs, eqn.outvars, strict=True)]
+    results = f.manual(mesh, tuple(axes), ins, outs, body)
+    return results if eqn.primitive.multiple_results else results[0]
 
 
 def _physical_params(eqn: JaxprEqn) -> dict[str, Any]:

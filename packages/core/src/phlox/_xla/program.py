@@ -18,7 +18,8 @@ from .._base.monitoring import COMPILE, LOWER, log_stage, timed
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import Effects
-from .._ir.jaxpr import Jaxpr, memoized
+from .._ir.jaxpr import Jaxpr, JaxprEqn, Var, memoized
+from .._ir.primitive import primitive
 from .._ir.key_uses import has_key_types
 from .._ir.sharding_types import any_specs
 from . import background, memory
@@ -376,6 +377,7 @@ def lower(
         # An `AbstractMesh` in a requirement gets the devices that were chosen for the program.
         out_shardings = [s and bound(s, where) for s in out_shardings]
     if any_specs():
+        jaxpr = _with_partial_results(jaxpr, out_shardings or ())
         out_shardings = _in_types(jaxpr, where, keys, out_shardings)
     # The checks of nan evaluate the program again with the same arguments.
     if watched():
@@ -449,6 +451,17 @@ def _in_types(
 
     in_types = [in_type(v.aval) for v in jaxpr.outvars]
     return [a or s for a, s in zip(out_shardings, in_types, strict=True)] if out_shardings else in_types
+
+
+def _with_partial_results(jaxpr: Jaxpr, out_shardings: Sequence[Sharding | None]) -> Jaxpr:
+    """The jaxpr with results that are resharded to the `out_shardings` whose devices hold partial results."""
+    eqns, outvars = list(jaxpr.eqns), list(jaxpr.outvars)
+    for i, (v, sharding) in enumerate(zip(outvars, out_shardings, strict=False)):
+        if isinstance(sharding, NamedSharding) and sharding.is_unreduced and typed(v.aval, sharding) is not v.aval:
+            outvars[i] = Var(typed(v.aval, sharding))
+            params = {"mesh": sharding.mesh, "spec": sharding.spec}
+            eqns.append(JaxprEqn([v], [outvars[i]], primitive("reshard"), params))
+    return jaxpr if len(eqns) == len(jaxpr.eqns) else jaxpr.replace(eqns=eqns, outvars=outvars)
 
 
 def _is_split(aval: ShapedArray, sharding: Sharding) -> bool:

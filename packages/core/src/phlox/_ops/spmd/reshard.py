@@ -3,14 +3,18 @@ PartitionSpec on a mesh, lies in memory of another kind, or has its elements in 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..._base.errors import ShapeError
-from ..._ir.avals import ShapedArray
+from ..._ir import dtypes
+from ..._ir.avals import ShapedArray, shaped
 from ..._ir.key_uses import passes
 from ..._ir.primitive import Primitive, sharding_in_types
-from ..._ir.sharding_types import Reductions, spec_over
+from ..._ir.sharding_types import Reductions, reductions_of, spec_over
 from ..._transform.array_operations import linear_jvp
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.sharding_types import unsplit
@@ -40,11 +44,30 @@ def insert_entry(spec: PartitionSpec, dim: Dim, names: tuple[Any, ...] = ()) -> 
 def _lower(f: Function, x: Value, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Value:
     if mesh.size == 1:
         return x
-    if mesh.explicit_axes and mesh.auto_axes:
-        where = f.module.split_text(mesh, tuple(map(axes_of, spec)), x.aval.ndim, reductions_in(spec))
-    else:
-        where = spec_text(f.module, mesh, spec, x.aval.ndim)
-    return f.constrain(x, where)
+
+    def sharding(spec: PartitionSpec) -> str:
+        if mesh.explicit_axes and mesh.auto_axes:
+            return f.module.split_text(mesh, tuple(map(axes_of, spec)), x.aval.ndim, reductions_in(spec))
+        return spec_text(f.module, mesh, spec, x.aval.ndim)
+
+    kept = spec.unreduced & reductions_of(f.ins[0]).unreduced if spec.unreduced else frozenset()
+    new = tuple(axis for axis in mesh.axis_names if axis in spec.unreduced - kept)
+    if not new:
+        return f.constrain(x, sharding(spec))
+    # Shardy would take the whole array on each device for its partial result. One device along `new` keeps it, the
+    # others get zeros.
+    before = PartitionSpec(*spec.partitions, unreduced=kept, reduced=spec.reduced)
+    x = f.constrain(x, sharding(before))
+    first = np.arange(math.prod(mesh.shape[axis] for axis in new)) == 0
+    first = f.constant(first, shaped(first.shape, dtypes.bool_))
+    split = spec_text(f.module, mesh, PartitionSpec(new), 1)
+    operands = [(first, shaped((1,), dtypes.bool_), split), (x, x.aval, sharding(before))]
+
+    def body(g: Function, is_first: Value, x: Value) -> list[Value]:
+        is_first = g.unlike("stablehlo.reshape", is_first, shaped((), dtypes.bool_))
+        return [g.select(g.broadcast(is_first, x.aval.shape), x, g.constant(0, x.aval))]
+
+    return f.manual(mesh, tuple(spec.unreduced), operands, [(x.aval, sharding(spec))], body)[0]
 
 
 def _types(aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> ShapedArray:

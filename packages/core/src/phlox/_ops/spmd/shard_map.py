@@ -186,12 +186,8 @@ def _shard_map_lower(
     manual: Names,
     check_vma: bool,
 ) -> list[Value]:
-    def shardings(specs: Specs, parts: Sequence[ShapedArray], wholes: Sequence[Any]) -> str:
-        texts = []
-        for spec, part, x in zip(specs, parts, wholes, strict=True):
-            rank = (x.aval if isinstance(x, Value) else x).ndim
-            texts.append(f"<{spec_text(f.module, mesh, PartitionSpec(*_whole_entries(spec, part)), rank)}>")
-        return ", ".join(texts)
+    def sharding(spec: PartitionSpec, part: ShapedArray, rank: int) -> str:
+        return spec_text(f.module, mesh, PartitionSpec(*_whole_entries(spec, part)), rank)
 
     if ordered(jaxpr.effects):
         raise EffectError(
@@ -200,29 +196,14 @@ def _shard_map_lower(
             instead="ordered=False",
             effects=jaxpr.effects,
         )
-    outs = list(f.outs)
-    # The axes that an outer `shard_map` has left to the compiler, or all of them, less those of this one.
-    auto = tuple(n for n in (f.auto if f.axes else mesh.axis_names) if n not in manual)
-    inner = Function(f.module, tuple(mesh.shape.items()), f.counter, f.indent + "  ", f.label, auto)
-    parts = [Value(inner.fresh(), a.physical) for a in jaxpr.in_avals]
-    results = lower_jaxpr(inner, jaxpr.jaxpr, parts)
-    name = f.fresh()
-    left = f"{name} = " if len(outs) == 1 else f"{name}:{len(outs)} = " if outs else ""
-    head = ", ".join(f"{p}: {p.aval.text}" for p in parts)
-    mapped = ", ".join(quoted(str(axis)) for axis in mesh.axis_names if axis in manual)
-    begin = (
-        f"{left}sdy.manual_computation({', '.join(map(str, args))}) "
-        f"in_shardings=[{shardings(in_specs, jaxpr.in_avals, args)}] "
-        f"out_shardings=[{shardings(out_specs, jaxpr.out_avals, outs)}] manual_axes={{{mapped}}} ({head}) {{"
-    )
-    types = ", ".join(r.aval.text for r in results)
-    returned = f" {', '.join(map(str, results))} : {types}" if results else ""
-    end = f"{inner.indent}sdy.return{returned}"
-    operand_types = ", ".join(a.aval.text for a in args)
-    tail = f"{f.indent}}} : ({operand_types}) -> ({', '.join(a.text for a in outs)})"
-    # One entry, because `locate` adds a location to each entry.
-    f.line("\n".join([begin, *inner.lines, end, tail]))
-    return [Value(f"{name}#{i}" if len(outs) > 1 else name, a) for i, a in enumerate(outs)]
+    operands = [
+        (x, part.physical, sharding(spec, part, x.aval.ndim))
+        for x, part, spec in zip(args, jaxpr.in_avals, in_specs, strict=True)
+    ]
+    outs = [
+        (out, sharding(spec, part, out.ndim)) for out, part, spec in zip(f.outs, jaxpr.out_avals, out_specs, strict=True)
+    ]
+    return f.manual(mesh, manual, operands, outs, lambda g, *parts: lower_jaxpr(g, jaxpr.jaxpr, parts))
 
 
 def _shard_map_jvp(
