@@ -135,6 +135,27 @@ def reductions_of(aval: ShapedArray) -> Reductions:
     return aval.spec.reductions if aval.spec is not None else NO_REDUCTIONS
 
 
+def manual_reductions(aval: ShapedArray) -> tuple[frozenset[Any], frozenset[Any]]:
+    """The manual axes along which a type is unreduced, and those along which it is reduced, inside of `shard_map`."""
+    if aval.spec is None:
+        return frozenset(), frozenset()
+    unreduced, reduced, _ = aval.spec.reductions
+    return unreduced.intersection(aval.spec.mesh.manual_axes), reduced.intersection(aval.spec.mesh.manual_axes)
+
+
+def without_manual(spec: Spec | None) -> Spec | None:
+    """The spec without reductions over manual axes."""
+    if spec is None or not (manual := spec.mesh.manual_axes):
+        return spec
+    unreduced, reduced, kind = spec.reductions
+    return spec_over(spec.mesh, spec.entries, Reductions(unreduced.difference(manual), reduced.difference(manual), kind))
+
+
+def partial_axes(aval: ShapedArray) -> frozenset[Any]:
+    """The explicit axes along which a type is unreduced."""
+    return reductions_of(aval).unreduced - manual_reductions(aval)[0]
+
+
 def listed(avals: Sequence[ShapedArray]) -> str:
     return ", ".join(a.short for a in avals)
 

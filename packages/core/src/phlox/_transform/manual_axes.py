@@ -10,31 +10,67 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import Jaxpr
 from .._ir.primitive import current_trace, primitive
-from .._ir.sharding_types import any_specs
+from .._ir.sharding_types import any_specs, manual_reductions
 from .._trace.axes import tracked_axes
 from .._trace.refs import accesses
 from .._trace.trace import typeof
-from .array_operations import Zero
+from .array_operations import Zero, zeros
 from .sharding_types import laid
 
 
 def as_varying(x: Any, aval: ShapedArray) -> Any:
     """`x`, a value or a cotangent, with the `vma` of `aval`: declared as varying where it does not, summed up over the
-    devices where it varies and must not. A `Zero` stays as it is."""
+    devices where it varies and must not. Its reductions over manual axes become those of `aval`. A `Zero` stays as it
+    is."""
     if type(x) is Zero:
         return x
-    have = typeof(x).vma
-    if have == aval.vma:
+    have = typeof(x)
+    if have.vma == aval.vma and have.spec is aval.spec:
         return x
+    if manual_reductions(have) != manual_reductions(aval):
+        x = _with_manual_reductions(x, aval)
+    have_vma = typeof(x).vma
     # `pvary` and `psum_invariant` are each other's transposes: a value copied to all devices has the sum of their
     # cotangents.
-    more, less = in_order(aval.vma - have), in_order(have - aval.vma)
+    more, less = in_order(aval.vma - have_vma), in_order(have_vma - aval.vma)
     if more:
         x = primitive("pvary").bind(x, axes=more)
     return primitive("psum_invariant").bind(x, axes=less, axis_index_groups=None)[0] if less else x
+
+
+def _with_manual_reductions(x: Any, aval: ShapedArray) -> Any:
+    """`x` with the reductions of `aval` over manual axes. All changes but a sum are declarations."""
+    have, (unreduced, reduced) = typeof(x), manual_reductions(typeof(x))
+    to_unreduced, to_reduced = manual_reductions(aval)
+    if axes := in_order(unreduced - to_unreduced - aval.vma):
+        x = primitive("unreduced_psum").bind(x, axes=axes)
+    alike = in_order(to_unreduced - unreduced - have.vma)
+    if alike:
+        x = _on_first(x, alike)
+    changes = {
+        "varying": (unreduced - to_unreduced | reduced - to_reduced) & aval.vma,
+        "unreduced": to_unreduced - unreduced,
+        "reduced": to_reduced - reduced,
+        "invarying": reduced - to_reduced - to_unreduced - aval.vma,
+    }
+    for to, changed in changes.items():
+        if changed:
+            x = primitive("manual_cast").bind(x, axes=in_order(changed), to=to)
+    return x
+
+
+def _on_first(x: Any, axes: tuple[Any, ...]) -> Any:
+    """`x`, which is equal on all devices along `axes`, on the first of them, and zeros on the others."""
+    none = zeros(typeof(x).laid(None))
+    for axis in axes:
+        is_other = primitive("ne").bind(primitive("axis_index").bind(axis_name=axis), np.int32(0))
+        x = primitive("select_n").bind(is_other, x, none)
+    return x
 
 
 def widen_refs(jaxpr: Jaxpr, axes: frozenset[Any] = frozenset(), read_too: bool = False) -> bool:

@@ -13,7 +13,7 @@ from .._base import config
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.primitive import primitive
-from .._ir.sharding_types import NO_REDUCTIONS, any_specs, entries_of, reductions_of, spec_over
+from .._ir.sharding_types import NO_REDUCTIONS, any_specs, entries_of, reductions_of, spec_over, without_manual
 from .._trace.trace import typeof
 
 
@@ -21,6 +21,9 @@ def laid(x: Any, aval: ShapedArray) -> Any:
     """`x`, split over explicit axes as `aval` is. Anything that is no array stays as it is."""
     have = typeof_value(x)
     if have is None or have.spec is aval.spec or have.dtype == dtypes.float0:
+        return x
+    # Reductions over manual axes are changed by `as_varying`.
+    if without_manual(have.spec) is without_manual(aval.spec):
         return x
     # To become unsplit, an array needs the mesh too: that of the type which it has.
     spec = aval.spec or have.spec

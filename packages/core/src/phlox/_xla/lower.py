@@ -16,7 +16,7 @@ from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import ordered
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, has_unbounded_loop
 from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error, sharding_in_types
-from .._ir.sharding_types import entries_of, reductions_of
+from .._ir.sharding_types import entries_of, partial_axes, reductions_of
 from .compared_values import compared_values, in_memory
 from .constant_nan import may_know_nan
 from .forms import form_for
@@ -146,7 +146,7 @@ def _split(f: Function, eqn: JaxprEqn, results: Any) -> Any:
 
 def _partial(f: Function, x: Value, aval: ShapedArray) -> Value:
     """An input or output of a program, which is marked if it consists of partial results."""
-    return f.split(x, aval.spec) if reductions_of(aval).unreduced else x  # type: ignore[arg-type]
+    return f.split(x, aval.spec) if partial_axes(aval) else x  # type: ignore[arg-type]
 
 
 def _in_memory(f: Function, eqn: JaxprEqn, results: Any) -> Any:
@@ -176,7 +176,7 @@ def _apply_by_types(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Va
     Left to Shardy, it gives wrong results where the rule writes a constant or several operations: these are not marked.
     """
     f.ins = [v.aval for v in eqn.invars]
-    axes = {n for a in f.ins for n in reductions_of(a).unreduced}
+    axes = frozenset().union(*map(partial_axes, f.ins))
     if not axes or eqn.primitive.sharding is sharding_in_types:
         return _apply_rule(f, eqn, rule, operands, params)
     mesh = next(a.spec.mesh for a in f.ins if a.spec is not None)

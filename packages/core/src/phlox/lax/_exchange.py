@@ -9,14 +9,16 @@ import numpy as np
 
 from .._base import pytree
 from .._base.docstrings import docs_from
-from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
+from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
+from .._ir.sharding_types import manual_reductions
 from .._operands.broadcasting import insert_axes, where
 from .._operands.checks import canonical_axis, check, type_of
 from .._operands.promotion import to_dtype
-from .._ops.spmd import exchange as ops
+from .._ops.spmd import exchange as ops, partial
 from .._ops.spmd.collectives import varying_over
 from .._ops.structure import shape
+from .._trace.axes import tracked_axes
 from ..typing import Array, ArrayLike
 from ._parallel import AxisGroups, AxisName, axis_index, axis_size, group_size, groups_of, names_of, psum
 
@@ -43,7 +45,8 @@ def all_gather(
         one group of all positions.
       axis: position of the gathered axis in the result; negative numbers count from the last axis.
       tiled: whether the values are concatenated along the existing `axis` instead of stacked along a new one.
-      to: "varying" or "invarying"; without effect, since phlox does not track which values are equal on all devices.
+      to: "varying" or "invarying", without effect; or "reduced": the type says that the result is equal on all devices,
+        and that its cotangent consists of partial results.
 
     Returns:
       A pytree like `x`; each array has one more axis or, with `tiled`, is longer along `axis` by the length of the
@@ -53,7 +56,7 @@ def all_gather(
       AxisNameError: no mapped axis has this name.
       AxisError: `axis` is out of range for an array.
       OptionError: `to` is unknown, or `axis_index_groups` does not contain every position exactly once.
-      UnsupportedError: `to` is "reduced", or `axis_index_groups` is given and vmap maps the axis.
+      UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: all_gather(x, "i"), axis_name="i")(np.arange(2))
@@ -61,16 +64,14 @@ def all_gather(
            [0, 1]], dtype=int32)
     """
     if to not in ("varying", "invarying", "reduced"):
-        raise OptionError(f"all_gather: to={to!r}", instead="'varying' or 'invarying'")
-    if to == "reduced":
-        raise UnsupportedError("all_gather: to='reduced'", instead="to='varying'")
+        raise OptionError(f"all_gather: to={to!r}", instead="'varying', 'invarying' or 'reduced'")
     names, groups = names_of(axis_name), groups_of(axis_index_groups)
     if not names:
         return x
     size = group_size(names, groups)
 
     def one(leaf: Any) -> Any:
-        return ops.all_gather.bind(
+        out = ops.all_gather.bind(
             varying_over(leaf, names),
             all_gather_dimension=canonical_axis(axis, type_of(leaf).ndim + (not tiled), "all_gather"),
             axis_name=names,
@@ -78,6 +79,8 @@ def all_gather(
             axis_size=size,
             tiled=tiled,
         )
+        tracked = tuple(name for name in names if name in tracked_axes())
+        return partial.cast(out, tracked, "reduced") if to == "reduced" and tracked else out
 
     return _each("all_gather", x, one)
 
@@ -122,6 +125,8 @@ def psum_scatter(
     size = group_size(names, groups)
 
     def one(leaf: Any) -> Any:
+        if partial_along := tuple(name for name in names if name in manual_reductions(type_of(leaf))[0]):
+            leaf = partial.cast(leaf, partial_along, "varying")
         return ops.reduce_scatter.bind(
             varying_over(leaf, names),
             scatter_dimension=canonical_axis(scatter_dimension, type_of(leaf).ndim, "psum_scatter"),
@@ -311,17 +316,24 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
     return _each("pbroadcast", x, one)
 
 
+#: the states along an axis that `pcast` changes, and those to which it does
+_CASTS = (("invarying", "varying"), ("invarying", "reduced"), ("varying", "unreduced"), ("reduced", "varying"))
+
+
 def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
-    """`x`, declared as varying along mesh axes (as ``jax.lax.pcast``), in a `shard_map` that tracks them.
+    """`x`, declared as varying, reduced or unreduced along mesh axes (as ``jax.lax.pcast``), in a `shard_map` that tracks
+    them.
 
     A value that is equal on all devices gets a type that varies by itself where it meets one that does. This function
     does it earlier: a gradient with respect to its result is that of each device alone, not the sum over the devices.
     Elsewhere, as in `vmap`, `pmap` and with ``check_vma=False``, `x` is returned unchanged.
 
     Args:
-      x: pytree of arrays that do not vary along the axes.
+      x: pytree of arrays, which are all equal on the devices along the axes, or all varying or reduced.
       axis_name: name of the mapped axis, or a tuple of names.
-      to: "varying".
+      to: "varying", for values that are equal on all devices or reduced; "reduced", for values that are equal on all
+        devices, and whose cotangent is to consist of partial results; "unreduced", for values that vary, and are
+        partial results of a sum over the devices.
 
     Returns:
       A pytree of the same values.
@@ -329,8 +341,7 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
     Raises:
       AxisNameError: no mapped axis has this name.
       ArgumentError: `axis_name` is a set.
-      OptionError: `to` is none of "varying", "reduced" and "unreduced", or an array varies along one of the axes.
-      UnsupportedError: `to` is "reduced" or "unreduced".
+      OptionError: `to` is none of "varying", "reduced" and "unreduced", or an array cannot be declared so.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: pcast(x, "i", to="varying") + 1, axis_name="i")(np.arange(2))
@@ -338,21 +349,20 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
     """
     if isinstance(axis_name, set | frozenset):
         raise ArgumentError(f"pcast: axis_name={axis_name!r}", instead="a name or a tuple of names")
-    if to not in ("varying", "reduced", "unreduced"):
-        raise OptionError(f"pcast: to={to!r}", instead="'varying'")
-    if to != "varying":
-        raise UnsupportedError(f"pcast: to={to!r}", instead="to='varying'")
+    if to not in {target for _, target in _CASTS}:
+        raise OptionError(f"pcast: to={to!r}", instead="'varying', 'reduced' or 'unreduced'")
     names = names_of(axis_name)
+    tracked = tuple(name for name in names if name in tracked_axes())
 
     def one(leaf: Any) -> Any:
-        already = [name for name in names if name in type_of(leaf).vma]
-        if already:
+        states = {partial.state_of(type_of(leaf), name) for name in tracked}
+        if len(states) > 1 or any((state, to) not in _CASTS for state in states):
             raise OptionError(
-                f"Unsupported pcast from=varying, to='varying': a value of type {type_of(leaf).short} varies along "
-                f"{already[0]!r}",
-                instead="the axes along which it does not vary",
+                f"Unsupported pcast from={', '.join(sorted(states))}, to={to!r}: of a value of type "
+                f"{type_of(leaf).short} along {names}",
+                instead=", ".join(f"from {a} to {b}" for a, b in _CASTS),
             )
-        return varying_over(leaf, names)
+        return leaf if not tracked else partial.cast(leaf, tracked, to)
 
     return _each("pcast", x, one)
 

@@ -16,6 +16,7 @@ from ..._base import config, pytree
 from ..._base.errors import ArgumentError, DeviceError, OptionError, ShapeError
 from ..._ir.avals import LAZY_ATTRIBUTES, ShapedArray
 from ..._ir.primitive import current_trace
+from ..._ir.sharding_types import manual_reductions
 from ..._ops.spmd.reshard import apply_sharding
 from ..._trace.trace import Tracer, typeof
 from ..._xla.array import ArrayImpl
@@ -124,7 +125,8 @@ def _manual_axis_type(aval: ShapedArray) -> Any:
     """The attribute `manual_axis_type` of a type: the axes `vma` as JAX's object."""
     from .axis_types import ManualAxisType  # here, as that module imports this one
 
-    return ManualAxisType(varying=aval.vma)
+    unreduced, reduced = manual_reductions(aval)
+    return ManualAxisType(varying=aval.vma, unreduced=unreduced, reduced=reduced)
 
 
 # The type is of a lower layer, which cannot import this class: it looks the attribute up here.

@@ -272,7 +272,10 @@ def _spec_of(function: str, mesh: Mesh, x: Any, names: frozenset[Any]) -> Partit
     if spec is None or spec.mesh.shape_tuple != mesh.shape_tuple:
         return PartitionSpec()
     entries = [tuple(a for a in entry if a in (names or mesh.axis_names)) for entry in spec.entries]
-    return PartitionSpec(*[entry[0] if len(entry) == 1 else entry or None for entry in entries])
+    unreduced, reduced, _ = spec.reductions
+    over = frozenset(names or mesh.axis_names)
+    partitions = [entry[0] if len(entry) == 1 else entry or None for entry in entries]
+    return PartitionSpec(*partitions, unreduced=unreduced & over, reduced=reduced & over)
 
 
 class _Program:

@@ -14,8 +14,8 @@ import numpy as np
 from ..._base.errors import AxisNameError, OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
-from ..._ir.sharding_types import each
+from ..._ir.primitive import Primitive, primitive, sharding_in_types, vma_in_types
+from ..._ir.sharding_types import each, manual_reductions, reductions_of, refuse
 from ..._trace.axes import axis_size, tracked_axes
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, drop_zeros, linear_jvp
@@ -142,8 +142,14 @@ def _extremum_vma(avals: Sequence[ShapedArray], params: dict[str, Any]) -> froze
 
 
 def varying_over(x: Any, axes: Axes) -> Any:
-    """`x` for a collective over `axes`: declared as varying along those of them that are tracked."""
+    """`x` for a collective over `axes`: declared as varying along those of them that are tracked.
+
+    Raises `ShardingTypeError` if it is unreduced or reduced along one.
+    """
     tracked = tracked_axes()
+    if tracked and not frozenset().union(*manual_reductions(typeof(x))).isdisjoint(axes):
+        what = f"it is unreduced or reduced along one of {axes}"
+        refuse("a collective", what, [typeof(x)], "phlox.lax.psum, or phlox.lax.pcast(x, axes, to='varying'), first")
     # A collective over an axis takes values that vary along it. Equal ones are declared so, which computes nothing.
     missing = tuple(axis for axis in tracked if axis in axes and axis not in typeof(x).vma) if tracked else ()
     return pvary.bind(x, axes=missing) if missing else x
@@ -235,6 +241,8 @@ psum_invariant = _reduction(
 def total(xs: Sequence[Any], axes: Axes, axis_index_groups: Groups) -> list[Any]:
     """The sums over mapped axes; they do not vary along axes that are tracked, unless each group has its own."""
     tracked = tuple(axis for axis in tracked_axes() if axis in axes)
+    if any(reductions_of(typeof(x)).unreduced.intersection(tracked) for x in xs) and axis_index_groups is None:
+        return [primitive("unreduced_psum").bind(x, axes=axes) for x in xs]
     if not tracked or axis_index_groups is not None:
         return psum.bind(*[varying_over(x, axes) for x in xs], axes=axes, axis_index_groups=axis_index_groups)
     _check_alike(xs, axes, tracked)

@@ -18,7 +18,14 @@ from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, axes_inside, only, without
 from ..._ir.key_uses import KeyUses
-from ..._ir.sharding_types import entries_of, spec_over
+from ..._ir.sharding_types import (
+    Reductions,
+    entries_of,
+    manual_reductions,
+    reductions_of,
+    spec_over,
+    without_manual,
+)
 from ..._trace.axes import axis_env, only_axes
 from ..._trace.interpret import as_function, eval_jaxpr
 from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
@@ -31,9 +38,9 @@ from ..._transform.manual_axes import as_varying
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.mesh import AxisType, Mesh
-from ..._xla.partition_spec import PartitionSpec, axes_of, tiles
+from ..._xla.partition_spec import PartitionSpec, axes_of, reductions_in, tiles
 from ..._xla.program import spec_text
-from ..._xla.text import Function, Value, quoted
+from ..._xla.text import Function, Value, unreduced_text
 from ..control.call import rebuild_call
 from ..control.masked import masked_jaxpr
 from ..elementwise.arithmetic import div
@@ -64,6 +71,7 @@ def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: Names,
     """
     vma = aval.vma | (_named(spec) & frozenset(tracked))
     part = aval.update(shape=_scaled(aval.shape, mesh, spec, True), vma=vma)
+    _check_reductions("in_specs", spec, aval, frozenset(manual))
     if aval.spec is None:
         return part
     entries = []
@@ -76,7 +84,20 @@ def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: Names,
                 avals=[aval],
             )
         entries.append(tuple(name for name in entry if name not in manual))
-    return part.laid(spec_over(_inner_mesh(aval.spec.mesh, manual), entries))
+    inner = spec_over(_inner_mesh(aval.spec.mesh, manual), entries, aval.spec.reductions)
+    return part.laid(inner if tracked else without_manual(inner))
+
+
+def _check_reductions(what: str, spec: PartitionSpec, aval: ShapedArray, manual: frozenset[Any]) -> None:
+    """Raises `ShardingTypeError` unless `spec` has the reductions of the type, as far as they are over manual axes."""
+    unreduced, reduced, kind = reductions_of(aval)
+    expected = Reductions(unreduced & manual, reduced & manual, kind if unreduced & manual else "sum")
+    if reductions_in(spec) != expected:
+        raise ShardingTypeError(
+            f"{what} passed to shard_map: {spec} has not the unreduced and reduced axes of the type {aval.short}",
+            instead="phlox.reshard, or inside of shard_map phlox.lax.pcast or psum, before",
+            avals=[aval],
+        )
 
 
 def _inner_mesh(mesh: Any, manual: Names) -> Any:
@@ -87,6 +108,17 @@ def _whole_entries(spec: PartitionSpec, part: ShapedArray) -> list[Names]:
     """The entries of an array that `spec` cuts into parts of this type: axes of the spec, then those of the type."""
     outer = [axes_of(entry) for entry in spec] + [()] * (part.ndim - len(spec))
     return [(*a, *b) for a, b in zip(outer, entries_of(part), strict=True)]
+
+
+def _whole_reductions(spec: PartitionSpec, part: ShapedArray) -> Reductions:
+    """The reductions of an array whose parts have this type: those of the spec over manual axes, and those of the
+    type."""
+    (unreduced, reduced, kind), (more, others, inner_kind) = reductions_in(spec), reductions_of(part)
+    return Reductions(unreduced | more, reduced | others, kind if unreduced else inner_kind)
+
+
+def _cotangent_spec(spec: PartitionSpec) -> PartitionSpec:
+    return PartitionSpec(*spec.partitions, unreduced=spec.reduced, reduced=spec.unreduced)
 
 
 def _named(spec: PartitionSpec) -> frozenset[Any]:
@@ -100,6 +132,8 @@ def leaving(x: Any, spec: PartitionSpec, tracked: Names) -> Any:
     Raises `OptionError` if it varies along others: which device's result is meant?
     """
     aval = typeof(x)
+    if tracked:
+        _check_reductions("out_specs", spec, aval, frozenset(tracked))
     more = aval.vma & frozenset(tracked) - _named(spec)
     if more:
         names = ", ".join(repr(axis) for axis in tracked if axis in more)
@@ -144,13 +178,17 @@ class ManualAxes(NamedTuple):
     def stacked(self, avals: Sequence[ShapedArray]) -> Specs:
         """The specs of results that get a new leading axis, as they differ between devices: it is split over the manual
         axes along which they vary."""
+        if not self.check_vma:
+            return (PartitionSpec(self.manual),) * len(avals)
         return tuple(
-            PartitionSpec(tuple(n for n in self.manual if n in a.vma) if self.check_vma else self.manual) for a in avals
+            PartitionSpec(tuple(n for n in self.manual if n in a.vma), unreduced=unreduced, reduced=reduced)
+            for a in avals
+            for unreduced, reduced in [manual_reductions(a)]
         )
 
     def unmapped(self, spec: PartitionSpec) -> Names:
         """Manual axes over which a spec does not split: along them the array is replicated."""
-        used = _named(spec)
+        used = _named(spec) | spec.unreduced | spec.reduced
         return tuple(axis for axis in self.manual if axis not in used)
 
 
@@ -172,7 +210,7 @@ def _shard_map_types(
     for a, spec in zip(jaxpr.out_avals, out_specs, strict=True):
         whole = a.update(shape=_scaled(a.shape, mesh, spec, False), vma=a.vma - frozenset(manual))
         split = [tuple(n for n in entry if n in mesh.explicit_axes) for entry in _whole_entries(spec, a)]
-        outs.append(whole.laid(spec_over(mesh.abstract_mesh, split)))
+        outs.append(whole.laid(spec_over(mesh.abstract_mesh, split, _whole_reductions(spec, a))))
     return outs
 
 
@@ -187,7 +225,8 @@ def _shard_map_lower(
     check_vma: bool,
 ) -> list[Value]:
     def sharding(spec: PartitionSpec, part: ShapedArray, rank: int) -> str:
-        return spec_text(f.module, mesh, PartitionSpec(*_whole_entries(spec, part)), rank)
+        text = spec_text(f.module, mesh, PartitionSpec(*_whole_entries(spec, part)), rank)
+        return text + unreduced_text(mesh, _whole_reductions(spec, part))
 
     if ordered(jaxpr.effects):
         raise EffectError(
@@ -294,9 +333,9 @@ def _shard_map_transpose(
     axes = ManualAxes(**how)
     linear = tuple(is_linear(x) for x in args)
     nonzero = tuple(type(ct) is not Zero for ct in cotangents)
-    ct_specs = only(out_specs, nonzero)
+    ct_specs = [*map(_cotangent_spec, only(out_specs, nonzero))]
     arg_specs = without(in_specs, linear)
-    result_specs = only(in_specs, linear)
+    result_specs = [*map(_cotangent_spec, only(in_specs, linear))]
     with axes.inside():
         derived, present = transpose_jaxpr(jaxpr, linear, nonzero)
         result_specs = only(result_specs, present)
