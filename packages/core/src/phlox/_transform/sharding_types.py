@@ -28,7 +28,7 @@ def laid(x: Any, aval: ShapedArray) -> Any:
     # To become unsplit, an array needs the mesh too: that of the type which it has.
     spec = aval.spec or have.spec
     assert spec is not None
-    return primitive("reshard").bind(x, mesh=_with_devices(spec.mesh), spec=aval.sharding.spec)
+    return primitive("reshard").bind(x, mesh=with_devices(spec.mesh), spec=aval.sharding.spec)
 
 
 def with_reductions(x: Any, aval: ShapedArray) -> Any:
@@ -40,7 +40,7 @@ def with_reductions(x: Any, aval: ShapedArray) -> Any:
     return laid(x, have.laid(spec_over(spec.mesh, entries_of(have), spec.reductions)))
 
 
-def _with_devices(mesh: Any) -> Any:
+def with_devices(mesh: Any) -> Any:
     """The mesh of the context, if it has the axes of the abstract mesh; that one otherwise."""
     context = config.current().mesh
     known = context is not None and (context.shape_tuple, context.axis_types) == (mesh.shape_tuple, mesh.axis_types)

@@ -15,7 +15,7 @@ from .array import Array, wrap
 from .partition_spec import PartitionSpec
 from .placement import Key, aval_of, key_for, sharding_of
 from .program import Program, lower
-from .sharding import CompilerSharding, HloSharding, NamedSharding, Sharding, check_resharding, interned
+from .sharding import CompilerSharding, HloSharding, NamedSharding, Sharding, interned
 
 
 def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
@@ -39,7 +39,6 @@ def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
 
 def _move_to_partial(array: Array, sharding: NamedSharding) -> Array:
     """An array with the same elements, of which the devices hold partial results. A program computes these."""
-    check_resharding(array.aval, sharding.spec)
     if array.sharding.devices != sharding.devices:
         array = move(array, sharding.update(spec=PartitionSpec(*sharding.spec.partitions)))
     return _program(array._key, sharding).run([array])[0]

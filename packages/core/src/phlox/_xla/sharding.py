@@ -17,10 +17,10 @@ import numpy as np
 
 from .._base import config
 from .._base.beside_jax import offered_to_jax
-from .._base.errors import DeviceError, OptionError, ShapeError, ShardingTypeError, UnsupportedError
+from .._base.errors import DeviceError, OptionError, ShapeError, UnsupportedError
 from .._base.native import hlo, native
 from .._ir.avals import LAZY_ATTRIBUTES, ShapedArray, read_shardings_with
-from .._ir.sharding_types import Spec, reductions_of, spec_over
+from .._ir.sharding_types import Spec, spec_over
 from .devices import Device, first_device
 from .mesh import AbstractMesh, Mesh
 from .partition_spec import UNCONSTRAINED, PartitionSpec, UnreducedKind, axes_of, check_spec, reductions_in, tiles
@@ -422,19 +422,6 @@ def partition_spec(spec: Spec) -> PartitionSpec:
     unreduced, reduced, kind = spec.reductions
     of_kind = UnreducedKind[kind] if unreduced else None
     return PartitionSpec(*spec.partitions, unreduced=unreduced, reduced=reduced, unreduced_kind=of_kind)
-
-
-def check_resharding(aval: ShapedArray, spec: PartitionSpec) -> None:
-    """Raises `ShardingTypeError` if an array of type `aval` cannot get the partial results that `spec` names."""
-    before, after = reductions_of(aval), reductions_in(spec)
-    if not after.unreduced:
-        return
-    if (before.unreduced and before.kind != after.kind) or (after.kind != "sum" and after.unreduced - before.unreduced):
-        raise ShardingTypeError(
-            f"reshard of {aval.short} to {spec}: the array is no {after.kind} of what the devices hold",
-            instead=f"phlox.lax.reduce_{after.kind}(x, axes, out_sharding=phlox.P(...))",
-            avals=[aval],
-        )
 
 
 def typed(aval: ShapedArray, sharding: Sharding) -> ShapedArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -80,7 +81,7 @@ def _reduction(
     result: str,
     takes: str,
     nothing: str,
-    takes_sharding: bool = False,
+    combines: str | None = None,
 ) -> _Reduction:
     def plain(operand: ArrayLike, axes: Ints) -> Array:
         operand = check_one(name, operand)
@@ -89,7 +90,7 @@ def _reduction(
     def laid_out(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = None) -> Array:
         return plain(operand, axes)
 
-    function: Any = laid_out if takes_sharding else plain
+    function: Any = laid_out if combines else plain
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
     function.__doc__ = (
@@ -100,10 +101,10 @@ def _reduction(
         "  ShapeError: an axis is out of range, or is named twice.\n\n"
         f">>> from phlox import lax\n>>> lax.{name}(np.array({example}), (0,))\n{result}\n"
     )
-    return takes_out_sharding(function) if takes_sharding else function
+    return takes_out_sharding(function, combines) if combines else function
 
 
-@takes_out_sharding
+@functools.partial(takes_out_sharding, combines="sum")
 def reduce_sum(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = None) -> Array:
     """The sum of the elements over `axes` (StableHLO's ``reduce``).
 
@@ -136,7 +137,7 @@ reduce_max = _reduction(
     "Array(2, dtype=int32)",
     _ANY,
     "-inf or the smallest integer",
-    takes_sharding=True,
+    combines="max",
 )
 
 reduce_min = _reduction(
@@ -147,7 +148,7 @@ reduce_min = _reduction(
     "Array(1, dtype=int32)",
     _ANY,
     "inf or the largest integer",
-    takes_sharding=True,
+    combines="min",
 )
 
 reduce_and = _reduction(

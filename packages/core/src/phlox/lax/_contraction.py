@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._api.devices.out_sharding import OutSharding, lay_out, operands_for, takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, lay_out, operands_for, of_parts, takes_out_sharding
 from .._base.errors import ShapeError
 from .._ir import dtypes
 from .._operands.checks import check, several, type_of
@@ -51,7 +51,13 @@ def dot_general(
     (2, 4)
     """
 
-    lhs, rhs = operands_for(out_sharding, *check("dot_general", lhs, rhs))
+    lhs, rhs = check("dot_general", lhs, rhs)
+    if out_sharding is not None:
+        how = {"dimension_numbers": dimension_numbers, "precision": precision}
+        how["preferred_element_type"] = preferred_element_type
+        if (out := of_parts(dot_general, (lhs, rhs), out_sharding, **how)) is not None:
+            return out
+        lhs, rhs = operands_for(out_sharding, lhs, rhs)
     preferred = None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type)
     if preferred is not None and _of_different_bytes(lhs, rhs):
         # Both hold the numbers of both. XLA's CPU has not all products of bfloat16 with results of float32.

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..._base import config, pytree
-from ..._base.errors import ArgumentError, DeviceError, OptionError, ShapeError
+from ..._base.errors import ArgumentError, DeviceError, OptionError, ShapeError, ShardingTypeError
 from ..._ir.avals import LAZY_ATTRIBUTES, ShapedArray
 from ..._ir.primitive import current_trace
-from ..._ir.sharding_types import manual_reductions
+from ..._ir.sharding_types import manual_reductions, reductions_of
 from ..._ops.spmd.reshard import apply_sharding
 from ..._trace.trace import Tracer, typeof
 from ..._xla.array import ArrayImpl
@@ -24,7 +24,7 @@ from ..._xla.devices import Device, devices as all_devices
 from ..._xla.host_values import as_array
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..._xla.moves import move
-from ..._xla.partition_spec import PartitionSpec
+from ..._xla.partition_spec import PartitionSpec, reductions_in
 from ..._xla.sharding import NamedSharding, interned
 
 _NO_ABSTRACT_MESH = AbstractMesh((), ())
@@ -222,7 +222,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     leaves, tree = pytree.flatten(xs)
     return tree.unflatten(
         [
-            _reshard(x, named("reshard", s))
+            relaid(x, _checked(x, named("reshard", s)))
             for x, s in zip(leaves, pytree.broadcast_prefix(out_shardings, xs, is_leaf=_is_spec), strict=True)
         ]
     )
@@ -233,9 +233,23 @@ def _is_spec(x: Any) -> bool:
     return x is None or isinstance(x, PartitionSpec)
 
 
-def _reshard(x: Any, sharding: Any) -> Any:
+def _checked(x: Any, sharding: Any) -> NamedSharding:
+    """`sharding`. Raises `ShardingTypeError` if it has partial results of which `x` is no combination."""
     if not isinstance(sharding, NamedSharding):
         raise OptionError(f"reshard: {sharding!r} is neither a NamedSharding nor a PartitionSpec")
+    before, after = reductions_of(typeof(x)), reductions_in(sharding.spec)
+    new = after.unreduced - before.unreduced
+    if (after.kind != "sum" and new) or (after.unreduced and before.unreduced and after.kind != before.kind):
+        raise ShardingTypeError(
+            f"reshard of {typeof(x).short} to {sharding.spec}: the array is no {after.kind} of what the devices hold",
+            instead=f"phlox.lax.reduce_{after.kind}(x, axes, out_sharding=phlox.P(...))",
+            avals=[typeof(x)],
+        )
+    return sharding
+
+
+def relaid(x: Any, sharding: NamedSharding) -> Any:
+    """`x` with this sharding."""
     aval = typeof(x)
     if len(sharding.spec) > aval.ndim:
         raise ShapeError(f"reshard: {sharding.spec} has more entries than {aval.short} has axes", spec=sharding.spec)

@@ -7,21 +7,24 @@ explicit axes, so that nothing in it can be ambiguous, then reshards the result 
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from ..._base import pytree
-from ..._base.errors import ArgumentError, OptionError, ShardingTypeError
+from ..._base.errors import ArgumentError, OptionError
 from ..._base.wrapping import wraps
 from ..._ir.avals import typeof_value
-from ..._ir.sharding_types import any_specs, entries_of, reductions_of
+from ..._ir.primitive import tracing
+from ..._ir.sharding_types import OUT_SHARDING, any_specs, entries_of, reductions_of, refuse
+from ..._ops.spmd.parts import on_parts
 from ..._trace.trace import typeof
 from ..._transform.sharding_types import unsplit
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
-from ..._xla.partition_spec import PartitionSpec, axes_of
+from ..._xla.partition_spec import PartitionSpec, axes_of, reductions_in
 from ..._xla.sharding import NamedSharding
-from .meshes import named, reshard
+from .meshes import named, relaid
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: the type of the parameter `out_sharding`
@@ -73,22 +76,44 @@ def _agree(context: Mesh | AbstractMesh, mesh: Mesh | AbstractMesh) -> bool:
 def operands_for(out_sharding: Any, *operands: Any) -> Any:
     """The operands (trees), between which and a result with `out_sharding` the compiler chooses the shardings.
 
-    They are unchanged if `out_sharding` is None, or if they are not split over explicit axes. Raises `ShardingTypeError`
-    if the result is to consist of partial results along an axis along which some operand is whole.
+    They are unchanged if `out_sharding` is None, or if they are not split over explicit axes.
     """
     if out_sharding is None or not any_specs():
         return operands
-    for axis in getattr(out_sharding, "spec", out_sharding).unreduced:
-        for x in pytree.tree_leaves(operands):
-            aval = typeof_value(x)
-            if aval and aval.ndim and axis not in reductions_of(aval).unreduced.union(*entries_of(aval)):
-                raise ShardingTypeError(
-                    f"out_sharding={out_sharding}: {aval.short} is not split over {axis!r}, so that the devices along it "
-                    "have no partial results",
-                    instead="unreduced axes over which the sum is split",
-                    avals=[aval],
-                )
     return pytree.tree_map(unsplit, operands)
+
+
+def of_parts(
+    function: Callable[..., Any], operands: Sequence[Any], out_sharding: Any, combines: str | None = "sum", **options: Any
+) -> Any:
+    """``function(*operands, **options)`` with `out_sharding`, if that has partial results, or operands have partial
+    results as cotangents; else None.
+
+    Inside of a traced function each device computes what belongs to its parts of the operands. Raises
+    `ShardingTypeError` if some operand is not split over the unreduced axes, or is not summed over what is split.
+    """
+    where = checked_out_sharding(function.__name__, out_sharding)
+    if where is None or not any_specs():
+        return None
+    name, unreduced, avals = function.__name__, where.spec.unreduced, [typeof(x) for x in operands]
+    entries = tuple(map(axes_of, where.spec))
+    named = frozenset().union(*entries)
+    # Along these axes each device has the whole of one operand, and parts of the others and of the result.
+    local = frozenset().union(*[reductions_of(a).reduced for a in avals]) & named
+    split = [frozenset().union(*entries_of(a)) | reductions_of(a).reduced for a in avals]
+    local = local.intersection(*split)
+    kind = reductions_in(where.spec).kind
+    if unreduced and (kind != combines or not all(map(unreduced.issubset, split))):
+        refuse(name, f"it gives no partial results ({kind}) for out_sharding={where.spec}", avals, OUT_SHARDING)
+    if not (unreduced or local):
+        return None
+    compute = functools.partial(function, **options)
+    if tracing() is None or (unreduced and combines != "sum"):
+        return lay_out(name, compute(*map(unsplit, operands)), where)
+    out = on_parts(compute, operands, entries, unreduced, unreduced | local)
+    if out is None and unreduced:
+        refuse(name, f"the sum is not over what is split over {set(unreduced)}", avals, OUT_SHARDING)
+    return out if out is None else lay_out(name, out, where)
 
 
 def lay_out(function: str, x: Any, out_sharding: Any) -> Any:
@@ -106,7 +131,7 @@ def lay_out(function: str, x: Any, out_sharding: Any) -> Any:
         return x
     # Raises for an axis that does not divide, with the words of `Sharding` and before anything is moved.
     where.shard_shape(typeof(x).shape)
-    return reshard(x, where)
+    return relaid(x, where)
 
 
 _ENTRY = (
@@ -115,8 +140,10 @@ _ENTRY = (
 )
 
 
-def takes_out_sharding(function: F) -> F:
+def takes_out_sharding(function: F, combines: str | None = None) -> F:
     """Implements the keyword `out_sharding` of `function`, which declares it but does not use it. See `lay_out`.
+
+    `combines` says how partial results of the function are combined, if it has any: by "sum", "max" or "min".
 
     >>> mesh = phlox.make_mesh((1,), ("x",))
     >>> twice = takes_out_sharding(lambda x, *, out_sharding=None: 2 * x)
@@ -130,6 +157,17 @@ def takes_out_sharding(function: F) -> F:
             return function(*args, **kwargs)
         # Checked first, so that an error does not come after a long computation.
         where = checked_out_sharding(function.__name__, out_sharding)
+        if combines is not None:
+            at = [i for i, x in enumerate(args) if typeof_value(x) is not None]
+
+            @wraps(function)
+            def compute(*operands: Any) -> Any:
+                new = dict(zip(at, operands, strict=True))
+                return function(*[new.get(i, x) for i, x in enumerate(args)], **kwargs)
+
+            out = of_parts(compute, [args[i] for i in at], where, combines)
+            if out is not None:
+                return out
         args, kwargs = operands_for(where, args, kwargs)
         return lay_out(function.__name__, function(*args, **kwargs), where)
 

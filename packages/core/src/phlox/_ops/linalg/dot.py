@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.jaxpr import JaxprEqn
-from ..._ir.primitive import Primitive
-from ..._ir.sharding_types import Entries, entries_of, join, refuse
+from ..._ir.primitive import Primitive, tracing
+from ..._ir.sharding_types import Entries, entries_of, join, reductions_of, refuse
 from ..._trace.trace import typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import Padding, passes
 from ..._transform.sharding_types import in_auto
-from ..._transform.transpose import is_linear
+from ..._transform.transpose import Linear, is_linear
 from ..._xla.text import Function, Value, ints
+from ..spmd.parts import on_parts, over
 from ..structure.shape import convert, transpose
 
 if TYPE_CHECKING:
@@ -202,6 +203,30 @@ def _dot_transpose(
     return [None, _factor(ct, rhs.aval, lhs, ((rc, lc), (rb, lb)), precision, False)]
 
 
+def _transpose_by_types(ct: Any, lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers, **params: Any) -> list[Any]:
+    """As `_dot_transpose`. If a factor is reduced along axes over which its cotangent is summed, each device computes its
+    part of the sum."""
+    first = is_linear(lhs)
+    factor, other = (lhs, rhs) if first else (rhs, lhs)
+    axes = reductions_of(factor.aval).reduced
+    (mine, theirs), (my_batch, their_batch) = (pair if first else pair[::-1] for pair in dimension_numbers)
+    if axes and tracing() is not None:
+        their_free = _free(typeof(other).ndim, theirs, their_batch)
+        start = len(my_batch) + (factor.aval.ndim - len(mine) - len(my_batch) if first else 0)
+        entries, other_entries = entries_of(typeof(ct)), entries_of(typeof(other))
+        summed = [(over(entries[start + i], axes), over(other_entries[j], axes)) for i, j in enumerate(their_free)]
+        if all(a == b for a, b in summed) and axes == {name for entry, _ in summed for name in entry}:
+            whole = Linear(factor.aval.laid(None))
+
+            def of_parts(ct: Any, other: Any) -> Any:
+                factors = (whole, other) if first else (other, whole)
+                return _dot_transpose(ct, *factors, dimension_numbers, **params)[not first]
+
+            result = on_parts(of_parts, (ct, other), entries_of(factor.aval), axes, axes)
+            return [result, None] if first else [None, result]
+    return in_auto(_dot_transpose)(ct, lhs, rhs, dimension_numbers=dimension_numbers, **params)
+
+
 def _factor(
     ct: Any, aval: ShapedArray, other: Any, numbers: DotDimensionNumbers, precision: Any, ct_has_it_first: bool
 ) -> Any:
@@ -317,7 +342,7 @@ dot_general = Primitive(
     lower=_dot_lower,
     jvp=bilinear_jvp(lambda: dot_general),
     spectral=lambda *args, **params: spectra.contract(dot_general, *args, **params),
-    transpose=in_auto(_dot_transpose),
+    transpose=_transpose_by_types,
     batch=_dot_batch,
     pad=_dot_pad,
     show=_dot_show,

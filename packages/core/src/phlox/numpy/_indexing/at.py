@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, cast
 
-from ..._api.devices.out_sharding import OutSharding, lay_out, operands_for
+from ..._api.devices.out_sharding import OutSharding, lay_out, of_parts, operands_for
 from ..._api.jit.bodies import program_of_element
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, ShapeError
@@ -172,6 +172,19 @@ class AtIndex:
         >>> jnp.arange(3).at[jnp.array([1, 9])].get(mode="fill", fill_value=-1)
         Array([ 1, -1], dtype=int32)
         """
+        if out_sharding is not None and hasattr(self.index, "aval"):
+
+            def get(x: Any, index: Any) -> Array:
+                return AtIndex(x, index).get(
+                    indices_are_sorted=indices_are_sorted,
+                    unique_indices=unique_indices,
+                    mode=mode,
+                    fill_value=fill_value,
+                    wrap_negative_indices=wrap_negative_indices,
+                )
+
+            if (out := of_parts(get, (self.array, self.index), out_sharding, combines=None)) is not None:
+                return out
         x, index = operands_for(out_sharding, self.array, self.index)
         if is_window(index):
             part = window(index, type_of(x).shape)

@@ -29,7 +29,7 @@ from .._statistics.reductions import no_out, sum
 Path = tuple[tuple[int, ...], ...]
 
 
-@takes_out_sharding
+@functools.partial(takes_out_sharding, combines="sum")
 def einsum(
     subscripts: Any,
     /,

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from ..._api.devices.out_sharding import OutSharding, lay_out, operands_for
+from ..._api.devices.out_sharding import OutSharding, lay_out, operands_for, of_parts
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
@@ -76,6 +76,9 @@ def dot(
     """
     a, b = check("dot", a, b)
     if out_sharding is not None:
+        how = {"precision": precision, "preferred_element_type": preferred_element_type}
+        if (out := of_parts(dot, (a, b), out_sharding, **how)) is not None:
+            return out
         a, b = operands_for(out_sharding, a, b)
     out = _dot(a, b, precision, _preferred(preferred_element_type, "dot"))
     return out if out_sharding is None else lay_out("dot", out, out_sharding)
@@ -155,7 +158,12 @@ def matmul(
     >>> jnp.matmul(jnp.eye(2), jnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)
     """
-    a, b = operands_for(out_sharding, *check("matmul", a, b))
+    a, b = check("matmul", a, b)
+    if out_sharding is not None:
+        how = {"precision": precision, "preferred_element_type": preferred_element_type}
+        if (out := of_parts(matmul, (a, b), out_sharding, **how)) is not None:
+            return out
+        a, b = operands_for(out_sharding, a, b)
     out = product(a, b, precision, _preferred(preferred_element_type, "matmul"))
     return out if out_sharding is None else lay_out("matmul", out, out_sharding)
 
@@ -272,7 +280,12 @@ def tensordot(
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), 1).shape
     (2, 4)
     """
-    a, b = operands_for(out_sharding, *check("tensordot", a, b))
+    a, b = check("tensordot", a, b)
+    if out_sharding is not None:
+        how = {"axes": axes, "precision": precision, "preferred_element_type": preferred_element_type}
+        if (out := of_parts(tensordot, (a, b), out_sharding, **how)) is not None:
+            return out
+        a, b = operands_for(out_sharding, a, b)
     ra, rb = type_of(a).ndim, type_of(b).ndim
     if hasattr(axes, "__index__"):
         n = integer("tensordot", "axes", axes)
