@@ -74,8 +74,10 @@ def _check_linear(primitive: Primitive, avals: Sequence[ShapedArray], outs: Sequ
 
 
 def _check_reduced(primitive: Primitive, avals: Sequence[ShapedArray], axes: frozenset[Any]) -> None:
-    """Raises `ShardingTypeError` if an operand of an elementwise operation is reduced along `axes`, and another array is
-    not: the cotangent of that one would need communication."""
+    """Raises `ShardingTypeError` if an operand of an elementwise operation is reduced along `axes`, and another is not.
+
+    The cotangent of that other one would need communication.
+    """
     for a in avals:
         same = reductions_of(a).reduced | reductions_of(a).unreduced
         if a.ndim and dtypes.is_inexact(a.dtype) and not axes <= same:

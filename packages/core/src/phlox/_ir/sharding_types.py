@@ -1,8 +1,8 @@
 """Shardings in types: how an array is split over the explicit axes of a mesh, ``f32[8@x,4@y]``.
 
-A type has a `Spec` only if the array is split along an explicit axis, or has `Reductions`; all other types, also those
-of arrays that every device holds as a whole, have None there. So an operand without a spec gives way to one with a spec, and programs
-without explicit meshes never come here.
+A type has a `Spec` only if the array is split along an explicit axis, or has `Reductions`. All other types, also those
+of arrays that every device holds as a whole, have None there. So an operand without a spec gives way to one with a
+spec, and programs without explicit meshes never come here.
 
 The rule `sharding` of a primitive says how its results are split. It works with entries: for each axis of an array, the
 tuple of the mesh axes that it is split over. This file has what many of these rules share.
@@ -46,7 +46,9 @@ class Reductions(NamedTuple):
     def texts(self, mesh: Any) -> list[str]:
         """The parts of a printed type, with axes in the order of the mesh: ``U:x``, ``R:(x,y)``."""
         letters = {"U" if self.kind == "sum" else f"U_{self.kind}": self.unreduced, "R": self.reduced}
-        return [axes_text(letter, [n for n in mesh.axis_names if n in axes]) for letter, axes in letters.items() if axes]
+        return [
+            axes_text(letter, [n for n in mesh.axis_names if n in axes]) for letter, axes in letters.items() if axes
+        ]
 
 
 NO_REDUCTIONS = Reductions()
@@ -148,7 +150,9 @@ def without_manual(spec: Spec | None) -> Spec | None:
     if spec is None or not (manual := spec.mesh.manual_axes):
         return spec
     unreduced, reduced, kind = spec.reductions
-    return spec_over(spec.mesh, spec.entries, Reductions(unreduced.difference(manual), reduced.difference(manual), kind))
+    return spec_over(
+        spec.mesh, spec.entries, Reductions(unreduced.difference(manual), reduced.difference(manual), kind)
+    )
 
 
 def partial_axes(aval: ShapedArray) -> frozenset[Any]:
@@ -252,4 +256,3 @@ def mesh_of(name: str, avals: Sequence[ShapedArray]) -> Any:
         if other is not meshes[0] and other.shape_tuple != meshes[0].shape_tuple:
             refuse(name, f"the operands are split over two meshes, {meshes[0]} and {other}", avals, RESHARD)
     return meshes[0]
-

@@ -8,8 +8,8 @@ from typing import Any
 from .._base.errors import ShapeError
 from .._ops.elementwise import logic
 from .._ops.structure import shape as ops
-from .checks import as_shape, canonical_axes, type_of
 from .._transform.sharding_types import with_reductions
+from .checks import as_shape, canonical_axes, type_of
 from .promotion import common_shape, promote_dtypes
 
 

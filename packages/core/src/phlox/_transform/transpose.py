@@ -137,7 +137,9 @@ class _LinearProgram:
                 # All equations that read these variables come later and were transposed: the cotangents are complete,
                 # and can be freed.
                 incoming = [self.cotangents.pop(v, None) for v in eqn.outvars]
-                incoming = [Zero(v.aval.cotangent()) if c is None else c for v, c in zip(eqn.outvars, incoming, strict=True)]
+                incoming = [
+                    Zero(v.aval.cotangent()) if c is None else c for v, c in zip(eqn.outvars, incoming, strict=True)
+                ]
                 rule = eqn.primitive.rule("transpose")
                 cotangent_in = incoming if eqn.primitive.multiple_results else incoming[0]
                 replay.enter(eqn.source_info)

@@ -19,8 +19,8 @@ from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import Effects
 from .._ir.jaxpr import Jaxpr, JaxprEqn, Var, memoized
-from .._ir.primitive import primitive
 from .._ir.key_uses import has_key_types
+from .._ir.primitive import primitive
 from .._ir.sharding_types import any_specs
 from . import background, memory
 from .array import Array, deleted, put, wrap_all
@@ -456,11 +456,11 @@ def _in_types(
 def _with_partial_results(jaxpr: Jaxpr, out_shardings: Sequence[Sharding | None]) -> Jaxpr:
     """The jaxpr with results that are resharded to the `out_shardings` whose devices hold partial results."""
     eqns, outvars = list(jaxpr.eqns), list(jaxpr.outvars)
-    for i, (v, sharding) in enumerate(zip(outvars, out_shardings, strict=False)):
+    for i, (v, sharding) in enumerate(zip(jaxpr.outvars, out_shardings, strict=False)):
         if isinstance(sharding, NamedSharding) and sharding.is_unreduced and typed(v.aval, sharding) is not v.aval:
-            outvars[i] = Var(typed(v.aval, sharding))
+            outvars[i] = out = Var(typed(v.aval, sharding))
             params = {"mesh": sharding.mesh, "spec": sharding.spec}
-            eqns.append(JaxprEqn([v], [outvars[i]], primitive("reshard"), params))
+            eqns.append(JaxprEqn([v], [out], primitive("reshard"), params))
     return jaxpr if len(eqns) == len(jaxpr.eqns) else jaxpr.replace(eqns=eqns, outvars=outvars)
 
 

@@ -314,7 +314,7 @@ class NamedSharding(Sharding):
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
-        """The axes of the mesh that the array is not split over, and along which it is neither unreduced nor reduced."""
+        """The axes of the mesh that the array is not split over, nor unreduced or reduced along."""
         split = {axis for entry in self.spec for axis in axes_of(entry)}
         return frozenset(self.mesh.axis_names) - split - self.spec.unreduced - self.spec.reduced
 
@@ -331,8 +331,8 @@ class NamedSharding(Sharding):
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
     def _order(self, ndim: int) -> tuple[list[int], list[int]]:
-        """The number of pieces of each array axis, of replicas and of partial results; and the mesh axes in the order in
-        which the pieces are numbered."""
+        """The numbers of pieces of each array axis, of replicas and of partial results; and the mesh axes in the order
+        in which the pieces are numbered."""
         if len(self.spec) > ndim:
             raise self._too_many_entries(ndim)
         pieces = tiles(self.mesh, self.spec, ndim)

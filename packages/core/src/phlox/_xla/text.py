@@ -194,9 +194,7 @@ class Module:
         """The symbol of a `Mesh`."""
         return self.mesh(tuple((str(name), size) for name, size in mesh.shape.items()))
 
-    def split_text(
-        self, mesh: Any, entries: Entries, ndim: int, reductions: Reductions = NO_REDUCTIONS
-    ) -> str:
+    def split_text(self, mesh: Any, entries: Entries, ndim: int, reductions: Reductions = NO_REDUCTIONS) -> str:
         """A sharding in Shardy's syntax, as in the type of an array with `ndim` axes: ``@mesh, [{"i"}, {}]``. The
         compiler may split further over the axes of `mesh` that are neither explicit nor manual, and over no others."""
         # "?" at the end lets the compiler split the axis further, over axes of type Auto.
@@ -509,7 +507,6 @@ class Function:
         last = f"{inner.indent}{end}" + (f" {', '.join(map(str, results))} : {types}" if results else "")
         block = f"{self.indent}^bb0({head}):\n" if arguments else ""
         return "{\n" + block + "\n".join([*inner.lines, last]) + f"\n{self.indent}}}"
-
 
     def manual(
         self,

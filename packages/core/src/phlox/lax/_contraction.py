@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._api.devices.out_sharding import OutSharding, lay_out, operands_for, of_parts, takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, lay_out, of_parts, operands_for, takes_out_sharding
 from .._base.errors import ShapeError
 from .._ir import dtypes
 from .._operands.checks import check, several, type_of
@@ -53,7 +53,7 @@ def dot_general(
 
     lhs, rhs = check("dot_general", lhs, rhs)
     if out_sharding is not None:
-        how = {"dimension_numbers": dimension_numbers, "precision": precision}
+        how: dict[str, Any] = {"dimension_numbers": dimension_numbers, "precision": precision}
         how["preferred_element_type"] = preferred_element_type
         if (out := of_parts(dot_general, (lhs, rhs), out_sharding, **how)) is not None:
             return out

@@ -321,8 +321,7 @@ _CASTS = (("invarying", "varying"), ("invarying", "reduced"), ("varying", "unred
 
 
 def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
-    """`x`, declared as varying, reduced or unreduced along mesh axes (as ``jax.lax.pcast``), in a `shard_map` that tracks
-    them.
+    """`x`, declared as varying, reduced or unreduced along mesh axes that a `shard_map` tracks (as ``jax.lax.pcast``).
 
     A value that is equal on all devices gets a type that varies by itself where it meets one that does. This function
     does it earlier: a gradient with respect to its result is that of each device alone, not the sum over the devices.

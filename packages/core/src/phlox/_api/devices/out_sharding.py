@@ -84,7 +84,11 @@ def operands_for(out_sharding: Any, *operands: Any) -> Any:
 
 
 def of_parts(
-    function: Callable[..., Any], operands: Sequence[Any], out_sharding: Any, combines: str | None = "sum", **options: Any
+    function: Callable[..., Any],
+    operands: Sequence[Any],
+    out_sharding: Any,
+    combines: str | None = "sum",
+    **options: Any,
 ) -> Any:
     """``function(*operands, **options)`` with `out_sharding`, if that has partial results, or operands have partial
     results as cotangents; else None.

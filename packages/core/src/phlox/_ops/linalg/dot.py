@@ -11,7 +11,7 @@ from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive, tracing
-from ..._ir.sharding_types import Entries, entries_of, join, reductions_of, refuse
+from ..._ir.sharding_types import Entries, entries_of, join, manual_reductions, reductions_of, refuse
 from ..._trace.trace import typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add
@@ -203,12 +203,13 @@ def _dot_transpose(
     return [None, _factor(ct, rhs.aval, lhs, ((rc, lc), (rb, lb)), precision, False)]
 
 
-def _transpose_by_types(ct: Any, lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers, **params: Any) -> list[Any]:
-    """As `_dot_transpose`. If a factor is reduced along axes over which its cotangent is summed, each device computes its
-    part of the sum."""
+def _transpose_by_types(
+    ct: Any, lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers, **params: Any
+) -> list[Any]:
+    """As `_dot_transpose`. If the cotangent of a factor is unreduced, each device computes its part of the sum."""
     first = is_linear(lhs)
     factor, other = (lhs, rhs) if first else (rhs, lhs)
-    axes = reductions_of(factor.aval).reduced
+    axes = reductions_of(factor.aval).reduced - manual_reductions(factor.aval)[1]
     (mine, theirs), (my_batch, their_batch) = (pair if first else pair[::-1] for pair in dimension_numbers)
     if axes and tracing() is not None:
         their_free = _free(typeof(other).ndim, theirs, their_batch)
@@ -220,7 +221,7 @@ def _transpose_by_types(ct: Any, lhs: Any, rhs: Any, dimension_numbers: DotDimen
 
             def of_parts(ct: Any, other: Any) -> Any:
                 factors = (whole, other) if first else (other, whole)
-                return _dot_transpose(ct, *factors, dimension_numbers, **params)[not first]
+                return _dot_transpose(ct, *factors, dimension_numbers=dimension_numbers, **params)[not first]
 
             result = on_parts(of_parts, (ct, other), entries_of(factor.aval), axes, axes)
             return [result, None] if first else [None, result]

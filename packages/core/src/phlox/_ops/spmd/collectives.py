@@ -14,7 +14,7 @@ import numpy as np
 from ..._base.errors import AxisNameError, OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.primitive import Primitive, primitive, sharding_in_types, vma_in_types
+from ..._ir.primitive import Primitive, primitive as primitive_of, sharding_in_types, vma_in_types
 from ..._ir.sharding_types import each, manual_reductions, reductions_of, refuse
 from ..._trace.axes import axis_size, tracked_axes
 from ..._trace.trace import typeof
@@ -242,7 +242,7 @@ def total(xs: Sequence[Any], axes: Axes, axis_index_groups: Groups) -> list[Any]
     """The sums over mapped axes; they do not vary along axes that are tracked, unless each group has its own."""
     tracked = tuple(axis for axis in tracked_axes() if axis in axes)
     if any(reductions_of(typeof(x)).unreduced.intersection(tracked) for x in xs) and axis_index_groups is None:
-        return [primitive("unreduced_psum").bind(x, axes=axes) for x in xs]
+        return [primitive_of("unreduced_psum").bind(x, axes=axes) for x in xs]
     if not tracked or axis_index_groups is not None:
         return psum.bind(*[varying_over(x, axes) for x in xs], axes=axes, axis_index_groups=axis_index_groups)
     _check_alike(xs, axes, tracked)

@@ -4,8 +4,8 @@ Along such an axis a value is in one of four states: equal on all devices ("inva
 ("unreduced"), or equal with partial results as its cotangent ("reduced"). `manual_cast` declares another state, and
 computes nothing. `unreduced_psum` combines partial results.
 
-The rules for transposition return the cotangent as it is: `backward_pass` gives it the state that belongs to that of the
-operand.
+The rules for transposition return the cotangent as it is. `backward_pass` gives it the state that belongs to that of
+the operand.
 """
 
 from __future__ import annotations

@@ -24,7 +24,11 @@ def over(entry: Entry, axes: frozenset[Any]) -> Entry:
 
 
 def on_parts(
-    fun: Callable[..., Any], operands: Sequence[Any], entries: Entries, unreduced: frozenset[Any], axes: frozenset[Any]
+    fun: Callable[..., Any],
+    operands: Sequence[Any],
+    entries: Entries,
+    unreduced: frozenset[Any],
+    axes: frozenset[Any],
 ) -> Any:
     """``fun(*operands)``, split by `entries` and `unreduced`, of which each device along `axes` computes what belongs to
     its parts of the operands. None if their results are no parts of the result."""

@@ -240,7 +240,8 @@ def _shard_map_lower(
         for x, part, spec in zip(args, jaxpr.in_avals, in_specs, strict=True)
     ]
     outs = [
-        (out, sharding(spec, part, out.ndim)) for out, part, spec in zip(f.outs, jaxpr.out_avals, out_specs, strict=True)
+        (out, sharding(spec, part, out.ndim))
+        for out, part, spec in zip(f.outs, jaxpr.out_avals, out_specs, strict=True)
     ]
     return f.manual(mesh, manual, operands, outs, lambda g, *parts: lower_jaxpr(g, jaxpr.jaxpr, parts))
 

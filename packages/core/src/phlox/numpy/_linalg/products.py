@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from ..._api.devices.out_sharding import OutSharding, lay_out, operands_for, of_parts
+from ..._api.devices.out_sharding import OutSharding, lay_out, of_parts, operands_for
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
@@ -76,7 +76,7 @@ def dot(
     """
     a, b = check("dot", a, b)
     if out_sharding is not None:
-        how = {"precision": precision, "preferred_element_type": preferred_element_type}
+        how: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
         if (out := of_parts(dot, (a, b), out_sharding, **how)) is not None:
             return out
         a, b = operands_for(out_sharding, a, b)
@@ -160,7 +160,7 @@ def matmul(
     """
     a, b = check("matmul", a, b)
     if out_sharding is not None:
-        how = {"precision": precision, "preferred_element_type": preferred_element_type}
+        how: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
         if (out := of_parts(matmul, (a, b), out_sharding, **how)) is not None:
             return out
         a, b = operands_for(out_sharding, a, b)
@@ -282,7 +282,7 @@ def tensordot(
     """
     a, b = check("tensordot", a, b)
     if out_sharding is not None:
-        how = {"axes": axes, "precision": precision, "preferred_element_type": preferred_element_type}
+        how: dict[str, Any] = {"axes": axes, "precision": precision, "preferred_element_type": preferred_element_type}
         if (out := of_parts(tensordot, (a, b), out_sharding, **how)) is not None:
             return out
         a, b = operands_for(out_sharding, a, b)

@@ -16,8 +16,8 @@ from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import check_one, integer, type_of
 from ..._operands.indices import positions
 from ..._operands.promotion import to_dtype
-from ..._transform.sharding_types import with_reductions
 from ..._ops.structure.slicing import along
+from ..._transform.sharding_types import with_reductions
 from ...typing import Array, ArrayLike
 from .._creation.fill import linspace
 from .._elementwise.binary import maximum, minimum
