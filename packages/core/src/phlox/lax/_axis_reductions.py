@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from .._api.devices.out_sharding import OutSharding, takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, compute_with_sharding
 from .._base.docstrings import docs_from
 from .._operands.checks import check_one, integer
 from .._ops.reductions import reduce as _reduce, running as _running
@@ -70,6 +69,10 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
     return _running.cumlogsumexp(operand, axis=integer("cumlogsumexp", "axis", axis), reverse=bool(reverse))
 
 
+_OUT_SHARDING = (
+    "  out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None:\n"
+    "    derived from the operand, or chosen by the compiler.\n"
+)
 _ANY, _BITS = "numbers or bools", "integers or bools"
 
 
@@ -88,29 +91,34 @@ def _reduction(
         return primitive(operand, axes=tuple(axes))
 
     def laid_out(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = None) -> Array:
-        return plain(operand, axes)
+        if out_sharding is None:
+            return plain(operand, axes)
+        return compute_with_sharding(name, plain, (check_one(name, operand),), out_sharding, combines, axes=axes)
 
-    function: Any = laid_out if combines else plain
+    function: Any = plain if combines is None else laid_out
+    entry = "" if combines is None else _OUT_SHARDING
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
     function.__doc__ = (
         f"{what} of the elements over `axes` (StableHLO's ``reduce``).\n\n"
-        f"Args:\n  operand: array of {takes}.\n  axes: axis numbers to reduce over, distinct and not negative.\n\n"
+        f"Args:\n  operand: array of {takes}.\n  axes: axis numbers to reduce over, distinct and not negative.\n"
+        f"{entry}\n"
         f"Returns:\n  An array of the dtype of `operand`, without `axes`; {nothing} where there are no elements.\n\n"
         f"Raises:\n  DtypeError: the elements are not {takes}.\n"
         "  ShapeError: an axis is out of range, or is named twice.\n\n"
         f">>> from phlox import lax\n>>> lax.{name}(np.array({example}), (0,))\n{result}\n"
     )
-    return takes_out_sharding(function, combines) if combines else function
+    return function
 
 
-@functools.partial(takes_out_sharding, combines="sum")
 def reduce_sum(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = None) -> Array:
     """The sum of the elements over `axes` (StableHLO's ``reduce``).
 
     Args:
       operand: array of numbers.
       axes: axis numbers to sum over, distinct and not negative.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; None: derived
+        from the operand, or chosen by the compiler.
 
     Returns:
       An array of the dtype of `operand`, without `axes`; 0 where there are no elements.
@@ -122,7 +130,10 @@ def reduce_sum(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = No
     >>> reduce_sum(np.array([1, 2]), (0,))
     Array(3, dtype=int32)
     """
-    return _reduce.reduce_sum(check_one("reduce_sum", operand), axes=tuple(axes))
+    operand = check_one("reduce_sum", operand)
+    if out_sharding is not None:
+        return compute_with_sharding("reduce_sum", reduce_sum, (operand,), out_sharding, axes=axes)
+    return _reduce.reduce_sum(operand, axes=tuple(axes))
 
 
 reduce_prod = _reduction(

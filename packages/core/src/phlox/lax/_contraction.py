@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._api.devices.out_sharding import OutSharding, lay_out, of_parts, operands_for, takes_out_sharding
+from .._api.devices.out_sharding import OutSharding, compute_with_sharding
 from .._base.errors import ShapeError
 from .._ir import dtypes
 from .._operands.checks import check, several, type_of
@@ -53,11 +53,10 @@ def dot_general(
 
     lhs, rhs = check("dot_general", lhs, rhs)
     if out_sharding is not None:
-        how: dict[str, Any] = {"dimension_numbers": dimension_numbers, "precision": precision}
-        how["preferred_element_type"] = preferred_element_type
-        if (out := of_parts(dot_general, (lhs, rhs), out_sharding, **how)) is not None:
-            return out
-        lhs, rhs = operands_for(out_sharding, lhs, rhs)
+        options: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
+        return compute_with_sharding(
+            "dot_general", dot_general, (lhs, rhs), out_sharding, dimension_numbers=dimension_numbers, **options
+        )
     preferred = None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type)
     if preferred is not None and _of_different_bytes(lhs, rhs):
         # Both hold the numbers of both. XLA's CPU has not all products of bfloat16 with results of float32.
@@ -65,8 +64,7 @@ def dot_general(
         lhs, rhs = to_dtype(lhs, wide), to_dtype(rhs, wide)
     lhs, rhs = _of_higher_precision(lhs, rhs)
     (lc, rc), (lb, rb) = dimension_numbers
-    out = contract(lhs, rhs, _pair(lc, rc), _pair(lb, rb), precision, preferred)
-    return lay_out("dot_general", out, out_sharding)
+    return contract(lhs, rhs, _pair(lc, rc), _pair(lb, rb), precision, preferred)
 
 
 def _of_different_bytes(lhs: Any, rhs: Any) -> bool:
@@ -100,7 +98,6 @@ def _pair(first: Any, second: Any) -> tuple[Ints, Ints]:
     return several(first), several(second)
 
 
-@takes_out_sharding
 def dot(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -118,6 +115,7 @@ def dot(
         are converted to the more precise one.
       dimension_numbers, precision, preferred_element_type: as for `dot_general`; without `dimension_numbers`, the
         contracted axes are those of the matrix product.
+      out_sharding: as for `dot_general`.
 
     Returns:
       An array with the remaining axes of `lhs`, then those of `rhs`, as for `dot_general`.
@@ -130,6 +128,11 @@ def dot(
     Array(2., dtype=float32)
     """
     lhs, rhs = check("dot", lhs, rhs)
+    if out_sharding is not None:
+        options: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
+        return compute_with_sharding(
+            "dot", dot, (lhs, rhs), out_sharding, dimension_numbers=dimension_numbers, **options
+        )
     if dimension_numbers is not None:
         return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
     if not (1 <= type_of(lhs).ndim <= 2 and 1 <= type_of(rhs).ndim <= 2):

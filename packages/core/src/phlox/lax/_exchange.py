@@ -15,7 +15,7 @@ from .._ir.sharding_types import manual_reductions
 from .._operands.broadcasting import insert_axes, where
 from .._operands.checks import canonical_axis, check, type_of
 from .._operands.promotion import to_dtype
-from .._ops.spmd import exchange as ops, partial
+from .._ops.spmd import axis_states, exchange as ops
 from .._ops.spmd.collectives import varying_over
 from .._ops.structure import shape
 from .._trace.axes import tracked_axes
@@ -80,7 +80,7 @@ def all_gather(
             tiled=tiled,
         )
         tracked = tuple(name for name in names if name in tracked_axes())
-        return partial.cast(out, tracked, "reduced") if to == "reduced" and tracked else out
+        return axis_states.cast(out, tracked, "reduced") if to == "reduced" and tracked else out
 
     return _each("all_gather", x, one)
 
@@ -126,7 +126,7 @@ def psum_scatter(
 
     def one(leaf: Any) -> Any:
         if partial_along := tuple(name for name in names if name in manual_reductions(type_of(leaf))[0]):
-            leaf = partial.cast(leaf, partial_along, "varying")
+            leaf = axis_states.cast(leaf, partial_along, "varying")
         return ops.reduce_scatter.bind(
             varying_over(leaf, names),
             scatter_dimension=canonical_axis(scatter_dimension, type_of(leaf).ndim, "psum_scatter"),
@@ -354,14 +354,14 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
     tracked = tuple(name for name in names if name in tracked_axes())
 
     def one(leaf: Any) -> Any:
-        states = {partial.state_of(type_of(leaf), name) for name in tracked}
+        states = {axis_states.state_of(type_of(leaf), name) for name in tracked}
         if len(states) > 1 or any((state, to) not in _CASTS for state in states):
             raise OptionError(
                 f"Unsupported pcast from={', '.join(sorted(states))}, to={to!r}: of a value of type "
                 f"{type_of(leaf).short} along {names}",
                 instead=", ".join(f"from {a} to {b}" for a, b in _CASTS),
             )
-        return leaf if not tracked else partial.cast(leaf, tracked, to)
+        return leaf if not tracked else axis_states.cast(leaf, tracked, to)
 
     return _each("pcast", x, one)
 

@@ -16,9 +16,8 @@ from ..._base import pytree
 from ..._base.errors import ArgumentError, OptionError
 from ..._base.wrapping import wraps
 from ..._ir.avals import typeof_value
-from ..._ir.primitive import tracing
-from ..._ir.sharding_types import OUT_SHARDING, any_specs, entries_of, reductions_of, refuse
-from ..._ops.spmd.parts import on_parts
+from ..._ir.sharding_types import OUT_SHARDING, RESHARD, any_specs, entries_of, reductions_of, refuse
+from ..._ops.spmd.parts import map_parts
 from ..._trace.trace import typeof
 from ..._transform.sharding_types import unsplit
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
@@ -83,41 +82,61 @@ def operands_for(out_sharding: Any, *operands: Any) -> Any:
     return pytree.tree_map(unsplit, operands)
 
 
-def of_parts(
+def compute_with_sharding(
+    name: str,
     function: Callable[..., Any],
     operands: Sequence[Any],
     out_sharding: Any,
     combines: str | None = "sum",
     **options: Any,
 ) -> Any:
-    """``function(*operands, **options)`` with `out_sharding`, if that has partial results, or operands have partial
-    results as cotangents; else None.
+    """``function(*operands, **options)`` with `out_sharding`; `name` names the caller in errors.
 
-    Inside of a traced function each device computes what belongs to its parts of the operands. Raises
-    `ShardingTypeError` if some operand is not split over the unreduced axes, or is not summed over what is split.
+    If `out_sharding` has partial results, each device computes that of its parts of the operands. Their combination by
+    `combines`, "sum", "max" or "min", must be what the function computes of the whole operands. None: it is not known.
+
+    Raises the errors of `lay_out`, and `ShardingTypeError` if the function does not reduce over the unreduced axes.
     """
-    where = checked_out_sharding(function.__name__, out_sharding)
-    if where is None or not any_specs():
-        return None
-    name, unreduced, avals = function.__name__, where.spec.unreduced, [typeof(x) for x in operands]
-    entries = tuple(map(axes_of, where.spec))
-    named = frozenset().union(*entries)
-    # Along these axes each device has the whole of one operand, and parts of the others and of the result.
-    local = frozenset().union(*[reductions_of(a).reduced for a in avals]) & named
-    split = [frozenset().union(*entries_of(a)) | reductions_of(a).reduced for a in avals]
-    local = local.intersection(*split)
-    kind = reductions_in(where.spec).kind
+    where = checked_out_sharding(name, out_sharding)
+    compute = functools.partial(function, **options)
+    on_parts = where is not None and any_specs()
+    out = _compute_on_parts(name, compute, operands, where, combines) if on_parts else None  # type: ignore[arg-type]
+    return lay_out(name, compute(*operands_for(where, *operands)) if out is None else out, where)
+
+
+def _compute_on_parts(
+    name: str, compute: Callable[..., Any], operands: Sequence[Any], where: NamedSharding, combines: str | None
+) -> Any:
+    """``compute(*operands)``, of which each device computes its part, or its partial result. None if it needs more than
+    its parts of the operands."""
+    unreduced, kind = where.spec.unreduced, reductions_in(where.spec).kind
+    avals = [aval for aval in map(typeof_value, operands) if aval is not None]
+    split = [frozenset().union(*entries_of(a)) for a in avals]
     if unreduced and (kind != combines or not all(map(unreduced.issubset, split))):
-        refuse(name, f"it gives no partial results ({kind}) for out_sharding={where.spec}", avals, OUT_SHARDING)
+        refuse(name, f"it is no {kind} over what all operands have split over {_names(unreduced)}", avals, OUT_SHARDING)
+    if any(reductions_of(a).unreduced for a in avals):
+        if unreduced:
+            refuse(name, "an operand is unreduced", avals, RESHARD)
+        return None
+    if combines != "sum":
+        return None
+    entries = tuple(map(axes_of, where.spec))
+    # Along these axes each device has the whole of one operand, and parts of the others and of the result. A cotangent
+    # of that operand consists of partial results, which the compiler would combine at once.
+    reduced = [reductions_of(a).reduced for a in avals]
+    local = frozenset().union(*entries).intersection(
+        frozenset().union(*reduced), *map(frozenset.union, split, reduced)
+    )
     if not (unreduced or local):
         return None
-    compute = functools.partial(function, **options)
-    if tracing() is None or (unreduced and combines != "sum"):
-        return lay_out(name, compute(*map(unsplit, operands)), where)
-    out = on_parts(compute, operands, entries, unreduced, unreduced | local)
+    out = map_parts(compute, operands, entries, unreduced, unreduced | local)
     if out is None and unreduced:
-        refuse(name, f"the sum is not over what is split over {set(unreduced)}", avals, OUT_SHARDING)
-    return out if out is None else lay_out(name, out, where)
+        refuse(name, f"it does not sum over what is split over {_names(unreduced)}", avals, OUT_SHARDING)
+    return out
+
+
+def _names(axes: frozenset[Any]) -> str:
+    return ", ".join(sorted(map(repr, axes)))
 
 
 def lay_out(function: str, x: Any, out_sharding: Any) -> Any:
@@ -144,10 +163,8 @@ _ENTRY = (
 )
 
 
-def takes_out_sharding(function: F, combines: str | None = None) -> F:
+def takes_out_sharding(function: F) -> F:
     """Implements the keyword `out_sharding` of `function`, which declares it but does not use it. See `lay_out`.
-
-    `combines` says how partial results of the function are combined, if it has any: by "sum", "max" or "min".
 
     >>> mesh = phlox.make_mesh((1,), ("x",))
     >>> twice = takes_out_sharding(lambda x, *, out_sharding=None: 2 * x)
@@ -161,17 +178,6 @@ def takes_out_sharding(function: F, combines: str | None = None) -> F:
             return function(*args, **kwargs)
         # Checked first, so that an error does not come after a long computation.
         where = checked_out_sharding(function.__name__, out_sharding)
-        if combines is not None:
-            at = [i for i, x in enumerate(args) if typeof_value(x) is not None]
-
-            @wraps(function)
-            def compute(*operands: Any) -> Any:
-                new = dict(zip(at, operands, strict=True))
-                return function(*[new.get(i, x) for i, x in enumerate(args)], **kwargs)
-
-            out = of_parts(compute, [args[i] for i in at], where, combines)
-            if out is not None:
-                return out
         args, kwargs = operands_for(where, args, kwargs)
         return lay_out(function.__name__, function(*args, **kwargs), where)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.jaxpr import JaxprEqn
-from ..._ir.primitive import Primitive, tracing
+from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, entries_of, join, manual_reductions, reductions_of, refuse
 from ..._trace.trace import typeof
 from ..._transform import spectra
@@ -20,7 +20,7 @@ from ..._transform.padding import Padding, passes
 from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import Linear, is_linear
 from ..._xla.text import Function, Value, ints
-from ..spmd.parts import on_parts, over
+from ..spmd.parts import map_parts, over
 from ..structure.shape import convert, transpose
 
 if TYPE_CHECKING:
@@ -187,7 +187,43 @@ def bilinear_jvp(make: Callable[[], Primitive]) -> Callable[..., tuple[Any, Any]
     return jvp
 
 
-def _dot_transpose(
+def _dot_transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
+    """The cotangent of one factor. If it is unreduced, each device computes its part of the sum."""
+    # In a linear program only one of the factors depends on linear arguments.
+    first = is_linear(lhs)
+    factor, other = (lhs, rhs) if first else (rhs, lhs)
+    axes = reductions_of(factor.aval).reduced - manual_reductions(factor.aval)[1]
+    if axes and _sums_over(axes, typeof(ct), factor.aval, typeof(other), first, params["dimension_numbers"]):
+        whole = Linear(factor.aval.laid(None))
+
+        def cotangent(ct: Any, other: Any) -> Any:
+            return _whole_transpose(ct, *((whole, other) if first else (other, whole)), **params)[not first]
+
+        result = map_parts(cotangent, (ct, other), entries_of(factor.aval), axes, axes)
+        return [result, None] if first else [None, result]
+    return in_auto(_whole_transpose)(ct, lhs, rhs, **params)
+
+
+def _sums_over(
+    axes: frozenset[Any],
+    ct: ShapedArray,
+    factor: ShapedArray,
+    other: ShapedArray,
+    first: bool,
+    dimension_numbers: DotDimensionNumbers,
+) -> bool:
+    """Whether the cotangent of `factor`, the `first` one or the second, is a sum over what `axes` split in `ct` and in
+    the other factor."""
+    (mine, theirs), (my_batch, their_batch) = (pair if first else pair[::-1] for pair in dimension_numbers)
+    # `ct` has the batch axes first, then the free axes of the first factor, then those of the second.
+    start = len(my_batch) + (factor.ndim - len(mine) - len(my_batch) if first else 0)
+    ct_entries, entries = entries_of(ct), entries_of(other)
+    free = _free(other.ndim, theirs, their_batch)
+    summed = [(over(ct_entries[start + i], axes), over(entries[j], axes)) for i, j in enumerate(free)]
+    return all(a == b for a, b in summed) and axes == {name for entry, _ in summed for name in entry}
+
+
+def _whole_transpose(
     ct: Any,
     lhs: Any,
     rhs: Any,
@@ -196,36 +232,10 @@ def _dot_transpose(
     preferred_element_type: Any,
 ) -> list[Any]:
     """The cotangent of one factor: the contraction of `ct` with the other factor over that factor's free axes."""
-    # In a linear program only one of the factors depends on linear arguments.
     if is_linear(lhs):
         return [_factor(ct, lhs.aval, rhs, dimension_numbers, precision, True), None]
     (lc, rc), (lb, rb) = dimension_numbers
     return [None, _factor(ct, rhs.aval, lhs, ((rc, lc), (rb, lb)), precision, False)]
-
-
-def _transpose_by_types(
-    ct: Any, lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers, **params: Any
-) -> list[Any]:
-    """As `_dot_transpose`. If the cotangent of a factor is unreduced, each device computes its part of the sum."""
-    first = is_linear(lhs)
-    factor, other = (lhs, rhs) if first else (rhs, lhs)
-    axes = reductions_of(factor.aval).reduced - manual_reductions(factor.aval)[1]
-    (mine, theirs), (my_batch, their_batch) = (pair if first else pair[::-1] for pair in dimension_numbers)
-    if axes and tracing() is not None:
-        their_free = _free(typeof(other).ndim, theirs, their_batch)
-        start = len(my_batch) + (factor.aval.ndim - len(mine) - len(my_batch) if first else 0)
-        entries, other_entries = entries_of(typeof(ct)), entries_of(typeof(other))
-        summed = [(over(entries[start + i], axes), over(other_entries[j], axes)) for i, j in enumerate(their_free)]
-        if all(a == b for a, b in summed) and axes == {name for entry, _ in summed for name in entry}:
-            whole = Linear(factor.aval.laid(None))
-
-            def of_parts(ct: Any, other: Any) -> Any:
-                factors = (whole, other) if first else (other, whole)
-                return _dot_transpose(ct, *factors, dimension_numbers=dimension_numbers, **params)[not first]
-
-            result = on_parts(of_parts, (ct, other), entries_of(factor.aval), axes, axes)
-            return [result, None] if first else [None, result]
-    return in_auto(_dot_transpose)(ct, lhs, rhs, dimension_numbers=dimension_numbers, **params)
 
 
 def _factor(
@@ -343,7 +353,7 @@ dot_general = Primitive(
     lower=_dot_lower,
     jvp=bilinear_jvp(lambda: dot_general),
     spectral=lambda *args, **params: spectra.contract(dot_general, *args, **params),
-    transpose=_transpose_by_types,
+    transpose=_dot_transpose,
     batch=_dot_batch,
     pad=_dot_pad,
     show=_dot_show,

@@ -8,13 +8,13 @@ from typing import Any
 
 from ..._base.errors import ShapeError
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
-from ..._ir.sharding_types import NO_REDUCTIONS, Entries, Entry, Reductions, entries_of, reductions_of, spec_over
+from ..._ir.sharding_types import Entries, Entry, entries_of, reductions_of, spec_over
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.sharding_types import laid, unsplit, with_devices
 from ..._xla.mesh import current_mesh
 from ..._xla.partition_spec import PartitionSpec
-from . import partial
+from . import axis_states
 from .shard_map import ManualAxes, part_aval
 
 
@@ -23,7 +23,7 @@ def over(entry: Entry, axes: frozenset[Any]) -> Entry:
     return tuple(name for name in entry if name in axes)
 
 
-def on_parts(
+def map_parts(
     fun: Callable[..., Any],
     operands: Sequence[Any],
     entries: Entries,
@@ -31,42 +31,36 @@ def on_parts(
     axes: frozenset[Any],
 ) -> Any:
     """``fun(*operands)``, split by `entries` and `unreduced`, of which each device along `axes` computes what belongs to
-    its parts of the operands. None if their results are no parts of the result."""
-    spec = next(typeof(x).spec for x in operands if typeof(x).spec is not None)
-    assert spec is not None
+    its parts of the operands. None if this is no part of the result."""
+    avals = [typeof(x) for x in operands]
+    spec = next(a.spec for a in avals if a.spec is not None)
     mesh = with_devices(spec.mesh)
-    manual, partial_axes = over(mesh.axis_names, axes), over(mesh.axis_names, unreduced)
-    in_specs = [_spec([over(e, axes) for e in entries_of(typeof(x))], reductions_of(typeof(x))) for x in operands]
-    whole, _ = stage(lambda *xs: [fun(*xs)], [typeof(x).laid(None) for x in operands])
-    entries = (*entries, *[()] * (whole.outvars[0].aval.ndim - len(entries)))
-    out_spec = _spec([over(entry, axes) for entry in entries], Reductions(unreduced))
-    expected = part_aval(whole.outvars[0].aval, mesh, _spec(list(out_spec), NO_REDUCTIONS), manual).shape
-    inner = [tuple(name for name in entry if name not in axes) for entry in entries]
+    manual, partial = over(mesh.axis_names, axes), over(mesh.axis_names, unreduced)
+    in_specs = [
+        PartitionSpec(*[over(e, axes) for e in entries_of(a)], reduced=reductions_of(a).reduced & axes) for a in avals
+    ]
+    whole, _ = stage(lambda *xs: [fun(*xs)], [a.laid(None) for a in avals])
+    out_aval = whole.outvars[0].aval
+    entries = (*entries, *[()] * (out_aval.ndim - len(entries)))
+    out_spec = PartitionSpec(*[over(entry, axes) for entry in entries], unreduced=unreduced)
+    expected = part_aval(out_aval, mesh, PartitionSpec(*out_spec.partitions), manual).shape
+    rest = [tuple(name for name in entry if name not in axes) for entry in entries]
 
     def compute(*parts: Any) -> list[Any]:
-        out = partial.cast(fun(*[unsplit(_varying(x)) for x in parts]), manual, "varying")
+        varying = [axis_states.cast(x, manual, "varying") for x in parts]
+        out = axis_states.cast(fun(*map(unsplit, varying)), manual, "varying")
         aval = typeof(out)
         if aval.shape != expected:
             raise ShapeError(f"a part of shape {aval.shape} of a result with parts of shape {expected}")
-        out = laid(out, aval.laid(spec_over(current_mesh().abstract_mesh, inner)))  # type: ignore[union-attr]
-        return [partial.cast(out, partial_axes, "unreduced") if partial_axes else out]
+        out = laid(out, aval.laid(spec_over(current_mesh().abstract_mesh, rest)))  # type: ignore[union-attr]
+        return [axis_states.cast(out, partial, "unreduced") if partial else out]
 
     within = ManualAxes(mesh, manual, True)
     try:
         with within.inside():
-            avals = [part_aval(typeof(x), mesh, s, manual, manual) for x, s in zip(operands, in_specs, strict=True)]
-            jaxpr, consts = stage(compute, avals)
+            parts = [part_aval(a, mesh, spec, manual, manual) for a, spec in zip(avals, in_specs, strict=True)]
+            jaxpr, consts = stage(compute, parts)
     except ShapeError:
         return None
     in_specs = [*[PartitionSpec()] * len(consts), *in_specs]
     return within.bind(ClosedJaxpr(hoist_consts(jaxpr)), [*consts, *operands], in_specs, [out_spec])[0]
-
-
-def _spec(entries: Sequence[Any], reductions: Reductions) -> PartitionSpec:
-    return PartitionSpec(*entries, unreduced=reductions.unreduced, reduced=reductions.reduced)
-
-
-def _varying(x: Any) -> Any:
-    """A part, declared as varying along the axes along which it is reduced."""
-    reduced = tuple(reductions_of(typeof(x)).reduced)
-    return partial.cast(x, reduced, "varying") if reduced else x

@@ -380,8 +380,9 @@ def _shard_map_batch(
     pieces = math.prod(axes.mesh.shape[name] for name in axis.spmd)
     if axis.size % pieces:
         raise ShapeError(f"a batch of {axis.size} cannot be split evenly over {pieces} devices (spmd_axis_name)")
+    explicit = axis.explicit and spec_over(_inner_mesh(axis.explicit.mesh, axes.manual), axis.explicit.entries)
     with axes.inside():
-        derived, out_dims = batch_jaxpr(jaxpr, axis._replace(size=axis.size // pieces), tuple(dims))
+        derived, out_dims = batch_jaxpr(jaxpr, axis._replace(size=axis.size // pieces, explicit=explicit), tuple(dims))
         if axes.check_vma and axis.spmd:  # along these axes devices have other examples
             spread = frozenset(axis.spmd) & frozenset(axes.manual)
             avals = [a if d is None else a.varying(a.vma | spread) for a, d in zip(derived.in_avals, dims, strict=True)]

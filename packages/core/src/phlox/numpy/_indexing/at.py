@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, cast
 
-from ..._api.devices.out_sharding import OutSharding, lay_out, of_parts, operands_for
+from ..._api.devices.out_sharding import OutSharding, compute_with_sharding, lay_out, operands_for
 from ..._api.jit.bodies import program_of_element
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, ShapeError
@@ -172,27 +172,19 @@ class AtIndex:
         >>> jnp.arange(3).at[jnp.array([1, 9])].get(mode="fill", fill_value=-1)
         Array([ 1, -1], dtype=int32)
         """
-        if out_sharding is not None and hasattr(self.index, "aval"):
-
-            def get(x: Any, index: Any) -> Array:
-                return AtIndex(x, index).get(
-                    indices_are_sorted=indices_are_sorted,
-                    unique_indices=unique_indices,
-                    mode=mode,
-                    fill_value=fill_value,
-                    wrap_negative_indices=wrap_negative_indices,
-                )
-
-            if (out := of_parts(get, (self.array, self.index), out_sharding, combines=None)) is not None:
-                return out
-        x, index = operands_for(out_sharding, self.array, self.index)
+        x, index = self.array, self.index
+        if out_sharding is not None:
+            options: dict[str, Any] = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
+            options |= {"mode": mode, "fill_value": fill_value, "wrap_negative_indices": wrap_negative_indices}
+            combines = "sum" if hasattr(index, "dtype") else None
+            return compute_with_sharding("at.get", _get, (x, index), out_sharding, combines, **options)
         if is_window(index):
             part = window(index, type_of(x).shape)
             x, index = part.read(x), part.rest
         # With a mode that says what happens out of bounds, an index there is no mistake.
         checked = mode is None or GatherScatterMode.from_any(mode) is GatherScatterMode.PROMISE_IN_BOUNDS
         plan, dynamic = parse(index, type_of(x).shape, wrap_negative_indices, READ if checked else None)
-        elements = read(
+        return read(
             x,
             *dynamic,
             plan=plan,
@@ -201,7 +193,6 @@ class AtIndex:
             indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices,
         )
-        return lay_out("at.get", elements, out_sharding)
 
     set = _update(
         "set",
@@ -343,6 +334,10 @@ class AtIndex:
             indices_are_sorted=single or how.sorted,
             unique_indices=single or how.unique,
         )
+
+
+def _get(x: Any, index: Any, **options: Any) -> Array:
+    return AtIndex(x, index).get(**options)
 
 
 def _apply(x: Any, dynamic: list[Any], func: Any, plan: Plan, indices_are_sorted: bool, mode: Any) -> Any:

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._api.devices.out_sharding import OutSharding, takes_out_sharding
+from ..._api.devices.out_sharding import OutSharding, compute_with_sharding
 from ..._api.jit.jit import jit
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic
+from ..._ir.sharding_types import entries_of
 from ..._operands.checks import check, type_of
 from ..._operands.products import contract
 from ..._operands.promotion import promote_dtypes, to_dtype
@@ -29,7 +30,6 @@ from .._statistics.reductions import no_out, sum
 Path = tuple[tuple[int, ...], ...]
 
 
-@functools.partial(takes_out_sharding, combines="sum")
 def einsum(
     subscripts: Any,
     /,
@@ -57,6 +57,8 @@ def einsum(
         more is contracted by pairs too.
       precision, preferred_element_type: as for `dot`.
       _dot_general: function that is called in place of `lax.dot_general` where two operands are contracted.
+      out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result; with None the
+        operands and the compiler determine it.
 
     Returns:
       An array of the promoted dtype or of `preferred_element_type`.
@@ -75,8 +77,8 @@ def einsum(
     shapes = tuple(type_of(x).shape for x in arrays)
     inputs, output = _parse(subscripts.replace(" ", ""), [len(shape) for shape in shapes])
     path: Any = optimize if isinstance(optimize, str | bool) else _numbers(optimize)
-    return _einsum(
-        arrays,
+    compute = functools.partial(
+        _einsum,
         inputs=inputs,
         output=output,
         path=_path(inputs, output, shapes, path),
@@ -84,6 +86,23 @@ def einsum(
         preferred=None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type, "einsum"),
         dot=_dot_general,
     )
+    if out_sharding is None:
+        return compute(arrays)
+    combines = "sum" if _are_split_alike(arrays, inputs) else None
+    return compute_with_sharding("einsum", lambda *arrays: compute(arrays), arrays, out_sharding, combines)
+
+
+def _are_split_alike(arrays: Sequence[Any], inputs: Sequence[str]) -> bool:
+    """Whether each mesh axis splits one letter in all operands, and no diagonal.
+
+    Else the products of parts are not the parts of the product: in "i,j->" the sum of i is times that of all of j.
+    """
+    letters: dict[Any, str] = {}
+    for x, term in zip(arrays, inputs, strict=True):
+        for letter, entry in zip(term, entries_of(type_of(x)), strict=True):
+            if any(letters.setdefault(axis, letter) != letter or term.count(letter) > 1 for axis in entry):
+                return False
+    return True
 
 
 def einsum_path(

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from ..._api.devices.out_sharding import OutSharding, lay_out, of_parts, operands_for
+from ..._api.devices.out_sharding import OutSharding, compute_with_sharding
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
@@ -76,12 +76,9 @@ def dot(
     """
     a, b = check("dot", a, b)
     if out_sharding is not None:
-        how: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
-        if (out := of_parts(dot, (a, b), out_sharding, **how)) is not None:
-            return out
-        a, b = operands_for(out_sharding, a, b)
-    out = _dot(a, b, precision, _preferred(preferred_element_type, "dot"))
-    return out if out_sharding is None else lay_out("dot", out, out_sharding)
+        options: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
+        return compute_with_sharding("dot", dot, (a, b), out_sharding, **options)
+    return _dot(a, b, precision, _preferred(preferred_element_type, "dot"))
 
 
 @_static
@@ -160,12 +157,9 @@ def matmul(
     """
     a, b = check("matmul", a, b)
     if out_sharding is not None:
-        how: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
-        if (out := of_parts(matmul, (a, b), out_sharding, **how)) is not None:
-            return out
-        a, b = operands_for(out_sharding, a, b)
-    out = product(a, b, precision, _preferred(preferred_element_type, "matmul"))
-    return out if out_sharding is None else lay_out("matmul", out, out_sharding)
+        options: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
+        return compute_with_sharding("matmul", matmul, (a, b), out_sharding, **options)
+    return product(a, b, precision, _preferred(preferred_element_type, "matmul"))
 
 
 @functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
@@ -282,10 +276,8 @@ def tensordot(
     """
     a, b = check("tensordot", a, b)
     if out_sharding is not None:
-        how: dict[str, Any] = {"axes": axes, "precision": precision, "preferred_element_type": preferred_element_type}
-        if (out := of_parts(tensordot, (a, b), out_sharding, **how)) is not None:
-            return out
-        a, b = operands_for(out_sharding, a, b)
+        options: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
+        return compute_with_sharding("tensordot", tensordot, (a, b), out_sharding, axes=axes, **options)
     ra, rb = type_of(a).ndim, type_of(b).ndim
     if hasattr(axes, "__index__"):
         n = integer("tensordot", "axes", axes)
@@ -297,8 +289,7 @@ def tensordot(
     else:
         left, right = (canonical_axes(x, r, "tensordot") for x, r in zip(_axes_lists(axes), (ra, rb), strict=True))
     preferred = _preferred(preferred_element_type, "tensordot")
-    out = _tensordot(a, b, left=left, right=right, precision=precision, preferred_element_type=preferred)
-    return out if out_sharding is None else lay_out("tensordot", out, out_sharding)
+    return _tensordot(a, b, left=left, right=right, precision=precision, preferred_element_type=preferred)
 
 
 # --- diagonals ------------------------------------------------------------------------------------------
