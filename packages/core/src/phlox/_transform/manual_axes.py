@@ -15,7 +15,7 @@ import numpy as np
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import Jaxpr
 from .._ir.primitive import current_trace, primitive
-from .._ir.sharding_types import any_specs, manual_reductions
+from .._ir.sharding_types import any_specs, manual_reductions, reductions_of
 from .._trace.axes import tracked_axes
 from .._trace.refs import accesses
 from .._trace.trace import typeof
@@ -48,10 +48,9 @@ def _with_manual_reductions(x: Any, aval: ShapedArray) -> Any:
     have, (unreduced, reduced) = typeof(x), manual_reductions(typeof(x))
     to_unreduced, to_reduced = manual_reductions(aval)
     if axes := in_order(unreduced - to_unreduced - aval.vma):
-        x = primitive("unreduced_psum").bind(x, axes=axes)
-    alike = in_order(to_unreduced - unreduced - have.vma)
-    if alike:
-        x = _on_first(x, alike)
+        x = primitive("unreduced_psum").bind(x, axes=axes, kind=reductions_of(have).kind)
+    if axes := in_order(to_unreduced - unreduced - have.vma):
+        x = _on_first(x, axes)
     changes = {
         "varying": (unreduced - to_unreduced | reduced - to_reduced) & aval.vma,
         "unreduced": to_unreduced - unreduced,

@@ -20,6 +20,7 @@ from .._ir.sharding_types import entries_of, partial_axes, reductions_of
 from .compared_values import compared_values, in_memory
 from .constant_nan import may_know_nan
 from .forms import form_for
+from .manual_computation import manual_computation
 from .text import TOKEN, Function, Module, Value, quoted
 
 
@@ -84,7 +85,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
     locate, explicit, compared = f.module.locations, f.module.explicit, f.module.compared_values
     apply = _apply_by_types if explicit else _apply_rule
     if explicit:
-        env = {v: _partial(f, x, v.aval) for v, x in env.items()}
+        env = {v: _mark_partial(f, x, v.aval) for v, x in env.items()}
     with Replay() as replay:
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
@@ -144,8 +145,8 @@ def _split(f: Function, eqn: JaxprEqn, results: Any) -> Any:
     return [x if spec is None else f.split(x, spec) for x, spec in zip(results, specs, strict=True)]
 
 
-def _partial(f: Function, x: Value, aval: ShapedArray) -> Value:
-    """An input or output of a program, which is marked if it consists of partial results."""
+def _mark_partial(f: Function, x: Value, aval: ShapedArray) -> Value:
+    """An input of a program, which is marked if it consists of partial results: Shardy does not propagate that."""
     return f.split(x, aval.spec) if partial_axes(aval) else x  # type: ignore[arg-type]
 
 
@@ -191,7 +192,7 @@ def _apply_by_types(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Va
 
     ins = [(x, x.aval, sharding(v.aval)) for x, v in zip(operands, eqn.invars, strict=True)]
     outs = [(a, sharding(v.aval)) for a, v in zip(f.outs, eqn.outvars, strict=True)]
-    results = f.manual(mesh, tuple(axes), ins, outs, body)
+    results = manual_computation(f, mesh, tuple(axes), ins, outs, body)
     return results if eqn.primitive.multiple_results else results[0]
 
 

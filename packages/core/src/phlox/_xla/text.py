@@ -508,42 +508,6 @@ class Function:
         block = f"{self.indent}^bb0({head}):\n" if arguments else ""
         return "{\n" + block + "\n".join([*inner.lines, last]) + f"\n{self.indent}}}"
 
-    def manual(
-        self,
-        mesh: Any,
-        axes: Sequence[Any],
-        operands: Sequence[tuple[Value, ShapedArray, str]],
-        outs: Sequence[tuple[ShapedArray, str]],
-        body: Callable[..., Sequence[Value]],
-    ) -> list[Value]:
-        """A computation that each device along `axes` of a mesh does on its part of the operands, in Shardy's form.
-
-        `operands` are (value, type of a part, sharding), `outs` (type, sharding), and `body(g, *parts)` writes the
-        computation of one device.
-        """
-        # The axes that an outer computation of this kind has left to the compiler, or all of them, less those of this.
-        auto = tuple(n for n in (self.auto if self.axes else mesh.axis_names) if n not in axes)
-        inner = Function(self.module, tuple(mesh.shape.items()), self.counter, self.indent + "  ", self.label, auto)
-        parts = [Value(inner.fresh(), aval) for _, aval, _ in operands]
-        results = body(inner, *parts)
-        names = ", ".join([x.name for x, _, _ in operands])
-        name = self.fresh()
-        left = f"{name} = " if len(outs) == 1 else f"{name}:{len(outs)} = " if outs else ""
-        in_shardings, out_shardings = (", ".join([f"<{x[-1]}>" for x in xs]) for xs in (operands, outs))
-        mapped = ", ".join(quoted(str(axis)) for axis in mesh.axis_names if axis in axes)
-        head = ", ".join(f"{p}: {p.aval.text}" for p in parts)
-        begin = (
-            f"{left}sdy.manual_computation({names}) in_shardings=[{in_shardings}] out_shardings=[{out_shardings}] "
-            f"manual_axes={{{mapped}}} ({head}) {{"
-        )
-        types = ", ".join(r.aval.text for r in results)
-        returned = f" {', '.join(map(str, results))} : {types}" if results else ""
-        operand_types = ", ".join(x.aval.text for x, _, _ in operands)
-        end = f"{self.indent}}} : ({operand_types}) -> ({', '.join(a.text for a, _ in outs)})"
-        # One entry, because `locate` adds a location to each entry.
-        self.line("\n".join([begin, *inner.lines, f"{inner.indent}sdy.return{returned}", end]))
-        return [Value(f"{name}#{i}" if len(outs) > 1 else name, a) for i, (a, _) in enumerate(outs)]
-
 
 @functools.lru_cache(4096)
 def _broadcast_end(dims: tuple[int, ...], x: ShapedArray, out: ShapedArray) -> str:

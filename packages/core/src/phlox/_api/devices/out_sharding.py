@@ -124,9 +124,7 @@ def _compute_on_parts(
     # Along these axes each device has the whole of one operand, and parts of the others and of the result. A cotangent
     # of that operand consists of partial results, which the compiler would combine at once.
     reduced = [reductions_of(a).reduced for a in avals]
-    local = frozenset().union(*entries).intersection(
-        frozenset().union(*reduced), *map(frozenset.union, split, reduced)
-    )
+    local = frozenset().union(*entries).intersection(frozenset().union(*reduced), *map(frozenset.union, split, reduced))
     if not (unreduced or local):
         return None
     out = map_parts(compute, operands, entries, unreduced, unreduced | local)

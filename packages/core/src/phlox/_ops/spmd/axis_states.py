@@ -38,9 +38,8 @@ def _in_state(x: ShapedArray, axes: Axes, state: str) -> ShapedArray:
     return x.varying(sets["varying"]).laid(spec_over(mesh.abstract_mesh, entries_of(x), reductions))
 
 
-def _unreduced_psum_lower(f: Function, x: Value, axes: Axes) -> Value:
-    combine = _COMBINED_BY[reductions_of(f.ins[0]).kind]
-    return combine.rule("lower")(f, x, axes=axes, axis_index_groups=None)[0]
+def _unreduced_psum_lower(f: Function, x: Value, axes: Axes, kind: str) -> Value:
+    return _COMBINED_BY[kind].rule("lower")(f, x, axes=axes, axis_index_groups=None)[0]
 
 
 manual_cast = Primitive(
@@ -61,7 +60,7 @@ manual_cast = Primitive(
 
 unreduced_psum = Primitive(
     "unreduced_psum",
-    types=lambda x, axes: _in_state(x, axes, "invarying"),
+    types=lambda x, axes, kind: _in_state(x, axes, "invarying"),
     vma=vma_in_types,
     sharding=sharding_in_types,
     lower=_unreduced_psum_lower,
@@ -69,7 +68,7 @@ unreduced_psum = Primitive(
     transpose=lambda ct, x, **_: [ct],
     batch=lambda axis, args, dims, **params: (unreduced_psum.bind(*args, **params), dims[0]),
     axes=lambda params: params["axes"],
-    eager=lambda x, axes: unbound(axes),
+    eager=lambda x, axes, kind: unbound(axes),
     nan_checked=True,
     series="linear",
 )

@@ -15,7 +15,7 @@ from ..._base.errors import AxisNameError, OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive, primitive as primitive_of, sharding_in_types, vma_in_types
-from ..._ir.sharding_types import each, manual_reductions, reductions_of, refuse
+from ..._ir.sharding_types import any_specs, each, manual_reductions, reductions_of, refuse
 from ..._trace.axes import axis_size, tracked_axes
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, drop_zeros, linear_jvp
@@ -241,8 +241,10 @@ psum_invariant = _reduction(
 def total(xs: Sequence[Any], axes: Axes, axis_index_groups: Groups) -> list[Any]:
     """The sums over mapped axes; they do not vary along axes that are tracked, unless each group has its own."""
     tracked = tuple(axis for axis in tracked_axes() if axis in axes)
-    if any(reductions_of(typeof(x)).unreduced.intersection(tracked) for x in xs) and axis_index_groups is None:
-        return [primitive_of("unreduced_psum").bind(x, axes=axes) for x in xs]
+    reductions = [reductions_of(typeof(x)) for x in xs] if tracked and any_specs() else ()
+    if any(r.unreduced.intersection(tracked) for r in reductions) and axis_index_groups is None:
+        unreduced_psum = primitive_of("unreduced_psum")
+        return [unreduced_psum.bind(x, axes=axes, kind=r.kind) for x, r in zip(xs, reductions, strict=True)]
     if not tracked or axis_index_groups is not None:
         return psum.bind(*[varying_over(x, axes) for x in xs], axes=axes, axis_index_groups=axis_index_groups)
     _check_alike(xs, axes, tracked)

@@ -21,6 +21,7 @@ from ..._transform.sharding_types import unsplit
 from ..._xla.array import ArrayImpl, wrap
 from ..._xla.foreign import foreign_call, untyped
 from ..._xla.host_values import as_array
+from ..._xla.manual_computation import manual_computation
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..._xla.moves import move
 from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, reductions_in
@@ -50,13 +51,13 @@ def _lower(f: Function, x: Value, mesh: Mesh | AbstractMesh, spec: PartitionSpec
             return f.module.split_text(mesh, tuple(map(axes_of, spec)), x.aval.ndim, reductions_in(spec))
         return spec_text(f.module, mesh, spec, x.aval.ndim)
 
-    kept = spec.unreduced & reductions_of(f.ins[0]).unreduced if spec.unreduced else frozenset()
-    new = tuple(axis for axis in mesh.axis_names if axis in spec.unreduced - kept)
+    old = spec.unreduced & reductions_of(f.ins[0]).unreduced if spec.unreduced else frozenset()
+    new = tuple(axis for axis in mesh.axis_names if axis in spec.unreduced - old)
     if not new:
         return f.constrain(x, sharding(spec))
     # Shardy would take the whole array on each device for its partial result. One device along `new` keeps it, the
     # others get zeros.
-    before = PartitionSpec(*spec.partitions, unreduced=kept, reduced=spec.reduced)
+    before = PartitionSpec(*spec.partitions, unreduced=old, reduced=spec.reduced)
     x = f.constrain(x, sharding(before))
     first = np.arange(math.prod(mesh.shape[axis] for axis in new)) == 0
     first = f.constant(first, shaped(first.shape, dtypes.bool_))
@@ -69,7 +70,7 @@ def _lower(f: Function, x: Value, mesh: Mesh | AbstractMesh, spec: PartitionSpec
         is_first = g.unlike("stablehlo.reshape", is_first, shaped((), dtypes.bool_))
         return [g.select(g.broadcast(is_first, x.aval.shape), x, g.constant(0, x.aval))]
 
-    return f.manual(mesh, tuple(spec.unreduced), operands, [(x.aval, sharding(spec))], body)[0]
+    return manual_computation(f, mesh, tuple(spec.unreduced), operands, [(x.aval, sharding(spec))], body)[0]
 
 
 def _types(aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> ShapedArray:

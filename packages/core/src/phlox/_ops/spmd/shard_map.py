@@ -37,6 +37,7 @@ from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restag
 from ..._transform.manual_axes import as_varying
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
+from ..._xla.manual_computation import manual_computation
 from ..._xla.mesh import AxisType, Mesh
 from ..._xla.partition_spec import PartitionSpec, axes_of, reductions_in, tiles
 from ..._xla.program import spec_text
@@ -243,7 +244,7 @@ def _shard_map_lower(
         (out, sharding(spec, part, out.ndim))
         for out, part, spec in zip(f.outs, jaxpr.out_avals, out_specs, strict=True)
     ]
-    return f.manual(mesh, manual, operands, outs, lambda g, *parts: lower_jaxpr(g, jaxpr.jaxpr, parts))
+    return manual_computation(f, mesh, manual, operands, outs, lambda g, *parts: lower_jaxpr(g, jaxpr.jaxpr, parts))
 
 
 def _shard_map_jvp(
