@@ -266,14 +266,9 @@ def _dimension(module, expression, constraints):
     return eval(expression, {"a": a, "b": b})
 
 
-def test_shardings_of_partial_results_are_refused():
-    mesh = phlox.make_mesh((1,), ("i",), (phlox.sharding.AxisType.Explicit,))
+def test_specs_of_partial_results_are_pickled():
     spec = phlox.P(unreduced={"i"})
     assert pickle.loads(pickle.dumps(spec)) == spec and spec.unreduced_kind is phlox.sharding.UnreducedKind.sum
-    with pytest.raises(NotImplementedError, match="partial results"):
-        phlox.NamedSharding(mesh, spec)
-    with pytest.raises(NotImplementedError, match="partial results"):
-        phlox.shard_map(lambda x: x, mesh=mesh, in_specs=phlox.P(), out_specs=spec)(jnp.ones(2))
 
 
 def test_pinned_references_are_of_traced_functions():

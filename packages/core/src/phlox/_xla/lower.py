@@ -16,7 +16,7 @@ from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import ordered
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, has_unbounded_loop
 from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error, sharding_in_types
-from .._ir.sharding_types import entries_of, partial_axes, reductions_of
+from .._ir.sharding_types import Spec, entries_of, partial_axes, reductions_of, without_manual
 from .compared_values import compared_values, in_memory
 from .constant_nan import may_know_nan
 from .forms import form_for
@@ -140,14 +140,28 @@ def _split(f: Function, eqn: JaxprEqn, results: Any) -> Any:
     """The results of an equation, split over explicit axes as their types say."""
     if not eqn.primitive.multiple_results:
         spec = eqn.outvars[0].aval.spec
-        return results if spec is None else f.split(results, spec)
+        return results if spec is None else _split_value(f, results, spec)
     specs = [v.aval.spec for v in eqn.outvars]
-    return [x if spec is None else f.split(x, spec) for x, spec in zip(results, specs, strict=True)]
+    return [x if spec is None else _split_value(f, x, spec) for x, spec in zip(results, specs, strict=True)]
+
+
+def _split_value(f: Function, x: Value, spec: Spec) -> Value:
+    """`x`, split as its type says. The state along manual axes is not written."""
+    known = without_manual(spec)
+    if known is None:
+        return x
+    if f.axes and known.reductions.unreduced:
+        # Checks in jaxlib would end the process: in 0.10 always, in 0.12 where the results are combined.
+        raise UnsupportedError(
+            "partial results inside of shard_map, along axes that it does not map",
+            instead="phlox.reshard(x, phlox.P(...)) before, or shard_map over these axes too",
+        )
+    return f.constrain(x, f.module.split_text(known.mesh, known.entries, x.aval.ndim, known.reductions))
 
 
 def _mark_partial(f: Function, x: Value, aval: ShapedArray) -> Value:
     """An input of a program, which is marked if it consists of partial results: Shardy does not propagate that."""
-    return f.split(x, aval.spec) if partial_axes(aval) else x  # type: ignore[arg-type]
+    return _split_value(f, x, aval.spec) if partial_axes(aval) else x  # type: ignore[arg-type]
 
 
 def _in_memory(f: Function, eqn: JaxprEqn, results: Any) -> Any:

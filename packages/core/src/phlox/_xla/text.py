@@ -17,7 +17,7 @@ import numpy as np
 from .._base.source import Location, Positions, scope_text
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
-from .._ir.sharding_types import NO_REDUCTIONS, Entries, Reductions, Spec, any_specs, without_manual
+from .._ir.sharding_types import NO_REDUCTIONS, Entries, Reductions, any_specs
 
 
 class Value:
@@ -368,13 +368,6 @@ class Function:
         left, types = f"{name}:{len(operands)}" if many else name, ", ".join([x.aval.text for x in operands])
         self.line(f"{left} = stablehlo.optimization_barrier {', '.join([x.name for x in operands])} : {types}")
         return [Value(f"{name}#{i}" if many else name, x.aval) for i, x in enumerate(operands)]
-
-    def split(self, x: Value, spec: Spec) -> Value:
-        """`x`, split as its type says. The state along manual axes is not written."""
-        known = without_manual(spec)
-        if known is None:
-            return x
-        return self.constrain(x, self.module.split_text(known.mesh, known.entries, x.aval.ndim, known.reductions))
 
     def constrain(self, x: Value, sharding: str) -> Value:
         """`x` with this sharding, in Shardy's syntax."""

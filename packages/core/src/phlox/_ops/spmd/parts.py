@@ -8,7 +8,7 @@ from typing import Any
 
 from ..._base.errors import ShapeError
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
-from ..._ir.sharding_types import Entries, Entry, entries_of, reductions_of, spec_over
+from ..._ir.sharding_types import Entries, Entry, Reductions, entries_of, reductions_of, spec_over
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.sharding_types import laid, unsplit, with_devices
@@ -30,15 +30,14 @@ def map_parts(
     unreduced: frozenset[Any],
     axes: frozenset[Any],
 ) -> Any:
-    """``fun(*operands)``, split by `entries` and `unreduced`, of which each device along `axes` computes what belongs to
-    its parts of the operands. None if this is no part of the result."""
+    """``fun(*operands)``, split by `entries` and `unreduced`. Each device along `axes` calls `fun` on its parts of the
+    operands. None if this gives no parts of the result."""
+    operands = [_reduced_along(x, axes) for x in operands]
     avals = [typeof(x) for x in operands]
     spec = next(a.spec for a in avals if a.spec is not None)
     mesh = with_devices(spec.mesh)
     manual, partial = over(mesh.axis_names, axes), over(mesh.axis_names, unreduced)
-    in_specs = [
-        PartitionSpec(*[over(e, axes) for e in entries_of(a)], reduced=reductions_of(a).reduced & axes) for a in avals
-    ]
+    in_specs = [PartitionSpec(*[over(e, axes) for e in entries_of(a)], reduced=reductions_of(a).reduced) for a in avals]
     whole, _ = stage(lambda *xs: [fun(*xs)], [a.laid(None) for a in avals])
     out_aval = whole.outvars[0].aval
     entries = (*entries, *[()] * (out_aval.ndim - len(entries)))
@@ -64,3 +63,16 @@ def map_parts(
         return None
     in_specs = [*[PartitionSpec()] * len(consts), *in_specs]
     return within.bind(ClosedJaxpr(hoist_consts(jaxpr)), [*consts, *operands], in_specs, [out_spec])[0]
+
+
+def _reduced_along(x: Any, axes: frozenset[Any]) -> Any:
+    """`x`, without axes in its type along which it is reduced, other than `axes`.
+
+    So its cotangent gets partial results along the others outside of the computation of the devices. Inside of it,
+    checks in jaxlib would end the process.
+    """
+    aval = typeof(x)
+    if aval.spec is None:
+        return x
+    reductions = Reductions(reduced=aval.spec.reductions.reduced & axes)
+    return laid(x, aval.laid(spec_over(aval.spec.mesh, aval.spec.entries, reductions)))
