@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._base.errors import ShapeError
+from .._ir.sharding_types import any_specs
 from .._ops.elementwise import logic
 from .._ops.structure import shape as ops
 from .._transform.sharding_types import with_reductions
@@ -42,6 +43,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     """
     x, y = promote_dtypes(x, y)
     shape = common_shape("", [type_of(v).shape for v in (condition, x, y)])
-    # A number gives way to an array also in what is still to be reduced.
-    x, y = (with_reductions(a, type_of(b)) if type_of(a).ndim == 0 else a for a, b in ((x, y), (y, x)))
+    if any_specs():
+        # A number gives way to an array also in what is still to be reduced.
+        x, y = (with_reductions(a, type_of(b)) if type_of(a).ndim == 0 else a for a, b in ((x, y), (y, x)))
     return logic.select_n(ops.broadcast_to(condition, shape), ops.broadcast_to(y, shape), ops.broadcast_to(x, shape))
