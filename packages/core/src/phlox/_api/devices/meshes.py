@@ -24,7 +24,7 @@ from ..._xla.devices import Device, devices as all_devices
 from ..._xla.host_values import as_array
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..._xla.moves import move
-from ..._xla.partition_spec import PartitionSpec, reductions_in
+from ..._xla.partition_spec import PartitionSpec, UnreducedKind, reductions_in
 from ..._xla.sharding import NamedSharding, interned
 
 _NO_ABSTRACT_MESH = AbstractMesh((), ())
@@ -126,7 +126,8 @@ def _manual_axis_type(aval: ShapedArray) -> Any:
     from .axis_types import ManualAxisType  # here, as that module imports this one
 
     unreduced, reduced = manual_reductions(aval)
-    return ManualAxisType(varying=aval.vma, unreduced=unreduced, reduced=reduced)
+    kind = UnreducedKind[reductions_of(aval).kind] if unreduced else None
+    return ManualAxisType(varying=aval.vma, unreduced=unreduced, reduced=reduced, unreduced_kind=kind)
 
 
 # The type is of a lower layer, which cannot import this class: it looks the attribute up here.
@@ -222,7 +223,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     leaves, tree = pytree.flatten(xs)
     return tree.unflatten(
         [
-            relaid(x, _checked(x, named("reshard", s)))
+            reshard_array(x, _checked(x, named("reshard", s)))
             for x, s in zip(leaves, pytree.broadcast_prefix(out_shardings, xs, is_leaf=_is_spec), strict=True)
         ]
     )
@@ -248,7 +249,7 @@ def _checked(x: Any, sharding: Any) -> NamedSharding:
     return sharding
 
 
-def relaid(x: Any, sharding: NamedSharding) -> Any:
+def reshard_array(x: Any, sharding: NamedSharding) -> Any:
     """`x` with this sharding."""
     aval = typeof(x)
     if len(sharding.spec) > aval.ndim:

@@ -23,7 +23,7 @@ from ..._transform.sharding_types import unsplit
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..._xla.partition_spec import PartitionSpec, axes_of, reductions_in
 from ..._xla.sharding import NamedSharding
-from .meshes import named, relaid
+from .meshes import named, reshard_array
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: the type of the parameter `out_sharding`
@@ -99,8 +99,7 @@ def compute_with_sharding(
     """
     where = checked_out_sharding(name, out_sharding)
     compute = functools.partial(function, **options)
-    on_parts = where is not None and any_specs()
-    out = _compute_on_parts(name, compute, operands, where, combines) if on_parts else None  # type: ignore[arg-type]
+    out = None if where is None else _compute_on_parts(name, compute, operands, where, combines)
     return lay_out(name, compute(*operands_for(where, *operands)) if out is None else out, where)
 
 
@@ -152,7 +151,7 @@ def lay_out(function: str, x: Any, out_sharding: Any) -> Any:
         return x
     # Raises for an axis that does not divide, with the words of `Sharding` and before anything is moved.
     where.shard_shape(typeof(x).shape)
-    return relaid(x, where)
+    return reshard_array(x, where)
 
 
 _ENTRY = (
