@@ -149,7 +149,8 @@ class _LinearProgram:
                     self._add_cotangent(operand, cotangent)
 
     def cotangent(self, v: Var) -> Any:
-        return self.cotangents.get(v, Zero(v.aval.cotangent()))
+        ct = self.cotangents.get(v)
+        return Zero(v.aval.cotangent()) if ct is None else ct
 
     def _operands(self, eqn: JaxprEqn) -> list[Any]:
         """Values of the operands; `Linear` for those that depend on linear arguments."""

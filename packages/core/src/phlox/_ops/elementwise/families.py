@@ -16,7 +16,6 @@ from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive, Series, Unfused, primitive
-from ..._ir.sharding_types import reductions_of
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform import spectra
@@ -53,7 +52,9 @@ def literal(like: Any, value: Any) -> Any:
     aval = typeof(like)
     number = np.asarray(value, aval.dtype)[()]
     number = weak_number(number) if aval.weak_type and not aval.shape else exact(number)
-    return number if not reductions_of(aval).unreduced or number != 0 else with_reductions(number, aval)
+    if aval.spec is None or number != 0 or not aval.spec.reductions.unreduced:
+        return number
+    return with_reductions(number, aval)
 
 
 def check_kind(name: str, aval: ShapedArray, accepts: str, position: int | None = None) -> None:

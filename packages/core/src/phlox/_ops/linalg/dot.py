@@ -11,7 +11,7 @@ from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
-from ..._ir.sharding_types import Entries, entries_of, join, manual_reductions, reductions_of, refuse
+from ..._ir.sharding_types import Entries, any_specs, entries_of, join, manual_reductions, reductions_of, refuse
 from ..._trace.trace import typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add
@@ -189,7 +189,8 @@ def bilinear_jvp(make: Callable[[], Primitive]) -> Callable[..., tuple[Any, Any]
 
 def _dot_transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
     """The cotangent of one factor. If it is unreduced, each device computes its part of the sum."""
-    # In a linear program only one of the factors depends on linear arguments.
+    if not any_specs():
+        return _whole_transpose(ct, lhs, rhs, **params)
     first = is_linear(lhs)
     factor, other = (lhs, rhs) if first else (rhs, lhs)
     axes = reductions_of(factor.aval).reduced - manual_reductions(factor.aval)[1]
@@ -232,6 +233,7 @@ def _whole_transpose(
     preferred_element_type: Any,
 ) -> list[Any]:
     """The cotangent of one factor: the contraction of `ct` with the other factor over that factor's free axes."""
+    # In a linear program only one of the factors depends on linear arguments.
     if is_linear(lhs):
         return [_factor(ct, lhs.aval, rhs, dimension_numbers, precision, True), None]
     (lc, rc), (lb, rb) = dimension_numbers
