@@ -409,6 +409,27 @@ def test_arrays_become_partial_results():
                 np.testing.assert_array_equal(back, ones)
 
 
+def test_partial_results_move_to_other_devices():
+    with phlox.set_mesh(mesh(phlox)):
+        u = product(phlox, *split(phlox))
+        for device in (phlox.devices()[1], phlox.devices()[7]):
+            one = phlox.device_put(u, device)
+            assert one.devices() == {device}
+            np.testing.assert_array_equal(one, A @ B)
+        back = phlox.device_put(one, P(None, "x", unreduced={"y"}))
+        assert str(phlox.typeof(back)) == "float32[4,4@x]{U:y}"
+        np.testing.assert_array_equal(value(phlox, back), A @ B)
+
+
+def test_nan_in_partial_results_is_found():
+    with phlox.set_mesh(mesh(phlox)):
+        a, b = split(phlox)
+        with phlox.debug_nans(True):
+            np.testing.assert_array_equal(value(phlox, -product(phlox, a, b)), -(A @ B))
+            with pytest.raises(FloatingPointError, match="nan"):
+                product(phlox, a, b) * phlox.reshard(jnp.full((4, 4), np.nan), P("x", None, reduced={"y"}))
+
+
 def test_partial_results_are_not_read():
     with phlox.set_mesh(mesh(phlox)):
         u = product(phlox, *split(phlox))

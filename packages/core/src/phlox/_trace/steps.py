@@ -77,9 +77,9 @@ def numbers_of(x: Any) -> np.ndarray:
     dtype = typeof(x).dtype
     if isinstance(dtype, ExtendedDtype) or dtype == dtypes.float0:
         return np.zeros(0)
-    if getattr(x, "is_fully_addressable", True):
+    if getattr(x, "is_fully_addressable", True) and not (hasattr(x, "sharding") and x.sharding.is_unreduced):
         values = np.asarray(x)
-    else:  # of an array of several processes, the elements of this one
+    else:  # of an array of several processes, the elements of this one; of partial results, all of them
         values = np.concatenate([np.asarray(shard.data).ravel() for shard in x.addressable_shards])
     return values.astype(np.float32) if dtypes.is_inexact(dtype) and values.dtype.kind not in "fc" else values
 

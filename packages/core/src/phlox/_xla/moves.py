@@ -7,6 +7,7 @@ are spread over several processes, all of them run a program.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from .._base.errors import DeviceError
 from .._ir.jaxpr import Jaxpr, Var
@@ -29,6 +30,8 @@ def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
         return array
     # With the same sharding only the commitment changes, and the buffer is shared.
     if here != sharding:
+        if here.is_unreduced and here.devices != sharding.devices:
+            return move(move(array, _reduced(here)), sharding, committed=committed)
         if sharding.is_unreduced:
             return _move_to_partial(array, sharding)  # type: ignore[arg-type]
         if not transfer.is_whole(here, array.aval.physical.shape):
@@ -40,8 +43,13 @@ def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
 def _move_to_partial(array: Array, sharding: NamedSharding) -> Array:
     """An array with the same elements, of which the devices hold partial results. A program computes these."""
     if array.sharding.devices != sharding.devices:
-        array = move(array, sharding.update(spec=PartitionSpec(*sharding.spec.partitions)))
+        array = move(array, _reduced(sharding))
     return _program(array._key, sharding).run([array])[0]
+
+
+def _reduced(sharding: Any) -> NamedSharding:
+    """The sharding of an array whose partial results are combined."""
+    return sharding.update(spec=PartitionSpec(*sharding.spec.partitions))
 
 
 def _move_across(array: Array, sharding: Sharding) -> Array:
