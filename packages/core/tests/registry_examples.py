@@ -665,8 +665,10 @@ def examples() -> dict[str, list[Example]]:
 #: Primitives that only make sense inside of another transformation; `test_registry.py` says which test has them.
 ELSEWHERE = {
     "psum": "test_vmap.py and test_pmap.py",
+    "manual_cast": "test_mapped_partial_results.py of conformance",
     "psum_invariant": "test_shard_map.py of conformance",
     "pvary": "test_shard_map.py of conformance",
+    "unreduced_psum": "test_mapped_partial_results.py of conformance",
     "pmax": "test_vmap.py and test_pmap.py",
     "pmin": "test_vmap.py and test_pmap.py",
     "axis_index": "test_vmap.py and test_pmap.py",
