@@ -201,6 +201,7 @@ def _dot_transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
             return _whole_transpose(ct, *((whole, other) if first else (other, whole)), **params)[not first]
 
         result = map_parts(cotangent, (ct, other), entries_of(factor.aval), axes, axes)
+        assert result is not None  # as the parts of both operands fit each other
         return [result, None] if first else [None, result]
     return in_auto(_whole_transpose)(ct, lhs, rhs, **params)
 
