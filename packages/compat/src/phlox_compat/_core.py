@@ -16,6 +16,7 @@ from phlox._base.native import hlo, native
 from phlox._base.pytree import check_same
 from phlox._base.source import HiddenPaths, is_internal
 from phlox._ir.dtypes import ExtendedDtype
+from phlox._ir.effects import IOEffect, no_effects
 from phlox._ir.jaxpr import hoist_consts, prune
 from phlox._ir.primitive import current_trace
 from phlox._ops import all_primitives
@@ -30,6 +31,7 @@ from phlox._transform.batch import BatchTrace, BatchTracer
 from phlox._transform.jvp import JVPTrace, JVPTracer
 from phlox._xla.array import ArrayImpl
 from phlox._xla.bindings import context as mlir_context, module as mlir_module
+from phlox._xla.callbacks import call_host, on_host
 from phlox._xla.devices import _clients as clients, client
 from phlox._xla.text import dense as dense_text
 from phlox.numpy._indexing.ds import Slice, ds
@@ -45,6 +47,7 @@ __all__ = [
     "ExtendedDtype",
     "GradAccum",
     "HiddenPaths",
+    "IOEffect",
     "JVPTrace",
     "JVPTracer",
     "JaxprTrace",
@@ -58,6 +61,7 @@ __all__ = [
     "all_primitives",
     "arguments",
     "axis_env",
+    "call_host",
     "calling",
     "check_same",
     "client",
@@ -74,6 +78,8 @@ __all__ = [
     "mlir_context",
     "mlir_module",
     "native",
+    "no_effects",
+    "on_host",
     "prune",
     "reason",
     "register_vmappable",

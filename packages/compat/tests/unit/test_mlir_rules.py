@@ -51,6 +51,21 @@ def test_transformations_of_such_primitives():
     assert loop(X).tolist() == [0, 8, 16, 24]
 
 
+def test_callbacks_inside_of_rules():
+    """As equinox's `noinline` has."""
+
+    def rule(ctx, x):
+        types, calls = (ctx.avals_in, ctx.avals_out), lambda x: [jnp.sin(x), x + 1]
+        results, token, _ = helpers.emit_python_callback(ctx, calls, None, [x], *types, has_side_effect=False)
+        assert token is None
+        return results
+
+    prim = primitive("test_callback", rule, many=True, types=lambda x: [x, x])
+    a, b = phlox.jit(lambda x: prim.bind(prim.bind(x)[1]))(X)
+    np.testing.assert_allclose(a, np.sin(X + 1), rtol=1e-6)
+    np.testing.assert_array_equal(b, X + 2)
+
+
 def test_functions_of_arrays_inside_of_rules():
     """Each adds functions to the module, whose names must not collide: here cumsum and sin, twice."""
 

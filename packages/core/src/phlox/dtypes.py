@@ -5,7 +5,7 @@ from typing import Any
 from ._base.errors import TypePromotionError
 from ._base.public_names import publish
 from ._ir import dtypes as _dtypes
-from ._ir.dtypes import bfloat16, canonicalize_dtype, extended, float0, itemsize_bits, prng_key
+from ._ir.dtypes import canonicalize_dtype, extended, float0, itemsize_bits, prng_key
 from .numpy._creation.dtypes import common_type, finfo, iinfo, scalar_type_of
 from .typing import ArrayLike, DTypeLike
 
@@ -23,6 +23,9 @@ __all__ = [
     "result_type",
     "scalar_type_of",
 ]
+
+#: the class of elements, of which scalars are instances, as in JAX
+bfloat16 = _dtypes.bfloat16.type
 
 
 def issubdtype(a: DTypeLike | None, b: Any) -> bool:

@@ -15,6 +15,7 @@ from ._mlir_rules import (
     LoweringRuleContext as LoweringRuleContext,
     ModuleContext as ModuleContext,
     attribute_of,
+    emit_python_callback as emit_python_callback,
     flatten_ir_values as flatten_ir_values,
 )
 

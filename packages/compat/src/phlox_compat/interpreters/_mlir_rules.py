@@ -17,7 +17,7 @@ from phlox import ShapeDtypeStruct
 from phlox.errors import UnsupportedError
 from phlox.extend import Function, Primitive, ShapedArray, Value
 
-from .._core import dense_text, mlir_context, mlir_module
+from .._core import IOEffect, call_host, dense_text, mlir_context, mlir_module, no_effects, on_host
 
 
 @dataclasses.dataclass
@@ -31,6 +31,7 @@ class ModuleContext:
       symbol_table: the names of its functions.
       platforms: the platform of the program.
       keepalives: objects that must live as long as the program.
+      program: the function of the program that calls the rule's.
     """
 
     context: Any
@@ -39,6 +40,7 @@ class ModuleContext:
     symbol_table: Any
     platforms: Sequence[str]
     keepalives: list[Any]
+    program: Function
     backend: Any = None
     cached_primitive_lowerings: dict[Any, Any] = dataclasses.field(default_factory=dict)
 
@@ -110,7 +112,7 @@ def _function_text(
         device = f.module.devices[0]
         platforms = (device.platform if device is not None else "cpu",)
         symbols = ir.SymbolTable(module.operation)
-        module_context = ModuleContext(context, module, place, symbols, platforms, f.module.references)
+        module_context = ModuleContext(context, module, place, symbols, platforms, f.module.references, f)
         ctx = LoweringRuleContext(
             module_context, prim, [x.aval for x in args], list(f.outs), const_lowering={}, platforms=platforms
         )
@@ -126,9 +128,11 @@ def _function_text(
                     instead="mlir.lower_fun(f), or phlox.extend.Primitive(name, lower=...), whose rule writes text",
                     primitive=prim.name,
                 ) from error
-        for op in module.body.operations:
+        # Declarations are of functions that the program has already.
+        operations = [op for op in module.body.operations if not op.operation.regions or op.operation.regions[0].blocks]
+        for op in operations:
             _rename(f, module, op, symbol)
-        text = "\n".join(str(op.operation.get_asm(use_local_scope=True)) for op in module.body.operations)
+        text = "\n".join(str(op.operation.get_asm(use_local_scope=True)) for op in operations)
     return "\n".join("  " + line for line in text.splitlines()), symbol
 
 
@@ -175,6 +179,50 @@ def call_jax_function(
     assert main is not None
     outs: list[Any] = list(func.CallOp(main.opview, list(args)).results)
     return outs
+
+
+def emit_python_callback(
+    ctx: LoweringRuleContext,
+    callback: Callable[..., Sequence[Any]],
+    token: Any,
+    operands: Sequence[Any],
+    operand_avals: Sequence[ShapedArray],
+    result_avals: Sequence[ShapedArray],
+    *,
+    has_side_effect: bool,
+    returns_token: bool = True,
+    partitioned: bool = False,
+    sharding: Any = None,
+) -> tuple[list[Any], Any, Any]:
+    """Adds a call of a Python function of arrays to the function of a rule.
+
+    Args:
+      ctx: the context of the rule.
+      callback: called with arrays; returns a sequence of them.
+      token: None. Calls in program order are those of `phlox.experimental.io_callback`.
+      operands, operand_avals: the arguments and their types.
+      result_avals: the types of the results.
+      has_side_effect: whether the call is kept if its results are unused.
+      returns_token, sharding: accepted as in JAX; not used.
+      partitioned: whether each device calls, with its part of the arguments.
+
+    Returns:
+      (results, None for the token, the function to keep alive).
+    """
+    if token is not None:
+        raise UnsupportedError("a callback with a token in a lowering rule", instead="io_callback(..., ordered=True)")
+    func, ir = mlir_module("dialects.func"), mlir_module("ir")
+    effects = frozenset([IOEffect()]) if has_side_effect else no_effects
+    fun = on_host(callback, f"the callback of {ctx.primitive}", result_avals)
+
+    def body(f: Function, *xs: Value) -> list[Value]:
+        return call_host(f, xs, fun, result_avals, effects=effects, partitioned=partitioned)
+
+    symbol = ctx.module_context.program.function("callback", operand_avals, body)
+    inputs, outputs = ([ir.Type.parse(aval.text) for aval in avals] for avals in (operand_avals, result_avals))
+    with ctx.module_context.ip:
+        declaration = func.FuncOp(symbol, (inputs, outputs), visibility="private")
+    return list(func.CallOp(declaration, list(operands)).results), None, fun
 
 
 def attribute_of(value: Any, aval: ShapedArray) -> Any:

@@ -176,7 +176,6 @@ jax.lib.xla_extension | XlaRuntimeError | _types | equinox
 jax.interpreters.batching | axis_primitive_batchers not_mapped NotMapped BatchTracer | _tables | equinox
 jax.interpreters.batching | defreducer fancy_primitive_batchers | _tables | any
 jax.interpreters.ad | defjvp2 get_primitive_transpose | _tables | any
-jax.interpreters.mlir | emit_python_callback | _tables | equinox
 jax.interpreters.mlir | * | phlox_compat.interpreters._mlir_helpers | mpi4jax sphericart transformer_engine
 jax._src.lib.mlir.ir | * | jaxlib.mlir.ir | mpi4jax
 jax._src.lib.mlir.dialects.hlo | * | jaxlib.mlir.dialects.stablehlo | mpi4jax

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, NoReturn
+from typing import Any
 
 from phlox import typeof
 from phlox.core import Trace
-from phlox.errors import UnsupportedError
 from phlox.extend import Primitive, ShapedArray, Zero
 from phlox.numpy import zeros
 
@@ -97,10 +96,3 @@ def defreducer(primitive: Primitive, identity: Any = None) -> None:
 def zeros_like_aval(aval: ShapedArray) -> Any:
     """Zeros of this type."""
     return zeros(aval.shape, aval.dtype)
-
-
-def emit_python_callback(*_args: Any, **_kwargs: Any) -> NoReturn:
-    """Raises: it builds MLIR, and phlox writes text."""
-    raise UnsupportedError(
-        "mlir.emit_python_callback builds MLIR, and phlox writes text", instead="jax.pure_callback, io_callback"
-    )
