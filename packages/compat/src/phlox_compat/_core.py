@@ -9,6 +9,7 @@ from phlox._api.batching.mappable import register_vmappable, unregister_vmappabl
 from phlox._api.batching.vmap import flat_axes
 from phlox._api.derivatives import grad
 from phlox._api.derivatives.backward_rules import GradAccum, ValAccum
+from phlox._api.derivatives.remat import saved_residuals
 from phlox._api.jit import arguments, calling, user_functions
 from phlox._base import config
 from phlox._base.absent import UNAVAILABLE, reason
@@ -83,6 +84,7 @@ __all__ = [
     "prune",
     "reason",
     "register_vmappable",
+    "saved_residuals",
     "stage",
     "unregister_vmappable",
     "user_functions",

@@ -75,6 +75,13 @@ def test_dtypes_and_shardings_of_jax_inside():
     assert full_lower(3) == 3 and phlox.jit(full_lower)(2.0) == 2.0
 
 
+def test_saved_residuals():
+    (aval, origin), (_, argument) = module("jax._src.ad_checkpoint").saved_residuals(
+        lambda x, y: jnp.sin(x) * y, 1.0, 2.0
+    )
+    assert aval.shape == () and origin.startswith("output of ") and argument == "from the argument y"
+
+
 def test_parameters_to_bind_a_custom_jvp_hold_its_function():
     """equinox's `finalise_fn` calls the function in place of the equation."""
     (eqn,) = phlox.make_jaxpr(phlox.nn.relu)(1.0).eqns

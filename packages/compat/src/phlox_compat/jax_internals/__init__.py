@@ -99,6 +99,7 @@ jax.core | Primitive Var jaxpr_as_fun ensure_compile_time_eval | extend.core . |
 jax.extend.core.primitives | call_p closed_call_p xla_pmap_p core_call_p | _types | distrax numpyro
 jax._src.core | * | core extend.core errors . | chex equinox flax
 jax._src.core | full_lower | _traces | quax
+jax._src.ad_checkpoint | saved_residuals | phlox_compat._core | any
 jax._src.ad_checkpoint | * | ad_checkpoint . | any
 jax._src.ad_util | * | extend.core.primitives interpreters.ad | lineax
 jax._src.ad_util | SymbolicZero | custom_derivatives | equinox

@@ -11,7 +11,7 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, OptionError
 from ..._base.pytree import flatten
 from ..._base.wrapping import P, R, renamed, wraps
-from ..._ir.avals import typeof_value
+from ..._ir.avals import ShapedArray, typeof_value
 from ..._ir.jaxpr import Var, only
 from ..._ir.primitive import Primitive, current_trace
 from ..._ops.control.call import without_calls
@@ -207,17 +207,26 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
     >>> print_saved_residuals(jnp.sin, 1.0)
     f32[] output of cos ...
     """
+    for aval, origin in saved_residuals(f, *args, **kwargs):
+        print(aval.short, origin)
+
+
+def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[ShapedArray, str]]:
+    """The type and the origin of each residual that `print_saved_residuals` prints."""
     # The pullback is a pytree whose leaves are the residuals, so its Jaxpr returns them.
     closed = make_jaxpr(lambda *xs: pytree.tree_leaves(vjp(functools.partial(f, **kwargs), *xs)[1]))(*args)
     names = arguments.leaf_names(f, args, {})
     jaxpr = without_calls(closed).jaxpr
+    residuals = []
     # Once each: a residual may serve several operations.
     for v in dict.fromkeys(v for v in jaxpr.outvars if type(v) is Var):
         if v in jaxpr.invars:
-            print(f"{v.aval.short} from the argument {names[jaxpr.invars.index(v)]}")
+            residuals.append((v.aval, f"from the argument {names[jaxpr.invars.index(v)]}"))
         else:
             # A residual that no equation computes was closed over.
-            print(*described(jaxpr, [v]) or [f"{v.aval.short} from a constant"])
+            texts = [text.removeprefix(f"{v.aval.short} ") for text in described(jaxpr, [v])]
+            residuals.append((v.aval, texts[0] if texts else "from a constant"))
+    return residuals
 
 
 # --- policies -------------------------------------------------------------------------------------------
