@@ -76,10 +76,10 @@ def test_dtypes_and_shardings_of_jax_inside():
 
 
 def test_saved_residuals():
-    (aval, origin), (_, argument) = module("jax._src.ad_checkpoint").saved_residuals(
-        lambda x, y: jnp.sin(x) * y, 1.0, 2.0
-    )
-    assert aval.shape == () and origin.startswith("output of ") and argument == "from the argument y"
+    residuals = module("jax._src.ad_checkpoint").saved_residuals(lambda x, y: jnp.sin(x * y), 1.0, 2.0)
+    origins = [origin.split(" from /")[0] for _, origin in residuals]
+    assert sorted(origins) == ["from the argument x", "from the argument y", "output of cos"]
+    assert residuals[0][0].shape == ()
 
 
 def test_parameters_to_bind_a_custom_jvp_hold_its_function():
