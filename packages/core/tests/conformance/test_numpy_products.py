@@ -109,6 +109,29 @@ def test_einsum_contracts_in_the_order_of_the_path(optimize):
     assert mine == sizes(jax.make_jaxpr(case(jax))(*operands).jaxpr.eqns) == ([20, 30] if optimize else [30, 300])
 
 
+@pytest.mark.parametrize(
+    "lists",
+    [
+        ("pq", "pr", "qr"),
+        ("pr", "pq"),
+        (["a b", "c"], ["a b", "d"], ["c", "d"]),
+        ([70, 3], [70, 2]),
+        ([..., 9], [..., 1]),
+    ],
+)
+def test_einsum_takes_any_labels_that_can_be_compared(lists):
+    """penzai's models name them."""
+    first, second, *result = map(list, lists)
+    operands = np.arange(6.0).reshape(2, 3), np.arange(6.0, 12).reshape(2, 3)
+    case = lambda m: m.numpy.einsum(operands[0], first, operands[1], second, *result)
+    np.testing.assert_array_equal(case(phlox), case(jax))
+
+
+def test_einsum_refuses_labels_that_cannot_be_compared():
+    with pytest.raises(phlox.errors.ArgumentError, match="can be compared"):
+        phlox.numpy.einsum(X, ["a", 1], X, [1, "a"])
+
+
 def test_einsum_of_weak_operands_is_weak():
     run = lambda m: m.numpy.einsum("i,i", m.numpy.asarray(2.0)[None], m.numpy.asarray(3.0)[None])
     assert run(phlox).weak_type and run(jax).weak_type

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._api.devices.out_sharding import OutSharding, compute_with_sharding
 from ..._api.jit.jit import jit
-from ..._base.errors import ShapeError
+from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic
 from ..._ir.sharding_types import entries_of
@@ -43,7 +43,7 @@ def einsum(
 ) -> Array:
     """Einstein's summation over named axes (as ``numpy.einsum``): ``einsum("ij,jk->ik", a, b)``.
 
-    The axes may be given as lists of numbers after each operand too: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
+    The axes may be given as lists of labels after each operand too: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
 
     Args:
       subscripts: comma-separated subscripts, with a letter for each axis of each operand, then "->" and the letters of
@@ -65,6 +65,7 @@ def einsum(
 
     Raises:
       ShapeError: subscripts do not match the operands.
+      ArgumentError: labels cannot be compared with each other.
       UnsupportedError: `out` is not None.
 
     >>> jnp.einsum("ij,j->i", jnp.eye(2), jnp.array([3.0, 4.0]))
@@ -190,10 +191,19 @@ def _by_pairs(path: Sequence[Any], inputs: Sequence[str], output: str, shapes: S
 
 
 def _named_axes(operands: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
-    """Subscripts and operands of a call that alternates operands and lists of axis numbers."""
+    """Subscripts and operands of a call that alternates operands and lists of the labels of their axes."""
     pairs = len(operands) // 2
     lists = [operands[2 * i + 1] for i in range(pairs)] + list(operands[2 * pairs :])
-    terms = ["".join("..." if n is Ellipsis else chr(ord("a") + n) for n in axes) for axes in lists]
+    try:
+        # In their order, which is that of the axes of the result if there is no list for it.
+        labels = sorted({label for axes in lists for label in axes if label is not Ellipsis})
+    except TypeError as error:
+        raise ArgumentError(
+            f"einsum: the labels of axes are hashable and can be compared, unlike those of {lists}",
+            instead='labels that all are numbers, as in einsum(a, [0, 1], b, [1, 2]), or all are text: einsum(a, ["i", "j"])',
+        ) from error
+    letters = {label: chr(ord("a") + i) for i, label in enumerate(labels)} | {Ellipsis: "..."}
+    terms = ["".join(letters[label] for label in axes) for axes in lists]
     arrow = "->" + terms.pop() if len(operands) % 2 else ""
     return ",".join(terms) + arrow, tuple(operands[2 * i] for i in range(pairs))
 
