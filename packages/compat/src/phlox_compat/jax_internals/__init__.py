@@ -116,10 +116,12 @@ jax._src.dispatch | wait_for_tokens | _types | equinox
 jax._src.distributed | global_state | _types | orbax
 jax._src.dtypes | TypePromotionError DType supports_inf | _types | chex flax
 jax._src.dtypes | to_complex_dtype | _types | tinygp
+jax._src.dtypes | dtype | _types | optree
 jax._src.dtypes | ExtendedDType | _extended_dtypes | flax
 jax._src.earray | EArray | _extended_dtypes | flax
 jax.experimental | EArray | _extended_dtypes | flax
 jax._src.dtypes | * | dtypes | equinox flax
+jax._src.flattree | * | _flattree | quax
 jax._src.flatten_util | * | flatten_util | blackjax
 jax._src.lax.lax | * | lax extend.core.primitives | lineax
 jax._src.lax.linalg | * | lax.linalg extend.core.primitives | any
@@ -141,9 +143,10 @@ jax._src.numpy.reductions | * | numpy | any
 jax._src.numpy.ufuncs | * | numpy | esquilax
 jax._src.numpy.vectorize | * | numpy | any
 jax._src.numpy.util | * | numpy _types | jaxopt
-jax._src.prng | * | extend.random random | flax
+jax._src.prng | * | extend.random random _threefry | flax quax
 jax._src.public_test_util | * | test_util | chex
 jax._src.random | * | random | numpyro
+jax._src.random.threefry2x32 | * | _threefry extend.random | quax
 jax._src.scipy.linalg | * | scipy.linalg | any
 jax._src.scipy.special | * | scipy.special | jaxctx jaxns
 jax._src.shard_map | * | . | any
@@ -155,6 +158,7 @@ jax._src.tree_util | * | tree_util | orbax
 jax._src.typing | SupportsDType | _types | jaxctx
 jax._src.typing | * | typing | numpyro
 jax._src.util | safe_map safe_zip unzip2 unzip3 split_list partition_list wraps | _functions | equinox
+jax._src.util | HashablePartial | _functions | optree
 jax._src.xla_bridge | _backends get_backend backends | _types | chex keras
 jax._src.xla_bridge | * | . | chex
 jax._src.interpreters.ad | * | interpreters.ad | equinox

@@ -132,6 +132,25 @@ def cache(call: Function, *, explain: Any = None) -> Function:
     return functools.cache(call)
 
 
+class HashablePartial:
+    """A function with its first arguments. Two are equal if the code and the arguments are."""
+
+    def __init__(self, f: Function, *args: Any, **kwargs: Any):
+        self.func, self.args, self.kwargs = f, args, kwargs
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is HashablePartial and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.func(*self.args, *args, **self.kwargs, **kwargs)
+
+    def _key(self) -> Any:
+        return self.func.__code__, self.args, tuple(sorted(self.kwargs.items()))
+
+
 def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
     """``list(zip(*args, strict=True))``."""
     return list(zip(*args, strict=True))

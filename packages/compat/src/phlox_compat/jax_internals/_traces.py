@@ -11,6 +11,7 @@ from phlox.core import Trace, Tracer
 from phlox.extend import Primitive
 
 from .._core import BatchTrace, JaxprTrace, axis_env, current_trace
+from ._parameters import jax_parameters
 
 
 @contextlib.contextmanager
@@ -68,8 +69,8 @@ def _set_owner(tracer: Tracer, trace: Trace) -> None:
 
 
 def _process(self: Trace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Traces of libraries have JAX's name for `process`."""
-    return self.process_primitive(primitive, args, params)  # type: ignore[attr-defined]
+    """Traces of libraries have JAX's name for `process`, and read JAX's parameters."""
+    return self.process_primitive(primitive, args, jax_parameters(primitive, params))  # type: ignore[attr-defined]
 
 
 Tracer._trace = property(lambda tracer: tracer.owner, _set_owner)  # type: ignore[attr-defined]

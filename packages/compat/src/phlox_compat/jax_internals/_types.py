@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from phlox import Ref as Ref, devices, effects_barrier, typeof
-from phlox.dtypes import issubdtype
+from phlox.dtypes import issubdtype, result_type
 from phlox.errors import TypePromotionError as TypePromotionError
 from phlox.export import is_symbolic_dim
 from phlox.extend import Primitive, ShapedArray
@@ -139,6 +139,14 @@ Jaxpr.debug_info = None  # type: ignore[attr-defined]
 def supports_inf(dtype: Any) -> bool:
     """Whether a dtype has an infinity."""
     return bool(issubdtype(dtype, np.inexact) and np.isinf(np.array(np.inf).astype(dtype)))
+
+
+def dtype(x: Any) -> np.dtype[Any]:
+    """The dtype that an array, a number or a scalar type has as an array."""
+    if x is None:
+        raise ValueError("None has no dtype")
+    result: np.dtype[Any] = result_type(x)
+    return result
 
 
 def to_complex_dtype(dtype: Any) -> np.dtype[Any]:

@@ -200,7 +200,7 @@ def _named_axes(operands: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
     except TypeError as error:
         raise ArgumentError(
             f"einsum: the labels of axes are hashable and can be compared, unlike those of {lists}",
-            instead='labels that all are numbers, as in einsum(a, [0, 1], b, [1, 2]), or all are text: einsum(a, ["i", "j"])',
+            instead='only numbers, as in einsum(a, [0, 1], b, [1, 2]), or only text: einsum(a, ["i", "j"])',
         ) from error
     letters = {label: chr(ord("a") + i) for i, label in enumerate(labels)} | {Ellipsis: "..."}
     terms = ["".join(letters[label] for label in axes) for axes in lists]
