@@ -20,7 +20,7 @@ _OPTIONS = {
 
 
 @cache
-def _without_options(base: type[Primitive]) -> type[Primitive]:
+def _without_options(base: Any) -> type[Primitive]:
     """The class with a `bind` that drops options of JAX that are None."""
 
     class PrimitiveOfJax(base):  # type: ignore[misc, valid-type]
