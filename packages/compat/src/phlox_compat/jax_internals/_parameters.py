@@ -23,7 +23,7 @@ _OPTIONS = {
 def _without_options(base: Any) -> type[Primitive]:
     """The class with a `bind` that drops options of JAX that are None."""
 
-    class PrimitiveOfJax(base):  # type: ignore[misc, valid-type]
+    class PrimitiveOfJax(base):  # type: ignore[misc]
         """A primitive whose `bind` takes JAX's parameters too."""
 
         __slots__ = ()
@@ -64,5 +64,6 @@ def jax_parameters(primitive: Primitive, params: dict[str, Any]) -> dict[str, An
 for _names in _OPTIONS.values():
     for _name in _names.split():
         _primitive = getattr(primitives, f"{_name}_p")
-        _primitive.__class__ = _without_options(type(_primitive))
+        _base: Any = type(_primitive)
+        _primitive.__class__ = _without_options(_base)
 primitives.scan_p.__class__ = _Scan
