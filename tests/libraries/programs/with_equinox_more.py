@@ -6,6 +6,7 @@ import io
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from common import data, show
 
 x, y = data()
@@ -157,6 +158,12 @@ class Kinds(eqx.Enumeration):
 
 
 show("enumeration", jax.jit(lambda k: Kinds.where(k == Kinds.a, Kinds.b, Kinds.a) == Kinds.b)(Kinds.a))
+buffer = io.BytesIO()
+eqx.tree_serialise_leaves(buffer, (3, True, 2.5, 1j, np.ones(2)))
+buffer.seek(0)
+show("numbers in a file", eqx.tree_deserialise_leaves(buffer, (0, False, 0.0, 0j, np.zeros(2))))
+apart = eqx.internal.noinline(lambda v: jnp.sin(v) * 2)
+show("not inlined", jax.jit(jax.grad(lambda v: apart(v).sum()))(x[0]), eqx.filter_jit(eqx.filter_vmap(apart))(x))
 donated = eqx.filter_jit(
     lambda m, v: (jax.tree.map(lambda leaf: leaf * 2 if eqx.is_array(leaf) else leaf, m), v), donate="all-except-first"
 )

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from common import show
 from penzai import pz
 from penzai.models import simple_mlp
+from penzai.models.transformer.variants import llamalike_common
 
 model = simple_mlp.MLP.from_config(jax.random.key(0), [2, 4, 1])
 x = pz.nx.wrap(jnp.ones((3, 2))).tag("batch", "features")
@@ -16,3 +17,20 @@ show(
 a = pz.nx.wrap(jnp.arange(6.0).reshape(2, 3)).tag("i", "j")
 show("named", pz.nx.nmap(jnp.sin)(a).unwrap("i", "j"), a.unwrap("j", "i"))
 show("selection", pz.select(model).at_instances_of(pz.nn.Affine).count())
+config = llamalike_common.LlamalikeTransformerConfig(
+    num_kv_heads=1,
+    query_head_multiplier=2,
+    embedding_dim=8,
+    projection_dim=4,
+    mlp_hidden_dim=8,
+    num_decoder_blocks=1,
+    vocab_size=11,
+    mlp_variant="swiglu",
+    tie_embedder_and_logits=True,
+    parameter_dtype=jnp.float32,
+    activation_dtype=jnp.float32,
+)
+decoder = llamalike_common.build_llamalike_transformer(config, init_base_rng=jax.random.key(0))
+tokens = pz.nx.wrap(jnp.array([[1, 2, 3]])).tag("batch", "seq")
+logits = decoder(tokens, token_positions=pz.nx.arange("seq", 3))
+show("transformer", logits.unwrap("batch", "seq", "vocabulary"))
