@@ -208,3 +208,10 @@ def test_programs_of_scans_do_not_grow_with_their_length():
         return [text.count("\n") for text in (lowered.as_text(), lowered.compile().as_text())]
 
     assert lengths(3) == lengths(64)
+
+
+def test_associative_scan_of_leaves_in_other_containers():
+    """dynamax's parallel smoother takes named tuples and returns tuples."""
+    elems = {"a": jnp.arange(1.0, 4), "b": jnp.arange(3.0)}
+    out = phlox.lax.associative_scan(lambda x, y: (x["a"] * y["a"], x["b"] + y["b"]), elems)
+    assert out["a"].tolist() == [1, 2, 6] and out["b"].tolist() == [0, 1, 3]

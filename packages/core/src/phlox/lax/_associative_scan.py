@@ -64,14 +64,16 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
         result = fn(elems_tree.unflatten(a), elems_tree.unflatten(b))
         out, out_tree = flatten(result)
-        instead = f"return the combined elements at the end of fn ({arguments.fun_name(fn)}), which returns None"
-        types = [typeof(x).short for x in out] if result is not None else []
-        takes = pytree.typed_text(elems_tree, [typeof(x).short for x in a])
-        what = (
-            "associative_scan: fn returns another structure than it takes, "
-            f"{pytree.typed_text(out_tree, types)} for {takes}"
-        )
-        pytree.check_same(elems_tree, out_tree, what, instead if result is None else "")
+        # As in JAX, fn may return the leaves in other containers: dynamax takes named tuples and returns tuples.
+        if len(out) != len(a):
+            instead = f"return the combined elements at the end of fn ({arguments.fun_name(fn)}), which returns None"
+            types = [typeof(x).short for x in out] if result is not None else []
+            takes = pytree.typed_text(elems_tree, [typeof(x).short for x in a])
+            what = (
+                "associative_scan: fn returns another structure than it takes, "
+                f"{pytree.typed_text(out_tree, types)} for {takes}"
+            )
+            pytree.check_same(elems_tree, out_tree, what, instead if result is None else "")
         # Checked here: otherwise the scan would raise for parts of `elems`, which the user does not know.
         for path, x, y in zip(pytree.named_paths(elems_tree), a, out, strict=True):
             aval, got = typeof(x), typeof(y)
