@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from common import show
 from dynamax.hidden_markov_model import GaussianHMM
-from dynamax.linear_gaussian_ssm import LinearGaussianSSM
+from dynamax.linear_gaussian_ssm import LinearGaussianSSM, parallel_inference
 
 key = jax.random.PRNGKey(0)
 hmm = GaussianHMM(num_states=2, emission_dim=2)
@@ -21,3 +21,4 @@ params, properties = kalman.initialize(key)
 _, emissions = kalman.sample(params, key, num_timesteps=10)
 show("kalman", kalman.filter(params, emissions).filtered_means, kalman.smoother(params, emissions).smoothed_means)
 show("grad", jax.grad(lambda e: kalman.marginal_log_prob(params, e))(jnp.asarray(emissions)))
+show("parallel smoother", parallel_inference.lgssm_smoother(params, emissions).smoothed_means)
