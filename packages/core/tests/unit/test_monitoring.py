@@ -239,6 +239,7 @@ def test_device_to_host_where_it_is_a_transfer(array, monkeypatch):
     class Elsewhere:
         devices = (gpu,)
         is_fully_addressable = True
+        is_unreduced = False
         devices_indices_map = staticmethod(lambda shape: {gpu: (slice(None),)})
 
     read = lambda: buffer_to_numpy(buffer._buf, buffer.aval, Elsewhere)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import st
         _partial_eval,
         _registry,
         _tables,
+        _threefry,
         _topologies,
         _tracebacks,
         _traces,

@@ -17,7 +17,7 @@ from .._base.interning import Interned
 from . import dtypes
 from .dimensions import is_symbolic
 from .dtypes import Dtype, ExtendedDtype
-from .sharding_types import Entry, Spec, axes_text, axis_text, entries_of, reductions_of, spec_over
+from .sharding_types import Entry, Spec, axis_text, entries_of, mesh_text, reductions_of, spec_over
 
 Shape = tuple[int, ...]
 
@@ -177,7 +177,7 @@ class ShapedArray:
 
     def __str__(self) -> str:
         weak = "~" if self.weak_type else ""
-        return f"{weak}{dtypes.full_name(self.dtype)}[{_shape_text(self)}]{_axes_text(self)}"
+        return f"{weak}{dtypes.full_name(self.dtype)}[{_shape_text(self)}]{mesh_text(self)}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -185,23 +185,13 @@ class ShapedArray:
 
 
 def _short(aval: ShapedArray) -> str:
-    return f"{dtypes.short_name(aval.dtype)}[{_shape_text(aval)}]{_axes_text(aval)}"
+    return f"{dtypes.short_name(aval.dtype)}[{_shape_text(aval)}]{mesh_text(aval)}"
 
 
 def _shape_text(aval: ShapedArray) -> str:
     if aval.spec is None:
         return ",".join(map(str, aval.shape))
     return ",".join(map(axis_text, aval.shape, aval.spec.entries))
-
-
-def _axes_text(aval: ShapedArray) -> str:
-    """``{V:i}``, ``{V:(i,j)}`` or ``{V:i, U:j}``, as JAX prints it; nothing for values that do not vary and have no
-    reductions."""
-    if not aval.annotated:
-        return ""
-    parts = [axes_text("V", sorted(map(str, aval.vma)))] if aval.vma else []
-    parts += aval.spec.reductions.texts(aval.spec.mesh) if aval.spec is not None else []
-    return f"{{{', '.join(parts)}}}" if parts else ""
 
 
 def _text(aval: ShapedArray) -> str:

@@ -124,6 +124,16 @@ def axes_text(letter: str, names: Sequence[Any]) -> str:
     return f"{letter}:{names[0] if len(names) == 1 else '(' + ','.join(map(str, names)) + ')'}"
 
 
+def mesh_text(aval: ShapedArray) -> str:
+    """``{V:i}``, ``{V:(i,j)}`` or ``{V:i, U:j}``, as JAX prints it; nothing for values that do not vary and have no
+    reductions."""
+    if not aval.annotated:
+        return ""
+    parts = [axes_text("V", sorted(map(str, aval.vma)))] if aval.vma else []
+    parts += aval.spec.reductions.texts(aval.spec.mesh) if aval.spec is not None else []
+    return f"{{{', '.join(parts)}}}" if parts else ""
+
+
 # --- what rules share -----------------------------------------------------------------------------------
 
 

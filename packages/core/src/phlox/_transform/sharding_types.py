@@ -40,6 +40,11 @@ def with_reductions(x: Any, aval: ShapedArray) -> Any:
     return laid(x, have.laid(spec_over(spec.mesh, entries_of(have), spec.reductions)))
 
 
+def with_unreduced(x: Any, aval: ShapedArray) -> Any:
+    """`with_reductions` where the type is unreduced; elsewhere `x` itself."""
+    return with_reductions(x, aval) if reductions_of(aval).unreduced else x
+
+
 def with_devices(mesh: Any) -> Any:
     """The mesh of the context, if it has the axes of the abstract mesh; that one otherwise."""
     context = config.current().mesh

@@ -136,10 +136,9 @@ class _LinearProgram:
                     continue
                 # All equations that read these variables come later and were transposed: the cotangents are complete,
                 # and can be freed.
-                incoming = [self.cotangents.pop(v, None) for v in eqn.outvars]
-                incoming = [
-                    Zero(v.aval.cotangent()) if c is None else c for v, c in zip(eqn.outvars, incoming, strict=True)
-                ]
+                incoming = [self.cotangent(v) for v in eqn.outvars]
+                for v in eqn.outvars:
+                    self.cotangents.pop(v, None)
                 rule = eqn.primitive.rule("transpose")
                 cotangent_in = incoming if eqn.primitive.multiple_results else incoming[0]
                 replay.enter(eqn.source_info)
@@ -149,8 +148,7 @@ class _LinearProgram:
                     self._add_cotangent(operand, cotangent)
 
     def cotangent(self, v: Var) -> Any:
-        ct = self.cotangents.get(v)
-        return Zero(v.aval.cotangent()) if ct is None else ct
+        return self.cotangents[v] if v in self.cotangents else Zero(v.aval.cotangent())
 
     def _operands(self, eqn: JaxprEqn) -> list[Any]:
         """Values of the operands; `Linear` for those that depend on linear arguments."""

@@ -15,12 +15,11 @@ from .._ir.avals import ShapedArray
 from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import ordered
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, has_unbounded_loop
-from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error, sharding_in_types
-from .._ir.sharding_types import Spec, entries_of, partial_axes, reductions_of, without_manual
+from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error
+from . import explicit_axes
 from .compared_values import compared_values, in_memory
 from .constant_nan import may_know_nan
 from .forms import form_for
-from .manual_computation import manual_computation
 from .text import TOKEN, Function, Module, Value, quoted
 
 
@@ -83,9 +82,9 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
         return f.number(v.val, v.aval.physical) if isinstance(v, Literal) else env[v]
 
     locate, explicit, compared = f.module.locations, f.module.explicit, f.module.compared_values
-    apply = _apply_by_types if explicit else _apply_rule
+    apply = explicit_axes.on_parts(_apply_rule) if explicit else _apply_rule
     if explicit:
-        env = {v: _mark_partial(f, x, v.aval) for v, x in env.items()}
+        env = {v: explicit_axes.marked(f, x, v.aval) for v, x in env.items()}
     with Replay() as replay:
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
@@ -112,7 +111,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
             else:
                 results = apply(f, eqn, rule, operands, params)
             if explicit:
-                results = _split(f, eqn, results)
+                results = explicit_axes.split(f, eqn, results)
             if compared and not compared.isdisjoint(outvars):
                 results = _in_memory(f, eqn, results)
             if primitive.multiple_results:
@@ -136,34 +135,6 @@ def lower_computation(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> lis
     return lower_jaxpr(f, jaxpr, inputs)
 
 
-def _split(f: Function, eqn: JaxprEqn, results: Any) -> Any:
-    """The results of an equation, split over explicit axes as their types say."""
-    if not eqn.primitive.multiple_results:
-        spec = eqn.outvars[0].aval.spec
-        return results if spec is None else _split_value(f, results, spec)
-    specs = [v.aval.spec for v in eqn.outvars]
-    return [x if spec is None else _split_value(f, x, spec) for x, spec in zip(results, specs, strict=True)]
-
-
-def _split_value(f: Function, x: Value, spec: Spec) -> Value:
-    """`x`, split as its type says. The state along manual axes is not written."""
-    known = without_manual(spec)
-    if known is None:
-        return x
-    if f.axes and known.reductions.unreduced:
-        # Checks in jaxlib would end the process: in 0.10 always, in 0.12 where the results are combined.
-        raise UnsupportedError(
-            "partial results inside of shard_map, along axes that it does not map",
-            instead="phlox.reshard(x, phlox.P(...)) before, or shard_map over these axes too",
-        )
-    return f.constrain(x, f.module.split_text(known.mesh, known.entries, x.aval.ndim, known.reductions))
-
-
-def _mark_partial(f: Function, x: Value, aval: ShapedArray) -> Value:
-    """An input of a program, which is marked if it consists of partial results: Shardy does not propagate that."""
-    return _split_value(f, x, aval.spec) if partial_axes(aval) else x  # type: ignore[arg-type]
-
-
 def _in_memory(f: Function, eqn: JaxprEqn, results: Any) -> Any:
     """The results of an equation, with those in memory that are compared with elements selected from them."""
     if not eqn.primitive.multiple_results:
@@ -183,31 +154,6 @@ def _apply_rule(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Value]
         if not defined_in_phlox(rule):
             raise
         raise parameter_error(eqn.primitive, [v.aval for v in eqn.invars], eqn.params, error) from error
-
-
-def _apply_by_types(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Value], params: dict[str, Any]) -> Any:
-    """Calls a lowering rule in a computation of each device along the axes along which operands are unreduced, if any.
-
-    Left to Shardy, it gives wrong results where the rule writes a constant or several operations: these are not marked.
-    """
-    f.ins = [v.aval for v in eqn.invars]
-    axes = frozenset().union(*map(partial_axes, f.ins))
-    if not axes or eqn.primitive.sharding is sharding_in_types:
-        return _apply_rule(f, eqn, rule, operands, params)
-    mesh = next(a.spec.mesh for a in f.ins if a.spec is not None)
-
-    def sharding(aval: ShapedArray) -> str:
-        return f.module.split_text(mesh, entries_of(aval), aval.ndim, reductions_of(aval))
-
-    def body(g: Function, *parts: Value) -> list[Value]:
-        g.outs, g.source = f.outs, f.source
-        results = _apply_rule(g, eqn, rule, parts, params)
-        return list(results) if eqn.primitive.multiple_results else [results]
-
-    ins = [(x, x.aval, sharding(v.aval)) for x, v in zip(operands, eqn.invars, strict=True)]
-    outs = [(a, sharding(v.aval)) for a, v in zip(f.outs, eqn.outvars, strict=True)]
-    results = manual_computation(f, mesh, tuple(axes), ins, outs, body)
-    return results if eqn.primitive.multiple_results else results[0]
 
 
 def _physical_params(eqn: JaxprEqn) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from ..._transform import spectra
 from ..._transform.array_operations import Zero, add, move_axis, sum_axes, weak_number
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import passes
-from ..._transform.sharding_types import with_reductions
+from ..._transform.sharding_types import with_unreduced
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
@@ -45,16 +45,12 @@ _KIND_NAMES = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f
 
 
 def literal(like: Any, value: Any) -> Any:
-    """`value` with the dtype of `like`: a NumPy scalar, or a weakly typed number if `like` is a weakly typed scalar.
-
-    Zero is unreduced where `like` is, so that the two can be added, or selected from.
-    """
+    """`value` with the dtype of `like`: a NumPy scalar, or a weakly typed number if `like` is a weakly typed scalar."""
     aval = typeof(like)
     number = np.asarray(value, aval.dtype)[()]
     number = weak_number(number) if aval.weak_type and not aval.shape else exact(number)
-    if aval.spec is None or number != 0 or not aval.spec.reductions.unreduced:
-        return number
-    return with_reductions(number, aval)
+    # Zero is unreduced where `like` is, so that the two can be added, or selected from.
+    return number if aval.spec is None or number != 0 else with_unreduced(number, aval)
 
 
 def check_kind(name: str, aval: ShapedArray, accepts: str, position: int | None = None) -> None:
