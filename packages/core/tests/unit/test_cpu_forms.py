@@ -68,6 +68,13 @@ def test_reductions_of_reductions_over_short_axes(shape, axis):
     np.testing.assert_allclose(phlox.jit(lambda x: x.sum(axis).max())(x), x.sum(axis).max(), rtol=1e-5)
 
 
+def test_extrema_of_extrema_keep_nan():
+    x = np.ones((12_000, 3), np.float32)
+    x[5000, 1] = np.nan
+    for name in ("max", "min", "sum"):
+        assert np.isnan(phlox.jit(lambda x, name=name: getattr(getattr(x, name)(-1), name)())(x))
+
+
 def test_a_sum_of_sums_is_one():
     text = phlox.jit(lambda x: (x**2).sum(-1).mean()).lower(jnp.ones((12_000, 3))).as_text()
     assert "across dimensions = [0, 1]" in text

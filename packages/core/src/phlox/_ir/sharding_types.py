@@ -142,6 +142,11 @@ def entries_of(aval: ShapedArray) -> Entries:
     return aval.spec.entries if aval.spec is not None else ((),) * aval.ndim
 
 
+def over(entry: Entry, axes: frozenset[Any]) -> Entry:
+    """The part of an entry that splits over `axes`."""
+    return tuple(name for name in entry if name in axes)
+
+
 def reductions_of(aval: ShapedArray) -> Reductions:
     """The reductions of a type; empty ones for a type without a spec."""
     return aval.spec.reductions if aval.spec is not None else NO_REDUCTIONS

@@ -17,7 +17,6 @@ from ..._base.errors import ArgumentError, OptionError
 from ..._base.wrapping import wraps
 from ..._ir.avals import typeof_value
 from ..._ir.sharding_types import OUT_SHARDING, RESHARD, any_specs, entries_of, reductions_of, refuse
-from ..._ops.spmd.parts import map_parts
 from ..._trace.trace import typeof
 from ..._transform.sharding_types import unsplit
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
@@ -126,6 +125,8 @@ def _compute_on_parts(
     local = frozenset().union(*entries).intersection(frozenset().union(*reduced), *map(frozenset.union, split, reduced))
     if not (unreduced or local):
         return None
+    from ..._ops.spmd.parts import map_parts  # here: only programs over explicit axes need it
+
     out = map_parts(compute, operands, entries, unreduced, unreduced | local)
     if out is None and unreduced:
         refuse(name, f"it does not sum over what is split over {_names(unreduced)}", avals, OUT_SHARDING)

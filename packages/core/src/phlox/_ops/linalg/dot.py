@@ -11,7 +11,7 @@ from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
-from ..._ir.sharding_types import Entries, any_specs, entries_of, join, manual_reductions, reductions_of, refuse
+from ..._ir.sharding_types import Entries, any_specs, entries_of, join, manual_reductions, over, reductions_of, refuse
 from ..._trace.trace import typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add
@@ -20,7 +20,6 @@ from ..._transform.padding import Padding, passes
 from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import Linear, is_linear
 from ..._xla.text import Function, Value, ints
-from ..spmd.parts import map_parts, over
 from ..structure.shape import convert, transpose
 
 if TYPE_CHECKING:
@@ -195,6 +194,8 @@ def _dot_transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
     factor, other = (lhs, rhs) if first else (rhs, lhs)
     axes = reductions_of(factor.aval).reduced - manual_reductions(factor.aval)[1]
     if axes and _sums_over(axes, typeof(ct), factor.aval, typeof(other), first, params["dimension_numbers"]):
+        from ..spmd.parts import map_parts  # here: only programs over explicit axes need it
+
         whole = Linear(factor.aval.laid(None))
 
         def cotangent(ct: Any, other: Any) -> Any:

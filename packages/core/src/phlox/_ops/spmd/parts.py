@@ -8,7 +8,7 @@ from typing import Any
 
 from ..._base.errors import ShapeError
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
-from ..._ir.sharding_types import Entries, Entry, Reductions, entries_of, reductions_of, spec_over
+from ..._ir.sharding_types import Entries, Reductions, entries_of, over, reductions_of, spec_over
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.sharding_types import laid, unsplit, with_devices
@@ -16,11 +16,6 @@ from ..._xla.mesh import current_mesh
 from ..._xla.partition_spec import PartitionSpec
 from . import axis_states
 from .shard_map import ManualAxes, part_aval
-
-
-def over(entry: Entry, axes: frozenset[Any]) -> Entry:
-    """The part of an entry that splits over `axes`."""
-    return tuple(name for name in entry if name in axes)
 
 
 def map_parts(
