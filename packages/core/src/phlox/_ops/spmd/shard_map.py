@@ -18,6 +18,7 @@ from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, axes_inside, only, without
 from ..._ir.key_uses import KeyUses
+from ..._ir.primitive import define_on_demand
 from ..._ir.sharding_types import (
     Reductions,
     entries_of,
@@ -52,6 +53,10 @@ from .reshard import insert_entry
 
 Specs = tuple[PartitionSpec, ...]
 Names = tuple[Any, ...]
+
+# Differentiation names them, for programs with partial results only.
+define_on_demand(f"{__package__}.axis_states", "manual_cast")
+define_on_demand(f"{__package__}.axis_states", "unreduced_psum")
 
 
 def _scaled(shape: tuple[int, ...], mesh: Mesh, spec: PartitionSpec, into_parts: bool) -> tuple[int, ...]:
