@@ -25,6 +25,7 @@ SOURCES = (
     "conv",
     "places",
     "sum",
+    "sine",
     "instructions",
 )
 HEADERS = ("handler", "network", "order", "parallel", "radix")

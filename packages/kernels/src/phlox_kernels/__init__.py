@@ -24,6 +24,7 @@ _OPERATIONS = (
     "max_1",
     "min_1",
     "sum_1",
+    "sine_1",
     "scan_2",
     "places_1",
     "scatter_add_1",

@@ -28,6 +28,7 @@ XLA_FFI_Error* phlox_kernels_argmin_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_max_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_min_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_sum_1(XLA_FFI_CallFrame*);
+XLA_FFI_Error* phlox_kernels_sine_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_scan_2(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_places_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_scatter_add_1(XLA_FFI_CallFrame*);

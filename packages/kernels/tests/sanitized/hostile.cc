@@ -135,6 +135,16 @@ void totals(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
   for (const std::string& error : errors) require(error.empty() == floats, "sums of floats alone");
 }
 
+// Sines and cosines, of any bits: between -1 and 1, or nan.
+void waves(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
+  if (type.type != XLA_FFI_DataType_F32) return;
+  Memory out(type, shape, offset);
+  for (int64_t cosine : {0, 1}) {
+    accepted(call(phlox_kernels_sine_1, x, {&out}, {{"cosine", cosine}}));
+    for (size_t i = 0; i < size_t(shape[0] * shape[1]); ++i) require(!(std::fabs(out.at<float>(i)) > 1), "a sine above 1");
+  }
+}
+
 // The same running operation of single rows, and of single columns as rows.
 void running(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
   const size_t columns = size_t(shape[1]);
@@ -244,6 +254,7 @@ void run_all(Type type, std::vector<int64_t> shape, Bytes bytes, size_t offset) 
   largest(type, x, shape, offset);
   extrema(type, x, shape, offset);
   totals(type, x, shape, offset);
+  waves(type, x, shape, offset);
   running(type, x, shape, offset);
   positions(type, x, shape, offset);
   products(type, x, shape, offset);
@@ -313,6 +324,9 @@ void mistakes() {
   refuses(call(phlox_kernels_min_1, x, {&small}, {{"inner", 1}}));
   refuses(call(phlox_kernels_sum_1, x, {&small}, {{"inner", 1}}));
   refuses(call(phlox_kernels_min_1, x, {&mask}, {{"inner", 1}}));
+  refuses(call(phlox_kernels_sine_1, x, {&small}, {{"cosine", 0}}));
+  refuses(call(phlox_kernels_sine_1, x, {&narrow}, {{"cosine", 0}}));
+  refuses(call(phlox_kernels_sine_1, mask, {&x}, {{"cosine", 0}}));
   for (int64_t operation : {int64_t(-1), int64_t(4), far})
     refuses(call(phlox_kernels_scan_2, x, {&x}, {{"axis", 0}, {"operation", operation}, {"reverse", 0}}));
   for (int64_t axis : {int64_t(-1), int64_t(2), far})

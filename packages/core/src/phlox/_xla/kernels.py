@@ -29,6 +29,11 @@ def has_kernel(f: Function, target: str) -> bool:
     return allowed and target in registered()
 
 
+def is_argument(f: Function, x: Value) -> bool:
+    """Whether a value is an argument of the program, which is in memory for a kernel to read."""
+    return any(x is argument for argument in f.module.inputs)
+
+
 @functools.cache
 def registered() -> frozenset[str]:
     """The kernels of the package, registered with the runtime; none if it is not installed or does not work here."""

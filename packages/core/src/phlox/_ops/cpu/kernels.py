@@ -16,7 +16,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._xla.forms import Form
-from ..._xla.kernels import has_kernel, kernel
+from ..._xla.kernels import has_kernel, is_argument, kernel
 from ..._xla.text import Function, Number, Value
 from ..reductions.reduce import Axes, argmax, argmin, reduce_max, reduce_min, reduce_sum
 from ..reductions.running import cummax, cummin, cumprod, cumsum
@@ -165,9 +165,7 @@ def _extremum(name: str) -> Form:
 
 def _sums_input(f: Function, x: Value) -> bool:
     """Whether the operand is an argument of the program. XLA's sum is part of the loop that computes any other one."""
-    if x.aval.dtype not in _FLOATS or x.aval.size < _MIN_TERMS * f.out.size:
-        return False
-    return any(x is argument for argument in f.module.inputs)
+    return x.aval.dtype in _FLOATS and x.aval.size >= _MIN_TERMS * f.out.size and is_argument(f, x)
 
 
 def _columns(x: ShapedArray, axes: Axes) -> int:
