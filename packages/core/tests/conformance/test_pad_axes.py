@@ -89,7 +89,7 @@ def test_sized_programs(name):
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", SizesWarning)
-        for n in [1, 32, *rng.integers(2, 40, max(1, round(2 * FACTOR)))]:
+        for n in [1, 64, *rng.integers(2, 40, max(1, round(2 * FACTOR)))]:
             args = program.arguments(int(n), rng)
             check_equal(padded(*args), exact(*args), rtol=1e-5, atol=1e-5)
             if program.by is not None:

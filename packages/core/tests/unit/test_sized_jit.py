@@ -57,13 +57,37 @@ def test_a_bucket_gets_its_own_program_after_some_calls():
 
     for i in range(WIDE_CALLS):
         check(1100 + i)
-    assert [row[0] for row in f.explain().rows] == ["n 1025–2048"]
+    assert [row[0] for row in f.explain().rows] == ["n 2–2048"]
     check(1100)
-    assert [row[0] for row in f.explain().rows] == ["n 1025–2048", "n 1025–1536"]
+    assert [row[0] for row in f.explain().rows] == ["n 2–2048", "n 1025–1536"]
     check(2000)  # both programs would pad it to 2048
     check(1101)
     assert programs(f) == 2
     assert [row[1] for row in f.explain().rows] == ["33", "2"]
+
+
+def test_first_calls_share_a_program():
+    f = phlox.jit(lambda x: x.sum() / x.shape[0], sizes={"x": "n"})
+    lengths = [2000, *range(2, WIDE_CALLS + 1), 3000, 700, 40]
+    for n in lengths:
+        np.testing.assert_allclose(f(rows(n)), rows(n).sum() / n, rtol=1e-5)
+    assert [row[:2] for row in f.explain().rows] == [("n 2–2048", str(WIDE_CALLS + 2)), ("n 2–4096", "1")]
+    # The bucket of lengths up to 32 had one call less than those after which it has its own program.
+    for n in (31, 32, 33):
+        assert f(rows(n)).shape == ()
+    assert [row[:2] for row in f.explain().rows] == [
+        ("n 2–2048", str(WIDE_CALLS + 4)),
+        ("n 2–4096", "1"),
+        ("n 2–32", "1"),
+    ]
+
+
+def test_programs_for_all_lengths_are_not_what_decisions_allow():
+    f = phlox.jit(lambda x: x.sum() if x.shape[0] > 40 else x.prod(), sizes={"x": "n"})
+    for n in (300, 100, 20):
+        x = 1 + np.arange(n, dtype=np.float32) / n
+        np.testing.assert_allclose(f(x), x.sum() if n > 40 else x.prod(), rtol=1e-4)
+    assert [row[0] for row in f.explain().rows] == ["n 257–512", "n 65–128", "n 2–32"]
 
 
 def test_a_bucket_of_costly_work_gets_its_own_program_after_few_calls():
@@ -83,7 +107,14 @@ def test_listed_buckets_have_programs_at_once():
 
 
 def test_proportional_names_share_buckets():
-    assert len({Buckets(None).ranges({"n": n, "e": 3 * n}, {}) for n in range(1, 4097)}) == 13
+    own, wide = (
+        {b.ranges({"n": n, "e": 3 * n}, {}) for n in range(1, 4097)} for b in (Buckets(None), Buckets(None, wide=True))
+    )
+    assert len(own) == 13
+    # Programs for wide buckets are those of some buckets, so that there are thirteen programs in all.
+    assert {tuple(high for *_, high in ranges) for ranges in wide} <= {
+        tuple(high for *_, high in ranges) for ranges in own
+    }
 
 
 @pytest.mark.parametrize("buckets", [None, [5, 10, 100, 5000], {"n": [64, 4096]}])
@@ -190,11 +221,11 @@ def test_stages():
     assert lowered.out_info[0].shape == (40, 2)
     assert "64x3" in lowered.as_text()
     compiled = lowered.compile()
-    for n in (33, 40, 64):
+    for n in (2, 33, 40, 64):
         products, total = compiled(w, rows(n))
         np.testing.assert_allclose(products, rows(n) @ w)
         np.testing.assert_allclose(total, rows(n).sum())
-    with pytest.raises(ShapeError, match=r"argument x is f32\[65,3\].*n 33–64"):
+    with pytest.raises(ShapeError, match=r"argument x is f32\[65,3\].*n 2–64"):
         compiled(w, rows(65))
     with pytest.raises(UnexpectedTracerError):
         phlox.grad(lambda w: compiled(w, rows(9))[1])(w)
@@ -207,7 +238,7 @@ def test_explanation():
     for n in (4, 4, 64):
         f(np.ones(n, np.float32))
     assert f.explain().rows[0][:3] == ("n 2–32", "2", "88%")
-    assert f.explain().rows[1][:3] == ("n 33–64", "1", "0%")
+    assert f.explain().rows[1][:3] == ("n 2–64", "1", "0%")
     assert f.explain().title == "<lambda> has 2 programs for 3 calls; 44% of their elements are padding"
     assert f.stats().calls == 3
     f.clear_cache()

@@ -4,9 +4,9 @@ The default buckets are 1, the powers of two from 32 to 1024, then 1536, 2048, 2
 lengths up to 4096. Mean work is 1.11 times that of the exact lengths if it is proportional to a length up to 4096, and
 1.19 times if it grows with the square. Powers of two, which are as many, cost 1.33 and 1.71.
 
-A function begins with powers of two alone, so that few programs serve its first calls. A bucket between two of them
-gets its own program once `WIDE_CALLS` calls had lengths of that bucket, or earlier, if the padded work of these calls
-takes as long as a compilation: attention over thousands of tokens has its own programs at once.
+A function begins with programs for all lengths up to a power of two, so that few serve its first calls. A bucket gets
+its own program once `WIDE_CALLS` calls had lengths of that bucket, or earlier, if the padded work of these calls takes
+as long as a compilation: attention over thousands of tokens has its own programs at once.
 
 The length 1 has a bucket of its own, also beside a list of buckets: an axis of length 1 broadcasts, and many functions
 treat it in another way. PyTorch's symbolic shapes do the same.
@@ -27,7 +27,7 @@ _LEAST = 32
 _FOUR_BUCKETS, _TWO_BUCKETS = 2048, 1024
 #: A name of which lengths are within this factor of those of the first name has buckets that grow with the first's.
 _MAX_RATIO = 16
-#: Calls with lengths of a bucket that a program for the next power of two serves, at most
+#: Calls with lengths of a bucket that a program for more lengths serves, at most
 WIDE_CALLS = 32
 #: Estimated time that these calls may take longer together than with a program of the bucket: 0.1 s, in ns. Programs of
 #: ten to thirty operations compile in 0.1 to 0.3 s on a CPU.
@@ -37,7 +37,7 @@ MAX_WIDE_TIME = 1e8
 class Buckets:
     """The lengths that programs are compiled for: a list for all names, lists for some, or the default ones.
 
-    With `wide` the default ones are powers of two only.
+    With `wide` the default ones are powers of two only, but those that follow another name's.
     """
 
     def __init__(self, buckets: Sequence[int] | Mapping[str, Sequence[int]] | None, *, wide: bool = False):
@@ -45,18 +45,6 @@ class Buckets:
         by_name = buckets if isinstance(buckets, Mapping) else {}
         self.by_name = {name: _rising(lengths) for name, lengths in by_name.items()}
         self.default = None if buckets is None or isinstance(buckets, Mapping) else _rising(buckets)
-
-    def _step(self, length: int) -> int:
-        """The distance of default buckets between the powers of two around `length`."""
-        # The largest power of two below `length`. (Python shifts after it subtracts.)
-        base = 1 << (length - 1).bit_length() - 1
-        if self.wide or base < _TWO_BUCKETS:
-            return base
-        return base // (4 if base >= _FOUR_BUCKETS else 2)
-
-    def _default(self, length: int) -> int:
-        """The least default bucket for a length."""
-        return _LEAST if length <= _LEAST else -(-length // self._step(length)) * self._step(length)
 
     def ranges(
         self, lengths: Mapping[str, int], multiples: Mapping[str, int], together: Collection[frozenset[str]] = ()
@@ -93,7 +81,7 @@ class Buckets:
     def _following(self, n: int, first: int, first_range: tuple[int, int], multiple: int) -> tuple[int, int]:
         """The range for the length that `n` has at the end of the first name's range, if both are proportional."""
         low, high = first_range
-        before, bucket = self._around(None, -(-n * high // first), multiple)
+        before, bucket = _around(None, -(-n * high // first), multiple, wide=False)
         return max(before * low // high + 1, _least(multiple)), bucket
 
     def _range(self, name: str, length: int, multiple: int) -> tuple[int, int]:
@@ -102,26 +90,17 @@ class Buckets:
         lengths = self.by_name.get(name, self.default)
         if lengths is not None and length > lengths[-1]:  # above the last bucket each length is its own
             return length, -(-length // multiple) * multiple
-        before, bucket = self._around(lengths, length, multiple)
+        before, bucket = _around(lengths, length, multiple, self.wide)
         return max(before + 1, _least(multiple)), bucket
 
-    def _around(self, lengths: Sequence[int] | None, length: int, multiple: int) -> tuple[int, int]:
-        """(the bucket before, the bucket) of a length, as multiples of `multiple`."""
-
-        def before(bucket: int) -> int:
-            if lengths is None:
-                return 0 if bucket <= _LEAST else bucket - self._step(bucket)
-            at = bisect_left(lengths, bucket)
-            return lengths[at - 1] if at else 0
-
-        def rounded(bucket: int) -> int:
-            return -(-bucket // multiple) * multiple
-
-        bucket = self._default(length) if lengths is None else lengths[bisect_left(lengths, length)]
-        # Rounding up may make two buckets equal, of which the first counts.
-        while rounded(before(bucket)) >= length:  # a bucket that is rounded up serves lengths of the next ones too
-            bucket = before(bucket)
-        return rounded(before(bucket)), rounded(bucket)
+    def open(self, ranges: Ranges, multiples: Mapping[str, int]) -> Ranges:
+        """The ranges with all shorter lengths, but 1. Those of listed buckets stay as they are."""
+        opened = []
+        for name, low, high in ranges:
+            if self.default is None and name not in self.by_name and low > 1:
+                low = _least(multiples.get(name, 1))
+            opened.append((name, low, high))
+        return tuple(opened)
 
     def narrow(self, ranges: Ranges, lengths: Mapping[str, int], multiples: Mapping[str, int]) -> Ranges:
         """The ranges cut to lengths between two powers of two, for decisions of the function that have one answer for
@@ -134,6 +113,39 @@ class Buckets:
                 low, high = max(low, power // 2 + 1), min(high, -(-power // multiple) * multiple)
             narrow.append((name, low, high))
         return tuple(narrow)
+
+
+def _around(lengths: Sequence[int] | None, length: int, multiple: int, wide: bool) -> tuple[int, int]:
+    """(the bucket before, the bucket) of a length, as multiples of `multiple`. Without `lengths` the default ones."""
+
+    def before(bucket: int) -> int:
+        if lengths is None:
+            return 0 if bucket <= _LEAST else bucket - _step(bucket, wide)
+        at = bisect_left(lengths, bucket)
+        return lengths[at - 1] if at else 0
+
+    def rounded(bucket: int) -> int:
+        return -(-bucket // multiple) * multiple
+
+    bucket = _default(length, wide) if lengths is None else lengths[bisect_left(lengths, length)]
+    # Rounding up may make two buckets equal, of which the first counts.
+    while rounded(before(bucket)) >= length:  # a bucket that is rounded up serves lengths of the next ones too
+        bucket = before(bucket)
+    return rounded(before(bucket)), rounded(bucket)
+
+
+def _step(length: int, wide: bool) -> int:
+    """The distance of default buckets between the powers of two around `length`."""
+    # The largest power of two below `length`. (Python shifts after it subtracts.)
+    base = 1 << (length - 1).bit_length() - 1
+    if wide or base < _TWO_BUCKETS:
+        return base
+    return base // (4 if base >= _FOUR_BUCKETS else 2)
+
+
+def _default(length: int, wide: bool) -> int:
+    """The least default bucket for a length."""
+    return _LEAST if length <= _LEAST else -(-length // _step(length, wide)) * _step(length, wide)
 
 
 def _least(multiple: int) -> int:

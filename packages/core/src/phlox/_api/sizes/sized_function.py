@@ -61,6 +61,7 @@ class Sizes(NamedTuple):
       multiples: numbers that must divide the bucket of a name, because arrays are split over devices.
       ranges: the range of each name, which ends with its bucket.
       wide_ranges: the same for wide buckets.
+      open_ranges: these with all shorter lengths.
     """
 
     names: Sequence[Names]
@@ -68,15 +69,26 @@ class Sizes(NamedTuple):
     multiples: dict[str, int]
     ranges: Ranges
     wide_ranges: Ranges
+    open_ranges: Ranges
 
     @property
     def is_wide(self) -> bool:
-        """Whether the buckets are wide ones too. Of their two programs the one for wide ranges serves more lengths."""
-        return all(a[-1] == b[-1] for a, b in zip(self.ranges, self.wide_ranges, strict=True))
+        """Whether the buckets are wide ones too. Of their programs the one for most lengths is the best."""
+        return self.end_with(self.wide_ranges)
+
+    def end_with(self, ranges: Ranges) -> bool:
+        """Whether arrays are as long in a program for these ranges as in that of the buckets."""
+        return all(a[-1] == b[-1] for a, b in zip(self.ranges, ranges, strict=True))
+
+    def are_in(self, ranges: Ranges) -> bool:
+        """Whether a program for these ranges takes the arguments."""
+        return all(
+            low <= self.lengths[name] <= high and high % self.multiples.get(name, 1) == 0 for name, low, high in ranges
+        )
 
 
 class Trial:
-    """The calls of a bucket that the program of a wider one serves, until they are enough for its own program."""
+    """The calls of a bucket that a program for more lengths serves, until they are enough for its own program."""
 
     def __init__(self, calls: int, caches: Sequence[dict[Any, Plan]]):
         self.calls_left = calls
@@ -201,25 +213,34 @@ class SizedFunction:
         sizes = self.sizes(call)
         if sizes is None:
             return None
-        trial = self._trial(call, sizes)
-        program = self.program(call, sizes, wide=trial is not None)
+        program, trial = self._program_for_now(call, sizes)
         if program is None:
             return None
         return self.runner(call, sizes, program).plan(tuple(sorted(sizes.lengths.items())), call.keys, trial)
 
-    def _trial(self, call: BoundCall, sizes: Sizes) -> Trial | None:
-        """The count of calls in this bucket; None once there were enough, or if no wider bucket would serve them."""
-        if sizes.is_wide:
-            return None
+    def _program_for_now(self, call: BoundCall, sizes: Sizes) -> tuple[Program | None, Trial | None]:
+        """The program for a call. If it is one for more lengths than the bucket's, also the count of such calls."""
         # One count for all kinds of calls in this bucket.
         key = (*self._program_key(call, sizes), sizes.ranges)
         trial = self.trials.get(key)
-        if trial is None:
-            program = self._program(call, sizes, sizes.wide_ranges)
-            calls = 0 if program is None else _wide_calls(program.closed, sizes)
-            caches: Any = (self.plans, self.fast_plans)
-            trial = self.trials[key] = Trial(calls, caches)
-        return trial if trial.calls_left > 0 else None
+        if trial is None or trial.calls_left > 0:
+            program = self._wider_program(call, sizes)
+            if program is not None and not sizes.end_with(program.ranges):
+                if trial is None:
+                    caches: Any = (self.plans, self.fast_plans)
+                    trial = self.trials[key] = Trial(_wide_calls(program, sizes.ranges), caches)
+                if trial.calls_left > 0:
+                    return program, trial
+        return self.program(call, sizes), None
+
+    def _wider_program(self, call: BoundCall, sizes: Sizes) -> Program | None:
+        """The least program that is compiled and takes the arguments, or a new one, which takes shorter ones too."""
+        key = self._program_key(call, sizes)
+        compiled = [ranges for *others, ranges in list(self.runners) if tuple(others) == key and sizes.are_in(ranges)]
+        if compiled:
+            return self._program(call, sizes, min(compiled, key=lambda ranges: math.prod(high for *_, high in ranges)))
+        choices = (self._program(call, sizes, ranges) for ranges in (sizes.open_ranges, sizes.wide_ranges))
+        return next(filter(None, choices), None)
 
     def runner(self, call: BoundCall, sizes: Sizes, program: Program) -> Runner:
         """The compiled program for calls like this one."""
@@ -251,7 +272,7 @@ class SizedFunction:
             return None
         together = [frozenset(size.name for size in axes if size) for axes in names if len(axes) > 1]
         ranges, wide = [b.ranges(lengths, multiples, together) for b in (self.buckets, self.wide_buckets)]
-        return Sizes(names, lengths, multiples, ranges, wide)
+        return Sizes(names, lengths, multiples, ranges, wide, self.buckets.open(wide, multiples))
 
     def _multiples(
         self, call: BoundCall, names: Sequence[Names], avals: Sequence[ShapedArray]
@@ -284,13 +305,13 @@ class SizedFunction:
         types = map(_type_key, call.avals, sizes.names)
         return (call.tree, call.statics, config.current().traced, *types)
 
-    def program(self, call: BoundCall, sizes: Sizes, *, wide: bool = False) -> Program | None:
-        """The program for the sizes of a call, or with `wide` that of a wider bucket; None if there is none."""
+    def program(self, call: BoundCall, sizes: Sizes) -> Program | None:
+        """The program for the bucket of a call; None if there is none."""
         narrow = self.buckets.narrow(sizes.ranges, sizes.lengths, sizes.multiples)
         # In order of their worth: the bucket, then parts of it for which decisions of the function are the same.
         choices = [sizes.ranges, narrow]
-        if wide or sizes.is_wide:
-            choices.insert(0, sizes.wide_ranges)
+        if sizes.is_wide:
+            choices = [sizes.open_ranges, sizes.wide_ranges, *choices]
         for ranges in dict.fromkeys(choices):
             program = self._program(call, sizes, ranges)
             if program is not None:
@@ -335,14 +356,14 @@ class SizedFunction:
         return Program(closed, flat.out_tree, ranges)
 
 
-def _wide_calls(closed: ClosedJaxpr, sizes: Sizes) -> int:
-    """How many calls a program for the wide ranges serves before the bucket gets its own."""
-    wide, own = (
-        cost(program_for(closed, {name: high for name, _, high in ranges}).jaxpr)
-        for ranges in (sizes.wide_ranges, sizes.ranges)
+def _wide_calls(program: Program, own: Ranges) -> int:
+    """How many calls a program serves before the bucket, of these ranges, gets its own."""
+    wide_cost, own_cost = (
+        cost(program_for(program.closed, {name: high for name, _, high in ranges}).jaxpr)
+        for ranges in (program.ranges, own)
     )
     # `cost` and `MAX_WIDE_TIME` are in ns. Both programs may cost the same, hence the 1.
-    return int(min(WIDE_CALLS, MAX_WIDE_TIME / max(wide - own, 1)))
+    return int(min(WIDE_CALLS, MAX_WIDE_TIME / max(wide_cost - own_cost, 1)))
 
 
 def symbolic_types(avals: Sequence[ShapedArray], names: Sequence[Names], ranges: Ranges) -> list[ShapedArray]:
