@@ -42,35 +42,35 @@ def _unreduced_psum_lower(f: Function, x: Value, axes: Axes, kind: str) -> Value
     return _COMBINED_BY[kind].rule("lower")(f, x, axes=axes, axis_index_groups=None)[0]
 
 
-manual_cast = Primitive(
+def _change_of_state(name: str, **rules: Any) -> Primitive:
+    """A primitive whose results are in another state than its operand along the parameter `axes`."""
+    primitive = Primitive(
+        name,
+        vma=vma_in_types,
+        sharding=sharding_in_types,
+        jvp=linear_jvp(lambda: primitive),
+        transpose=lambda ct, x, **_: [ct],
+        batch=lambda axis, args, dims, **params: (primitive.bind(*args, **params), dims[0]),
+        axes=lambda params: params["axes"],
+        eager=lambda x, axes, **_: unbound(axes),
+        series="linear",
+        **rules,
+    )
+    return primitive
+
+
+manual_cast = _change_of_state(
     "manual_cast",
     types=lambda x, axes, to: _in_state(x, axes, to),
-    vma=vma_in_types,
-    sharding=sharding_in_types,
     lower=lambda f, x, axes, to: x,
-    jvp=linear_jvp(lambda: manual_cast),
-    transpose=lambda ct, x, **_: [ct],
-    batch=lambda axis, args, dims, **params: (manual_cast.bind(*args, **params), dims[0]),
-    axes=lambda params: params["axes"],
-    eager=lambda x, axes, to: unbound(axes),
     nan_checked=False,
     light=True,
-    series="linear",
 )
-
-unreduced_psum = Primitive(
+unreduced_psum = _change_of_state(
     "unreduced_psum",
     types=lambda x, axes, kind: _in_state(x, axes, "invarying"),
-    vma=vma_in_types,
-    sharding=sharding_in_types,
     lower=_unreduced_psum_lower,
-    jvp=linear_jvp(lambda: unreduced_psum),
-    transpose=lambda ct, x, **_: [ct],
-    batch=lambda axis, args, dims, **params: (unreduced_psum.bind(*args, **params), dims[0]),
-    axes=lambda params: params["axes"],
-    eager=lambda x, axes, kind: unbound(axes),
     nan_checked=True,
-    series="linear",
 )
 
 
