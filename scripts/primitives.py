@@ -25,6 +25,7 @@ ABSENT = {
     "device_put_p": "inside of programs only layout over a mesh can be said: `reshard_p`",
     "empty2_p": "`lax.empty` makes zeros",
     "get_p": "`ref_read_p`: a program reads a reference once, where it begins",
+    "polynomial_p": "`mul_p` and `add_p` of Horner's rule; a primitive of JAX from 0.12 on",
     "ragged_all_to_all_p": "the function is composed of `all_gather_p`: the compiler has it on GPUs and TPUs alone",
     "scatter_sub_p": "`scatter_add_p` of what is negated",
     "stack_p": "`concatenate_p` of reshaped arrays",

@@ -28,7 +28,8 @@ import jax.extend.core.primitives, jax.lax.linalg, phlox, primitives
 from phlox.extend.core import primitives as named
 wanted = {n for m in (jax.lax, jax.lax.linalg, jax.extend.core.primitives) for n in dir(m) if n.endswith("_p")}
 missing = {n for n in wanted if not hasattr(named, n)}
-assert missing == set(primitives.ABSENT), missing ^ set(primitives.ABSENT)
+assert missing <= set(primitives.ABSENT), missing - set(primitives.ABSENT)  # jax 0.10 lacks some of these names
+assert not [n for n in primitives.ABSENT if hasattr(named, n)]
 assert {n for n in dir(jax.lax) if n.endswith("_p") and not hasattr(phlox.lax, n)} <= missing
 """
     done = run(code)

@@ -55,6 +55,16 @@ def test_branches_of_different_types_are_named():
     refused(errors.DtypeError, lambda: pick(lambda x: x, lambda x: x > 0), "bool[3]", "f32[3]")
 
 
+def test_a_batched_choice_is_weakly_typed_if_all_branches_are():
+    strong, weak = jnp.float32(1), jnp.asarray(2.0)
+    of = lambda true, false: vmap(lambda p: lax.cond(p, lambda: true, lambda: false))(X > 1).weak_type
+    assert (of(strong, weak), of(weak, strong), of(weak, 3.0)) == (False, False, True)
+    # A choice for all rows has the weak type of the first branch, which is that of False.
+    assert lax.cond(True, lambda: strong, lambda: weak).weak_type
+    assert not lax.cond(True, lambda: weak, lambda: strong).weak_type
+    assert jit(lambda p: lax.cond(p, lambda: strong, lambda: weak))(True).weak_type
+
+
 def test_bodies_are_traced_once():
     count = []
 

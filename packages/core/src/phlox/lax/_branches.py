@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._api.jit import arguments
-from .._api.jit.bodies import Staged, missing, operands_of, staged, varying_results, weakly_typed_results
+from .._api.jit.bodies import Staged, missing, operands_of, staged, varying_results
 from .._api.jit.references import closed_over
 from .._api.jit.user_functions import user_call
 from .._base import pytree
@@ -223,7 +223,8 @@ def choice(
         )
         instead = first.advice(roles[0], "a result") or other.advice(role, "a result")
         pytree.check_same(first.out_tree, other.out_tree, what, instead)
-    closed = _one_type(function, programs, roles)
+    _check_types(function, programs, roles)
+    closed = [one.closed for one in programs]
     consts_of = [one.consts for one in programs]
     if apart:
         consts_of = [[_apart(c, apart) for c in consts] for consts in consts_of]
@@ -313,8 +314,8 @@ def _one_type_advice(kind: type[Exception], *avals: Any) -> str:
     return "phlox.reshard of the results"
 
 
-def _one_type(function: str, programs: Sequence[Staged], roles: Sequence[str]) -> list[ClosedJaxpr]:
-    """The branches with equal result types: weakly typed where those of the first are, which is that of False."""
+def _check_types(function: str, programs: Sequence[Staged], roles: Sequence[str]) -> None:
+    """Raises unless the branches return equal types. Weak types may differ, as in JAX."""
     columns = list(zip(*[one.out_avals for one in programs], strict=True))
     for i, column in enumerate(columns):
         for role, program, aval in zip(roles[1:], programs[1:], column[1:], strict=True):
@@ -331,6 +332,3 @@ def _one_type(function: str, programs: Sequence[Staged], roles: Sequence[str]) -
                     expected=column[0],
                     got=aval,
                 )
-    # One program cannot return a type that depends on the branch.
-    weak = [column[0].weak_type for column in columns]
-    return [weakly_typed_results(one.closed, weak) for one in programs]

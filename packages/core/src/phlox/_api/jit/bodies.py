@@ -14,7 +14,6 @@ from ..._base.errors import DtypeError, UnsupportedError
 from ..._base.pytree import PyTreeDef, flatten, typed_text
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, memoized
-from ..._ops.structure.shape import convert_element_type
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.leaks import no_leaks
@@ -161,27 +160,6 @@ def operands_of(function: str, fun: Callable[..., Any], args: Sequence[Any]) -> 
     leaves, tree = flatten(tuple(args))
     arguments.check_arrays(function, fun, args, {}, leaves)
     return leaves, tree
-
-
-def weakly_typed_results(closed: ClosedJaxpr, weak: Sequence[bool]) -> ClosedJaxpr:
-    """The program with results that are weakly typed where `weak` is true, and not elsewhere."""
-    if [a.weak_type for a in closed.out_avals] == list(weak):
-        return closed
-
-    def make() -> ClosedJaxpr:
-        def fun(*xs: Any) -> list[Any]:
-            outs = eval_jaxpr(closed.jaxpr, closed.consts, *xs)
-            return [_weakly_typed(x, is_weak) for x, is_weak in zip(outs, weak, strict=True)]
-
-        return ClosedJaxpr(stage(fun, closed.in_avals, name=closed.jaxpr.name, may_use_refs=True)[0])
-
-    # Kept on the Jaxpr, as a loop asks for the same change at each trace.
-    return memoized(closed.jaxpr, ("weakly typed results", tuple(weak)), make)
-
-
-def _weakly_typed(x: Any, is_weak: bool) -> Any:
-    aval = typeof(x)
-    return x if aval.weak_type == is_weak else convert_element_type(x, new_dtype=aval.dtype, weak_type=is_weak)
 
 
 def varying_results(closed: ClosedJaxpr, vma: Sequence[frozenset[Any]]) -> ClosedJaxpr:

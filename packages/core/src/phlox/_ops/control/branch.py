@@ -28,7 +28,7 @@ from ..elementwise.arithmetic import stop_gradient
 from ..elementwise.families import literal
 from ..elementwise.logic import eq, select, select_n
 from ..random.keys import is_key, random_clone
-from ..structure.shape import broadcast_in_dim
+from ..structure.shape import broadcast_in_dim, convert
 from .call import call
 from .division import Divided, Policy, divide
 from .masked import masked_jaxpr, needs_mask
@@ -53,7 +53,11 @@ def _cond_types(
 def _cond_eager(index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> list[Any]:
     # Clamped as in `lax.switch`: for other indices StableHLO's `case` runs the last branch.
     chosen = branches[min(max(int(index), 0), len(branches) - 1)]
-    return call(chosen, operands, name=chosen.jaxpr.name or "branch")
+    outs = call(chosen, operands, name=chosen.jaxpr.name or "branch")
+    if chosen.out_avals == branches[0].out_avals:
+        return outs
+    # Weak types may differ between branches. Those of the first are declared, as in JAX.
+    return [convert(x, a.dtype, a.weak_type) for x, a in zip(outs, branches[0].out_avals, strict=True)]
 
 
 def _cond_lower(
