@@ -19,7 +19,6 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.leaks import no_leaks
 from ..._trace.refs import accesses, is_reusable, is_valid_for
 from ..._trace.staging import stage
-from ..._trace.trace import typeof
 from ..._transform.manual_axes import as_typed_all
 from . import arguments
 
