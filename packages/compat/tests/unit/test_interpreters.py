@@ -32,3 +32,11 @@ def test_tables_show_what_primitives_have():
     del ad.primitive_jvps[prim]
     with pytest.raises(MissingRuleError, match="test_table"):
         phlox.grad(prim.bind)(1.0)
+
+
+def test_symbolic_zeros_and_placeholders_have_no_leaves():
+    # equinox maps derivative rules that return them beside arrays: lineax's second derivatives.
+    zero, placeholder = (kind(phlox.typeof(1.0)) for kind in (ad.Zero, ad.UndefinedPrimal))
+    assert phlox.tree.leaves([zero, placeholder]) == []
+    out, same, also = phlox.vmap(lambda x: (2 * x, zero, placeholder))(phlox.numpy.ones(3))
+    assert out.shape == (3,) and same.aval is zero.aval and ad.is_undefined_primal(also)

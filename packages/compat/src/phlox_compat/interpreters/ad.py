@@ -15,6 +15,7 @@ from phlox.extend import (
     is_linear as is_undefined_primal,
     publish,
 )
+from phlox.tree_util import register_pytree_node
 
 from .._core import add_tangents
 from ._tables import RuleTable
@@ -137,5 +138,9 @@ def defbilinear(prim: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Callabl
 
 #: the sum of two cotangents
 add_jaxvals = add_tangents
+
+# Without leaves, as in JAX: equinox's derivative rules return them from a function under `vmap`, beside arrays.
+register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
+register_pytree_node(UndefinedPrimal, lambda x: ((), x.aval), lambda aval, _: UndefinedPrimal(aval))
 
 publish(__name__)
