@@ -160,3 +160,28 @@ def test_all_pairs(name):
             )
         if not isinstance(theirs, Exception):
             assert mine == theirs, f"{name} of {first} and {other}, x64={x64}, weak={weak}"
+
+
+_WEAK = {
+    "diag": lambda m, v, a: m.numpy.diag(v, 1),
+    "diagonal": lambda m, v, a: m.numpy.diagonal(a),
+    "tril": lambda m, v, a: m.numpy.tril(a),
+    "triu": lambda m, v, a: m.numpy.triu(a),
+    "insert": lambda m, v, a: m.numpy.insert(v, 1, 2.0),
+    "choose": lambda m, v, a: m.numpy.choose(np.zeros(3, np.int32), [v, v], mode="clip"),
+    "polyval": lambda m, v, a: m.numpy.polyval(v, 1.0),
+    "cross": lambda m, v, a: m.numpy.cross(v, v),
+    "block_diag": lambda m, v, a: m.scipy.linalg.block_diag(a, 1.0),
+    "dynamic_update_slice": lambda m, v, a: m.lax.dynamic_update_slice(v, v[:1], (0,)),
+}
+
+
+@pytest.mark.parametrize("name", _WEAK)
+def test_weak_types_of_arrays(name):
+    """Arrays are weak after ``full(n, 1.0)``: a kernel's diagonal, a step size times ones."""
+
+    def types(m):
+        result = m.eval_shape(lambda: _WEAK[name](m, m.numpy.full(3, 1.0), m.numpy.full((3, 3), 1.0)))
+        return result.shape, str(result.dtype), result.weak_type
+
+    assert types(phlox) == types(jax)

@@ -306,7 +306,7 @@ def _update_types(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> 
         raise ShapeError(f"dynamic_update_slice: {update.short} does not fit into {x.short}", shapes=[x.shape])
     if any(u > n for u, n in zip(update.shape, x.shape, strict=True)):
         raise ShapeError(f"dynamic_update_slice: {update.short} is larger than {x.short}", shapes=[x.shape])
-    return shaped(x.shape, x.dtype, x.weak_type and update.weak_type)
+    return shaped(x.shape, x.dtype)
 
 
 def _update_lower(f: Function, x: Value, update: Value, *starts: Value) -> Value:

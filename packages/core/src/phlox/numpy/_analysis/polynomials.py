@@ -60,7 +60,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
 def _polyval(p: Any, x: Any, unroll: int | None) -> Any:
     from ...lax import broadcast_to_rank, polynomial, scan  # here, as `phlox.numpy` does not wait for lax
 
-    p, x = promote_dtypes(p, x)
+    p, x = (to_dtype(v, type_of(v).dtype) for v in promote_dtypes(p, x))
     shape = broadcast_shapes(type_of(p).shape[1:], type_of(x).shape)
     if is_symbolic(_length(p)):  # no list of coefficients has that length
         start = broadcast_to(to_dtype(0, type_of(x).dtype), shape)

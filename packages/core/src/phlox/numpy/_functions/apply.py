@@ -258,7 +258,7 @@ def choose(
         a = minimum(maximum(a, 0), count - 1)
     else:
         raise OptionError(f"choose: mode={mode!r}", instead="'raise', 'clip' or 'wrap'")
-    which, *arrays = broadcast_arrays(a, *promote_dtypes(*arrays))
+    which, *arrays = broadcast_arrays(a, *(to_dtype(x, type_of(x).dtype) for x in promote_dtypes(*arrays)))
     chosen = arrays[0]
     for number, array in enumerate(arrays[1:], 1):
         chosen = logic.select_n(which == number, chosen, array)

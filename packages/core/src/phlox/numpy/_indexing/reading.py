@@ -534,7 +534,8 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = type_of(a).shape[-2:]
     diagonal_positions = positions(max_dim(0, min_dim(rows + min(offset, 0), columns - max(offset, 0))))
-    return getitem(a, (Ellipsis, diagonal_positions - min(offset, 0), diagonal_positions + max(offset, 0)))
+    out = getitem(a, (Ellipsis, diagonal_positions - min(offset, 0), diagonal_positions + max(offset, 0)))
+    return to_dtype(out, type_of(a).dtype)
 
 
 @functools.partial(jit, inline=True, static_argnames="k")
@@ -567,4 +568,4 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     wide = ops.pad(v, zero, padding_config=((max(-k, 0), max(k, 0), 0),)) if k else v
     on = positions(n)[:, None] + k == positions(n)[None, :]
     rows = ops.broadcast_in_dim(wide, shape=(n, n), broadcast_dimensions=(0,))
-    return logic.select_n(on, broadcast_to(zero, (n, n)), rows)
+    return to_dtype(logic.select_n(on, broadcast_to(zero, (n, n)), rows), type_of(v).dtype, type_of(v).weak_type)

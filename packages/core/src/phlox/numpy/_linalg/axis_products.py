@@ -138,8 +138,7 @@ def cross(
     Array([0, 0, 1], dtype=int32)
     """
     a, b = check("cross", a, b)
-    weak = type_of(a).weak_type and type_of(b).weak_type
-    a, b = (to_dtype(x, type_of(x).dtype, weak) for x in promote_dtypes(a, b))
+    a, b = (to_dtype(x, type_of(x).dtype) for x in promote_dtypes(a, b))
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     a, b = (moveaxis(x, i, -1) for x, i in ((a, axisa), (b, axisb)))
     for x in (a, b):

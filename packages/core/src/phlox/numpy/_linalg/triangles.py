@@ -42,7 +42,8 @@ def _triangle(m: Any, k: int, lower: bool) -> Any:
     # The upper triangle from diagonal k is all that is not in the lower triangle up to k - 1.
     mask = broadcast_to(tri(rows, columns, k if lower else k - 1, bool), type_of(m).shape)
     is_inside = mask if lower else logic.not_(mask)
-    return logic.select_n(is_inside, broadcast_to(literal(m, 0), type_of(m).shape), m)
+    out = logic.select_n(is_inside, broadcast_to(literal(m, 0), type_of(m).shape), m)
+    return to_dtype(out, type_of(m).dtype, type_of(m).weak_type)
 
 
 @jit(inline=True, static_argnames="k")

@@ -191,7 +191,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
 
 def _insert(a: Any, positions: Any, values: Any, at: int) -> Any:
     n, rank = type_of(a).shape[at], type_of(a).ndim
-    values = to_dtype(values, type_of(a).dtype)
+    values = to_dtype(values, type_of(a).dtype, type_of(a).weak_type)
     values = reshape(values, (1,) * (rank - type_of(values).ndim) + type_of(values).shape)
     single = type_of(positions).shape in ((), (1,))
     # NumPy's rule for one number as the position: the first axis of `values` goes along the axis.

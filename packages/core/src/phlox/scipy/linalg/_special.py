@@ -49,7 +49,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
         # SciPy's result for no blocks
         return jnp.zeros((1, 0))
     blocks = promote_dtypes(*check("block_diag", *arrs))
-    blocks = [jnp.atleast_2d(x) for x in blocks]
+    blocks = [jnp.atleast_2d(to_dtype(x, type_of(x).dtype)) for x in blocks]
     shapes = [type_of(x).shape for x in blocks]
     stack = jnp.broadcast_shapes(*[shape[:-2] for shape in shapes])
     width, before, rows = sum(shape[-1] for shape in shapes), 0, []
