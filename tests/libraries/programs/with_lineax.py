@@ -22,6 +22,7 @@ show(
 )
 show("diagonal", lx.linear_solve(lx.DiagonalLinearOperator(b), b).value)
 show("grad", jax.grad(lambda m: lx.linear_solve(lx.MatrixLinearOperator(m), b).value.sum())(a))
+show("hessian", jax.hessian(lambda s: lx.linear_solve(lx.MatrixLinearOperator(a * s.sum()), b).value.sum())(b[:2]))
 show("vmap", jax.vmap(lambda v: lx.linear_solve(symmetric, v).value)(jnp.eye(3)))
 show("jit", jax.jit(lambda m: lx.linear_solve(lx.MatrixLinearOperator(m), b).value)(a))
 show("least squares", lx.linear_solve(lx.MatrixLinearOperator(a[:, :2]), b, lx.QR()).value)

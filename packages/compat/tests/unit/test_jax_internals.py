@@ -126,6 +126,15 @@ def test_saved_residuals():
     assert residuals[0][0].shape == ()
 
 
+def test_values_are_compared_as_tinygp_does():
+    check_close = module("jax._src.public_test_util").check_close
+    bounds = {"float32": 5e-4, "float64": 5e-7}
+    check_close({"a": jnp.ones(3), "n": 1}, {"a": np.ones(3, np.float32) + 1e-4, "n": 1}, atol=bounds, rtol=bounds)
+    for other in (np.ones(3, np.float32) + 1e-4, 1.0):
+        with pytest.raises(AssertionError, match="mean"):
+            check_close(jnp.ones(3), other, err_msg="mean")
+
+
 def test_parameters_to_bind_a_custom_jvp_hold_its_function():
     """equinox's `finalise_fn` calls the function in place of the equation."""
     (eqn,) = phlox.make_jaxpr(phlox.nn.relu)(1.0).eqns

@@ -19,6 +19,8 @@ __all__ = ["check_grads", "check_jvp", "check_vjp"]
 
 #: The default tolerance, by the number of bytes of an element (of its real part for complex dtypes).
 _TOLERANCE = {1: 1.0, 2: 1e-1, 4: 2e-3, 8: 1e-5}
+#: The same for values that are no finite differences.
+_VALUE_TOLERANCE = {1: 1.0, 2: 1e-2, 4: 1e-6, 8: 1e-15}
 _STEP = 1e-4
 
 Tolerance = float | dict[Any, float] | None
@@ -61,17 +63,19 @@ def _differences(f: Callable[..., Any], args: Any, directions: Any, step: float)
     return pytree.tree_map(slope, *ends)
 
 
-def _bound(tolerance: Tolerance, dtype: Any) -> float:
+def _bound(tolerance: Tolerance, dtype: Any, defaults: dict[int, float]) -> float:
     if isinstance(tolerance, int | float):
         return float(tolerance)
     for key, value in (tolerance or {}).items():
         if np.dtype(key) == dtype:
             return value
     width = dtype.itemsize // (2 if dtypes.kind(dtype) == "c" else 1)
-    return _TOLERANCE[width] if dtypes.is_inexact(dtype) else 0.0
+    return defaults[width] if dtypes.is_inexact(dtype) else 0.0
 
 
-def _check_close(mine: Any, expected: Any, atol: Tolerance, rtol: Tolerance, what: str) -> None:
+def _check_close(
+    mine: Any, expected: Any, atol: Tolerance, rtol: Tolerance, what: str, defaults: dict[int, float] = _TOLERANCE
+) -> None:
     """Asserts that trees are close. The bounds grow with the number of elements, over which errors may add up."""
     pytree.check_same(pytree.tree_structure(expected), pytree.tree_structure(mine), f"{what}: other structure")
     for path, (x, y) in zip(
@@ -80,12 +84,18 @@ def _check_close(mine: Any, expected: Any, atol: Tolerance, rtol: Tolerance, wha
         strict=True,
     ):
         place = f"{what} at {pytree.keystr(path[0])}" if path[0] else what
+        assert x.shape == y.shape, f"{place}: an array of shape {x.shape} for {y.shape}"
         if dtypes.float0 in (x.dtype, y.dtype):
-            assert x.dtype == y.dtype and x.shape == y.shape, f"{place}: {x.dtype}{x.shape} for {y.dtype}{y.shape}"
+            assert x.dtype == y.dtype, f"{place}: {x.dtype} for {y.dtype}"
             continue
-        bounds = [max(_bound(tol, x.dtype), _bound(tol, y.dtype)) * max(x.size, 1) for tol in (atol, rtol)]
+        bounds = [max(_bound(tol, v.dtype, defaults) for v in (x, y)) * max(x.size, 1) for tol in (atol, rtol)]
         wide = np.complex128 if "c" in (dtypes.kind(x.dtype), dtypes.kind(y.dtype)) else np.float64
         np.testing.assert_allclose(x.astype(wide), y.astype(wide), atol=bounds[0], rtol=bounds[1], err_msg=place)
+
+
+def _check_values(xs: Any, ys: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = "") -> None:
+    """Asserts that trees of values are close. tinygp takes it from jax's inside, as `check_close`."""
+    _check_close(xs, ys, atol, rtol, err_msg or "values", _VALUE_TOLERANCE)
 
 
 def _named(err_msg: str, what: str) -> str:
@@ -158,7 +168,7 @@ def check_vjp(
     mine = _inner(tangents, pytree.tree_map(_conj, _host(pulled)))
     expected = _inner(_differences(f, args, tangents, eps), cotangents)
     widths = [typeof(x).dtype for x in pytree.tree_leaves((args, out)) if dtypes.is_inexact(typeof(x).dtype)]
-    bounds = [max((_bound(tol, d) for d in widths), default=0.0) for tol in (atol, rtol)]
+    bounds = [max((_bound(tol, d, _TOLERANCE) for d in widths), default=0.0) for tol in (atol, rtol)]
     _check_close(mine, expected, bounds[0], bounds[1], _named(err_msg, "cotangent projection"))
 
 
