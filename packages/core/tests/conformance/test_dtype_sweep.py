@@ -164,6 +164,7 @@ def test_all_pairs(name):
 
 _WEAK = {
     "diag": lambda m, v, a: m.numpy.diag(v, 1),
+    "diagflat": lambda m, v, a: m.numpy.diagflat(v),
     "diagonal": lambda m, v, a: m.numpy.diagonal(a),
     "tril": lambda m, v, a: m.numpy.tril(a),
     "triu": lambda m, v, a: m.numpy.triu(a),
@@ -172,6 +173,11 @@ _WEAK = {
     "polyval": lambda m, v, a: m.numpy.polyval(v, 1.0),
     "cross": lambda m, v, a: m.numpy.cross(v, v),
     "block_diag": lambda m, v, a: m.scipy.linalg.block_diag(a, 1.0),
+    "at set": lambda m, v, a: v.at[0].set(np.float32(2)),
+    "at add": lambda m, v, a: v.at[1:].add(m.numpy.ones(2)),
+    "at divide": lambda m, v, a: v.at[0].divide(m.numpy.float32(2)),
+    "at, into a strong type": lambda m, v, a: m.numpy.ones(3).at[0].set(1.0),
+    "put": lambda m, v, a: m.numpy.put(v, 0, m.numpy.float32(2), inplace=False),
     "dynamic_update_slice": lambda m, v, a: m.lax.dynamic_update_slice(v, v[:1], (0,)),
 }
 

@@ -305,7 +305,8 @@ class AtIndex:
 
     def _write(self, kind: str, values: Any, how: How) -> Any:
         if kind in ("divide", "power"):  # by an array of ones, multiplied by `values` at the (repeated) indices
-            ones = broadcast_to(to_dtype(1, type_of(self.array).dtype), type_of(self.array).shape)
+            aval = type_of(self.array)
+            ones = broadcast_to(to_dtype(1, aval.dtype, aval.weak_type), aval.shape)
             other = AtIndex(ones, self.index)._write("multiply", values, how)
             return self.array / other if kind == "divide" else self.array**other
         if not becomes_array(values) and typeof_value(values) is None:
@@ -365,7 +366,8 @@ def _set_where(x: Any, mask: Any, y: Any) -> Any:
             f"x.at[mask].set(y) with a traced mask: y must fit one element of the mask, got {type_of(y).short}",
             instead="phlox.numpy.where(mask, y, x) with a y of the shape of x",
         )
-    return to_dtype(where(reshape(mask, (*mask.shape, *(1,) * inner)), y, x), type_of(x).dtype)
+    out = where(reshape(mask, (*mask.shape, *(1,) * inner)), y, x)
+    return to_dtype(out, type_of(x).dtype, type_of(x).weak_type)
 
 
 @functools.partial(jit, inline=True, static_argnames=("kind", "plan", "mode", "indices_are_sorted", "unique_indices"))
@@ -382,7 +384,7 @@ def _scatter(
 ) -> Any:
     aval, update = type_of(x), type_of(y)
     # Computed in the promoted dtype and converted back, as in JAX: two additions of 0.5 add 1 to an integer.
-    dtype, weak = promote(((aval.dtype, aval.weak_type), (update.dtype, update.weak_type)))
+    dtype, _ = promote(((aval.dtype, aval.weak_type), (update.dtype, update.weak_type)))
     if dtype != aval.dtype and not update.weak_type:
         warn(
             f"scatter inputs have incompatible types: x.at[...].{kind}(y) cannot store {update.short} in {aval.short} "
@@ -412,4 +414,4 @@ def _scatter(
         unique_indices=unique_indices,
         mode=mode,
     )
-    return to_dtype(out, aval.dtype, aval.weak_type and weak)
+    return to_dtype(out, aval.dtype, aval.weak_type)

@@ -220,7 +220,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
            [0, 2]], dtype=int32)
     """
     v = check_one("diagflat", v)
-    return diag(ravel(v), k)
+    return diag(to_dtype(ravel(v), type_of(v).dtype), k)
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
