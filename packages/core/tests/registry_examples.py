@@ -566,6 +566,7 @@ def examples() -> dict[str, list[Example]]:
         "cumlogsumexp": [Example((floats(3, 5),), {"axis": 0, "reverse": r}) for r in (False, True)],
         "logaddexp": _binary(),
         "lgamma": _unary(0.3, 4.0),
+        "lgamma_of_xla": _unary(0.3, 4.0),
         "digamma": _unary(0.5, 4.0),
         "bessel_i0e": [Example((distinct(3, 8),), {})],
         "bessel_i1e": [Example((distinct(3, 8),), {})],

@@ -15,6 +15,7 @@ from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._operands.checks import as_shape, check, type_of
 from .._operands.promotion import promote_inexact
+from .._ops.elementwise.special import lgamma_of_xla
 from .._ops.random import keys as ops
 from .._ops.structure.shape import convert
 from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
@@ -57,7 +58,7 @@ def _poisson_large(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, limit
         shifted = 0.5 - abs(u)
         k = jnp.floor((2 * a / shifted + b) * u + lam + 0.43)
         s = jnp.log(v * inv_alpha / (a / (shifted * shifted) + b))
-        bound = -lam + k * log_lam - lax.lgamma(k + 1)
+        bound = -lam + k * log_lam - lgamma_of_xla(k + 1)
         reject = (k < 0) | ((shifted < 0.013) & (v > shifted))
         accept = ((shifted >= 0.07) & (v <= v_r)) | (~reject & (s <= bound))
         return i + 1, jnp.where(accept, k, out), accepted | accept, key

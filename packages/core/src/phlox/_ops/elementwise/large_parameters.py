@@ -23,7 +23,7 @@ NEAR, _NEAR_ETA = 0.3, 0.34
 _STIRLING = ((1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360360), (1, 156))
 
 
-def _polynomial(x: Formula, coefficients: Sequence[float]) -> Formula:
+def polynomial(x: Formula, coefficients: Sequence[float]) -> Formula:
     """The polynomial with these coefficients, that of the constant first."""
     total = x.full(coefficients[-1])
     for c in coefficients[-2::-1]:
@@ -35,13 +35,13 @@ def deviance(m: Formula, ratio: Formula) -> Formula:
     """``m - log1p(m)``; `ratio` is 1 + m, with the digits that m lacks where it is near -1."""
     # log1p(m) = 2 atanh(s) and m - 2 s = m s; the series of atanh for s up to 0.3
     s = m / (m + 2.0)
-    series = _polynomial(s * s, [1 / (2 * k + 3) for k in range(15)])
+    series = polynomial(s * s, [1 / (2 * k + 3) for k in range(15)])
     return (abs(s) < 0.3).where(s * (m - 2.0 * s * s * series), m - log(ratio))
 
 
-def remainder(a: Formula) -> Formula:
+def remainder(a: Formula, terms: int = len(_STIRLING)) -> Formula:
     """``log(gamma(a)) - ((a - 1/2) log(a) - a + log(2 pi) / 2)``, for large a."""
-    return _polynomial(1.0 / (a * a), [above / below for above, below in _STIRLING]) / a
+    return polynomial(1.0 / (a * a), [above / below for above, below in _STIRLING[:terms]]) / a
 
 
 def log_gamma_factor(a: Formula, x: Formula) -> Formula:
@@ -111,7 +111,7 @@ def temme(a: Formula, x: Formula, eps: float) -> tuple[Formula, Formula]:
     inverse = 1.0 / a
     total = x.full(0)
     for row in _terms(eps)[::-1]:
-        total = total * inverse + _polynomial(eta, row)
+        total = total * inverse + polynomial(eta, row)
     rest = total * exp(-(a * far)) / sqrt(2 * math.pi * a)
     scaled = sqrt(a * far)
     scaled = (x < a).where(-scaled, scaled)

@@ -1,6 +1,6 @@
 """Special functions of one and two operands: gamma and related functions, zeta, Bessel functions.
 
-Most are CHLO operations; i0e is a sum of Chebyshev polynomials with the coefficients of Cephes.
+Most are CHLO operations; lgamma is in `log_gamma.py`; i0e is a sum of Chebyshev polynomials with the coefficients of Cephes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,20 @@ from ..structure.shape import convert
 from . import arithmetic as e
 from .families import FLOAT, binary, literal, lowered_as, unary
 from .formula import Formula, exp, sqrt
+from .log_gamma import log_gamma
 
 # --- gamma ----------------------------------------------------------------------------------------------
 
 #: log(abs(gamma(x)))
-lgamma = unary("lgamma", "chlo.lgamma", accepts=FLOAT, derivative=lambda x, out: digamma(x), unfused="operation")
+lgamma = unary(
+    "lgamma",
+    lowered_as(log_gamma),
+    accepts=FLOAT,
+    derivative=lambda x, out: digamma(x),
+    operation="chlo.lgamma",
+)
+#: the same with XLA's formula, whose bits decide which numbers `random.poisson` accepts
+lgamma_of_xla = unary("lgamma_of_xla", "chlo.lgamma", accepts=FLOAT)
 
 
 def _digamma_lower(f: Function, x: Value) -> Value:

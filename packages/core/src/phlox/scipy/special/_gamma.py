@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, OptionError
@@ -18,25 +17,6 @@ from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.promotion import promote_inexact, promoted_inexact
 from ...typing import Array, ArrayLike
 from ._elementary import real_inexact
-from ._shared import chebyshev
-from ._tables import GAMMALN
-
-
-@custom_jvp
-def _gammaln(x: Any) -> Any:
-    dtype = type_of(x).dtype
-    if dtype not in (np.float32, np.float64):
-        return lax.lgamma(x)
-    # The zeros at 1 and 2 are factors: XLA's sum of large numbers is no more than small there.
-    near = (x > 0.6) & (x < 2.6)
-    y = jnp.where(near, x, 1.5)
-    zeros = (y - 1) * (y - 2)
-    # The zeros themselves are positive.
-    small = jnp.where(zeros == 0, 0, zeros * chebyshev(GAMMALN, y - 1.6))
-    return jnp.where(near, small, lax.lgamma(x))
-
-
-_gammaln.defjvps(lambda t, out, x: t * lax.digamma(x))
 
 
 @jit(inline=True)
@@ -55,7 +35,7 @@ def gammaln(x: ArrayLike) -> Array:
     >>> round(float(gammaln(1.0)), 3)
     0.0
     """
-    return _gammaln(*real_inexact("gammaln", x))
+    return lax.lgamma(*real_inexact("gammaln", x))
 
 
 @jit(inline=True)
