@@ -324,11 +324,12 @@ def _fraction(a: Formula, b: Formula, x: Formula, info: Any) -> Formula:
 
     def turn(count: Formula, active: Formula, *state: Formula) -> list[Formula]:
         *new, delta = _turn(a, b, x, count, state, small)
-        return [count + 1, Formula(_any(abs(delta - 1.0) >= small)), *new]
+        # Elements that have converged keep their values: each further factor would add its rounding error.
+        return [count + 1, active & (abs(delta - 1.0) >= small), *_keep(active, new, state)]
 
     start = x.full(small)
-    carry = [Formula(np.int32(1)), Formula(np.True_), start, x.full(0), start]
-    return _loop(lambda count, active, *_: ((count < limit) & active).x, turn, carry)[-1]
+    carry = [Formula(np.int32(1)), x.equals(x), start, x.full(0), start]
+    return _loop(lambda count, active, *_: ((count < limit) & Formula(_any(active))).x, turn, carry)[-1]
 
 
 def _fraction_and_slope(
@@ -346,11 +347,11 @@ def _fraction_and_slope(
         outs, slopes = jvp(step, operands, [v.x for v in (*directions, *state[3:])])
         (*values, delta), (*moves, ddelta) = map(Formula, outs), map(Formula, slopes)
         far = (abs(delta - 1.0) >= small) | (abs(values[-1] * ddelta) > small * abs(moves[-1]))
-        return [count + 1, Formula(_any(far)), *values, *moves]
+        return [count + 1, active & far, *_keep(active, [*values, *moves], state)]
 
     start, zero = x.full(small), x.full(0)
-    carry = [Formula(np.int32(1)), Formula(np.True_), start, zero, start, zero, zero, zero]
-    results = _loop(lambda count, active, *_: ((count < limit) & active).x, turn, carry)
+    carry = [Formula(np.int32(1)), x.equals(x), start, zero, start, zero, zero, zero]
+    results = _loop(lambda count, active, *_: ((count < limit) & Formula(_any(active))).x, turn, carry)
     return results[-4], results[-1]
 
 

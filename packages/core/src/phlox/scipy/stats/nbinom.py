@@ -7,7 +7,7 @@ from typing import Any
 from ... import numpy as jnp
 from ..._base.public_names import publish
 from ...typing import ArrayLike
-from ..special import gammaln, xlog1py, xlogy
+from ..special import betaln, xlog1py, xlogy
 from ._distribution import distribution
 
 __all__ = ["logpmf", "pmf"]
@@ -26,7 +26,9 @@ def nbinom(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Any:
 def _log_mass(k: Any, n: Any, p: Any) -> Any:
     inside = k >= 0
     y = jnp.where(inside, k, 1)
-    ways = gammaln(y + n) - gammaln(n) - gammaln(y + 1)
+    # gamma(y + n) / (gamma(n) y!) is 1 / ((y + n) B(n, y + 1)): betaln does not cancel for large numbers, as the
+    # difference of three gammaln does.
+    ways = jnp.where(y == 0, 0, -jnp.log(y + n) - betaln(n, y + 1))
     out = jnp.where(inside, ways + xlogy(n, p) + xlog1py(y, -p), -jnp.inf)
     return jnp.where((n >= 0) & (p >= 0) & (p <= 1) & (k == k), out, jnp.nan)
 
