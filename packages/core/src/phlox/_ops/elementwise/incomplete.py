@@ -173,6 +173,24 @@ def _log_factor(a: Formula, x: Formula) -> Formula:
     return large.where(_if_any(large, a, lambda: [log_gamma_factor(a, x)])[0], a * log(x) - x - _lgamma(a))
 
 
+def _power_product(x: Formula, exponent: Formula, logs: Sequence[Formula], total: Formula, info: Any) -> Formula:
+    """``x**exponent exp(logs[0]) exp(logs[1]) …``, of which `total` is the logarithm.
+
+    The exponential of `total` alone would multiply its rounding error by its size. It is for products that are too
+    large or too small for the dtype on the way.
+    """
+    product = Formula(e.pow_(x.x, exponent.x))
+    steps = [product := product * exp(part) for part in logs]
+    least = functools.reduce(lambda low, step: (step < low).where(step, low), steps)
+    most = functools.reduce(lambda high, step: (step > high).where(step, high), steps)
+    return ((least >= float(info.tiny)) & (most <= float(info.max))).where(product, exp(total))
+
+
+def _factor(a: Formula, x: Formula, power: Formula, info: Any) -> Formula:
+    """``x**a exp(-x) / gamma(a)``, of which `power` is the logarithm."""
+    return (a >= STIRLING).where(exp(power), _power_product(x, a, [-x, -_lgamma(a)], power, info))
+
+
 def _igamma(a: Formula, x: Formula, info: Any) -> Formula:
     eps = float(info.eps)
     none, all_ = x.equals(0.0) | a.equals(math.inf), x.equals(math.inf)
@@ -181,7 +199,7 @@ def _igamma(a: Formula, x: Formula, info: Any) -> Formula:
     power, near = _log_factor(a, x), is_near(a, x)
     # Elements whose result is known do not keep the loop going. Where the factor underflows, the result is 0 or 1.
     active = ~(none | wrong | (power < -np.log(float(info.max))) | all_ | near)
-    ax = exp(power)
+    ax = _factor(a, x, power, info)
     value = upper.where(
         1.0 - _gamma_fraction(ax, x, a, active & upper, eps, Part.VALUE),
         _gamma_series(ax, x, a, active & ~upper, eps, Part.VALUE),
@@ -197,7 +215,7 @@ def _igammac(a: Formula, x: Formula, info: Any) -> Formula:
     lower = (x < 1.0) | (x < a)
     power, near = _log_factor(a, x), is_near(a, x)
     active = ~(wrong | (power < -np.log(float(info.max))) | nothing | all_ | near)
-    ax = exp(power)
+    ax = _factor(a, x, power, info)
     value = lower.where(
         1.0 - _gamma_series(ax, x, a, active & lower, eps, Part.VALUE),
         _gamma_fraction(ax, x, a, active & ~lower, eps, Part.VALUE),
@@ -216,7 +234,7 @@ def _by_a(part: Part) -> Callable[..., Formula]:
         power = _log_factor(a, x)
         # Temme's expansion has the values only. Derivatives by a always take the loops.
         active = ~(none | wrong | (power < -np.log(float(info.max))) | missing)
-        ax = exp(power)
+        ax = _factor(a, x, power, info)
         slope = upper.where(
             -_gamma_fraction(ax, x, a, active & upper, eps, part),
             _gamma_series(ax, x, a, active & ~upper, eps, part),
@@ -232,7 +250,8 @@ def _log_power(log: Formula, exponent: Formula) -> Formula:
 
 
 def _density(a: Formula, x: Formula, info: Any) -> Formula:
-    near = x.equals(math.inf).where(0.0, exp(-x + _log_power(log(x), a - 1.0) - _lgamma(a)))
+    total = -x + _log_power(log(x), a - 1.0) - _lgamma(a)
+    near = x.equals(math.inf).where(0.0, _power_product(x, a - 1.0, [-x, -_lgamma(a)], total, info))
     large = (a >= STIRLING) & (x > 0.0)
     return large.where(exp(_if_any(large, a, lambda: [log_gamma_factor(a, x)])[0]) / x, near)
 
@@ -381,7 +400,9 @@ def _betainc(a: Formula, b: Formula, x: Formula, info: Any, fraction: Callable[.
     ratio = large.where(asymptotic[0], _lgamma(a + b) - _lgamma(more))
     power, tiny = log(x) * a + log1p(-x) * b, a < float(info.tiny) * 2
     # For tiny `a` both 1 / a and gamma(a) may overflow. There a gamma(a) is 1, and x**a is 1 too.
-    factor = tiny.where(exp(log1p(-x) * b + ratio), exp(power + (ratio - _lgamma(less))) / a)
+    norm = ratio - _lgamma(less)
+    product = _power_product(x, a, [log1p(-x) * b, norm], power + norm, info)
+    factor = tiny.where(exp(log1p(-x) * b + ratio), product / a)
     factor = both.where(exp(asymptotic[1]), factor)
     value = fraction(a, b, x, info) * factor
     value = fast.where(value, 1.0 - value)
