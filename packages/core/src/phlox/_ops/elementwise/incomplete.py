@@ -208,19 +208,34 @@ def _igamma(a: Formula, x: Formula, info: Any) -> Formula:
     return wrong.where(np.nan, all_.where(1.0, none.where(0.0, value)))
 
 
+def _small_complement(a: Formula, x: Formula, info: Any) -> Formula:
+    """1 minus the incomplete gamma function, for a and x below 1.
+
+    The function is ``factor (1 + a total)`` with a factor near 1, and `total` the rest of its power series: W. Gautschi,
+    A computational procedure for incomplete gamma functions, ACM TOMS 5 (1979).
+    """
+    power = a * log(x) - _lgamma(a + 1.0)
+    total = x.full(0)
+    for n in reversed(range(1, 12 if info.bits == 32 else 20)):
+        # Horner's rule in -x/n
+        total = (total + 1.0 / (a + n)) * (x * (-1 / n))
+    return -Formula(e.expm1(power.x)) - exp(power) * a * total
+
+
 def _igammac(a: Formula, x: Formula, info: Any) -> Formula:
     eps = float(info.eps)
     nothing, all_ = x.equals(math.inf) | a.equals(0.0), a.equals(math.inf)
     wrong = _outside(a, x)
     lower = (x < 1.0) | (x < a)
-    power, near = _log_factor(a, x), is_near(a, x)
-    active = ~(wrong | (power < -np.log(float(info.max))) | nothing | all_ | near)
+    power, near, small = _log_factor(a, x), is_near(a, x), (a < 1.0) & (x < 1.0)
+    active = ~(wrong | (power < -np.log(float(info.max))) | nothing | all_ | near | small)
     ax = _factor(a, x, power, info)
     value = lower.where(
         1.0 - _gamma_series(ax, x, a, active & lower, eps, Part.VALUE),
         _gamma_fraction(ax, x, a, active & ~lower, eps, Part.VALUE),
     )
     value = near.where(_if_any(near, a, lambda: temme(a, x, eps), 2)[1], value)
+    value = small.where(_if_any(small, a, lambda: [_small_complement(a, x, info)])[0], value)
     return wrong.where(np.nan, nothing.where(0.0, all_.where(1.0, value)))
 
 
@@ -250,8 +265,12 @@ def _log_power(log: Formula, exponent: Formula) -> Formula:
 
 
 def _density(a: Formula, x: Formula, info: Any) -> Formula:
-    total = -x + _log_power(log(x), a - 1.0) - _lgamma(a)
-    near = x.equals(math.inf).where(0.0, _power_product(x, a - 1.0, [-x, -_lgamma(a)], total, info))
+    # a - 1 is rounded below 1/2.
+    divides = (a < 0.5) & (x > 0.0)
+    exponent = divides.where(a, a - 1.0)
+    total = -x + _log_power(log(x), exponent) - _lgamma(a)
+    near = x.equals(math.inf).where(0.0, _power_product(x, exponent, [-x, -_lgamma(a)], total, info))
+    near = divides.where(near / x, near)
     large = (a >= STIRLING) & (x > 0.0)
     return large.where(exp(_if_any(large, a, lambda: [log_gamma_factor(a, x)])[0]) / x, near)
 
