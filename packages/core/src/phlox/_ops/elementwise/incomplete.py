@@ -41,6 +41,7 @@ from .families import (
 )
 from .formula import Formula, exp, log, log1p
 from .large_parameters import STIRLING, is_near, log_beta_factor, log_gamma_factor, log_gamma_ratio, temme
+from .log_gamma import log_gamma_1p
 from .special import digamma, lgamma
 
 
@@ -211,10 +212,10 @@ def _igamma(a: Formula, x: Formula, info: Any) -> Formula:
 def _small_complement(a: Formula, x: Formula, info: Any) -> Formula:
     """1 minus the incomplete gamma function, for a and x below 1.
 
-    The function is ``factor (1 + a total)`` with a factor near 1, and `total` the rest of its power series: W. Gautschi,
-    A computational procedure for incomplete gamma functions, ACM TOMS 5 (1979).
+    The function is ``factor (1 + a total)`` with a factor near 1, and `total` the rest of its power series:
+    W. Gautschi, A computational procedure for incomplete gamma functions, ACM TOMS 5 (1979).
     """
-    power = a * log(x) - _lgamma(a + 1.0)
+    power = a * log(x) - log_gamma_1p(a)
     total = x.full(0)
     for n in reversed(range(1, 12 if info.bits == 32 else 20)):
         # Horner's rule in -x/n

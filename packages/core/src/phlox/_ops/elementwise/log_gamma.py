@@ -1,8 +1,8 @@
 """The logarithm of the gamma function, to two units in the last place on the positive axis.
 
 XLA's own (CHLO's) adds large terms: it is up to 7 units off at small whole numbers, and has no digits near its zeros 1
-and 2. Here the zeros are factors. Near the zeros on the negative axis the argument of the logarithm is the sum of two
-floats.
+and 2. Here the zeros are factors. Near the two largest zeros on the negative axis the argument of the logarithm is the
+sum of two floats. Near the other zeros the error is that of numbers near 1.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from ..._ir import dtypes
 from ..._trace.trace import typeof
 from ..structure.shape import convert
-from .formula import Formula, floor, log
+from .formula import Formula, floor, log, nearest
 from .large_parameters import polynomial, remainder
 
 # log(gamma(x)) / ((x - 1) (x - 2)) - 1/2 for x from 1/2 to 3 as a quotient of polynomials, that of the constant first:
@@ -34,10 +34,15 @@ def _is_double(x: Formula) -> bool:
     return bool(typeof(x.x).dtype == dtypes.float64)
 
 
-def _near_zeros(x: Formula) -> Formula:
-    """The function from 1/2 to 3, with its zeros 1 and 2."""
+def _without_zeros(x: Formula) -> Formula:
+    """log(gamma(x)) / ((x - 1) (x - 2)) for x from 1/2 to 3."""
     above, below = (_NUMERATOR_64, _DENOMINATOR_64) if _is_double(x) else (_NUMERATOR_32, _DENOMINATOR_32)
-    return (x - 1.0) * (x - 2.0) * (0.5 + polynomial(x, above) / polynomial(x, below))
+    return 0.5 + polynomial(x, above) / polynomial(x, below)
+
+
+def log_gamma_1p(x: Formula) -> Formula:
+    """log(gamma(1 + x)) for x from 0 to 1, with all digits near 0 too."""
+    return x * (x - 1.0) * _without_zeros(x + 1.0)
 
 
 def _sine(x: Formula) -> Formula:
@@ -54,7 +59,17 @@ def _product(whole: Formula, rest: Formula, positive: Formula, start: Formula, s
     return start
 
 
+def _gap(rest: Formula) -> Formula:
+    """The square of ``1 - rest - rest**2``, to a few units in its own last place."""
+    scale = 2.0**26 if _is_double(rest) else 2.0**12
+    # The square of the head is exact, and so is its difference from 1 - rest near the zeros.
+    head = nearest(rest * scale) * (1 / scale)
+    root = ((1.0 - rest) - head * head) - (rest - head) * (rest + head)
+    return root * root
+
+
 def log_gamma(x: Any) -> Any:
+    """log(abs(gamma(x))), a function of arrays; dtypes narrower than float32 are computed in float32."""
     dtype = typeof(x).dtype
     y = Formula(x if dtype == dtypes.float64 else convert(x, dtypes.float32))
     far_from = 10 if _is_double(y) else 8
@@ -69,15 +84,16 @@ def log_gamma(x: Any) -> Any:
     start = positive.where(small.where(y, 1.0), (whole >= 1.0).where(pair, rest) * (1.0 - rest))
     product = _product(positive.where(short.where(0.0, whole), whole), rest, positive, start, far_from)
     # From -3 to -2 it is pair (2 - pair), near the two zeros there 1 less a small number.
-    gap = (1.0 - pair) * (1.0 - pair)
+    gap = _gap(rest)
     close = whole.equals(2.0) & (gap < 0.25) & ~positive
     product = close.where(1.0 - gap, product)
     far = size >= far_from
     power = log(far.where(size, product))
     near = power + close.where(((1.0 - product) - gap) / product, 0.0)
-    near = _near_zeros(base) + small.where(-near, near)
+    near = (base - 1.0) * (base - 2.0) * _without_zeros(base) + small.where(-near, near)
     correction = remainder(far.where(size, far_from), 7 if _is_double(y) else 3) + 0.5 * (math.log(2 * math.pi) - 1)
     large = (size - 0.5) * (power - 1.0) + correction
     reflected = -(log(_sine((rest > 0.5).where(1.0 - rest, rest))) + power) - large
     value = far.where(positive.where(large, reflected), near)
-    return convert(size.equals(math.inf).where(math.inf, value).x, dtype)
+    pole = rest.equals(0.0) & ~positive
+    return convert((pole | size.equals(math.inf)).where(math.inf, value).x, dtype)

@@ -1,6 +1,7 @@
 """Special functions of one and two operands: gamma and related functions, zeta, Bessel functions.
 
-Most are CHLO operations; lgamma is in `log_gamma.py`; i0e is a sum of Chebyshev polynomials with the coefficients of Cephes.
+Most are CHLO operations. lgamma is in `log_gamma.py`, and i0e is a sum of Chebyshev polynomials with the coefficients
+of Cephes.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def log_density(z: Any, a: Any, scale: Any) -> Any:
 
 @custom_jvp
 def density(z: Any, a: Any, scale: Any) -> Any:
-    """The density by products, as the exponential of its logarithm multiplies the rounding error of that by its size."""
+    """The density by products: the exponential of its logarithm multiplies the rounding error of that by its size."""
     z, a = jnp.broadcast_arrays(z, a)
     out = igamma_density(a, jnp.where(z < 0, 1, z)) / scale
     return jnp.where(a > 0, jnp.where(z < 0, 0, out), jnp.nan)
