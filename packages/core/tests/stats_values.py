@@ -113,6 +113,7 @@ EXACT: dict[tuple[str, str], Callable[..., Any]] = {
     ("nbinom", "pmf"): lambda k, n, p: mpmath.rf(n, k) / mpmath.factorial(k) * p**n * (1 - p) ** k,
     ("pareto", "cdf"): lambda x, b: 1 - x**-b,
     ("pareto", "logcdf"): lambda x, b: mpmath.log1p(-(x**-b)),
+    ("poisson", "pmf"): lambda k, mu: mu**k * mpmath.exp(-mu) / mpmath.factorial(k),
     ("truncnorm", "cdf"): _truncated_below,
     ("truncnorm", "logcdf"): _logarithm(_truncated_below),
     ("vonmises", "pdf"): lambda x, kappa: (
