@@ -13,12 +13,8 @@ import phlox
 import stats_values
 
 #: What phlox may be off by where jax's own error at other points happens to be less, in units of the last place. A last
-#: place of the logarithms of the smallest densities is 256 units of the density in `poisson` (-257) and 64 in `vonmises`
-#: (-114).
-BOUNDS = {
-    ("poisson", "pmf", "float64"): 256,
-    ("vonmises", "pdf", "float64"): 100,
-}
+#: place of the logarithm of the smallest density (-114) is 64 units of the density.
+BOUNDS = {("vonmises", "pdf", "float64"): 100}
 #: Where jax 0.12 happens to be nearer: its sums of logarithms round otherwise.
 BEHIND_JAX_0_12 = {
     ("binom", "logpmf", "float32"): 5,

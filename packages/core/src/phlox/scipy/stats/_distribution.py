@@ -105,9 +105,9 @@ class Distribution(Generic[P]):
         """The logarithm of the probability of a whole number."""
         return self._of_point("logpmf", formula, result)
 
-    def pmf(self, result: float) -> Jitted[P, Array]:
-        """The probability of a whole number, by `logpmf`."""
-        return self._of_point("pmf", self._exp("logpmf"), result)
+    def pmf(self, formula: Callable[..., Any] | None = None, *, result: float) -> Jitted[P, Array]:
+        """The probability of a whole number; without a formula by `logpmf`."""
+        return self._of_point("pmf", formula or self._exp("logpmf"), result)
 
     def cdf(self, formula: Callable[..., Any] | None = None, *, result: float) -> Jitted[P, Array]:
         """The probability at and below a number; without a formula by `logcdf`."""

@@ -14,6 +14,7 @@ from ..._operands.promotion import promoted_inexact
 from ...typing import Array, ArrayLike
 from ..special import gammaincc, gammaln, xlogy
 from ._distribution import distribution
+from .gamma import density
 
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
@@ -34,6 +35,13 @@ def _log_mass(k: Any, mu: Any) -> Any:
     return jnp.where((mu >= 0) & (k == k), out, jnp.nan)
 
 
+def _mass(k: Any, mu: Any) -> Any:
+    inside = (k >= 0) & (k == jnp.floor(k))
+    # mu**k exp(-mu) / k! is the density of a gamma distribution, which is computed by products.
+    out = jnp.where(inside, density(mu, jnp.where(inside, k, 0) + 1, 1), 0)
+    return jnp.where((mu >= 0) & (k == k), out, jnp.nan)
+
+
 def _below(k: Any, mu: Any) -> Any:
     y = jnp.where((k < 0) | (k == jnp.inf), 0, k)
     # P(K <= k) is the regularized upper incomplete gamma function of k + 1.
@@ -42,7 +50,7 @@ def _below(k: Any, mu: Any) -> Any:
 
 
 logpmf = poisson.logpmf(_log_mass, result=-1.307)
-pmf = poisson.pmf(result=0.271)
+pmf = poisson.pmf(_mass, result=0.271)
 cdf = poisson.cdf(_below, result=0.406)
 
 
