@@ -52,7 +52,7 @@ def digamma(x: ArrayLike) -> Array:
 
 @docs_from(bessel_i0e)
 def lgamma(x: ArrayLike) -> Array:
-    """``log(abs(gamma(x)))``, elementwise (CHLO's ``lgamma``).
+    """``log(abs(gamma(x)))``, elementwise (as ``scipy.special.gammaln``).
 
     Returns:
       An array of the shape and dtype of `x`; inf at 0 and at negative whole numbers.
