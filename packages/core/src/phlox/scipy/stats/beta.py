@@ -13,7 +13,7 @@ from ._distribution import distribution
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
-@distribution(example="0.5, 2.0, 3.0")
+@distribution(example="0.4, 2.0, 3.0")
 def beta(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """The beta distribution.
 
@@ -34,12 +34,12 @@ def _log_density(z: Any, a: Any, b: Any, scale: Any) -> Any:
     return _where_valid(a, b, jnp.where(outside, -jnp.inf, out))
 
 
-logpdf = beta.logpdf(_log_density, result=0.405)
-pdf = beta.pdf(result=1.5)
-cdf = beta.cdf(lambda z, a, b: _where_valid(a, b, betainc(a, b, jnp.clip(z, 0, 1))), result=0.687)
+logpdf = beta.logpdf(_log_density, result=0.547)
+pdf = beta.pdf(result=1.728)
+cdf = beta.cdf(lambda z, a, b: _where_valid(a, b, betainc(a, b, jnp.clip(z, 0, 1))), result=0.525)
 # I(b, a, 1 - z) = 1 - I(a, b, z), without cancellation where it is small
-sf = beta.sf(lambda z, a, b: _where_valid(a, b, betainc(b, a, 1 - jnp.clip(z, 0, 1))), result=0.313)
-logcdf = beta.logcdf(result=-0.375)
-logsf = beta.logsf(result=-1.163)
+sf = beta.sf(lambda z, a, b: _where_valid(a, b, betainc(b, a, 1 - jnp.clip(z, 0, 1))), result=0.475)
+logcdf = beta.logcdf(result=-0.645)
+logsf = beta.logsf(result=-0.744)
 
 publish(__name__)
