@@ -257,3 +257,32 @@ def test_numbers_wider_than_arrays(name, x64):
         assert isinstance(mine, (type(theirs), TypeError, ValueError, OverflowError))
     else:
         assert_same(mine, theirs)
+
+
+SQUARE, VECTOR = np.arange(9.0, dtype=np.float32).reshape(3, 3), np.arange(4, dtype=np.int32)
+#: functions of a static integer
+STATIC = {
+    "diag": lambda n, m, i: (n.diag(SQUARE, i), n.diag(VECTOR, k=i), n.diagflat(VECTOR, i), n.diag_indices(i + 1, i + 2)),
+    "trace": lambda n, m, i: (n.trace(SQUARE, offset=i), n.linalg.trace(SQUARE, offset=i), n.diagonal(SQUARE, i)),
+    "axes": lambda n, m, i: (n.argmax(SQUARE, i), n.nanargmax(SQUARE, axis=i), n.take(SQUARE, 0, i), n.vecdot(SQUARE, SQUARE, axis=i)),
+    "counts": lambda n, m, i: (n.logspace(0, 1, i), n.geomspace(1, 2, i), n.extract(VECTOR > 1, VECTOR, size=i)),
+    "lax": lambda n, m, i: (m.lax.slice_in_dim(SQUARE, 0, i), m.lax.index_in_dim(SQUARE, i), m.lax.sort((VECTOR,), num_keys=i)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STATIC)
+@pytest.mark.parametrize("kind", [np.asarray, np.int64, "numpy.asarray"])
+def test_static_integers_are_arrays(name, kind):
+    def call(numpy, library):
+        one = numpy.asarray(1) if kind == "numpy.asarray" else kind(1)
+        return STATIC[name](numpy, library, one)
+
+    theirs, mine = both(call)
+    assert_same(mine, theirs)
+
+
+def test_arrays_are_no_static_arguments_of_users():
+    with pytest.raises(phlox.errors.StaticArgumentError, match="not hashable"):
+        phlox.jit(lambda x, k: x + k, static_argnums=1)(1.0, np.asarray(1))
+    with pytest.raises(phlox.errors.StaticArgumentError, match="not hashable"):
+        phlox.numpy.diag(SQUARE, np.asarray([1]))

@@ -11,6 +11,7 @@ from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, ShapeError
 from .._base.pytree import flatten
+from .._operands.checks import integer
 from .._ops.reductions import running
 from .._trace.trace import typeof
 from .._transform.array_operations import move_axis
@@ -48,7 +49,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
     elems_tree = pytree.treedef_children(tree)[0]
     if not leaves:
         raise ArgumentError("associative_scan: elems has no arrays", argument="elems", value=elems)
-    lengths = set()
+    axis, lengths = integer("associative_scan", "axis", axis), set()
     for path, x in zip(pytree.named_paths(elems_tree), leaves, strict=True):
         aval = typeof(x)
         if not -aval.ndim <= axis < aval.ndim:

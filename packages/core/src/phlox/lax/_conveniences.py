@@ -26,6 +26,7 @@ from .._operands.checks import (
     canonical_axis,
     check,
     check_one,
+    integer,
     refuse_complex,
     type_of,
     type_or_content_type,
@@ -260,6 +261,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     operand = check_one("index_in_dim", operand)
     at = canonical_axis(axis, type_of(operand).ndim, "index_in_dim")
     size = type_of(operand).shape[at]
+    index = integer("index_in_dim", "index", index)
     place = index + size if index < 0 else index
     if not 0 <= place < size:
         raise IndexingError(f"index_in_dim: {index} is outside of an axis of length {size}", index=index)

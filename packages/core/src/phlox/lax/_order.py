@@ -8,7 +8,7 @@ from typing import Any
 from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError
 from .._ir import dtypes
-from .._operands.checks import canonical_axis, check, check_one, type_of
+from .._operands.checks import canonical_axis, check, check_one, integer, type_of
 from .._ops.reductions import reduce as _reduce
 from .._ops.structure.sort import sort as _sort
 from ..typing import Array, ArrayLike, DTypeLike
@@ -45,7 +45,7 @@ def sort(
     if not arrays:
         raise ArgumentError("sort needs at least one array")
     at = canonical_axis(dimension, type_of(arrays[0]).ndim, "sort")
-    outs = _sort(*arrays, dimension=at, is_stable=is_stable, num_keys=num_keys)
+    outs = _sort(*arrays, dimension=at, is_stable=is_stable, num_keys=integer("sort", "num_keys", num_keys))
     return tuple(outs) if isinstance(operand, tuple | list) else outs[0]
 
 

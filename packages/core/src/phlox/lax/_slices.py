@@ -13,7 +13,7 @@ from .._base.errors import ArgumentError, DtypeError
 from .._ir import dtypes
 from .._ir.dimensions import surely_at_least
 from .._operands import index_bounds
-from .._operands.checks import as_shape, canonical_axis, check, check_one, type_of
+from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, type_of
 from .._operands.indices import from_front
 from .._operands.promotion import to_dtype
 from .._ops.structure import (
@@ -79,9 +79,10 @@ def slice_in_dim(
     operand = check_one("slice_in_dim", operand)
     at = canonical_axis(axis, type_of(operand).ndim, "slice_in_dim")
     n = type_of(operand).shape[at]
-    start = 0 if start_index is None else start_index + (n if start_index < 0 else 0)
-    stop = n if limit_index is None else limit_index + (n if limit_index < 0 else 0)
-    return _slicing.along(operand, at, start, stop, stride)
+    start = 0 if start_index is None else integer("slice_in_dim", "start_index", start_index)
+    stop = n if limit_index is None else integer("slice_in_dim", "limit_index", limit_index)
+    start, stop = (place + n if place < 0 else place for place in (start, stop))
+    return _slicing.along(operand, at, start, stop, integer("slice_in_dim", "stride", stride))
 
 
 def _starts(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
+import operator
 import types
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
@@ -279,12 +281,20 @@ def check_range(leaves: Sequence[Any], names: Sequence[str]) -> None:
             raise dtypes.too_large(x, dtype, f"An overflow was encountered while {where}") from None
 
 
-def check_hashable(fun: Callable[..., Any], name: Any, value: Any) -> None:
-    """Raises `StaticArgumentError` for a static argument that is not hashable."""
+def as_static(fun: Callable[..., Any], name: Any, value: Any, accepts_arrays: bool) -> Any:
+    """A static argument, which is hashable: with `accepts_arrays` also the number in an array of one integer.
+
+    Raises:
+      StaticArgumentError: it is not hashable.
+    """
     try:
         # `hash` and not `isinstance`: a tuple that holds a list counts as `Hashable`, and fails as a key.
         hash(value)
+        return value
     except TypeError:
+        if accepts_arrays and getattr(value, "ndim", None) == 0:
+            with contextlib.suppress(TypeError):
+                return operator.index(value)
         raise StaticArgumentError(
             f"Non-hashable static arguments are not supported: argument {name} of {fun_name(fun)} is {value!r} of type "
             f"{type(value).__name__}, which is not hashable",

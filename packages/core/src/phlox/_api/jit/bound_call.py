@@ -139,8 +139,12 @@ def bind(
     label: Callable[[int], str | int],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    is_ours: bool,
 ) -> BoundCall:
-    """A call of `fun` with some static arguments; `label` returns the name of the parameter at a position."""
+    """A call of `fun` with some static arguments; `label` returns the name of the parameter at a position.
+
+    Functions of phlox (`is_ours`) take static integers as arrays too, as those of JAX do.
+    """
     # A negative number counts back from the end of this call, as ``*args`` may differ in length.
     static_positions = {n if n >= 0 else n + len(args) for n in options.static_argnums}
     statics: list[tuple[Any, type, Any]] = []
@@ -148,14 +152,14 @@ def bind(
     # 1, 1.0 and True are equal as keys and must not share a program: the class is part of the key.
     for i, x in enumerate(args):
         if i in static_positions:
-            arguments.check_hashable(fun, label(i), x)
+            x = arguments.as_static(fun, label(i), x, is_ours)
             statics.append((i, type(x), x))
         else:
             dynamic.append(x)
     named: dict[str, Any] = {}
     for name, x in kwargs.items():
         if name in options.static_argnames:
-            arguments.check_hashable(fun, name, x)
+            x = arguments.as_static(fun, name, x, is_ours)
             statics.append((name, type(x), x))
         else:
             named[name] = x

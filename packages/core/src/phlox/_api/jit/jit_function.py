@@ -265,7 +265,7 @@ class JitFunction:
         """The call with these arguments."""
         if not self.has_static:
             return BoundCall(self.fun, args, kwargs)
-        return bind(self.fun, self.options, self.parameters.label, args, kwargs)
+        return bind(self.fun, self.options, self.parameters.label, args, kwargs, self._is_ours)
 
     def _bound_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
         """The call with these arguments, and the keys of its leaves."""

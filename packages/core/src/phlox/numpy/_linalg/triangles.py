@@ -173,6 +173,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     >>> diag_indices(2)
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
+    n, ndim = integer("diag_indices", "n", n), integer("diag_indices", "ndim", ndim)
     if n < 0 or ndim < 0:
         raise ArgumentError(f"diag_indices: a length of {n} and {ndim} axes", instead="numbers that are not negative")
     return (arange(n),) * ndim
