@@ -67,7 +67,7 @@ def argnums_partial(
     if require_static_args_hashable:
         for i, x in enumerate(args):
             if i not in numbers:
-                arguments.check_hashable(f, i, x)
+                arguments.as_static(f, i, x, accepts_arrays=False)
 
     def partial(*values: Any, **kwargs: Any) -> Any:
         filled = list(args)
