@@ -37,7 +37,6 @@ from phlox._xla.devices import _clients as clients, client
 from phlox._xla.text import dense as dense_text
 from phlox.numpy._indexing.ds import Slice, ds
 from phlox.numpy._indexing.refs import RefView
-from phlox.test_util import _check_values as check_close
 
 __all__ = [
     "NAME",
@@ -65,7 +64,6 @@ __all__ = [
     "axis_env",
     "call_host",
     "calling",
-    "check_close",
     "check_same",
     "client",
     "clients",

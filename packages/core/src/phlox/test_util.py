@@ -73,7 +73,7 @@ def _bound(tolerance: Tolerance, dtype: Any, defaults: dict[int, float]) -> floa
     return defaults[width] if dtypes.is_inexact(dtype) else 0.0
 
 
-def _check_close(
+def _assert_close(
     mine: Any, expected: Any, atol: Tolerance, rtol: Tolerance, what: str, defaults: dict[int, float] = _TOLERANCE
 ) -> None:
     """Asserts that trees are close. The bounds grow with the number of elements, over which errors may add up."""
@@ -93,9 +93,9 @@ def _check_close(
         np.testing.assert_allclose(x.astype(wide), y.astype(wide), atol=bounds[0], rtol=bounds[1], err_msg=place)
 
 
-def _check_values(xs: Any, ys: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = "") -> None:
+def check_close(xs: Any, ys: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = "") -> None:
     """Asserts that trees of values are close. tinygp takes it from jax's inside, as `check_close`."""
-    _check_close(xs, ys, atol, rtol, err_msg or "values", _VALUE_TOLERANCE)
+    _assert_close(xs, ys, atol, rtol, err_msg or "values", _VALUE_TOLERANCE)
 
 
 def _named(err_msg: str, what: str) -> str:
@@ -136,8 +136,8 @@ def check_jvp(
     out, out_tangent = f_jvp(args, tangents)
     for x, t in zip(pytree.tree_leaves(out), pytree.tree_leaves(out_tangent), strict=True):
         assert typeof(x).tangent().dtype == typeof(t).dtype, f"{_named(err_msg, 'tangent')}: {t!r} for {x!r}"
-    _check_close(out, f(*args), atol, rtol, _named(err_msg, "primal"))
-    _check_close(out_tangent, _differences(f, args, tangents, eps), atol, rtol, _named(err_msg, "tangent"))
+    _assert_close(out, f(*args), atol, rtol, _named(err_msg, "primal"))
+    _assert_close(out_tangent, _differences(f, args, tangents, eps), atol, rtol, _named(err_msg, "tangent"))
 
 
 @docs_from(check_jvp)
@@ -161,7 +161,7 @@ def check_vjp(
     args = tuple(args)
     random = np.random.RandomState(0)
     out, pullback = f_vjp(*args)
-    _check_close(out, f(*args), atol, rtol, _named(err_msg, "primal"))
+    _assert_close(out, f(*args), atol, rtol, _named(err_msg, "primal"))
     tangents = pytree.tree_map(partial(_direction, random), args)
     cotangents = pytree.tree_map(partial(_direction, random), out)
     pulled = pullback(pytree.tree_map(_conj, cotangents))
@@ -169,7 +169,7 @@ def check_vjp(
     expected = _inner(_differences(f, args, tangents, eps), cotangents)
     widths = [typeof(x).dtype for x in pytree.tree_leaves((args, out)) if dtypes.is_inexact(typeof(x).dtype)]
     bounds = [max((_bound(tol, d, _TOLERANCE) for d in widths), default=0.0) for tol in (atol, rtol)]
-    _check_close(mine, expected, bounds[0], bounds[1], _named(err_msg, "cotangent projection"))
+    _assert_close(mine, expected, bounds[0], bounds[1], _named(err_msg, "cotangent projection"))
 
 
 def _conj(x: Any) -> Any:

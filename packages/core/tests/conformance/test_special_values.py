@@ -328,6 +328,11 @@ def test_log_gamma_of_narrow_floats_is_rounded_once(dtype):
     np.testing.assert_array_equal(phlox.lax.lgamma(x).astype("float32"), exact.astype("float32"))
 
 
+def test_polygamma_at_infinity():
+    """It falls to 0 for orders from 1 on, where jax has nan."""
+    np.testing.assert_array_equal(special.polygamma(np.array([1, 2, 30]), np.inf), 0)
+
+
 def test_gammaincc_of_small_parameters():
     """1 minus a number near 1 would lose a digit at the first, and all of them at the last."""
     points = [(0.1, 0.9), (0.01, 0.3), (1e-4, 0.5), (1e-10, 0.5)]

@@ -145,8 +145,7 @@ jax._src.numpy.ufuncs | * | numpy | esquilax
 jax._src.numpy.vectorize | * | numpy | any
 jax._src.numpy.util | * | numpy _types | jaxopt
 jax._src.prng | * | extend.random random _threefry | flax quax
-jax._src.public_test_util | check_close | phlox_compat._core | tinygp
-jax._src.public_test_util | * | test_util | chex
+jax._src.public_test_util | * | test_util | chex tinygp
 jax._src.random | * | random | numpyro
 jax._src.random.threefry2x32 | * | _threefry extend.random | quax
 jax._src.scipy.linalg | * | scipy.linalg | any

@@ -22,7 +22,7 @@ from ..._xla.forms import Form
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..elementwise.families import fit
-from ..elementwise.formula import Formula, floor, nearest, sqrt
+from ..elementwise.formula import Formula, floor, nearest, polynomial, sqrt
 
 #: the least number of elements: below, the operation of the compiler is as fast, and compiles sooner
 _LEAST = 1024
@@ -82,14 +82,6 @@ def _reciprocal(x: Formula) -> Formula:
     # One step of Newton's method doubles the 24 correct bits.
     near = _double(1.0 / _single(x))
     return near * (2.0 - near * x)
-
-
-def _polynomial(coefficients: Sequence[float], x: Formula) -> Formula:
-    """``coefficients[0] + coefficients[1] x + …``"""
-    out = x.full(coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        out = out * x + c
-    return out
 
 
 def _signed(x: Formula, like: Formula) -> Formula:
@@ -177,7 +169,7 @@ def _half_turns(x: Formula, more: float = 0.0) -> tuple[Formula, Formula, Formul
 
 
 def _sine_of_half_turns(t: Formula) -> Formula:
-    return t * _polynomial(_SINE, t * t)
+    return t * polynomial(t * t, _SINE)
 
 
 def _flipped(x: Formula, odd: Formula) -> Formula:
@@ -245,7 +237,7 @@ def _arcsine(x: Formula) -> tuple[Formula, Formula]:
     large = size >= 0.5
     square = large.where((1.0 - size) * 0.5, size * size)
     root = large.where(sqrt(square), size)
-    return large, root * _polynomial(_ARCSINE, square)
+    return large, root * polynomial(square, _ARCSINE)
 
 
 def arcsine(x: Formula) -> Formula:
@@ -266,7 +258,7 @@ def arccosine(x: Formula) -> Formula:
 
 
 def _arctangent(part: Formula) -> Formula:
-    return part * _polynomial(_ARCTANGENT, part * part)
+    return part * polynomial(part * part, _ARCTANGENT)
 
 
 def arctangent(x: Formula) -> Formula:
@@ -330,7 +322,7 @@ def _halves_of_exponentials(x: Formula) -> tuple[Formula, Formula, Formula, Form
     rest = wide - whole * math.log(2)
     square = rest * rest
     up, down = _power_of_two(whole, 1), _power_of_two(-whole, 1)
-    return _polynomial(_COSH, square), rest * _polynomial(_SINH, square), up + down, up - down
+    return polynomial(square, _COSH), rest * polynomial(square, _SINH), up + down, up - down
 
 
 def hyperbolic_sine(x: Formula) -> Formula:
@@ -353,7 +345,7 @@ def _logarithm(x: Formula) -> Formula:
     mantissa = (bits - (biased << 52) + _ONE).bits(dtypes.float64)
     whole = (biased | 0x4330000000000000).bits(dtypes.float64) - (2.0**52 + 1023)  # the bits of 2**52 and more
     t = (mantissa - 1.0) * _reciprocal(mantissa + 1.0)
-    return whole + t * _polynomial(_LOGARITHM, t * t)
+    return whole + t * polynomial(t * t, _LOGARITHM)
 
 
 def power(x: Formula, y: Formula) -> Formula:
@@ -368,7 +360,7 @@ def power(x: Formula, y: Formula) -> Formula:
     exponent = (exponent > 200.0).where(200.0, exponent)
     exponent = (exponent < -200.0).where(-200.0, exponent)
     whole = nearest(exponent)
-    out = _single(_polynomial(_POWER_OF_TWO, exponent - whole) * _power_of_two(whole))
+    out = _single(polynomial(exponent - whole, _POWER_OF_TWO) * _power_of_two(whole))
     half = y * 0.5
     integral = floor(y).equals(y)
     # A whole number is odd if half of it is not whole. From 2**24 on all float32 numbers are even.

@@ -6,6 +6,7 @@ operators of arrays themselves belong to `phlox.numpy`, which is not imported he
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -152,3 +153,11 @@ def floor(x: Formula) -> Formula:
 def nearest(x: Formula) -> Formula:
     """The nearest whole number; the even one of two."""
     return Formula(e.round_(x.x, rounding_method=1))
+
+
+def polynomial(x: Formula, coefficients: Sequence[float]) -> Formula:
+    """``coefficients[0] + coefficients[1] x + …``, by Horner's rule"""
+    total = x.full(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        total = total * x + c
+    return total

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 
 from .error_functions import erfc
-from .formula import Formula, exp, log, log1p, sqrt
+from .formula import Formula, exp, log, log1p, polynomial, sqrt
 
 #: parameters from which Temme's expansion, and Stirling's series, have the precision of float64
 LARGE, STIRLING = 20.0, 10.0
@@ -21,14 +20,6 @@ LARGE, STIRLING = 20.0, 10.0
 NEAR, _NEAR_ETA = 0.3, 0.34
 #: coefficients of 1/a, 1/a**3 … in log(gamma(a)) (DLMF 5.11.1)
 _STIRLING = ((1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360360), (1, 156))
-
-
-def polynomial(x: Formula, coefficients: Sequence[float]) -> Formula:
-    """The polynomial with these coefficients, that of the constant first."""
-    total = x.full(coefficients[-1])
-    for c in coefficients[-2::-1]:
-        total = total * x + c
-    return total
 
 
 def deviance(m: Formula, ratio: Formula) -> Formula:

@@ -13,8 +13,8 @@ from typing import Any
 from ..._ir import dtypes
 from ..._trace.trace import typeof
 from ..structure.shape import convert
-from .formula import Formula, floor, log, nearest
-from .large_parameters import polynomial, remainder
+from .formula import Formula, floor, log, nearest, polynomial
+from .large_parameters import remainder
 
 # log(gamma(x)) / ((x - 1) (x - 2)) - 1/2 for x from 1/2 to 3 as a quotient of polynomials, that of the constant first:
 # minimax fits of 40 digits (8e-9, and 4e-17).

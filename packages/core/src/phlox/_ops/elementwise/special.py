@@ -17,14 +17,21 @@ from ..structure.shape import convert
 from . import arithmetic as e
 from .families import FLOAT, binary, literal, lowered_as, unary
 from .formula import Formula, exp, sqrt
-from .log_gamma import log_gamma
 
 # --- gamma ----------------------------------------------------------------------------------------------
+
+
+@lowered_as
+def _lgamma_lower(x: Any) -> Any:
+    from .log_gamma import log_gamma  # here, as few programs need it
+
+    return log_gamma(x)
+
 
 #: log(abs(gamma(x)))
 lgamma = unary(
     "lgamma",
-    lowered_as(log_gamma),
+    _lgamma_lower,
     accepts=FLOAT,
     derivative=lambda x, out: digamma(x),
     operation="chlo.lgamma",
