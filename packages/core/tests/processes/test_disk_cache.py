@@ -283,6 +283,24 @@ def test_the_oldest_entries_go_first(tmp_path):
     assert out == ["['key00', 'key17', 'key18', 'key19'] 4", "0"]
 
 
+def test_few_writes_look_at_the_folder(tmp_path):
+    """A look at a full folder of 50,000 entries takes half a second, which a process of few programs does not pay."""
+    program = """
+        from phlox._xla import disk
+        looks, evict, largest = [], disk._evict, 0
+        disk._evict = lambda folder, limit: (looks.append(folder), evict(folder, limit))
+        for k in range(2000):
+            disk.store(f"key{k}", bytes(1000))
+            largest = max(largest, disk.info().bytes)
+        print(len(looks), largest)
+    """
+    limits = {"PHLOX_COMPILATION_CACHE_MAX_SIZE": "200000"}
+    out = run(program, PHLOX_COMPILATION_CACHE_DIR=str(tmp_path / "cache"), **limits).stdout
+    looks, largest = map(int, out.split())
+    assert 200 < looks < 500  # 32 while the 200 kB of the limit are written, which is ten times
+    assert 190_000 < largest < 240_000
+
+
 def test_turned_off(tmp_path):
     folder = tmp_path / "cache"
     out = run(PROGRAM, PHLOX_COMPILATION_CACHE_DIR=str(folder), PHLOX_ENABLE_COMPILATION_CACHE="0")

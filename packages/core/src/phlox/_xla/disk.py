@@ -3,8 +3,9 @@
 An entry is machine code: anyone who can write to the folder can run code in this process. So the folder must be
 private. It is created with mode 0700, and refused if it belongs to another user or if others may write to it. Entries
 are written to a temporary file, then renamed. Each begins with a checksum of its key and content, which detects damage,
-not attacks. When the folder exceeds its size limit, the least recently used entries are removed. On any failure the
-program is compiled as without a cache; the user is warned once. A folder that cannot be written to is still read.
+not attacks. Now and then a write checks the size of the folder, and removes the least recently used entries above the
+limit. On any failure the program is compiled as without a cache; the user is warned once. A folder that cannot be
+written to is still read.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from .._base.source import warn
 _MAGIC = b"phlox-executable-2\n"
 _SUFFIX = ".xla"
 _WITHOUT_ENTRY = "what it lacks is compiled in each process"
-_CHECK_EVERY = 64  # the size of the folder is checked once for so many writes
+#: So many writes check the size of the folder, while as much is written as it may hold.
+_CHECKS = 32
 
-_state = {"writes": 0, "warned": False}
+_state = {"warned": False}
 _usable: dict[str, bool] = {}
 
 
@@ -97,12 +99,12 @@ def store(key: str, payload: bytes) -> None:
         return
     import tempfile
 
-    temporary = None
+    temporary, head = None, _head(key, payload)
     try:
         # In the same folder: renaming is atomic only within one file system.
         handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
         with os.fdopen(handle, "wb") as file:
-            file.write(_head(key, payload))
+            file.write(head)
             file.write(payload)
         with contextlib.suppress(FileNotFoundError):  # another process has cleared the cache
             os.replace(temporary, os.path.join(folder, key + _SUFFIX))
@@ -112,10 +114,19 @@ def store(key: str, payload: bytes) -> None:
                 os.unlink(temporary)
         _warn(f"cannot write to the cache of compiled programs in {folder} ({error.strerror})", _WITHOUT_ENTRY)
         return
-    # The first write of a process checks too, since many processes compile fewer programs than `_CHECK_EVERY`.
-    if _state["writes"] % _CHECK_EVERY == 0:
-        _evict(folder, config.current().compilation_cache_max_size)
-    _state["writes"] += 1
+    limit = config.current().compilation_cache_max_size
+    if _write_checks_size(head, len(head) + len(payload), limit):
+        _evict(folder, limit)
+
+
+def _write_checks_size(head: bytes, size: int, limit: int) -> bool:
+    """Whether the write of an entry of so many bytes checks the size of the folder.
+
+    A full folder has some 50,000 entries, and reading their sizes takes half a second. So chance chooses few writes. A
+    count of writes would not do, as most processes compile few programs. The checksum serves as random number, since
+    Python's generator is the user's.
+    """
+    return int.from_bytes(head[-8:], "big") * limit < _CHECKS * size << 64
 
 
 def discard(key: str) -> None:
@@ -197,13 +208,14 @@ def _entries(folder: str) -> list[tuple[str, int, float]]:
 
 
 def _evict(folder: str, limit: int) -> None:
-    if limit == -1:
-        return
-    entries = _entries(folder)
+    entries = _entries(folder) if limit != -1 else []
     total = sum(size for _, size, _ in entries)
+    if total <= limit:
+        return
     # By time of last use, see `_read`. Another process may remove the same file, which is no error.
     for path, size, _ in sorted(entries, key=lambda entry: entry[2]):
-        if total <= limit:
+        # What is written before the next checks has room too.
+        if total <= limit - limit // 16:
             return
         with contextlib.suppress(OSError):
             os.unlink(path)
