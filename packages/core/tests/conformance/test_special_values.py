@@ -328,6 +328,28 @@ def test_log_gamma_of_narrow_floats_is_rounded_once(dtype):
     np.testing.assert_array_equal(phlox.lax.lgamma(x).astype("float32"), exact.astype("float32"))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_digamma_to_two_units(dtype):
+    """XLA's, which jax has, is up to 14 units off and has no digits near 1.4616."""
+    random = judge.rng("digamma", dtype)
+    zero = 1.4616321449683622
+    near = [zero + s * 10 ** random.uniform(-8, -1, 15) for s in (1, -1)]
+    above = [random.uniform(0, 4, 60), random.uniform(3, 40, 40), 10 ** random.uniform(-30, 6, 40), [0.75, 1, 2, zero]]
+    below = [-random.uniform(0, 3, 60), -random.uniform(3, 40, 60)]
+    with phlox.enable_x64(dtype == "float64"):
+        for parts, bound, least in ((near + above, 2, 0), (below, 5, 1)):
+            x = np.concatenate(parts).astype(dtype)
+            exact = np.array([float(mpmath.digamma(float(v))) for v in x])
+            for function in (phlox.lax.digamma, special.digamma):
+                result = np.asarray(phlox.jit(function)(x))
+                # On the negative axis rounding errors of terms near 1 are left where the function is small.
+                error = abs(result - exact) / np.maximum(abs(exact), least)
+                assert error.max() <= bound * np.finfo(dtype).eps, f"{x[error.argmax()]}: {error.max()}"
+        ends = np.asarray([0.0, -0.0, -1.0, -1e37, np.inf, -np.inf, np.nan], dtype)
+        nan = np.nan
+        np.testing.assert_array_equal(phlox.lax.digamma(ends), [-np.inf, np.inf, nan, nan, np.inf, nan, nan])
+
+
 def test_polygamma_at_infinity():
     """It falls to 0 for orders from 1 on, where jax has nan."""
     np.testing.assert_array_equal(special.polygamma(np.array([1, 2, 30]), np.inf), 0)

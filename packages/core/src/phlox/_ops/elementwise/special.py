@@ -1,7 +1,7 @@
 """Special functions of one and two operands: gamma and related functions, zeta, Bessel functions.
 
-Most are CHLO operations. lgamma is in `log_gamma.py`, and i0e is a sum of Chebyshev polynomials with the coefficients
-of Cephes.
+Most are CHLO operations. lgamma is in `log_gamma.py`, digamma in `digamma.py`, and i0e is a sum of Chebyshev
+polynomials with the coefficients of Cephes.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ lgamma = unary(
 lgamma_of_xla = unary("lgamma_of_xla", "chlo.lgamma", accepts=FLOAT)
 
 
-def _digamma_lower(f: Function, x: Value) -> Value:
-    # CHLO's is nan at 0, where the function has a pole with a sign on each side.
-    pole = f.same("stablehlo.divide", f.number(-1, x.aval), x)
-    return f.select(f.compare("EQ", x, f.number(0, x.aval)), pole, f.op("chlo.digamma", [x], x.aval))
+@lowered_as
+def _digamma_lower(x: Any) -> Any:
+    from .digamma import digamma as formula  # here, as few programs need it
+
+    return formula(x)
 
 
 def _polygamma_lower(f: Function, m: Value, x: Value) -> Value:
