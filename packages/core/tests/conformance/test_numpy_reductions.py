@@ -1,5 +1,10 @@
 """phlox.numpy, functions that reduce, scan or order along axes."""
 
+import numpy as np
+import pytest
+
+import judge
+import phlox
 from conformance.harness import (
     A,
     B,
@@ -134,3 +139,17 @@ test_gradient = gradients(TABLE)
 test_second_derivative = second_derivatives(TABLE)
 test_vmap = batches(TABLE)
 test_64_bits = wide(TABLE)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "nanargmax", "nanargmin"])
+def test_positions_of_complex_numbers(name):
+    """NumPy's, by real and then by imaginary parts; jax has a type for them and compiles no program."""
+    random = judge.rng(name)
+    x = (random.integers(-2, 3, (3, 40)) + 1j * random.integers(-2, 3, (3, 40))).astype(np.complex64)
+    x[0, 7], x[1, 9] = complex(1, np.nan), complex(np.nan, 1)
+    for axis in (None, 0, 1):
+        np.testing.assert_array_equal(getattr(phlox.numpy, name)(x, axis), getattr(np, name)(x, axis))
+    least = np.array([complex(-np.inf, -2), complex(-np.inf, -1)], np.complex64)
+    if name == "argmax":
+        assert phlox.numpy.argmax(least) == 1 and phlox.numpy.argmin(-least) == 1
+    assert phlox.eval_shape(getattr(phlox.numpy, name), x).shape == ()

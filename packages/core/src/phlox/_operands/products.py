@@ -42,10 +42,8 @@ def contract(
 ) -> Any:
     """`dot_general` of two promoted arrays. The result has their dtype, or `preferred_element_type` if given."""
     aval = type_of(a)
-    if preferred_element_type is None:
-        dtype, weak = aval.dtype, aval.weak_type and type_of(b).weak_type
-    else:
-        dtype, weak = preferred_element_type, False
+    dtype = aval.dtype if preferred_element_type is None else preferred_element_type
+    weak = aval.weak_type and type_of(b).weak_type
     if dtypes.kind(dtype) in "iu":
         check_range("a product of arrays", functools.partial(_exact_product, contracting, batch), dtype, a, b)
     out = dot_general(

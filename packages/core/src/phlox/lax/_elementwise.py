@@ -308,7 +308,10 @@ def conj(x: ArrayLike) -> Array:
     Array(0.-1.j, dtype=complex64, weak_type=True)
     """
     x = check_one("conj", x)
-    return e.conj(x if dtypes.kind(type_of(x).dtype) == "c" else e.complex_(x, literal(x, 0)))
+    aval = type_of(x)
+    if dtypes.kind(aval.dtype) == "c":
+        return e.conj(x)
+    return e.conj(e.complex_(x, to_dtype(literal(x, 0), aval.dtype, aval.weak_type)))
 
 
 def reciprocal(x: ArrayLike) -> Array:

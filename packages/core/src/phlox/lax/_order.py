@@ -78,7 +78,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     (as ``numpy.argmax``).
 
     Args:
-      operand: array of real numbers or bools.
+      operand: array of any dtype; complex numbers are ordered by their real, then their imaginary parts.
       axis: axis number to search along, not negative.
       index_dtype: integer dtype of the result.
 
@@ -86,7 +86,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
       An array of `index_dtype`, of the shape of `operand` without `axis`.
 
     Raises:
-      DtypeError: `operand` is complex, or `index_dtype` is not an integer dtype.
+      DtypeError: `index_dtype` is not an integer dtype.
       ShapeError: `axis` is out of range, or has length 0.
 
     >>> argmax(np.array([1, 3, 2]), 0, "int32")

@@ -70,7 +70,9 @@ def _quotient(x: Formula, single: tuple[tuple[float, ...], ...], double: tuple[t
 def _positive(x: Formula) -> Formula:
     """digamma(x) for x from 3/4."""
     zero = _ZERO if typeof(x.x).dtype == dtypes.float64 else float(np.float32(_ZERO))
-    near = ((x - zero) - ((_ZERO - zero) + _ZERO_REST)) * (1.0 + _quotient(x - 1.0, _NEAR_32, _NEAR_64))
+    slope = 1.0 + _quotient(x - 1.0, _NEAR_32, _NEAR_64)
+    # Two products, as XLA of jaxlib 0.10 subtracts the sum of two constants that are subtracted one after the other.
+    near = (x - zero) * slope - ((_ZERO - zero) + _ZERO_REST) * slope
     half = x - 0.5
     inverse = 1.0 / (half * half)
     return (x < _FAR).where(near, log(half) + inverse * _quotient(inverse, _FAR_32, _FAR_64))

@@ -19,10 +19,16 @@ def extremum_lower(f: Function, direction: str, x: Value, y: Value) -> Value:
         return f.unlike("stablehlo.bitcast_convert", f.same("stablehlo.subtract", f.same(name, *bits), one), x.aval)
     if dtypes.kind(x.aval.dtype) != "c":
         return f.same(name, x, y)
-    # Complex numbers are ordered by real part, then by imaginary part.
+    return f.select(compare_ordered(f, direction, x, y), x, y)
+
+
+def compare_ordered(f: Function, direction: str, x: Value, y: Value) -> Value:
+    """Writes a comparison (GT or LT); complex numbers are ordered by real part, then by imaginary part."""
+    if dtypes.kind(x.aval.dtype) != "c":
+        return f.compare(direction, x, y)
     part = shaped(x.aval.shape, dtypes.real_part(x.aval.dtype))
     xr, yr = (f.unlike("stablehlo.real", v, part) for v in (x, y))
     xi, yi = (f.unlike("stablehlo.imag", v, part) for v in (x, y))
     first = f.compare(direction, xr, yr)
     tie = f.same("stablehlo.and", f.compare("EQ", xr, yr), f.compare(direction, xi, yi))
-    return f.select(f.same("stablehlo.or", first, tie), x, y)
+    return f.same("stablehlo.or", first, tie)

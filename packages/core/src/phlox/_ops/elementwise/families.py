@@ -48,7 +48,7 @@ def literal(like: Any, value: Any) -> Any:
     """`value` with the dtype of `like`: a NumPy scalar, or a weakly typed number if `like` is a weakly typed scalar."""
     aval = typeof(like)
     number = np.asarray(value, aval.dtype)[()]
-    number = weak_number(number) if aval.weak_type else exact(number)
+    number = weak_number(number) if aval.weak_type and not aval.shape else exact(number)
     # Zero is unreduced where `like` is, so that the two can be added, or selected from.
     return number if aval.spec is None or number != 0 else with_unreduced(number, aval)
 

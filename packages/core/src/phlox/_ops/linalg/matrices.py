@@ -169,8 +169,10 @@ def hermitian_part(x: Any) -> Any:
 
 
 def filled(x: Any, value: Any) -> Any:
-    """An array of the shape and dtype of `x`, filled with a number."""
-    return with_reductions(broadcast_to(literal(x, value), typeof(x).shape), typeof(x))
+    """An array of the type of `x`, filled with a number."""
+    aval = typeof(x)
+    number = convert(literal(x, value), aval.dtype, aval.weak_type)
+    return with_reductions(broadcast_to(number, aval.shape), aval)
 
 
 def product(x: Any, y: Any, *more: Any) -> Any:
@@ -196,13 +198,13 @@ def _row_and_column_indices(shape: Shape) -> tuple[Any, Any]:
 def lower_triangle(x: Any, k: int = 0) -> Any:
     """`x` with zeros above the diagonal `k`, as numpy.tril."""
     rows, columns = _row_and_column_indices(typeof(x).shape)
-    return select(ge(add(rows, filled(rows, k)), columns), x, literal(x, 0))
+    return select(ge(add(rows, filled(rows, k)), columns), x, filled(x, 0))
 
 
 def upper_triangle(x: Any, k: int = 0) -> Any:
     """`x` with zeros below the diagonal `k`, as numpy.triu."""
     rows, columns = _row_and_column_indices(typeof(x).shape)
-    return select(le(add(rows, filled(rows, k)), columns), x, literal(x, 0))
+    return select(le(add(rows, filled(rows, k)), columns), x, filled(x, 0))
 
 
 def identity(shape: Shape, dtype: Any) -> Any:

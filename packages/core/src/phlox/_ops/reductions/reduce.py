@@ -22,8 +22,8 @@ from ..._transform.padding import fills
 from ..._transform.spectra import moved
 from ..._xla.text import Function, Value, i64_array, ints
 from ..elementwise.arithmetic import add, div, mul
-from ..elementwise.extrema import extremum_lower
-from ..elementwise.families import ANY, BITS, NUMBER, ORDERED, check_kind, literal
+from ..elementwise.extrema import compare_ordered, extremum_lower
+from ..elementwise.families import ANY, BITS, NUMBER, check_kind, literal
 from ..elementwise.logic import eq
 from ..structure.shape import broadcast_in_dim, convert, pad, reshape, transpose
 from ..structure.slicing import along
@@ -100,7 +100,8 @@ def reducer(
         _check_axes(name, x, axes)
         if check is not None:
             check(x, axes)
-        return shaped(tuple(x.shape[i] for i in _remaining_axes(x.ndim, axes)), x.dtype, x.weak_type)
+        weak = x.weak_type and accepts != BITS  # as in JAX
+        return shaped(tuple(x.shape[i] for i in _remaining_axes(x.ndim, axes)), x.dtype, weak)
 
     def reduced(f: Function, x: Value, axes: Axes) -> Value:
         return reduce_lower(f, op, x, start(x.aval.dtype), axes, f.out)
@@ -247,13 +248,16 @@ def _position_lower(direction: str, worst: Callable[[Any], Any]) -> Callable[...
         out = f.out
         # XLA's reductions of several operands need elements of at least 8 bits.
         x = f.convert(x, dtypes.byte_sized(x.aval.dtype))
+        if dtypes.kind(x.aval.dtype) == "c":
+            # A number with one part that is nan could be more or less than others.
+            x = f.select(f.compare("NE", x, x), f.number(complex("nan+nanj"), x.aval), x)
         positions = shaped(x.aval.shape, index_dtype)
         iota = f.op("stablehlo.iota", [], positions, f"iota_dimension = {axes[0]} : i64")
         value, index = shaped((), x.aval.dtype), shaped((), index_dtype)
 
         def body(g: Function, a: Value, i: Value, b: Value, j: Value) -> list[Value]:
-            better = g.compare(direction, a, b)
-            if dtypes.kind(a.aval.dtype) == "f":
+            better = compare_ordered(g, direction, a, b)
+            if dtypes.is_inexact(a.aval.dtype):
                 better = g.same("stablehlo.or", better, g.compare("NE", a, a))
             tie = g.same("stablehlo.and", g.compare("EQ", a, b), g.compare("LT", i, j))
             keep = g.same("stablehlo.or", better, tie)
@@ -273,7 +277,7 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
     index."""
 
     def types(x: ShapedArray, axes: Axes, index_dtype: Any) -> ShapedArray:
-        check_kind(name, x, ORDERED)
+        check_kind(name, x, ANY)
         if dtypes.kind(index_dtype) not in "iu":
             raise DtypeError(f"{name}: index_dtype must be an integer type, got {index_dtype.name}")
         _check_axes(name, x, axes)
@@ -305,5 +309,15 @@ def _position(name: str, direction: str, worst: Callable[[Any], Any]) -> Primiti
     return primitive
 
 
-argmax = _position("argmax", "GT", lowest)
-argmin = _position("argmin", "LT", highest)
+def _in_both_parts(extreme: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`lowest` or `highest`, for complex numbers in the real and the imaginary part."""
+
+    def value(dtype: Any) -> Any:
+        part = extreme(dtype)
+        return complex(part, part) if dtypes.kind(dtype) == "c" else part
+
+    return value
+
+
+argmax = _position("argmax", "GT", _in_both_parts(lowest))
+argmin = _position("argmin", "LT", _in_both_parts(highest))

@@ -53,7 +53,7 @@ def _types(x: ShapedArray, k: int, axis: int) -> list[ShapedArray]:
             axis=axis,
         )
     shape = _with_length(x.shape, axis, k)
-    return [shaped(shape, x.dtype, x.weak_type), shaped(shape, dtypes.int32)]
+    return [shaped(shape, x.dtype, x.weak_type), shaped(shape, dtypes.int32, x.weak_type)]
 
 
 def _lower(f: Function, x: Value, k: int, axis: int) -> list[Value]:

@@ -161,8 +161,8 @@ def _polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     for k in range(steps):
         quotient.append(multiply(scale, rest[k]))
         rest = rest.at[k : k + _length(v)].add(-quotient[-1] * v)
-    none = zeros(1, type_of(rest).dtype)
-    return (concatenate([q[None] for q in quotient]) if quotient else none), rest
+    dtype = type_of(rest).dtype
+    return (to_dtype(concatenate([q[None] for q in quotient]), dtype) if quotient else zeros(1, dtype)), rest
 
 
 def _order(function: str, m: int) -> int:

@@ -291,6 +291,8 @@ def full_like(
     Array([9, 9], dtype=int32)
     """
     fill_value = check_one("full_like", fill_value)
+    if dtype is None and type_of(fill_value).shape:
+        dtype = type_of(a).dtype  # strongly typed, as in JAX
     return _like("full_like", a, fill_value, dtype, shape, device)
 
 

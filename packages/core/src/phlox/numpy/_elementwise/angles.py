@@ -60,7 +60,8 @@ def _sinc(x: Any) -> Any:
     near = whole.equals(0.0)
     out = near.where(series, _alternating(whole) * rest * series / near.where(1.0, y))
     # The zeros at whole numbers are positive.
-    return to_dtype(rest.equals(0.0).where(Formula(e.abs_(out.x)), out).x, dtype, type_of(x).weak_type)
+    out = rest.equals(0.0).where(Formula(e.abs_(out.x)), out)
+    return to_dtype(out.x, dtype) if dtype.itemsize < 4 else out.x
 
 
 def _complex_sinc(z: Formula) -> Formula:
@@ -115,7 +116,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
             z = to_dtype(z, dtypes.canonical(dtypes.float64))
         z = e.stop_gradient(z)  # the angle is 0 or pi
         turned = arctan2(to_dtype(imag(z), type_of(z).dtype, type_of(z).weak_type), z)
-    return turned * (180 / np.pi) if deg else turned
+    return _scaled(180 / np.pi)(turned) if deg else turned
 
 
 @functools.partial(jit, static_argnames="axis")

@@ -10,6 +10,7 @@ from ..._api.derivatives.custom import custom_jvp
 from ..._ir import dtypes
 from ..._ops.elementwise import special
 from ..._ops.elementwise.formula import Formula, exp
+from ..._ops.structure.shape import convert
 from ..._trace.trace import typeof
 
 
@@ -19,7 +20,8 @@ def _unscaled(x: Any, scaled: Any, at_infinity: Formula) -> Any:
     large = size > math.floor(math.log(float(dtypes.finfo(typeof(x).dtype).max)))
     factor = exp(large.where(0.5 * size, size))
     # At infinity the product would be inf * 0.
-    return size.equals(math.inf).where(at_infinity, factor * Formula(scaled) * large.where(factor, 1)).x
+    out = size.equals(math.inf).where(at_infinity, factor * Formula(scaled) * large.where(factor, 1)).x
+    return convert(out, typeof(x).dtype, typeof(x).weak_type)
 
 
 @custom_jvp

@@ -153,7 +153,8 @@ def _hypot(x: Any, y: Any) -> Any:
             f"jnp.hypot is not well defined for complex-valued inputs, got {type_of(x).short}",
             instead="phlox.numpy.abs of both first",
         )
-    return _length(x, y)
+    # Weakly typed if both operands are, as that of jax's primitive.
+    return to_dtype(_length(x, y), type_of(x).dtype, type_of(x).weak_type)
 
 
 @custom_jvp

@@ -125,7 +125,8 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     # In float16 the scaled numbers could overflow.
     wide = to_dtype(a, dtypes.float32) if aval.dtype == dtypes.float16 else a
     factor = literal(wide, 10.0**decimals)
-    return to_dtype(e.div(e.round_(e.mul(wide, factor), rounding_method=1), factor), aval.dtype, aval.weak_type)
+    rounded = e.div(e.round_(e.mul(wide, factor), rounding_method=1), factor)
+    return to_dtype(rounded, aval.dtype) if aval.dtype == dtypes.float16 else rounded
 
 
 around = jitted_alias(round, "around")

@@ -244,7 +244,8 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
     # Of negative numbers the difference of the opposites is taken, so that a fraction of zero is negative.
     below = signbit(x)
     rest = where(below, e.neg(e.sub(e.neg(x), e.neg(whole))), e.sub(x, whole))
-    return where(isinf(x), where(below, literal(x, -0.0), literal(x, 0)), rest), whole
+    fraction = where(isinf(x), where(below, literal(x, -0.0), literal(x, 0)), rest)
+    return to_dtype(fraction, type_of(x).dtype, type_of(x).weak_type), whole
 
 
 # --- tests of elements ----------------------------------------------------------------------------------

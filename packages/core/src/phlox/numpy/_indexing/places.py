@@ -185,6 +185,8 @@ def compress(
         size = known_count("compress", mask)
     elif not 0 <= size <= n:
         raise OptionError(f"compress: size={size} for {n} elements", instead=f"a size from 0 to {n}")
+    else:
+        a = to_dtype(a, type_of(a).dtype)  # strongly typed, as in JAX, where the fill value is
     # `take` fills what is beyond the axis.
     beyond = to_dtype(value_of(type_of(a).shape[at]), np.dtype(np.int32))
     return take(a, first_places(mask, size, beyond), at, fill_value=fill_value)

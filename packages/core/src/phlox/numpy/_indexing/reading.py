@@ -535,7 +535,8 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     rows, columns = type_of(a).shape[-2:]
     diagonal_positions = positions(max_dim(0, min_dim(rows + min(offset, 0), columns - max(offset, 0))))
     out = getitem(a, (Ellipsis, diagonal_positions - min(offset, 0), diagonal_positions + max(offset, 0)))
-    return to_dtype(out, type_of(a).dtype)
+    # In JAX the main diagonal of a square matrix is computed in another way, whose result is strongly typed.
+    return to_dtype(out, type_of(a).dtype) if not offset and type_of(a).shape == (rows, rows) else out
 
 
 @functools.partial(jit, inline=True, static_argnames="k")

@@ -19,7 +19,7 @@ from ..._operands.index_bounds import INSERT, check_positions
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
 from ...typing import Array, ArrayLike, Shape
-from .._creation.fill import arange, zeros
+from .._creation.fill import arange, zeros_like
 from .._creation.from_data import asarray
 from .._elementwise.binary import maximum
 from .._elementwise.choose import clip, where
@@ -80,7 +80,7 @@ def _resize(a: Any, shape: tuple[int, ...]) -> Any:
         raise ShapeError(f"resize: an array cannot have a negative length, got {shape}", shapes=[shape])
     have, want = math.prod(type_of(a).shape), math.prod(shape)
     if not have or not want:
-        return zeros(shape, type_of(a).dtype)
+        return zeros_like(a, shape=shape)
     return reshape(tile(ravel(a), -(-want // have))[:want], shape)
 
 

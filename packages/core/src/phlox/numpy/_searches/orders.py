@@ -119,7 +119,8 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """
     a = check_one("argpartition", a)
     at, k = _axis_and_position("argpartition", a, kth, axis)
-    order = to_dtype(moveaxis(argsort(a, at), at, -1), dtypes.int32)
+    # Weakly typed if `a` is, as the indices of top_k
+    order = to_dtype(moveaxis(argsort(a, at), at, -1), dtypes.int32, type_of(a).weak_type)
     # In JAX's order, in which the upper positions ascend
     return moveaxis(concatenate([order[..., : k + 1], sort(order[..., k + 1 :])], -1), -1, at)
 
@@ -187,4 +188,4 @@ def sort_complex(a: ArrayLike) -> Array:
     ordered = sort(a)
     dtype = type_of(a).dtype
     wide = dtype == dtypes.float64 or (dtypes.kind(dtype) in "iu" and dtypes.bits(dtype) == 64)
-    return ordered if is_kind(a, "c") else to_dtype(ordered, dtypes.complex128 if wide else dtypes.complex64)
+    return to_dtype(ordered, dtype if is_kind(a, "c") else dtypes.complex128 if wide else dtypes.complex64)

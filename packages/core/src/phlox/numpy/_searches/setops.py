@@ -11,7 +11,7 @@ from ..._ir.dimensions import value_of
 from ..._operands.checks import check, integer, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ...typing import Array, ArrayLike
-from .._creation.fill import full, ones
+from .._creation.fill import full_like, ones
 from .._elementwise.choose import where as choose
 from .._elementwise.unary import logical_not
 from .._indexing.places import first_places, known_count
@@ -25,7 +25,8 @@ from .sorting import argsort
 
 def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tuple[Any, Any]:
     """The elements of a vector where `mask` is true, then `fill` (None: the first of them); and where the fill is."""
-    n = type_of(x).shape[0]
+    aval = type_of(x)
+    n = aval.shape[0]
     count = known_count(function, mask) if size is None else integer(function, "size", size)
     end = to_dtype(value_of(n), dtypes.int32)
     # Positions beyond the last true element are `end`, which no element has.
@@ -35,10 +36,12 @@ def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tu
         return take(x, positions), missing
     if not n:
         # An empty vector has no first element that could fill the result.
-        return full(count, 0 if fill is None else fill, type_of(x).dtype), missing
+        return full_like(x, 0 if fill is None else fill, shape=count), missing
     if not count:
         return take(x, positions), missing
-    instead = take(x, positions[0], fill_value=0) if fill is None else to_dtype(fill, type_of(x).dtype)
+    instead = (
+        take(x, positions[0], fill_value=0) if fill is None else to_dtype(fill, type_of(x).dtype, type_of(x).weak_type)
+    )
     return choose(missing, instead, take(x, positions, mode="clip")), missing
 
 
@@ -78,6 +81,12 @@ def setdiff1d(
     return _chosen("setdiff1d", a, mask & logical_not(isin(a, b)), size, fill)[0]
 
 
+def _distinct_of_both(a: Any, b: Any, size: int | None) -> tuple[Any, Any]:
+    """`distinct` of the elements of two arrays of one dtype, strongly typed if there is a `size`, as in JAX."""
+    both = concatenate([ravel(a), ravel(b)])
+    return distinct(both if size is None else to_dtype(both, type_of(both).dtype))
+
+
 @composed
 @docs_from(setdiff1d)
 def setxor1d(
@@ -102,7 +111,7 @@ def setxor1d(
     """
     a, b = promote_dtypes(*check("setxor1d", ar1, ar2))
     # Distinct elements of both arrays together: those that `isin` finds in both are left out below.
-    both, mask = distinct(concatenate([ravel(a), ravel(b)]))
+    both, mask = _distinct_of_both(a, b, size)
     return _chosen("setxor1d", both, mask & logical_not(isin(both, a) & isin(both, b)), size, fill_value)[0]
 
 
@@ -138,6 +147,6 @@ def intersect1d(
     """
     a, b = promote_dtypes(*check("intersect1d", ar1, ar2))
     a, b = ravel(a), ravel(b)
-    both, mask = distinct(concatenate([a, b]))
+    both, mask = _distinct_of_both(a, b, size)
     common, missing = _chosen("intersect1d", both, mask & isin(both, a) & isin(both, b), size, fill_value)
     return (common, _first(a, common, missing), _first(b, common, missing)) if return_indices else common

@@ -23,14 +23,13 @@ from ..._operands.promotion import to_dtype
 from ..._ops.structure.iota import iota
 from ..._ops.structure.shape import pad
 from ...typing import Array, ArrayLike
-from .._creation.fill import zeros
+from .._creation.fill import full_like, zeros
 from .._elementwise.choose import where as choose
 from .._elementwise.comparisons import equal, not_equal
 from .._elementwise.unary import is_kind, isnan, logical_not
 from .._indexing.at import At
 from .._indexing.places import first_places, known_count
 from .._indexing.reading import take
-from .._manipulation.broadcasting import broadcast_to
 from .._manipulation.joining import concatenate
 from .._manipulation.shapes import expand_dims, moveaxis, ravel, reshape
 from .._statistics import reductions as r
@@ -150,8 +149,7 @@ def unique(
         if size and fill_value is None:
             raise OptionError("unique of no elements with a size needs something to give", instead="fill_value=...")
         none = zeros((size or 0,), index_dtype)
-        fill = to_dtype(0 if fill_value is None else fill_value, type_of(a).dtype)
-        values = broadcast_to(fill, (size or 0, *rest))
+        values = full_like(a, 0 if fill_value is None else fill_value, shape=(size or 0, *rest))
         extras: list[Any] = [none, zeros(shape if axis is None else (0,), index_dtype), none]
     else:
         rows = reshape(a, (n, math.prod(rest)))

@@ -471,7 +471,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     """Index of the first maximum along `axis`, or of the first nan if there is one (as ``numpy.argmax``).
 
     Args:
-      a: array of a real dtype or of bools.
+      a: array of any dtype; complex numbers are ordered by their real, then their imaginary parts.
       axis: axis along which to search; None searches the flattened array.
       out: not supported, must be None: arrays cannot be changed in place.
       keepdims: True keeps the searched axis (all axes if `axis` is None), with length one.
@@ -481,7 +481,6 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 
     Raises:
       ShapeError: there are no elements.
-      DtypeError: `a` is complex.
 
     >>> import phlox.numpy as jnp
     >>> jnp.argmax(jnp.array([1, 3, 2]))

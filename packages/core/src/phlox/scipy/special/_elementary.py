@@ -125,7 +125,12 @@ def expit(x: ArrayLike) -> Array:
 # A rule of its own, as through the quotient the derivative at 1 is 0 * inf = nan.
 @custom_jvp
 def _logit(x: Any) -> Any:
-    return lax.log(x / (1 - x))
+    one = literal(x, 1)
+    if dtypes.kind(type_of(x).dtype) == "c":
+        return lax.log(x / (one - x))
+    # log(x / (1 - x)) with all digits near 1/2 too. The difference is exact there, and the quotient is not negative.
+    size = lax.log1p(abs(2 * x - one) / jnp.minimum(x, one - x))
+    return jnp.where(x < 0.5, -size, size)
 
 
 _logit.defjvps(lambda t, out, x: t / (x * (1 - x)))
@@ -283,7 +288,7 @@ def _kl_div(p: Any, q: Any) -> Any:
     # Close to p = q the three terms cancel to q d**2 / 2; the series has this factor in front.
     near = jnp.abs(d) < 0.125
     d = jnp.where(near, d, 0)
-    series = functools.reduce(lambda total, c: total * d + c, _NEAR_ONE, jnp.zeros_like(d))
+    series = functools.reduce(lambda total, c: total * d + literal(d, c), _NEAR_ONE, jnp.zeros_like(d))
     series = q * (d * d * series)
     return jnp.where(close & near, series, _rel_entr(p, q) + (q - p))
 
