@@ -149,3 +149,15 @@ def test_flags_name_the_algorithms():
     from phlox._base import config
 
     assert {"DEFAULT", *config.ALGORITHMS} == set(phlox.lax.DotAlgorithmPreset.__members__)
+
+
+def test_gradients_of_bfloat16_products_are_rounded_as_in_jax():
+    """XLA leaves the rounding of a product out if a conversion to float32 follows, and not if a transpose stands between."""
+    rng = np.random.default_rng(0)
+    x, w, c = (rng.normal(size=shape).astype(np.float32) for shape in [(8, 5), (5, 4), (8, 4)])
+
+    def gradient(m, w):
+        product = lambda w: (x.astype("bfloat16") @ w.astype("bfloat16")).astype("float32")
+        return m.jit(m.grad(lambda w: (product(w) * c).sum()))(w)
+
+    np.testing.assert_array_equal(gradient(phlox, w), gradient(jax, w))
