@@ -574,6 +574,20 @@ def test_types_stand_for_arrays_where_programs_are_only_looked_at():
             refused()
 
 
+def test_types_stand_for_arrays_that_a_program_does_not_read():
+    """As netket passes the structure of its parameters."""
+    struct = phlox.ShapeDtypeStruct((2,), "float32")
+    f = phlox.jit(lambda x, like: x * like.shape[0])
+    assert f(1.0, struct) == 2
+    assert f(1.0, np.ones(2, np.float32)) == 2
+    assert phlox.jit(lambda x: f(x, like=struct))(1.0) == 2
+    assert phlox.grad(f)(1.0, struct) == 2
+    assert phlox.vmap(f, (0, None))(np.ones(3), struct).tolist() == [2, 2, 2]
+    for read in (phlox.jit(lambda x, like: x + like), phlox.jit(lambda x, like: x, keep_unused=True)):
+        with pytest.raises(phlox.errors.ArgumentError, match="like"):
+            read(1.0, struct)
+
+
 def test_the_shape_of_a_result_says_where_it_will_lie():
     x = np.ones(3, np.float32)
     place = phlox.sharding.SingleDeviceSharding(phlox.devices()[1])

@@ -199,17 +199,16 @@ def check_arrays(
     kwargs: dict[str, Any],
     leaves: Sequence[Any],
     absent: Collection[int] = (),
-    values: bool = False,
+    values: Collection[int] = (),
 ) -> list[ShapedArray]:
     """The abstract values of all leaves. Raises `ArgumentError` naming an argument that cannot be an array.
 
-    With `values`, leaves that only describe an array, such as `ShapeDtypeStruct`, are refused too.
+    Of the leaves with indices in `values`, those that only describe an array, as `ShapeDtypeStruct` does, are refused too.
     """
     avals = [typeof_value(x) for x in leaves]
-    if values:
-        described = [hasattr(x, "aval") and not isinstance(x, ArrayLike) for x in leaves]
-        # Described leaves have a type and no values, so a call must refuse them where `eval_shape` takes them.
-        avals = [None if only else aval for only, aval in zip(described, avals, strict=True)]
+    described = {i for i, x in enumerate(leaves) if hasattr(x, "aval") and not isinstance(x, ArrayLike)}
+    for i in described.intersection(values):
+        avals[i] = None  # it has a type and no values, and the call reads it
     for i, aval in enumerate(avals):
         if aval is None:
             name = leaf_names(fun, args, kwargs, absent)[i]

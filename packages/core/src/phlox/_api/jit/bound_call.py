@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ..._base.errors import DeviceError
@@ -95,7 +95,7 @@ class BoundCall:
             args, kwargs = self.tree.unflatten(range(self.tree.num_leaves))
         return arguments.leaf_names(self.fun, args, kwargs, self.static_positions)
 
-    def check_arrays(self, values: bool = False) -> list[ShapedArray]:
+    def check_arrays(self, values: Collection[int] = ()) -> list[ShapedArray]:
         """The abstract value of each leaf. Raises for one that is no array; see `arguments.check_arrays`."""
         absent = self.static_positions
         return arguments.check_arrays("jit", self.fun, self.args, self.kwargs, self.leaves, absent, values)

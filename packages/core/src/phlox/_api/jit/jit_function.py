@@ -225,6 +225,8 @@ class JitFunction:
             bounded(self.calls)[call_key] = self.calls[fingerprint, call_key] = fast_path
             if self._store.entries.get(key) is not entry:  # replaced, or cleared, by another thread meanwhile
                 self._store.forget_calls(entry)
+        if any(type(x) is ShapeDtypeStruct for x in call.leaves):
+            call.check_arrays(values=entry.used_indices)
         try:
             return entry.run(call.leaves)
         except FAILURES:
@@ -245,8 +247,8 @@ class JitFunction:
         if kind is Ref:
             return RefKey(values([x])[0]._key)
         aval = typeof_value(x)
-        if aval is None or type(x) is ShapeDtypeStruct:
-            call.check_arrays(values=True)
+        if aval is None:
+            call.check_arrays()
         return aval
 
     @property
@@ -421,7 +423,7 @@ class JitFunction:
             check_distinct(traced.closed.jaxpr.name, refs, traced.refs)
         # The program cannot raise for a number that is too large, so the check comes before the operation is bound.
         check_all(traced.narrow, call.leaves)
-        operands = described(call.leaves)
+        operands = described(call.leaves, traced.closed.jaxpr)
         in_shardings, out_shardings = self._options.in_shardings, self._options.out_shardings
         if in_shardings is not None and not self._options.moves_arguments:
             operands = constrained(operands, in_shardings.spread((call.args, call.kwargs)))

@@ -12,7 +12,7 @@ from ..._base.pytree import flatten
 from ..._base.wrapping import wraps
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, Typed, shaped, typeof_value
-from ..._ir.jaxpr import ClosedJaxpr, Literal, with_literals
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, with_literals
 from ..._ops.spmd import reshard
 from ..._ops.structure.shape import own
 from ..._trace.axes import AxisName, axis_env, only_axes
@@ -21,6 +21,7 @@ from ..._trace.refs import AbstractRef, Ref
 from ..._trace.staging import stage
 from ..._trace.trace import recorder, typeof
 from ..._transform.array_operations import zeros
+from ..._transform.jaxprs import unused_inputs
 from ..._xla.array import ArrayImpl
 from ..._xla.mesh import AbstractMesh
 from ..._xla.placement import Key, key_for
@@ -182,12 +183,16 @@ def dtype_like(x: Any, aval: ShapedArray) -> Any:
     return dtypes.apply_x64_mode(aval.dtype) if type(x) is ShapeDtypeStruct else aval.dtype
 
 
-def described(leaves: Sequence[Any]) -> list[Any]:
-    """The leaves as arguments of an equation: the running trace makes tracers for `ShapeDtypeStruct`s."""
-    tracing = recorder()
-    if tracing is None:
+def described(leaves: Sequence[Any], jaxpr: Jaxpr) -> list[Any]:
+    """The leaves as arguments of an equation with this Jaxpr, whose last inputs they are.
+
+    `ShapeDtypeStruct`s that it does not read are zeros. The running trace makes tracers for others.
+    """
+    if not any(type(x) is ShapeDtypeStruct for x in leaves):
         return list(leaves)
-    return [tracing.described(x) if type(x) is ShapeDtypeStruct else x for x in leaves]
+    tracing, unread = recorder(), unused_inputs(jaxpr)[len(jaxpr.invars) - len(leaves) :]
+    array = lambda x, skipped: zeros(x.aval) if skipped else x if tracing is None else tracing.described(x)
+    return [array(x, skipped) if type(x) is ShapeDtypeStruct else x for x, skipped in zip(leaves, unread, strict=True)]
 
 
 def _of_arrays(tree: Any) -> Any:

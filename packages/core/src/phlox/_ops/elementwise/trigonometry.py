@@ -77,9 +77,8 @@ tanh = unary(
     "tanh",
     "stablehlo.tanh",
     accepts=INEXACT,
-    # As in jax 0.10, so that the last bits of gradients are the same: (1 + out) (1 - out) loses no digits where out
-    # is close to 1. That of jax 0.12, 1 - out², needs one residual instead of two.
-    tangent=lambda t, x, out: e.mul(e.add(t, e.mul(t, out)), e.sub(literal(x, 1), out)),
+    # 1 - out², in JAX's form: this product loses no digits where out is close to 1.
+    derivative=lambda x, out: e.mul(e.add(literal(x, 1), out), e.sub(literal(x, 1), out)),
     symmetry=Symmetry(parity=-1),
 )
 asinh = unary(
