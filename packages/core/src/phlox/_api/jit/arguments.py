@@ -203,7 +203,7 @@ def check_arrays(
 ) -> list[ShapedArray]:
     """The abstract values of all leaves. Raises `ArgumentError` naming an argument that cannot be an array.
 
-    Of the leaves with indices in `values`, those that only describe an array, as `ShapeDtypeStruct` does, are refused too.
+    Those at the indices `values` that only describe an array, as `ShapeDtypeStruct` does, are refused too.
     """
     avals = [typeof_value(x) for x in leaves]
     described = {i for i, x in enumerate(leaves) if hasattr(x, "aval") and not isinstance(x, ArrayLike)}

@@ -191,8 +191,12 @@ def described(leaves: Sequence[Any], jaxpr: Jaxpr) -> list[Any]:
     if not any(type(x) is ShapeDtypeStruct for x in leaves):
         return list(leaves)
     tracing, unread = recorder(), unused_inputs(jaxpr)[len(jaxpr.invars) - len(leaves) :]
-    array = lambda x, skipped: zeros(x.aval) if skipped else x if tracing is None else tracing.described(x)
-    return [array(x, skipped) if type(x) is ShapeDtypeStruct else x for x, skipped in zip(leaves, unread, strict=True)]
+
+    def array(x: ShapeDtypeStruct) -> Any:
+        return x if tracing is None else tracing.described(x)
+
+    leaves = [zeros(x.aval) if type(x) is ShapeDtypeStruct and u else x for x, u in zip(leaves, unread, strict=True)]
+    return [array(x) if type(x) is ShapeDtypeStruct else x for x in leaves]
 
 
 def _of_arrays(tree: Any) -> Any:
