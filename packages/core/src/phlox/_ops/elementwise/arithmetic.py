@@ -99,19 +99,12 @@ mul = binary(
     series="bilinear",
 )
 
-
-def _divisor_tangent(t: Any, x: Any, y: Any, out: Any) -> Any:
-    if typeof(y).dtype == dtypes.bfloat16:  # rounded as in JAX; the square has the range of float32
-        return mul(mul(neg(t), x), integer_pow(y, y=-2))
-    # Not x / y**2, whose square overflows and underflows. XLA makes that of out / y, but not of the product.
-    return mul(t, neg(mul(out, integer_pow(y, y=-1))))
-
-
 div = binary(
     "div",
     "stablehlo.divide",
     accepts=NUMBER,
-    tangents=(lambda t, x, y, out: div(t, y), _divisor_tangent),
+    # Not x / y**2, whose square overflows and underflows. XLA makes that of out / y, but not of the product.
+    tangents=(lambda t, x, y, out: div(t, y), lambda t, x, y, out: mul(t, neg(mul(out, integer_pow(y, y=-1))))),
     transpose=(lambda ct, x, y: div(ct, y), None),
     checked=lambda checks, x, y: checks.nonzero(y),
     light=True,
@@ -474,22 +467,12 @@ log1p = unary(
 )
 
 
-
-def _logistic_lower(f: Function, x: Value) -> Value:
-    if x.aval.dtype != dtypes.bfloat16:
-        return f.op("stablehlo.logistic", [x], f.out)
-    # JAX's lowering. XLA computes its own operation in float32, and these with roundings between.
-    one = f.constant(1, x.aval)
-    return f.same("stablehlo.divide", one, f.same("stablehlo.add", one, f.same("stablehlo.exponential", f.same("stablehlo.negate", x))))
-
-
 logistic = unary(
     "logistic",
-    _logistic_lower,
+    "stablehlo.logistic",
     # As in JAX: where the result rounds to 1, from 17 on in float32, the derivative is 0 and not exp(-x).
     derivative=lambda x, out: mul(out, sub(literal(x, 1), out)),
     unfused="operation",
-    operation="stablehlo.logistic",
     accepts=INEXACT,
     undefined_at_nan=True,
 )
