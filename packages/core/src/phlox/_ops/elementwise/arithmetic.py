@@ -467,12 +467,22 @@ log1p = unary(
 )
 
 
+def _logistic_lower(f: Function, x: Value) -> Value:
+    if x.aval.dtype != dtypes.bfloat16:
+        return f.op("stablehlo.logistic", [x], f.out)
+    # JAX's lowering: XLA would compute its own operation in float32, and rounds each of these.
+    one = f.constant(1, x.aval)
+    exponential = f.same("stablehlo.exponential", f.same("stablehlo.negate", x))
+    return f.same("stablehlo.divide", one, f.same("stablehlo.add", one, exponential))
+
+
 logistic = unary(
     "logistic",
-    "stablehlo.logistic",
+    _logistic_lower,
     # As in JAX: where the result rounds to 1, from 17 on in float32, the derivative is 0 and not exp(-x).
     derivative=lambda x, out: mul(out, sub(literal(x, 1), out)),
     unfused="operation",
+    operation="stablehlo.logistic",
     accepts=INEXACT,
     undefined_at_nan=True,
 )
