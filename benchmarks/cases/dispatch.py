@@ -158,13 +158,13 @@ def floor_of_numpy(m: Any) -> Any:
 
 def _maker(x: Any) -> Any:
     """What makes arrays like `x` of buffers."""
-    kind, aval, key = type(x), x.aval, x._key
+    kind, aval, key = type(x), x.aval, x._placement
 
     def made(buffer: Any) -> Any:
         array = kind()
         array._buf = buffer
         array.aval = aval
-        array._key = key
+        array._placement = key
         return array
 
     return made
@@ -174,13 +174,13 @@ def _maker(x: Any) -> Any:
 def python_one_array(m: Any) -> Any:
     x = m.numpy.ones(8)
     _, execute, handlers = _bare(m.jit(lambda x: x + 1), x)
-    kind, aval, key = type(x), x.aval, x._key
+    kind, aval, key = type(x), x.aval, x._placement
 
     def run(x: Any) -> Any:
         array = kind()  # `_maker` written out, as phlox does
         array._buf = execute([x._buf]).consume_with_handlers(handlers)[0]
         array.aval = aval
-        array._key = key
+        array._placement = key
         return array
 
     return lambda: run(x)
@@ -190,13 +190,13 @@ def python_one_array(m: Any) -> Any:
 def python_static(m: Any) -> Any:
     x = m.numpy.ones(8)
     _, execute, handlers = _bare(m.jit(lambda x, n: x + n, static_argnums=1), x, 3)
-    kind, aval, key = type(x), x.aval, x._key
+    kind, aval, key = type(x), x.aval, x._placement
 
     def run(*args: Any) -> Any:
         array = kind()
         array._buf = execute([args[0]._buf]).consume_with_handlers(handlers)[0]
         array.aval = aval
-        array._key = key
+        array._placement = key
         return array
 
     return lambda: run(x, 3)
@@ -206,13 +206,13 @@ def python_static(m: Any) -> Any:
 def python_keyword(m: Any) -> Any:
     x = m.numpy.ones(8)
     _, execute, handlers = _bare(m.jit(lambda x, *, y: x + y), x, y=x)
-    kind, aval, key = type(x), x.aval, x._key
+    kind, aval, key = type(x), x.aval, x._placement
 
     def run(x: Any, **kwargs: Any) -> Any:
         array = kind()
         array._buf = execute([x._buf, kwargs["y"]._buf]).consume_with_handlers(handlers)[0]
         array.aval = aval
-        array._key = key
+        array._placement = key
         return array
 
     return lambda: run(x, y=x)

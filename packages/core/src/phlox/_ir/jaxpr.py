@@ -85,17 +85,17 @@ class JaxprEqn:
 _EQN_FIELDS = ("invars", "outvars", "primitive", "params", "source_info")
 
 
-def _is_wide(eqn: JaxprEqn) -> bool:
+def _has_64_bit(eqn: JaxprEqn) -> bool:
     return any(dtypes.is_wide(v.aval.dtype) for v in eqn.invars)
 
 
-def width(eqn: JaxprEqn) -> AbstractContextManager[None]:
+def recorded_x64(eqn: JaxprEqn) -> AbstractContextManager[None]:
     """A context that switches 64-bit mode on for an equation with 64-bit operands when the mode is off.
 
     The equation was recorded in 64-bit mode. Evaluated outside of it, a Python number among its operands would have 32
     bits.
     """
-    return config.scope(enable_x64=True) if _is_wide(eqn) and not config.current().enable_x64 else nullcontext()
+    return config.scope(enable_x64=True) if _has_64_bit(eqn) and not config.current().enable_x64 else nullcontext()
 
 
 class Jaxpr:
@@ -142,12 +142,12 @@ class Jaxpr:
         return effects
 
     @property
-    def is_wide(self) -> bool:
+    def has_64_bit(self) -> bool:
         """Whether an equation has a 64-bit operand."""
-        wide = self.memo.get("is_wide")
-        if wide is None:
-            wide = self.memo["is_wide"] = any(_is_wide(eqn) for eqn in self.eqns)
-        return wide
+        has_64_bit = self.memo.get("has_64_bit")
+        if has_64_bit is None:
+            has_64_bit = self.memo["has_64_bit"] = any(_has_64_bit(eqn) for eqn in self.eqns)
+        return has_64_bit
 
     # JAX 0.12 has one class for Jaxprs with and without constants. Each class has the names of the other.
 
@@ -303,8 +303,8 @@ def prune(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> tuple[Jax
     for eqn in reversed(jaxpr.eqns):
         # Backwards, so that all readers of a variable are known when its equation is reached.
         if eqn.effects or not live.isdisjoint(eqn.outvars):
-            if eqn.primitive.narrow is not None:
-                eqn = eqn.primitive.narrow(eqn, [v in live for v in eqn.outvars])
+            if eqn.primitive.drop_unused is not None:
+                eqn = eqn.primitive.drop_unused(eqn, [v in live for v in eqn.outvars])
             eqns.append(eqn)
             live.update(eqn.invars)
     eqns.reverse()
@@ -445,7 +445,7 @@ def axes_used(jaxpr: Jaxpr) -> set[Any]:
     return names
 
 
-def bound(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:
+def with_constants(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:
     """`closed` with these values for its first inputs, which become constants."""
     jaxpr, count = closed.jaxpr, len(values)
 

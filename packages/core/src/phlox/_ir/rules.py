@@ -195,7 +195,7 @@ class Rules:
             of_programs=True,
         ),
     ]
-    narrow: Annotated[
+    drop_unused: Annotated[
         Any,
         Rule(
             "(eqn, used) -> eqn",

@@ -23,7 +23,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
 from .._ir.dimensions import as_length
 from .._trace.refs import Ref
-from .._trace.trace import ArrayLike as Base, Tracer, array_advice, not_an_array
+from .._trace.trace import ArrayBase, Tracer, array_advice, not_an_array
 from .._xla.array import ArrayImpl
 from ..typing import Array, Shape
 
@@ -37,7 +37,7 @@ def array_like(x: Any) -> Array:
 
 def becomes_array(x: Any) -> bool:
     """Whether `x` has a method ``__jax_array__``. Arrays and tracers of jax itself have None in its place."""
-    return not isinstance(x, Base) and getattr(x, "__jax_array__", None) is not None
+    return not isinstance(x, ArrayBase) and getattr(x, "__jax_array__", None) is not None
 
 
 def check(function: str, *args: Any) -> list[Array]:
@@ -48,7 +48,7 @@ def check(function: str, *args: Any) -> list[Array]:
             break
     else:
         return list(args)
-    arrays: list[Any] = [x if isinstance(x, Base) else checked(function, i, x)[0] for i, x in enumerate(args)]
+    arrays: list[Any] = [x if isinstance(x, ArrayBase) else checked(function, i, x)[0] for i, x in enumerate(args)]
     return arrays
 
 

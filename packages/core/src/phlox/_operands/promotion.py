@@ -20,7 +20,7 @@ from .._ir.avals import ShapedArray
 from .._ir.promotion import promote
 from .._ops.structure.numbers import exact, literal_of
 from .._ops.structure.shape import broadcast_in_dim, converted
-from .._trace.trace import ArrayLike as Base
+from .._trace.trace import ArrayBase
 from ..typing import Array
 from .checks import checked, type_of
 
@@ -116,7 +116,7 @@ _PLANS_LIMIT = 8192
 def _prepared(function: str, args: Sequence[Any], inexact: bool) -> Sequence[Any]:
     avals, values = [], []
     for i, x in enumerate(args):
-        if isinstance(x, Base):
+        if isinstance(x, ArrayBase):
             avals.append(x.aval)
             values.append(x)
         else:

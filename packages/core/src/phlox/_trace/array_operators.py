@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.errors import ArgumentError
-from . import numpy_functions as numpy
+from . import numpy_functions as functions
 
 if TYPE_CHECKING:
     from ..numpy._indexing.plan import Index
@@ -36,167 +36,209 @@ class ArrayOperators:
     # -- arithmetic
 
     def __neg__(self: Any) -> Array:
-        return numpy.negative(self)
+        return functions.negative(self)
 
     def __pos__(self: Any) -> Array:
-        return numpy.positive(self)
+        return functions.positive(self)
 
     def __abs__(self: Any) -> Array:
-        return numpy.abs(self)
+        return functions.abs(self)
 
     def __invert__(self: Any) -> Array:
-        return numpy.invert(self)
+        return functions.invert(self)
 
     def __round__(self: Any, ndigits: int | None = None) -> Array:
         """Python's `round`: integers if `ndigits` is None, else numbers rounded to this many decimals."""
-        return numpy.astype(numpy.round(self), int) if ndigits is None else numpy.round(self, ndigits)
+        return functions.astype(functions.round(self), int) if ndigits is None else functions.round(self, ndigits)
 
     def __add__(self: Any, other: ArrayLike) -> Array:
-        return numpy.add(self, other) if type(other) in OPERANDS else numpy.operate(numpy.add, self, other)
+        return functions.add(self, other) if type(other) in OPERANDS else functions.operate(functions.add, self, other)
 
     def __radd__(self: Any, other: ArrayLike) -> Array:
-        return numpy.add(other, self) if type(other) in OPERANDS else numpy.operate_reflected(numpy.add, self, other)
+        return (
+            functions.add(other, self)
+            if type(other) in OPERANDS
+            else functions.operate_reflected(functions.add, self, other)
+        )
 
     def __sub__(self: Any, other: ArrayLike) -> Array:
-        return numpy.subtract(self, other) if type(other) in OPERANDS else numpy.operate(numpy.subtract, self, other)
+        return (
+            functions.subtract(self, other)
+            if type(other) in OPERANDS
+            else functions.operate(functions.subtract, self, other)
+        )
 
     def __rsub__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.subtract(other, self)
+            functions.subtract(other, self)
             if type(other) in OPERANDS
-            else numpy.operate_reflected(numpy.subtract, self, other)
+            else functions.operate_reflected(functions.subtract, self, other)
         )
 
     def __mul__(self: Any, other: ArrayLike) -> Array:
-        return numpy.multiply(self, other) if type(other) in OPERANDS else numpy.operate(numpy.multiply, self, other)
+        return (
+            functions.multiply(self, other)
+            if type(other) in OPERANDS
+            else functions.operate(functions.multiply, self, other)
+        )
 
     def __rmul__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.multiply(other, self)
+            functions.multiply(other, self)
             if type(other) in OPERANDS
-            else numpy.operate_reflected(numpy.multiply, self, other)
+            else functions.operate_reflected(functions.multiply, self, other)
         )
 
     def __truediv__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.true_divide(self, other) if type(other) in OPERANDS else numpy.operate(numpy.true_divide, self, other)
+            functions.true_divide(self, other)
+            if type(other) in OPERANDS
+            else functions.operate(functions.true_divide, self, other)
         )
 
     def __rtruediv__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.true_divide(other, self)
+            functions.true_divide(other, self)
             if type(other) in OPERANDS
-            else numpy.operate_reflected(numpy.true_divide, self, other)
+            else functions.operate_reflected(functions.true_divide, self, other)
         )
 
     def __floordiv__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.floor_divide(self, other)
+            functions.floor_divide(self, other)
             if type(other) in OPERANDS
-            else numpy.operate(numpy.floor_divide, self, other)
+            else functions.operate(functions.floor_divide, self, other)
         )
 
     def __rfloordiv__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.floor_divide(other, self)
+            functions.floor_divide(other, self)
             if type(other) in OPERANDS
-            else numpy.operate_reflected(numpy.floor_divide, self, other)
+            else functions.operate_reflected(functions.floor_divide, self, other)
         )
 
     def __mod__(self: Any, other: ArrayLike) -> Array:
-        return numpy.remainder(self, other) if type(other) in OPERANDS else numpy.operate(numpy.remainder, self, other)
+        return (
+            functions.remainder(self, other)
+            if type(other) in OPERANDS
+            else functions.operate(functions.remainder, self, other)
+        )
 
     def __rmod__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.remainder(other, self)
+            functions.remainder(other, self)
             if type(other) in OPERANDS
-            else numpy.operate_reflected(numpy.remainder, self, other)
+            else functions.operate_reflected(functions.remainder, self, other)
         )
 
     def __divmod__(self: Any, other: ArrayLike) -> tuple[Array, Array]:
-        return numpy.divmod(self, other) if type(other) in OPERANDS else numpy.operate(numpy.divmod, self, other)
+        return (
+            functions.divmod(self, other)
+            if type(other) in OPERANDS
+            else functions.operate(functions.divmod, self, other)
+        )
 
     def __rdivmod__(self: Any, other: ArrayLike) -> tuple[Array, Array]:
         return (
-            numpy.divmod(other, self) if type(other) in OPERANDS else numpy.operate_reflected(numpy.divmod, self, other)
+            functions.divmod(other, self)
+            if type(other) in OPERANDS
+            else functions.operate_reflected(functions.divmod, self, other)
         )
 
     def __pow__(self: Any, other: ArrayLike) -> Array:
-        return numpy.power(self, other) if type(other) in OPERANDS else numpy.operate(numpy.power, self, other)
+        return (
+            functions.power(self, other) if type(other) in OPERANDS else functions.operate(functions.power, self, other)
+        )
 
     def __rpow__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.power(other, self) if type(other) in OPERANDS else numpy.operate_reflected(numpy.power, self, other)
+            functions.power(other, self)
+            if type(other) in OPERANDS
+            else functions.operate_reflected(functions.power, self, other)
         )
 
     def __matmul__(self: Any, other: ArrayLike) -> Array:
-        return numpy.product(self, other) if type(other) in OPERANDS else numpy.operate(numpy.product, self, other)
+        return (
+            functions.product(self, other)
+            if type(other) in OPERANDS
+            else functions.operate(functions.product, self, other)
+        )
 
     def __rmatmul__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.product(other, self)
+            functions.product(other, self)
             if type(other) in OPERANDS
-            else numpy.operate_reflected(numpy.product, self, other)
+            else functions.operate_reflected(functions.product, self, other)
         )
 
     def __and__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.bitwise_and(self, other) if type(other) in OPERANDS else numpy.operate(numpy.bitwise_and, self, other)
+            functions.bitwise_and(self, other)
+            if type(other) in OPERANDS
+            else functions.operate(functions.bitwise_and, self, other)
         )
 
     def __rand__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.bitwise_and(other, self)
+            functions.bitwise_and(other, self)
             if type(other) in OPERANDS
-            else numpy.operate_reflected(numpy.bitwise_and, self, other)
+            else functions.operate_reflected(functions.bitwise_and, self, other)
         )
 
     def __or__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.bitwise_or(self, other) if type(other) in OPERANDS else numpy.operate(numpy.bitwise_or, self, other)
+            functions.bitwise_or(self, other)
+            if type(other) in OPERANDS
+            else functions.operate(functions.bitwise_or, self, other)
         )
 
     def __ror__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.bitwise_or(other, self)
+            functions.bitwise_or(other, self)
             if type(other) in OPERANDS
-            else numpy.operate_reflected(numpy.bitwise_or, self, other)
+            else functions.operate_reflected(functions.bitwise_or, self, other)
         )
 
     def __xor__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.bitwise_xor(self, other) if type(other) in OPERANDS else numpy.operate(numpy.bitwise_xor, self, other)
+            functions.bitwise_xor(self, other)
+            if type(other) in OPERANDS
+            else functions.operate(functions.bitwise_xor, self, other)
         )
 
     def __rxor__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.bitwise_xor(other, self)
+            functions.bitwise_xor(other, self)
             if type(other) in OPERANDS
-            else numpy.operate_reflected(numpy.bitwise_xor, self, other)
+            else functions.operate_reflected(functions.bitwise_xor, self, other)
         )
 
     def __lshift__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.left_shift(self, other) if type(other) in OPERANDS else numpy.operate(numpy.left_shift, self, other)
+            functions.left_shift(self, other)
+            if type(other) in OPERANDS
+            else functions.operate(functions.left_shift, self, other)
         )
 
     def __rlshift__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.left_shift(other, self)
+            functions.left_shift(other, self)
             if type(other) in OPERANDS
-            else numpy.operate_reflected(numpy.left_shift, self, other)
+            else functions.operate_reflected(functions.left_shift, self, other)
         )
 
     def __rshift__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.right_shift(self, other) if type(other) in OPERANDS else numpy.operate(numpy.right_shift, self, other)
+            functions.right_shift(self, other)
+            if type(other) in OPERANDS
+            else functions.operate(functions.right_shift, self, other)
         )
 
     def __rrshift__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.right_shift(other, self)
+            functions.right_shift(other, self)
             if type(other) in OPERANDS
-            else numpy.operate_reflected(numpy.right_shift, self, other)
+            else functions.operate_reflected(functions.right_shift, self, other)
         )
 
     # -- comparisons
@@ -205,40 +247,54 @@ class ArrayOperators:
     __hash__ = None  # type: ignore[assignment]
 
     def __eq__(self: Any, other: ArrayLike) -> Array:  # type: ignore[override]
-        return numpy.equal(self, other) if type(other) in OPERANDS else numpy.compare(numpy.equal, self, other)
+        return (
+            functions.equal(self, other) if type(other) in OPERANDS else functions.compare(functions.equal, self, other)
+        )
 
     def __ne__(self: Any, other: ArrayLike) -> Array:  # type: ignore[override]
-        return numpy.not_equal(self, other) if type(other) in OPERANDS else numpy.compare(numpy.not_equal, self, other)
+        return (
+            functions.not_equal(self, other)
+            if type(other) in OPERANDS
+            else functions.compare(functions.not_equal, self, other)
+        )
 
     def __lt__(self: Any, other: ArrayLike) -> Array:
-        return numpy.less(self, other) if type(other) in OPERANDS else numpy.operate(numpy.less, self, other)
+        return (
+            functions.less(self, other) if type(other) in OPERANDS else functions.operate(functions.less, self, other)
+        )
 
     def __le__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.less_equal(self, other) if type(other) in OPERANDS else numpy.operate(numpy.less_equal, self, other)
+            functions.less_equal(self, other)
+            if type(other) in OPERANDS
+            else functions.operate(functions.less_equal, self, other)
         )
 
     def __gt__(self: Any, other: ArrayLike) -> Array:
-        return numpy.greater(self, other) if type(other) in OPERANDS else numpy.operate(numpy.greater, self, other)
+        return (
+            functions.greater(self, other)
+            if type(other) in OPERANDS
+            else functions.operate(functions.greater, self, other)
+        )
 
     def __ge__(self: Any, other: ArrayLike) -> Array:
         return (
-            numpy.greater_equal(self, other)
+            functions.greater_equal(self, other)
             if type(other) in OPERANDS
-            else numpy.operate(numpy.greater_equal, self, other)
+            else functions.operate(functions.greater_equal, self, other)
         )
 
     # -- elements
 
     def __getitem__(self: Any, index: Index) -> Array:
-        return numpy.getitem(self, index)
+        return functions.getitem(self, index)
 
     def __iter__(self: Any) -> Iterator[Array]:
-        return numpy.iterate(self)
+        return functions.iterate(self)
 
     def __contains__(self: Any, other: ArrayLike) -> Array:
         """Whether an element of a vector equals the scalar `other`. Raises for other shapes."""
-        return numpy.contains(self, other)
+        return functions.contains(self, other)
 
     # Type checkers do not see these two, and report their use. If they were typed NoReturn, a checker would skip all
     # that follows ``x[0] = 1`` in the user's function.

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from .._base.source import Replay, replays
-from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, width
+from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, recorded_x64
 
 
 @replays
@@ -39,12 +39,12 @@ def eval_jaxpr(
         return v.val if isinstance(v, Literal) else env[v]
 
     # One `nullcontext` serves all equations, as it has no state.
-    wide, none = jaxpr.is_wide, nullcontext()
+    has_64_bit, none = jaxpr.has_64_bit, nullcontext()
     with Replay() as replay:
         for eqn in jaxpr.eqns:
             values = [read(v) for v in eqn.invars]
             replay.enter(eqn.source_info)
-            with width(eqn) if wide else none:
+            with recorded_x64(eqn) if has_64_bit else none:
                 out = eqn.primitive.bind(*values, **eqn.params) if run is None else run(eqn, values)
             if eqn.primitive.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))

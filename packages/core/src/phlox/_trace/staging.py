@@ -20,7 +20,7 @@ from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 from .._ir.primitive import Primitive
 from .checks import check_jaxpr
 from .refs import Ref, captured, ref_read, ref_write
-from .trace import ArrayLike, Trace, Tracer, check_live, not_an_array
+from .trace import ArrayBase, Trace, Tracer, check_live, not_an_array
 
 
 class JaxprTracer(Tracer):
@@ -73,7 +73,7 @@ class JaxprTrace(Trace):
             return Literal(x, aval)
         if is_symbolic(x):
             return self.atom(x.as_value())
-        if not isinstance(x, ArrayLike | np.ndarray):  # has an aval but no value, as the placeholders of transposition
+        if not isinstance(x, ArrayBase | np.ndarray):  # has an aval but no value, as the placeholders of transposition
             raise not_an_array(x, "an operand")
         return self._constant(x, aval)
 

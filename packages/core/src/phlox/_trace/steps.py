@@ -16,7 +16,7 @@ import numpy as np
 from .._base.source import Location, Replay, Wrapper, replays
 from .._ir import dtypes
 from .._ir.dtypes import ExtendedDtype
-from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, hoisted, width
+from .._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, hoisted, recorded_x64
 from .._ir.primitive import primitive
 from .staging import stage
 from .trace import typeof
@@ -161,7 +161,7 @@ class Section:
     def _evaluate(self, jaxpr: Jaxpr, inputs: Sequence[Value], context: Context) -> list[Value]:
         """Adds the steps of `jaxpr`; returns its outputs. `context.where`, if there is one, is the line of them all."""
         env: dict[Var, Value] = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
-        wide, none = jaxpr.is_wide, nullcontext()
+        has_64_bit, none = jaxpr.has_64_bit, nullcontext()
         rows: list[list[Value]] = []
 
         def read(v: Any) -> Value:
@@ -171,7 +171,7 @@ class Section:
             operands = [read(v) for v in eqn.invars]
             scope = context.scope + (eqn.source_info.scope if eqn.source_info is not None else ())
             here = Context(context.where or eqn.source_info, scope, context.path)
-            with width(eqn) if wide else none:
+            with recorded_x64(eqn) if has_64_bit else none:
                 if eqn.primitive.expose is not None:
                     evaluate = self._exposed
                 elif eqn.primitive.expand is not None or (eqn.primitive.steps is not None and not is_loop(eqn)):

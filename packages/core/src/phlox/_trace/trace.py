@@ -96,7 +96,7 @@ def recorder() -> Any:
     return None if trace is None else trace.recorder()
 
 
-class ArrayLike(Typed, ArrayMethods):
+class ArrayBase(Typed, ArrayMethods):
     """The base class of concrete arrays and tracers."""
 
     __slots__ = ()
@@ -149,7 +149,7 @@ def _refused_property(name: str) -> property:
     return property(refuse)
 
 
-class Tracer(ArrayLike):
+class Tracer(ArrayBase):
     """Stands for an array inside a transformed function. It has a type but, in general, no value."""
 
     __slots__ = ("__weakref__", "owner")

@@ -70,20 +70,20 @@ class Linearized(NamedTuple):
 
 def linearize(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], active: Sequence[bool]) -> Linearized:
     """Linearizes flat `fun` at `primals`, with respect to the inputs marked in `active`."""
-    recorder = TangentTrace("linear")
+    tangent_trace = TangentTrace("linear")
     tangents = []
     for i, primal in enumerate(primals):
         aval = typeof(primal).tangent()
-        tangents.append(recorder.argument(aval) if active[i] else Zero(aval))
+        tangents.append(tangent_trace.argument(aval) if active[i] else Zero(aval))
 
     def run() -> tuple[list[Any], list[bool], Jaxpr, list[Any]]:
-        # Made while the recorder is current, which so becomes the parent of the jvp trace, and gets what jvp rules
-        # bind.
+        # The tangent trace is current here. It becomes the parent of the jvp trace, and so receives the operations that
+        # jvp rules bind.
         outputs, out_tangents = push_forward(LinearizeTrace(), fun, primals, tangents)
         nonzero = [type(t) is not Zero for t in out_tangents]
-        return outputs, nonzero, *recorder.jaxpr(drop_zeros(out_tangents))
+        return outputs, nonzero, *tangent_trace.jaxpr(drop_zeros(out_tangents))
 
-    outputs, nonzero, jaxpr, consts = recorder.run(run)
+    outputs, nonzero, jaxpr, consts = tangent_trace.run(run)
     if outer := len(scope.get()):  # drops the outer name scopes: `stage` explains why
         for eqn in jaxpr.eqns:
             if eqn.source_info is not None:

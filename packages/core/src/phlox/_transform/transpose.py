@@ -13,7 +13,7 @@ from typing import Any
 
 from .._base.source import Replay, replays
 from .._ir.avals import ShapedArray
-from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var, dependent_results, only, width
+from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var, dependent_results, only, recorded_x64
 from .._ir.sharding_types import any_specs
 from .._trace.axes import tracked_axes
 from .array_operations import Zero, add
@@ -94,14 +94,14 @@ class _LinearProgram:
 
     def evaluate(self) -> None:
         """Computes what does not depend on `Linear` arguments, and lists the equations to transpose."""
-        for_widths = self.jaxpr.is_wide
+        has_64_bit = self.jaxpr.has_64_bit
         with Replay() as replay:
             for eqn in self.jaxpr.eqns:
                 known = self._known_part(eqn)
                 if known is None:
                     continue
                 replay.enter(known.source_info)
-                with width(known) if for_widths else nullcontext():
+                with recorded_x64(known) if has_64_bit else nullcontext():
                     out = known.primitive.bind(*self._operands(known), **known.params)
                 self.values.update(zip(known.outvars, out if known.primitive.multiple_results else [out], strict=True))
 
@@ -114,8 +114,8 @@ class _LinearProgram:
         self.linear.update(only(eqn.outvars, is_result_linear))
         known = None
         if not all(is_result_linear):
-            known = eqn.primitive.narrow(eqn, [not flag for flag in is_result_linear])
-            eqn = eqn.primitive.narrow(eqn, is_result_linear)
+            known = eqn.primitive.drop_unused(eqn, [not flag for flag in is_result_linear])
+            eqn = eqn.primitive.drop_unused(eqn, is_result_linear)
         # An equation that only `Unwanted` arguments reach has no cotangent to pass on.
         if any(v in self.active for v in eqn.invars if type(v) is Var):
             self.active.update(v for v in eqn.outvars if v in self.linear)
@@ -128,7 +128,7 @@ class _LinearProgram:
             self._add_cotangent(out, cotangent)
         if not self.cotangents:
             return
-        for_widths = self.jaxpr.is_wide
+        has_64_bit = self.jaxpr.has_64_bit
         with Replay() as replay:
             for eqn in reversed(self.backward):
                 # Without a cotangent of a result those of the operands are zero, unless the primitive says otherwise.
@@ -142,7 +142,7 @@ class _LinearProgram:
                 rule = eqn.primitive.rule("transpose")
                 cotangent_in = incoming if eqn.primitive.multiple_results else incoming[0]
                 replay.enter(eqn.source_info)
-                with width(eqn) if for_widths else nullcontext():
+                with recorded_x64(eqn) if has_64_bit else nullcontext():
                     outgoing = rule(cotangent_in, *self._operands(eqn), **eqn.params)
                 for operand, cotangent in zip(eqn.invars, outgoing, strict=True):
                     self._add_cotangent(operand, cotangent)

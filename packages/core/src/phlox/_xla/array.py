@@ -16,12 +16,12 @@ from .._base.native import native
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
 from .._ir.dtypes import ExtendedDtype
-from .._trace.trace import ArrayLike, Tracer, check_index, check_number, check_truth
+from .._trace.trace import ArrayBase, Tracer, check_index, check_number, check_truth
 from . import memory, transfer
 from .devices import Device, client, default_device
 from .import_guard import no_jax
 from .partition_spec import PartitionSpec
-from .placement import Key, aval_of, context_mesh, is_committed, key_for, sharding_of
+from .placement import Placement, aval_of, context_mesh, is_committed, placement_for, sharding_of
 from .sharding import NamedSharding, NativeSharding, Sharding, one_device_in, single_device
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Shard:
         return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data!r})"
 
 
-class Array(ArrayLike, metaclass=_ArrayType):
+class Array(ArrayBase, metaclass=_ArrayType):
     """An array on a device. Make one with `phlox.numpy`; operators and methods are those of NumPy arrays.
 
     Arrays are immutable: ``x.at[i].set(v)`` returns a new one. `isinstance(x, phlox.Array)` is also true for
@@ -63,9 +63,9 @@ class Array(ArrayLike, metaclass=_ArrayType):
     Array([1, 2, 3], dtype=int32)
     """
 
-    __slots__ = ("__weakref__", "_buf", "_key", "aval")
+    __slots__ = ("__weakref__", "_buf", "_placement", "aval")
     _buf: Any
-    _key: Key
+    _placement: Placement
     # NumPy's operators give way to those of an operand with a higher priority: ``np_array + array`` is an `Array`.
     __array_priority__ = 100
 
@@ -77,7 +77,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         # With `_key is aval` the array lies uncommitted on the first device, so nothing about its sharding has to be
         # looked up.
-        if dtype is None and self._key is self.aval and self.aval.dtype.isbuiltin == 1:
+        if dtype is None and self._placement is self.aval and self.aval.dtype.isbuiltin == 1:
             try:  # the usual case: host memory and a dtype of NumPy
                 view = np.asarray(memoryview(self._buf))
                 return view.copy() if copy else view
@@ -154,7 +154,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
     @property
     def sharding(self) -> Sharding:
         """The sharding: how the array is laid out over devices."""
-        return sharding_of(self._key)
+        return sharding_of(self._placement)
 
     @property
     def format(self) -> Format:
@@ -176,7 +176,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
     @property
     def committed(self) -> bool:
         """True when the array was placed explicitly, so that computations with it run on its devices."""
-        return is_committed(self._key)
+        return is_committed(self._placement)
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -199,7 +199,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
         sharding = self.sharding
         aval = shaped(sharding.shard_shape(self.shape), self.dtype, self.weak_type)
         mine = {
-            device: wrap(buf, aval, key_for(aval, one_device_in(device, sharding.kind), True))
+            device: wrap(buf, aval, placement_for(aval, one_device_in(device, sharding.kind), True))
             for device, buf in transfer.pieces(self._buf, aval.physical, sharding)
         }
         shards = []
@@ -284,7 +284,7 @@ class Array(ArrayLike, metaclass=_ArrayType):
 
     def __deepcopy__(self, _memo: Any) -> Array:
         # A true copy: one of the two may be donated.
-        return wrap(transfer.copy(self._buf, self.aval.physical, self.sharding), self.aval, self._key)
+        return wrap(transfer.copy(self._buf, self.aval.physical, self.sharding), self.aval, self._placement)
 
 
 class ArrayImpl(Array):
@@ -298,23 +298,23 @@ class ArrayImpl(Array):
     __init__ = object.__init__
 
 
-def wrap(buf: Any, aval: ShapedArray, key: Key) -> ArrayImpl:
-    """The array of a buffer that has the type `aval` and the sharding of `key`."""
+def wrap(buf: Any, aval: ShapedArray, placement: Placement) -> ArrayImpl:
+    """The array of a buffer that has the type `aval` and the sharding of `placement`."""
     array = ArrayImpl()
     array._buf = buf
     array.aval = aval
-    array._key = key
+    array._placement = placement
     return array
 
 
-def wrap_all(bufs: Iterable[Any], avals: Iterable[ShapedArray], keys: Iterable[Key]) -> list[Array]:
+def wrap_all(bufs: Iterable[Any], avals: Iterable[ShapedArray], placements: Iterable[Placement]) -> list[Array]:
     """The arrays of several buffers. The code of `wrap` is repeated here to avoid a call for each."""
     arrays: list[Array] = []
-    for buf, aval, key in zip(bufs, avals, keys):  # noqa: B905  (their lengths are the number of results)
+    for buf, aval, placement in zip(bufs, avals, placements):  # noqa: B905  (their lengths are the number of results)
         array = ArrayImpl()
         array._buf = buf
         array.aval = aval
-        array._key = key
+        array._placement = placement
         arrays.append(array)
     return arrays
 
@@ -341,8 +341,8 @@ def put(
         mesh = context_mesh()
         committed = mesh is not None
         sharding = single_device(default_device()) if mesh is None else NamedSharding(mesh, PartitionSpec())
-    key = key_for(aval, sharding, committed)
-    return wrap(transfer.put_buffer(x, aval.physical, sharding, share), aval_of(key), key)
+    placement = placement_for(aval, sharding, committed)
+    return wrap(transfer.put_buffer(x, aval.physical, sharding, share), aval_of(placement), placement)
 
 
 def physical(array: Array) -> Array:
@@ -356,8 +356,8 @@ def physical(array: Array) -> Array:
 
 def logical(array: Array, aval: ShapedArray) -> Array:
     """The inverse of `physical`: `array` as an array of type `aval`."""
-    key = key_for(aval, array.sharding, array.committed)
-    return wrap(array._buf, aval_of(key), key)
+    placement = placement_for(aval, array.sharding, array.committed)
+    return wrap(array._buf, aval_of(placement), placement)
 
 
 def block_until_ready(arrays: list[Array]) -> None:
@@ -391,9 +391,9 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     for buf in client(platform).live_arrays():
         if type(buf.aval) is ShapedArray:  # skips buffers of the real jax
             placed = buf._sharding
-            where = placed.public if isinstance(placed, NativeSharding) else single_device(placed._devices[0])
-            key = key_for(buf.aval, where, True)
-            arrays.append(wrap(buf, aval_of(key), key))
+            sharding = placed.public if isinstance(placed, NativeSharding) else single_device(placed._devices[0])
+            placement = placement_for(buf.aval, sharding, True)
+            arrays.append(wrap(buf, aval_of(placement), placement))
     return arrays
 
 

@@ -1,4 +1,4 @@
-"""Where a program runs: its devices and the shardings of its arguments, chosen from the keys of the arguments."""
+"""Where a program runs: its devices and the shardings of its arguments, chosen from the placements of the arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
 from .devices import Device, default_device
 from .mesh import AbstractMesh, Mesh
 from .partition_spec import PartitionSpec
-from .placement import Key, aval_of, context_mesh, is_committed, sharding_of
+from .placement import Placement, aval_of, context_mesh, is_committed, sharding_of
 from .sharding import (
     CompilerSharding,
     HloSharding,
@@ -26,7 +26,7 @@ from .sharding import (
 )
 
 
-class Plan(NamedTuple):
+class DeviceAssignment(NamedTuple):
     """The devices of a program, whether they are committed, the sharding of each argument, and the mesh (or None)."""
 
     devices: tuple[Device, ...]
@@ -35,15 +35,15 @@ class Plan(NamedTuple):
     mesh: Mesh | None
 
 
-def plan(
-    keys: Sequence[Key],
+def assign_devices(
+    placements: Sequence[Placement],
     *,
     device: Device | None = None,
     mesh: Mesh | AbstractMesh | None = None,
     shardings: Sequence[Sharding | None] | None = None,
     out_shardings: Sequence[Sharding | None] | None = None,
-) -> Plan:
-    """Chooses the devices of a program, and the shardings of its arguments, from the keys of the arguments.
+) -> DeviceAssignment:
+    """Chooses the devices of a program, and the shardings of its arguments, from the placements of the arguments.
 
     `device`, `mesh`, `shardings` and `out_shardings` (one for each argument or result, or None) are requirements of the
     program; arguments with a sharding are moved to it. They and the committed arguments must agree on the devices, else
@@ -52,25 +52,25 @@ def plan(
     """
     # An explicit device overrides everything: committed arguments are moved to it, as in JAX.
     if device is not None:
-        return Plan((device,), True, (single_device(device),) * len(keys), None)
-    requirements: Sequence[Sharding | None] = shardings or [None] * len(keys)
+        return DeviceAssignment((device,), True, (single_device(device),) * len(placements), None)
+    requirements: Sequence[Sharding | None] = shardings or [None] * len(placements)
     results = [s for s in out_shardings or () if s is not None]
     abstract = [without for s in results if (without := _abstract(s))]
     results = [s for s in results if not _abstract(s)]
     if isinstance(mesh, AbstractMesh):
         abstract, mesh = [mesh, *abstract], None
-    required_devices = _required_devices(keys, requirements, results, mesh)
+    required_devices = _required_devices(placements, requirements, results, mesh)
     # The mesh of the context is for programs without committed arguments and without demands.
     if required_devices is None and (mesh := context_mesh()) is not None:
         required_devices = tuple(mesh.devices.flat)
     if required_devices is not None:
         devices = required_devices
     # The flag counts for uncommitted arguments as well: they are moved to that device, as in JAX.
-    elif config.current().default_device is not None or not keys:
+    elif config.current().default_device is not None or not placements:
         devices = (default_device(),)
     else:
         # Nothing is committed: the program runs where its first argument is.
-        devices = sharding_of(keys[0]).devices
+        devices = sharding_of(placements[0]).devices
     for without in abstract:
         if without.size != len(devices):
             raise DeviceError(
@@ -81,30 +81,33 @@ def plan(
     required = mesh is not None or bool(abstract)
     if mesh is None:
         # The first mesh names the axes of the program: of requirements, then arguments, then results.
-        known = [s for s in (*requirements, *map(sharding_of, keys), *results) if isinstance(s, NamedSharding)]
+        known = [s for s in (*requirements, *map(sharding_of, placements), *results) if isinstance(s, NamedSharding)]
         mesh = known[0].mesh if known else None
         if abstract:
             mesh = _with_devices(abstract[0], devices, mesh)
     if len(devices) == 1:
-        in_shardings = [r or sharding_of(key) for key, r in zip(keys, requirements, strict=True)]
+        in_shardings = [r or sharding_of(placement) for placement, r in zip(placements, requirements, strict=True)]
         # A memory kind, such as pinned host memory, stays only if the argument is on this device already.
         kinds = [s.kind if s.devices == devices else None for s in in_shardings]
         alone = tuple(one_device_in(devices[0], kind) for kind in kinds)
         # Nothing is split on one device; the mesh only names the shardings of the results.
-        return Plan(devices, required_devices is not None, alone, mesh)
-    return Plan(devices, True, _in_shardings(keys, requirements, devices, mesh, required), mesh)
+        return DeviceAssignment(devices, required_devices is not None, alone, mesh)
+    return DeviceAssignment(devices, True, _in_shardings(placements, requirements, devices, mesh, required), mesh)
 
 
 def _required_devices(
-    keys: Sequence[Key], requirements: Sequence[Sharding | None], results: Sequence[Sharding], mesh: Mesh | None
+    placements: Sequence[Placement],
+    requirements: Sequence[Sharding | None],
+    results: Sequence[Sharding],
+    mesh: Mesh | None,
 ) -> tuple[Device, ...] | None:
     """The devices on which the program, its committed arguments and its results agree; None without any of these."""
     demands: dict[tuple[Device, ...], str] = {}
-    for key, requirement in zip(keys, requirements, strict=True):
+    for placement, requirement in zip(placements, requirements, strict=True):
         if requirement is not None:
             demands.setdefault(requirement.devices, "the program")
-        elif is_committed(key):
-            demands.setdefault(sharding_of(key).devices, aval_of(key).short)
+        elif is_committed(placement):
+            demands.setdefault(sharding_of(placement).devices, aval_of(placement).short)
     for sharding in results:
         demands.setdefault(sharding.devices, "the results")
     if mesh is not None:
@@ -120,7 +123,7 @@ def _required_devices(
 
 
 def _in_shardings(
-    keys: Sequence[Key],
+    placements: Sequence[Placement],
     requirements: Sequence[Sharding | None],
     devices: tuple[Device, ...],
     mesh: Mesh | None,
@@ -133,10 +136,10 @@ def _in_shardings(
         else interned(CompilerSharding(devices, HloSharding.replicate()))
     )
     shardings = []
-    for key, requirement in zip(keys, requirements, strict=True):
-        current = sharding_of(key)
+    for placement, requirement in zip(placements, requirements, strict=True):
+        current = sharding_of(placement)
         target = requirement if requirement is not None else current if current.devices == devices else replicated
-        expressed = over(mesh, target, aval_of(key).physical.ndim)
+        expressed = over(mesh, target, aval_of(placement).physical.ndim)
         # A required mesh names all shardings of the program. What its axes cannot say is replicated.
         shardings.append(replicated if expressed is None and is_mesh_required else expressed or target)
     return tuple(shardings)
@@ -148,12 +151,12 @@ def _abstract(sharding: Sharding) -> AbstractMesh | None:
     return mesh if isinstance(mesh, AbstractMesh) else None
 
 
-def bound(sharding: Sharding, where: Plan) -> Sharding:
+def concrete_sharding(sharding: Sharding, assignment: DeviceAssignment) -> Sharding:
     """`sharding`; that of an `AbstractMesh` over the devices of the program."""
     abstract = _abstract(sharding)
     if abstract is None or not isinstance(sharding, NamedSharding):
         return sharding
-    return interned(sharding.update(mesh=_with_devices(abstract, where.devices, where.mesh)))
+    return interned(sharding.update(mesh=_with_devices(abstract, assignment.devices, assignment.mesh)))
 
 
 def _with_devices(abstract: AbstractMesh, devices: tuple[Device, ...], known: Mesh | None) -> Mesh:

@@ -1,7 +1,7 @@
 """Eager execution of single operations: a Jaxpr of one equation is lowered and compiled as any other.
 
-The program is cached in `Primitive.cache`, by the keys of the operands (types and shardings), the parameters and the
-settings. Python and NumPy numbers become device arrays first.
+The program is cached in `Primitive.cache`, by the placements of the operands (types and shardings), the parameters and
+the settings. Python and NumPy numbers become device arrays first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any],
     arrays = [x if type(x) is ArrayImpl else operand(x) for x in args]
     # The items of `params` are in the order in which `bind` passes them, which is the same for each call of a
     # primitive.
-    key = (*[x._key for x in arrays], *params.items(), config.current().executed)
+    key = (*[x._placement for x in arrays], *params.items(), config.current().executed)
     # A hit raises nothing, and then `try` costs nothing.
     try:
         program = primitive.cache[key]
@@ -45,7 +45,7 @@ def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any],
     except (JaxRuntimeError, ValueError, RuntimeError):
         explain_failure(arrays)
         raise
-    out = wrap(buf, program.out_avals[0], program.out_keys[0])
+    out = wrap(buf, program.out_avals[0], program.out_placements[0])
     return [out] if primitive.multiple_results else out
 
 
@@ -57,7 +57,7 @@ def _prepare(primitive: Primitive, arrays: list[Array], params: dict[str, Any], 
     avals = primitive.find_types(tuple(v.aval for v in invars), params)
     outvars = [Var(a) for a in avals] if primitive.multiple_results else [Var(avals)]
     jaxpr = Jaxpr([], invars, outvars, [JaxprEqn(list(invars), outvars, primitive, params)])
-    program = lower(jaxpr, primitive.name, [x._key for x in arrays]).compile_for_calls()
+    program = lower(jaxpr, primitive.name, [x._placement for x in arrays]).compile_for_calls()
     if len(primitive.cache) >= _CACHE_LIMIT:
         primitive.cache.clear()
     keep(primitive.cache, key, program, primitive.name)

@@ -75,7 +75,7 @@ def as_literal(array: Array) -> Literal | None:
     aval = array.aval
     is_argument = aval.shape and aval.size > config.current().jaxlike_lowering_size
     # An array that was placed on purpose is an argument, or the program would move it.
-    if is_argument or array._key is not aval or dtypes.kind(aval.dtype) not in "biufc":
+    if is_argument or array._placement is not aval or dtypes.kind(aval.dtype) not in "biufc":
         return None
     if array.is_deleted() or not transfer_guard.is_allowed("device_to_host"):
         return None

@@ -14,19 +14,19 @@ from .._ir.jaxpr import Jaxpr, Var
 from . import transfer
 from .array import Array, wrap
 from .partition_spec import PartitionSpec
-from .placement import Key, aval_of, key_for, sharding_of
+from .placement import Placement, aval_of, placement_for, sharding_of
 from .program import Program, lower
 from .sharding import CompilerSharding, HloSharding, NamedSharding, Sharding, interned
 
 
 def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
-    """An array with the same elements and this sharding; `array` itself if its key is already the right one."""
+    """An array with the same elements and this sharding; `array` itself if its placement is already the right one."""
     array._check_alive()
     here = array.sharding
     buf = array._buf
-    key = key_for(array.aval, sharding, committed)
+    placement = placement_for(array.aval, sharding, committed)
     # Keys are interned, and equal only if type, sharding and commitment are.
-    if key == array._key:
+    if placement == array._placement:
         return array
     # With the same sharding only the commitment changes, and the buffer is shared.
     if here != sharding:
@@ -37,14 +37,14 @@ def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
         if not transfer.is_whole(here, array.aval.physical.shape):
             return _move_across(array, sharding)
         buf = transfer.move_buffer(buf, array.aval.physical, here, sharding)
-    return wrap(buf, aval_of(key), key)
+    return wrap(buf, aval_of(placement), placement)
 
 
 def _move_to_partial(array: Array, sharding: NamedSharding) -> Array:
     """An array with the same elements, of which the devices hold partial results. A program computes these."""
     if array.sharding.devices != sharding.devices:
         array = move(array, _reduced(sharding))
-    return _program(array._key, sharding).run([array])[0]
+    return _program(array._placement, sharding).run([array])[0]
 
 
 def _reduced(sharding: Any) -> NamedSharding:
@@ -68,14 +68,14 @@ def _move_across(array: Array, sharding: Sharding) -> Array:
             sharding=here,
         )
     if here.devices == sharding.devices:
-        return _program(array._key, sharding).run([array])[0]
+        return _program(array._placement, sharding).run([array])[0]
     # A program has one order of devices, that of its argument. For another order the array is replicated first, and
     # each process takes its parts from the whole array.
     # A program cannot permute devices; replicating costs memory, and works for any two orders.
-    whole = _program(array._key, replicated(here)).run([array])[0]
+    whole = _program(array._placement, replicated(here)).run([array])[0]
     buf = transfer.move_buffer(whole._buf, array.aval.physical, whole.sharding, sharding)
-    key = key_for(array.aval, sharding, True)
-    return wrap(buf, aval_of(key), key)
+    placement = placement_for(array.aval, sharding, True)
+    return wrap(buf, aval_of(placement), placement)
 
 
 def replicated(sharding: Sharding) -> Sharding:
@@ -86,9 +86,11 @@ def replicated(sharding: Sharding) -> Sharding:
 
 
 @functools.lru_cache(256)
-def _program(key: Key, sharding: Sharding) -> Program:
-    """A program that returns its argument, an array with this key, with `sharding`."""
-    x = Var(aval_of(key))
+def _program(placement: Placement, sharding: Sharding) -> Program:
+    """A program that returns its argument, an array with this placement, with `sharding`."""
+    x = Var(aval_of(placement))
     # No equation: the partitioner moves the parts because argument and result have different shardings.
     same = Jaxpr([], [x], [x], [], name="reshard")
-    return lower(same, "reshard", [key], in_shardings=[sharding_of(key)], out_shardings=[sharding]).compile()
+    return lower(
+        same, "reshard", [placement], in_shardings=[sharding_of(placement)], out_shardings=[sharding]
+    ).compile()

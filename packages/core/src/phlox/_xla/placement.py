@@ -1,6 +1,6 @@
-"""Keys of arrays: their part in the cache keys of compiled programs. A key is the type, or a `Placed` with a sharding.
+"""Placements of arrays, their part in the cache keys of compiled programs: a type, or a `Placed` with a sharding.
 
-Keys are interned, as avals are, so that they hash and compare by address.
+Placements are interned, as avals are, so that they hash and compare by address.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .sharding import NamedSharding, Sharding, default_sharding, interned, typed
 
 
 class Placed:
-    """The key of an array that does not simply lie uncommitted on the first device.
+    """The placement of an array that does not simply lie uncommitted on the first device.
 
     A computation runs on the devices of its committed arguments; an uncommitted array may be moved.
     """
@@ -29,29 +29,29 @@ class Placed:
         return f"{self.aval.short} on {self.sharding}"
 
 
-Key = ShapedArray | Placed
+Placement = ShapedArray | Placed
 _placed: Interned[Placed] = Interned()
 
 
-def key_for(aval: ShapedArray, sharding: Sharding, committed: bool) -> Key:
-    """The key of arrays with this type and sharding; equal keys are one object.
+def placement_for(aval: ShapedArray, sharding: Sharding, committed: bool) -> Placement:
+    """The placement of arrays with this type and sharding; equal placements are one object.
 
-    The key of an uncommitted array on the first device, as nearly all arrays are, is its type. The type in the key says
-    how the sharding splits the array over explicit axes.
+    An uncommitted array on the first device, as nearly all arrays are, has its type as placement. The type in a
+    placement says how the sharding splits the array over explicit axes.
     """
-    # Equal shardings are one object from here on, so that keys can be looked up by identity.
+    # Equal shardings are one object from here on, so that placements can be looked up by identity.
     sharding = interned(sharding)
     # Only these have axes that a type could name.
     if aval.spec is not None or type(sharding) is NamedSharding:
         aval = typed(aval, sharding)
-    # The plain type as key: nearly all arrays then need no further object, and eager and jitted calls share it.
+    # The plain type as placement: nearly all arrays then need no further object, and eager and jitted calls share it.
     if not committed and sharding is default_sharding():
         return aval
     full = (aval, sharding, committed)
-    key = _placed.get(full)
-    if key is None:
-        key = _placed.add(full, lambda: Placed(*full))
-    return key
+    placement = _placed.get(full)
+    if placement is None:
+        placement = _placed.add(full, lambda: Placed(*full))
+    return placement
 
 
 def context_mesh() -> Mesh | None:
@@ -66,16 +66,16 @@ def context_mesh() -> Mesh | None:
     return mesh
 
 
-def aval_of(key: Key) -> ShapedArray:
-    """The type of arrays with this key."""
-    return key if type(key) is ShapedArray else key.aval  # type: ignore[union-attr]
+def aval_of(placement: Placement) -> ShapedArray:
+    """The type of arrays with this placement."""
+    return placement if type(placement) is ShapedArray else placement.aval  # type: ignore[union-attr]
 
 
-def sharding_of(key: Key) -> Sharding:
-    """The sharding of arrays with this key."""
-    return default_sharding() if type(key) is ShapedArray else key.sharding
+def sharding_of(placement: Placement) -> Sharding:
+    """The sharding of arrays with this placement."""
+    return default_sharding() if type(placement) is ShapedArray else placement.sharding
 
 
-def is_committed(key: Key) -> bool:
-    """Whether arrays with this key are committed to their devices."""
-    return type(key) is not ShapedArray and key.committed  # type: ignore[union-attr]
+def is_committed(placement: Placement) -> bool:
+    """Whether arrays with this placement are committed to their devices."""
+    return type(placement) is not ShapedArray and placement.committed  # type: ignore[union-attr]

@@ -28,13 +28,13 @@ from .callbacks import observed
 from .compile import JaxRuntimeError, Loaded, compile_text, described
 from .compile_effort import FAST, MOST_ELEMENTS, QUICK, elements
 from .cpu_emitter import Overrides, pipeline
-from .device_assignment import Plan, bound, mesh_of, over, plan
+from .device_assignment import DeviceAssignment, assign_devices, concrete_sharding, mesh_of, over
 from .devices import Device
 from .host_values import operand
 from .lower import Argument, lower_module, result_info
 from .mesh import AbstractMesh, Mesh, current_mesh
 from .partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, reductions_in
-from .placement import Key, aval_of, key_for, sharding_of
+from .placement import Placement, aval_of, placement_for, sharding_of
 from .sharding import (
     HloSharding,
     NamedSharding,
@@ -55,15 +55,15 @@ class Program:
 
     __slots__ = (
         "__weakref__", "arrange", "donated", "executable", "execute", "handlers", "is_private", "mark", "optimized",
-        "out_avals", "out_keys", "out_shardings", "serialized", "single", "text", "watch",
+        "out_avals", "out_placements", "out_shardings", "serialized", "single", "text", "watch",
     )  # fmt: skip
 
     def __init__(
         self,
         loaded: Loaded,
         text: str,
-        where: Plan,
-        in_keys: Sequence[Key],
+        assignment: DeviceAssignment,
+        in_placements: Sequence[Placement],
         out_avals: Sequence[ShapedArray],
         out_shardings: Sequence[Sharding | None] | None = None,
         watch: Watch | None = None,
@@ -82,12 +82,12 @@ class Program:
         self.text = text
         #: for each argument the sharding it must be moved to, or None; empty if no argument must be moved
         self.arrange = [
-            None if has_sharding(key, sharding) else sharding
-            for key, sharding in zip(in_keys, where.shardings, strict=True)
+            None if has_sharding(placement, sharding) else sharding
+            for placement, sharding in zip(in_placements, assignment.shardings, strict=True)
         ]
         if not any(self.arrange):
             self.arrange = []
-        shardings = _output_shardings(executable, where, in_keys, out_avals)
+        shardings = _output_shardings(executable, assignment, in_placements, out_avals)
         if kinds:
             shardings = [
                 s if kind is None else s.with_memory_kind(kind) for s, kind in zip(shardings, kinds, strict=True)
@@ -96,8 +96,10 @@ class Program:
             shardings = [requirement or actual for requirement, actual in zip(out_shardings, shardings, strict=True)]
         self.out_shardings = shardings
         # Commitment is one property of the whole program: if an argument is committed, all results are.
-        self.out_keys = [key_for(a, s, where.committed) for a, s in zip(out_avals, shardings, strict=True)]
-        self.out_avals = [aval_of(key) for key in self.out_keys]
+        self.out_placements = [
+            placement_for(a, s, assignment.committed) for a, s in zip(out_avals, shardings, strict=True)
+        ]
+        self.out_avals = [aval_of(placement) for placement in self.out_placements]
         self.handlers = [result_handler(a.physical, s) for a, s in zip(out_avals, shardings, strict=True)]
         self.watch = watch
         #: records the PRNG keys that a run uses, called with its buffers, which it returns; see `key_records`
@@ -128,7 +130,7 @@ class Program:
         return put(np.asarray(x, aval.dtype), aval, target, committed=target is not None)
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
-        """Executes the program; `arrays` must have the keys that it was lowered for."""
+        """Executes the program; `arrays` must have the placements that it was lowered for."""
         arguments = arrays
         if self.arrange:
             from .moves import move  # moves.py imports this module
@@ -144,7 +146,7 @@ class Program:
         except (JaxRuntimeError, ValueError, RuntimeError):
             explain_failure(arrays)
             raise
-        outs = wrap_all(bufs, self.out_avals, self.out_keys)
+        outs = wrap_all(bufs, self.out_avals, self.out_placements)
         if self.watch is not None:
             self.watch.after(arguments, outs)
         return outs
@@ -169,13 +171,13 @@ def _deleting(execute: Callable[[Sequence[Any]], Any], donated: frozenset[int]) 
     return run
 
 
-def has_sharding(key: Key, sharding: Sharding) -> bool:
-    """Whether arrays with this key have the same parts on the same devices as arrays with this sharding."""
+def has_sharding(placement: Placement, sharding: Sharding) -> bool:
+    """Whether arrays with this placement have the same parts on the same devices as arrays with this sharding."""
     # Equal objects are the common case; comparing what shardings mean needs their HLO form.
-    here = sharding_of(key)
+    here = sharding_of(placement)
     if here == sharding:
         return True
-    return here.is_equivalent_to(sharding, aval_of(key).physical.ndim)
+    return here.is_equivalent_to(sharding, aval_of(placement).physical.ndim)
 
 
 def explain_failure(arrays: Sequence[Array], names: Sequence[str] | str = "an array") -> None:
@@ -194,40 +196,46 @@ def explain_failure(arrays: Sequence[Array], names: Sequence[str] | str = "an ar
 
 
 def _output_shardings(
-    executable: Any, where: Plan, in_keys: Sequence[Key], out_avals: Sequence[ShapedArray]
+    executable: Any, assignment: DeviceAssignment, in_placements: Sequence[Placement], out_avals: Sequence[ShapedArray]
 ) -> list[Sharding]:
     if not out_avals:
         return []
     # A program on one device cannot put its results elsewhere.
-    if len(where.devices) == 1 and where.mesh is None:
-        return [single_device(where.devices[0])] * len(out_avals)
-    protos = [] if len(where.devices) == 1 else executable.get_output_shardings()
+    if len(assignment.devices) == 1 and assignment.mesh is None:
+        return [single_device(assignment.devices[0])] * len(out_avals)
+    protos = [] if len(assignment.devices) == 1 else executable.get_output_shardings()
     reported = [*map(HloSharding.from_proto, protos)] or [HloSharding.replicate()] * len(out_avals)
-    arguments = [(aval_of(key).physical.ndim, s) for key, s in zip(in_keys, _by_mesh(where, in_keys), strict=True)]
+    arguments = [
+        (aval_of(placement).physical.ndim, s)
+        for placement, s in zip(in_placements, _by_mesh(assignment, in_placements), strict=True)
+    ]
     result = []
     for hlo, aval in zip(reported, out_avals, strict=True):
         ndim = aval.physical.ndim
         # If an argument has an equal sharding, its spec is reported: several specs can describe one HloSharding.
         alike = (s for n, s in arguments if n == ndim and isinstance(s, NamedSharding))
         same = next((s for s in alike if s.hlo(ndim) == hlo), None)
-        result.append(interned(same) if same else from_hlo(where.devices, hlo, ndim, where.mesh))
+        result.append(interned(same) if same else from_hlo(assignment.devices, hlo, ndim, assignment.mesh))
     return result
 
 
-def _by_mesh(where: Plan, in_keys: Sequence[Key]) -> Sequence[Sharding]:
+def _by_mesh(assignment: DeviceAssignment, in_placements: Sequence[Placement]) -> Sequence[Sharding]:
     """The shardings of the arguments by a mesh; on one device those that the caller's arrays have."""
-    if len(where.devices) > 1:
-        return where.shardings
-    whole = NamedSharding(where.mesh, PartitionSpec())
-    return [s if isinstance(s := sharding_of(key), NamedSharding) and s.kind is None else whole for key in in_keys]
+    if len(assignment.devices) > 1:
+        return assignment.shardings
+    whole = NamedSharding(assignment.mesh, PartitionSpec())
+    return [
+        s if isinstance(s := sharding_of(placement), NamedSharding) and s.kind is None else whole
+        for placement in in_placements
+    ]
 
 
 class Lowering(NamedTuple):
     """A program as StableHLO text, with everything that is needed to compile and call it."""
 
     text: str
-    where: Plan
-    keys: Sequence[Key]
+    assignment: DeviceAssignment
+    placements: Sequence[Placement]
     out_avals: Sequence[ShapedArray]
     out_shardings: Sequence[Sharding | None] | None
     module: Module
@@ -281,7 +289,7 @@ class Lowering(NamedTuple):
     def _can_be_quick(self) -> bool:
         """Whether ``tiered`` applies. Processes that share a program must run the same one in each call, so it does not
         where there are several."""
-        devices = self.where.devices
+        devices = self.assignment.devices
         return (
             devices[0].platform == "cpu"
             and len({device.process_index for device in devices}) == 1
@@ -292,9 +300,9 @@ class Lowering(NamedTuple):
 
     def _compiled(self, overrides: Overrides, options: Overrides) -> Program:
         """The program compiled with `options` for the platform, or loaded."""
-        types = ", ".join(aval_of(key).short for key in self.keys)
+        types = ", ".join(aval_of(placement).short for placement in self.placements)
         log_stage("Compiling jit(%s) with global shapes and types [%s]", self.name, types)
-        on_cpu = self.where.devices[0].platform == "cpu"
+        on_cpu = self.assignment.devices[0].platform == "cpu"
         # The options are those of XLA's CPU compiler; others would refuse them.
         advice = (*self.advice, *(x for x in options if x not in self.advice)) if on_cpu else ()
         with described(self.jaxpr, self.name), timed(COMPILE, "XLA compilation of jit(%s)", self.name):
@@ -310,7 +318,7 @@ class Lowering(NamedTuple):
             text, module = self.located()
         loaded = compile_text(
             text,
-            self.where.devices,
+            self.assignment.devices,
             located=lambda: self.located()[0],
             shardy=module.shardy,
             outputs=len(self.out_avals),
@@ -327,8 +335,8 @@ class Lowering(NamedTuple):
         return Program(
             loaded,
             self.text,
-            self.where,
-            self.keys,
+            self.assignment,
+            self.placements,
             self.out_avals,
             self.out_shardings,
             self.watch,
@@ -355,7 +363,7 @@ def keep(cache: dict[Any, Program], key: Any, program: Program, name: str) -> Pr
 def lower(
     jaxpr: Jaxpr,
     name: str,
-    keys: Sequence[Key],
+    placements: Sequence[Placement],
     *,
     device: Device | None = None,
     donated: frozenset[int] = frozenset(),
@@ -365,24 +373,28 @@ def lower(
     portable: bool = False,
     repeatable: bool = False,
 ) -> Lowering:
-    """Lowers `jaxpr` for arguments (constants first) with these keys.
+    """Lowers `jaxpr` for arguments (constants first) with these placements.
 
     `donated` are the indices of the arguments whose buffers outputs may reuse; `results` are the names of the outputs.
     `in_shardings` and `out_shardings` are the required shardings of arguments and outputs. In a `portable` text
     operations such as `sort` have the form that is good on all platforms. A call of a `repeatable` program with the
     arguments of an earlier call counts as no second use of a PRNG key.
     """
-    where = plan(keys, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings, out_shardings=out_shardings)
+    assignment = assign_devices(
+        placements, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings, out_shardings=out_shardings
+    )
     if out_shardings is not None:
         # An `AbstractMesh` in a requirement gets the devices that were chosen for the program.
-        out_shardings = [s and bound(s, where) for s in out_shardings]
+        out_shardings = [s and concrete_sharding(s, assignment) for s in out_shardings]
     if any_specs():
         jaxpr = _with_partial_results(jaxpr, out_shardings or ())
-        out_shardings = _in_types(jaxpr, where, keys, out_shardings)
+        out_shardings = _in_types(jaxpr, assignment, placements, out_shardings)
     # The checks of nan evaluate the program again with the same arguments.
     if watched():
         donated = frozenset()
-    write = functools.partial(module_text, jaxpr, name, where, keys, donated, results, out_shardings, portable)
+    write = functools.partial(
+        module_text, jaxpr, name, assignment, placements, donated, results, out_shardings, portable
+    )
     with timed(LOWER, "lowering of jit(%s)", name):
         # The text without locations comes first: it is what caches look up, and often the only one that is needed.
         text, module = write()
@@ -390,14 +402,14 @@ def lower(
     avals = [v.aval for v in jaxpr.outvars]
     keys_observer = _keys_observer(jaxpr, name, repeatable)
     # A marker records what a run uses in one pass over buffers; without one, `Watch` does it more slowly.
-    mark = keys_observer and keys_observer.marker(list(map(aval_of, keys)))
-    advice = pipeline(jaxpr) if where.devices[0].platform == "cpu" else ()
+    mark = keys_observer and keys_observer.marker(list(map(aval_of, placements)))
+    advice = pipeline(jaxpr) if assignment.devices[0].platform == "cpu" else ()
     moved = memory_kinds(jaxpr)
     kinds = [moved.get(v) for v in jaxpr.outvars] if moved else ()
     return Lowering(
         text,
-        where,
-        keys,
+        assignment,
+        placements,
         avals,
         out_shardings,
         module,
@@ -426,17 +438,20 @@ def _keys_observer(jaxpr: Jaxpr, name: str, repeatable: bool) -> Any:
 
 
 def _in_types(
-    jaxpr: Jaxpr, where: Plan, keys: Sequence[Key], out_shardings: Sequence[Sharding | None] | None
+    jaxpr: Jaxpr,
+    assignment: DeviceAssignment,
+    placements: Sequence[Placement],
+    out_shardings: Sequence[Sharding | None] | None,
 ) -> Sequence[Sharding | None] | None:
     """The shardings of the results: `out_shardings`, else, over a mesh with explicit axes only, those in
     their types. Over other meshes the compiler chooses along the remaining axes."""
     context = current_mesh()
-    known = [s.mesh for s in (*map(sharding_of, keys), *where.shardings) if isinstance(s, NamedSharding)]
-    if isinstance(context, Mesh) and tuple(context.devices.flat) == where.devices:
+    known = [s.mesh for s in (*map(sharding_of, placements), *assignment.shardings) if isinstance(s, NamedSharding)]
+    if isinstance(context, Mesh) and tuple(context.devices.flat) == assignment.devices:
         known.insert(0, context)
-    mesh = next((m for m in (*known, where.mesh) if isinstance(m, Mesh)), None)
+    mesh = next((m for m in (*known, assignment.mesh) if isinstance(m, Mesh)), None)
     # With `in_shardings`, a function is traced for types that do not say how its arguments are split, nor its results.
-    arguments = zip(jaxpr.invars, where.shardings, strict=True)
+    arguments = zip(jaxpr.invars, assignment.shardings, strict=True)
     if mesh is None or any(v.aval.spec is None and _is_split(v.aval, s) for v, s in arguments):
         return out_shardings
 
@@ -482,8 +497,8 @@ def memory_kinds(jaxpr: Jaxpr) -> dict[Any, str]:
 def module_text(
     jaxpr: Jaxpr,
     name: str,
-    where: Plan,
-    keys: Sequence[Key],
+    assignment: DeviceAssignment,
+    placements: Sequence[Placement],
     donated: frozenset[int] = frozenset(),
     results: Sequence[str] = (),
     out_shardings: Sequence[Sharding | None] | None = None,
@@ -492,25 +507,25 @@ def module_text(
     locations: bool = False,
 ) -> tuple[str, Module]:
     """The StableHLO text of a program, and the `Module` that it was written with."""
-    if out_shardings is not None and len(where.devices) > 1:
+    if out_shardings is not None and len(assignment.devices) > 1:
         pairs = zip(jaxpr.outvars, out_shardings, strict=True)
         # Shardy's text names axes of one mesh, so each sharding is written by those of the program's mesh if possible.
-        out_shardings = [s and (over(where.mesh, s, v.aval.physical.ndim) or s) for v, s in pairs]
-    requirements = [s for s in (*where.shardings, *(out_shardings or ())) if s is not None]
-    shardy = where.mesh is not None and all(
-        isinstance(s, NamedSharding) and s.mesh.is_equivalent_to(where.mesh) for s in requirements
+        out_shardings = [s and (over(assignment.mesh, s, v.aval.physical.ndim) or s) for v, s in pairs]
+    requirements = [s for s in (*assignment.shardings, *(out_shardings or ())) if s is not None]
+    shardy = assignment.mesh is not None and all(
+        isinstance(s, NamedSharding) and s.mesh.is_equivalent_to(assignment.mesh) for s in requirements
     )
-    module = Module(where.devices, shardy or len(where.devices) == 1, where.mesh, locations, portable)
+    module = Module(assignment.devices, shardy or len(assignment.devices) == 1, assignment.mesh, locations, portable)
     arguments = []
-    for i, (key, sharding) in enumerate(zip(keys, where.shardings, strict=True)):
+    for i, (placement, sharding) in enumerate(zip(placements, assignment.shardings, strict=True)):
         # "May reuse this buffer": XLA pairs donated arguments with results by itself.
         attributes = ["jax.buffer_donor = true"] if i in donated else []
-        if len(where.devices) > 1:
-            attributes.append(sharding_attribute(module, sharding, aval_of(key).physical.ndim, shardy))
+        if len(assignment.devices) > 1:
+            attributes.append(sharding_attribute(module, sharding, aval_of(placement).physical.ndim, shardy))
         if sharding.kind is not None:
             attributes.append(memory_attribute(sharding.kind))
-        arguments.append(Argument(aval_of(key), tuple(attributes)))
-    kinds = _result_memory_kinds(jaxpr, where)
+        arguments.append(Argument(aval_of(placement), tuple(attributes)))
+    kinds = _result_memory_kinds(jaxpr, assignment)
     # Shardy refuses a function that takes or returns partial results without an operation that makes or combines them.
     has_partial = shardy and any(s.is_unreduced for s in requirements)
     constraints: list[str | None] = []
@@ -518,7 +533,7 @@ def module_text(
     for i, v in enumerate(jaxpr.outvars):
         attributes = [result_info(results[i])] if results else []
         out_sharding = out_shardings[i] if out_shardings else None
-        if out_sharding is not None and len(where.devices) > 1:
+        if out_sharding is not None and len(assignment.devices) > 1:
             attributes.append(sharding_attribute(module, out_sharding, v.aval.physical.ndim, shardy))
         constraints.append(
             spec_text(module, out_sharding.mesh, out_sharding.spec, v.aval.ndim)
@@ -540,11 +555,11 @@ def module_text(
     return text, module
 
 
-def _result_memory_kinds(jaxpr: Jaxpr, where: Plan) -> dict[Any, str]:
+def _result_memory_kinds(jaxpr: Jaxpr, assignment: DeviceAssignment) -> dict[Any, str]:
     """The kinds of memory of results, by their variables; empty if the program says nothing of memory."""
     kinds = memory_kinds(jaxpr)
-    arguments = {v: s.kind for v, s in zip(jaxpr.invars, where.shardings, strict=True) if s.kind is not None}
-    device = where.devices[0]
+    arguments = {v: s.kind for v, s in zip(jaxpr.invars, assignment.shardings, strict=True) if s.kind is not None}
+    device = assignment.devices[0]
     if device.platform == "cpu" or not (kinds or arguments):
         return kinds
     # XLA would leave a result in the memory of the argument that it is computed from.

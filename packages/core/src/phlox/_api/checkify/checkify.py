@@ -19,7 +19,7 @@ from ..._base.wrapping import wraps
 from ..._ops.elementwise.logic import not_
 from ..._ops.host.check import Categories, Error, JaxException, Report, init_error, raise_failed
 from ..._trace.staging import stage
-from ..._trace.trace import ArrayLike
+from ..._trace.trace import ArrayBase
 from ..jit import arguments
 from ..jit.user_functions import user_call
 from .programs import run_checked
@@ -121,7 +121,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     # Trees of arrays are allowed in messages; their structure travels with the format.
     payload, tree = flatten((fmt_args, fmt_kwargs))
     for x in payload:
-        if not isinstance(x, ArrayLike | np.ndarray):
+        if not isinstance(x, ArrayBase | np.ndarray):
             raise ArgumentError(
                 f"{function}: what is put into the message must be arrays, got {x!r} of type {type(x).__name__}",
                 instead="an f-string for what is known while tracing",
@@ -133,7 +133,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 def _is_truth_value(pred: Any) -> bool:
     # An array of one element with axes is refused, as its truth value would be ambiguous in a batch.
-    return isinstance(pred, bool) or (isinstance(pred, ArrayLike) and not pred.shape and pred.dtype == np.bool_)
+    return isinstance(pred, bool) or (isinstance(pred, ArrayBase) and not pred.shape and pred.dtype == np.bool_)
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..jit.bodies import Staged
     from ..jit.bound_call import BoundCall
     from ..jit.jit_function import JitFunction
-    from ..jit.traced import Traced
+    from ..jit.traced import FunctionTrace
     from .explanation import Explanation
 
 # By id, since hashing a code object hashes all of its contents.
@@ -73,12 +73,12 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry:
     spent.counter = entry.counter
     spent.counters.append(entry.counter)
     # Calls 2, 3, 4, 8, … leave the fast path from now on, see `counting`.
-    if entry.watch is not None:
+    if entry.stale_values is not None:
         entry.counter.check_soon()
     return entry
 
 
-def traced(jitted: JitFunction, call: BoundCall, program: Traced) -> Watch | None:
+def traced(jitted: JitFunction, call: BoundCall, program: FunctionTrace) -> Watch | None:
     """Checks a trace of a user's function that has ended. Returns the values from outside that it read."""
     reader = Reader(jitted.fun, call.statics)
     if reader.reads:
@@ -88,7 +88,7 @@ def traced(jitted: JitFunction, call: BoundCall, program: Traced) -> Watch | Non
     return values_of(jitted.fun, program, reader)
 
 
-def values_of(fun: Callable[..., Any], program: Traced | Staged, reader: Reader | None = None) -> Watch | None:
+def values_of(fun: Callable[..., Any], program: FunctionTrace | Staged, reader: Reader | None = None) -> Watch | None:
     """The values from outside that the trace `program` of a function read; None if there are none."""
     reader = reader or Reader(fun)
     if not reader.reads and not reader.functions:

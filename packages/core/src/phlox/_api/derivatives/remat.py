@@ -23,7 +23,7 @@ from ..._trace.refs import Ref
 from ..._trace.trace import typeof
 from ..jit import arguments
 from ..jit.bodies import operands_of, staged
-from ..jit.caches import bounded
+from ..jit.caches import clear_if_full
 from ..jit.programs import make_jaxpr
 from ..jit.references import closed_over
 from ..jit.user_functions import user_call
@@ -159,7 +159,7 @@ def _dynamic(
         # 1, 1.0 and True are equal as keys.
         key = (tuple((where, type(x), x) for where, x in values), count, tuple(names))
         # The first function with this key stays, as its Jaxpr is cached by it.
-        return bounded(variants).setdefault(key, variant)
+        return clear_if_full(variants).setdefault(key, variant)
     except TypeError:  # a static argument that is not hashable
         return variant
 

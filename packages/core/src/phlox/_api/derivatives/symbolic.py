@@ -13,7 +13,7 @@ from ..._base.errors import ArgumentError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ops.structure.shape import own
-from ..._trace.trace import ArrayLike, typeof
+from ..._trace.trace import ArrayBase, typeof
 from ..._transform.array_operations import Zero, zeros
 from ..._xla.host_values import as_array
 
@@ -111,7 +111,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
 def shown(x: Any) -> Any:
     """A value or a tangent in the form that users' rules get: an array, or a `SymbolicZero` for a `Zero`."""
-    if isinstance(x, ArrayLike):
+    if isinstance(x, ArrayBase):
         return x
     return SymbolicZero(x.aval) if type(x) is Zero else as_array(x)
 

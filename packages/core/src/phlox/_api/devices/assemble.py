@@ -17,7 +17,7 @@ from ..._xla.array import Array, put, wrap
 from ..._xla.devices import Device, process_count
 from ..._xla.mesh import Mesh
 from ..._xla.partition_spec import PartitionSpec
-from ..._xla.placement import aval_of, key_for
+from ..._xla.placement import aval_of, placement_for
 from ..._xla.sharding import NamedSharding, Sharding, single_device
 from .meshes import named
 from .transfers import device_put
@@ -60,12 +60,12 @@ def _local(sharding: Sharding) -> list[Device]:
 def _assemble(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Array], dtype: Any) -> Array:
     """One array from `parts` that are on their devices, in the order of the sharding's devices."""
     aval = shaped(shape, dtype)
-    key = key_for(aval, sharding, True)
+    placement = placement_for(aval, sharding, True)
     # With one device the part is the array. The buffer is shared, as documented.
     if len(sharding.devices) == 1:
-        return wrap(parts[0]._buf, aval_of(key), key)
+        return wrap(parts[0]._buf, aval_of(placement), placement)
     buf = transfer.assemble(aval.physical, sharding, [x._buf for x in parts])
-    return wrap(buf, aval_of(key), key)
+    return wrap(buf, aval_of(placement), placement)
 
 
 def make_array_from_callback(

@@ -320,12 +320,12 @@ def export(
         raise OptionError(f"export takes a jitted function, got {fun_jit!r}", instead="export(phlox.jit(f))")
     if _override_lowering_rules is not None:
         raise UnsupportedError("export: _override_lowering_rules", instead="primitives with the lower rules you want")
-    where = (default_export_platform(),) if platforms is None else tuple(map(_canonical, platforms))
-    if not where:
+    targets = (default_export_platform(),) if platforms is None else tuple(map(_canonical, platforms))
+    if not targets:
         raise OptionError("export: platforms is empty", instead="('cpu',)")
 
     def make(*args: Any, **kwargs: Any) -> Exported:
-        return _export(fun_jit, args, kwargs, where, tuple(disabled_checks))
+        return _export(fun_jit, args, kwargs, targets, tuple(disabled_checks))
 
     return make
 
@@ -349,9 +349,9 @@ def _export(
     invars = [program.invars[i] for i in used_indices]
     with config.scope(device_context=None):  # a mesh for new arrays says nothing about the program
         lowering = lower(program.replace(invars=invars), traced.fun_name, [v.aval for v in invars], portable=True)
-    if len(lowering.where.devices) > 1:
+    if len(lowering.assignment.devices) > 1:
         raise UnsupportedError(
-            f"export of {traced.fun_name}, which runs on {len(lowering.where.devices)} devices",
+            f"export of {traced.fun_name}, which runs on {len(lowering.assignment.devices)} devices",
             instead="a function without pmap, shard_map and meshes",
         )
     # The text tells which foreign functions are called, also in inner programs.

@@ -21,7 +21,7 @@ from ..._ops.control.call import call, jit_p
 from ..._ops.control.padded_call import call_padded
 from ..._ops.random.generators import Impl
 from ..._trace.trace import typeof
-from ..jit.caches import bounded
+from ..jit.caches import clear_if_full
 
 
 def leaf_paths(tree: PyTreeDef) -> list[str]:
@@ -95,7 +95,7 @@ class PolymorphicProgram:
         program = self.concrete.get(key)
         if program is None:
             # Bounded, as a service may see any number of shapes.
-            program = bounded(self.concrete)[key] = program_for(self.closed, values)
+            program = clear_if_full(self.concrete)[key] = program_for(self.closed, values)
         return call(program, leaves, name=self.name)
 
     # -- the values of the names

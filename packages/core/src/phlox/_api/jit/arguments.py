@@ -18,14 +18,14 @@ from ..._base.errors import ArgumentError, OptionError, StaticArgumentError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, is_masked, typeof_value
 from ..._ops.structure.shape import own
-from ..._trace.trace import ArrayLike, not_an_array
+from ..._trace.trace import ArrayBase, not_an_array
 
 Ints = tuple[int, ...]
 
 
 def as_arrays(tree: Any) -> Any:
     """The tree with Python numbers and NumPy arrays converted to arrays, as compiled functions return them."""
-    if isinstance(tree, ArrayLike):
+    if isinstance(tree, ArrayBase):
         return tree
     return pytree.tree_map(lambda x: x if typeof_value(x) is None else own(x), tree)
 
@@ -206,7 +206,7 @@ def check_arrays(
     Those at the indices `values` that only describe an array, as `ShapeDtypeStruct` does, are refused too.
     """
     avals = [typeof_value(x) for x in leaves]
-    described = {i for i, x in enumerate(leaves) if hasattr(x, "aval") and not isinstance(x, ArrayLike)}
+    described = {i for i, x in enumerate(leaves) if hasattr(x, "aval") and not isinstance(x, ArrayBase)}
     for i in described.intersection(values):
         avals[i] = None  # it has a type and no values, and the call reads it
     for i, aval in enumerate(avals):

@@ -59,7 +59,7 @@ class Staged:
         # Constants become inputs, so that equal bodies which close over different arrays are one program.
         self.closed = ClosedJaxpr(hoist_consts(jaxpr))
         self.out_tree = trees[0]
-        self.watch: Any = None
+        self.stale_values: Any = None
 
     @property
     def out_avals(self) -> list[ShapedArray]:
@@ -117,9 +117,9 @@ def staged(
         if not retracing.get() and is_reusable(body.consts, body.refs):
             programs[key] = body
             if is_on():
-                body.watch = _watch(fun, body)
-    elif body.watch is not None and body.watch.is_due():
-        body.watch.check(fun, functools.partial(Staged, function, role, fun, in_tree, avals, arg_names, True))
+                body.stale_values = _watch(fun, body)
+    elif body.stale_values is not None and body.stale_values.is_due():
+        body.stale_values.check(fun, functools.partial(Staged, function, role, fun, in_tree, avals, arg_names, True))
     return body
 
 

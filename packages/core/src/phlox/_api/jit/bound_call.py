@@ -79,7 +79,7 @@ class BoundCall:
         """The same call with the values of closed-over references as further leaves."""
         call = copy.copy(self)
         # Inside of a transformation the value of a reference is a tracer, which has a type and no placement.
-        call.keys = [*self.keys, *[x._key if type(x) is ArrayImpl else x.aval for x in values(refs)]]
+        call.keys = [*self.keys, *[x._placement if type(x) is ArrayImpl else x.aval for x in values(refs)]]
         return call
 
     @property

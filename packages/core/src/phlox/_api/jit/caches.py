@@ -133,7 +133,7 @@ def caches_for(fun: Callable[..., Any], options: Options) -> Caches:
         return Caches()
 
 
-def bounded(cache: dict[Any, Any]) -> dict[Any, Any]:
+def clear_if_full(cache: dict[Any, Any]) -> dict[Any, Any]:
     """`cache`, which is first cleared if it has `LIMIT` entries."""
     if len(cache) >= LIMIT:
         cache.clear()

@@ -1,7 +1,7 @@
 """The functions that `jit` returns, and the fast path of their calls.
 
 `jit` returns plain Python functions: calling them costs less than calling an object, and they bind as methods do.
-Behind each is a `JitFunction`. A call is looked up by the array keys of the arguments (type and placement, see
+Behind each is a `JitFunction`. A call is looked up by the placements of the arguments (type and sharding, see
 `_xla.placement`), the classes of Python numbers, and the static arguments. The `Entry` holds all that a call needs.
 
 After a call of jaxlib the CPU caches are cold, and each Python step costs about ten times as much as it does alone. So
@@ -63,8 +63,8 @@ def call({parameters}):
         fast_path = jitted.calls.get((fingerprint, call_key))
         if fast_path is None:
             return jitted.guarded(jitted.call_flat, {arguments}, call_key)
-    _, prepare, execute, handlers, finish, aval, key, portion, entry = fast_path
-    for _ in portion:  # at most once: this counts the call, see `counting`
+    _, prepare, execute, handlers, finish, aval, placement, calls_until_check, entry = fast_path
+    for _ in calls_until_check:  # at most one turn, which counts the call in C; none when checks are due
         try:
             if prepare is not None:
                 leaves = prepare(leaves)
@@ -74,7 +74,7 @@ def call({parameters}):
             array = ArrayImpl()  # `wrap`, inlined
             array._buf = results[0]
             array.aval = aval
-            array._key = key
+            array._placement = placement
             return array
         except FAILURES:
             jitted.explain_failure(entry, {arguments})
@@ -165,7 +165,7 @@ def _text(parameters: Parameters, static: frozenset[int], full_calls_only: bool)
     # (*args, **kwargs), as such functions can read them.
     fixed = [*chosen, *[f"type({name})" for name in chosen]]
     fixed += [repr(name) for name in parameters.names[parameters.positional :]] if rest and named else []
-    keys = [f"{name}._key" for name in array_names]
+    keys = [f"{name}._placement" for name in array_names]
     values = [*[name for name in by_position if name in dynamic], "*rest" if rest else ""]
     values += [*[name for name in by_name if name in dynamic], "*named.values()" if named else ""]
     otherwise = " or ".join([*more, *[f"{name} is MISSING" for name in names]])

@@ -1,4 +1,4 @@
-"""Counts the calls of a compiled program, and ends portions of them at the calls where checks do work."""
+"""Counts the calls of a compiled program, and sends those at which checks do work to the general path."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import sys
 class CallCounter:
     """The number of calls of a program.
 
-    The fast path of calls takes one item of `portion` for each call: this counts it, and costs no more than adding 1 to
-    an attribute. A portion without items sends the call to the general path, which begins the next portion. So checks
-    that do work at calls 2, 3, 4, 8, 16, 32, … cost the other calls nothing.
+    The fast path takes one item of the iterator `calls_until_check` for each call: this counts it, and costs no more
+    than adding 1 to an attribute. When the iterator is used up, the call takes the general path, which makes the next
+    one. So checks that do work at calls 2, 3, 4, 8, 16, 32, … cost the other calls nothing.
 
     Attributes:
-      portion: an iterator with an item for each call until checks are next due.
+      calls_until_check: an iterator with an item for each call until checks are next due.
     """
 
-    __slots__ = ("_before", "_length", "portion")
+    __slots__ = ("_before", "_length", "calls_until_check")
 
     def __init__(self) -> None:
         self._before = 0
-        # Until checks are switched on, no portion ends.
+        # Until checks are switched on, the iterator never ends.
         self._begin(sys.maxsize)
 
     def _begin(self, length: int) -> None:
         self._length = length
-        self.portion = iter(range(length))
+        self.calls_until_check = iter(range(length))
 
     @property
     def calls(self) -> int:
         """How often the program was called."""
         # The iterator's own count of what is left is the only record of the calls; it is kept in C.
-        return self._before + self._length - self.portion.__length_hint__()  # type: ignore[attr-defined]
+        return self._before + self._length - self.calls_until_check.__length_hint__()  # type: ignore[attr-defined]
 
     def check_soon(self) -> None:
         """Makes checks due at calls 2, 3, 4, 8, 16, … . Called before the first call."""
@@ -39,17 +39,17 @@ class CallCounter:
 
     def is_due(self) -> bool:
         """Whether checks do work at the next call."""
-        return self.portion.__length_hint__() == 0  # type: ignore[attr-defined]
+        return self.calls_until_check.__length_hint__() == 0  # type: ignore[attr-defined]
 
     def renew(self) -> None:
-        """Begins the portion of the next call, after the checks."""
+        """Makes the iterator for the calls after the checks."""
         self._before = self.calls
         self._begin(next_sample(self._before + 1) - self._before - 1)
 
     def count(self) -> None:
         """Counts a call on the general path."""
-        # More than one turn if other threads used up the portion that has just begun.
-        while next(self.portion, None) is None:
+        # More than one turn if other threads used up the iterator that was just made.
+        while next(self.calls_until_check, None) is None:
             self.renew()
 
 

@@ -57,7 +57,7 @@ def gather(key: list[Any], leaves: list[Any], values: Iterable[Any]) -> None:
         # `is` by class and not `isinstance`: it is faster, and a subclass of a container need not flatten like the
         # container.
         if type(x) is ArrayImpl:
-            key.append(x._key)
+            key.append(x._placement)
             leaves.append(x._buf)
         elif (kind := type(x)) is dict:
             # The names in their order: two dicts with other orders of insertion get two fast paths to one program.
@@ -110,7 +110,7 @@ def _without_float0(program: Program, tree: PyTreeDef, are_arrays: bool) -> Call
     """
 
     def pack(results: list[Any]) -> Any:
-        arrays = results if are_arrays else wrap_all(results, program.out_avals, program.out_keys)
+        arrays = results if are_arrays else wrap_all(results, program.out_avals, program.out_placements)
         return tree.unflatten([np.asarray(x) if x.aval.dtype == float0 else x for x in arrays])
 
     return pack
@@ -118,10 +118,10 @@ def _without_float0(program: Program, tree: PyTreeDef, are_arrays: bool) -> Call
 
 def _packing(program: Program, tree: PyTreeDef) -> Callable[[list[Any]], Any]:
     """A function that wraps result buffers as arrays and unflattens them; a flat tuple needs no `tree.unflatten`."""
-    avals, keys = program.out_avals, program.out_keys
+    avals, placements = program.out_avals, program.out_placements
     # Compared once here: in each call, `tuple` is cheaper than `unflatten`.
     pack = tuple if tree == pytree.tree_structure((0,) * tree.num_leaves) else tree.unflatten
-    return lambda results: pack(wrap_all(results, avals, keys))
+    return lambda results: pack(wrap_all(results, avals, placements))
 
 
 class Hidden:
@@ -183,23 +183,41 @@ class Entry:
       prepare: makes the program's arguments from the leaves of `gather`; None if the leaves are the arguments.
       execute, handlers: those of the program.
       finish: makes the user's result from the program's results; None if the result is one array.
-      aval, key: abstract value and key of that one array.
-      keys: the key of each leaf: an array key, or the class of a number.
-      narrow: dtypes that must hold Python integers among the leaves, by leaf index; see `narrowing`.
+      aval, placement: abstract value and placement of that one array.
+      keys: the key of each leaf: the placement of an array, or the class of a number.
+      integer_dtypes: dtypes that must hold Python integers among the leaves, by leaf index; see `narrowing`.
       arranges: whether arrays are moved between devices before the program runs, or the run is watched.
       counter: counts the calls; all entries of a program share it.
-      watch: the values from outside that checks compare, see `checks.stale_values`.
+      stale_values: the values of globals and closures that checks compare at later calls; see `checks.stale_values`.
       others: entries of the same program for leaves in other orders or of other kinds.
       captured, written: of a program that uses references, see `references.ReferenceEntry`.
     """
 
     __slots__ = (
-        "__weakref__", "arranges", "aval", "captured", "counter", "donated", "execute", "finish", "handlers", "hidden",
-        "key", "keys", "narrow", "others", "out_tree", "prepare", "program", "used_indices", "watch", "written",
+        "__weakref__",
+        "arranges",
+        "aval",
+        "captured",
+        "counter",
+        "donated",
+        "execute",
+        "finish",
+        "handlers",
+        "hidden",
+        "integer_dtypes",
+        "keys",
+        "others",
+        "out_tree",
+        "placement",
+        "prepare",
+        "program",
+        "stale_values",
+        "used_indices",
+        "written",
     )  # fmt: skip
     finish: Callable[[list[Any]], Any] | None
     aval: Any
-    key: Any
+    placement: Any
 
     def __init__(
         self,
@@ -209,11 +227,11 @@ class Entry:
         keys: Sequence[Any],
         out_tree: PyTreeDef,
         donated: frozenset[int],
-        narrow: Mapping[int, Dtype],
+        integer_dtypes: Mapping[int, Dtype],
     ):
         self.program = program
         self.counter = CallCounter()
-        self.watch: Any = None
+        self.stale_values: Any = None
         self.captured: Sequence[Ref] = ()
         self.written: Sequence[int] = ()
         self.hidden = hidden
@@ -222,7 +240,7 @@ class Entry:
         self.others: dict[Any, Entry] = {}
         self.out_tree = out_tree
         self.donated = donated
-        self.narrow = narrow
+        self.integer_dtypes = integer_dtypes
         self.arranges = bool(program.arrange) or program.watch is not None
         # Most programs read all leaves in order, and then a call passes the list of `gather` to jaxlib as it is.
         whole = not hidden.arrays and list(used_indices) == list(range(len(keys)))
@@ -231,15 +249,17 @@ class Entry:
         if program.mark is not None and not self.arranges:
             self.prepare = _marking(program.mark, self.prepare)
         self.execute = (
-            _arranging(program, hidden, used_indices, keys, donated, narrow) if self.arranges else program.execute
+            _arranging(program, hidden, used_indices, keys, donated, integer_dtypes)
+            if self.arranges
+            else program.execute
         )
         self.handlers = program.handlers
-        self.aval = self.key = self.finish = None
+        self.aval = self.placement = self.finish = None
         # In this case `execute` returns arrays, not buffers, so that only the tree is missing.
         if self.arranges:
             self.finish = out_tree.unflatten
         elif out_tree == _LEAF:
-            (self.aval,), (self.key,) = program.out_avals, program.out_keys
+            (self.aval,), (self.placement,) = program.out_avals, program.out_placements
         else:
             self.finish = _packing(program, out_tree)
         if any(aval.dtype == float0 for aval in program.out_avals):
@@ -248,12 +268,14 @@ class Entry:
     def with_program(self, program: Program) -> Entry:
         """The entry of another program of the same calls; it goes on counting them."""
         kind = type(self)
-        entry = kind(program, self.hidden, self.used_indices, self.keys, self.out_tree, self.donated, self.narrow)
+        entry = kind(
+            program, self.hidden, self.used_indices, self.keys, self.out_tree, self.donated, self.integer_dtypes
+        )
         return self._shared(entry)
 
     def _shared(self, entry: Entry) -> Entry:
         """Another entry of the same calls, which it counts with this one."""
-        entry.counter, entry.watch = self.counter, self.watch
+        entry.counter, entry.stale_values = self.counter, self.stale_values
         entry.captured, entry.written = self.captured, self.written
         return entry
 
@@ -263,28 +285,40 @@ class Entry:
         # Leaves that are all arrays, in pytree order, are what `run` gets: the entry itself serves them.
         if list(order) == list(range(len(leaves))) and not any(kinds):
             return self
-        where = (*order, *kinds)
-        entry = self.others.get(where)
+        variant = (*order, *kinds)
+        entry = self.others.get(variant)
         if entry is None:
             # The program keeps its order of arguments. Only the indices into the leaves change.
             used_indices = [order.index(i) for i in self.used_indices]
             donated = frozenset(order.index(i) for i in self.donated)
-            narrow = {order.index(i): dtype for i, dtype in self.narrow.items()}
+            integer_dtypes = {order.index(i): dtype for i, dtype in self.integer_dtypes.items()}
             keys = [self.keys[i] for i in order]
-            entry = self._shared(Entry(self.program, self.hidden, used_indices, keys, self.out_tree, donated, narrow))
+            entry = self._shared(
+                Entry(self.program, self.hidden, used_indices, keys, self.out_tree, donated, integer_dtypes)
+            )
             if not self.arranges:
                 read = [(place, kinds[order[place]]) for place in used_indices if kinds[order[place]] is not None]
                 converters = [(place, entry._converter(place, kind)) for place, kind in read]
                 entry.prepare = _converting(converters, entry.prepare)
             if len(self.others) >= LIMIT:
                 self.others.clear()
-            self.others[where] = entry
+            self.others[variant] = entry
         return entry
 
     def fast_path(self, fingerprint: Any) -> FastPath:
         """The fields that the generated call path uses, for settings with this fingerprint."""
-        portion = self.counter.portion
-        return fingerprint, self.prepare, self.execute, self.handlers, self.finish, self.aval, self.key, portion, self
+        calls_until_check = self.counter.calls_until_check
+        return (
+            fingerprint,
+            self.prepare,
+            self.execute,
+            self.handlers,
+            self.finish,
+            self.aval,
+            self.placement,
+            calls_until_check,
+            self,
+        )
 
     def _converter(self, place: int, kind: Any) -> Callable[[Any], Any]:
         """A function that makes a buffer of a leaf of this kind. Equal numbers share one buffer, unless the call
@@ -294,7 +328,7 @@ class Entry:
             convert: Callable[[Any], Any] = _buffer_of_number
         else:
             convert = buffer_maker(aval_of_leaf(self.keys[place]).physical, default_sharding(), kind)
-        return checking(self.narrow[place], convert) if place in self.narrow else convert
+        return checking(self.integer_dtypes[place], convert) if place in self.integer_dtypes else convert
 
     def runs(self) -> int:
         """How often the program was called, with leaves in any order and of any kind."""
@@ -313,7 +347,7 @@ class Entry:
         try:
             arguments = operands if self.prepare is None else self.prepare(operands)
             results = self.execute(arguments).consume_with_handlers(self.handlers)
-            return wrap(results[0], self.aval, self.key) if self.finish is None else self.finish(results)
+            return wrap(results[0], self.aval, self.placement) if self.finish is None else self.finish(results)
         except (JaxRuntimeError, ValueError, RuntimeError):
             self.hidden.explain_failure()
             raise
@@ -338,13 +372,13 @@ def _arranging(
     used_indices: list[int],
     keys: Sequence[Any],
     donated: frozenset[int],
-    narrow: Mapping[int, Dtype],
+    integer_dtypes: Mapping[int, Dtype],
 ) -> Callable[[Sequence[Any]], _WrappedResults]:
     """`execute` for a program that goes through `Program.run`, to move its arguments or watch the run."""
 
     def execute(operands: Sequence[Any]) -> _WrappedResults:
-        # Leaves are buffers, numbers and NumPy arrays. `Program.run` moves arrays, and needs their keys for that.
-        check_all(narrow, operands)
+        # Leaves are buffers, numbers and NumPy arrays. `Program.run` moves arrays, and needs their placements for that.
+        check_all(integer_dtypes, operands)
         pairs = zip(operands, keys, strict=True)
         leaves = [wrap(x, aval_of(key), key) if type(x) is _Buffer else x for x, key in pairs]
         # Before the hidden arrays are read: a donated one is replaced by its copy here.

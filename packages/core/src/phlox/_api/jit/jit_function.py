@@ -36,11 +36,11 @@ from ..._trace.refs import (
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, check_live
 from ..._xla.array import ArrayImpl
-from ..._xla.placement import aval_of, is_committed, key_for
+from ..._xla.placement import aval_of, is_committed, placement_for
 from ..._xla.program import explain_failure
 from . import arguments, donation
 from .bound_call import BoundCall, bind, join_static
-from .caches import Caches, Stats, bounded, caches_for
+from .caches import Caches, Stats, caches_for, clear_if_full
 from .calling import FAILURES, MAX_ARRAYS, specialize
 from .entry import NUMBERS, Entry, call_order
 from .lowered_call import LoweredCall, lower_call
@@ -60,7 +60,7 @@ from .programs import (
     with_static,
 )  # fmt: skip
 from .references import ReferenceEntry, RefKey, check_distinct, replaced
-from .traced import Traced
+from .traced import FunctionTrace
 
 if TYPE_CHECKING:
     from ..checks.explanation import Explanation
@@ -200,7 +200,7 @@ class JitFunction:
         # Read before the function runs, which may change objects among its arguments: SciPy jits `__init__` methods.
         order = None if call_key is None else call_order((call.args, call.kwargs), iter(range(len(call.leaves))))
         # Keys of leaves hold shardings besides types: a program is compiled for the devices of its arguments. The key
-        # of a trace, in `_trace`, has types alone.
+        # of a trace, in `_cached_trace`, has types alone.
         key = (call.tree, call.statics, settings.called, *call.keys)
         try:
             # `__eq__` of a static argument runs here if an earlier key has an equal hash, and may raise anything.
@@ -222,7 +222,7 @@ class JitFunction:
             fingerprint = settings.called
             # `call_key` alone finds the fast path for the latest settings: most programs never change them.
             fast_path = entry.for_leaves(call.leaves, order).fast_path(fingerprint)
-            bounded(self.calls)[call_key] = self.calls[fingerprint, call_key] = fast_path
+            clear_if_full(self.calls)[call_key] = self.calls[fingerprint, call_key] = fast_path
             if self._store.entries.get(key) is not entry:  # replaced, or cleared, by another thread meanwhile
                 self._store.forget_calls(entry)
         if any(type(x) is ShapeDtypeStruct for x in call.leaves):
@@ -245,7 +245,7 @@ class JitFunction:
             # transformation.
             raise UnexpectedTracerError(message, aval=x.aval, live=x.owner.live)
         if kind is Ref:
-            return RefKey(values([x])[0]._key)
+            return RefKey(values([x])[0]._placement)
         aval = typeof_value(x)
         if aval is None:
             call.check_arrays()
@@ -273,12 +273,12 @@ class JitFunction:
         """The call with these arguments, and the keys of its leaves."""
         call = self._bind(args, kwargs)
         # Arrays, the common case, carry their key and need no call.
-        call.keys = [x._key if type(x) is ArrayImpl else self._leaf_key(x, call) for x in call.leaves]
+        call.keys = [x._placement if type(x) is ArrayImpl else self._leaf_key(x, call) for x in call.leaves]
         return call
 
     # -- tracing and compiling
 
-    def _trace(self, call: BoundCall, refs: Sequence[Ref] = ()) -> Traced:
+    def _cached_trace(self, call: BoundCall, refs: Sequence[Ref] = ()) -> FunctionTrace:
         """The function traced for leaves of the types of this call, from the cache if possible.
 
         Users' backward rules run later and may write to `refs`, the references among the arguments. A trace with such a
@@ -289,7 +289,7 @@ class JitFunction:
         # The option is put into the settings, since the functions that this one calls are traced under it, too.
         if checks is not None and checks != settings.checks:
             with config.scope(checks=checks):
-                return self._trace(call, refs)
+                return self._cached_trace(call, refs)
         # `misses.check_miss` names the first four parts in messages, in this order. The mapped axes are one of them,
         # because collectives read their sizes.
         key = (call.tree, call.statics, settings.traced, axis_env.get(), *types)
@@ -303,25 +303,25 @@ class JitFunction:
         # While the checks trace again, what users' functions compute must be fresh. Functions of phlox read nothing
         # from outside.
         if cached is not None and not (retracing.get() and not self._is_ours):
-            if cached.watch is not None and cached.watch.is_due():
-                cached.watch.check(self.fun, functools.partial(self.retrace, call))
+            if cached.stale_values is not None and cached.stale_values.is_due():
+                cached.stale_values.check(self.fun, functools.partial(self.retrace, call))
             return cached
         name = arguments.fun_name(self.fun)
         if settings.no_tracing or settings.explain_cache_misses:
             check_miss(name, key, self._store.traces, self.parameters.label)
         if self._options.max_traces is not None:
             self._check_limit(key)
-        traced = self._stage(call, name, refs)
+        traced = self._trace_anew(call, name, refs)
         if settings.checks != "off" and not self._is_ours and not retracing.get():
-            traced = traced._replace(watch=_checks().traced(self, call, traced))
+            traced = traced._replace(stale_values=_checks().traced(self, call, traced))
         if settings.debug_key_reuse:
             check_keys(traced.closed.jaxpr)
         # A trace that closed over a tracer is valid inside of that transformation only.
         if is_reusable(traced.consts, traced.refs) and not (refs and has_backward_rule(traced.closed.jaxpr)):
-            bounded(self._store.traces)[key] = traced
+            clear_if_full(self._store.traces)[key] = traced
         return traced
 
-    def _stage(self, call: BoundCall, name: str, outer: Sequence[Ref] = ()) -> Traced:
+    def _trace_anew(self, call: BoundCall, name: str, outer: Sequence[Ref] = ()) -> FunctionTrace:
         """The function traced for leaves of the types of this call.
 
         The function gets new references for those among its arguments. Backward rules in it, which use them after the
@@ -349,16 +349,16 @@ class JitFunction:
             # A backward rule runs after this trace has ended, and reaches the caller's references through `outer`.
             for ref, argument in zip(refs, outer, strict=True):
                 ref.outer = argument
-        narrow = dtypes_of_integers(jaxpr) if self._is_ours else {}
+        integer_dtypes = dtypes_of_integers(jaxpr) if self._is_ours else {}
         closed = ClosedJaxpr(hoist_consts(jaxpr))
-        return Traced(closed, consts, trees[0], narrow, tuple(accesses(jaxpr).values), tuple(written))
+        return FunctionTrace(closed, consts, trees[0], integer_dtypes, tuple(accesses(jaxpr).values), tuple(written))
 
-    def retrace(self, call: BoundCall) -> Traced:
+    def retrace(self, call: BoundCall) -> FunctionTrace:
         """The function traced anew for this call, with the functions that it calls, to compare it with an old trace."""
         # A context variable, since the traces of the functions that this one calls have to be fresh as well.
         token = retracing.set(True)
         try:
-            return self._stage(call, arguments.fun_name(self.fun))
+            return self._trace_anew(call, arguments.fun_name(self.fun))
         finally:
             retracing.reset(token)
 
@@ -371,9 +371,9 @@ class JitFunction:
     def _check_call(self, entry: Entry, call: BoundCall) -> None:
         """The checks of calls 2, 3, 4, 8, 16, … of a program."""
         entry.counter.renew()
-        if entry.watch is not None:
+        if entry.stale_values is not None:
             with self._with_checks():
-                entry.watch.check(self.fun, functools.partial(self.retrace, call))
+                entry.stale_values.check(self.fun, functools.partial(self.retrace, call))
 
     def _with_checks(self) -> AbstractContextManager[None]:
         """A context with the flag `checks` as the option of this name says."""
@@ -401,7 +401,7 @@ class JitFunction:
         """The call traced, and lowered for the keys of `placed`, the same call with other keys."""
         # Calling a user's function with the same PRNG keys again repeats its result, and is no second use of the keys
         # under `debug_key_reuse`. A second draw by one of phlox's own functions is one.
-        traced = self._trace(call)
+        traced = self._cached_trace(call)
         return lower_call(placed or call, traced, self._options, self._donated(call), repeatable=not self._is_ours)
 
     # -- inside another transformation
@@ -418,11 +418,11 @@ class JitFunction:
         refs = call.take_refs()
         # Under a trace only types matter: operands may be tracers, which have no placement.
         call.keys = call.check_arrays()
-        traced = self._trace(call, refs)
+        traced = self._cached_trace(call, refs)
         if refs:
             check_distinct(traced.closed.jaxpr.name, refs, traced.refs)
         # The program cannot raise for a number that is too large, so the check comes before the operation is bound.
-        check_all(traced.narrow, call.leaves)
+        check_all(traced.integer_dtypes, call.leaves)
         operands = described(call.leaves, traced.closed.jaxpr)
         in_shardings, out_shardings = self._options.in_shardings, self._options.out_shardings
         if in_shardings is not None and not self._options.moves_arguments:
@@ -450,36 +450,38 @@ class JitFunction:
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """The function traced for these arguments (arrays or `ShapeDtypeStruct`s); nothing is compiled."""
-        return self.guarded(self._staged, "trace", args, kwargs)
+        return self.guarded(self._stage_of, "trace", args, kwargs)
 
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """The function lowered to StableHLO for these arguments (arrays or `ShapeDtypeStruct`s)."""
-        return self.guarded(self._staged, "lower", args, kwargs)
+        return self.guarded(self._stage_of, "lower", args, kwargs)
 
-    def _staged(self, stage: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _stage_of(self, stage: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The function traced or lowered (`stage` is "trace" or "lower") for these arguments."""
         call = self._bind(args, kwargs)
         call.leaves = [as_ref(x) for x in call.leaves]
         call.take_refs()
         call.leaves = [as_struct(x) for x in call.leaves]
         call.keys = [key_of(x, aval) for x, aval in zip(call.leaves, call.check_arrays(), strict=True)]
-        return self._traced(call) if stage == "trace" else self._lowered(call)
+        return self._as_traced(call) if stage == "trace" else self._as_lowered(call)
 
-    def _traced(self, call: BoundCall) -> stages.Traced:
-        traced, stages = self._trace(call), _stages()
+    def _as_traced(self, call: BoundCall) -> stages.Traced:
+        traced, stages = self._cached_trace(call), _stages()
         signature = stages.Call(
             call.without_values(), self._donated(call), traced.out_tree, traced.out_avals, self._options.out_shardings
         )
-        return stages.Traced(signature, traced.closed, traced.consts, lambda: self._lowered(call))
+        return stages.Traced(signature, traced.closed, traced.consts, lambda: self._as_lowered(call))
 
-    def _lowered(self, call: BoundCall) -> stages.Lowered:
+    def _as_lowered(self, call: BoundCall) -> stages.Lowered:
         # Arguments that lie nowhere yet are expected where `in_shardings` puts them, so that calls move none twice.
         placed, in_shardings = call, self._options.in_shardings
         if in_shardings is not None:
             shardings = in_shardings.spread((call.args, call.kwargs))
             placed = call.with_keys(
                 [
-                    key if sharding is None or is_committed(key) else key_for(aval_of(key), sharding, committed=True)
+                    key
+                    if sharding is None or is_committed(key)
+                    else placement_for(aval_of(key), sharding, committed=True)
                     for key, sharding in zip(call.keys, shardings, strict=True)
                 ]
             )

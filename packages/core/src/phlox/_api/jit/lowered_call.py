@@ -18,7 +18,7 @@ from .bound_call import BoundCall
 from .entry import NUMBERS, Entry, Hidden
 from .options import Options
 from .references import ReferenceEntry
-from .traced import Traced
+from .traced import FunctionTrace
 
 
 class LoweredCall(NamedTuple):
@@ -30,19 +30,19 @@ class LoweredCall(NamedTuple):
       used_indices: indices of the leaves that the program reads.
       donated: indices of the leaves that the user donates.
       reusable: those of them whose buffers the program can reuse.
-      narrow: as of `traced`, for the leaves that are Python integers.
+      integer_dtypes: as of `traced`, for the leaves that are Python integers.
       written: numbers of the references whose new values the program returns after the result: first count those
         among the arguments, then the closed-over ones.
     """
 
     lowering: Lowering
-    traced: Traced
+    traced: FunctionTrace
     call: BoundCall
     consts: list[Array]
     used_indices: list[int]
     donated: frozenset[int]
     reusable: frozenset[int]
-    narrow: dict[int, Any]
+    integer_dtypes: dict[int, Any]
     written: list[int]
 
     def entry(self, program: Program) -> Entry:
@@ -52,13 +52,13 @@ class LoweredCall(NamedTuple):
             # A pair of the user's result and the new values of references, which `ReferenceEntry.run` takes apart.
             out_tree = treedef_tuple([out_tree, tree_structure([0] * len(self.written))])
         kind = ReferenceEntry if refs or self.call.ref_indices else Entry
-        entry = kind(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.narrow)
-        entry.watch, entry.captured, entry.written = self.traced.watch, refs, self.written
+        entry = kind(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.integer_dtypes)
+        entry.stale_values, entry.captured, entry.written = self.traced.stale_values, refs, self.written
         return entry
 
 
 def lower_call(
-    call: BoundCall, traced: Traced, options: Options, donated: frozenset[int], repeatable: bool
+    call: BoundCall, traced: FunctionTrace, options: Options, donated: frozenset[int], repeatable: bool
 ) -> LoweredCall:
     """The traced call, lowered.
 
@@ -92,7 +92,7 @@ def lower_call(
     lowering = lower(
         jaxpr,
         jaxpr.name,
-        [*[c._key for c in used_consts], *leaf_types],
+        [*[c._placement for c in used_consts], *leaf_types],
         device=options.device,
         donated=usable,
         results=[*traced.result_paths(), *["a reference"] * len(written)],
@@ -102,8 +102,8 @@ def lower_call(
     )
     reusable = frozenset(used_indices[i - len(used_consts)] for i in usable)
     # A NumPy integer keeps its dtype and a Python float is none: only leaves that are Python ints can be too large.
-    narrow = {i: dtype for i, dtype in traced.narrow.items() if keys[i] is int}
-    return LoweredCall(lowering, traced, call, used_consts, used_indices, donated, reusable, narrow, written)
+    integer_dtypes = {i: dtype for i, dtype in traced.integer_dtypes.items() if keys[i] is int}
+    return LoweredCall(lowering, traced, call, used_consts, used_indices, donated, reusable, integer_dtypes, written)
 
 
 def _with_references(jaxpr: Jaxpr) -> Jaxpr:

@@ -53,8 +53,8 @@ def checking(dtype: Dtype, convert: Callable[[Any], Any]) -> Callable[[Any], Any
     return checked
 
 
-def check_all(narrow: Mapping[int, Dtype], leaves: Sequence[Any]) -> None:
+def check_all(integer_dtypes: Mapping[int, Dtype], leaves: Sequence[Any]) -> None:
     """Raises `NumberRangeError` if one of `leaves` is a Python integer that the dtype at its index does not hold."""
-    for i, dtype in narrow.items():
+    for i, dtype in integer_dtypes.items():
         if type(leaves[i]) is int and not dtypes.holds(dtype, leaves[i]):
             raise dtypes.too_large(leaves[i], dtype)

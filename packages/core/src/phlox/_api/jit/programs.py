@@ -24,7 +24,7 @@ from ..._transform.array_operations import zeros
 from ..._transform.jaxprs import unused_inputs
 from ..._xla.array import ArrayImpl
 from ..._xla.mesh import AbstractMesh
-from ..._xla.placement import Key, key_for
+from ..._xla.placement import Placement, placement_for
 from ..devices.meshes import named
 from . import arguments
 from .options import Prefix
@@ -136,15 +136,15 @@ class ShapeDtypeStruct(Typed):
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.aval.dtype.name}{more})"
 
 
-def key_of(x: Any, aval: ShapedArray) -> Key:
-    """The key of an array, or of one that a `ShapeDtypeStruct` describes."""
+def key_of(x: Any, aval: ShapedArray) -> Placement:
+    """The placement of an array, or of one that a `ShapeDtypeStruct` describes."""
     if type(x) is ArrayImpl:
-        return x._key
+        return x._placement
     # A description counts as committed: whoever gives a sharding expects the program there.
     if isinstance(x, ShapeDtypeStruct) and x.sharding is not None:
         sharding = named("ShapeDtypeStruct", x.sharding)
         if not isinstance(getattr(sharding, "mesh", None), AbstractMesh):  # which has no devices
-            return key_for(aval, sharding, committed=True)
+            return placement_for(aval, sharding, committed=True)
     return aval
 
 

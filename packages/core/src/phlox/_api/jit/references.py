@@ -114,7 +114,7 @@ class ReferenceEntry(Entry):
     def other_keys(self) -> list[Any] | None:
         """The keys of the values that the closed-over references have now; None if the program is for these."""
         # The values of closed-over references are the last arguments, so their keys are the last ones.
-        keys = [x._key for x in values(self.captured)]
+        keys = [x._placement for x in values(self.captured)]
         return None if keys == self.keys[len(self.keys) - len(keys) :] else keys
 
     def run(self, leaves: Sequence[Any]) -> Any:

@@ -26,12 +26,12 @@ from ..._xla import analysis as inspection
 from ..._xla.array import ArrayImpl
 from ..._xla.bindings import parse
 from ..._xla.compile import JaxRuntimeError
-from ..._xla.device_assignment import Plan
+from ..._xla.device_assignment import DeviceAssignment
 from ..._xla.devices import Device
 from ..._xla.host_values import as_array
 from ..._xla.layout import Format, Layout
 from ..._xla.moves import move
-from ..._xla.placement import Key, Placed, is_committed, sharding_of
+from ..._xla.placement import Placed, Placement, is_committed, sharding_of
 from ..._xla.program import Lowering, Program, has_sharding
 from .bound_call import BoundCall
 from .entry import Entry
@@ -286,7 +286,7 @@ class Lowered(Stage):
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates for the program before it is optimised: flops, bytes accessed …"""
-        return inspection.cost(self._lowering.text, self._lowering.where.devices[0])
+        return inspection.cost(self._lowering.text, self._lowering.assignment.devices[0])
 
     def compile(
         self,
@@ -319,7 +319,7 @@ class Lowered(Stage):
                     f"a program for an argument of type {aval.short} cannot be compiled: its lengths have no values",
                     instead="phlox.export.export, whose functions are compiled for each shape of a call",
                 )
-        devices = self._lowering.where.devices
+        devices = self._lowering.assignment.devices
         if device_assignment is not None and tuple(device_assignment) != devices:
             raise UnsupportedError(
                 "compile: device_assignment other than the devices that the function was lowered for",
@@ -334,16 +334,20 @@ class Lowered(Stage):
         # Options of this call come last, and so override those of `jit`.
         overrides = as_overrides({**dict(self._options.compiler_options), **(compiler_options or {})})
         program = self._lowering.compile(overrides, self._options.compile_effort)
-        return Compiled(self._call, self._lowering.where, self._lowering.keys, program, self._make_entry(program))
+        return Compiled(
+            self._call, self._lowering.assignment, self._lowering.placements, program, self._make_entry(program)
+        )
 
 
 class Compiled(Stage):
     """A program compiled for one kind of arguments. Calling it never traces; calls leave out static arguments."""
 
-    def __init__(self, call: Call, where: Plan, keys: Sequence[Key], program: Program, entry: Entry):
+    def __init__(
+        self, call: Call, assignment: DeviceAssignment, placements: Sequence[Placement], program: Program, entry: Entry
+    ):
         super().__init__(call)
-        self._where = where
-        self._keys = keys
+        self._assignment = assignment
+        self._placements = placements
         self._program = program
         self._entry = entry
 
@@ -362,20 +366,20 @@ class Compiled(Stage):
     def _placed(self, leaves: list[Any]) -> list[Any]:
         """The leaves where the program reads them: uncommitted arrays are moved, others must lie there."""
         call = self._call
-        for i, key, expected in zip(
-            call.used_indices, self._keys[call.hidden :], self._where.shardings[call.hidden :], strict=True
+        for i, placement, expected in zip(
+            call.used_indices, self._placements[call.hidden :], self._assignment.shardings[call.hidden :], strict=True
         ):
             # References, and the values of closed-over ones, are read in the call: `ReferenceEntry.run`.
             if i >= len(leaves) or type(x := leaves[i]) is Ref:
                 continue
             if type(x) is not ArrayImpl:
-                if type(key) is Placed:  # lowered for an array that lies elsewhere than new ones
-                    leaves[i] = move(as_array(x), sharding_of(key), committed=is_committed(key))
+                if type(placement) is Placed:  # lowered for an array that lies elsewhere than new ones
+                    leaves[i] = move(as_array(x), sharding_of(placement), committed=is_committed(placement))
                 continue
-            # Keys are interned, so this compares type, sharding and commitment at once.
-            if x._key is key:
+            # Placements are interned, so this compares type, sharding and commitment at once.
+            if x._placement is placement:
                 continue
-            if x.committed and not has_sharding(x._key, expected):
+            if x.committed and not has_sharding(x._placement, expected):
                 name = call.names()[i]
                 raise DeviceError(
                     f"Computation was compiled for input shardings that disagree with the shardings of arguments "
@@ -385,7 +389,7 @@ class Compiled(Stage):
                     argument=name,
                     sharding=x.sharding,
                 )
-            leaves[i] = move(x, sharding_of(key), committed=is_committed(key))
+            leaves[i] = move(x, sharding_of(placement), committed=is_committed(placement))
         return leaves
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -419,7 +423,7 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> Any:
         """The sharding of each argument, as a tree (args, kwargs); None for those that the program does not read."""
-        return self._call.spread(self._where.shardings)
+        return self._call.spread(self._assignment.shardings)
 
     @property
     def output_shardings(self) -> Any:
@@ -430,7 +434,7 @@ class Compiled(Stage):
     def input_formats(self) -> Any:
         """Layout and sharding of each argument, as a tree (args, kwargs)."""
         layouts = self._program.executable.get_parameter_layouts()
-        return self._call.spread(_formats(layouts, self._where.shardings))
+        return self._call.spread(_formats(layouts, self._assignment.shardings))
 
     @property
     def output_formats(self) -> Any:
@@ -473,12 +477,12 @@ def _checked_leaves(call: Call, what: str, args: Any, kwargs: Any) -> list[Any]:
             raise not_an_array(x, "an argument")
         # Weak types do not count: they matter while a function is traced, and this one has been.
         if type(have) is not type(expected) or (have.shape, have.dtype) != (expected.shape, expected.dtype):
-            where = call.names()[i]
+            name = call.names()[i]
             raise ShapeError(
                 f"Argument types differ from the types for which {what} was compiled. The mismatches are:\n"
-                f"Argument '{where}' compiled with {expected.str_short(False)} and called with {have.str_short(False)}",
+                f"Argument '{name}' compiled with {expected.str_short(False)} and called with {have.str_short(False)}",
                 instead="the jitted function itself, which compiles for each type",
-                argument=where,
+                argument=name,
                 shapes=[expected.shape, have.shape],
             )
     return leaves

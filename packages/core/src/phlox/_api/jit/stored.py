@@ -19,9 +19,9 @@ from ..._base.pytree import PyTreeDef
 from ..._ir.avals import ShapedArray
 from ..._xla.array import Array, put
 from ..._xla.compile import JAXLIB_VERSION, JaxRuntimeError, load_serialized
-from ..._xla.device_assignment import Plan
+from ..._xla.device_assignment import DeviceAssignment
 from ..._xla.devices import Device, devices
-from ..._xla.placement import Key, aval_of, is_committed, key_for, sharding_of
+from ..._xla.placement import Placement, aval_of, is_committed, placement_for, sharding_of
 from ..._xla.program import Program
 from .entry import NUMBERS, Entry, Hidden
 from .references import ReferenceEntry
@@ -80,10 +80,10 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
     fields = {
         "jaxlib": JAXLIB_VERSION,
         "executable": executable,
-        "where": compiled._where,
-        "keys": [_described(key) for key in compiled._keys],
+        "assignment": compiled._assignment,
+        "placements": [_described(placement) for placement in compiled._placements],
         "leaf_keys": [_described(key) for key in entry.keys],
-        "hidden": [(np.asarray(x), _described(x._key)) for x in entry.hidden.arrays],
+        "hidden": [(np.asarray(x), _described(x._placement)) for x in entry.hidden.arrays],
         "in_avals": call.in_avals,
         "names": list(call.names()),
         "out_avals": program.out_avals,
@@ -91,10 +91,10 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
         "out_shardings": program.out_shardings,
         "used_indices": list(call.used_indices),
         "donated": (call.donated, program.donated, entry.donated),
-        "narrow": dict(entry.narrow),
+        "integer_dtypes": dict(entry.integer_dtypes),
     }
     file = io.BytesIO()
-    _Pickler(file, compiled._where.devices).dump(fields)
+    _Pickler(file, compiled._assignment.devices).dump(fields)
     content = file.getvalue()
     return _checksum(content) + content, call.in_tree, call.out_tree
 
@@ -146,24 +146,24 @@ def deserialize_and_load(
             f"the program was compiled by jaxlib {fields['jaxlib']}, and this is {JAXLIB_VERSION}",
             instead="phlox.export, whose bytes are for all versions",
         )
-    where: Plan = fields["where"]
-    keys = [_key(parts) for parts in fields["keys"]]
+    assignment: DeviceAssignment = fields["assignment"]
+    placements = [_key(parts) for parts in fields["placements"]]
     try:
-        loaded = load_serialized(fields["executable"], where.devices, len(fields["out_avals"]))
+        loaded = load_serialized(fields["executable"], assignment.devices, len(fields["out_avals"]))
     except JaxRuntimeError as error:
         raise ExportError(
             f"the program cannot be loaded: {error}", instead="the platform it was compiled for"
         ) from None
     donated, donated_arguments, donated_leaves = fields["donated"]
     out_shardings = fields["out_shardings"]
-    program = Program(loaded, "", where, keys, fields["out_avals"], out_shardings, donated=donated_arguments)
+    program = Program(loaded, "", assignment, placements, fields["out_avals"], out_shardings, donated=donated_arguments)
     hidden = [_array(*parts) for parts in fields["hidden"]]
     arguments: Any = _Arguments(in_tree, fields["in_avals"], fields["names"])
     used_indices = fields["used_indices"]
     call = Call(arguments, donated, out_tree, fields["results"], None, used_indices, len(hidden))
     leaf_keys = [_key(parts) for parts in fields["leaf_keys"]]
-    entry = Entry(program, Hidden(hidden), used_indices, leaf_keys, out_tree, donated_leaves, fields["narrow"])
-    return Compiled(call, where, keys, program, entry)
+    entry = Entry(program, Hidden(hidden), used_indices, leaf_keys, out_tree, donated_leaves, fields["integer_dtypes"])
+    return Compiled(call, assignment, placements, program, entry)
 
 
 _CHECKSUM_SIZE = 32
@@ -179,13 +179,13 @@ def _described(key: Any) -> Any:
 
 
 def _key(parts: Any) -> Any:
-    return key_for(*parts) if isinstance(parts, tuple) else parts
+    return placement_for(*parts) if isinstance(parts, tuple) else parts
 
 
 def _array(value: np.ndarray[Any, Any], parts: Any) -> Array:
     """An array that a function closes over."""
-    key: Key = _key(parts)
-    return put(value, aval_of(key), sharding_of(key), committed=is_committed(key))
+    placement: Placement = _key(parts)
+    return put(value, aval_of(placement), sharding_of(placement), committed=is_committed(placement))
 
 
 class _Pickler(pickle.Pickler):

@@ -11,22 +11,23 @@ from ..._ir.jaxpr import ClosedJaxpr
 from ..._trace.refs import Ref
 
 
-class Traced(NamedTuple):
+class FunctionTrace(NamedTuple):
     """A function traced for one kind of arguments: its Jaxpr, closed-over values, and the treedef of its result.
 
-    The Jaxpr takes `consts` as its first arguments. `narrow` has the dtypes that must hold the leaves which are Python
-    integers, by leaf index; see `narrowing`. `refs` are the references from outside that it uses. Of the references
-    among the arguments, it writes those with the numbers `written`, and returns their new values after the result.
-    `watch` has the values from outside that the trace read, if any are to be compared later; see `checks.stale_values`.
+    The Jaxpr takes `consts` as its first arguments. `integer_dtypes` has the dtypes that must hold the leaves which are
+    Python integers, by leaf index; see `narrowing`. `refs` are the references from outside that it uses. Of the
+    references among the arguments, it writes those with the numbers `written`, and returns their new values after the
+    result. `stale_values` has the values from outside that the trace read, if any are to be compared later; see
+    `checks.stale_values`.
     """
 
     closed: ClosedJaxpr
     consts: list[Any]
     out_tree: PyTreeDef
-    narrow: dict[int, Any]
+    integer_dtypes: dict[int, Any]
     refs: tuple[Ref, ...] = ()
     written: tuple[int, ...] = ()
-    watch: Any = None
+    stale_values: Any = None
 
     def result(self) -> Any:
         """The result with abstract values as leaves, since constructors of users' pytree classes may read shapes."""

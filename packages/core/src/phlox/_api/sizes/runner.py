@@ -174,7 +174,7 @@ class Plan:
         # Known only after the first call: results have keys that depend on the program.
         if self.cuts is None:
             self.cuts = [
-                (i, cutter(x._key, shape, self._settings))
+                (i, cutter(x._placement, shape, self._settings))
                 for i, (x, shape) in enumerate(zip(results, self.shapes, strict=True))
                 if x.shape != shape
             ]

@@ -34,7 +34,7 @@ from ..._xla.placement import Placed
 from ..export import dimensions as dimensions  # reads the constraints of scopes
 from ..jit import arguments, donation
 from ..jit.bound_call import BoundCall, join_static
-from ..jit.caches import bounded
+from ..jit.caches import clear_if_full
 from ..jit.entry import NUMBERS
 from ..jit.jit_function import JitFunction
 from ..jit.references import RefKey
@@ -163,17 +163,17 @@ class SizedFunction:
             if plan is not None:
                 return plan.run(leaves)
         call = jitted._bind(args, kwargs)
-        call.keys = keys = [x._key if type(x) is ArrayImpl else jitted._leaf_key(x, call) for x in call.leaves]
+        call.keys = keys = [x._placement if type(x) is ArrayImpl else jitted._leaf_key(x, call) for x in call.leaves]
         key = (call.tree, call.statics, settings.called, *keys)
         try:
             plan = self.plans[key]
         except KeyError:
-            plan = bounded(self.plans)[key] = self.plan(call)
+            plan = clear_if_full(self.plans)[key] = self.plan(call)
         if plan is None:
             return self.call_exact(args, kwargs)
         # A leaf of another kind has no key that is found fast.
         if call_key is not None and all(part is not None for part in call_key):
-            bounded(self.fast_plans)[call_key] = plan
+            clear_if_full(self.fast_plans)[call_key] = plan
         return plan.run(call.leaves)
 
     def call_traced(self, args: Any, kwargs: Any) -> Any:
@@ -393,7 +393,7 @@ def _fast_key(x: Any) -> Any:
     """The key of a leaf among `fast_plans`; None for leaves that are read otherwise."""
     kind = type(x)
     if kind is ArrayImpl:
-        return x._key
+        return x._placement
     if kind is np.ndarray:
         return x.dtype, x.shape
     return kind if kind in NUMBERS else None

@@ -180,7 +180,7 @@ class _Compiled(stages.Compiled):
     """The program of a bucket, compiled. It takes arguments of all sizes of the bucket."""
 
     def __init__(self, lowered: _Lowered, inner: stages.Compiled):
-        super().__init__(lowered._call, inner._where, inner._keys, inner._program, inner._entry)
+        super().__init__(lowered._call, inner._assignment, inner._placements, inner._program, inner._entry)
         self._inner = inner
         self._runner = lowered._runner
         self._names = lowered._names
@@ -203,7 +203,7 @@ class _Compiled(stages.Compiled):
             if aval is None:
                 raise not_an_array(x, "an argument")
             avals.append(aval)
-        keys = [x._key if type(x) is ArrayImpl else aval for x, aval in zip(leaves, avals, strict=True)]
+        keys = [x._placement if type(x) is ArrayImpl else aval for x, aval in zip(leaves, avals, strict=True)]
         plan_key = (config.current().executed, *keys)
         plan = self._plans.get(plan_key)
         if plan is None:
@@ -221,12 +221,12 @@ class _Compiled(stages.Compiled):
             )
             is_outside = any(size is not None and size.name in outside for size in axes)
             if not fits or is_outside or aval.dtype != padded.dtype:
-                where = self._call.names()[i]
+                name = self._call.names()[i]
                 raise ShapeError(
                     f"Argument types differ from the types for which this compiled function was compiled: argument "
-                    f"{where} is {aval.short}, and the bucket is {padded.short}, for {self._runner.label()}",
+                    f"{name} is {aval.short}, and the bucket is {padded.short}, for {self._runner.label()}",
                     instead="the jitted function itself, which has a program for each bucket",
-                    argument=where,
+                    argument=name,
                     shapes=[padded.shape, aval.shape],
                 )
         return tuple(sorted(lengths.items()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..._ir.jaxpr import ClosedJaxpr, bound, memoized
+from ..._ir.jaxpr import ClosedJaxpr, memoized, with_constants
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
@@ -98,4 +98,4 @@ def masked_programs(mask: Any, params: dict[str, Any]) -> list[ClosedJaxpr]:
         return [masked_test.bind(*eval_jaxpr(inner.jaxpr, inner.consts, *xs), xs[0])]
 
     test = memoized(inner.jaxpr, "test", lambda: restage(fun, inner.in_avals, inner.jaxpr))
-    return [bound(test, [mask]), bound(turn, [mask])]
+    return [with_constants(test, [mask]), with_constants(turn, [mask])]

@@ -33,7 +33,7 @@ def call(closed: ClosedJaxpr, args: Sequence[Any], *, name: str, inline: bool = 
 
 def _jit_eager(*args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Any]:
     arrays = [operand(x) for x in args]
-    keys = tuple(x._key for x in arrays)
+    keys = tuple(x._placement for x in arrays)
     # Compiled programs are kept on the Jaxpr, and die with it.
     memo, key = jaxpr.jaxpr.memo, ("program", keys, config.current().executed)
     program = memo.get(key)

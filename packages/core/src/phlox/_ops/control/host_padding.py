@@ -18,7 +18,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._xla.array import Array, ArrayImpl, physical, wrap
 from ..._xla.host_values import as_array, operand
 from ..._xla.partition_spec import PartitionSpec
-from ..._xla.placement import Key, aval_of, is_committed, key_for, sharding_of
+from ..._xla.placement import Placement, aval_of, is_committed, placement_for, sharding_of
 from ..._xla.sharding import CompilerSharding, HloSharding, NamedSharding, Sharding
 from ..._xla.transfer import buffer_maker
 
@@ -45,21 +45,21 @@ def pad_on_host(x: Any, aval: ShapedArray) -> Array:
         x = operand(x)
     if x.shape == aval.shape:
         return operand(x)
-    key = x._key if type(x) is ArrayImpl else shaped(x.shape, aval.dtype)
-    return padder(key, aval, config.current().executed)(x)
+    placement = x._placement if type(x) is ArrayImpl else shaped(x.shape, aval.dtype)
+    return padder(placement, aval, config.current().executed)(x)
 
 
 def cut_on_host(x: Array, shape: tuple[int, ...]) -> Array:
     """The beginning of `x` along each axis. Leading rows share the memory of `x` on CPUs."""
-    return x if x.aval.shape == shape else cutter(x._key, shape, config.current().executed)(x)
+    return x if x.aval.shape == shape else cutter(x._placement, shape, config.current().executed)(x)
 
 
 @functools.lru_cache(8192)
-def padder(key: Key, aval: ShapedArray, settings: Any) -> Callable[[Any], Array]:
-    """A function that pads arrays and operands with `key` to the type `aval`, on their devices."""
-    shape, stored = aval_of(key).physical.shape, aval.physical
+def padder(placement: Placement, aval: ShapedArray, settings: Any) -> Callable[[Any], Array]:
+    """A function that pads arrays and operands with `placement` to the type `aval`, on their devices."""
+    shape, stored = aval_of(placement).physical.shape, aval.physical
     is_plain = stored.dtype == aval.dtype
-    place = _placer(key, aval, settings)
+    place = _placer(placement, aval, settings)
     axes = [axis for axis, (n, size) in enumerate(zip(shape, stored.shape, strict=True)) if n != size]
     inside: Any = tuple(map(slice, shape))
     # what is behind the end of each axis, within the earlier ones
@@ -81,11 +81,11 @@ def padder(key: Key, aval: ShapedArray, settings: Any) -> Callable[[Any], Array]
 
 
 @functools.lru_cache(8192)
-def cutter(key: Key, shape: tuple[int, ...], settings: Any) -> Callable[[Array], Array]:
-    """A function that cuts arrays with `key` to this shape."""
-    aval = aval_of(key)
+def cutter(placement: Placement, shape: tuple[int, ...], settings: Any) -> Callable[[Array], Array]:
+    """A function that cuts arrays with `placement` to this shape."""
+    aval = aval_of(placement)
     is_plain = aval.physical.dtype == aval.dtype
-    place = _placer(key, shaped(shape, aval.dtype, aval.weak_type), settings)
+    place = _placer(placement, shaped(shape, aval.dtype, aval.weak_type), settings)
     is_rows = aval.shape[1:] == shape[1:]
     inside: Any = slice(shape[0]) if is_rows else tuple(map(slice, shape))
 
@@ -109,13 +109,15 @@ def _memory(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return np.ndarray(shape, dtype, memory, start)
 
 
-def _placer(key: Key, aval: ShapedArray, settings: Any) -> Callable[[np.ndarray], Array]:
-    """A function that makes arrays of type `aval` from elements on the host, on the devices of arrays with `key`. They
-    share memory with the elements where that is possible."""
-    sharding, stored = sharding_of(key), aval.physical
+def _placer(placement: Placement, aval: ShapedArray, settings: Any) -> Callable[[np.ndarray], Array]:
+    """A function that makes arrays of type `aval` from elements on the host, on the devices of `placement`.
+
+    They share memory with the elements where that is possible.
+    """
+    sharding, stored = sharding_of(placement), aval.physical
     if len(sharding.devices) > 1:
         sharding = _divisible(sharding, aval.shape)
-    new = key_for(aval, sharding, is_committed(key))
+    new = placement_for(aval, sharding, is_committed(placement))
     put, new_aval = buffer_maker(stored, sharding, stored.dtype, share=True), aval_of(new)
     return lambda host: wrap(put(host), new_aval, new)
 

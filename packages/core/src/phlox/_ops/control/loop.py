@@ -252,7 +252,7 @@ def _while_dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[b
     return [stops or flag for flag in carried]
 
 
-def _while_narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+def _while_drop_unused(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     if all(used):
         return eqn
     params = eqn.params
@@ -419,7 +419,7 @@ while_p = ProgramPrimitive(
     pad=pads_programs,
     masked=lambda mask, *args, **params: while_p.rebind(args, params, masked_programs(mask, params)),
     steps=_while_steps,
-    narrow=_while_narrow,
+    drop_unused=_while_drop_unused,
     dependent=_while_dependent,
     keys=_while_keys,
     checked=_while_checked,

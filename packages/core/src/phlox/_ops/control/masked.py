@@ -14,7 +14,7 @@ from typing import Any
 
 from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, bound, contains, jaxprs_in, memoized
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, contains, jaxprs_in, memoized, with_constants
 from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
@@ -84,7 +84,9 @@ def _masked_run(mask: Any) -> Callable[[JaxprEqn, list[Any]], Any]:
             return primitive.masked(mask, *values, **params)
         if primitive.rebuild is None:  # a function of scalars, such as that of a reduction
             return primitive.bind(*values, **params)
-        programs = [bound(masked_jaxpr(body.program, typeof(mask)), [mask]) for body in primitive.bodies(params)]
+        programs = [
+            with_constants(masked_jaxpr(body.program, typeof(mask)), [mask]) for body in primitive.bodies(params)
+        ]
         return primitive.rebind(values, params, programs)
 
     return run

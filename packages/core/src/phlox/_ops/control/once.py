@@ -142,7 +142,7 @@ def once_batch(
     return prim.rebind(args, params, programs), list(out_dims)
 
 
-def once_narrow(prim: ProgramPrimitive, selectors: int, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+def once_drop_unused(prim: ProgramPrimitive, selectors: int, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     """The equation without its unused results, and without operands that only those need."""
     if all(used):
         return eqn
@@ -165,6 +165,6 @@ _RULES: dict[str, Callable[..., Any]] = {
     "linearize": _once_linearize,
     "transpose": once_transpose,
     "batch": once_batch,
-    "narrow": once_narrow,
+    "drop_unused": once_drop_unused,
     "dependent": _once_dependent,
 }

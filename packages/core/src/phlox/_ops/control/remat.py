@@ -27,7 +27,7 @@ from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .call import rebuild_call
 from .division import Divided, Policy, divide
-from .once import once_narrow, once_transpose, runs_once
+from .once import once_drop_unused, once_transpose, runs_once
 
 #: For each operand whether it passes an optimization barrier, which keeps XLA's CSE from reusing the first computation.
 Flags = bool | tuple[bool, ...]
@@ -179,12 +179,12 @@ def _remat_transpose(cotangents: Sequence[Any], *args: Any, prevent_cse: Flags, 
     return once_transpose(checkpoint, 0, cotangents, *args, prevent_cse=flags, **params)
 
 
-def _remat_narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+def _remat_drop_unused(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     flags = eqn.params["prevent_cse"]
     if not isinstance(flags, bool) and not all(used):
         read = narrowed(eqn.params["jaxpr"], used)[1]
         eqn = eqn.replace(params={**eqn.params, "prevent_cse": _selected(flags, read)})
-    return once_narrow(checkpoint, 0, eqn, used)
+    return once_drop_unused(checkpoint, 0, eqn, used)
 
 
 def _remat_keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
@@ -201,7 +201,7 @@ checkpoint = runs_once(
     transpose=_remat_transpose,
     eager=_remat_eager,
     keys=_remat_keys,
-    narrow=_remat_narrow,
+    drop_unused=_remat_drop_unused,
 )
 
 name_p = Primitive(

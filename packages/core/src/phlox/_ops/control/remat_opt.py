@@ -1,7 +1,7 @@
 """The `remat_opt` primitive: runs the forward rule of a custom_vjp function, which computes results and residuals.
 
-When no residual is used, as in the forward half of a `checkpoint`, the rule `narrow` replaces it with a call of the
-function itself.
+When no residual is used, as in the forward half of a `checkpoint`, the rule `drop_unused` replaces it with a call of
+the function itself.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _remat_opt_batch(
     return remat_opt.rebind(args, params, [fun, fwd]), out_dims
 
 
-def _remat_opt_narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+def _remat_opt_drop_unused(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     params = eqn.params
     fun: ClosedJaxpr = params["fun_jaxpr"]
     count, own = len(fun.out_avals), params["num_fun_consts"]
@@ -108,6 +108,6 @@ remat_opt = ProgramPrimitive(
     batch=_remat_opt_batch,
     pad=lambda padding, eqn, *args: padding.run(eqn.params["fwd_jaxpr"], args[eqn.params["num_fun_consts"] :]),
     eager=_remat_opt_eager,
-    narrow=_remat_opt_narrow,
+    drop_unused=_remat_opt_drop_unused,
     nan_checked=True,
 )

@@ -450,7 +450,7 @@ def _known_step(
 # --- dead code, and policies of checkpoint --------------------------------------------------------------
 
 
-def _scan_narrow(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+def _scan_drop_unused(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     if all(used):
         return eqn
     params = eqn.params
@@ -562,7 +562,7 @@ scan = ProgramPrimitive(
     batch=_scan_batch,
     pad=scan_pad,
     steps=_scan_steps,
-    narrow=_scan_narrow,
+    drop_unused=_scan_drop_unused,
     dependent=_scan_dependent,
     divide=_scan_divide,
     keys=_scan_keys,

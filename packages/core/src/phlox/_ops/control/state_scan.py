@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..._base.errors import DerivativeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, bound, hoisted, memoized, only
+from ..._ir.jaxpr import ClosedJaxpr, hoisted, memoized, only, with_constants
 from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
@@ -403,7 +403,7 @@ def _scan_states_masked(
     ends = zip(o.counts, (_ZERO, _ONE), strict=True)
     counts = [common_count.bind(select(mask, count, end)) for count, end in ends]
     args = tuple(x for part in o._replace(counts=counts) for x in part)
-    step = bound(masked_jaxpr(step_jaxpr, typeof(mask)), [mask])
+    step = with_constants(masked_jaxpr(step_jaxpr, typeof(mask)), [mask])
     return scan_states.rebind(args, {"lengths": lengths, **params}, [*masked_programs(mask, params), step])
 
 

@@ -25,7 +25,7 @@ from ..._xla.manual_computation import manual_computation
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..._xla.moves import move
 from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, reductions_in
-from ..._xla.placement import aval_of, key_for
+from ..._xla.placement import aval_of, placement_for
 from ..._xla.platforms import platform_of
 from ..._xla.program import spec_text
 from ..._xla.sharding import NamedSharding, Sharding, spec_of
@@ -139,8 +139,8 @@ def _cast_eager(x: Any, axes: tuple[Any, ...] | None) -> Any:
     changed = mesh.explicit_axes if axes is None else axes
     kinds = [AxisType.Auto if n in changed else t for n, t in zip(mesh.axis_names, mesh.axis_types, strict=True)]
     spec = sharding.spec.update(reduced=sharding.spec.reduced.difference(changed))
-    key = key_for(x.aval, sharding.update(mesh=mesh.update(axis_types=kinds), spec=spec), x.committed)
-    return wrap(x._buf, aval_of(key), key)
+    placement = placement_for(x.aval, sharding.update(mesh=mesh.update(axis_types=kinds), spec=spec), x.committed)
+    return wrap(x._buf, aval_of(placement), placement)
 
 
 #: the identity, whose result has a type without the explicit axes `axes` (None: all): the compiler decides there

@@ -21,7 +21,7 @@ from ..._ir.key_uses import passes, replaces
 from ..._ir.primitive import Primitive, Unfused, primitive
 from ..._ir.sharding_types import entries_of, resized
 from ..._trace.staging import JaxprTracer
-from ..._trace.trace import ArrayLike, recorder, typeof
+from ..._trace.trace import ArrayBase, recorder, typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, linear_jvp, move_axis, sum_axes, weak_number
 from ..._transform.batch import BatchAxis, Dim, batch_of_one, place_axis
@@ -418,7 +418,7 @@ copy = structural(
 def own(x: Any) -> Any:
     """`x` as an array or tracer: a number or NumPy array becomes a constant of the jaxpr being traced, or an array."""
     # Arrays and tracers are returned at once: this is on the path of every call.
-    if isinstance(x, ArrayLike):
+    if isinstance(x, ArrayBase):
         return x
     program = recorder()
     return as_array(x) if program is None else program.constant(x, typeof(x))

@@ -28,7 +28,7 @@ from ..._transform.array_operations import weak_number
 from ..._xla import transfer
 from ..._xla.array import Array, ArrayImpl, put, wrap
 from ..._xla.devices import Device, local_devices
-from ..._xla.placement import key_for
+from ..._xla.placement import placement_for
 from ..._xla.sharding import Sharding, single_device
 from ...typing import ArrayLike, DTypeLike
 from .._manipulation.joining import stack
@@ -321,7 +321,7 @@ def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = No
     # A buffer of 64 bits outside of 64-bit mode
     if dtypes.canonical(aval.dtype) != aval.dtype:
         return asarray(transfer.buffer_to_numpy(buf, aval, single_device(source)))
-    out = wrap(buf, aval, key_for(aval, single_device(source), False))
+    out = wrap(buf, aval, placement_for(aval, single_device(source), False))
     return placed(out, device)
 
 

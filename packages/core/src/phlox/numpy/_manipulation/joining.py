@@ -17,14 +17,14 @@ from ..._operands.checks import canonical_axis, check, check_one, integer, type_
 from ..._operands.promotion import promote_dtypes
 from ..._ops.structure import shape as ops, slicing
 from ..._ops.structure.slicing import along
-from ..._trace.trace import ArrayLike as Base
+from ..._trace.trace import ArrayBase
 from ...typing import Array, ArrayLike, DTypeLike
 from .shapes import atleast_1d, atleast_2d, expand_dims, ravel
 
 
 def rows_of(function: str, arrays: Any, option: Any = None) -> list[Any]:
     """The arrays to join, checked. `option` is the function's second argument, if a forgotten tuple could fill it."""
-    if isinstance(option, tuple | list) or (isinstance(option, np.ndarray | Base) and option.ndim):
+    if isinstance(option, tuple | list) or (isinstance(option, np.ndarray | ArrayBase) and option.ndim):
         raise ArgumentError(
             f"{function} takes its arrays as one sequence, got a second argument of type {type(option).__name__}",
             instead=f"phlox.numpy.{function}([a, b])",

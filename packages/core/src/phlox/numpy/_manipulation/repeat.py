@@ -19,7 +19,7 @@ from ..._ops.reductions.running import cumsum
 from ..._ops.structure import shape as ops
 from ..._ops.structure.iota import iota
 from ..._ops.structure.slicing import along
-from ..._trace.trace import ArrayLike as Base, Tracer
+from ..._trace.trace import ArrayBase, Tracer
 from ...typing import Array, ArrayLike, Shape
 from .._creation.fill import zeros
 from .._elementwise.binary import remainder, subtract
@@ -175,7 +175,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[in
         return reshape(roll(ravel(a), shift, 0), type_of(a).shape)
     axes = several(axis)
     many: Any = shift
-    if isinstance(shift, Base):
+    if isinstance(shift, ArrayBase):
         count = broadcast_shapes(type_of(many).shape, (len(axes),))[-1]
         axes = axes * count if len(axes) == 1 else axes
         for i, by in zip(axes, unstack_rows(broadcast_to(many, (count,))), strict=True):
