@@ -58,10 +58,10 @@ def test_values_of_settings_are_forgotten():
 
 def test_equal_settings_have_one_mark_after_clearing():
     with config.scope(default_matmul_precision="high"):
-        inside = config.current().traced
+        inside = config.current().trace_fingerprint
     phlox.clear_caches()
     with config.scope(default_matmul_precision="high"):
-        assert config.current().traced is inside
+        assert config.current().trace_fingerprint is inside
     marks = len(config._fingerprints)
     for _ in range(300):
         config.update("enable_x64", True)

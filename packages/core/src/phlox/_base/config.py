@@ -1,8 +1,8 @@
 """Settings: the table of flags, their process-wide values, and scoped overrides for one thread or async task.
 
-A `Settings` is an immutable snapshot. Its fingerprints are part of cache keys: `Settings.traced` changes when a flag
-changes that can change a traced Jaxpr, `Settings.executed` for flags that change how a compiled program is run, and
-`Settings.called` for both. Fingerprints are interned, so that the fast path compares one pointer.
+A `Settings` is an immutable snapshot. Its fingerprints are part of cache keys: `trace_fingerprint` changes with each flag
+that can change a traced Jaxpr, `execution_fingerprint` with those that change how a compiled program is run, and
+`call_fingerprint` with both. Fingerprints are interned, so that the fast path compares one pointer.
 
 Every flag ``name`` can be set by ``phlox.config.update("name", value)`` (JAX's ``jax_name`` is understood
 too), by the environment variable ``PHLOX_NAME`` or else ``JAX_NAME``, and by the context manager
@@ -247,9 +247,9 @@ class Fingerprint:
 # Three kinds, so that each cache depends on no more flags than it must: `debug_nans` makes programs anew, and leaves
 # traces as they are.
 _KINDS = {
-    "traced": tuple(name for name, flag in FLAGS.items() if flag.traced),
-    "executed": tuple(name for name, flag in FLAGS.items() if flag.executed),
-    "called": tuple(name for name, flag in FLAGS.items() if flag.traced or flag.executed),
+    "trace_fingerprint": tuple(name for name, flag in FLAGS.items() if flag.traced),
+    "execution_fingerprint": tuple(name for name, flag in FLAGS.items() if flag.executed),
+    "call_fingerprint": tuple(name for name, flag in FLAGS.items() if flag.traced or flag.executed),
 }
 _fingerprints: Interned[Fingerprint] = Interned()
 
@@ -263,7 +263,7 @@ _MAX_REPLACED = 64
 
 
 class Settings:
-    """The values of all flags, as read-only attributes, and the fingerprints `traced`, `executed` and `called`."""
+    """The values of all flags, as read-only attributes, and three fingerprints of them."""
 
     __slots__ = (*_NAMES, *_KINDS, "_replaced", "strict")
     _replaced: dict[Any, Settings]
@@ -508,5 +508,5 @@ def forget() -> None:
 
 
 def flags_of(kind: str) -> tuple[str, ...]:
-    """Names of the flags in a fingerprint of this kind ("traced", "executed", "called"), in the order of its values."""
+    """Names of the flags in the fingerprint of this name, in the order of its values."""
     return _KINDS[kind]

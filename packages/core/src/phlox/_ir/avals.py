@@ -94,7 +94,7 @@ class ShapedArray:
         aval = shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
         if manual_axis_type is not None:
             aval = aval.varying(frozenset(manual_axis_type.varying))
-        return aval if sharding is None else aval.laid(_spec_of(sharding, aval.ndim))
+        return aval if sharding is None else aval.with_spec(_spec_of(sharding, aval.ndim))
 
     def __reduce__(self) -> Any:
         if not self.annotated:
@@ -124,7 +124,7 @@ class ShapedArray:
         """This type with values that vary along exactly the axes `vma`."""
         return self if vma == self.vma else _annotated(self.shape, self.dtype, self.weak_type, vma, self.spec)
 
-    def laid(self, spec: Spec | None) -> ShapedArray:
+    def with_spec(self, spec: Spec | None) -> ShapedArray:
         """This type with this `spec`."""
         return self if spec is self.spec else _annotated(self.shape, self.dtype, self.weak_type, self.vma, spec)
 
@@ -152,12 +152,11 @@ class ShapedArray:
         return self if dtype is self.dtype else _annotated(self.shape, dtype, False, self.vma, self.spec)
 
     def cotangent(self) -> ShapedArray:
-        """The type of cotangents: as that of tangents, but unreduced over the axes where this type is reduced, and the
-        reverse."""
+        """The type of cotangents: the tangent type with reduced and unreduced axes exchanged."""
         aval = self.tangent()
         if (spec := aval.spec) is None:
             return aval
-        return aval.laid(spec_over(spec.mesh, spec.entries, spec.reductions.cotangent()))
+        return aval.with_spec(spec_over(spec.mesh, spec.entries, spec.reductions.cotangent()))
 
     def to_tangent_aval(self) -> ShapedArray:
         """JAX's name for `tangent`."""
@@ -209,7 +208,8 @@ def _physical(aval: ShapedArray) -> ShapedArray:
     return shaped(aval.shape, aval.dtype, aval.weak_type) if aval.annotated else aval
 
 
-#: the attributes that are computed at first access; sharding.py, which this layer cannot import, adds `sharding`
+#: the attributes that are computed at first access; higher layers add
+#: `sharding` (sharding.py), `manual_axis_type` (meshes.py) and `memory_space` (memory.py)
 LAZY_ATTRIBUTES: dict[str, Callable[[ShapedArray], Any]] = {"short": _short, "text": _text, "physical": _physical}
 
 
@@ -254,7 +254,7 @@ def read_shardings_with(spec_of: Callable[[Any, int], Spec | None]) -> None:
     _spec_of = spec_of
 
 
-_NOWHERE: frozenset[Any] = frozenset()
+_NO_AXES: frozenset[Any] = frozenset()
 
 
 def _make_aval(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
@@ -265,7 +265,7 @@ def _make_aval(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
     aval.shape = tuple([n if type(n) is int or is_symbolic(n) else int(n) for n in shape])
     aval.dtype = dtype
     aval.weak_type = weak_type
-    aval.vma = _NOWHERE
+    aval.vma = _NO_AXES
     aval.spec = None
     aval.annotated = False
     aval.ndim = len(shape)

@@ -1,6 +1,6 @@
 """The rules of primitives. Each is declared here once, as an annotated attribute of `Rules`.
 
-Slots of `Primitive`, names of its arguments, messages for missing rules, docs/primitives.md and the tests of the
+`bodies` and `rebuild` of operations that hold programs are functions, see `_trace.program_primitive`. Slots of `Primitive`, names of its arguments, messages for missing rules, docs/primitives.md and the tests of the
 registry are made from these declarations. In the calls, ``*args`` are the operands and ``**params`` the parameters of
 an equation.
 """
@@ -126,7 +126,7 @@ class Rules:
             "(outs, *avals, **params) -> entries, or a list of them",
             "for each axis of a result the mesh axes that it is split over, where operands are split over explicit "
             "axes, see `_ir.sharding_types`; `outs` is what `types` returned. Without it the operation is elementwise. "
-            "`sharding_in_types`: the rule `types` has said it",
+            "`sharding_in_types`: the rule `types` already sets it",
         ),
     ]
     vma: Annotated[
@@ -134,7 +134,7 @@ class Rules:
         Rule(
             "(avals, params) -> mesh axes or None",
             "the mesh axes along which the results vary, where that is tracked (inside of shard_map); None: the rule "
-            "`types` has said it. Without it they vary along all axes along which an operand does",
+            "`types` already sets it. Without it they vary along all axes along which an operand does",
         ),
     ]
     effects: Annotated[Any, Rule("(params) -> effects", "see `_ir.effects`; of programs: those of their operations")]
@@ -142,8 +142,8 @@ class Rules:
         Any,
         Rule(
             "(eqn, uses_of) -> KeyUses",
-            "how PRNG keys are used; `uses_of(program)` says it of a program. Without it it is what the parameter "
-            "`program` says, or else all keys among the operands are used up and no result is a new one",
+            "how PRNG keys are used; `uses_of(program)` returns the uses in a program. Without it they are the uses in "
+            "the parameter `program`; without a program all key operands are used up, and no result is a new key",
         ),
     ]
     pad: Annotated[

@@ -260,7 +260,7 @@ def checked(
         twice = next(axis for axis in used if used.count(axis) > 1)
         refuse(name, f"two axes of the result would be split over {twice!r}", avals, RESHARD)
     # A result that is split over an axis differs between the devices along it, so that it is not reduced there.
-    return out.laid(spec_over(mesh, entries, reductions._replace(reduced=reductions.reduced.difference(used))))
+    return out.with_spec(spec_over(mesh, entries, reductions._replace(reduced=reductions.reduced.difference(used))))
 
 
 def mesh_of(name: str, avals: Sequence[ShapedArray]) -> Any:

@@ -113,7 +113,8 @@ _plans: dict[Any, list[tuple[Any, bool, int] | None] | None] = forgettable({})
 _PLANS_LIMIT = 8192
 
 
-def _prepared(function: str, args: Sequence[Any], inexact: bool) -> Sequence[Any]:
+def _convert_operands(function: str, args: Sequence[Any], inexact: bool) -> Sequence[Any]:
+    """Converts the operands by the cached plan of their types."""
     avals, values = [], []
     for i, x in enumerate(args):
         if isinstance(x, ArrayBase):
@@ -123,8 +124,8 @@ def _prepared(function: str, args: Sequence[Any], inexact: bool) -> Sequence[Any
             x, aval = checked(function, i, x)
             avals.append(aval)
             values.append(x)
-    # Types are interned, so that hashing the key costs little. `traced` changes with each flag that tracing reads.
-    key = (inexact, config.current().traced, *avals)
+    # Types are interned, so that hashing the key costs little.
+    key = (inexact, config.current().trace_fingerprint, *avals)
     try:
         plan = _plans[key]
     except KeyError:
@@ -136,7 +137,8 @@ def _prepared(function: str, args: Sequence[Any], inexact: bool) -> Sequence[Any
     if plan is None:
         return values
     return [
-        x if what is None else _to_rank(to_dtype(x, *what[:2]), what[2]) for x, what in zip(values, plan, strict=True)
+        x if conversion is None else _to_rank(to_dtype(x, conversion[0], conversion[1]), conversion[2])
+        for x, conversion in zip(values, plan, strict=True)
     ]
 
 
@@ -164,9 +166,9 @@ def _plan(function: str, avals: Sequence[ShapedArray], inexact: bool) -> list[tu
 
 def promoted(function: str, *args: Any) -> Sequence[Array]:
     """The arguments checked, and converted to one dtype and one rank, for elementwise functions."""
-    return _prepared(function, args, inexact=False)
+    return _convert_operands(function, args, inexact=False)
 
 
 def promoted_inexact(function: str, *args: Any) -> Sequence[Array]:
     """Like `promoted`, but integers become floats."""
-    return _prepared(function, args, inexact=True)
+    return _convert_operands(function, args, inexact=True)

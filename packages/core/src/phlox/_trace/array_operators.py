@@ -1,7 +1,8 @@
 """The operators of arrays and tracers: arithmetic, comparisons, indexing, iteration.
 
-An operator with two operands calls the function of `phlox.numpy` at once if the class of the other operand is in
-`OPERANDS`, as nearly always. Other objects go through `operate`, which converts them or returns NotImplemented.
+An operator with two operands calls the jitted function inside of the ufunc of `phlox.numpy` at once if the class of the
+other operand is in `OPERANDS`, as nearly always. Other objects go through `operate`, which converts them or returns
+NotImplemented. `numpy/_arrays/functions.py` puts these functions into the module `numpy_functions`.
 """
 
 from __future__ import annotations

@@ -98,19 +98,19 @@ class JaxprTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         invars: list[Atom] = [x.variable if type(x) is JaxprTracer and x.owner is self else self.atom(x) for x in args]
         avals = primitive.types_of(tuple([v.aval for v in invars]), params)
-        where = source.user_location(2)
-        # Reports of keys that are used twice depend on whose lines draw. An operation with one result draws from its
-        # first operand; a program inside of one, from any.
+        location = source.user_location(2)
+        # Reports of PRNG keys that are used twice name the caller's line. In an operation with one result only the first
+        # operand can be a key; one that holds programs may take keys anywhere.
         if primitive.multiple_results:
-            if where is not None and any(is_extended(v.aval.dtype) for v in invars):
-                where = source.with_caller(where)
+            if location is not None and any(is_extended(v.aval.dtype) for v in invars):
+                location = source.with_caller(location)
             outvars = [Var(aval) for aval in avals]
-            self.eqns.append(JaxprEqn(invars, outvars, primitive, params, where))
+            self.eqns.append(JaxprEqn(invars, outvars, primitive, params, location))
             return [JaxprTracer(self, v) for v in outvars]
-        if where is not None and invars and isinstance(invars[0].aval.dtype, ExtendedDtype):
-            where = source.with_caller(where)
+        if location is not None and invars and isinstance(invars[0].aval.dtype, ExtendedDtype):
+            location = source.with_caller(location)
         var = Var(avals)
-        self.eqns.append(JaxprEqn(invars, [var], primitive, params, where))
+        self.eqns.append(JaxprEqn(invars, [var], primitive, params, location))
         return JaxprTracer(self, var)
 
     def read_ref(self, ref: Ref) -> Any:

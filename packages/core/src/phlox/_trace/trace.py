@@ -2,7 +2,7 @@
 
 A transformation makes a `Trace`, makes it current, and calls the user's function on `Tracer`s that belong to the
 trace. Each operation reaches `Trace.process` through `Primitive.bind`. While it processes an operation, the `parent`
-trace is current; nested transformations need nothing else: there is no stack of traces and no levels.
+trace is current. Each trace knows its `parent` only: nothing else stores the stack of traces, and there are no levels.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class BatchTrace(Trace):
     """Applies each operation to the whole batch, under the parent trace.
 
     `batch` identifies the batch: traces with the same `batch` map the same examples, and each accepts the tracers of
-    the others as its own, see `in_batch_of`.
+    the others as its own, see `accept_tracers_of`.
     """
 
     __slots__ = ("axis", "batch")
@@ -140,10 +140,10 @@ def run_batched(
     return [x for x, _ in pairs], [d for _, d in pairs]
 
 
-def in_batch_of(home: BatchTrace, fun: Callable[..., Any]) -> Callable[..., Any]:
-    """`fun` for use in a later trace of the same batch.
+def accept_tracers_of(home: BatchTrace, fun: Callable[..., Any]) -> Callable[..., Any]:
+    """`fun`, such that later traces of the same batch accept the tracers that it closes over.
 
-    `fun` closes over tracers of `home` or of batch traces around it. It is a user's rule, such as that of `custom_jvp`:
+    They belong to `home` or to batch traces around it. `fun` is a user's rule, such as that of `custom_jvp`:
     a transformation may call it after `home` has processed the operation, under a new `BatchTrace` of the same
     `BatchAxis`. That trace then gets the `batch` of the original one, so that it accepts the tracers as its own.
     """

@@ -65,7 +65,7 @@ def _with_manual_reductions(x: Any, aval: ShapedArray) -> Any:
 
 def _on_first(x: Any, axes: tuple[Any, ...]) -> Any:
     """`x`, which is equal on all devices along `axes`, on the first of them, and zeros on the others."""
-    none = zeros(typeof(x).laid(None))
+    none = zeros(typeof(x).with_spec(None))
     for axis in axes:
         is_other = primitive("ne").bind(primitive("axis_index").bind(axis_name=axis), np.int32(0))
         x = primitive("select_n").bind(is_other, x, none)

@@ -37,7 +37,7 @@ def with_reductions(x: Any, aval: ShapedArray) -> Any:
         return x
     have, spec = typeof(x), aval.spec
     assert spec is not None
-    return laid(x, have.laid(spec_over(spec.mesh, entries_of(have), spec.reductions)))
+    return laid(x, have.with_spec(spec_over(spec.mesh, entries_of(have), spec.reductions)))
 
 
 def with_unreduced(x: Any, aval: ShapedArray) -> Any:
@@ -61,7 +61,7 @@ def unsplit(x: Any) -> Any:
     if have is None or have.spec is None or not hasattr(x, "dtype"):
         return x
     if have.spec.reductions.unreduced:  # the compiler would take a partial result for the array
-        x = laid(x, have.laid(spec_over(have.spec.mesh, have.spec.entries)))
+        x = laid(x, have.with_spec(spec_over(have.spec.mesh, have.spec.entries)))
     return primitive("mesh_cast").bind(x, axes=None)
 
 

@@ -159,6 +159,6 @@ class _LinearProgram:
 
     def _add_cotangent(self, v: Atom, cotangent: Any) -> None:
         if isinstance(v, Var) and v in self.active and cotangent is not None and type(cotangent) is not Zero:
-            if self.has_typed_cotangents:  # as that of an operand which was declared as varying where others vary
+            if self.has_typed_cotangents:  # the operand may have been cast to vary over more mesh axes: casts back
                 cotangent = as_typed(cotangent, v.aval.cotangent())
             self.cotangents[v] = add(self.cotangents[v], cotangent) if v in self.cotangents else cotangent

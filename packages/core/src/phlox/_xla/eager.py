@@ -28,7 +28,7 @@ def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any],
     arrays = [x if type(x) is ArrayImpl else operand(x) for x in args]
     # The items of `params` are in the order in which `bind` passes them, which is the same for each call of a
     # primitive.
-    key = (*[x._placement for x in arrays], *params.items(), config.current().executed)
+    key = (*[x._placement for x in arrays], *params.items(), config.current().execution_fingerprint)
     # A hit raises nothing, and then `try` costs nothing.
     try:
         program = primitive.cache[key]

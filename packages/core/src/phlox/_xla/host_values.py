@@ -90,7 +90,7 @@ def scalar(x: Any) -> Array:
     # Zeros and complex numbers are keyed by text or bits: 0.0 == -0.0, but they are different arrays.
     bits = _PAIR.pack(x.real, x.imag) if kind is complex else x or str(x)
     # The array depends on these settings: its dtype on `enable_x64`, its device on flags in `executed`.
-    key = (bits, kind, settings.enable_x64, settings.executed)
+    key = (bits, kind, settings.enable_x64, settings.execution_fingerprint)
     array = _scalars.get(key)
     if array is None:
         array = as_array(x)

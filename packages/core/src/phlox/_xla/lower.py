@@ -113,7 +113,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
             if explicit:
                 results = explicit_axes.split(f, eqn, results)
             if compared and not compared.isdisjoint(outvars):
-                results = _in_memory(f, eqn, results)
+                results = _store_compared_results(f, eqn, results)
             if primitive.multiple_results:
                 env.update(zip(outvars, results, strict=True))
             else:
@@ -135,8 +135,11 @@ def lower_computation(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> lis
     return lower_jaxpr(f, jaxpr, inputs)
 
 
-def _in_memory(f: Function, eqn: JaxprEqn, results: Any) -> Any:
-    """The results of an equation, with those in memory that are compared with elements selected from them."""
+def _store_compared_results(f: Function, eqn: JaxprEqn, results: Any) -> Any:
+    """Stores in memory the results that the program compares with their own elements, as ``y >= y.max()`` does.
+
+    See `compared_values`.
+    """
     if not eqn.primitive.multiple_results:
         return in_memory(f, results)
     compared = f.module.compared_values

@@ -1,6 +1,6 @@
 """From a Jaxpr to a compiled program that can be called.
 
-`plan` (plan.py) chooses devices and shardings, `lower` writes the StableHLO text,
+`assign_devices` (device_assignment.py) chooses devices and shardings, `lower` writes the StableHLO text,
 `Lowering.compile` makes the `Program`, and `Program.run` executes it.
 """
 

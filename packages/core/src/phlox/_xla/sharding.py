@@ -427,8 +427,8 @@ def partition_spec(spec: Spec) -> PartitionSpec:
 def typed(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
     """`aval` as the type of arrays with this sharding."""
     if type(sharding) is not NamedSharding:
-        return aval if aval.spec is None else aval.laid(None)
-    return aval.laid(spec_of(sharding, aval.ndim))
+        return aval if aval.spec is None else aval.with_spec(None)
+    return aval.with_spec(spec_of(sharding, aval.ndim))
 
 
 def _sharding_in_type(aval: ShapedArray) -> NamedSharding:

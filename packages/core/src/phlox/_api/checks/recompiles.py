@@ -142,7 +142,7 @@ def _parts(fun: Callable[..., Any], label: Label, key: Key) -> dict[tuple[str, s
         name = str(label(where) if isinstance(where, int) else where)
         parts["static", name] = _Part((kind, value), _static_text(value), value)
     # The first value of a fingerprint is its kind.
-    for name, value in zip(config.flags_of("called"), settings.values[1:], strict=True):
+    for name, value in zip(config.flags_of("call_fingerprint"), settings.values[1:], strict=True):
         parts["setting", name] = _Part(value, repr(value), value)
     names = _leaf_names(fun, tree, {where for where, _, _ in statics if isinstance(where, int)}, len(leaves))
     for name, leaf in zip(names, leaves, strict=True):
@@ -300,9 +300,9 @@ def check_limit(
 
 def _called(traced: Any) -> Any:
     """A fingerprint of the flags `_parts` reads, from one of those that tracing depends on."""
-    values = dict(zip(config.flags_of("traced"), traced.values[1:], strict=True))
+    values = dict(zip(config.flags_of("trace_fingerprint"), traced.values[1:], strict=True))
     # None takes the place of the fingerprint's kind, which `_parts` skips.
-    return _Values((None, *(values.get(name) for name in config.flags_of("called"))))
+    return _Values((None, *(values.get(name) for name in config.flags_of("call_fingerprint"))))
 
 
 class _Values(NamedTuple):

@@ -24,7 +24,7 @@ from ..._trace.partial_evaluation import runs_at_once
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, not_an_array, typeof
 from ..._transform.array_operations import Zero, instantiate
-from ..._transform.batch import BatchTrace, in_batch_of
+from ..._transform.batch import BatchTrace, accept_tracers_of
 from ..._transform.jvp import JVPTrace, by_rule
 from ..._transform.linearize import LinearizeTrace, TangentTrace
 from ..jit import arguments
@@ -179,7 +179,7 @@ def _bind(primitive: Primitive, args: list[Any], closed: ClosedJaxpr, num_consts
     trace = current_trace.get()
     if type(trace) is not BatchTrace:
         return primitive.bind(*args, call_jaxpr=closed, num_consts=num_consts, **rules)
-    in_batch = {name: rule._replace(call=in_batch_of(trace, rule.call)) for name, rule in rules.items()}
+    in_batch = {name: rule._replace(call=accept_tracers_of(trace, rule.call)) for name, rule in rules.items()}
     params = {"call_jaxpr": closed, "num_consts": num_consts, **in_batch}
     return trace.by_rule(primitive, [trace.split(x) for x in args], params)
 

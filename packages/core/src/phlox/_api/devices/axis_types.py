@@ -129,7 +129,7 @@ def _drop_axes(tree: Any, axes: tuple[Any, ...]) -> Any:
         unreduced, reduced, kind = aval.spec.reductions
         if unreduced.intersection(axes):
             rest = Reductions(unreduced.difference(axes), reduced, kind)
-            x = laid(x, aval.laid(spec_over(aval.spec.mesh, aval.spec.entries, rest)))
+            x = laid(x, aval.with_spec(spec_over(aval.spec.mesh, aval.spec.entries, rest)))
         named = reduced.union(*aval.spec.entries, unreduced)
         return x if named.isdisjoint(axes) else mesh_cast(x, axes=axes)
 

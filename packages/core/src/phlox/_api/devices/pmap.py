@@ -329,7 +329,7 @@ def _map(function: _ParallelFunction, args: tuple[Any, ...], kwargs: dict[str, A
 
     in_specs = tuple(_spec(a, name) for a in axes)
     avals = [
-        spmd.part_aval(typeof(x).laid(None), mesh, spec, (name,)) for x, spec in zip(leaves, in_specs, strict=True)
+        spmd.part_aval(typeof(x).with_spec(None), mesh, spec, (name,)) for x, spec in zip(leaves, in_specs, strict=True)
     ]
     with only_axes((*axis_env.get(), (name, mesh.size))):
         names = functools.partial(arguments.leaf_names, fun, positional, kwargs)

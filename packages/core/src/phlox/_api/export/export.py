@@ -56,7 +56,7 @@ class DisabledSafetyCheck:
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """Allows to export a function that calls this foreign function, which is not known to be stable.
+        """Allows exporting a function that calls this foreign function, which is not known to be stable.
 
         Args:
           target_name: the name under which the foreign function is registered.

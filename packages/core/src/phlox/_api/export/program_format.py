@@ -67,7 +67,7 @@ def aval_from_json(written: list[Any], scope: SymbolicScope | None = None) -> Sh
         return aval
     names, sizes, kinds = zip(*split[0]["mesh"], strict=True)
     mesh = AbstractMesh(sizes, names, tuple(AxisType[kind] for kind in kinds))
-    return aval.laid(spec_over(mesh, map(tuple, split[0]["split"])))
+    return aval.with_spec(spec_over(mesh, map(tuple, split[0]["split"])))
 
 
 def _length(n: int | str, scope: SymbolicScope | None) -> Any:

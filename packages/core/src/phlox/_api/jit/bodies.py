@@ -104,7 +104,7 @@ def staged(
     `arg_names` returns the user's names of the arguments; error messages call it when they need them.
     """
     # `traced` is the part of the settings that a trace can depend on; axis names in scope decide what collectives mean.
-    key = (in_tree, tuple(avals), config.current().traced, axis_env.get())
+    key = (in_tree, tuple(avals), config.current().trace_fingerprint, axis_env.get())
     try:
         programs = _known.setdefault(fun, {})
     except TypeError:  # `fun` is not hashable, or does not support weak references

@@ -44,7 +44,7 @@ CALL = """\
 def call({parameters}):
     if tracing() is not None:
         return jitted.guarded(jitted.call_traced, {arguments})
-    {unless}fingerprint = (config.global_settings if overridden() is None else config.current()).called
+    {unless}fingerprint = (config.global_settings if overridden() is None else config.current()).call_fingerprint
     if {arrays}:
         call_key = {keys}
         leaves = [{buffers}]

@@ -201,7 +201,7 @@ class JitFunction:
         order = None if call_key is None else call_order((call.args, call.kwargs), iter(range(len(call.leaves))))
         # Keys of leaves hold shardings besides types: a program is compiled for the devices of its arguments. The key
         # of a trace, in `_cached_trace`, has types alone.
-        key = (call.tree, call.statics, settings.called, *call.keys)
+        key = (call.tree, call.statics, settings.call_fingerprint, *call.keys)
         try:
             # `__eq__` of a static argument runs here if an earlier key has an equal hash, and may raise anything.
             entry = self._store.entries.get(key)
@@ -219,7 +219,7 @@ class JitFunction:
             entry = self._store.entries.get(key) or self._store.keep(key, self._compile(call), self.fun)
         # Calls with references stay on the general path: their values change from call to call.
         if order is not None and type(entry) is Entry:
-            fingerprint = settings.called
+            fingerprint = settings.call_fingerprint
             # `call_key` alone finds the fast path for the latest settings: most programs never change them.
             fast_path = entry.for_leaves(call.leaves, order).fast_path(fingerprint)
             clear_if_full(self.calls)[call_key] = self.calls[fingerprint, call_key] = fast_path
@@ -292,7 +292,7 @@ class JitFunction:
                 return self._cached_trace(call, refs)
         # `misses.check_miss` names the first four parts in messages, in this order. The mapped axes are one of them,
         # because collectives read their sizes.
-        key = (call.tree, call.statics, settings.traced, axis_env.get(), *types)
+        key = (call.tree, call.statics, settings.trace_fingerprint, axis_env.get(), *types)
         cached = self._store.traces.get(key)
         # A mesh axis along which the value of a reference varies is part of its type, and may have changed since.
         if cached is not None and cached.refs and not is_valid_for(cached.refs, cached.closed.jaxpr):

@@ -44,7 +44,7 @@ def _why(key: Key, known: list[Key], label: Label) -> str:
         parts.append(f"different value of static arguments: now {now} and before {before}")
     # Fingerprints are interned, and their first value is no flag.
     if key[2] is not closest[2]:
-        changed = zip(config.flags_of("traced"), key[2].values[1:], closest[2].values[1:], strict=True)
+        changed = zip(config.flags_of("trace_fingerprint"), key[2].values[1:], closest[2].values[1:], strict=True)
         context = [f"{flag}, now {now} and before {then}" for flag, now, then in changed if now != then]
         parts.append(f"different tracing context: {', '.join(context)}")
     if key[3] != closest[3]:

@@ -146,7 +146,7 @@ class Plan:
         self.trial = trial
         self._tree: PyTreeDef = runner.out_tree
         # Cached functions on the host depend on these settings.
-        self._settings = settings = config.current().executed
+        self._settings = settings = config.current().execution_fingerprint
         # The program takes the true lengths as arguments, which are the same in all calls of this plan.
         self.numbers = [length_array(n, settings) for _, n in lengths]
         shapes, padded = [aval_of_leaf(key).shape for key in keys], [a.shape for a in runner.in_avals]

@@ -158,13 +158,13 @@ class SizedFunction:
             # Without static and keyword arguments, the structure and the leaves are all that a plan depends on, and the
             # call need not be bound.
             leaves, tree = flatten(args)
-            call_key = (settings.called, tree, *map(_fast_key, leaves))
+            call_key = (settings.call_fingerprint, tree, *map(_fast_key, leaves))
             plan = self.fast_plans.get(call_key)
             if plan is not None:
                 return plan.run(leaves)
         call = jitted._bind(args, kwargs)
         call.keys = keys = [x._placement if type(x) is ArrayImpl else jitted._leaf_key(x, call) for x in call.leaves]
-        key = (call.tree, call.statics, settings.called, *keys)
+        key = (call.tree, call.statics, settings.call_fingerprint, *keys)
         try:
             plan = self.plans[key]
         except KeyError:
@@ -303,7 +303,7 @@ class SizedFunction:
     def _program_key(self, call: BoundCall, sizes: Sizes) -> tuple[Any, ...]:
         # Lengths of named axes are left out, so that calls of all lengths in a range have one program.
         types = map(_type_key, call.avals, sizes.names)
-        return (call.tree, call.statics, config.current().traced, *types)
+        return (call.tree, call.statics, config.current().trace_fingerprint, *types)
 
     def program(self, call: BoundCall, sizes: Sizes) -> Program | None:
         """The program for the bucket of a call; None if there is none."""

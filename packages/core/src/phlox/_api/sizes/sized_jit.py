@@ -204,7 +204,7 @@ class _Compiled(stages.Compiled):
                 raise not_an_array(x, "an argument")
             avals.append(aval)
         keys = [x._placement if type(x) is ArrayImpl else aval for x, aval in zip(leaves, avals, strict=True)]
-        plan_key = (config.current().executed, *keys)
+        plan_key = (config.current().execution_fingerprint, *keys)
         plan = self._plans.get(plan_key)
         if plan is None:
             plan = self._plans[plan_key] = Plan(self._runner, self._lengths(avals), keys, self._inner)

@@ -1,7 +1,7 @@
 """The `jit` primitive: the call of a Jaxpr as one unit, which is lowered to one private function of the module.
 
-Each rule transforms the inner Jaxpr and calls the result. When no trace is current, the Jaxpr is compiled for the types
-and placements of the operands, and run.
+`runs_once` (once.py) adds the rules for jvp, linearize, transpose and batching, which transform the inner Jaxpr and call
+the result. When no trace is current, the Jaxpr is compiled for the types and placements of the operands, and run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _jit_eager(*args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[
     arrays = [operand(x) for x in args]
     keys = tuple(x._placement for x in arrays)
     # Compiled programs are kept on the Jaxpr, and die with it.
-    memo, key = jaxpr.jaxpr.memo, ("program", keys, config.current().executed)
+    memo, key = jaxpr.jaxpr.memo, ("program", keys, config.current().execution_fingerprint)
     program = memo.get(key)
     if program is None:
         program = keep(memo, key, lower(jaxpr.jaxpr, name, keys).compile_for_calls(), name)

@@ -46,12 +46,12 @@ def pad_on_host(x: Any, aval: ShapedArray) -> Array:
     if x.shape == aval.shape:
         return operand(x)
     placement = x._placement if type(x) is ArrayImpl else shaped(x.shape, aval.dtype)
-    return padder(placement, aval, config.current().executed)(x)
+    return padder(placement, aval, config.current().execution_fingerprint)(x)
 
 
 def cut_on_host(x: Array, shape: tuple[int, ...]) -> Array:
     """The beginning of `x` along each axis. Leading rows share the memory of `x` on CPUs."""
-    return x if x.aval.shape == shape else cutter(x._placement, shape, config.current().executed)(x)
+    return x if x.aval.shape == shape else cutter(x._placement, shape, config.current().execution_fingerprint)(x)
 
 
 @functools.lru_cache(8192)

@@ -248,7 +248,7 @@ def unary(
       transpose: ``transpose(ct, x)``, the cotangent of the operand; None where the primitive is not linear.
       show: ``show(eqn, printer)``, the parameters that a printed program shows; None for all.
       eager: the function that computes the result when no trace is current; None for the compiled operation.
-      keys: how it uses PRNG keys, see `Primitive`; None where it takes none.
+      keys: how it uses PRNG keys, see `Rules.keys`; None where it takes none.
       pad: the rule for padded axes.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
       light: whether the result is cheaper to compute again than to store.

@@ -197,7 +197,7 @@ def _dot_transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
     if axes and _sums_over(axes, typeof(ct), factor.aval, typeof(other), first, params["dimension_numbers"]):
         from ..spmd.parts import map_parts  # here: only programs over explicit axes need it
 
-        whole = Linear(factor.aval.laid(None))
+        whole = Linear(factor.aval.with_spec(None))
 
         def cotangent(ct: Any, other: Any) -> Any:
             return _whole_transpose(ct, *((whole, other) if first else (other, whole)), **params)[not first]

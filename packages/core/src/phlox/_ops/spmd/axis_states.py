@@ -35,7 +35,7 @@ def _in_state(x: ShapedArray, axes: Axes, state: str) -> ShapedArray:
     if mesh is None:
         raise PhloxError("manual_cast outside of shard_map")
     reductions = Reductions(sets["unreduced"], sets["reduced"], kind if sets["unreduced"] else "sum")
-    return x.varying(sets["varying"]).laid(spec_over(mesh.abstract_mesh, entries_of(x), reductions))
+    return x.varying(sets["varying"]).with_spec(spec_over(mesh.abstract_mesh, entries_of(x), reductions))
 
 
 def _unreduced_psum_lower(f: Function, x: Value, axes: Axes, kind: str) -> Value:

@@ -33,7 +33,7 @@ def map_parts(
     mesh = with_devices(spec.mesh)
     manual, partial = over(mesh.axis_names, axes), over(mesh.axis_names, unreduced)
     in_specs = [PartitionSpec(*[over(e, axes) for e in entries_of(a)], reduced=reductions_of(a).reduced) for a in avals]
-    whole, _ = stage(lambda *xs: [fun(*xs)], [a.laid(None) for a in avals])
+    whole, _ = stage(lambda *xs: [fun(*xs)], [a.with_spec(None) for a in avals])
     out_aval = whole.outvars[0].aval
     entries = (*entries, *[()] * (out_aval.ndim - len(entries)))
     out_spec = PartitionSpec(*[over(entry, axes) for entry in entries], unreduced=unreduced)
@@ -46,7 +46,7 @@ def map_parts(
         aval = typeof(out)
         if aval.shape != expected:
             raise ShapeError(f"a part of shape {aval.shape} of a result with parts of shape {expected}")
-        out = laid(out, aval.laid(spec_over(current_mesh().abstract_mesh, rest)))  # type: ignore[union-attr]
+        out = laid(out, aval.with_spec(spec_over(current_mesh().abstract_mesh, rest)))  # type: ignore[union-attr]
         return [axis_states.cast(out, partial, "unreduced") if partial else out]
 
     within = ManualAxes(mesh, manual, True)
@@ -70,4 +70,4 @@ def _reduced_along(x: Any, axes: frozenset[Any]) -> Any:
     if aval.spec is None:
         return x
     reductions = Reductions(reduced=aval.spec.reductions.reduced & axes)
-    return laid(x, aval.laid(spec_over(aval.spec.mesh, aval.spec.entries, reductions)))
+    return laid(x, aval.with_spec(spec_over(aval.spec.mesh, aval.spec.entries, reductions)))

@@ -74,7 +74,7 @@ def _lower(f: Function, x: Value, mesh: Mesh | AbstractMesh, spec: PartitionSpec
 
 
 def _types(aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> ShapedArray:
-    return aval.laid(spec_of(NamedSharding(mesh, spec), aval.ndim))
+    return aval.with_spec(spec_of(NamedSharding(mesh, spec), aval.ndim))
 
 
 def _eager(x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Any:
@@ -122,11 +122,13 @@ reshard_p = Primitive(
 
 def _cast_types(aval: ShapedArray, axes: tuple[Any, ...] | None) -> ShapedArray:
     if aval.spec is None or axes is None:
-        return aval.laid(None)
+        return aval.with_spec(None)
     mesh = aval.spec.mesh.update_axis_types(dict.fromkeys(axes, AxisType.Auto))
     entries = [tuple(name for name in entry if name not in axes) for entry in aval.spec.entries]
     unreduced, reduced, kind = aval.spec.reductions
-    return aval.laid(spec_over(mesh, entries, Reductions(unreduced.difference(axes), reduced.difference(axes), kind)))
+    return aval.with_spec(
+        spec_over(mesh, entries, Reductions(unreduced.difference(axes), reduced.difference(axes), kind))
+    )
 
 
 def _cast_eager(x: Any, axes: tuple[Any, ...] | None) -> Any:

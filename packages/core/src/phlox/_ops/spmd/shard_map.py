@@ -91,7 +91,7 @@ def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: Names,
             )
         entries.append(tuple(name for name in entry if name not in manual))
     inner = spec_over(_inner_mesh(aval.spec.mesh, manual), entries, aval.spec.reductions)
-    return part.laid(inner if tracked else without_manual(inner))
+    return part.with_spec(inner if tracked else without_manual(inner))
 
 
 def _check_reductions(what: str, spec: PartitionSpec, aval: ShapedArray, manual: frozenset[Any]) -> None:
@@ -216,7 +216,7 @@ def _shard_map_types(
     for a, spec in zip(jaxpr.out_avals, out_specs, strict=True):
         whole = a.update(shape=_scaled(a.shape, mesh, spec, False), vma=a.vma - frozenset(manual))
         split = [tuple(n for n in entry if n in mesh.explicit_axes) for entry in _whole_entries(spec, a)]
-        outs.append(whole.laid(spec_over(mesh.abstract_mesh, split, _whole_reductions(spec, a))))
+        outs.append(whole.with_spec(spec_over(mesh.abstract_mesh, split, _whole_reductions(spec, a))))
     return outs
 
 

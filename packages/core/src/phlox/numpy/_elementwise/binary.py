@@ -19,7 +19,7 @@ from ..._ops.elementwise.families import literal
 from ..._trace.trace import Tracer
 from ...typing import Array, ArrayLike
 from .._manipulation.broadcasting import broadcast_arrays
-from .define import binary, boolean, float_32, int_32
+from .define import bool_repr, define_binary, float32_repr, int32_repr
 from .unary import as_bool, is_kind, number
 
 Apply = Callable[[Any, Any], Any]
@@ -46,42 +46,56 @@ def _on_bools(logical: Any, numeric: Any) -> Apply:
     return lambda x, y: logical(x, y) if type_of(x).dtype == dtypes.bool_ else numeric(x, y)
 
 
-add = binary(
-    "add", promoted, _on_bools(logic.or_, e.add), "x + y", "1, 2", int_32("3"), note="Of bools, the logical or."
+add = define_binary(
+    "add", promoted, _on_bools(logic.or_, e.add), "x + y", "1, 2", int32_repr("3"), note="Of bools, the logical or."
 )
-subtract = binary("subtract", promoted, e.sub, "x - y", "3, 2", int_32("1"), raises="both operands are bools")
-multiply = binary(
-    "multiply", promoted, _on_bools(logic.and_, e.mul), "x * y", "3, 2", int_32("6"), note="Of bools, the logical and."
+subtract = define_binary(
+    "subtract", promoted, e.sub, "x - y", "3, 2", int32_repr("1"), raises="both operands are bools"
 )
-divide = binary("divide", promoted_inexact, e.div, "x / y", "3, 2", float_32("1.5"))
-true_divide = binary("true_divide", promoted_inexact, e.div, "x / y", "3, 2", float_32("1.5"))
-maximum = binary(
-    "maximum", promoted, e.max_, "The larger of x and y", "3, 2", int_32("3"), note="A nan in either operand gives nan."
+multiply = define_binary(
+    "multiply",
+    promoted,
+    _on_bools(logic.and_, e.mul),
+    "x * y",
+    "3, 2",
+    int32_repr("6"),
+    note="Of bools, the logical and.",
 )
-minimum = binary(
+divide = define_binary("divide", promoted_inexact, e.div, "x / y", "3, 2", float32_repr("1.5"))
+true_divide = define_binary("true_divide", promoted_inexact, e.div, "x / y", "3, 2", float32_repr("1.5"))
+maximum = define_binary(
+    "maximum",
+    promoted,
+    e.max_,
+    "The larger of x and y",
+    "3, 2",
+    int32_repr("3"),
+    note="A nan in either operand gives nan.",
+)
+minimum = define_binary(
     "minimum",
     promoted,
     e.min_,
     "The smaller of x and y",
     "3, 2",
-    int_32("2"),
+    int32_repr("2"),
     note="A nan in either operand gives nan.",
 )
-arctan2 = binary(
+arctan2 = define_binary(
     "arctan2",
     promoted_inexact,
     trigonometry.atan2,
     "The angle of the point (y, x), in radians between -pi and pi",
     "0.0, 1.0",
-    float_32("0."),
+    float32_repr("0."),
 )
-nextafter = binary(
+nextafter = define_binary(
     "nextafter",
     promoted_inexact,
     e.nextafter,
     "The next representable number after x towards y",
     "0.0, 0.0",
-    float_32("0."),
+    float32_repr("0."),
     raises=_COMPLEX,
 )
 
@@ -124,18 +138,20 @@ def _floor_divide(x: Any, y: Any) -> Any:
 
 
 _options: dict[str, Any] = {"dtype": _OF_NUMBERS, "raises": _COMPLEX}
-remainder = binary("remainder", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int_32("2"), **_options)
-mod = binary("mod", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int_32("2"), **_options)
-fmod = binary(
-    "fmod", _numbers, _remainder, "The remainder of x / y, with the sign of x", "-1, 3", int_32("-1"), **_options
+remainder = define_binary(
+    "remainder", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int32_repr("2"), **_options
 )
-floor_divide = binary(
+mod = define_binary("mod", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int32_repr("2"), **_options)
+fmod = define_binary(
+    "fmod", _numbers, _remainder, "The remainder of x / y, with the sign of x", "-1, 3", int32_repr("-1"), **_options
+)
+floor_divide = define_binary(
     "floor_divide",
     _numbers,
     _floor_divide,
     "The largest whole number not above x / y",
     "-7, 2",
-    int_32("-4"),
+    int32_repr("-4"),
     **_options,
 )
 
@@ -180,41 +196,47 @@ def _length_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[An
     return out, e.add(*(e.mul(t, slope) for t, slope in zip(tangents, slopes, strict=True)))
 
 
-logaddexp = binary(
-    "logaddexp", promoted_inexact, _logaddexp, "log(exp(x) + exp(y)) without overflow", "-1e9, 0.0", float_32("0.")
+logaddexp = define_binary(
+    "logaddexp", promoted_inexact, _logaddexp, "log(exp(x) + exp(y)) without overflow", "-1e9, 0.0", float32_repr("0.")
 )
-hypot = binary(
+hypot = define_binary(
     "hypot",
     promoted_inexact,
     _hypot,
     "sqrt(x**2 + y**2) without overflow",
     "3.0, 4.0",
-    float_32("5."),
+    float32_repr("5."),
     raises=_COMPLEX,
 )
 
 # --- logic ---------------------------------------------------------------------------------------------
 
-logical_and = binary("logical_and", _booleans, logic.and_, "Where x and y are not zero", "1, 2", boolean(True))
-logical_or = binary("logical_or", _booleans, logic.or_, "Where x or y is not zero", "0, 2", boolean(True))
-logical_xor = binary(
-    "logical_xor", _booleans, logic.xor, "Where exactly one of x and y is not zero", "0, 2", boolean(True)
+logical_and = define_binary("logical_and", _booleans, logic.and_, "Where x and y are not zero", "1, 2", bool_repr(True))
+logical_or = define_binary("logical_or", _booleans, logic.or_, "Where x or y is not zero", "0, 2", bool_repr(True))
+logical_xor = define_binary(
+    "logical_xor", _booleans, logic.xor, "Where exactly one of x and y is not zero", "0, 2", bool_repr(True)
 )
 #: for docstrings: when bitwise functions raise `DtypeError`
 _NOT_WHOLE = "an operand is neither integer nor bool"
-bitwise_and = binary(
-    "bitwise_and", promoted, logic.and_, "The bits that are set in both x and y", "6, 3", int_32("2"), raises=_NOT_WHOLE
+bitwise_and = define_binary(
+    "bitwise_and",
+    promoted,
+    logic.and_,
+    "The bits that are set in both x and y",
+    "6, 3",
+    int32_repr("2"),
+    raises=_NOT_WHOLE,
 )
-bitwise_or = binary(
-    "bitwise_or", promoted, logic.or_, "The bits that are set in x or in y", "6, 3", int_32("7"), raises=_NOT_WHOLE
+bitwise_or = define_binary(
+    "bitwise_or", promoted, logic.or_, "The bits that are set in x or in y", "6, 3", int32_repr("7"), raises=_NOT_WHOLE
 )
-bitwise_xor = binary(
+bitwise_xor = define_binary(
     "bitwise_xor",
     promoted,
     logic.xor,
     "The bits that are set in exactly one of x and y",
     "6, 3",
-    int_32("5"),
+    int32_repr("5"),
     raises=_NOT_WHOLE,
 )
 
@@ -224,22 +246,22 @@ def _shift_right(x: Any, y: Any) -> Any:
 
 
 _options = {"dtype": _OF_NUMBERS, "raises": _NOT_WHOLE}
-left_shift = binary(
+left_shift = define_binary(
     "left_shift",
     _numbers,
     logic.shift_left,
     "x with its bits shifted left by y positions, filled with zeros",
     "1, 3",
-    int_32("8"),
+    int32_repr("8"),
     **_options,
 )
-right_shift = binary(
+right_shift = define_binary(
     "right_shift",
     _numbers,
     _shift_right,
     "x with its bits shifted right by y positions",
     "8, 3",
-    int_32("1"),
+    int32_repr("1"),
     note="Copies of the sign bit come in at the top of signed integers, zeros at the top of unsigned ones.",
     **_options,
 )

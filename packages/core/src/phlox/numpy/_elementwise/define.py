@@ -37,26 +37,26 @@ def _shown(value: Any, dtype: str, weak: bool) -> str:
     return f"Array({value}, dtype={dtype}{', weak_type=True' if weak else ''})"
 
 
-def float_32(value: str, weak: bool = True) -> str:
+def float32_repr(value: str, weak: bool = True) -> str:
     """The repr of a float32 result of Python floats, for an example; `value` is its printed number."""
     return _shown(value, "float32", weak)
 
 
-def int_32(value: str) -> str:
+def int32_repr(value: str) -> str:
     """The repr of an int32 result of Python integers, for an example."""
     return _shown(value, "int32", weak=True)
 
 
-def boolean(value: bool, weak: bool = True) -> str:
+def bool_repr(value: bool, weak: bool = True) -> str:
     """The repr of a bool result, for an example."""
     return _shown(value, "bool", weak)
 
 
-def unary(
+def define_unary(
     name: str,
     prepare: Prepare,
     apply: Callable[[Any], Any],
-    what: str,
+    summary: str,
     example: str,
     result: str,
     *,
@@ -67,7 +67,7 @@ def unary(
     """The jitted function ``name(x)``, which calls `apply` with the result of ``prepare(name, x)``.
 
     Args:
-      what, example, result: for the docstring: the first sentence, the arguments of a call, and its result as printed.
+      summary, example, result: for the docstring: the first sentence, the arguments of a call, its result as printed.
       note: for the docstring: what follows the first sentence.
       dtype: for the docstring: the dtype of the result; by default what `prepare` and `result` imply.
       raises: for the docstring: the condition under which a `DtypeError` is raised.
@@ -88,14 +88,14 @@ def unary(
         entries = "*args: the operand `x`: an array of any shape, or a number."
     else:
         entries = "x: an array of any shape, or a number."
-    return _finish(function, name, what, note, entries, returns, raises, example, result)
+    return _finish(function, name, summary, note, entries, returns, raises, example, result)
 
 
-def binary(
+def define_binary(
     name: str,
     prepare: Prepare,
     apply: Callable[[Any, Any], Any],
-    what: str,
+    summary: str,
     example: str,
     result: str,
     *,
@@ -103,7 +103,7 @@ def binary(
     dtype: str = "",
     raises: str = "",
 ) -> Jitted[[ArrayLike, ArrayLike], Array]:
-    """The jitted function ``name(x, y)``: `apply` of what ``prepare(name, x, y)`` returns. Arguments as for `unary`."""
+    """The jitted function ``name(x, y)``: `apply` of what ``prepare(name, x, y)`` returns. See `define_unary`."""
 
     def function(x: ArrayLike, y: ArrayLike, /) -> Array:
         return apply(*prepare(name, x, y))
@@ -120,13 +120,13 @@ def binary(
         entries = "*args: the operands `x` and `y`: arrays or numbers that broadcast against each other."
     else:
         entries = "x, y: arrays or numbers that broadcast against each other; they are promoted to one dtype."
-    return _finish(function, name, what, note, entries, returns, raises, example, result)
+    return _finish(function, name, summary, note, entries, returns, raises, example, result)
 
 
 def _finish(
     function: Callable[..., Any],
     name: str,
-    what: str,
+    summary: str,
     note: str,
     entries: str,
     returns: str,
@@ -145,7 +145,7 @@ def _finish(
     if errors:
         errors = f"Raises:\n{errors}\n"
     function.__doc__ = (
-        f"{what}, elementwise{mirrored}.\n\n{note}Args:\n  {entries}\n\nReturns:\n  {returns}\n\n"
+        f"{summary}, elementwise{mirrored}.\n\n{note}Args:\n  {entries}\n\nReturns:\n  {returns}\n\n"
         f"{errors}>>> import phlox.numpy as jnp\n>>> jnp.{name}({example})\n{result}\n"
     )
     # Called eagerly it runs one compiled program. In a trace its operations are written into the outer program, so that

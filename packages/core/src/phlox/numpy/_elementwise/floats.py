@@ -21,7 +21,7 @@ from .._manipulation.broadcasting import broadcast_arrays
 from .._statistics.reductions import no_out
 from .binary import logaddexp
 from .choose import where
-from .define import AS_FLOAT, PROMOTED_AS_FLOAT, binary, float_32, unary
+from .define import AS_FLOAT, PROMOTED_AS_FLOAT, define_binary, define_unary, float32_repr
 from .unary import by_parts, imag, is_kind, isinf, isnan, signbit, trunc
 
 
@@ -63,34 +63,34 @@ def _logaddexp2(x: Any, y: Any) -> Any:
 
 #: arguments of `binary` for docstrings
 _options: dict[str, Any] = {"dtype": PROMOTED_AS_FLOAT, "raises": "an operand is complex"}
-copysign = binary(
+copysign = define_binary(
     "copysign",
     _real_numbers,
     _with_sign,
     "The absolute value of x with the sign of y",
     "2.0, -0.0",
-    float_32("-2."),
+    float32_repr("-2."),
     **_options,
 )
-heaviside = binary(
+heaviside = define_binary(
     "heaviside",
     _real_numbers,
     _step,
     "0 where x is negative, 1 where positive, else y",
     "0.0, 0.5",
-    float_32("0.5"),
+    float32_repr("0.5"),
     **_options,
 )
-logaddexp2 = binary(
-    "logaddexp2", promoted_inexact, _logaddexp2, "log2(2**x + 2**y) without overflow", "3.0, 3.0", float_32("4.")
+logaddexp2 = define_binary(
+    "logaddexp2", promoted_inexact, _logaddexp2, "log2(2**x + 2**y) without overflow", "3.0, 3.0", float32_repr("4.")
 )
-spacing = unary(
+spacing = define_unary(
     "spacing",
     _real_numbers,
     _to_neighbour,
     "The distance from x to the next representable number away from 0",
     "1.0",
-    float_32("1.1920929e-07", weak=False),
+    float32_repr("1.1920929e-07", weak=False),
     dtype=AS_FLOAT,
     raises="`x` is complex",
 )

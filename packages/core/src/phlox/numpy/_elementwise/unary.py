@@ -18,7 +18,7 @@ from ..._ops.random.equality import not_equal
 from ..._ops.structure.shape import bitcast_convert_type, broadcast_in_dim
 from ..._transform.array_operations import zeros
 from ...typing import Array, ArrayLike
-from .define import boolean, float_32, int_32, unary
+from .define import bool_repr, define_unary, float32_repr, int32_repr
 
 if TYPE_CHECKING:
     from ..._api.jit.stages import Jitted
@@ -30,7 +30,7 @@ def inexact(
     name: str, apply: Callable[[Any], Any], what: str, example: str, result: str, weak: bool = True
 ) -> Jitted[[ArrayLike], Array]:
     """The jitted function ``name(x)`` of floats and complex numbers; integers and bools become floats."""
-    return unary(name, promoted_inexact, apply, what, example, float_32(result, weak))
+    return define_unary(name, promoted_inexact, apply, what, example, float32_repr(result, weak))
 
 
 def by_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -107,25 +107,27 @@ def _real_absolute(x: Any) -> Any:
 
 
 _absolute = _or_itself("ifc", e.abs_)
-abs = unary("abs", check, _absolute, "Absolute value; of complex numbers, a float", "-2.0", float_32("2."))
-absolute = unary("absolute", check, _absolute, "Absolute value; of complex numbers, a float", "-2", int_32("2"))
+abs = define_unary("abs", check, _absolute, "Absolute value; of complex numbers, a float", "-2.0", float32_repr("2."))
+absolute = define_unary(
+    "absolute", check, _absolute, "Absolute value; of complex numbers, a float", "-2", int32_repr("2")
+)
 fabs = inexact("fabs", _real_absolute, "Absolute value of real numbers", "-2", "2.")
-negative = unary("negative", check, e.neg, "-x", "3", int_32("-3"))
-positive = unary("positive", check, lambda x: x, "+x", "3", int_32("3"))
-sign = unary("sign", check, e.sign, "-1, 0 or 1; of complex numbers, x / abs(x)", "-2.0", float_32("-1."))
-square = unary("square", check, lambda x: e.square(number(x)), "x * x", "3.0", float_32("9."))
-floor = unary("floor", check, _whole(e.floor), "The largest whole number not above x", "1.5", float_32("1."))
-ceil = unary("ceil", check, _whole(e.ceil), "The smallest whole number not below x", "1.5", float_32("2."))
-real = unary("real", check, _or_itself("c", e.real), "Real part", "1 + 2j", float_32("1."))
-imag = unary(
+negative = define_unary("negative", check, e.neg, "-x", "3", int32_repr("-3"))
+positive = define_unary("positive", check, lambda x: x, "+x", "3", int32_repr("3"))
+sign = define_unary("sign", check, e.sign, "-1, 0 or 1; of complex numbers, x / abs(x)", "-2.0", float32_repr("-1."))
+square = define_unary("square", check, lambda x: e.square(number(x)), "x * x", "3.0", float32_repr("9."))
+floor = define_unary("floor", check, _whole(e.floor), "The largest whole number not above x", "1.5", float32_repr("1."))
+ceil = define_unary("ceil", check, _whole(e.ceil), "The smallest whole number not below x", "1.5", float32_repr("2."))
+real = define_unary("real", check, _or_itself("c", e.real), "Real part", "1 + 2j", float32_repr("1."))
+imag = define_unary(
     "imag",
     check,
     lambda x: e.imag(x) if is_kind(x, "c") else zeros(type_of(x)),
     "Imaginary part",
     "1 + 2j",
-    float_32("2."),
+    float32_repr("2."),
 )
-conjugate = unary(
+conjugate = define_unary(
     "conjugate",
     check,
     _or_itself("c", e.conj),
@@ -133,7 +135,7 @@ conjugate = unary(
     "1 + 2j",
     "Array(1.-2.j, dtype=complex64, weak_type=True)",
 )
-invert = unary("invert", check, logic.not_, "All bits flipped", "0", int_32("-1"))
+invert = define_unary("invert", check, logic.not_, "All bits flipped", "0", int32_repr("-1"))
 
 # --- tests of elements ----------------------------------------------------------------------------------
 
@@ -154,9 +156,9 @@ def _infinite(x: Any) -> Any:
     return logic.eq(e.abs_(x), to_dtype(np.inf, type_of(x).dtype)) if is_kind(x, "f") else _everywhere(x, False)
 
 
-isfinite = unary("isfinite", check, _finite, "Where x is neither infinite nor nan", "1.0", boolean(True))
-isnan = unary("isnan", check, lambda x: not_equal(x, x), "Where x is nan", "1.0", boolean(False))
-isinf = unary("isinf", check, _infinite, "Where x is infinite", "1.0", boolean(False, weak=False))
+isfinite = define_unary("isfinite", check, _finite, "Where x is neither infinite nor nan", "1.0", bool_repr(True))
+isnan = define_unary("isnan", check, lambda x: not_equal(x, x), "Where x is nan", "1.0", bool_repr(False))
+isinf = define_unary("isinf", check, _infinite, "Where x is infinite", "1.0", bool_repr(False, weak=False))
 
 
 def _sign_bit(x: Any) -> Any:
@@ -167,15 +169,17 @@ def _sign_bit(x: Any) -> Any:
     return to_dtype(logic.is_negative(number(x)), dtypes.bool_)
 
 
-signbit = unary(
+signbit = define_unary(
     "signbit",
     check,
     _sign_bit,
     "Where the sign of x is negative, also for -0.0",
     "-0.0",
-    boolean(True, weak=False),
+    bool_repr(True, weak=False),
 )
-logical_not = unary("logical_not", check, lambda x: logic.not_(as_bool(x)), "Where x is zero", "0", boolean(True))
+logical_not = define_unary(
+    "logical_not", check, lambda x: logic.not_(as_bool(x)), "Where x is zero", "0", bool_repr(True)
+)
 
 conj = jitted_alias(conjugate, "conj")
 bitwise_not = jitted_alias(invert, "bitwise_not")
