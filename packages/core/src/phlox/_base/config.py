@@ -1,7 +1,7 @@
 """Settings: the table of flags, their process-wide values, and scoped overrides for one thread or async task.
 
-A `Settings` is an immutable snapshot. Its fingerprints are part of cache keys: `trace_fingerprint` changes with each flag
-that can change a traced Jaxpr, `execution_fingerprint` with those that change how a compiled program is run, and
+A `Settings` is an immutable snapshot. Its fingerprints are part of cache keys: `trace_fingerprint` changes with each
+flag that can change a traced Jaxpr, `execution_fingerprint` with those that change how a compiled program is run, and
 `call_fingerprint` with both. Fingerprints are interned, so that the fast path compares one pointer.
 
 Every flag ``name`` can be set by ``phlox.config.update("name", value)`` (JAX's ``jax_name`` is understood

@@ -1,8 +1,8 @@
 """The rules of primitives. Each is declared here once, as an annotated attribute of `Rules`.
 
-`bodies` and `rebuild` of operations that hold programs are functions, see `_trace.program_primitive`. Slots of `Primitive`, names of its arguments, messages for missing rules, docs/primitives.md and the tests of the
-registry are made from these declarations. In the calls, ``*args`` are the operands and ``**params`` the parameters of
-an equation.
+`bodies` and `rebuild` of operations that hold programs are functions, see `_trace.program_primitive`. Slots of
+`Primitive`, names of its arguments, messages for missing rules, docs/primitives.md and the tests of the registry are
+made from these declarations. In the calls, ``*args`` are the operands and ``**params`` the parameters of an equation.
 """
 
 # Without `from __future__ import annotations`: the annotations below are read.

@@ -99,8 +99,8 @@ class JaxprTrace(Trace):
         invars: list[Atom] = [x.variable if type(x) is JaxprTracer and x.owner is self else self.atom(x) for x in args]
         avals = primitive.types_of(tuple([v.aval for v in invars]), params)
         location = source.user_location(2)
-        # Reports of PRNG keys that are used twice name the caller's line. In an operation with one result only the first
-        # operand can be a key; one that holds programs may take keys anywhere.
+        # Reports of PRNG keys that are used twice name the caller's line. In an operation with one result only the
+        # first operand can be a key; one that holds programs may take keys anywhere.
         if primitive.multiple_results:
             if location is not None and any(is_extended(v.aval.dtype) for v in invars):
                 location = source.with_caller(location)

@@ -1,7 +1,7 @@
 """The `jit` primitive: the call of a Jaxpr as one unit, which is lowered to one private function of the module.
 
-`runs_once` (once.py) adds the rules for jvp, linearize, transpose and batching, which transform the inner Jaxpr and call
-the result. When no trace is current, the Jaxpr is compiled for the types and placements of the operands, and run.
+`runs_once` (once.py) adds the rules for jvp, linearize, transpose and batching, which transform the inner Jaxpr and
+call the result. When no trace is current, the Jaxpr is compiled for the types and placements of the operands, and run.
 """
 
 from __future__ import annotations
