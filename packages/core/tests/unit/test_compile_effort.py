@@ -254,7 +254,7 @@ def test_an_error_on_the_thread_is_reported_once(compiled, held, monkeypatch, ca
         np.testing.assert_allclose(f(X), 3 * X + 1, rtol=1e-6)
     background.wait()
     (record,) = caplog.records
-    message = "compiling jit(<lambda>) in full failed, the quickly compiled program stays: no memory left"
+    message = "compiling jit(<lambda>) in full failed, the program compiled at low effort stays: no memory left"
     assert record.getMessage().startswith(message)
     assert compiled == [0]
 

@@ -1,4 +1,4 @@
-"""Compiles programs on a thread, and puts them in place of quickly compiled ones, under ``compile_effort="tiered"``.
+"""Compiles programs on a thread, which take the place of those compiled at low effort by ``compile_effort="tiered"``.
 
 The thread lives while there is something to compile. It takes one program at a time, and begins when no other thread
 compiles: a result that is waited for comes first. Programs whose quick form nothing refers to any more are left out.
@@ -160,6 +160,8 @@ def replace_later(owner: Any, name: str, make: Callable[[], Any], install: Calla
             if still is not None:
                 install(still, replacement)
         except Exception as error:
-            monitoring.warn("compiling jit(%s) in full failed, the quickly compiled program stays: %s", name, error)
+            monitoring.warn(
+                "compiling jit(%s) in full failed, the program compiled at low effort stays: %s", name, error
+            )
 
     _queue.add(job)

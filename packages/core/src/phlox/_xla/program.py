@@ -110,7 +110,7 @@ class Program:
         self.optimized: Callable[[], Program] | None = None
 
     def replace_later(self, owner: Any, name: str, install: Callable[[Any, Program], None]) -> None:
-        """If this is a quickly compiled program, compiles the optimized one on a thread and calls
+        """If this program was compiled at low effort, compiles the optimized one on a thread and calls
         ``install(owner, that program)``. A weak reference to `owner` is held until then."""
         make, self.optimized = self.optimized, None
         if make is not None:
@@ -257,8 +257,8 @@ class Lowering(NamedTuple):
     is_ours: bool
 
     @property
-    def _private(self) -> bool:
-        """Whether the text refers to objects of its module by their addresses."""
+    def _has_addresses(self) -> bool:
+        """Whether the text refers to functions of this process by their addresses."""
         # An address is valid in this process only, so such a text must not be a key on disk.
         return bool(self.module.references)
 
@@ -294,7 +294,7 @@ class Lowering(NamedTuple):
             devices[0].platform == "cpu"
             and len({device.process_index for device in devices}) == 1
             # Callbacks are functions of this process, which the second compilation would have to find again.
-            and not (self._private or self.module.callbacks)
+            and not (self._has_addresses or self.module.callbacks)
             and elements(self.jaxpr) <= MOST_ELEMENTS
         )
 
@@ -313,7 +313,7 @@ class Lowering(NamedTuple):
     def _program(self, overrides: Overrides, advice: Overrides, only_stored: bool = False) -> Program | None:
         """The program; with `only_stored` None if it is not on disk."""
         text, module = self.text, self.module
-        if self._private:  # text and module must come from the same call
+        if self._has_addresses:  # text and module must come from the same call
             # The texts are equal, but for the addresses of objects of this module.
             text, module = self.located()
         loaded = compile_text(
@@ -325,7 +325,7 @@ class Lowering(NamedTuple):
             overrides=overrides,
             advice=advice,
             callbacks=module.callbacks,
-            private=self._private,
+            private=self._has_addresses,
             only_stored=only_stored,
         )
         if loaded is None:
@@ -348,7 +348,7 @@ class Lowering(NamedTuple):
 
 
 def keep(cache: dict[Any, Program], key: Any, program: Program, name: str) -> Program:
-    """Stores `program` in `cache`; if it was compiled quickly, the optimized one replaces it there."""
+    """Stores `program` in `cache`; if it was compiled at low effort, the optimized one replaces it there."""
     cache[key] = program
 
     def install(quick: Program, optimized: Program) -> None:

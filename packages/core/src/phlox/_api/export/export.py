@@ -338,7 +338,7 @@ def _export(
     checks: tuple[DisabledSafetyCheck, ...],
     is_padded: bool = False,
 ) -> Exported:
-    # A function with sizes is traced for all sizes up to a bucket, and its arguments are padded to that.
+    # A function with `sizes` (sized_jit.py) is traced for all sizes up to a bucket; its arguments are padded to that.
     trace = getattr(fun_jit, "_trace_for_export", None)
     traced = fun_jit.trace(*args, **kwargs) if trace is None else trace(*args, **kwargs)
     if scope_of(traced.jaxpr.in_avals) is not None:
@@ -392,7 +392,7 @@ def _export_polymorphic(
         platforms,
         checks,
         b"",
-        # All leaves are kept, as their lengths determine those of the others.
+        # All leaves are kept, as the symbolic lengths are read from them.
         tuple(range(len(closed.in_avals))),
         lambda exported: _export_vjp(traced, exported),
         unordered_effects=tuple(closed.effects),

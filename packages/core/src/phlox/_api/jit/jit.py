@@ -69,8 +69,8 @@ def jit(
       inline: True: inside other transformed functions, record the operations of `fun` instead of one call. Or an
         `Inline`, of which `JAX_EARLY` does so.
       compiler_options: options of XLA by the names of its flags; ignored where `fun` is part of another program.
-      compile_effort: ``'default'``, ``'fast'`` (fewer optimizations) or ``'tiered'`` (calls run a quickly compiled
-        program until the optimized one is compiled on a thread); None for the flag of this name. Ignored as above.
+      compile_effort: ``'default'``, ``'fast'`` (fewer optimizations) or ``'tiered'`` (calls run a program compiled at
+        low effort until the optimized one is compiled on a thread); None for the flag of this name. Ignored as above.
       checks: ``'off'``, ``'default'`` or ``'strict'``: traps in this function are passed over, warned of, or refused;
         None for the flag of this name.
       max_traces: how often `fun` may be traced; None for any number.

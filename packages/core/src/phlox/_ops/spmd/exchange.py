@@ -38,16 +38,16 @@ def _exchange(
     transpose: Callable[..., Any],
     over_batch: Callable[..., tuple[Any, Dim]],
     other_axis_batch: Callable[..., tuple[Any, Dim]],
-    apart: Callable[..., Any] | None = None,
+    by_single_axes: Callable[..., Any] | None = None,
     moves: bool = True,
     sharding: Callable[..., Any] | None = None,
 ) -> Primitive:
     """A linear collective of one operand.
 
     `over_batch(axis, x, dim, **params)` is the batching rule if vmap maps the axis of the collective, and
-    `other_axis_batch(x, dim, **params)` if vmap maps another axis. `apart(x, lengths, **params)`, with the length of
-    each axis by name, does the work of a collective over several axes by collectives over one axis each. `moves` is
-    true if elements are only moved, not combined.
+    `other_axis_batch(x, dim, **params)` if vmap maps another axis. `by_single_axes(x, lengths, **params)`, with the
+    length of each axis by name, does the work of a collective over several axes by collectives over one axis each.
+    `moves` is true if elements are only moved, not combined.
     """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
@@ -63,14 +63,14 @@ def _exchange(
         if params.get("axis_index_groups") is not None:
             raise UnsupportedError(f"{name} with axis_index_groups over axis {axis.name!r}, which vmap maps")
         if len(axis_name) > 1:
-            if apart is None:
+            if by_single_axes is None:
                 raise UnsupportedError(
                     f"{name} over several axes {axis_name}, of which vmap maps {axis.name!r}",
                     instead=f"one {name} for each axis",
                 )
             lengths = {n: axis.size if n == axis.name else length_of(n) for n in axis_name}
             # Of the collectives over one axis each, one is over the mapped axis, and has its own rule.
-            (out,), (out_dim,) = run_batched(lambda x: [apart(x, lengths, **params)], axis, args, dims)
+            (out,), (out_dim,) = run_batched(lambda x: [by_single_axes(x, lengths, **params)], axis, args, dims)
             return out, out_dim
         return over_batch(axis, x, dim, **params)
 
@@ -125,7 +125,7 @@ def _split_into(x: Any, axis: int, lengths: Sequence[int]) -> Any:
 # --- all_gather -----------------------------------------------------------------------------------------
 
 
-def _gather_types(
+def _all_gather_types(
     x: ShapedArray, all_gather_dimension: int, axis_name: Axes, axis_index_groups: Groups, axis_size: int, tiled: bool
 ) -> ShapedArray:
     at, shape = all_gather_dimension, x.shape
@@ -133,7 +133,7 @@ def _gather_types(
     return shaped((*shape[:at], *new), x.dtype, x.weak_type)
 
 
-def _gather_lower(
+def _all_gather_lower(
     f: Function,
     x: Value,
     all_gather_dimension: int,
@@ -144,11 +144,11 @@ def _gather_lower(
 ) -> Value:
     if not tiled:
         x = _with_axis(f, x, all_gather_dimension)
-    where = f"all_gather_dim = {all_gather_dimension} : i64, {groups_text(f, axis_name, axis_index_groups)}"
-    return f.op("stablehlo.all_gather", [x], f.out, f"{where}, {channel(f)}, use_global_device_ids")
+    attributes = f"all_gather_dim = {all_gather_dimension} : i64, {groups_text(f, axis_name, axis_index_groups)}"
+    return f.op("stablehlo.all_gather", [x], f.out, f"{attributes}, {channel(f)}, use_global_device_ids")
 
 
-def _gather_over_batch(
+def _all_gather_over_batch(
     axis: BatchAxis, x: Any, dim: Dim, all_gather_dimension: int, axis_index_groups: Groups, axis_size: int, tiled: bool
 ) -> tuple[Any, Dim]:
     at = all_gather_dimension
@@ -156,18 +156,20 @@ def _gather_over_batch(
     return (_fold(whole, at) if tiled else whole), None
 
 
-def _gather_other_axis_batch(
+def _all_gather_other_axis_batch(
     x: Any, dim: Dim, all_gather_dimension: int, tiled: bool, **params: Any
 ) -> tuple[Any, Dim]:
     at = all_gather_dimension
     if dim is not None:
         # `at` counts the axes of one example. The mapped axis moves up where the result has a new axis before it.
-        before = dim <= at
-        at, dim = at + before, dim + (not before and not tiled)
+        is_before = dim <= at
+        at, dim = at + is_before, dim + (not is_before and not tiled)
     return all_gather.bind(x, all_gather_dimension=at, tiled=tiled, **params), dim
 
 
-def _gather_apart(x: Any, lengths: dict[Any, int], all_gather_dimension: int, tiled: bool, **params: Any) -> Any:
+def _all_gather_by_single_axes(
+    x: Any, lengths: dict[Any, int], all_gather_dimension: int, tiled: bool, **params: Any
+) -> Any:
     at, shape = all_gather_dimension, typeof(x).shape
     for name in reversed(lengths):  # the index along the first name varies slowest
         x = all_gather.bind(
@@ -176,29 +178,29 @@ def _gather_apart(x: Any, lengths: dict[Any, int], all_gather_dimension: int, ti
     return x if tiled else reshape(x, new_sizes=(*shape[:at], prod(lengths.values()), *shape[at:]), dimensions=None)
 
 
-def _gather_sharding(out: ShapedArray, x: ShapedArray, all_gather_dimension: int, tiled: bool, **_: Any) -> Entries:
+def _all_gather_sharding(out: ShapedArray, x: ShapedArray, all_gather_dimension: int, tiled: bool, **_: Any) -> Entries:
     at, entries = all_gather_dimension, entries_of(x)
     return entries if tiled else (*entries[:at], (), *entries[at:])
 
 
 all_gather = _exchange(
     "all_gather",
-    types=_gather_types,
-    sharding=_gather_sharding,
-    lower=_gather_lower,
+    types=_all_gather_types,
+    sharding=_all_gather_sharding,
+    lower=_all_gather_lower,
     # All results contain the part of each device, so its cotangent is the sum of what all of them say about this part.
     transpose=lambda ct, all_gather_dimension, **params: reduce_scatter.bind(
         ct, scatter_dimension=all_gather_dimension, **params
     ),
-    over_batch=_gather_over_batch,
-    other_axis_batch=_gather_other_axis_batch,
-    apart=_gather_apart,
+    over_batch=_all_gather_over_batch,
+    other_axis_batch=_all_gather_other_axis_batch,
+    by_single_axes=_all_gather_by_single_axes,
 )
 
 # --- reduce_scatter -------------------------------------------------------------------------------------
 
 
-def _scatter_types(
+def _reduce_scatter_types(
     x: ShapedArray, scatter_dimension: int, axis_name: Axes, axis_index_groups: Groups, axis_size: int, tiled: bool
 ) -> ShapedArray:
     check_kind("psum_scatter", x, NUMBER)
@@ -209,7 +211,7 @@ def _scatter_types(
         )
     if not tiled and length != axis_size:
         raise ShapeError(
-            f"psum_scatter: axis {at} of {x.short} has not the length {axis_size} of the mapped axis",
+            f"psum_scatter: axis {at} of {x.short} does not have the length {axis_size} of the mapped axis",
             instead="tiled=True, which gives each a part of several elements",
             axis=at,
         )
@@ -217,7 +219,7 @@ def _scatter_types(
     return shaped((*x.shape[:at], *shard_lengths, *x.shape[at + 1 :]), x.dtype, x.weak_type)
 
 
-def _scatter_lower(
+def _reduce_scatter_lower(
     f: Function,
     x: Value,
     scatter_dimension: int,
@@ -230,12 +232,12 @@ def _scatter_lower(
     part = shaped((*shape[:at], shape[at] // axis_size, *shape[at + 1 :]), x.aval.dtype)
     scalar = shaped((), x.aval.dtype)
     body = f.region([scalar, scalar], lambda g, a, b: [combined(g, "stablehlo.add", a, b)])
-    where = f"scatter_dimension = {at} : i64, {groups_text(f, axis_name, axis_index_groups)}"
-    out = f.op("stablehlo.reduce_scatter", [x], part, f"{where}, {channel(f)}, use_global_device_ids", [body])
+    attributes = f"scatter_dimension = {at} : i64, {groups_text(f, axis_name, axis_index_groups)}"
+    out = f.op("stablehlo.reduce_scatter", [x], part, f"{attributes}, {channel(f)}, use_global_device_ids", [body])
     return out if tiled else _without_axis(f, out, at)
 
 
-def _scatter_over_batch(
+def _reduce_scatter_over_batch(
     axis: BatchAxis, x: Any, dim: Dim, scatter_dimension: int, axis_index_groups: Groups, axis_size: int, tiled: bool
 ) -> tuple[Any, Dim]:
     # The operand is not mapped: each example adds the same array.
@@ -243,16 +245,20 @@ def _scatter_over_batch(
     return (_split(total, scatter_dimension, axis.size) if tiled else total), scatter_dimension
 
 
-def _scatter_other_axis_batch(x: Any, dim: Dim, scatter_dimension: int, tiled: bool, **params: Any) -> tuple[Any, Dim]:
+def _reduce_scatter_other_axis_batch(
+    x: Any, dim: Dim, scatter_dimension: int, tiled: bool, **params: Any
+) -> tuple[Any, Dim]:
     at = scatter_dimension
     if dim is not None:
-        # The same, and the mapped axis moves down where the result has an axis less before it.
-        before = dim <= at
-        at, dim = at + before, dim - (not before and not tiled)
+        # As in `_all_gather_other_axis_batch`; the mapped axis moves down where the result has one axis fewer before.
+        is_before = dim <= at
+        at, dim = at + is_before, dim - (not is_before and not tiled)
     return reduce_scatter.bind(x, scatter_dimension=at, tiled=tiled, **params), dim
 
 
-def _scatter_apart(x: Any, lengths: dict[Any, int], scatter_dimension: int, tiled: bool, **params: Any) -> Any:
+def _reduce_scatter_by_single_axes(
+    x: Any, lengths: dict[Any, int], scatter_dimension: int, tiled: bool, **params: Any
+) -> Any:
     at = scatter_dimension
     if not tiled:
         x = _split_into(x, at, list(lengths.values()))
@@ -263,22 +269,24 @@ def _scatter_apart(x: Any, lengths: dict[Any, int], scatter_dimension: int, tile
     return x
 
 
-def _scatter_sharding(out: ShapedArray, x: ShapedArray, scatter_dimension: int, tiled: bool, **_: Any) -> Entries:
+def _reduce_scatter_sharding(
+    out: ShapedArray, x: ShapedArray, scatter_dimension: int, tiled: bool, **_: Any
+) -> Entries:
     at, entries = scatter_dimension, entries_of(x)
     return entries if tiled else (*entries[:at], *entries[at + 1 :])
 
 
 reduce_scatter = _exchange(
     "reduce_scatter",
-    types=_scatter_types,
-    sharding=_scatter_sharding,
-    lower=_scatter_lower,
+    types=_reduce_scatter_types,
+    sharding=_reduce_scatter_sharding,
+    lower=_reduce_scatter_lower,
     transpose=lambda ct, scatter_dimension, **params: all_gather.bind(
         ct, all_gather_dimension=scatter_dimension, **params
     ),
-    over_batch=_scatter_over_batch,
-    other_axis_batch=_scatter_other_axis_batch,
-    apart=_scatter_apart,
+    over_batch=_reduce_scatter_over_batch,
+    other_axis_batch=_reduce_scatter_other_axis_batch,
+    by_single_axes=_reduce_scatter_by_single_axes,
     moves=False,
 )
 
@@ -307,11 +315,11 @@ def _all_to_all_lower(
     axis_index_groups: Groups,
     axis_size: int,
 ) -> Value:
-    where = (
+    attributes = (
         f"split_dimension = {split_axis} : i64, concat_dimension = {concat_axis} : i64, "
         f"split_count = {axis_size} : i64, {groups_text(f, axis_name, axis_index_groups)}, {channel(f)}"
     )
-    return f.op("stablehlo.all_to_all", [x], f.out, where)
+    return f.op("stablehlo.all_to_all", [x], f.out, attributes)
 
 
 def _all_to_all_over_batch(
@@ -329,16 +337,19 @@ def _all_to_all_other_axis_batch(x: Any, dim: Dim, split_axis: int, concat_axis:
     return all_to_all.bind(x, split_axis=split_axis, concat_axis=concat_axis, **params), dim
 
 
-def _all_to_all_apart(x: Any, lengths: dict[Any, int], split_axis: int, concat_axis: int, **params: Any) -> Any:
+def _all_to_all_by_single_axes(
+    x: Any, lengths: dict[Any, int], split_axis: int, concat_axis: int, **params: Any
+) -> Any:
     x = _split(x, split_axis, prod(lengths.values()))
-    x = _split_into(x, split_axis, list(lengths.values()))
+    x = _split_into(x, split_axis, list(lengths.values()))  # (..., receivers by name, part, ...)
     for i, (name, length) in enumerate(lengths.items()):  # exchange receivers and senders along one axis at a time
         at = split_axis + i
         x = all_to_all.bind(x, **{**params, "axis_size": length}, axis_name=(name,), split_axis=at, concat_axis=at)
-    # The axes that now number the senders, the first name slowest, go in front of `concat_axis` and are merged with it.
-    count, behind = len(lengths), concat_axis > split_axis
+    # The axes now number the senders, the first name slowest: (..., senders by name, part, ...). They go in front of
+    # `concat_axis` and are merged with it.
+    count, concat_is_after = len(lengths), concat_axis > split_axis
     for i in range(count):
-        source, to = (split_axis, concat_axis + count - 1) if behind else (split_axis + i, concat_axis + i)
+        source, to = (split_axis, concat_axis + count - 1) if concat_is_after else (split_axis + i, concat_axis + i)
         x = move_axis(x, source, to)
     for _ in lengths:
         x = _fold(x, concat_axis)
@@ -350,13 +361,13 @@ all_to_all = _exchange(
     types=_all_to_all_types,
     sharding=lambda out, x, **_: entries_of(x),
     lower=_all_to_all_lower,
-    # Parts go back to their senders, by the same exchange with the axes in each other's place.
+    # Parts go back to their senders, by the same exchange with the split and concat axes exchanged.
     transpose=lambda ct, split_axis, concat_axis, **params: all_to_all.bind(
         ct, split_axis=concat_axis, concat_axis=split_axis, **params
     ),
     over_batch=_all_to_all_over_batch,
     other_axis_batch=_all_to_all_other_axis_batch,
-    apart=_all_to_all_apart,
+    by_single_axes=_all_to_all_by_single_axes,
 )
 
 # --- ppermute -------------------------------------------------------------------------------------------
@@ -374,15 +385,15 @@ def check_pairs(perm: Pairs, size: int) -> None:
         raise OptionError(f"ppermute: perm={perm} has an index that is not below the axis' length of {size}")
 
 
-def _permute_lower(f: Function, x: Value, axis_name: Axes, perm: Pairs) -> Value:
+def _ppermute_lower(f: Function, x: Value, axis_name: Axes, perm: Pairs) -> Value:
     rows = groups(f, axis_name)
     check_pairs(perm, rows.shape[1])
     pairs = [[int(row[s]), int(row[t])] for row in rows for s, t in perm]
-    where = f"source_target_pairs = dense<{ints_of_rows(pairs)}> : tensor<{len(pairs)}x2xi64>, {channel(f)}"
-    return f.op("stablehlo.collective_permute", [x], x.aval, where)
+    attributes = f"source_target_pairs = dense<{ints_of_rows(pairs)}> : tensor<{len(pairs)}x2xi64>, {channel(f)}"
+    return f.op("stablehlo.collective_permute", [x], x.aval, attributes)
 
 
-def _permute_over_batch(axis: BatchAxis, x: Any, dim: Dim, perm: Pairs) -> tuple[Any, Dim]:
+def _ppermute_over_batch(axis: BatchAxis, x: Any, dim: Dim, perm: Pairs) -> tuple[Any, Dim]:
     check_pairs(perm, axis.size)
     if dim is None:
         # Each index is a target, and all examples hold the same value.
@@ -392,7 +403,7 @@ def _permute_over_batch(axis: BatchAxis, x: Any, dim: Dim, perm: Pairs) -> tuple
     source = {t: s for s, t in perm}
     shape = typeof(x).shape
 
-    # Examples that none sends to get zeros.
+    # Examples that receive nothing are zeros.
     def part(place: int | None) -> Any:
         at = place or 0
         lo, hi = [0] * len(shape), list(shape)
@@ -406,9 +417,9 @@ def _permute_over_batch(axis: BatchAxis, x: Any, dim: Dim, perm: Pairs) -> tuple
 ppermute = _exchange(
     "ppermute",
     types=lambda x, axis_name, perm: x,
-    lower=_permute_lower,
+    lower=_ppermute_lower,
     # A cotangent goes back the way that the value came.
     transpose=lambda ct, axis_name, perm: ppermute.bind(ct, axis_name=axis_name, perm=tuple((t, s) for s, t in perm)),
-    over_batch=_permute_over_batch,
+    over_batch=_ppermute_over_batch,
     other_axis_batch=lambda x, dim, **params: (ppermute.bind(x, **params), dim),
 )

@@ -33,7 +33,7 @@ from ..._ops.structure import shape as ops
 from ...typing import Array, ArrayLike, Shape
 
 
-def _measured(function: str, a: Any) -> ShapedArray:
+def _type_of_argument(function: str, a: Any) -> ShapedArray:
     """The type of `a`, which may also be nested lists, or None (for NumPy an object of shape ())."""
     if a is None or isinstance(a, list | tuple):
         warn(f"{function} requires ndarray or scalar arguments, got {type(a)}", DeprecationWarning)
@@ -56,7 +56,7 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
     >>> jnp.shape(jnp.ones((2, 3)))
     (2, 3)
     """
-    return _measured("shape", a).shape
+    return _type_of_argument("shape", a).shape
 
 
 def ndim(a: ArrayLike) -> int:
@@ -71,7 +71,7 @@ def ndim(a: ArrayLike) -> int:
     >>> ndim(1.0)
     0
     """
-    return _measured("ndim", a).ndim
+    return _type_of_argument("ndim", a).ndim
 
 
 def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
@@ -88,7 +88,7 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), 1)
     (6, 3)
     """
-    aval = _measured("size", a)
+    aval = _type_of_argument("size", a)
     return math.prod(aval.shape[i] for i in canonical_axes(axis, aval.ndim, "size"))
 
 

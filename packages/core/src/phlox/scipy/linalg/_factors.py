@@ -111,7 +111,7 @@ def svd(
 @functools.partial(jit, inline=True, static_argnames=("lower", "eigvals_only", "eigvals", "type"))
 def _eigh(a: Any, b: Any, lower: bool, eigvals_only: bool, eigvals: Any, type: int) -> Any:
     if eigvals is not None:
-        raise UnsupportedError(f"eigh: eigvals={eigvals!r} is not there", instead="eigvals=None")
+        raise UnsupportedError(f"eigh: eigvals={eigvals!r} is not supported", instead="eigvals=None")
     if type not in (1, 2, 3):
         raise OptionError(f"eigh: there is no type={type!r}", instead="1, 2 or 3")
     if b is not None:
@@ -199,7 +199,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     Raises:
       OptionError: `output` is unknown.
       ShapeError: the matrices are not square.
-      DtypeError: `a` are integers.
+      DtypeError: `a` has an integer dtype.
       UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
@@ -368,7 +368,7 @@ def qr_multiply(
         order = [pivots - 1]
     else:
         r, taus = geqrf(a)
-    # The reflections are those of the square Q. Rows of zeros in `c` meet its columns that the thin Q lacks.
+    # The reflections are those of the square Q. Rows of zeros in `c` multiply the columns that only the square Q has.
     if left and m > n:
         c = jnp.concatenate([c, jnp.zeros((*stack, m - k, type_of(c).shape[-1]), type_of(c).dtype)], axis=-2)
     # conj(Q) c = (cᵀ Qᴴ)ᵀ: in the transposed product the factors are exchanged.
@@ -395,7 +395,7 @@ def hessenberg(
 
     Raises:
       ShapeError: the matrices are not square.
-      DtypeError: `a` are integers.
+      DtypeError: `a` has an integer dtype.
       UnsupportedError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
