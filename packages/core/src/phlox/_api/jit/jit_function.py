@@ -202,6 +202,22 @@ class JitFunction:
         # Keys of leaves hold shardings besides types: a program is compiled for the devices of its arguments. The key
         # of a trace, in `_cached_trace`, has types alone.
         key = (call.tree, call.statics, settings.call_fingerprint, *call.keys)
+        entry = self._find_or_compile(key, call)
+        # Calls with references stay on the general path: their values change from call to call.
+        if order is not None and type(entry) is Entry:
+            self._store_fast_path(call_key, settings.call_fingerprint, entry.for_leaves(call.leaves, order))
+            if self._store.entries.get(key) is not entry:  # replaced, or cleared, by another thread meanwhile
+                self._store.forget_calls(entry)
+        if any(type(x) is ShapeDtypeStruct for x in call.leaves):
+            call.check_arrays(values=entry.used_indices)
+        try:
+            return entry.run(call.leaves)
+        except FAILURES:
+            self.explain_failure(entry, args, kwargs)
+            raise
+
+    def _find_or_compile(self, key: Any, call: BoundCall) -> Entry:
+        """The entry of this key; compiled if there is none, checked if its checks are due."""
         try:
             # `__eq__` of a static argument runs here if an earlier key has an equal hash, and may raise anything.
             entry = self._store.entries.get(key)
@@ -217,21 +233,13 @@ class JitFunction:
         if type(entry) is ReferenceEntry and (more := entry.other_keys()) is not None:
             key = (*key, *more)
             entry = self._store.entries.get(key) or self._store.keep(key, self._compile(call), self.fun)
-        # Calls with references stay on the general path: their values change from call to call.
-        if order is not None and type(entry) is Entry:
-            fingerprint = settings.call_fingerprint
-            # `call_key` alone finds the fast path for the latest settings: most programs never change them.
-            fast_path = entry.for_leaves(call.leaves, order).fast_path(fingerprint)
-            clear_if_full(self.calls)[call_key] = self.calls[fingerprint, call_key] = fast_path
-            if self._store.entries.get(key) is not entry:  # replaced, or cleared, by another thread meanwhile
-                self._store.forget_calls(entry)
-        if any(type(x) is ShapeDtypeStruct for x in call.leaves):
-            call.check_arrays(values=entry.used_indices)
-        try:
-            return entry.run(call.leaves)
-        except FAILURES:
-            self.explain_failure(entry, args, kwargs)
-            raise
+        return entry
+
+    def _store_fast_path(self, call_key: Any, fingerprint: Any, entry: Entry) -> None:
+        """Stores what calls with `call_key` need, for settings with this fingerprint."""
+        fast_path = entry.fast_path(fingerprint)
+        # `call_key` alone finds the fast path for the latest settings: most programs never change them.
+        clear_if_full(self.calls)[call_key] = self.calls[fingerprint, call_key] = fast_path
 
     def _leaf_key(self, x: Any, call: BoundCall) -> Any:
         """The key of a leaf that is no `ArrayImpl`; raises if it cannot be an argument."""
