@@ -105,7 +105,10 @@ def _common(dtype: str, arity: int) -> list[float]:
 def _is_inside(case: Case, dtype: str, x: float, test: Callable[[float], bool]) -> bool:
     """Whether the result at `x`, rounded to the dtype, is one that passes."""
     (value,) = case.truth(dtype, np.array([x]))
-    return value is not None and bool(test(float(np.asarray(value).astype(dtype_of(dtype)))))
+    if value is None:
+        return False
+    with np.errstate(over="ignore"):
+        return bool(test(float(np.asarray(value).astype(dtype_of(dtype)))))
 
 
 def _range_ends(case: Case, dtype: str) -> list[float]:

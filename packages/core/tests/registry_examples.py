@@ -72,7 +72,8 @@ def keys(*shape: int) -> Any:
 
 
 #: Functions of one operand, by name: the range of the operand, the function in NumPy or SciPy, and the values of its
-#: parameters, if it has any. Their values are compared. Of a function that JAX has not, this is the test.
+#: parameters, if it has any. Values are compared, those for complex numbers too where the primitive takes them.
+#: Functions that JAX does not have are tested here alone.
 FORMULAS: dict[str, tuple[float, float, Callable[..., Any], *tuple[dict[str, Any], ...]]] = {
     "square": (-2.0, 2.0, np.square),
     "one_minus_square": (-2.0, 2.0, lambda x: 1 - x * x),
@@ -80,13 +81,13 @@ FORMULAS: dict[str, tuple[float, float, Callable[..., Any], *tuple[dict[str, Any
     "rsqrt": (0.2, 3.0, lambda x: 1 / np.sqrt(x)),
     "cbrt": (0.2, 3.0, np.cbrt),
     "exp": (-2.0, 2.0, np.exp),
-    "exp2": (-2.0, 2.0, np.exp2),
+    "exp2": (-2.0, 2.0, lambda x: 2**x),
     "expm1": (-2.0, 2.0, np.expm1),
     "log": (0.2, 3.0, np.log),
     "log1p": (0.2, 3.0, np.log1p),
     "log2": (0.2, 3.0, np.log2),
     "log10": (0.2, 3.0, np.log10),
-    "logistic": (-2.0, 2.0, scipy.special.expit),
+    "logistic": (-2.0, 2.0, lambda x: 1 / (1 + np.exp(-x))),
     "sin": (-2.0, 2.0, np.sin),
     "cos": (-2.0, 2.0, np.cos),
     "tan": (-0.9, 0.9, np.tan),

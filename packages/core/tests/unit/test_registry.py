@@ -15,7 +15,9 @@ import pytest
 
 import phlox
 from judge import CASES, rng
+from phlox._base.errors import DtypeError
 from phlox._ir import dtypes
+from phlox._ir.avals import shaped
 from phlox._ir.jaxpr import jaxprs_in
 from phlox._ir.primitive import Primitive, primitive
 from phlox._ir.rules import RULES
@@ -183,6 +185,26 @@ def test_values_are_those_of_the_formula(name):
     for example in table()[name]:
         (value,) = outputs(name, example.args, example.params)
         np.testing.assert_allclose(value, formula(*example.args, **example.params), rtol=1e-12)
+
+
+def takes_complex(name):
+    params = FORMULAS[name][3:]
+    try:
+        primitive(name).types(shaped((), np.dtype(np.complex128)), **dict(*params))
+    except DtypeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", [name for name in FORMULAS if takes_complex(name)])
+def test_complex_values_and_derivatives_are_those_of_the_formula(name):
+    low, high, formula, *params = FORMULAS[name]
+    params, random, step = dict(*params), rng("complex formula", name), 1e-6
+    x, t = random.uniform(low, high, 8) + 1j * random.uniform(-0.9, 0.9, 8), random.standard_normal(8) + 0.5j
+    out, out_tangent = primitive(name).jvp([x], [t], **params)
+    np.testing.assert_allclose(host(out), formula(x, **params), rtol=1e-12)
+    slope = (formula(x + step * t, **params) - formula(x - step * t, **params)) / (2 * step)
+    np.testing.assert_allclose(host(out_tangent), slope, rtol=1e-8)
 
 
 # The forward rule of a custom_vjp ends in an operation that can only be transposed; see test_custom.py.
