@@ -84,7 +84,7 @@ class JaxprTrace(Trace):
         """A tracer for a constant: an array becomes a constant of the Jaxpr, a number a literal."""
         return JaxprTracer(self, self._constant(x, aval) if aval.shape else Literal(x, aval))
 
-    def described(self, x: Any) -> JaxprTracer:
+    def tracer_of_description(self, x: Any) -> JaxprTracer:
         """A tracer for `x`, which has an `aval` and no value. A Jaxpr with this constant can be shown, not compiled."""
         return JaxprTracer(self, self._constant(x, x.aval))
 

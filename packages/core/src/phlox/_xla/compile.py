@@ -77,17 +77,17 @@ def _set(settings: Any, advice: Overrides, overrides: Overrides) -> None:
 #: each makes a context around a compilation by XLA, from the Jaxpr and its name, but not around loading from disk
 observers: list[Callable[..., contextlib.AbstractContextManager[Any]]] = []
 #: the Jaxpr that is being compiled, and its name
-_described: ContextVar[tuple[Any, ...]] = ContextVar("phlox_described", default=())
+_compiled_jaxpr: ContextVar[tuple[Any, ...]] = ContextVar("phlox_compiled_jaxpr", default=())
 
 
 @contextlib.contextmanager
-def described(jaxpr: Any, name: str) -> Iterator[None]:
+def compilation_of(jaxpr: Any, name: str) -> Iterator[None]:
     """A context for the compilation of a Jaxpr, which `observers` can describe."""
-    token = _described.set((jaxpr, name))
+    token = _compiled_jaxpr.set((jaxpr, name))
     try:
         yield
     finally:
-        _described.reset(token)
+        _compiled_jaxpr.reset(token)
 
 
 class Loaded(NamedTuple):
@@ -210,9 +210,9 @@ def load_serialized(serialized: bytes, devices: tuple[Device, ...], outputs: int
 def _compiled(client: Any, module: Any, *how: Any, text: str, overrides: Overrides, **more: Any) -> Any:
     try:
         with contextlib.ExitStack() as stack:
-            # Observers see traced functions only: compilations outside of `described` have no Jaxpr to show.
-            for observer in observers if _described.get() else ():
-                stack.enter_context(observer(*_described.get()))
+            # Observers see traced functions only: compilations outside of `compilation_of` have no Jaxpr to show.
+            for observer in observers if _compiled_jaxpr.get() else ():
+                stack.enter_context(observer(*_compiled_jaxpr.get()))
             return client.compile_and_load(module, *how, **more)
     except JaxRuntimeError as error:
         if overrides and "INVALID_ARGUMENT" in str(error):

@@ -25,7 +25,7 @@ from .._ir.sharding_types import any_specs
 from . import background, memory
 from .array import Array, deleted, put, wrap_all
 from .callbacks import observed
-from .compile import JaxRuntimeError, Loaded, compile_text, described
+from .compile import JaxRuntimeError, Loaded, compilation_of, compile_text
 from .compile_effort import FAST, MOST_ELEMENTS, QUICK, elements
 from .cpu_emitter import Overrides, pipeline
 from .device_assignment import DeviceAssignment, assign_devices, concrete_sharding, mesh_of, over
@@ -305,7 +305,7 @@ class Lowering(NamedTuple):
         on_cpu = self.assignment.devices[0].platform == "cpu"
         # The options are those of XLA's CPU compiler; others would refuse them.
         advice = (*self.advice, *(x for x in options if x not in self.advice)) if on_cpu else ()
-        with described(self.jaxpr, self.name), timed(COMPILE, "XLA compilation of jit(%s)", self.name):
+        with compilation_of(self.jaxpr, self.name), timed(COMPILE, "XLA compilation of jit(%s)", self.name):
             program = self._program(overrides, advice)
         assert program is not None
         return program

@@ -16,7 +16,7 @@ from ..._ir.jaxpr import Var, only
 from ..._ir.primitive import Primitive, current_trace
 from ..._ops.control.call import without_calls
 from ..._ops.control.division import Offloadable, Policy, Recompute, Saveable
-from ..._ops.control.remat import checkpoint as checkpoint_p, described, name_p
+from ..._ops.control.remat import checkpoint as checkpoint_p, describe_values, name_p
 from ..._ops.linalg.dot import dot_general
 from ..._ops.structure.shape import own
 from ..._trace.refs import Ref
@@ -92,7 +92,7 @@ def checkpoint(
         # Without static and keyword arguments, `fun` itself is traced, so that the cache by function finds its Jaxpr.
         called = _dynamic(fun, fixed, known, len(args), names, variants) if fixed or kwargs else fun
         by_place, by_name = [x for i, x in enumerate(args) if i not in fixed], {name: kwargs[name] for name in names}
-        apart = prevent_cse if isinstance(prevent_cse, bool) else _apart(prevent_cse, by_place, by_name)
+        apart = prevent_cse if isinstance(prevent_cse, bool) else _flag_per_array(prevent_cse, by_place, by_name)
         # References are closed over, since the primitive takes arrays only.
         (called,), call_args = closed_over([called], (*by_place, *by_name.values()))
 
@@ -128,7 +128,7 @@ def _bind(
     return program.out_tree.unflatten(outs)
 
 
-def _apart(prevent_cse: Sequence[Any], args: list[Any], kwargs: dict[str, Any]) -> tuple[bool, ...]:
+def _flag_per_array(prevent_cse: Sequence[Any], args: list[Any], kwargs: dict[str, Any]) -> tuple[bool, ...]:
     """The `prevent_cse` flag of each array among the arguments."""
     call_args = (tuple(args), kwargs) if kwargs else tuple(args)
     # One flag may stand for a whole argument.
@@ -224,7 +224,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
             residuals.append((v.aval, f"from the argument {names[jaxpr.invars.index(v)]}"))
         else:
             # A residual that no equation computes was closed over.
-            texts = [text.removeprefix(f"{v.aval.short} ") for text in described(jaxpr, [v])]
+            texts = [text.removeprefix(f"{v.aval.short} ") for text in describe_values(jaxpr, [v])]
             residuals.append((v.aval, texts[0] if texts else "from a constant"))
     return residuals
 

@@ -53,9 +53,9 @@ from .programs import (
     as_ref,
     as_struct,
     constrained,
-    described,
     key_of,
     shapes_of,
+    operands_of,
     with_shardings,
     with_static,
 )  # fmt: skip
@@ -431,7 +431,7 @@ class JitFunction:
             check_distinct(traced.closed.jaxpr.name, refs, traced.refs)
         # The program cannot raise for a number that is too large, so the check comes before the operation is bound.
         check_all(traced.integer_dtypes, call.leaves)
-        operands = described(call.leaves, traced.closed.jaxpr)
+        operands = operands_of(call.leaves, traced.closed.jaxpr)
         in_shardings, out_shardings = self._options.in_shardings, self._options.out_shardings
         if in_shardings is not None and not self._options.moves_arguments:
             operands = constrained(operands, in_shardings.spread((call.args, call.kwargs)))

@@ -183,8 +183,8 @@ def dtype_like(x: Any, aval: ShapedArray) -> Any:
     return dtypes.apply_x64_mode(aval.dtype) if type(x) is ShapeDtypeStruct else aval.dtype
 
 
-def described(leaves: Sequence[Any], jaxpr: Jaxpr) -> list[Any]:
-    """The leaves as arguments of an equation with this Jaxpr, whose last inputs they are.
+def operands_of(leaves: Sequence[Any], jaxpr: Jaxpr) -> list[Any]:
+    """The leaves as operands of an equation with this Jaxpr, whose last inputs they are.
 
     `ShapeDtypeStruct`s that it does not read are zeros. The running trace makes tracers for others.
     """
@@ -192,11 +192,14 @@ def described(leaves: Sequence[Any], jaxpr: Jaxpr) -> list[Any]:
         return list(leaves)
     tracing, unread = recorder(), unused_inputs(jaxpr)[len(jaxpr.invars) - len(leaves) :]
 
-    def array(x: ShapeDtypeStruct) -> Any:
-        return x if tracing is None else tracing.described(x)
+    def operand(x: Any, is_unread: bool) -> Any:
+        if type(x) is not ShapeDtypeStruct:
+            return x
+        if is_unread:
+            return zeros(x.aval)
+        return x if tracing is None else tracing.tracer_of_description(x)
 
-    leaves = [zeros(x.aval) if type(x) is ShapeDtypeStruct and u else x for x, u in zip(leaves, unread, strict=True)]
-    return [array(x) if type(x) is ShapeDtypeStruct else x for x in leaves]
+    return [operand(*each) for each in zip(leaves, unread, strict=True)]
 
 
 def _of_arrays(tree: Any) -> Any:

@@ -123,13 +123,13 @@ def _log_text(halves: _Halves, outputs: int) -> str:
     """The log message about the saved inputs and values."""
     jaxpr = halves.primal.jaxpr
     inputs = [v.aval.short for v in only(jaxpr.invars, halves.read)]
-    values = described(jaxpr, jaxpr.outvars[outputs:])
+    values = describe_values(jaxpr, jaxpr.outvars[outputs:])
     parts = [["saving inputs with shapes:", *inputs]] if inputs else []
     parts += [["saving these intermediates:", *values]] if values else []
     return "remat-decorated function " + "\nand ".join("\n  ".join(part) for part in parts or [["saving nothing"]])
 
 
-def described(jaxpr: Jaxpr, values: Sequence[Atom]) -> list[str]:
+def describe_values(jaxpr: Jaxpr, values: Sequence[Atom]) -> list[str]:
     """A line for each value that an equation computes: its type, its name or primitive, and its source line."""
     producers: dict[Atom, JaxprEqn] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     texts = []
