@@ -91,6 +91,14 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> Any:
     return treedef.unflatten(leaves)
 
 
+def placeholders(treedef: PyTreeDef) -> Any:
+    """The tree with an `object` in place of each leaf, as JAX makes it.
+
+    Classes that tell data from settings by its type, such as distrax's, take an `object` for data, and a number not.
+    """
+    return treedef.unflatten([object() for _ in range(treedef.num_leaves)])
+
+
 def _check_structure(function: str, treedef: Any) -> None:
     if type(treedef) is not PyTreeDef:
         raise ArgumentError(

@@ -270,11 +270,9 @@ def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:
     treedef = tree if type(tree) is PyTreeDef else pytree.tree_structure(tree)
     if axes is None or _is_axis(axes):
         return [axes] * treedef.num_leaves
-    # Zeros stand for leaves, as a prefix is compared with a tree.
-    blank = treedef.unflatten([0] * treedef.num_leaves)
     instead = "a tuple with one entry for each argument, or trees that stop above the leaves; each argument passed by "
     instead += "keyword is mapped along axis 0"
-    return pytree.spread(what, axes, blank, is_none, instead)
+    return pytree.spread(what, axes, pytree.placeholders(treedef), is_none, instead)
 
 
 def _unplaced(path: str, dim: int, axis_name: AxisName | None, short: str) -> OptionError:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, NoneType
 from typing import Any, NamedTuple
 
-from ..._base import config
+from ..._base import config, pytree
 from ..._base.errors import CheckError
 from ..._base.pytree import treedef_children
 from ..._base.source import user_location
@@ -168,7 +168,7 @@ def _structure_text(tree: Any) -> str:
 def _leaf_names(fun: Callable[..., Any], tree: Any, static: set[int], count: int) -> list[str]:
     """The path of each leaf in the user's terms."""
     try:
-        args, kwargs = tree.unflatten(range(tree.num_leaves))
+        args, kwargs = pytree.placeholders(tree)
         names = arguments.leaf_names(fun, args, kwargs, static)
     except Exception:  # a class of the user's pytrees takes arrays only
         names = []

@@ -329,10 +329,8 @@ class _Program:
         return flat.out_tree.unflatten(outs)
 
     def _out_specs(self, tree: PyTreeDef, outs: Sequence[Any]) -> list[PartitionSpec]:
-        # Zeros stand for the results, since a prefix is compared with a tree and not with a treedef.
-        blank = tree.unflatten([0] * tree.num_leaves)
         try:
-            specs = pytree.broadcast_prefix(self.out_specs, blank, is_leaf=pytree.is_none)
+            specs = pytree.broadcast_prefix(self.out_specs, pytree.placeholders(tree), is_leaf=pytree.is_none)
         except TreeError as error:
             raise pytree.tree_error(
                 f"{self.function}: out_specs {self.out_specs!r} does not fit the result of {self.__name__}",

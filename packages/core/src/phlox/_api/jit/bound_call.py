@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from ..._base import pytree
 from ..._base.errors import DeviceError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray
@@ -91,8 +92,7 @@ class BoundCall:
         """The path of each leaf in the user's terms, such as ``params['w']``."""
         args, kwargs = self.args, self.kwargs
         if args is None:
-            # The leaves are gone, so their numbers stand in for them: names depend on the tree alone.
-            args, kwargs = self.tree.unflatten(range(self.tree.num_leaves))
+            args, kwargs = pytree.placeholders(self.tree)  # the leaves are gone, and names depend on the tree alone
         return arguments.leaf_names(self.fun, args, kwargs, self.static_positions)
 
     def check_arrays(self, values: Collection[int] = ()) -> list[ShapedArray]:

@@ -60,7 +60,7 @@ def _why(key: Key, known: list[Key], label: Label) -> str:
 def _leaf_names(key: Key, label: Label) -> list[str]:
     """Paths of the leaves of the arguments that are not static."""
     tree = key[0]
-    args, kwargs = tree.unflatten(range(tree.num_leaves))
+    args, kwargs = pytree.placeholders(tree)
     # Positions of `label` count static arguments, those of the tree do not.
     static = {where for where, _, _ in key[1]}
     dynamic = [i for i in range(len(args) + len(static)) if i not in static]

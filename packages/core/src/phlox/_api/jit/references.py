@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from ..._base import pytree
 from ..._base.errors import RefError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import wraps
@@ -56,11 +57,11 @@ def flatten_arrays(tree: Any) -> tuple[list[Any], Structure]:
 
 
 def blank(tree: Structure) -> Any:
-    """The tree with 0 for each array, and None for each reference."""
+    """The tree with an `object` for each array, and None for each reference."""
     if not isinstance(tree, ArrayTree):
-        return tree.unflatten([0] * tree.num_leaves)
+        return pytree.placeholders(tree)
     nones = [None] * len(tree.refs)
-    return merged(tree.tree, tree.ref_indices, nones, [0] * (tree.tree.num_leaves - len(nones)))
+    return merged(tree.tree, tree.ref_indices, nones, [object()] * (tree.tree.num_leaves - len(nones)))
 
 
 def closed_over(

@@ -30,8 +30,14 @@ class FunctionTrace(NamedTuple):
     stale_values: Any = None
 
     def result(self) -> Any:
-        """The result with abstract values as leaves, since constructors of users' pytree classes may read shapes."""
-        return self.out_tree.unflatten(self.out_avals)
+        """The result with abstract values as leaves, since constructors of users' pytree classes may read shapes.
+
+        Its leaves are objects where such a class takes no type for data; see `pytree.placeholders`.
+        """
+        result = self.out_tree.unflatten(self.out_avals)
+        if pytree.tree_structure(result).num_leaves == self.out_tree.num_leaves:
+            return result
+        return pytree.placeholders(self.out_tree)
 
     @property
     def out_avals(self) -> list[ShapedArray]:

@@ -83,7 +83,9 @@ def leaf_names(
     fun: Callable[..., Any], specs: Mapping[str, Any], tree: PyTreeDef, statics: Statics = ()
 ) -> list[Names]:
     """For each leaf of (args, kwargs), whose treedef is `tree`, the names of its leading axes."""
-    args, kwargs = join_static(statics, *tree.unflatten(range(tree.num_leaves)))
+    leaves = pytree.placeholders(tree)
+    position = {id(leaf): i for i, leaf in enumerate(pytree.tree_leaves(leaves))}
+    args, kwargs = join_static(statics, *leaves)
     names: list[Names] = [()] * tree.num_leaves
     for parameter, value in inspect.signature(fun).bind(*args, **kwargs).arguments.items():
         if parameter in specs:
@@ -95,7 +97,7 @@ def leaf_names(
                     instead="one tuple of names for all of its arrays",
                 ) from None
             for index, leaf in zip(below, pytree.tree_leaves(value), strict=True):
-                names[leaf] = index
+                names[position[id(leaf)]] = index
     return names
 
 
