@@ -54,8 +54,8 @@ from .programs import (
     as_struct,
     constrained,
     key_of,
-    shapes_of,
     operands_of,
+    shapes_of,
     with_shardings,
     with_static,
 )  # fmt: skip
