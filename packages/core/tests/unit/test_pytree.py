@@ -334,3 +334,50 @@ def test_functions_that_unravel_are_equal_for_equal_trees():
     assert len(traced) == 1
     _, other = phlox.flatten_util.ravel_pytree({"a": jnp.ones(2)})
     assert other != unravel
+
+
+@tree_util.register_pytree_node_class
+class ByType:
+    """Fields are data or settings by their types, as in distrax: what is no array, tracer or `object` is a setting."""
+
+    def __init__(self, **fields):
+        self.fields = fields
+
+    def tree_flatten(self):
+        leaves, structure = tree_util.tree_flatten(self.fields)
+        is_data = tuple(type(x) is object or isinstance(x, phlox.Array | np.ndarray) for x in leaves)
+        settings = tuple(None if data else x for x, data in zip(leaves, is_data, strict=True))
+        return [x if data else None for x, data in zip(leaves, is_data, strict=True)], (settings, is_data, structure)
+
+    @classmethod
+    def tree_unflatten(cls, aux, children):
+        settings, is_data, structure = aux
+        leaves = [x if data else setting for x, setting, data in zip(children, settings, is_data, strict=True)]
+        return cls(**tree_util.tree_unflatten(structure, leaves))
+
+
+def doubled(point, *more):
+    return ByType(x=point.fields["x"] * 2, name="doubled"), *more
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        phlox.jit(doubled),
+        lambda *args: phlox.jit(doubled).lower(*args).compile()(*args),
+        phlox.jit(doubled, out_shardings=phlox.sharding.SingleDeviceSharding(phlox.devices()[0])),
+        phlox.jit(doubled, in_shardings=phlox.sharding.SingleDeviceSharding(phlox.devices()[0])),
+        phlox.vmap(doubled, in_axes=(0, 0), out_axes=0),
+        phlox.checkpoint(doubled),
+        lambda *args: phlox.vjp(doubled, *args)[0],
+        lambda *args: phlox.shard_map(
+            doubled, mesh=phlox.make_mesh((1,), ("i",)), in_specs=phlox.P(), out_specs=phlox.P()
+        )(*args),
+    ],
+)
+def test_classes_that_tell_data_by_its_type(transformed):
+    point, other = ByType(x=jnp.arange(3.0), name="point", count=3), jnp.ones(3)
+    result, second = transformed(point, other)
+    assert result.fields["x"].tolist() == [0, 2, 4]
+    assert result.fields["name"] == "doubled"
+    assert second.tolist() == [1, 1, 1]
