@@ -136,6 +136,14 @@ def test_modules_that_are_not_imported_by_name():
     assert as_jax("-c", "import jax; print(hasattr(jax.experimental, '_nothing'))").stdout == "False\n"
 
 
+def test_star_imports():
+    modules = "lax", "sharding", "random", "scipy.special", "experimental.xla_metadata", "core"
+    names = "psum", "PartitionSpec", "split", "logsumexp", "set_xla_metadata", "Primitive"
+    code = "\n".join(f"from jax.{module} import *" for module in modules) + f"\nprint({', '.join(names)})"
+    done = as_jax("-c", code)
+    assert not done.stderr and len(done.stdout.splitlines()) == 1
+
+
 def test_names_that_phlox_lacks():
     done = as_jax("-c", "import jax\njax.not_there")
     assert "MissingNameError: the program uses jax.not_there: phlox has nothing of this name" in done.stderr

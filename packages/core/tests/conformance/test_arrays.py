@@ -4,6 +4,7 @@ import copy
 import functools
 import operator
 import pickle
+import sys
 
 import jax
 import ml_dtypes
@@ -271,6 +272,42 @@ def test_dlpack(dtype):
     copied = phlox.numpy.from_dlpack(jax.numpy.asarray(np.asarray(x)), copy=True)
     np.testing.assert_array_equal(np.asarray(copied), np.asarray(x))
     assert x.__dlpack_device__() == jax.numpy.asarray(np.asarray(x)).__dlpack_device__()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python asks classes for buffers since 3.12")
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64", "float16", "uint16", "bfloat16", "int4"])
+def test_buffers(dtype):
+    def of(m):
+        x = m.numpy.ones((2, 3), dtype)
+        try:
+            view = memoryview(x)
+        except BufferError:
+            return "refused"
+        return bytes(x), view.format, view.shape, view.readonly
+
+    assert of(phlox) == of(jax)
+    keys = phlox.random.split(phlox.random.key(0))
+    with pytest.raises(BufferError):
+        memoryview(keys)
+
+
+def test_deleted_arrays_say_so():
+    for m in (phlox, jax):
+        x = m.numpy.arange(3)
+        x.delete()
+        assert x.shape == (3,) and len(x) == 3 and x.sharding.num_devices == 1
+        for use in (
+            lambda x: x.addressable_shards,
+            lambda x: x.global_shards,
+            lambda x: x.addressable_data(0),
+            lambda x: x.devices(),
+            lambda x: x.on_device_size_in_bytes(),
+            lambda x: x.unsafe_buffer_pointer(),
+            repr,
+            np.asarray,
+        ):
+            with pytest.raises(RuntimeError, match="deleted"):
+                use(x)
 
 
 def test_arrays_have_no_hash_and_no_truth():

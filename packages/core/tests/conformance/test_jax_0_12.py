@@ -243,6 +243,7 @@ def test_members_of_meshes_and_shardings():
             sharding.check_compatible_aval(())
         answers.append([mesh.is_scalar, module.sharding.Mesh(devices[0], ()).is_scalar, sharding.replicated_axes])
     assert answers[0] == answers[1] == [False, True, {"b"}]
+    assert phlox.NamedSharding(phlox.sharding.AbstractMesh((2, 3), ("a", "b")), phlox.P()).num_devices == 6
     kinds = phlox.sharding.AxisType
     for types, expected in (((kinds.Explicit, kinds.Manual), True), ((kinds.Explicit, kinds.Auto), False)):
         mesh = phlox.sharding.AbstractMesh((1, 1), ("a", "b"), axis_types=types)

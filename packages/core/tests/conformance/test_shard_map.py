@@ -290,3 +290,22 @@ def test_without_check_vma_gradients_are_those_of_each_device():
         return m.shard_map(f, mesh=mesh(m), in_specs=specs, out_specs=m.P("x"), check_vma=False)(W, B, X)
 
     np.testing.assert_allclose(of(phlox), of(jax), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("inner", "specs", "outer"),
+    [("y", ("y", "y"), "x"), ("y", ("y",), "x"), ("y", ((), ()), "x"), ("xy", ("y",), None)],
+)
+def test_an_inner_shard_map_takes_the_axes_that_are_left(inner, specs, outer):
+    """Without `axis_names`, the inner function is mapped over the axes over which the outer one is not."""
+
+    def run(m):
+        def body(x):
+            return m.lax.psum(x, tuple(inner)) if len(specs) == 1 else 2 * x
+
+        out = m.P() if len(specs) == 1 else m.P(*specs[1])
+        inside = lambda x: m.shard_map(body, in_specs=m.P(*specs[0]), out_specs=out)(x)
+        mapped = m.shard_map(inside, mesh=mesh(m), in_specs=m.P("x"), out_specs=m.P(outer), axis_names={"x"})
+        return m.jit(mapped)(X)
+
+    np.testing.assert_allclose(run(phlox), run(jax), rtol=1e-6)

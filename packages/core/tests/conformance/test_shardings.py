@@ -89,9 +89,27 @@ def donated(m):
     return lies(m.jit(lambda x, y: x + y, donate_argnums=0)(x, y)), x.is_deleted(), y.is_deleted()
 
 
+def sizes_on_devices(m):
+    x = put(m, "x")
+    return x.on_device_size_in_bytes(), x[0].on_device_size_in_bytes(), x.addressable_shards[0].data.nbytes
+
+
+def descriptions(m):
+    struct = m.ShapeDtypeStruct
+    with m.set_mesh(mesh(m)):
+        compiled = m.jit(lambda x: 2 * x).lower(struct((16, 8), "float32", sharding=m.P("x"))).compile()
+        spec = struct((16, 8), "float32", sharding=m.P(None, "y")).sharding.spec
+    (first,), _ = compiled.input_shardings
+    return (
+        tuple(first.spec),
+        tuple(spec),
+        struct((16, 8), "float32", sharding=put(m, "x").format).sharding.spec == m.P("x"),
+    )
+
+
 PROGRAMS = [
     results_of_new_arrays, moved_new_arrays, functions_inside_of_functions, left_to_the_compiler, compiled_ahead, memory,
-    formats, donated,
+    formats, donated, sizes_on_devices, descriptions,
 ]  # fmt: skip
 
 

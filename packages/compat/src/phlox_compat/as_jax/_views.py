@@ -53,6 +53,8 @@ class View(ModuleType):
         return self._target.__doc__ if self._target is not None else f"{self._jax_name}, as libraries use it"
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__all__":  # without it, ``from jax.lax import *`` takes only names that were looked up before
+            return [name for name in dir(self) if not name.startswith("_")]
         full = f"{self._jax_name}.{name}"
         try:
             value = jax_internals.find(full) if jax_internals.has(full) else self._of_target(name)

@@ -288,8 +288,9 @@ def has_module(jax_module: str) -> bool:
 
 
 def names_of(jax_module: str) -> list[str]:
-    """The names of `TABLE` in a module of JAX."""
-    return [name for entry in TABLE if entry.module == jax_module for name in entry.names if name != "*"]
+    """The names of `TABLE` in a module of JAX; for ``*`` the public names of its homes."""
+    forwarded = [name for home in _FORWARDED.get(jax_module, ()) for name in dir(import_home(home)) if name[0] != "_"]
+    return forwarded + [name for entry in TABLE if entry.module == jax_module for name in entry.names if name != "*"]
 
 
 publish(__name__)

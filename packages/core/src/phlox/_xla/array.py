@@ -49,7 +49,7 @@ class Shard:
         self.device, self.index, self.replica_id, self.data = device, index, replica_id, data
 
     def __repr__(self) -> str:
-        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data!r})"
+        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
 
 
 class Array(ArrayBase, metaclass=_ArrayType):
@@ -94,6 +94,13 @@ class Array(ArrayBase, metaclass=_ArrayType):
         if dtype is not None and dtype != value.dtype:
             return value.astype(dtype)
         return value.copy() if copy else value
+
+    def __buffer__(self, flags: int) -> memoryview:
+        # Python calls it since 3.12, for ``memoryview(x)`` and ``bytes(x)``; NumPy before it calls `__array__`.
+        if self.aval.dtype.isbuiltin != 1:  # jaxlib's own error takes 15 us, which `numpy.asarray` would wait for
+            raise BufferError(f"arrays of {self.aval.dtype} have no elements that other programs know")
+        self._check_alive()
+        return memoryview(self._buf)
 
     def item(self, *args: Any) -> Any:
         """The value of an array with one element, as a Python scalar; or of element ``args``."""
@@ -171,6 +178,7 @@ class Array(ArrayBase, metaclass=_ArrayType):
 
     def devices(self) -> set[Device]:
         """The devices that hold parts of the array."""
+        self._check_alive()
         return set(self.sharding.devices)
 
     @property
@@ -196,6 +204,7 @@ class Array(ArrayBase, metaclass=_ArrayType):
     @property
     def global_shards(self) -> list[Shard]:
         """The parts on all devices; without the data on devices of other processes."""
+        self._check_alive()
         sharding = self.sharding
         aval = shaped(sharding.shard_shape(self.shape), self.dtype, self.weak_type)
         mine = {
@@ -269,8 +278,14 @@ class Array(ArrayBase, metaclass=_ArrayType):
         self._check_alive()
         return transfer.dlpack_device(self.sharding)
 
+    def on_device_size_in_bytes(self) -> int:
+        """The bytes that the elements take on all devices, with the padding of the devices."""
+        self._check_alive()
+        return self._buf.on_device_size_in_bytes()
+
     def unsafe_buffer_pointer(self) -> int:
         """The address of the elements on the one device that holds them."""
+        self._check_alive()
         transfer.one_device(self.sharding)
         return transfer.pointer(self._buf)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from .._base.errors import OptionError
+from .._base.errors import OptionError, ShapeError
 from .sharding import Sharding
 
 
@@ -42,3 +42,21 @@ class Format:
                 f"Format: a layout without a sharding: {self.layout}",
                 instead="Format(layout, x.sharding), or Format() for a layout that the compiler chooses",
             )
+
+    def sharding_in_order(self, function: str, ndim: int) -> Sharding | None:
+        """The sharding of an array of `ndim` axes. Raises if the layout is not that of all arrays here.
+
+        Arrays of phlox have their axes in order, so another order would be a promise that no operation keeps.
+        """
+        order = None if self.layout is None else tuple(self.layout.major_to_minor)
+        if order is not None and len(order) != ndim:
+            raise ShapeError(
+                f"{function}: the layout {self.layout} has {len(order)} axes, the array {ndim}",
+                instead=f"Layout({tuple(range(ndim))})",
+            )
+        if order is not None and order != tuple(range(ndim)):
+            raise OptionError(
+                f"{function}: arrays have their axes in order, not as in {self.layout}",
+                instead=f"Layout({tuple(range(ndim))}), or the transposed array",
+            )
+        return self.sharding

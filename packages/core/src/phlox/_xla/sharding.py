@@ -324,6 +324,10 @@ class NamedSharding(Sharding):
             raise self._too_many_entries(len(aval_shape))
 
     @property
+    def num_devices(self) -> int:
+        return self.mesh.size
+
+    @property
     def memory_kind(self) -> str | None:
         return self.kind if isinstance(self.mesh, AbstractMesh) else super().memory_kind
 

@@ -63,8 +63,8 @@ def shard_map(
         parts; None for arguments that are Python values. By default an argument is split by its own sharding, which
         must be of this mesh.
       mesh: the devices; None for the mesh of the context, see `set_mesh`.
-      axis_names: the mesh axes that `f` is mapped over; by default all. Shardings along the others are left to the
-        compiler.
+      axis_names: the mesh axes that `f` is mapped over; by default all over which no outer `shard_map` maps. Shardings
+        along the others are left to the compiler.
       check_vma: whether types track along which mesh axes values vary (``phlox.typeof(x).vma``). Then a result that may
         differ between devices must be split by its spec, and gradients inside of `f` with respect to a value that is
         equal on all devices are summed up over them. With False none of this is checked or done.
@@ -158,8 +158,9 @@ def _mapped(
     @user_call
     def mapped(*args: Any) -> Any:
         where = _mesh(function, mesh, names)
+        mapped_names = _mapped_names(where, names)
         leaves, in_tree = flatten(args)
-        specs = _in_specs(function, where, in_specs, args, leaves, names)
+        specs = _in_specs(function, where, in_specs, args, leaves, mapped_names)
         dynamic = tuple(s is not None for s in specs)
         fixed = tuple(x for x, spec in zip(leaves, specs, strict=True) if spec is None)
         is_eager = current_trace.get() is None
@@ -171,9 +172,9 @@ def _mapped(
         except TypeError:  # a static argument is not hashable
             key, run = None, None
         if run is None:
-            program = _Program(function, f, where, in_tree, tuple(specs), fixed, out_specs, names, check_vma)
+            program = _Program(function, f, where, in_tree, tuple(specs), fixed, out_specs, mapped_names, check_vma)
             # Inlined in an outer trace, where the equation of `shard_map` alone is recorded.
-            out_shardings = _out_shardings(where, out_specs, names) if is_eager else None
+            out_shardings = _out_shardings(where, out_specs, mapped_names) if is_eager else None
             run = function_of(JitFunction(program, Options(inline=True, out_shardings=Prefix.of(out_shardings))))
             if key is not None:
                 compiled[key] = run
@@ -195,6 +196,11 @@ def _mesh(function: str, mesh: Any, names: frozenset[Any]) -> Mesh:
     if unknown:
         raise OptionError(f"{function}: axis_names has {sorted(map(repr, unknown))[0]}, which is no axis of {mesh}")
     return mesh
+
+
+def _mapped_names(mesh: Mesh, names: frozenset[Any]) -> frozenset[Any]:
+    """The axes of the mesh to map over; empty for all. An outer `shard_map` maps over its manual axes already."""
+    return (names or frozenset(mesh.axis_names)).difference(mesh.manual_axes) if mesh.manual_axes else names
 
 
 def _check(function: str, what: str, mesh: Mesh, spec: Any, names: frozenset[Any]) -> PartitionSpec:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..._base import pytree
-from ..._base.errors import ArgumentError, OptionError, ShapeError
+from ..._base.errors import ArgumentError, OptionError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ops.spmd.reshard import apply_sharding, to_memory
@@ -23,9 +23,6 @@ from ..._xla.transfer_guard import explicit
 from .memory import Space
 from .meshes import named
 
-if TYPE_CHECKING:
-    from ..._xla.layout import Format
-
 
 def _sharding(device: Any, x: Any = None) -> Sharding | None:
     device = named("device_put", device)
@@ -38,7 +35,7 @@ def _sharding(device: Any, x: Any = None) -> Sharding | None:
     from ..._xla.layout import Format  # rare, and made of dataclasses, which take their time to define
 
     if isinstance(device, Format):
-        return _sharding_of_format(device, x)
+        return device.sharding_in_order("device_put", np.ndim(x))
     raise ArgumentError(
         f"device_put: Received invalid value {device!r}, which is neither a device nor a sharding",
         instead="phlox.devices()[0]",
@@ -53,24 +50,6 @@ def _sharding_in(space: Space, x: Any) -> Sharding | None:
     here = x.sharding if type(x) is ArrayImpl else single_device(default_device())
     default = here.devices[0].default_memory().kind
     return here.with_memory_kind(default if space is Space.Device else "pinned_host")
-
-
-def _sharding_of_format(format: Format, x: Any) -> Sharding | None:
-    """The sharding of `format`, whose layout must be that of all arrays here."""
-    # Arrays of phlox have their axes in order, so another order would be a promise that no operation keeps.
-    order = None if format.layout is None else tuple(format.layout.major_to_minor)
-    ndim = np.ndim(x)
-    if order is not None and len(order) != ndim:
-        raise ShapeError(
-            f"device_put: the layout {format.layout} has {len(order)} axes, the array {ndim}",
-            instead=f"Layout({tuple(range(ndim))})",
-        )
-    if order is not None and order != tuple(range(ndim)):
-        raise OptionError(
-            f"device_put: arrays have their axes in order, not as in {format.layout}",
-            instead=f"Layout({tuple(range(ndim))}), or the transposed array",
-        )
-    return format.sharding
 
 
 def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool) -> Any:

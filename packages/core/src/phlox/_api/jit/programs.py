@@ -23,8 +23,10 @@ from ..._trace.trace import recorder, typeof
 from ..._transform.array_operations import zeros
 from ..._transform.jaxprs import unused_inputs
 from ..._xla.array import ArrayImpl
-from ..._xla.mesh import AbstractMesh
+from ..._xla.mesh import AbstractMesh, current_mesh
+from ..._xla.partition_spec import PartitionSpec
 from ..._xla.placement import Placement, placement_for
+from ..._xla.sharding import NamedSharding, Sharding
 from ..devices.meshes import named
 from . import arguments
 from .options import Prefix
@@ -42,14 +44,17 @@ class ShapeDtypeStruct(Typed):
     Args:
       shape: lengths of the axes.
       dtype: a dtype or its name.
-      sharding: the sharding of the array; None if unspecified.
+      sharding: the sharding of the array, a `Format`, or a `PartitionSpec` for the mesh of the context; None if
+        unspecified.
       weak_type: whether the dtype is weak in promotion, as that of Python numbers is.
       manual_axis_type: inside of `shard_map`, a `ManualAxisType`: along which mesh axes values differ between devices.
       is_ref: whether this describes a reference to such an array.
 
     Raises:
-      ArgumentError: `dtype` is None.
+      ArgumentError: `dtype` is None, or `sharding` is no sharding.
       DtypeError: `dtype` is no dtype.
+      OptionError: `sharding` is a `Format` whose layout does not have the axes in order.
+      ShapeError: the spec or the layout of `sharding` has more entries than `shape`.
 
     >>> ShapeDtypeStruct((2, 3), "float32")
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
@@ -72,8 +77,8 @@ class ShapeDtypeStruct(Typed):
         aval = shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
         if manual_axis_type is not None:
             aval = aval.varying(frozenset(manual_axis_type.varying))
-        self.aval = aval if sharding is None else aval.update(sharding=sharding)
-        self.sharding = sharding
+        self.sharding = None if sharding is None else _sharding_for(aval, sharding)
+        self.aval = aval if sharding is None else aval.update(sharding=self.sharding)
         #: whether this describes a reference to such an array
         self.is_ref = is_ref
 
@@ -134,6 +139,23 @@ class ShapeDtypeStruct(Typed):
         more += ", weak_type=True" if self.weak_type else ""
         more += ", is_ref=True" if self.is_ref else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.aval.dtype.name}{more})"
+
+
+def _sharding_for(aval: ShapedArray, sharding: Any) -> Any:
+    """The sharding of a `ShapeDtypeStruct` of this type, checked; that of the mesh of the context for a spec."""
+    if isinstance(sharding, PartitionSpec):
+        # Without a mesh the spec waits for that of the call to `lower`.
+        return sharding if current_mesh() is None else named("ShapeDtypeStruct", sharding)
+    if hasattr(sharding, "layout"):  # a `Format`, whose class takes 3 ms to import
+        sharding = sharding.sharding_in_order("ShapeDtypeStruct", aval.ndim)
+    if not isinstance(sharding, Sharding | None):
+        raise ArgumentError(
+            f"ShapeDtypeStruct: sharding={sharding!r} of type {type(sharding).__name__} is no sharding",
+            instead="a NamedSharding, or phlox.sharding.SingleDeviceSharding(device)",
+        )
+    if isinstance(sharding, NamedSharding):
+        sharding.check_compatible_aval(aval.shape)
+    return sharding
 
 
 def key_of(x: Any, aval: ShapedArray) -> Placement:
