@@ -57,6 +57,17 @@ LISTS = [
     call([1, 2], dtype="nonsense"),
     call([1, 2], dtype=float),
     call([0, 1], dtype=bool),
+    call("1.5", dtype="float32"),
+    call([["1", " 2 "], ["3", "nan"]], dtype=float),
+    call(["1", 2.5], dtype="complex64"),
+    call(np.array(["1", "20"]), dtype="int32"),
+    call(np.array([1, "2"], object), dtype="float32"),
+    call([b"1"], dtype="uint8"),
+    call(["1.5"], dtype=int),
+    call([""], dtype=float),
+    call(["1", "2"]),
+    call(["1", None], dtype=float),
+    call(["300"], dtype="uint8"),
     call(np.ones((2, 3))[:, ::2]),
 ]  # fmt: skip
 

@@ -147,6 +147,10 @@ REFUSED = {
     "compiled for one device": lambda m: ahead(m, X, put(m, "x")),
     "compiled for another device": lambda m: ahead(m, X, m.device_put(X, m.devices()[1])),
     "unknown memory": lambda m: over(m, "x", memory_kind="tape"),
+    "too long a spec of an argument": lambda m: m.jit(lambda x: x, in_shardings=over(m, "x", "y", None))(X),
+    "too long a spec of a result": lambda m: m.jit(lambda x: x.sum(), out_shardings=over(m, "x"))(X),
+    "uneven parts of an argument": lambda m: m.jit(lambda x: x, in_shardings=over(m, "x")).lower(X[:3]),
+    "uneven parts of a result": lambda m: m.jit(lambda x: x[:3], out_shardings=over(m, "x"))(X),
     "unconstrained argument": lambda m: m.jit(lambda x: x, in_shardings=over(m, m.P.UNCONSTRAINED))(X),
     "unconstrained result": lambda m: m.jit(lambda x: x, out_shardings=over(m, m.P.UNCONSTRAINED))(X),
     "unconstrained spec": lambda m: m.shard_map(
@@ -161,6 +165,14 @@ def test_refused_like_jax(name):
         REFUSED[name](jax)
     with pytest.raises(ValueError):
         REFUSED[name](phlox)
+
+
+@pytest.mark.parametrize("option", ["in_shardings", "out_shardings"])
+@pytest.mark.parametrize("wrong", [3, "x", "device"])
+def test_what_is_no_sharding(option, wrong):
+    for m in (phlox, jax):
+        with pytest.raises(TypeError):
+            m.jit(lambda x: x, **{option: m.devices()[0] if wrong == "device" else wrong})(X)
 
 
 # --- pickles and copies

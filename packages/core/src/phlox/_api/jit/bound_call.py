@@ -16,7 +16,7 @@ from ..._xla.placement import Placed
 from ..._xla.program import has_sharding
 from . import arguments
 from .entry import aval_of_leaf
-from .options import Options
+from .options import Options, check_fit
 from .references import check_distinct, find_refs, replaced
 
 #: the static arguments of a call in hashable form: ((position or name, class, value), …)
@@ -101,7 +101,8 @@ class BoundCall:
         return arguments.check_arrays("jit", self.fun, self.args, self.kwargs, self.leaves, absent, values)
 
     def check_shardings(self, shardings: Sequence[Any]) -> None:
-        """Raises for a committed argument that has another sharding than `in_shardings` specifies."""
+        """Raises for an argument that `in_shardings` cannot split, or that is committed to another sharding."""
+        check_fit("in_shardings", shardings, map(aval_of_leaf, self.keys), self.names)
         for i, (key, sharding) in enumerate(zip(self.keys, shardings, strict=True)):
             # Uncommitted arguments are moved to the sharding; a committed one was put where it is on purpose. As in
             # JAX.

@@ -107,8 +107,8 @@ def jit(
         keep_unused,
         as_inline(inline),
         device,
-        # `in_shardings` names arguments by position. Those by name have none.
-        Prefix.of(None if in_shardings is None else (in_shardings, None)),
+        # `in_shardings` names arguments by position, in a tuple or, as in JAX, a list. Those by name have none.
+        Prefix.of(None if in_shardings is None else (_as_tuple(in_shardings), None)),
         Prefix.of(out_shardings),
         as_overrides(compiler_options),
         as_effort(compile_effort),
@@ -151,3 +151,7 @@ def _make(fun: Any, options: Options) -> Any:
     if options.static_argnums or options.static_argnames or options.donate_argnums or options.donate_argnames:
         _ = jitted.options  # raises for numbers and names that the function does not have
     return function_of(jitted)
+
+
+def _as_tuple(in_shardings: Any) -> Any:
+    return tuple(in_shardings) if type(in_shardings) is list else in_shardings

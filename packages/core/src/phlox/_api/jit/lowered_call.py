@@ -16,7 +16,7 @@ from ..._xla.program import Lowering, Program, lower
 from . import donation
 from .bound_call import BoundCall
 from .entry import NUMBERS, Entry, Hidden
-from .options import Options
+from .options import Options, check_fit
 from .references import ReferenceEntry
 from .traced import FunctionTrace
 
@@ -69,6 +69,8 @@ def lower_call(
     outs = out_shardings.spread(traced.result()) if out_shardings is not None else None
     if ins is not None and not options.moves_arguments:
         call.check_shardings(ins)
+    if outs is not None:
+        check_fit("out_shardings", outs, traced.out_avals, traced.result_paths)
     jaxpr, refs, written = traced.closed.jaxpr, traced.refs, list(traced.written)
     if refs:
         call, jaxpr = call.with_values_of(refs), _with_references(jaxpr)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._base import pytree
-from ..._base.errors import ArgumentError, CompilerOptionError, OptionError
+from ..._base.errors import ArgumentError, CompilerOptionError, OptionError, ShapeError
 from ..._base.pytree import PyTreeDef, flatten
+from ..._ir.avals import ShapedArray
 from ..._xla.compile_effort import CHOICES
 from ..._xla.cpu_emitter import Overrides
 from ..._xla.devices import Device
@@ -18,7 +20,7 @@ from .inlining import Inline
 CompilerOptions = dict[str, str | bool | int | float]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
     from typing import TypedDict
 
     class JitOptions(TypedDict, total=False):
@@ -61,7 +63,31 @@ class Prefix(NamedTuple):
         """One sharding for each leaf of `tree`."""
         # Spread for each call anew, as the tree of the arguments differs; calls from the fast path do not come here.
         spread = pytree.broadcast_prefix(self.tree.unflatten(self.leaves), tree, is_leaf=pytree.is_none)
-        return [named("jit", sharding) for sharding in spread]
+        shardings = [named("jit", sharding) for sharding in spread]
+        for sharding in shardings:
+            if not isinstance(sharding, Sharding | None):
+                raise ArgumentError(
+                    f"jit: {sharding!r} of type {type(sharding).__name__} in in_shardings or out_shardings is no sharding",
+                    instead="a NamedSharding, a PartitionSpec, phlox.sharding.SingleDeviceSharding(device), or None",
+                )
+        return shardings
+
+
+def check_fit(
+    option: str, shardings: Sequence[Sharding | None], avals: Iterable[ShapedArray], names: Callable[[], Sequence[str]]
+) -> None:
+    """Raises if arrays of the types `avals` cannot be laid out by the `shardings` of an option of `jit`.
+
+    XLA would pad axes that cannot be split evenly, and no process could read such an array.
+    """
+    for i, (sharding, aval) in enumerate(zip(shardings, avals, strict=True)):
+        if sharding is None:
+            continue
+        try:
+            sharding.shard_shape(aval.shape)
+        except ShapeError as error:
+            what = f"jit: {option} has {sharding} for {names()[i]}, {aval.short}: {error.what}"
+            raise ShapeError(what, instead=error.instead, sharding=sharding) from None
 
 
 class Options(NamedTuple):

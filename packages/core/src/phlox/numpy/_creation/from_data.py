@@ -52,7 +52,7 @@ def array(
     Python numbers give weakly typed scalars; lists of them do not.
 
     Args:
-      object: data to convert.
+      object: data to convert; texts of numbers only with a `dtype`.
       dtype: dtype of the elements; by default the dtype of the data, 64-bit types becoming 32-bit unless x64 mode is
         on.
       copy: accepted for compatibility: the array never shares memory with `object`.
@@ -143,6 +143,8 @@ def asarray(
 #: what objects have that NumPy reads as arrays
 _NUMPY_READS = ("__array__", "__array_interface__", "__array_struct__")
 _BUFFERS = (memoryview, bytearray, stdlib_array.array)
+#: what is read as numbers if the dtype is given
+_TEXTS = (str, bytes)
 #: what is read as a list of numbers, or of lists of them
 _SEQUENCES = (list, tuple, range, collections.deque)
 
@@ -155,6 +157,8 @@ def _convert(x: Any, dtype: Any) -> Any:
         if dtype is None and aval.weak_type:
             return _on_device(_checked(x, aval.dtype), aval)
         return _from_host(_checked(x, dtype or aval.dtype))
+    if dtype is not None and (isinstance(x, _TEXTS) or (isinstance(x, np.ndarray) and x.dtype.kind in "USO")):
+        return _parse(x, dtype)
     if isinstance(x, np.ndarray):
         if aval is None:
             raise ArgumentError(
@@ -181,6 +185,15 @@ def _convert(x: Any, dtype: Any) -> Any:
             instead=array_advice(x),
         ) from None
     return _convert(view, dtype)
+
+
+def _parse(x: Any, dtype: Any) -> Any:
+    """The array of texts that are numbers, or of Python objects, as NumPy reads them."""
+    reader = dtype if dtype.isbuiltin == 1 else np.float32 if dtypes.kind(dtype) == "f" else np.int32
+    try:
+        return _from_host(_checked(np.asarray(x, reader), dtype))
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"array: {error}", value=x) from None
 
 
 def _checked(x: Any, dtype: Any) -> np.ndarray:
@@ -240,6 +253,8 @@ def _from_list(x: Any, dtype: Any) -> Any:
                 return _from_list(_plain(x), dtype)
             if any(hasattr(leaf, name) for name in _NUMPY_READS) or isinstance(leaf, _BUFFERS):
                 return _convert(stack([_convert(array_like(v), dtype) for v in x]), dtype)
+            if dtype is not None and isinstance(leaf, _TEXTS) and all(v is not None for v in leaves):
+                return _parse(x, dtype)
             raise ArgumentError(
                 f"array: {leaf!r} of type {type(leaf).__name__} inside of a list is no number",
                 instead="nested lists of numbers",
