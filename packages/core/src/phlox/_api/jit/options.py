@@ -67,7 +67,7 @@ class Prefix(NamedTuple):
         for sharding in shardings:
             if not isinstance(sharding, Sharding | None):
                 raise ArgumentError(
-                    f"jit: {sharding!r} of type {type(sharding).__name__} in in_shardings or out_shardings is no sharding",
+                    f"jit: in_shardings or out_shardings has {sharding!r} of type {type(sharding).__name__}",
                     instead="a NamedSharding, a PartitionSpec, phlox.sharding.SingleDeviceSharding(device), or None",
                 )
         return shardings
