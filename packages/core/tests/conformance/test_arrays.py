@@ -274,6 +274,15 @@ def test_dlpack(dtype):
     assert x.__dlpack_device__() == jax.numpy.asarray(np.asarray(x)).__dlpack_device__()
 
 
+def test_dlpack_is_refused():
+    """The elements of keys are not the user's, and an array is on no other device than its own."""
+    with pytest.raises(BufferError):
+        np.from_dlpack(phlox.random.key(0))
+    for m in (phlox, jax):
+        with pytest.raises((BufferError, RuntimeError)):
+            m.numpy.ones(2).__dlpack__(dl_device=(2, 0))
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python asks classes for buffers since 3.12")
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64", "float16", "uint16", "bfloat16", "int4"])
 def test_buffers(dtype):

@@ -171,7 +171,17 @@ def test_arrays_filled_with_keys(name, impl):
 
 def test_keys_have_no_order_and_are_not_filled_with_fractions():
     keys = phlox.random.split(phlox.random.key(0))
-    for wrong in (phlox.numpy.sort, phlox.numpy.argsort, phlox.lax.sort, lambda k: phlox.numpy.full_like(k, 0.5)):
+    for wrong in (
+        phlox.numpy.sort,
+        phlox.numpy.argsort,
+        phlox.lax.sort,
+        lambda k: phlox.numpy.full_like(k, 0.5),
+        lambda k: phlox.numpy.dot(k, k),
+        lambda k: k.at[0].add(k[1]),
+        lambda k: k.at[np.array([0])].multiply(k[:1]),
+        lambda k: k.at[0].min(k[1]),
+        lambda k: k.at[0].max(k[1]),
+    ):
         with pytest.raises(phlox.errors.DtypeError):
             wrong(keys)
     with pytest.raises(phlox.errors.DtypeError):

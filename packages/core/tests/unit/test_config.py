@@ -44,6 +44,8 @@ def test_wrong_flags_and_values():
         config.update("enable_x64", "maybe")
     with pytest.raises(errors.ConfigError):
         config.update("numpy_rank_promotion", "shout")
+    with pytest.raises(errors.ConfigError, match="default_device"):
+        phlox.default_device(3).__enter__()
     with pytest.raises(AttributeError):
         config.no_such_flag
     jnp.ones(1)

@@ -68,6 +68,12 @@ def _one_of(*choices: str | None) -> Callable[[Any], Any]:
     return parse
 
 
+def _device(value: Any) -> Any:
+    if not (value is None or isinstance(value, str) or hasattr(value, "platform")):
+        raise ValueError("a Device, the name of a platform such as 'cpu', or None")
+    return value
+
+
 def _anything(value: Any) -> Any:
     return value
 
@@ -126,7 +132,7 @@ FLAGS: dict[str, Flag] = {
     "default_matmul_precision": Flag(
         _one_of(*_PRECISIONS, *ALGORITHMS), None, True, "Precision of matrix products, or an algorithm."
     ),
-    "default_device": Flag(_anything, None, True, "Device for arrays that no argument places elsewhere.", True),
+    "default_device": Flag(_device, None, True, "Device for arrays that no argument places elsewhere.", True),
     "mesh": Flag(_anything, None, True, "The mesh for PartitionSpecs that are given without one; see phlox.set_mesh."),
     "entered_mesh": Flag(_anything, None, True, "The mesh of `with mesh:`, for PartitionSpecs if `mesh` is not set."),
     "device_context": Flag(

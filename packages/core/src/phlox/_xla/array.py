@@ -269,9 +269,11 @@ class Array(ArrayBase, metaclass=_ArrayType):
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
-        self._check_alive()
-        # Raises before anything is copied.
-        transfer.one_device(self.sharding)
+        if isinstance(self.aval.dtype, ExtendedDtype):
+            raise BufferError(f"arrays of {self.aval.dtype} have no elements that other programs know")
+        here = self.__dlpack_device__()  # raises before anything is copied
+        if dl_device is not None and tuple(dl_device) != here:
+            raise BufferError(f"the array is on the DLPack device {here}, not on {tuple(dl_device)}")
         return transfer.to_dlpack(self.__deepcopy__({})._buf if copy else self._buf)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..._base.errors import DtypeError, OptionError, ShapeError
+from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dtypes import bfloat16
 from ..._ir.jaxpr import JaxprEqn
@@ -121,6 +122,8 @@ def _dot_types(
             )
     if lhs.dtype != rhs.dtype and preferred_element_type is None:
         raise DtypeError(f"dot_general: {lhs.short} and {rhs.short} need preferred_element_type")
+    if dtypes.is_extended(lhs.dtype):
+        raise DtypeError(f"dot_general does not accept {lhs.short}", instead=dtypes.INSTEAD_OF_KEYS)
     shape = (
         *(lhs.shape[i] for i in lb),
         *(lhs.shape[i] for i in _free(lhs.ndim, lc, lb)),

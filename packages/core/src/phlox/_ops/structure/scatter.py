@@ -77,6 +77,16 @@ def _scatter_types(
     return shaped(operand.shape, operand.dtype, operand.weak_type)
 
 
+def _combination_types(operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, **params: Any) -> ShapedArray:
+    """The type of scatters that combine elements with updates, which keys do not allow."""
+    if dtypes.is_extended(operand.dtype):
+        raise DtypeError(
+            f"scatter of {operand.short}: PRNG keys cannot be added, multiplied or compared",
+            instead="x.at[...].set(key)",
+        )
+    return _scatter_types(operand, indices, updates, **params)
+
+
 def _scatter_sharding(
     out: ShapedArray,
     operand: ShapedArray,
@@ -242,7 +252,7 @@ def _linear_transpose(ct: Any, operand: Any, indices: Any, updates: Any, keep_op
 scatter_add = Primitive(
     "scatter-add",
     remembers=True,
-    types=_scatter_types,
+    types=_combination_types,
     sharding=_scatter_sharding,
     lower=_scatter_lower("scatter-add"),
     jvp=linear_jvp(lambda: scatter_add, slice(None, None, 2)),
@@ -361,7 +371,7 @@ def _mul_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
 
 scatter_mul = Primitive(
     "scatter-mul",
-    types=_scatter_types,
+    types=_combination_types,
     sharding=_scatter_sharding,
     lower=_scatter_lower("scatter-mul"),
     jvp=_mul_jvp,
@@ -393,7 +403,7 @@ def _extremum_jvp(make: Any) -> Any:
 
 scatter_min = Primitive(
     "scatter-min",
-    types=_scatter_types,
+    types=_combination_types,
     sharding=_scatter_sharding,
     lower=_scatter_lower("scatter-min"),
     jvp=_extremum_jvp(lambda: scatter_min),
@@ -404,7 +414,7 @@ scatter_min = Primitive(
 )
 scatter_max = Primitive(
     "scatter-max",
-    types=_scatter_types,
+    types=_combination_types,
     sharding=_scatter_sharding,
     lower=_scatter_lower("scatter-max"),
     jvp=_extremum_jvp(lambda: scatter_max),
