@@ -18,6 +18,7 @@ from .._ir.avals import ShapedArray, shaped
 from .._ir.dtypes import ExtendedDtype
 from .._trace.trace import ArrayBase, Tracer, check_index, check_number, check_truth
 from . import memory, transfer
+from .array_exchange import Exchange
 from .devices import Device, client, default_device
 from .import_guard import no_jax
 from .partition_spec import PartitionSpec
@@ -52,7 +53,7 @@ class Shard:
         return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
 
 
-class Array(ArrayBase, metaclass=_ArrayType):
+class Array(ArrayBase, Exchange, metaclass=_ArrayType):
     """An array on a device. Make one with `phlox.numpy`; operators and methods are those of NumPy arrays.
 
     Arrays are immutable: ``x.at[i].set(v)`` returns a new one. `isinstance(x, phlox.Array)` is also true for
@@ -94,13 +95,6 @@ class Array(ArrayBase, metaclass=_ArrayType):
         if dtype is not None and dtype != value.dtype:
             return value.astype(dtype)
         return value.copy() if copy else value
-
-    def __buffer__(self, flags: int) -> memoryview:
-        # Python calls it since 3.12, for ``memoryview(x)`` and ``bytes(x)``; NumPy before it calls `__array__`.
-        if self.aval.dtype.isbuiltin != 1:  # jaxlib's own error takes 15 us, which `numpy.asarray` would wait for
-            raise BufferError(f"arrays of {self.aval.dtype} have no elements that other programs know")
-        self._check_alive()
-        return memoryview(self._buf)
 
     def item(self, *args: Any) -> Any:
         """The value of an array with one element, as a Python scalar; or of element ``args``."""
@@ -264,32 +258,7 @@ class Array(ArrayBase, metaclass=_ArrayType):
         if self._buf.is_deleted():
             raise deleted(self)
 
-    # -- exchange
-
-    def __dlpack__(
-        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
-    ) -> Any:
-        if isinstance(self.aval.dtype, ExtendedDtype):
-            raise BufferError(f"arrays of {self.aval.dtype} have no elements that other programs know")
-        here = self.__dlpack_device__()  # raises before anything is copied
-        if dl_device is not None and tuple(dl_device) != here:
-            raise BufferError(f"the array is on the DLPack device {here}, not on {tuple(dl_device)}")
-        return transfer.to_dlpack(self.__deepcopy__({})._buf if copy else self._buf)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        self._check_alive()
-        return transfer.dlpack_device(self.sharding)
-
-    def on_device_size_in_bytes(self) -> int:
-        """The bytes that the elements take on all devices, with the padding of the devices."""
-        self._check_alive()
-        return self._buf.on_device_size_in_bytes()
-
-    def unsafe_buffer_pointer(self) -> int:
-        """The address of the elements on the one device that holds them."""
-        self._check_alive()
-        transfer.one_device(self.sharding)
-        return transfer.pointer(self._buf)
+    # -- copies
 
     def __reduce__(self) -> Any:
         # Values only: the process that reads them may have other devices. Keys travel as integers.
