@@ -58,3 +58,6 @@ show(
     jax.grad(lambda p: distrax.Categorical(probs=p).kl_divergence(distrax.Categorical(probs=jnp.ones(3) / 3)))(zeros),
 )
 show("grad", jax.grad(lambda s: distrax.Normal(0.0, s).log_prob(1.0))(2.0))
+transformed = distrax.Transformed(distrax.Normal(zeros, 1.0), distrax.Lambda(jnp.tanh))
+both = jax.jit(lambda d, value: (d.log_prob(value), d))(transformed, zeros / 2)
+show("a distribution as result", both[0], both[1].distribution.loc)
