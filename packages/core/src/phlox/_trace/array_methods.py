@@ -174,7 +174,7 @@ class ArrayMethods(ArrayOperators):
         """The elements as a vector. See `numpy.ravel`."""
         if out_sharding is None:
             return functions.ravel(self, order)
-        return functions.laid_out.ravel(self, order, out_sharding=out_sharding)
+        return functions.with_out_sharding.ravel(self, order, out_sharding=out_sharding)
 
     def repeat(
         self: Any,
@@ -194,7 +194,7 @@ class ArrayMethods(ArrayOperators):
         shape: Any = args[0] if len(args) == 1 else args
         if out_sharding is None:  # the function without the option costs less
             return functions.reshape(self, shape, order)
-        return functions.laid_out.reshape(self, shape, order, out_sharding=out_sharding)
+        return functions.with_out_sharding.reshape(self, shape, order, out_sharding=out_sharding)
 
     def squeeze(self: Any, axis: int | Sequence[int] | None = None) -> Array:
         """The array without axes of length one. See `numpy.squeeze`."""

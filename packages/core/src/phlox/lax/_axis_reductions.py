@@ -90,12 +90,12 @@ def _reduction(
         operand = check_one(name, operand)
         return primitive(operand, axes=tuple(axes))
 
-    def laid_out(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = None) -> Array:
+    def with_out_sharding(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = None) -> Array:
         if out_sharding is None:
             return plain(operand, axes)
         return compute_with_sharding(name, plain, (check_one(name, operand),), out_sharding, combines, axes=axes)
 
-    function: Any = plain if combines is None else laid_out
+    function: Any = plain if combines is None else with_out_sharding
     entry = "" if combines is None else _OUT_SHARDING
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"

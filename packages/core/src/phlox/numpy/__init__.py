@@ -6,7 +6,7 @@ from .._base.public_names import on_demand as _on_demand, publish as _publish
 from .._ir.promotion import promote_types as promote_types
 from .._xla.array import Array as _Array
 from ._arrays import functions as _functions  # noqa: F401  (gives arrays the functions that their methods call)
-from ._arrays.laid_out import (
+from ._arrays.with_out_sharding import (
     arange as arange,
     broadcast_to as broadcast_to,
     empty as empty,

@@ -83,7 +83,7 @@ from .._statistics.reductions import (
     ptp as ptp,
     sum as sum,
 )
-from . import laid_out as laid_out
+from . import with_out_sharding as with_out_sharding
 
 # Imported at the first call of one of these functions, to keep `import phlox` fast.
 with on_demand(__name__) as _on_demand:

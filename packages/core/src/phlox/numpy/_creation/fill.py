@@ -1,4 +1,7 @@
-"""Arrays from a shape: zeros, ones, full, arange, linspace, eye and others."""
+"""Arrays from a shape: zeros, ones, full, arange, linspace, eye and others.
+
+The parameter `out_sharding` of public functions is handled in `_arrays/with_out_sharding.py`.
+"""
 
 from __future__ import annotations
 

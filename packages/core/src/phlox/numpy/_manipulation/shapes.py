@@ -1,4 +1,7 @@
-"""The shape of an array: reading it, reshaping, permuting, adding and removing axes."""
+"""The shape of an array: reading it, reshaping, permuting, adding and removing axes.
+
+The parameter `out_sharding` of public functions is handled in `_arrays/with_out_sharding.py`.
+"""
 
 from __future__ import annotations
 
