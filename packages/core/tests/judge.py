@@ -33,7 +33,8 @@ BOOL = ["bool"]
 INTS = ["int8", "int16", "int32", "uint8", "uint16", "uint32"]
 FLOATS = ["float16", "bfloat16", "float32"]
 COMPLEX = ["complex64"]
-ALL = BOOL + INTS + FLOATS + COMPLEX
+REAL = BOOL + INTS + FLOATS
+ALL = REAL + COMPLEX
 
 #: How far results of different but equally good programs may lie apart, relative to their size.
 TOLERANCE = {

@@ -77,7 +77,7 @@ for array, name in ((x, "float32[4,2]"), (flat, "float32"), (key, "key"), (remot
             assert isinstance(error, phlox.errors.DeviceError)
             if how not in ("dlpack", "pointer"):
                 assert "process_allgather" in str(error) and "addressable_shards" in str(error), (how, str(error))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, BufferError) as error:
             # What is refused for its type, wherever it lies.
             refused = {"float", "int", "bool", "complex", "range", "round", "format", "buffer"}
             assert how in refused | ({"iterate"} if array is remote else set()) or array is key, (how, error)
