@@ -208,19 +208,24 @@ def test_one_guard_sets_three():
         phlox.transfer_guard("forbid")
 
 
-def test_marks_change_with_their_flags_only():
+def test_fingerprints_change_with_their_flags_only():
     here = settings.current()
-    kinds = {
-        "enable_x64": (True, {"traced", "called"}),
-        "debug_nans": (True, {"executed", "called"}),
-        "default_device": (phlox.devices()[0], {"traced", "executed", "called"}),
+    fingerprints = {
+        "enable_x64": (True, {"trace", "call"}),
+        "debug_nans": (True, {"execution", "call"}),
+        "default_device": (phlox.devices()[0], {"trace", "execution", "call"}),
         "log_compiles": (True, set()),
-        "transfer_guard": ("disallow", {"executed", "called"}),
+        "transfer_guard": ("disallow", {"execution", "call"}),
     }
-    for name, (value, changed) in kinds.items():
+    for name, (value, changed) in fingerprints.items():
         with config.scope(**{name: value}):
             there = settings.current()
-        assert {k for k in ("traced", "executed", "called") if getattr(here, k) is not getattr(there, k)} == changed
+        differ = {
+            kind
+            for kind in ("trace", "execution", "call")
+            if getattr(here, f"{kind}_fingerprint") is not getattr(there, f"{kind}_fingerprint")
+        }
+        assert differ == changed
 
 
 def test_user_contexts():

@@ -39,7 +39,7 @@ def bessel_i1e(x: ArrayLike) -> Array:
 
 @docs_from(bessel_i0e)
 def digamma(x: ArrayLike) -> Array:
-    """The derivative of `lgamma`, elementwise (CHLO's ``digamma``).
+    """The derivative of `lgamma`, elementwise (as ``scipy.special.digamma``).
 
     Returns:
       An array of the shape and dtype of `x`; nan at 0 and at negative whole numbers.
