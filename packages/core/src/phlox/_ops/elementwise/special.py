@@ -48,11 +48,12 @@ def _digamma_lower(x: Any) -> Any:
 
 
 def _polygamma_lower(f: Function, m: Value, x: Value) -> Value:
-    # CHLO's is nan at infinity.
+    # CHLO's is nan at infinity. The limit is 0, and nan for an infinite order: so 0 * m.
     endless = f.same(
         "stablehlo.and", f.compare("EQ", x, f.number(math.inf, x.aval)), f.compare("GE", m, f.number(1, x.aval))
     )
-    return f.select(endless, f.number(0, x.aval), f.op("chlo.polygamma", [m, x], x.aval))
+    limit = f.same("stablehlo.multiply", m, f.number(0, x.aval))
+    return f.select(endless, limit, f.op("chlo.polygamma", [m, x], x.aval))
 
 
 #: the derivative of lgamma
