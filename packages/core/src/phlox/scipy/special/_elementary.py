@@ -129,7 +129,8 @@ def _logit(x: Any) -> Any:
     if dtypes.kind(type_of(x).dtype) == "c":
         return lax.log(x / (one - x))
     # log(x / (1 - x)) with all digits near 1/2 too. The difference is exact there, and the quotient is not negative.
-    size = lax.log1p(abs(2 * x - one) / jnp.minimum(x, one - x))
+    nearer = jnp.where(x == 0, literal(x, 0), jnp.minimum(x, one - x))  # without the sign of -0
+    size = lax.log1p(abs(2 * x - one) / nearer)
     return jnp.where(x < 0.5, -size, size)
 
 
