@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.errors import ArgumentError
-from . import numpy_functions as functions
+from . import numpy_functions as fn
 
 if TYPE_CHECKING:
     from ..numpy._indexing.plan import Index
@@ -37,209 +37,127 @@ class ArrayOperators:
     # -- arithmetic
 
     def __neg__(self: Any) -> Array:
-        return functions.negative(self)
+        return fn.negative(self)
 
     def __pos__(self: Any) -> Array:
-        return functions.positive(self)
+        return fn.positive(self)
 
     def __abs__(self: Any) -> Array:
-        return functions.abs(self)
+        return fn.abs(self)
 
     def __invert__(self: Any) -> Array:
-        return functions.invert(self)
+        return fn.invert(self)
 
     def __round__(self: Any, ndigits: int | None = None) -> Array:
         """Python's `round`: integers if `ndigits` is None, else numbers rounded to this many decimals."""
-        return functions.astype(functions.round(self), int) if ndigits is None else functions.round(self, ndigits)
+        return fn.astype(fn.round(self), int) if ndigits is None else fn.round(self, ndigits)
 
     def __add__(self: Any, other: ArrayLike) -> Array:
-        return functions.add(self, other) if type(other) in OPERANDS else functions.operate(functions.add, self, other)
+        return fn.add(self, other) if type(other) in OPERANDS else fn.operate(fn.add, self, other)
 
     def __radd__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.add(other, self)
-            if type(other) in OPERANDS
-            else functions.operate_reflected(functions.add, self, other)
-        )
+        return fn.add(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.add, self, other)
 
     def __sub__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.subtract(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.subtract, self, other)
-        )
+        return fn.subtract(self, other) if type(other) in OPERANDS else fn.operate(fn.subtract, self, other)
 
     def __rsub__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.subtract(other, self)
-            if type(other) in OPERANDS
-            else functions.operate_reflected(functions.subtract, self, other)
-        )
+        return fn.subtract(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.subtract, self, other)
 
     def __mul__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.multiply(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.multiply, self, other)
-        )
+        return fn.multiply(self, other) if type(other) in OPERANDS else fn.operate(fn.multiply, self, other)
 
     def __rmul__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.multiply(other, self)
-            if type(other) in OPERANDS
-            else functions.operate_reflected(functions.multiply, self, other)
-        )
+        return fn.multiply(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.multiply, self, other)
 
     def __truediv__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.true_divide(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.true_divide, self, other)
-        )
+        return fn.true_divide(self, other) if type(other) in OPERANDS else fn.operate(fn.true_divide, self, other)
 
     def __rtruediv__(self: Any, other: ArrayLike) -> Array:
         return (
-            functions.true_divide(other, self)
+            fn.true_divide(other, self)
             if type(other) in OPERANDS
-            else functions.operate_reflected(functions.true_divide, self, other)
+            else fn.operate_reflected(fn.true_divide, self, other)
         )
 
     def __floordiv__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.floor_divide(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.floor_divide, self, other)
-        )
+        return fn.floor_divide(self, other) if type(other) in OPERANDS else fn.operate(fn.floor_divide, self, other)
 
     def __rfloordiv__(self: Any, other: ArrayLike) -> Array:
         return (
-            functions.floor_divide(other, self)
+            fn.floor_divide(other, self)
             if type(other) in OPERANDS
-            else functions.operate_reflected(functions.floor_divide, self, other)
+            else fn.operate_reflected(fn.floor_divide, self, other)
         )
 
     def __mod__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.remainder(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.remainder, self, other)
-        )
+        return fn.remainder(self, other) if type(other) in OPERANDS else fn.operate(fn.remainder, self, other)
 
     def __rmod__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.remainder(other, self)
-            if type(other) in OPERANDS
-            else functions.operate_reflected(functions.remainder, self, other)
-        )
+        return fn.remainder(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.remainder, self, other)
 
     def __divmod__(self: Any, other: ArrayLike) -> tuple[Array, Array]:
-        return (
-            functions.divmod(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.divmod, self, other)
-        )
+        return fn.divmod(self, other) if type(other) in OPERANDS else fn.operate(fn.divmod, self, other)
 
     def __rdivmod__(self: Any, other: ArrayLike) -> tuple[Array, Array]:
-        return (
-            functions.divmod(other, self)
-            if type(other) in OPERANDS
-            else functions.operate_reflected(functions.divmod, self, other)
-        )
+        return fn.divmod(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.divmod, self, other)
 
     def __pow__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.power(self, other) if type(other) in OPERANDS else functions.operate(functions.power, self, other)
-        )
+        return fn.power(self, other) if type(other) in OPERANDS else fn.operate(fn.power, self, other)
 
     def __rpow__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.power(other, self)
-            if type(other) in OPERANDS
-            else functions.operate_reflected(functions.power, self, other)
-        )
+        return fn.power(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.power, self, other)
 
     def __matmul__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.product(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.product, self, other)
-        )
+        return fn.product(self, other) if type(other) in OPERANDS else fn.operate(fn.product, self, other)
 
     def __rmatmul__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.product(other, self)
-            if type(other) in OPERANDS
-            else functions.operate_reflected(functions.product, self, other)
-        )
+        return fn.product(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.product, self, other)
 
     def __and__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.bitwise_and(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.bitwise_and, self, other)
-        )
+        return fn.bitwise_and(self, other) if type(other) in OPERANDS else fn.operate(fn.bitwise_and, self, other)
 
     def __rand__(self: Any, other: ArrayLike) -> Array:
         return (
-            functions.bitwise_and(other, self)
+            fn.bitwise_and(other, self)
             if type(other) in OPERANDS
-            else functions.operate_reflected(functions.bitwise_and, self, other)
+            else fn.operate_reflected(fn.bitwise_and, self, other)
         )
 
     def __or__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.bitwise_or(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.bitwise_or, self, other)
-        )
+        return fn.bitwise_or(self, other) if type(other) in OPERANDS else fn.operate(fn.bitwise_or, self, other)
 
     def __ror__(self: Any, other: ArrayLike) -> Array:
         return (
-            functions.bitwise_or(other, self)
-            if type(other) in OPERANDS
-            else functions.operate_reflected(functions.bitwise_or, self, other)
+            fn.bitwise_or(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.bitwise_or, self, other)
         )
 
     def __xor__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.bitwise_xor(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.bitwise_xor, self, other)
-        )
+        return fn.bitwise_xor(self, other) if type(other) in OPERANDS else fn.operate(fn.bitwise_xor, self, other)
 
     def __rxor__(self: Any, other: ArrayLike) -> Array:
         return (
-            functions.bitwise_xor(other, self)
+            fn.bitwise_xor(other, self)
             if type(other) in OPERANDS
-            else functions.operate_reflected(functions.bitwise_xor, self, other)
+            else fn.operate_reflected(fn.bitwise_xor, self, other)
         )
 
     def __lshift__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.left_shift(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.left_shift, self, other)
-        )
+        return fn.left_shift(self, other) if type(other) in OPERANDS else fn.operate(fn.left_shift, self, other)
 
     def __rlshift__(self: Any, other: ArrayLike) -> Array:
         return (
-            functions.left_shift(other, self)
-            if type(other) in OPERANDS
-            else functions.operate_reflected(functions.left_shift, self, other)
+            fn.left_shift(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.left_shift, self, other)
         )
 
     def __rshift__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.right_shift(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.right_shift, self, other)
-        )
+        return fn.right_shift(self, other) if type(other) in OPERANDS else fn.operate(fn.right_shift, self, other)
 
     def __rrshift__(self: Any, other: ArrayLike) -> Array:
         return (
-            functions.right_shift(other, self)
+            fn.right_shift(other, self)
             if type(other) in OPERANDS
-            else functions.operate_reflected(functions.right_shift, self, other)
+            else fn.operate_reflected(fn.right_shift, self, other)
         )
 
     # -- comparisons
@@ -248,54 +166,34 @@ class ArrayOperators:
     __hash__ = None  # type: ignore[assignment]
 
     def __eq__(self: Any, other: ArrayLike) -> Array:  # type: ignore[override]
-        return (
-            functions.equal(self, other) if type(other) in OPERANDS else functions.compare(functions.equal, self, other)
-        )
+        return fn.equal(self, other) if type(other) in OPERANDS else fn.compare(fn.equal, self, other)
 
     def __ne__(self: Any, other: ArrayLike) -> Array:  # type: ignore[override]
-        return (
-            functions.not_equal(self, other)
-            if type(other) in OPERANDS
-            else functions.compare(functions.not_equal, self, other)
-        )
+        return fn.not_equal(self, other) if type(other) in OPERANDS else fn.compare(fn.not_equal, self, other)
 
     def __lt__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.less(self, other) if type(other) in OPERANDS else functions.operate(functions.less, self, other)
-        )
+        return fn.less(self, other) if type(other) in OPERANDS else fn.operate(fn.less, self, other)
 
     def __le__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.less_equal(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.less_equal, self, other)
-        )
+        return fn.less_equal(self, other) if type(other) in OPERANDS else fn.operate(fn.less_equal, self, other)
 
     def __gt__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.greater(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.greater, self, other)
-        )
+        return fn.greater(self, other) if type(other) in OPERANDS else fn.operate(fn.greater, self, other)
 
     def __ge__(self: Any, other: ArrayLike) -> Array:
-        return (
-            functions.greater_equal(self, other)
-            if type(other) in OPERANDS
-            else functions.operate(functions.greater_equal, self, other)
-        )
+        return fn.greater_equal(self, other) if type(other) in OPERANDS else fn.operate(fn.greater_equal, self, other)
 
     # -- elements
 
     def __getitem__(self: Any, index: Index) -> Array:
-        return functions.getitem(self, index)
+        return fn.getitem(self, index)
 
     def __iter__(self: Any) -> Iterator[Array]:
-        return functions.iterate(self)
+        return fn.iterate(self)
 
     def __contains__(self: Any, other: ArrayLike) -> Array:
         """Whether an element of a vector equals the scalar `other`. Raises for other shapes."""
-        return functions.contains(self, other)
+        return fn.contains(self, other)
 
     # Type checkers do not see these two, and report their use. If they were typed NoReturn, a checker would skip all
     # that follows ``x[0] = 1`` in the user's function.

@@ -16,7 +16,6 @@ import numpy as np
 from .._base import config
 from .._base.monitoring import COMPILE, LOWER, log_stage, timed
 from .._ir.avals import ShapedArray, typeof_value
-from .._ir.dtypes import ExtendedDtype
 from .._ir.effects import Effects
 from .._ir.jaxpr import Jaxpr, JaxprEqn, Var, memoized
 from .._ir.key_uses import has_key_types
@@ -591,24 +590,3 @@ def spec_text(module: Module, mesh: Mesh | AbstractMesh, spec: PartitionSpec, nd
         for entry in entries
     ]
     return f"@{symbol}, [{', '.join(f'{{{dim}}}' for dim in dims)}]{unreduced_text(mesh, reductions_in(spec))}"
-
-
-def donatable(donated: Sequence[int], avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> frozenset[int]:
-    """The donated arguments whose buffers can be reused: each needs an output of its own with the same type."""
-    # Counted, as each result can take over one buffer only.
-    free: dict[tuple[Any, ...], int] = {}
-    for aval in outs:
-        free[_layout(aval)] = free.get(_layout(aval), 0) + 1
-    usable = []
-    for i in donated:
-        kind = _layout(avals[i])
-        if free.get(kind, 0):
-            free[kind] -= 1
-            usable.append(i)
-    return frozenset(usable)
-
-
-def _layout(aval: ShapedArray) -> tuple[Any, ...]:
-    # Keys are stored as integers with a further axis, which is what must match.
-    dtype = aval.dtype
-    return (aval.physical.shape, aval.physical.dtype) if isinstance(dtype, ExtendedDtype) else (aval.shape, dtype)

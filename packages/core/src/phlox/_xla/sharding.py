@@ -430,8 +430,6 @@ def partition_spec(spec: Spec) -> PartitionSpec:
 
 def typed(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
     """`aval` as the type of arrays with this sharding."""
-    if type(sharding) is not NamedSharding:
-        return aval if aval.spec is None else aval.with_spec(None)
     return aval.with_spec(spec_of(sharding, aval.ndim))
 
 
@@ -558,7 +556,7 @@ def interned(sharding: Sharding) -> Sharding:
 
 
 def default_sharding() -> SingleDeviceSharding:
-    """The sharding of arrays whose key is their type: the first device."""
+    """The sharding of arrays whose placement is their type: the first device."""
     return single_device(first_device())
 
 
