@@ -156,7 +156,7 @@ def nearest(x: Formula) -> Formula:
 
 
 def polynomial(x: Formula, coefficients: Sequence[float]) -> Formula:
-    """``coefficients[0] + coefficients[1] x + …``, by Horner's rule"""
+    """``coefficients[0] + coefficients[1] x + …``, by Horner's rule."""
     total = x.full(coefficients[-1])
     for c in reversed(coefficients[:-1]):
         total = total * x + c

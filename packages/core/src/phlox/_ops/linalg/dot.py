@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.dtypes import bfloat16
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, any_specs, entries_of, join, manual_reductions, over, reductions_of, refuse
@@ -267,7 +266,7 @@ def _factor(
     numbers = ((ct_axes, tuple(their_free)), (ct_batch, their_batch))
     order = [*my_batch, *my_free, *contracted]
     # bfloat16 keeps JAX's order: XLA rounds a product before a transpose, and not before a conversion to float32.
-    if aval.dtype != bfloat16 and order != sorted(order) == [*my_batch, *contracted, *my_free]:
+    if aval.dtype != dtypes.bfloat16 and order != sorted(order) == [*my_batch, *contracted, *my_free]:
         # In this order of factors the result needs no transpose; XLA on a CPU is up to twice as fast.
         factors.reverse()
         numbers = (numbers[0][::-1], numbers[1][::-1])
