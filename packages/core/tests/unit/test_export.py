@@ -23,6 +23,7 @@ from phlox.errors import (
     TreeError,
     UnsupportedError,
 )
+from phlox.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 TABLE = np.arange(5, dtype=np.float32)
 ARGS = ({"w": np.linspace(0, 1, 5, dtype=np.float32)}, 3)
@@ -211,7 +212,6 @@ REFUSED = {
     "foreign": (ExportError, lambda: export.export(phlox.jit(phlox.ffi.ffi_call("strange", STRUCT)))()),
     "callback": (ExportError, lambda: export.export(phlox.jit(_printing))(1.0)),
     "rules": (UnsupportedError, lambda: export.export(phlox.jit(lambda x: x), _override_lowering_rules=[])),
-    "many devices": (UnsupportedError, lambda: _over_two_devices()),
     "namedtuple": (ExportError, lambda: export.export(phlox.jit(lambda x: Unknown(x)))(1.0).serialize()),
     "dict key": (ExportError, lambda: export.export(phlox.jit(lambda x: {(1, 2): x}))(1.0).serialize()),
     "other bytes": (ExportError, lambda: export.deserialize(b"\x00\x01")),
@@ -226,10 +226,78 @@ def _printing(x):
     return x
 
 
-def _over_two_devices():
-    if len(phlox.devices()) < 2:
-        raise UnsupportedError("there is one device")
-    return export.export(phlox.jit(phlox.pmap(lambda x: x)))(jnp.ones((2, 3)))
+# --- several devices
+
+
+def _mesh(devices, names=("a", "b")):
+    return Mesh(np.array(devices).reshape(2, 2), names)
+
+
+def _split_sum(x, w):
+    h = phlox.lax.with_sharding_constraint(jnp.tanh(x @ w / 30), NamedSharding(_mesh(phlox.devices()[:4]), P("a", None)))
+    return (h * h).sum()
+
+
+def _sum_over_shards(x, w):
+    def shard(x, w):
+        return (x * phlox.lax.psum(x.sum(), "a")).sum(keepdims=True) + phlox.lax.axis_index("b") + w.sum()
+
+    specs = {"in_specs": (P("a", "b"), P()), "out_specs": P("a", "b")}
+    return phlox.shard_map(shard, mesh=_mesh(phlox.devices()[:4]), **specs)(x, w).sum()
+
+
+X, W = np.arange(32, dtype=np.float32).reshape(4, 8) / 7, np.linspace(0, 1, 24, dtype=np.float32).reshape(8, 3)
+
+
+@pytest.mark.parametrize("fun", [_split_sum, _sum_over_shards])
+def test_several_devices_are_those_of_a_call(fun):
+    here, there = phlox.devices()[:4], phlox.devices()[4:8]
+    split = NamedSharding(_mesh(here), P("a", "b"))
+    made = export.export(phlox.jit(fun))(phlox.ShapeDtypeStruct(X.shape, X.dtype, sharding=split), W)
+    expected = phlox.value_and_grad(fun, (0, 1))(X, W)
+    for exported in (made, through_bytes(made, order=1)):
+        assert exported.nr_devices == 4 and not exported.uses_global_constants
+        for devices in (here, here[::-1], there):
+            mesh = _mesh(devices)
+            assert exported.in_shardings_jax(mesh) == (NamedSharding(mesh, P("a", "b")), None)
+            assert exported.out_shardings_jax(mesh) == (None,)
+            x, w = phlox.device_put((X, W), NamedSharding(mesh, P()))
+            same(phlox.value_and_grad(exported.call, (0, 1))(x, w), expected)
+            same(phlox.jit(exported.call)(x, w), expected[0])
+        vjp = exported.vjp()
+        assert vjp.nr_devices == 4 and vjp.out_shardings_jax(_mesh(there)) == exported.in_shardings_jax(_mesh(there))
+        with pytest.raises(DeviceError, match="on 1"):
+            exported.call(X, W)
+        with pytest.raises(DeviceError, match="does not match the mesh"):
+            exported.in_shardings_jax(_mesh(there, ("i", "j")))
+
+
+def test_shardings_of_results_and_constants_over_several_devices():
+    split = NamedSharding(_mesh(phlox.devices()[:4]), P("a"))
+    constant = phlox.device_put(X, split)
+    # On the devices of its arguments, whatever it closes over.
+    alone = export.export(phlox.jit(lambda x: x + constant))(X)
+    assert alone.nr_devices == 1
+    same(alone.call(X), X + X)
+    made = export.export(phlox.jit(lambda x, k: (x + constant, phlox.random.key_data(k)), out_shardings=split))
+    exported = through_bytes(made(X, phlox.random.key(1)), order=1)
+    there = NamedSharding(_mesh(phlox.devices()[4:8]), P("a"))
+    assert exported.out_shardings_jax(there.mesh) == (there, there)
+    x, key = phlox.device_put((X, phlox.random.key(1)), NamedSharding(there.mesh, P()))
+    total, data = exported.call(x, key)
+    assert total.sharding == there
+    same((total, data), (X + X, phlox.random.key_data(phlox.random.key(1))))
+
+
+def test_symbolic_shapes_over_several_devices():
+    (n,) = export.symbolic_shape("n")
+    split = NamedSharding(_mesh(phlox.devices()[:4]), P("a", P.UNCONSTRAINED))
+    fun = phlox.jit(lambda x: phlox.lax.with_sharding_constraint(jnp.sin(x), split))
+    exported = through_bytes(export.export(fun)(phlox.ShapeDtypeStruct((n, 8), "float32")))
+    assert exported.nr_devices == 4 and exported.uses_global_constants
+    for rows in (2, 4):
+        x = phlox.device_put(X[:rows], NamedSharding(_mesh(phlox.devices()[4:8]), P()))
+        same(exported.call(x), np.sin(X[:rows]))
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -1,7 +1,8 @@
 """`export`: a jitted function, lowered, that can be saved to a file and called by other processes.
 
-The program is stored in StableHLO's portable form, which other versions of jaxlib can read. Closed-over arrays are
-constants in it. `format.py` describes the file format.
+The program is stored in StableHLO's portable form, which other versions of jaxlib can read; for symbolic shapes and
+several devices as a Jaxpr, since that form has no meshes. Closed-over arrays are constants in it. `format.py` describes
+the file format.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ from ..._xla.embed import targets
 from ..._xla.host_values import as_array
 from ..._xla.mesh import Mesh
 from ..._xla.program import lower
+from ..._xla.sharding import NamedSharding
 from ..derivatives.custom import custom_vjp
 from ..derivatives.differentiate import vjp
 from ..jit.jit import jit
-from ..jit.programs import struct_of
+from ..jit.programs import constrained, struct_of
 from ..jit.stages import Traced, Wrapped
-from .polymorphic import PolymorphicProgram, leaf_paths, scope_of, without_rules
+from .polymorphic import PolymorphicProgram, for_other_processes, leaf_paths, scope_of
+from .shardings import Shardings, over_mesh, shardings_of
 
 minimum_supported_calling_convention_version = 1
 maximum_supported_calling_convention_version = 1
@@ -89,15 +92,16 @@ class Exported:
       in_tree, in_avals: the treedef of (args, kwargs), and the types of its leaves.
       out_tree, out_avals: the treedef of the result, and the types of its leaves.
       platforms: the platforms it may run on.
-      nr_devices: how many devices it was lowered for.
-      mlir_module_serialized: the program, in StableHLO's portable form.
+      nr_devices: how many devices it runs on.
+      mlir_module_serialized: the program, in StableHLO's portable form; empty if it is `polymorphic`.
       module_kept_var_idx: indices of the leaves that the program reads.
       calling_convention_version: version of the program's calling convention; see `phlox.export`.
       disabled_safety_checks: checks that are skipped.
       ordered_effects: always empty, because functions with ordered effects cannot be exported.
       unordered_effects: the effect of foreign functions with side effects, or nothing.
       uses_global_constants: whether it was exported for symbolic shapes.
-      polymorphic: the program of a function of symbolic shapes, which is lowered when it is called; else None.
+      polymorphic: the program of a function of symbolic shapes or over several devices, which is lowered when it is
+        called; else None.
     """
 
     fun_name: str
@@ -112,6 +116,9 @@ class Exported:
     # A function, as the derivative is exported only when somebody asks for it.
     _get_vjp: Callable[[Exported], Exported] | None
     nr_devices: int = 1
+    # As JAX calls them; their meshes have no devices.
+    _in_named_shardings: tuple[NamedSharding | None, ...] = ()
+    _out_named_shardings: tuple[NamedSharding | None, ...] = ()
     calling_convention_version: int = maximum_supported_calling_convention_version
     ordered_effects: tuple[Any, ...] = ()
     unordered_effects: tuple[Any, ...] = ()
@@ -120,21 +127,29 @@ class Exported:
 
     @property
     def in_shardings_hlo(self) -> tuple[None, ...]:
-        """None for each argument: exported functions run on one device."""
+        """None for each argument, as in JAX: see `in_shardings_jax`."""
         return (None,) * len(self.in_avals)
 
     @property
     def out_shardings_hlo(self) -> tuple[None, ...]:
-        """None for each result: exported functions run on one device."""
+        """None for each result, as in JAX: see `out_shardings_jax`."""
         return (None,) * len(self.out_avals)
 
-    def in_shardings_jax(self, mesh: Mesh) -> tuple[None, ...]:
-        """The shardings of arguments on `mesh`: None for each, because exported functions run on one device."""
-        return self.in_shardings_hlo
+    def in_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
+        """The shardings of arguments over the devices of `mesh`; None for those that were not committed to devices.
 
-    def out_shardings_jax(self, mesh: Mesh) -> tuple[None, ...]:
-        """The shardings of results on `mesh`: None for each, because exported functions run on one device."""
-        return self.out_shardings_hlo
+        Raises:
+          DeviceError: `mesh` has other axes than the mesh that the function was exported with.
+        """
+        return over_mesh(self._in_named_shardings, mesh)
+
+    def out_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
+        """The shardings of results over the devices of `mesh`; None where the function does not say.
+
+        Raises:
+          DeviceError: `mesh` has other axes than the mesh that the function was exported with.
+        """
+        return over_mesh(self._out_named_shardings, mesh)
 
     def mlir_module(self, serialized: bool = True) -> Any:
         """The program.
@@ -149,10 +164,11 @@ class Exported:
         >>> "stablehlo.multiply" in exported.mlir_module()
         True
         """
-        # There is no text: it depends on the shapes of a call.
+        # There is no text: it depends on the shapes and devices of a call.
         if self.polymorphic is not None:
             raise UnsupportedError(
-                f"mlir_module of {self.fun_name}, which was exported for symbolic shapes: each call lowers it",
+                f"mlir_module of {self.fun_name}, which was exported for symbolic shapes or several devices: each call "
+                "lowers it",
                 instead="phlox.jit(exported.call).lower(*args).as_text()",
             )
         text = inspection.from_portable(self.mlir_module_serialized)
@@ -239,6 +255,8 @@ class Exported:
     @functools.cached_property
     def _flat_call(self) -> Callable[..., Any]:
         run = self.polymorphic if self.polymorphic is not None else self._embedded()
+        if self.nr_devices > 1:
+            run = self._over_devices(run)
 
         # The program is a black box to transformations; its derivative is another exported program.
         @custom_vjp
@@ -264,6 +282,16 @@ class Exported:
             frozenset(self.unordered_effects),
         )
         return functools.partial(call_exported.bind, exported=program)
+
+    def _over_devices(self, run: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+        """`run`, with arguments and results split as they were when it was exported."""
+
+        def split(*leaves: Any) -> list[Any]:
+            return constrained(run(*constrained(leaves, self._in_named_shardings)), self._out_named_shardings)
+
+        # Under `jit`, where shardings without devices get those of the arguments.
+        split.__name__ = self.fun_name
+        return jit(split)
 
     def __str__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
@@ -309,7 +337,7 @@ def export(
     Raises:
       ExportError: in a call, when `fun_jit` calls Python, or foreign functions that are not known to be stable.
       OptionError: `fun_jit` is not jitted, or `platforms` is empty.
-      UnsupportedError: in a call, when `fun_jit` runs on several devices; or `_override_lowering_rules` is given.
+      UnsupportedError: `_override_lowering_rules` is given.
 
     >>> exported = export(phlox.jit(lambda x: jnp.sin(x) * 2))(phlox.ShapeDtypeStruct((3,), "float32"))
     >>> again = phlox.export.deserialize(exported.serialize(vjp_order=1))
@@ -341,19 +369,15 @@ def _export(
     # A function with `sizes` (sized_jit.py) is traced for all sizes up to a bucket; its arguments are padded to that.
     trace = getattr(fun_jit, "_trace_for_export", None)
     traced = fun_jit.trace(*args, **kwargs) if trace is None else trace(*args, **kwargs)
-    if scope_of(traced.jaxpr.in_avals) is not None:
-        return _export_polymorphic(traced, platforms, checks, is_padded or trace is not None)
+    shardings = shardings_of(traced)
+    if shardings.devices > 1 or scope_of(traced.jaxpr.in_avals) is not None:
+        return _export_polymorphic(traced, shardings, platforms, checks, is_padded or trace is not None)
     program, used = prune(_with_constants(traced.jaxpr))
     _check_effects(traced.fun_name, program.effects)
     used_indices = tuple(i for i, u in enumerate(used) if u)
     invars = [program.invars[i] for i in used_indices]
     with config.scope(device_context=None):  # a mesh for new arrays says nothing about the program
         lowering = lower(program.replace(invars=invars), traced.fun_name, [v.aval for v in invars], portable=True)
-    if len(lowering.assignment.devices) > 1:
-        raise UnsupportedError(
-            f"export of {traced.fun_name}, which runs on {len(lowering.assignment.devices)} devices",
-            instead="a function without pmap, shard_map and meshes",
-        )
     # The text tells which foreign functions are called, also in inner programs.
     _check_targets(traced.fun_name, lowering.text, checks)
     in_avals = tuple(v.aval for v in traced.jaxpr.jaxpr.invars)
@@ -369,20 +393,26 @@ def _export(
         inspection.portable(lowering.text),
         used_indices,
         # The trace is held for the derivative, which is traced only when it is asked for.
-        lambda exported: _export_vjp(traced, exported),
+        lambda exported: _export_vjp(traced, shardings, exported),
         unordered_effects=tuple(program.effects),
+        _in_named_shardings=shardings.arguments,
+        _out_named_shardings=shardings.results,
     )
 
 
 def _export_polymorphic(
-    traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...], is_padded: bool
+    traced: Traced,
+    shardings: Shardings,
+    platforms: tuple[str, ...],
+    checks: tuple[DisabledSafetyCheck, ...],
+    is_padded: bool,
 ) -> Exported:
-    """An exported function of symbolic shapes."""
+    """An exported function of symbolic shapes, or over several devices."""
     closed = traced.jaxpr
     _check_effects(traced.fun_name, closed.effects)
-    # Rules of Python functions cannot be written to a file.
-    program = without_rules(closed.replace(jaxpr=prune(closed.jaxpr)[0]), traced.fun_name)
-    arg_names = leaf_paths(traced.in_tree)
+    # Rules of Python functions, and devices, cannot be written to a file.
+    program = for_other_processes(closed.replace(jaxpr=prune(closed.jaxpr)[0]), traced.fun_name)
+    arg_names, abstract = leaf_paths(traced.in_tree), shardings.without_devices()
     return Exported(
         traced.fun_name,
         traced.in_tree,
@@ -394,16 +424,19 @@ def _export_polymorphic(
         b"",
         # All leaves are kept, as the symbolic lengths are read from them.
         tuple(range(len(closed.in_avals))),
-        lambda exported: _export_vjp(traced, exported),
+        lambda exported: _export_vjp(traced, shardings, exported),
+        shardings.devices,
+        abstract.arguments,
+        abstract.results,
         unordered_effects=tuple(closed.effects),
-        uses_global_constants=True,
+        uses_global_constants=scope_of(closed.in_avals) is not None,
         polymorphic=PolymorphicProgram(
             traced.fun_name, program, closed.in_avals, closed.out_avals, arg_names, is_padded
         ),
     )
 
 
-def _export_vjp(traced: Traced, exported: Exported) -> Exported:
+def _export_vjp(traced: Traced, shardings: Shardings, exported: Exported) -> Exported:
     """The exported derivative of an exported function."""
     tree, count = exported.in_tree, len(exported.in_avals)
 
@@ -416,10 +449,12 @@ def _export_vjp(traced: Traced, exported: Exported) -> Exported:
         return vjp(flat, *leaves)[1](list(cotangents))
 
     backward.__name__ = f"{exported.fun_name}_vjp"
-    # Arguments of the derivative: the leaves, then a cotangent for each result.
-    structs = [struct_of(a) for a in (*exported.in_avals, *[a.tangent() for a in exported.out_avals])]
+    # Arguments of the derivative: the leaves, then a cotangent for each result, split as that is.
+    avals = (*exported.in_avals, *[a.tangent() for a in exported.out_avals])
+    structs = [struct_of(a, s) for a, s in zip(avals, (*shardings.arguments, *shardings.results), strict=True)]
     is_padded = exported.polymorphic is not None and exported.polymorphic.is_padded
-    return _export(jit(backward), structs, {}, exported.platforms, exported.disabled_safety_checks, is_padded)
+    fun = jit(backward, out_shardings=shardings.arguments) if shardings.devices > 1 else jit(backward)
+    return _export(fun, structs, {}, exported.platforms, exported.disabled_safety_checks, is_padded)
 
 
 def _with_constants(closed: ClosedJaxpr) -> Jaxpr:

@@ -1,10 +1,10 @@
 """Serialization of exported functions.
 
-    phlox.export 3\\n        magic string with the version of the format
+    phlox.export 4\\n        magic string with the version of the format
     checksum                SHA-256 of all other bytes, 32 bytes
     {...}\\n                 one line of JSON: {"functions": [f, f's vjp, the vjp of that, …]}
     programs                the bytes of each function's program, concatenated; the field "size" has the length of each;
-                            for symbolic shapes those of JSON, see `program_format.py`
+                            for symbolic shapes and several devices those of JSON, see `program_format.py`
 
 A function in JSON has the fields of `Exported` by name. A type is [dtype, shape, weak type]. A treedef is "*" for a
 leaf, null for None, {"tuple": [...]}, {"list": [...]}, {"dict": [[key, ...], [child, ...]]}, and for classes registered
@@ -31,9 +31,17 @@ from .export import (
     minimum_supported_calling_convention_version as oldest,
 )
 from .polymorphic import PolymorphicProgram, leaf_paths
-from .program_format import aval_as_json, aval_from_json, program_as_json, program_from_json, scope_from_json
+from .program_format import (
+    aval_as_json,
+    aval_from_json,
+    program_as_json,
+    program_from_json,
+    scope_from_json,
+    sharding_as_json,
+    sharding_from_json,
+)
 
-_MAGIC = b"phlox.export 3\n"
+_MAGIC = b"phlox.export 4\n"
 _START = len(_MAGIC) + 32
 _T = TypeVar("_T", bound=type)
 
@@ -172,7 +180,6 @@ def _program_as_bytes(f: Exported) -> bytes:
     program = f.polymorphic
     if program is None:
         return f.mlir_module_serialized
-    assert program.scope is not None
     return json.dumps(program_as_json(program.closed, program.scope)).encode()
 
 
@@ -189,6 +196,9 @@ def _function_as_json(f: Exported, size: int) -> dict[str, Any]:
         "module_kept_var_idx": f.module_kept_var_idx,
         "calling_convention_version": f.calling_convention_version,
         "polymorphic": f.polymorphic is not None,
+        "nr_devices": f.nr_devices,
+        "in_shardings": [sharding_as_json(s) for s in f._in_named_shardings],
+        "out_shardings": [sharding_as_json(s) for s in f._out_named_shardings],
         "padded": f.polymorphic is not None and f.polymorphic.is_padded,
         "size": size,
     }
@@ -309,9 +319,12 @@ def _function_from_json(fields: dict[str, Any], program: bytes, derivative: Expo
         b"" if polymorphic is not None else program,
         tuple(fields["module_kept_var_idx"]),
         None if derivative is None else lambda _: derivative,
+        fields["nr_devices"],
+        tuple(map(sharding_from_json, fields["in_shardings"])),
+        tuple(map(sharding_from_json, fields["out_shardings"])),
         calling_convention_version=version,
         unordered_effects=(FfiEffect(),) if fields["calls_with_effects"] else (),
-        uses_global_constants=polymorphic is not None,
+        uses_global_constants=polymorphic is not None and polymorphic.scope is not None,
         polymorphic=polymorphic,
     )
 

@@ -1,13 +1,15 @@
-"""Exported functions of symbolic shapes: a program that is compiled anew for each shape that it is called with.
+"""Exported functions of symbolic shapes, and over several devices: a program that each call compiles for its own.
 
-It is kept as a Jaxpr whose types and parameters hold symbolic dimensions, without the Python functions of custom
-derivative rules: an exported function brings its derivative as a program of its own.
+It is kept as a Jaxpr whose types and parameters hold symbolic dimensions and meshes without devices. The Python
+functions of custom derivative rules are left out: an exported function brings its derivative as a program of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from ..._base import pytree
 from ..._base.errors import DtypeError, ExportError, OptionError, ShapeError
@@ -21,6 +23,9 @@ from ..._ops.control.call import call, jit_p
 from ..._ops.control.padded_call import call_padded
 from ..._ops.random.generators import Impl
 from ..._trace.trace import typeof
+from ..._xla.array import physical, put
+from ..._xla.host_values import as_array
+from ..._xla.mesh import Mesh
 from ..jit.caches import clear_if_full
 
 
@@ -45,7 +50,7 @@ def scope_of(avals: Sequence[ShapedArray]) -> SymbolicScope | None:
 
 
 class PolymorphicProgram:
-    """A program for arguments of types `in_avals`, with symbolic dimensions of one scope.
+    """A program for arguments of types `in_avals`, with symbolic dimensions of one scope, or none.
 
     `arg_names` are the names of the arguments in errors: ``args[0]``. With `is_padded` one program is compiled for all
     sizes, which have bounds; else one for each.
@@ -80,7 +85,7 @@ class PolymorphicProgram:
                     f"{expected.short}",
                     instead=f"x.astype({expected.dtype})",
                 )
-            if expected.ndim != got.ndim:
+            if expected.ndim != got.ndim or (self.scope is None and expected.shape != got.shape):
                 raise ShapeError(
                     f"{name} of the exported function {self.name} has type {got.short}, and it was exported for "
                     f"{expected.short}",
@@ -195,8 +200,9 @@ def _unknown(dim: Any, known: set[str]) -> str | None:
     return name if others == [linear] else None
 
 
-def without_rules(closed: ClosedJaxpr, function: str) -> ClosedJaxpr:
-    """The program with calls of Jaxprs in place of functions that have derivative or batching rules of their own."""
+def for_other_processes(closed: ClosedJaxpr, function: str) -> ClosedJaxpr:
+    """The program with calls of Jaxprs in place of functions that have derivative or batching rules of their own, and
+    with the axes of meshes and the values of closed-over arrays in place of those on devices."""
     converted: dict[Jaxpr, Jaxpr] = {}
 
     def plain(jaxpr: Jaxpr) -> Jaxpr:
@@ -219,6 +225,8 @@ def without_rules(closed: ClosedJaxpr, function: str) -> ClosedJaxpr:
             return ClosedJaxpr(plain(x.jaxpr), x.consts)
         if isinstance(x, Jaxpr):
             return plain(x)
+        if isinstance(x, Mesh):
+            return x.abstract_mesh
         # `Impl` is a named tuple of functions that a file names by its name.
         if isinstance(x, tuple) and not isinstance(x, Impl):
             items = [value(name, item, eqn) for item in x]
@@ -226,9 +234,11 @@ def without_rules(closed: ClosedJaxpr, function: str) -> ClosedJaxpr:
         # Primitives are callable objects in parameters too, and have a name.
         if callable(x) and not isinstance(x, type) and not hasattr(x, "bind"):
             raise ExportError(
-                f"export of {function} for symbolic shapes: the parameter {name} of {eqn.primitive.name} is a function",
-                instead="shapes of numbers",
+                f"export of {function} for symbolic shapes or several devices: the parameter {name} of "
+                f"{eqn.primitive.name} is a function",
+                instead="shapes of numbers, on one device",
             )
         return x
 
-    return ClosedJaxpr(plain(closed.jaxpr), closed.consts)
+    consts = zip(closed.jaxpr.constvars, closed.consts, strict=True)
+    return ClosedJaxpr(plain(closed.jaxpr), [put(np.asarray(physical(as_array(c))), v.aval) for v, c in consts])

@@ -1,4 +1,4 @@
-"""Serialization of programs with symbolic dimensions, as JSON.
+"""Serialization of programs with symbolic dimensions or meshes, as JSON.
 
 A program is {"constraints": [text, …], "jaxprs": [j, …], "consts": [array, …]}; the last Jaxpr is the program, and the
 others stand before those that use them. A Jaxpr is {"name", "avals", "consts", "in", "eqns", "out"}, where variables
@@ -29,7 +29,9 @@ from ..._ops.random.generators import Impl
 from ..._ops.random.keys import KeyDtype, find_impl, key_dtype
 from ..._xla.array import physical, put
 from ..._xla.host_values import as_array
-from ..._xla.mesh import AbstractMesh, AxisType
+from ..._xla.mesh import AbstractMesh, AxisType, Mesh
+from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, UnreducedKind
+from ..._xla.sharding import NamedSharding
 from .dimensions import symbolic_shape
 
 
@@ -54,9 +56,7 @@ def aval_as_json(aval: ShapedArray) -> list[Any]:
     written = [dtype_as_json(aval.dtype), shape, aval.weak_type]
     if aval.spec is None:
         return written
-    mesh = aval.spec.mesh
-    axes = zip(mesh.axis_names, mesh.axis_sizes, [kind.name for kind in mesh.axis_types], strict=True)
-    return [*written, {"mesh": list(axes), "split": aval.spec.entries}]
+    return [*written, {"mesh": _mesh_as_json(aval.spec.mesh), "split": aval.spec.entries}]
 
 
 def aval_from_json(written: list[Any], scope: SymbolicScope | None = None) -> ShapedArray:
@@ -65,9 +65,47 @@ def aval_from_json(written: list[Any], scope: SymbolicScope | None = None) -> Sh
     aval = shaped(tuple(_length(n, scope) for n in shape), dtype_from_json(name), weak_type)
     if not split:
         return aval
-    names, sizes, kinds = zip(*split[0]["mesh"], strict=True)
-    mesh = AbstractMesh(sizes, names, tuple(AxisType[kind] for kind in kinds))
-    return aval.with_spec(spec_over(mesh, map(tuple, split[0]["split"])))
+    return aval.with_spec(spec_over(_mesh_from_json(split[0]["mesh"]), map(tuple, split[0]["split"])))
+
+
+def _mesh_as_json(mesh: Mesh | AbstractMesh) -> list[Any]:
+    """The axes of a mesh, each as [name, size, type]."""
+    return [*zip(mesh.axis_names, mesh.axis_sizes, [kind.name for kind in mesh.axis_types], strict=True)]
+
+
+def _mesh_from_json(axes: list[Any]) -> AbstractMesh:
+    names, sizes, kinds = zip(*axes, strict=True)
+    return AbstractMesh(sizes, names, tuple(AxisType[kind] for kind in kinds))
+
+
+def sharding_as_json(sharding: NamedSharding | None) -> Any:
+    """A sharding as [axes of its mesh, entries of its spec, kind of memory]; null for None."""
+    return sharding and [_mesh_as_json(sharding.mesh), _spec_as_json(sharding.spec), sharding.kind]
+
+
+def sharding_from_json(written: Any) -> NamedSharding | None:
+    """The inverse of `sharding_as_json`."""
+    if written is None:
+        return None
+    axes, spec, kind = written
+    return NamedSharding(_mesh_from_json(axes), _spec_from_json(spec), memory_kind=kind)
+
+
+def _spec_as_json(spec: PartitionSpec) -> list[Any]:
+    # A list is a tuple of mesh axes; an axis that is left to the compiler has the name "?", which no mesh axis has.
+    entries = ["?" if entry is UNCONSTRAINED else entry for entry in spec]
+    kind = spec.unreduced_kind and spec.unreduced_kind.name
+    return [entries, sorted(spec.unreduced), sorted(spec.reduced), kind]
+
+
+def _spec_from_json(written: list[Any]) -> PartitionSpec:
+    entries, unreduced, reduced, kind = written
+    return PartitionSpec(
+        *[UNCONSTRAINED if e == "?" else tuple(e) if isinstance(e, list) else e for e in entries],
+        unreduced=frozenset(unreduced),
+        reduced=frozenset(reduced),
+        unreduced_kind=kind and UnreducedKind[kind],
+    )
 
 
 def _length(n: int | str, scope: SymbolicScope | None) -> Any:
@@ -77,13 +115,13 @@ def _length(n: int | str, scope: SymbolicScope | None) -> Any:
 # --- writing
 
 
-def program_as_json(closed: ClosedJaxpr, scope: SymbolicScope) -> dict[str, Any]:
+def program_as_json(closed: ClosedJaxpr, scope: SymbolicScope | None) -> dict[str, Any]:
     """A program as data for JSON."""
     writer = _Writer()
     # Inner Jaxprs are written before those that use them, so the program is the last.
     writer.position(closed.jaxpr)
     consts = [_array_as_json(np.asarray(physical(as_array(c)))) for c in closed.consts]
-    return {"constraints": list(scope.constraints), "jaxprs": writer.written, "consts": consts}
+    return {"constraints": list(scope.constraints) if scope else [], "jaxprs": writer.written, "consts": consts}
 
 
 def _array_as_json(x: np.ndarray) -> list[Any]:
@@ -148,6 +186,10 @@ class _Writer:
             return {"type": aval_as_json(x)}
         if isinstance(x, np.dtype | dtypes.ExtendedDtype):
             return {"dtype": dtype_as_json(x)}
+        if isinstance(x, AbstractMesh):
+            return {"mesh": _mesh_as_json(x)}
+        if isinstance(x, PartitionSpec):
+            return {"spec": _spec_as_json(x)}
         if isinstance(x, Impl):
             return {"keys": x.name}
         if isinstance(x, Primitive):
@@ -163,9 +205,9 @@ class _Writer:
             fields = {name: self._value(getattr(x, name), eqn) for name in names}
             return {"object": [type(x).__module__, type(x).__qualname__, fields]}
         raise ExportError(
-            f"an exported function for symbolic shapes cannot be serialized: {eqn.primitive.name} has a parameter of "
-            f"type {type(x).__name__}",
-            instead="shapes of numbers",
+            f"an exported function for symbolic shapes or several devices cannot be serialized: {eqn.primitive.name} "
+            f"has a parameter of type {type(x).__name__}",
+            instead="shapes of numbers, on one device",
             primitive=eqn.primitive.name,
         )
 
@@ -190,6 +232,8 @@ def program_from_json(written: dict[str, Any], scope: SymbolicScope) -> ClosedJa
 
 def _array_from_json(written: list[Any]) -> np.ndarray:
     name, shape, data = written
+    if name == "float0":  # whose elements have no bytes
+        return np.zeros(shape, dtypes.float0)
     return np.frombuffer(base64.b64decode(data), dtype_from_json(name)).reshape(shape)
 
 
@@ -236,6 +280,10 @@ class _Reader:
                 return aval_from_json(aval, self.scope)
             case {"dtype": name}:
                 return dtype_from_json(name)
+            case {"mesh": axes}:
+                return _mesh_from_json(axes)
+            case {"spec": spec}:
+                return _spec_from_json(spec)
             case {"keys": name}:
                 return find_impl(name)
             case {"primitive": name}:

@@ -473,26 +473,30 @@ class JitFunction:
         call.keys = [key_of(x, aval) for x, aval in zip(call.leaves, call.check_arrays(), strict=True)]
         return self._as_traced(call) if stage == "trace" else self._as_lowered(call)
 
+    def _placed(self, call: BoundCall) -> BoundCall:
+        """The call of a stage with arguments that lie nowhere yet where `in_shardings` puts them.
+
+        Calls of the stage then move no argument twice.
+        """
+        in_shardings = self._options.in_shardings
+        if in_shardings is None:
+            return call
+        shardings = in_shardings.spread((call.args, call.kwargs))
+        return call.with_keys(
+            [
+                key if sharding is None or is_committed(key) else placement_for(aval_of(key), sharding, committed=True)
+                for key, sharding in zip(call.keys, shardings, strict=True)
+            ]
+        )
+
     def _as_traced(self, call: BoundCall) -> stages.Traced:
         traced, stages = self._cached_trace(call), _stages()
-        signature = stages.Call(
-            call.without_values(), self._donated(call), traced.out_tree, traced.out_avals, self._options.out_shardings
-        )
+        bound, options = self._placed(call).without_values(), self._options
+        signature = stages.Call(bound, self._donated(call), traced.out_tree, traced.out_avals, options.out_shardings)
         return stages.Traced(signature, traced.closed, traced.consts, lambda: self._as_lowered(call))
 
     def _as_lowered(self, call: BoundCall) -> stages.Lowered:
-        # Arguments that lie nowhere yet are expected where `in_shardings` puts them, so that calls move none twice.
-        placed, in_shardings = call, self._options.in_shardings
-        if in_shardings is not None:
-            shardings = in_shardings.spread((call.args, call.kwargs))
-            placed = call.with_keys(
-                [
-                    key
-                    if sharding is None or is_committed(key)
-                    else placement_for(aval_of(key), sharding, committed=True)
-                    for key, sharding in zip(call.keys, shardings, strict=True)
-                ]
-            )
+        placed = self._placed(call)
         lowered, stages = self._lower(call, placed), _stages()
         traced, hidden = lowered.traced, len(lowered.consts)
         out_avals, out_shardings = traced.out_avals, self._options.out_shardings

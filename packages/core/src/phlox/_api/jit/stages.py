@@ -34,7 +34,7 @@ from ..._xla.moves import move
 from ..._xla.placement import Placed, Placement, is_committed, sharding_of
 from ..._xla.program import Lowering, Program, has_sharding
 from .bound_call import BoundCall
-from .entry import Entry
+from .entry import NUMBERS, Entry
 from .options import CompilerOptions, Options, Prefix, as_overrides
 from .programs import struct_of, with_shardings
 
@@ -136,6 +136,9 @@ class Call:
     ):
         self.in_tree = bound.tree
         self.in_avals = bound.types
+        self.placements: Sequence[Placement] = [
+            a if k in NUMBERS else k for a, k in zip(bound.types, bound.keys, strict=True)
+        ]
         #: returns the path of each leaf in the user's terms
         self.names = bound.names
         self.donated = donated
