@@ -66,6 +66,7 @@ def test_forms_that_are_longer_on_cpus_have_a_bound_of_their_own():
     assert gross({name: by}) == [] != gross({"another": by})
     by["phlox"][what] = 100 * most + 1
     assert len(gross({name: by})) == 1
+    load()
     assert set(LONGER) <= set(PROGRAMS)
 
 
