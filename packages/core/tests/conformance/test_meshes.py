@@ -422,7 +422,8 @@ def test_shardings_of_the_abstract_mesh_of_the_context():
         none = m.typeof(m.numpy.asarray(X)).sharding  # of a mesh without axes
         found[m].append(m.random.bernoulli(m.random.key(0), 0.5, (3,), out_sharding=none).tolist())
     assert found[phlox] == found[jax]
-    split = phlox.NamedSharding(phlox.sharding.AbstractMesh((8,), ("x",)), phlox.P("x"))
+    kind = phlox.sharding.AxisType.Auto
+    split = phlox.NamedSharding(phlox.sharding.AbstractMesh((8,), ("x",), kind), phlox.P("x"))
     with phlox.set_mesh(mesh(phlox, (4,), ("y",))), pytest.raises(phlox.errors.DeviceError, match="has no devices"):
         phlox.jit(lambda x: phlox.lax.with_sharding_constraint(x, split))(X)
 

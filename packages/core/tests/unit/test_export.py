@@ -234,7 +234,9 @@ def _mesh(devices, names=("a", "b")):
 
 
 def _split_sum(x, w):
-    h = phlox.lax.with_sharding_constraint(jnp.tanh(x @ w / 30), NamedSharding(_mesh(phlox.devices()[:4]), P("a", None)))
+    h = phlox.lax.with_sharding_constraint(
+        jnp.tanh(x @ w / 30), NamedSharding(_mesh(phlox.devices()[:4]), P("a", None))
+    )
     return (h * h).sum()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._api.devices.meshes import named, reshard
+from .._api.devices.meshes import get_abstract_mesh, named, reshard
 from .._api.devices.transfers import device_put
 from .._api.jit.user_functions import user_call
 from .._base import pytree
@@ -14,6 +14,7 @@ from .._base.pytree import flatten
 from .._base.wrapping import wraps
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
 from .._ir.primitive import current_trace
+from .._ir.sharding_types import entries_of
 from .._operands.checks import check, check_one
 from .._ops.control import barrier
 from .._ops.control.composite import attribute, composite as composite_p
@@ -21,8 +22,8 @@ from .._ops.spmd.reshard import layout_constraint
 from .._trace.staging import stage as record
 from .._trace.trace import Tracer, typeof
 from .._xla.layout import Format
-from .._xla.partition_spec import PartitionSpec
-from .._xla.sharding import NamedSharding, Sharding, spec_of
+from .._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
+from .._xla.sharding import NamedSharding, Sharding
 from ..typing import Array, ArrayLike
 from ._branches import choice
 
@@ -202,6 +203,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
       DeviceError: a `PartitionSpec` is given, and there is no mesh in the context.
       OptionError: an entry is not a sharding.
       ShapeError: a spec has more entries than the array has axes.
+      ShardingTypeError: a spec names `Explicit` axes of the mesh; where those of the mesh of the context all are: the
+        array is split otherwise.
 
     >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("x",))
@@ -225,14 +228,34 @@ def _constrained(x: Any, leaf_sharding: Any) -> Any:
             f"with_sharding_constraint: {leaf_sharding!r} is no sharding", instead="NamedSharding(mesh, spec)"
         )
     if isinstance(sharding, NamedSharding):
-        spec, have = spec_of(sharding, typeof(x).ndim), typeof(x).spec
-        if have is not None and spec is not have and sharding.mesh.are_all_axes_explicit:
-            raise ShardingTypeError(
-                f"with_sharding_constraint acts as an assert when all axes of the mesh are Explicit: {sharding.spec} "
-                f"for an array of type {typeof(x).short}",
-                instead="phlox.reshard(x, spec)",
-                avals=[typeof(x)],
-            )
-        return reshard(x, sharding)
+        return _over_auto_axes(x, sharding)
     x = check_one("with_sharding_constraint", x)
     return x if current_trace.get() is not None else device_put(x, sharding)
+
+
+def _over_auto_axes(x: Any, sharding: NamedSharding) -> Any:
+    """`x` with `sharding`, beside the explicit axes that its type is split over. Over these alone it is an assertion."""
+    aval, spec, explicit = typeof(x), sharding.spec, sharding.mesh.explicit_axes
+    split = entries_of(aval)
+    if get_abstract_mesh().are_all_axes_explicit:
+        pairs = zip(spec, split, strict=False)
+        if any(split[len(spec) :]) or any(e is not UNCONSTRAINED and axes_of(e) != have for e, have in pairs):
+            raise ShardingTypeError(
+                "with_sharding_constraint acts as an assert when all axes of the mesh are Explicit, and it did not match "
+                f"the sharding provided: {spec} for an array of type {aval.short}",
+                instead="phlox.reshard(x, spec)",
+                avals=[aval],
+            )
+        return x
+    if any(axis in explicit for entry in spec for axis in axes_of(entry)):
+        raise ShardingTypeError(
+            f"with_sharding_constraint can only refer to Auto axes of the mesh, and {spec} refers to Explicit ones of "
+            f"{sharding.mesh}",
+            instead="phlox.reshard(x, sharding)",
+            avals=[aval],
+        )
+    if any(split) and len(spec) <= aval.ndim:
+        entries = [*spec, *[None] * (aval.ndim - len(spec))]
+        merged = [(*have, *axes_of(entry)) if have else entry for have, entry in zip(split, entries, strict=True)]
+        sharding = sharding.update(spec=spec.update(partitions=merged))
+    return reshard(x, sharding)
