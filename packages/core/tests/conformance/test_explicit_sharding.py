@@ -499,8 +499,9 @@ def test_constraints_are_over_automatic_axes(spec, kinds, text, in_context):
     for m in (phlox, jax):
         over = mesh(m, kinds)
         entries = [m.P.UNCONSTRAINED if entry is P.UNCONSTRAINED else entry for entry in spec]
+        sharding = m.NamedSharding(over, m.P(*entries))
 
-        def run(x, m=m, sharding=m.NamedSharding(over, m.P(*entries))):
+        def run(x, m=m, sharding=sharding):
             return m.lax.with_sharding_constraint(m.lax.mul(x, x), sharding)
 
         with m.set_mesh(over) if in_context else contextlib.nullcontext():

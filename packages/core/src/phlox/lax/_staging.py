@@ -234,15 +234,15 @@ def _constrained(x: Any, leaf_sharding: Any) -> Any:
 
 
 def _over_auto_axes(x: Any, sharding: NamedSharding) -> Any:
-    """`x` with `sharding`, beside the explicit axes that its type is split over. Over these alone it is an assertion."""
+    """`x` with `sharding`, beside the explicit axes that its type is split over. Over these alone it asserts."""
     aval, spec, explicit = typeof(x), sharding.spec, sharding.mesh.explicit_axes
     split = entries_of(aval)
     if get_abstract_mesh().are_all_axes_explicit:
         pairs = zip(spec, split, strict=False)
         if any(split[len(spec) :]) or any(e is not UNCONSTRAINED and axes_of(e) != have for e, have in pairs):
             raise ShardingTypeError(
-                "with_sharding_constraint acts as an assert when all axes of the mesh are Explicit, and it did not match "
-                f"the sharding provided: {spec} for an array of type {aval.short}",
+                f"with_sharding_constraint acts as an assert when all axes of the mesh are Explicit: {spec} for an array "
+                f"of type {aval.short}",
                 instead="phlox.reshard(x, spec)",
                 avals=[aval],
             )
