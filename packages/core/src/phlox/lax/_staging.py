@@ -241,8 +241,8 @@ def _over_auto_axes(x: Any, sharding: NamedSharding) -> Any:
         pairs = zip(spec, split, strict=False)
         if any(split[len(spec) :]) or any(e is not UNCONSTRAINED and axes_of(e) != have for e, have in pairs):
             raise ShardingTypeError(
-                f"with_sharding_constraint acts as an assert when all axes of the mesh are Explicit: {spec} for an array "
-                f"of type {aval.short}",
+                f"with_sharding_constraint acts as an assert when all axes of the mesh are Explicit: {spec} for an "
+                f"array of type {aval.short}",
                 instead="phlox.reshard(x, spec)",
                 avals=[aval],
             )
